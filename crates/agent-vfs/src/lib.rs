@@ -1,0 +1,142 @@
+//! A filesystem for AI agents: one contract in memory, on disk and beyond.
+//!
+//! An agent's tools want to list, read, write, edit and search files; where those files live should not matter. Here
+//! every place for files implements one trait, [`Backend`], and behaves alike: the same paths, the same line numbers,
+//! the same errors. This crate gathers the parts; each is a crate of its own, and a module here.
+//!
+//! # A first look
+//!
+//! [`BackendExt`] has a short call for the common case of each operation.
+//!
+//! ```
+//! use agent_vfs::{BackendExt, MemoryBackend};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> agent_vfs::Result<()> {
+//! let files = MemoryBackend::new();
+//! files.create_text("/src/main.rs", "fn main() {\n    run();\n}\n").await?;
+//!
+//! let found = files.search("run()").await?;
+//! assert_eq!((found[0].path.as_str(), found[0].line), ("/src/main.rs", 2));
+//!
+//! files.edit_text("/src/main.rs", "run()", "start()").await?;
+//! assert!(files.read_text("/src/main.rs").await?.contains("start()"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Operations in full
+//!
+//! Each operation of [`Backend`] takes an [`OpContext`] (who asks, until when, how to stop) and a request. Requests and
+//! results are plain structs with serde: they are the wire format, too.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use agent_vfs::{Backend, BackendExt, GrepRequest, MemoryBackend, OpContext, ReadRequest, VfsPath};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> agent_vfs::Result<()> {
+//! # let files = MemoryBackend::new();
+//! # files.create_text("/log.txt", "ok\nwarning: disk\nok\n").await?;
+//! let cx = OpContext::new().with_actor("planner").with_timeout(Duration::from_secs(5));
+//!
+//! let request = GrepRequest::regex(r"^warning: \w+").glob("*.txt").context(1, 1).limit(100);
+//! let result = files.grep(&cx, request).await?;
+//! assert_eq!(result.matches.len(), 3, "one match and two lines of context");
+//!
+//! let request = ReadRequest::new(VfsPath::parse("/log.txt")?).lines(1, 1);
+//! let window = files.read(&cx, request).await?;
+//! assert_eq!((window.start_line, window.next_offset), (2, Some(2)));
+//! let shown = agent_vfs::core::format::numbered(&window);
+//! assert_eq!(shown, "     2\twarning: disk\n[truncated: continue with offset 2]");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Changes that do not step on one another
+//!
+//! Every file has a [`Version`]. A write or edit may name the one that it was made for, and is refused with `conflict`
+//! where the file is another by now.
+//!
+//! ```
+//! use agent_vfs::{Backend, BackendExt, EditRequest, ErrorKind, MemoryBackend, OpContext, VfsPath};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> agent_vfs::Result<()> {
+//! let files = MemoryBackend::new();
+//! let seen = files.create_text("/plan.md", "- draft\n").await?.version;
+//! files.append_text("/plan.md", "- a line of someone else\n").await?;
+//!
+//! let request = EditRequest::new(VfsPath::parse("/plan.md")?, "draft", "final").expected_version(seen);
+//! let error = files.edit(&OpContext::new(), request).await.expect_err("it changed since");
+//! assert_eq!(error.kind(), ErrorKind::Conflict);
+//! println!("{}", error.for_model());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # A directory of this machine
+//!
+//! [`LocalBackend::open`] holds a directory and lets nothing out of it; [`LocalConfig`] has the settings.
+//!
+//! ```
+//! use agent_vfs::{BackendExt, LocalBackend};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let directory = tempfile::tempdir()?;
+//! let files = LocalBackend::open(directory.path())?;
+//! files.write_text("/notes/today.md", "hello\n").await?;
+//! assert_eq!(files.find("*.md").await?[0].path.as_str(), "/notes/today.md");
+//! assert!(files.read_text("/../etc/passwd").await.is_err());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # An agent's state
+//!
+//! [`StateBackend`] works on files that an agent runtime keeps in its checkpoints. In the form shown here a change
+//! returns an update and the runtime merges it; the other form gathers updates over a session.
+//!
+//! ```
+//! use agent_vfs::{Backend, FilesState, OpContext, StateBackend, VfsPath, WriteRequest};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> agent_vfs::Result<()> {
+//! let mut state = FilesState::new();
+//! let files = StateBackend::pure(state.clone());
+//! let request = WriteRequest::new(VfsPath::parse("/todo.md")?, "- everything\n");
+//! let update = files.write(&OpContext::new(), request).await?.files_update.expect("a state returns its change");
+//! state.merge(update)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//!
+//! | feature | default | what it brings |
+//! |---|---|---|
+//! | `local` | yes | `local`: files on a local disk (needs tokio and Linux) |
+//! | `memory` | yes | `memory`: files in memory, and an agent's state |
+//! | `search` | yes | `search`: the search engine, for backends of your own |
+//!
+//! Without any, this crate is [`core`]: the trait, requests, results and text logic, and no runtime.
+
+pub use vfs_core as core;
+#[cfg(feature = "local")]
+pub use vfs_local as local;
+#[cfg(feature = "memory")]
+pub use vfs_memory as memory;
+#[cfg(feature = "search")]
+pub use vfs_search as search;
+
+pub use vfs_core::{
+    Backend, BackendExt, CancelToken, Capabilities, Content, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind,
+    FileInfo, FileUpload, GlobRequest, GrepEvent, GrepMatch, GrepRequest, Layer, LsRequest, OpContext, Pattern,
+    ReadRequest, RenameRequest, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
+};
+#[cfg(feature = "local")]
+pub use vfs_local::{LocalBackend, LocalConfig};
+#[cfg(feature = "memory")]
+pub use vfs_memory::{FilesState, MemoryBackend, MemoryConfig, StateBackend};

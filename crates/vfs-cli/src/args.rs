@@ -1,0 +1,305 @@
+//! What the command line may say.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand};
+use clap_complete::Shell;
+use vfs_core::{Version, WriteMode};
+
+// Paragraphs are one line each: clap breaks them where the terminal ends.
+const EXAMPLES: &str = "\
+Examples:
+  vfs grep 'async fn' /src                 lines that hold this text, below /src
+  vfs --root ~/project read -n /README.md  a file with line numbers, as an agent sees it
+  echo hello | vfs write /notes/a.txt      a new file; directories above it are made
+  vfs edit --old colour --new color --all --dry-run /README.md
+  echo '{\"id\":1,\"op\":\"ls\",\"path\":\"/\"}' | vfs batch
+
+Paths start at the root: '/src/main.rs' and 'src/main.rs' are the same file. Nothing outside the root can be reached \
+unless --host is given.
+
+Exit status: 0 for success or a match, 1 for no match, 2 for an error. Entries that a listing or search could not open \
+are warnings on standard error and do not change it.";
+
+const GREP_EXAMPLES: &str = "\
+Examples:
+  vfs grep 'fn main('                      this text, wherever it stands
+  vfs grep -E 'fn \\w+_all\\(' -t rust -C 2  a regular expression, in Rust files, with context
+  vfs grep -l TODO -g '*.rs' -g '!tests/**' /crates
+  vfs grep -- -Wall /Makefile              a pattern that begins with '-'
+
+Lines are printed as '/path:line:text', context as '/path-line-text'. Hidden files, what ignore files exclude, and \
+files with NUL bytes are left out.
+
+Exit status: 0 for a match, 1 for none, 2 for an error. Files that could not be opened are warnings on standard error \
+and do not change it.";
+
+const BATCH_EXAMPLES: &str = "\
+Each line of standard input is one request, each line of standard output one answer:
+  {\"id\":7,\"op\":\"read\",\"path\":\"/a\",\"offset\":0,\"limit\":10}
+  {\"id\":7,\"ok\":{\"path\":\"/a\",\"content\":{\"text\":\"...\"},...}}
+  {\"id\":7,\"error\":{\"code\":\"not_found\",\"path\":\"/a\",\"message\":\"...\"}}
+
+Operations: stat, ls, read, write, edit, delete, rename, copy, glob, grep, upload_files {\"files\":[...]}, \
+download_files {\"paths\":[...]}; also rm, mv, cp, upload, download. The other fields are those of the request; a \
+write has 'content' or 'content_base64'. 'id' may be any JSON value or be left out.
+
+A line that is not a request, or is over 64 MiB, gets an error and does not end the batch. The exit status is 0 at the \
+end of the input, whatever the answers were.";
+
+/// An agent's view of a directory: list, read, write, edit and search the files below a root
+#[derive(Debug, Parser)]
+#[command(name = "vfs", version, arg_required_else_help = false, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Where the files are.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Place {
+    /// The directory that is shown as '/'; nothing outside it can be reached
+    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    pub(crate) root: PathBuf,
+    /// Reach the whole host: paths are the host's own, and relative ones start at the root directory
+    #[arg(long, global = true)]
+    pub(crate) host: bool,
+}
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List a directory, one path a line, directories with a '/' at the end
+    Ls(LsArgs),
+    /// Say what is known of a file or directory
+    Stat(StatArgs),
+    /// Print a file, byte for byte, or a window of its lines
+    Read(ReadArgs),
+    /// Write standard input to a file; directories above it are made
+    Write(WriteArgs),
+    /// Replace text in a file, literally
+    Edit(EditArgs),
+    /// Remove a file or link, or with -r a directory
+    Rm(RmArgs),
+    /// Move a file or directory
+    Mv(TransferArgs),
+    /// Copy a file or directory
+    Cp(TransferArgs),
+    /// Find files by name
+    #[command(after_help = "Exit status: 0 where a file matches, 1 where none does, 2 for an error.")]
+    Glob(GlobArgs),
+    /// Find text in files
+    #[command(after_help = GREP_EXAMPLES)]
+    Grep(GrepArgs),
+    /// Answer JSON requests from standard input, one a line
+    #[command(after_help = BATCH_EXAMPLES)]
+    Batch(BatchArgs),
+    /// Print a completion script
+    #[command(after_help = "Example: vfs completions bash > ~/.local/share/bash-completion/completions/vfs")]
+    Completions {
+        /// The shell it is for
+        shell: Shell,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LsArgs {
+    /// Print size in bytes and time of change before each path
+    #[arg(short)]
+    pub(crate) long: bool,
+    /// List everything below, too
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
+    /// The directory [default: the root]
+    pub(crate) path: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StatArgs {
+    /// Print one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The file or directory
+    pub(crate) path: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReadArgs {
+    /// Print line numbers, in the form that an agent sees, of one window of at most 16 MiB
+    #[arg(short, long)]
+    pub(crate) numbered: bool,
+    /// Lines to skip
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    pub(crate) offset: u64,
+    /// Most lines [default: all]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) limit: Option<u64>,
+    /// The file
+    pub(crate) path: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct WriteArgs {
+    /// What happens to a file that is there: create (refuse), overwrite, append, if-version=V (replace that version)
+    #[arg(long, default_value = "create", value_parser = write_mode)]
+    pub(crate) mode: WriteMode,
+    /// The file
+    pub(crate) path: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct EditArgs {
+    /// Replace every occurrence, not the only one
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print the diff and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The text to replace
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) old: String,
+    /// What stands there afterwards
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) new: String,
+    /// The file
+    pub(crate) path: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RmArgs {
+    /// Remove a directory with everything below it
+    #[arg(short, long)]
+    pub(crate) recursive: bool,
+    /// The file, link or directory
+    pub(crate) path: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TransferArgs {
+    /// Replace what is at the target
+    #[arg(short, long)]
+    pub(crate) force: bool,
+    /// The file or directory
+    pub(crate) from: String,
+    /// Where it goes: its whole new path
+    pub(crate) to: String,
+}
+
+/// What a search passes over unless it is asked to look.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Visibility {
+    /// Include names that start with a dot
+    #[arg(long)]
+    pub(crate) hidden: bool,
+    /// Include what ignore files exclude
+    #[arg(long)]
+    pub(crate) no_ignore: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GlobArgs {
+    #[command(flatten)]
+    pub(crate) visibility: Visibility,
+    /// The pattern: without '/' it is matched against names, with '/' against paths below PATH
+    pub(crate) pattern: String,
+    /// The directory to search [default: the root]
+    pub(crate) path: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GrepArgs {
+    /// The pattern is a regular expression, not a text
+    #[arg(short = 'E', long)]
+    pub(crate) extended: bool,
+    /// Letters of another case match
+    #[arg(short, long, overrides_with = "smart_case")]
+    pub(crate) ignore_case: bool,
+    /// Letters of another case match unless the pattern has an upper-case letter
+    #[arg(short = 'S', long, overrides_with = "ignore_case")]
+    pub(crate) smart_case: bool,
+    /// Only whole words
+    #[arg(short, long)]
+    pub(crate) word: bool,
+    /// The lines that do not match
+    #[arg(short = 'v', long)]
+    pub(crate) invert: bool,
+    /// Matches may span lines
+    #[arg(short = 'U', long)]
+    pub(crate) multiline: bool,
+    /// Lines of context after each match
+    #[arg(short = 'A', long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) after: Option<u32>,
+    /// Lines of context before each match
+    #[arg(short = 'B', long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) before: Option<u32>,
+    /// Lines of context on both sides
+    #[arg(
+        short = 'C',
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true,
+        allow_negative_numbers = true
+    )]
+    pub(crate) context: u32,
+    /// Only files that match GLOB, or with '!' before it all others; may be given more than once
+    #[arg(short, long, value_name = "GLOB", allow_hyphen_values = true, action = ArgAction::Append)]
+    pub(crate) glob: Vec<String>,
+    /// Only files of this type, by ripgrep's names; may be given more than once
+    #[arg(short = 't', long = "type", value_name = "TYPE", action = ArgAction::Append)]
+    pub(crate) file_types: Vec<String>,
+    /// Print only the paths of files that have a match
+    #[arg(short = 'l', long, overrides_with = "count")]
+    pub(crate) files: bool,
+    /// Print the number of matches in each file
+    #[arg(short, long, overrides_with = "files")]
+    pub(crate) count: bool,
+    /// Most matches in one file
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) max_count: Option<u64>,
+    #[command(flatten)]
+    pub(crate) visibility: Visibility,
+    /// Print one JSON event a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The pattern, for one that begins with '-'
+    #[arg(short = 'e', value_name = "PATTERN", allow_hyphen_values = true)]
+    pub(crate) expression: Option<String>,
+    /// The text to find, unless -e gives it
+    #[arg(required_unless_present = "expression")]
+    pub(crate) pattern: Option<String>,
+    /// The directory or file to search [default: the root]
+    pub(crate) path: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct BatchArgs {
+    /// Most requests at work at once; with 1, answers are in the order of the requests
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: u16,
+}
+
+fn write_mode(text: &str) -> Result<WriteMode, &'static str> {
+    Ok(match text {
+        "create" => WriteMode::CreateNew,
+        "overwrite" => WriteMode::Overwrite,
+        "append" => WriteMode::Append,
+        _ => match text.strip_prefix("if-version=") {
+            Some(version) if !version.is_empty() => WriteMode::IfVersion(Version::from(version)),
+            _ => return Err("it is create, overwrite, append or if-version=V"),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,113 @@
+//! A line as a request: its id, its operation and its fields.
+
+use std::fmt;
+
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::{Map, Value};
+use vfs_core::{Error, Result, VfsPath};
+
+/// The fields of a request beside `id` and `op`.
+pub(super) type Fields = Map<String, Value>;
+
+/// What a line holds, as far as it could be read.
+#[derive(Debug, Default)]
+pub(super) struct Request {
+    /// Whatever the caller tells the answer by.
+    pub(super) id: Option<Value>,
+    /// The name of the operation.
+    pub(super) op: Option<String>,
+    /// Everything else.
+    pub(super) fields: Fields,
+}
+
+/// Reads `line`. Where it is faulty, an `id` that stands before the fault is still there.
+pub(super) fn parse(line: &[u8]) -> (Request, Result<()>) {
+    let mut request = Request::default();
+    let mut json = serde_json::Deserializer::from_slice(line);
+    let outcome = (&mut request).deserialize(&mut json).and_then(|()| json.end());
+    (request, outcome.map_err(|error| Error::invalid_argument(format!("the line is not a request: {error}"))))
+}
+
+impl<'de> DeserializeSeed<'de> for &mut Request {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Request {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with `op`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            let again = match name.as_str() {
+                "id" => self.id.replace(map.next_value()?).is_some(),
+                "op" => self.op.replace(map.next_value()?).is_some(),
+                _ => self.fields.insert(name.clone(), map.next_value()?).is_some(),
+            };
+            if again {
+                return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Parses the paths among `fields` with `parse`, so that a bad one keeps its own error, and puts them back folded.
+pub(super) fn parse_paths(fields: &mut Fields, parse: impl Fn(&str) -> Result<VfsPath>) -> Result<()> {
+    for name in ["path", "from", "to"] {
+        if let Some(Value::String(text)) = fields.get_mut(name) {
+            *text = parse(text)?.as_str().to_owned();
+        }
+    }
+    Ok(())
+}
+
+/// The fields as the request type `T`.
+pub(super) fn decode<T: DeserializeOwned>(fields: Fields) -> Result<T> {
+    serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
+        let field = error.path().to_string();
+        let message = error.into_inner().to_string();
+        // A fault of the object as a whole names its field itself.
+        let named = field == "." || message.contains(&format!("`{field}`"));
+        Error::invalid_argument(if named { message } else { format!("`{field}`: {message}") })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faulty_lines_are_refused_and_keep_the_id_that_came_before_the_fault() {
+        let seven = Some(Value::from(7));
+        for (line, id, reason) in [
+            (&b"nonsense"[..], &None, "expected ident"),
+            (b"[]", &None, "expected an object"),
+            (b"7", &None, "expected an object"),
+            (br#"{"id":7,"op":"read""#, &seven, "EOF"),
+            (br#"{"id":7,"path":"\ud800"}"#, &seven, "hex escape"),
+            (b"{\"id\":7,\"path\":\"\xff\"}", &seven, "invalid unicode"),
+            (br#"{"id":7,"op":3}"#, &seven, "expected a string"),
+            (br#"{"id":7,"path":"/a","path":"/b"}"#, &seven, "duplicate field `path`"),
+            (br#"{"id":7} {"id":8}"#, &seven, "trailing characters"),
+            (br#"{"id":7,"offset":1e999}"#, &seven, "out of range"),
+        ] {
+            let (request, outcome) = parse(line);
+            let error = outcome.expect_err(reason);
+            assert_eq!(&request.id, id, "{reason}");
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_refused() {
+        let line = format!("{{\"id\":{}", "[".repeat(1_000_000));
+        assert!(parse(line.as_bytes()).1.is_err());
+    }
+}

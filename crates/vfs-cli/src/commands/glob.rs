@@ -1,0 +1,26 @@
+//! `vfs glob`.
+
+use std::io::Write;
+
+use vfs_core::{Backend, GlobRequest};
+
+use crate::args::GlobArgs;
+use crate::exit::{self, Exit, Failure};
+use crate::output::Output;
+use crate::session::Session;
+
+pub(super) async fn run(session: &Session, out: &mut Output, args: GlobArgs) -> Result<Exit, Failure> {
+    let mut request = GlobRequest::new(args.pattern).path(session.path_or_root(args.path.as_deref())?);
+    request.hidden = args.visibility.hidden;
+    request.no_ignore = args.visibility.no_ignore;
+    let found = session.backend.glob(&session.cx, request).await?;
+    let style = out.palette.path;
+    for entry in &found.entries {
+        writeln!(out, "{style}{}{style:#}", entry.path)?;
+    }
+    exit::warn(&found.problems);
+    if found.truncated.is_some() {
+        exit::tell("the tree goes deeper than a path can name; what lies below was not searched");
+    }
+    Ok(Exit::found(!found.entries.is_empty()))
+}

@@ -1,0 +1,130 @@
+//! `vfs grep`.
+
+use std::io::{self, IsTerminal, Write};
+
+use futures::StreamExt;
+use vfs_core::{Backend, CaseMode, GrepEvent, GrepOutput, GrepRequest, GrepSummary, LineKind, Pattern};
+
+use crate::args::GrepArgs;
+use crate::exit::{self, Exit, Failure};
+use crate::output::Output;
+use crate::printer::{Groups, Printer};
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// 16 MiB of one line are printed: lines are shown whole, and memory stays bounded.
+const MAX_LINE_BYTES: u64 = 16 << 20;
+
+/// How events are written.
+#[derive(Debug)]
+enum Format {
+    Text(Printer),
+    Json,
+}
+
+pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> Result<Exit, Failure> {
+    let json = args.json;
+    let request = request(session, args)?;
+    let mut format = if json {
+        Format::Json
+    } else {
+        let groups = if request.before > 0 || request.after > 0 { Groups::Separated } else { Groups::Joined };
+        Format::Text(Printer::new(out.palette, groups))
+    };
+    let mut events = session.backend.grep_stream(session.cx.clone(), request);
+    let mut progress = Progress::start();
+    let mut found = 0;
+    loop {
+        let event = tokio::select! {
+            biased;
+            event = events.next() => event,
+            () = progress.due() => {
+                out.flush()?;
+                progress.show(found);
+                continue;
+            }
+        };
+        progress.clear();
+        let Some(event) = event else { break };
+        let event = event?;
+        if matches!(&event, GrepEvent::File(_))
+            || matches!(&event, GrepEvent::Match(line) if line.kind == LineKind::Match)
+        {
+            found += 1;
+        }
+        write_event(out, &mut format, &event)?;
+        if let (GrepEvent::End(summary), 0) = (&event, found) {
+            explain_silence(summary);
+        }
+    }
+    Ok(Exit::found(found > 0))
+}
+
+/// The request that the arguments make.
+fn request(session: &Session, args: GrepArgs) -> Result<GrepRequest, Failure> {
+    let (pattern, path) = match (args.expression, args.pattern, args.path) {
+        (None, pattern, path) => (pattern.unwrap_or_default(), path),
+        (Some(expression), path, None) => (expression, path),
+        (Some(_), _, Some(_)) => return Err(Failure::Usage("give the pattern once: with -e, or before the path")),
+    };
+    let pattern = if args.extended { Pattern::Regex(pattern) } else { Pattern::Literal(pattern) };
+    let mut request = GrepRequest::new(pattern)
+        .path(session.path_or_root(path.as_deref())?)
+        .context(args.before.unwrap_or(args.context), args.after.unwrap_or(args.context))
+        .case(match (args.ignore_case, args.smart_case) {
+            (true, _) => CaseMode::Insensitive,
+            (false, true) => CaseMode::Smart,
+            (false, false) => CaseMode::Sensitive,
+        })
+        .output(match (args.files, args.count) {
+            (true, _) => GrepOutput::Files,
+            (false, true) => GrepOutput::Counts,
+            (false, false) => GrepOutput::Matches,
+        })
+        .max_line_bytes(MAX_LINE_BYTES);
+    request.glob = args.glob;
+    request.file_types = args.file_types;
+    request.whole_word = args.word;
+    request.invert = args.invert;
+    request.multiline = args.multiline;
+    request.limit_per_file = args.max_count;
+    request.hidden = args.visibility.hidden;
+    request.no_ignore = args.visibility.no_ignore;
+    Ok(request)
+}
+
+fn write_event(out: &mut Output, format: &mut Format, event: &GrepEvent) -> io::Result<()> {
+    match (format, event) {
+        (Format::Json, event) => out.json(event),
+        (Format::Text(printer), GrepEvent::Match(line)) => {
+            if line.cut {
+                exit::tell(format_args!("{}:{}: the line is too long and is cut here", line.path, line.line));
+            }
+            printer.line(out, line)
+        }
+        (Format::Text(printer), GrepEvent::File(file)) => printer.file(out, file),
+        (Format::Text(_), GrepEvent::Problem(problem)) => {
+            exit::warn(std::slice::from_ref(problem));
+            Ok(())
+        }
+        (Format::Text(_), _) => Ok(()),
+    }
+}
+
+/// Tells a person what was left out where nothing was found, so that silence is not mistaken for absence.
+fn explain_silence(summary: &GrepSummary) {
+    if summary.skipped.is_empty() || !io::stderr().is_terminal() {
+        return;
+    }
+    let skipped = summary.skipped;
+    let counts = [
+        (skipped.hidden, "hidden (--hidden)"),
+        (skipped.ignored, "ignored (--no-ignore)"),
+        (skipped.binary, "binary"),
+        (skipped.too_large, "too large"),
+        (skipped.links, "links"),
+    ];
+    let named: Vec<_> =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
+    exit::tell(format_args!("no match in {} files; left out: {}", summary.files_searched, named.join(", ")));
+}

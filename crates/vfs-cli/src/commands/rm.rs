@@ -1,0 +1,21 @@
+//! `vfs rm`.
+
+use std::io::Write;
+
+use vfs_core::{Backend, DeleteRequest};
+
+use crate::args::RmArgs;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::session::Session;
+
+pub(super) async fn run(session: &Session, out: &mut Output, args: RmArgs) -> Result<Exit, Failure> {
+    let mut request = DeleteRequest::new(session.path(&args.path)?);
+    if args.recursive {
+        request = request.recursive();
+    }
+    let result = session.backend.delete(&session.cx, request).await?;
+    let files = if result.files == 1 { "file" } else { "files" };
+    writeln!(out, "deleted {} ({} {files})", result.path, result.files)?;
+    Ok(Exit::Success)
+}

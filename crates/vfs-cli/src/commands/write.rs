@@ -1,0 +1,31 @@
+//! `vfs write`.
+
+use std::io::{self, Read, Write};
+
+use vfs_core::{Backend, Error, ErrorKind, VfsPath, WriteRequest};
+
+use crate::args::WriteArgs;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::session::Session;
+
+pub(super) async fn run(session: &Session, out: &mut Output, args: WriteArgs) -> Result<Exit, Failure> {
+    let path = session.path(&args.path)?;
+    let content = content(session, &path)?;
+    let result = session.backend.write(&session.cx, WriteRequest::new(path, content).mode(args.mode)).await?;
+    let done = if result.created { "created" } else { "wrote" };
+    writeln!(out, "{done} {} ({} bytes, version {})", result.path, result.size, result.version)?;
+    Ok(Exit::Success)
+}
+
+/// All of standard input, as far as a file may hold it.
+fn content(session: &Session, path: &VfsPath) -> Result<Vec<u8>, Failure> {
+    let limit = session.backend.capabilities(path).max_file_size;
+    let mut content = Vec::new();
+    io::stdin().lock().take(limit.saturating_add(1)).read_to_end(&mut content).map_err(Failure::Input)?;
+    if content.len() as u64 > limit {
+        let message = format!("standard input is over the {limit} bytes that a file may hold here");
+        return Err(Error::new(ErrorKind::TooLarge, message).with_path(path).into());
+    }
+    Ok(content)
+}

@@ -1,0 +1,115 @@
+//! How the command ends: its exit code, and the one line that says why.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind as UsageKind;
+use vfs_core::{Error, Problem};
+
+/// How a command ended that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It did what it was asked to, or found something: 0.
+    Success,
+    /// It found nothing: 1.
+    NoMatch,
+}
+
+impl Exit {
+    /// The exit of a search that found something, or not.
+    pub(crate) fn found(any: bool) -> Self {
+        if any { Exit::Success } else { Exit::NoMatch }
+    }
+}
+
+/// Why a command failed: 2.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The backend refused.
+    Operation(Error),
+    /// The root could not be opened.
+    Root(PathBuf, Error),
+    /// The arguments do not fit together.
+    Usage(&'static str),
+    /// Standard input could not be read.
+    Input(io::Error),
+    /// Standard output could not be written.
+    Output(io::Error),
+    /// The machine could not give what every command needs.
+    Runtime(io::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Operation(error)
+    }
+}
+
+/// Every `io::Error` that a command meets without saying more is one of its output.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Output(error)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Operation(error) => error.fmt(f),
+            Failure::Root(root, error) => write!(f, "the root {root:?} cannot be opened: {}", error.kind()),
+            Failure::Usage(message) => f.write_str(message),
+            Failure::Input(error) => write!(f, "standard input cannot be read: {error}"),
+            Failure::Output(error) => write!(f, "standard output cannot be written: {error}"),
+            Failure::Runtime(error) => write!(f, "the runtime cannot be started: {error}"),
+        }
+    }
+}
+
+/// The exit code of a command, after its failure is told.
+pub(crate) fn code(outcome: Result<Exit, Failure>) -> ExitCode {
+    match outcome {
+        Ok(Exit::Success) => ExitCode::SUCCESS,
+        Ok(Exit::NoMatch) => ExitCode::from(1),
+        // Whoever reads the output has seen enough.
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            tell(failure);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The exit code of arguments that do not parse, which help and version are too.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), UsageKind::DisplayHelp | UsageKind::DisplayVersion) {
+        return code(error.print().map(|()| Exit::Success).map_err(Failure::Output));
+    }
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+    tell(format_args!("{}; see 'vfs --help'", first.split_whitespace().collect::<Vec<_>>().join(" ")));
+    ExitCode::from(2)
+}
+
+/// Says one line on standard error.
+pub(crate) fn tell(message: impl fmt::Display) {
+    let line: String = message.to_string().chars().flat_map(visible).collect();
+    // Where standard error is closed too, nobody is left to be told.
+    let _ = writeln!(io::stderr().lock(), "vfs: {line}");
+}
+
+/// `character`, or its escape where a name or message would break the line or steer the terminal with it.
+fn visible(character: char) -> impl Iterator<Item = char> {
+    let escaped = character.is_control().then(|| character.escape_default());
+    let plain = escaped.is_none().then_some(character);
+    escaped.into_iter().flatten().chain(plain)
+}
+
+/// Says what a listing or search could not show; it does not fail for that.
+pub(crate) fn warn(problems: &[Problem]) {
+    for Problem { path, message, .. } in problems {
+        let message = message.strip_prefix("Error: ").unwrap_or(message);
+        if message.contains(path.as_str()) { tell(message) } else { tell(format_args!("{path}: {message}")) }
+    }
+}

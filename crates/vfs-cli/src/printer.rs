@@ -1,0 +1,139 @@
+//! Search results as ripgrep prints them: `path:line:text`, `path-line-text` for context, `--` between groups.
+
+use std::io::{self, Write};
+
+use vfs_core::{FileCount, GrepMatch, LineKind, Submatch, VfsPath};
+
+use crate::output::Palette;
+
+/// Whether groups of lines are set apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Groups {
+    /// By `--`, as where context was asked for.
+    Separated,
+    /// Not at all.
+    Joined,
+}
+
+/// Writes search results and remembers where it is.
+#[derive(Debug)]
+pub(crate) struct Printer {
+    palette: Palette,
+    groups: Groups,
+    last: Option<(VfsPath, u64)>,
+}
+
+impl Printer {
+    /// A printer that has printed nothing yet.
+    pub(crate) fn new(palette: Palette, groups: Groups) -> Self {
+        Self { palette, groups, last: None }
+    }
+
+    /// Writes the line or lines of one match, or one line of context.
+    pub(crate) fn line(&mut self, out: &mut impl Write, found: &GrepMatch) -> io::Result<()> {
+        if self.groups == Groups::Separated && self.last.as_ref().is_some_and(|last| !follows(last, found)) {
+            out.write_all(b"--\n")?;
+        }
+        let Palette { path: path_style, line: line_style, .. } = self.palette;
+        let separator = match found.kind {
+            LineKind::Match => ':',
+            LineKind::Context => '-',
+        };
+        let mut start = 0;
+        let mut number = found.line;
+        for text in found.text.split('\n') {
+            write!(out, "{path_style}{}{path_style:#}{separator}", found.path)?;
+            write!(out, "{line_style}{number}{line_style:#}{separator}")?;
+            self.highlighted(out, text, start, &found.submatches)?;
+            out.write_all(b"\n")?;
+            start += text.len() + 1;
+            number += 1;
+        }
+        if self.groups == Groups::Separated {
+            self.last = Some((found.path.clone(), number - 1));
+        }
+        Ok(())
+    }
+
+    /// Writes `text`, which begins at `start` of the match, with the parts that are the pattern marked.
+    fn highlighted(&self, out: &mut impl Write, text: &str, start: usize, parts: &[Submatch]) -> io::Result<()> {
+        let style = self.palette.matched;
+        let mut written = 0;
+        for part in parts {
+            let from = part.start.saturating_sub(start).clamp(written, text.len());
+            let to = part.end.saturating_sub(start).min(text.len());
+            let (Some(before), Some(matched)) = (text.get(written..from), text.get(from..to)) else { continue };
+            if !matched.is_empty() {
+                write!(out, "{before}{style}{matched}{style:#}")?;
+                written = to;
+            }
+        }
+        out.write_all(&text.as_bytes()[written..])
+    }
+
+    /// Writes one file, with the number of its matches where that is known.
+    pub(crate) fn file(&self, out: &mut impl Write, file: &FileCount) -> io::Result<()> {
+        let style = self.palette.path;
+        write!(out, "{style}{}{style:#}", file.path)?;
+        match file.count {
+            Some(count) => writeln!(out, ":{count}"),
+            None => out.write_all(b"\n"),
+        }
+    }
+}
+
+/// Whether `found` goes on where the last line ended.
+fn follows((path, line): &(VfsPath, u64), found: &GrepMatch) -> bool {
+    *path == found.path && found.line <= line + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, line: u64, text: &str, kind: LineKind) -> GrepMatch {
+        let mut found = GrepMatch::new(VfsPath::parse(path).expect("the path is valid"), line, text);
+        found.kind = kind;
+        found
+    }
+
+    fn printed(palette: Palette, groups: Groups, lines: &[GrepMatch]) -> String {
+        let mut printer = Printer::new(palette, groups);
+        let mut out = Vec::new();
+        for line in lines {
+            printer.line(&mut out, line).expect("memory takes all");
+        }
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn groups_are_set_apart_where_lines_are_missing_and_between_files() {
+        let lines = [
+            found("/a", 1, "one", LineKind::Context),
+            found("/a", 2, "two", LineKind::Match),
+            found("/a", 9, "nine", LineKind::Match),
+            found("/b", 10, "ten", LineKind::Match),
+        ];
+        let separated = "/a-1-one\n/a:2:two\n--\n/a:9:nine\n--\n/b:10:ten\n";
+        assert_eq!(printed(Palette::default(), Groups::Separated, &lines), separated);
+        assert_eq!(printed(Palette::default(), Groups::Joined, &lines), separated.replace("--\n", ""));
+    }
+
+    #[test]
+    fn each_line_of_a_multiline_match_has_its_number_and_its_part_of_the_mark() {
+        let mut lines = found("/a", 3, "x ab\ncd y", LineKind::Match);
+        lines.submatches = vec![Submatch { start: 2, end: 7 }];
+        let palette = Palette { matched: anstyle::Style::new().bold(), ..Palette::default() };
+        let expected = "/a:3:x \u{1b}[1mab\u{1b}[0m\n/a:4:\u{1b}[1mcd\u{1b}[0m y\n";
+        assert_eq!(printed(palette, Groups::Joined, &[lines]), expected);
+    }
+
+    #[test]
+    fn submatches_that_do_not_fit_the_text_are_harmless() {
+        let mut line = found("/a", 1, "é", LineKind::Match);
+        line.submatches =
+            vec![Submatch { start: 1, end: 2 }, Submatch { start: 5, end: 3 }, Submatch { start: 0, end: 9 }];
+        let palette = Palette { matched: anstyle::Style::new().bold(), ..Palette::default() };
+        assert_eq!(printed(palette, Groups::Joined, &[line]), "/a:1:\u{1b}[1mé\u{1b}[0m\n");
+    }
+}

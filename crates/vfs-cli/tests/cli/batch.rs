@@ -1,0 +1,185 @@
+//! `vfs batch`.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{Run, tree, vfs_with_input};
+
+fn batch(root: &TempDir, args: &[&str], input: &[u8]) -> Vec<Value> {
+    let args = [&["batch"], args].concat();
+    let run: Run = vfs_with_input(root, &args, input);
+    run.success().lines().map(|line| serde_json::from_str(line).expect("each answer is JSON")).collect()
+}
+
+fn one(root: &TempDir, line: &str) -> Value {
+    let mut answers = batch(root, &[], line.as_bytes());
+    assert_eq!(answers.len(), 1, "{line}: {answers:?}");
+    answers.remove(0)
+}
+
+#[test]
+fn every_operation_is_answered_in_order() {
+    let root = tree(&[("a.txt", "one\ntwo\nthree\n")]);
+    let requests = [
+        json!({"id": 1, "op": "stat", "path": "a.txt"}),
+        json!({"id": "two", "op": "read", "path": "/a.txt", "offset": 1, "limit": 1}),
+        json!({"id": null, "op": "write", "path": "/b/c.bin", "content_base64": "AP8="}),
+        json!({"id": [4], "op": "ls", "path": "/b"}),
+        json!({"id": {"n": 5}, "op": "edit", "path": "/a.txt", "old": "two", "new": "2"}),
+        json!({"id": 6.5, "op": "copy", "from": "/a.txt", "to": "/d.txt"}),
+        json!({"id": true, "op": "mv", "from": "/d.txt", "to": "/e.txt"}),
+        json!({"op": "glob", "pattern": "*.txt"}),
+        json!({"id": 9, "op": "grep", "pattern": {"regex": "^t"}, "path": "/"}),
+        json!({"id": 10, "op": "rm", "path": "/e.txt"}),
+        json!({"id": 11, "op": "upload_files", "files": [{"path": "u", "content": "é"}, {"path": "../x", "content": ""}]}),
+        json!({"id": 12, "op": "download", "paths": ["/u", "/absent", "~", "/b/c.bin"]}),
+    ];
+    let input = requests.iter().map(|request| format!("{request}\n\n")).collect::<String>();
+    let answers = batch(&root, &[], input.as_bytes());
+    assert_eq!(answers.len(), requests.len());
+    for (request, answer) in requests.iter().zip(&answers) {
+        assert_eq!(answer.get("id"), request.get("id"));
+        assert!(answer["ok"].is_object() && answer.get("error").is_none(), "{answer}");
+    }
+    assert_eq!(answers[0]["ok"]["path"], "/a.txt");
+    assert_eq!(answers[1]["ok"]["content"]["text"], "two\n");
+    assert_eq!(answers[2]["ok"]["created"], true);
+    assert_eq!(answers[3]["ok"]["entries"][0]["size"], 2);
+    assert_eq!(answers[4]["ok"]["occurrences"], 1);
+    assert_eq!(answers[6]["ok"]["to"], "/e.txt");
+    assert_eq!(answers[7]["ok"]["entries"].as_array().map(Vec::len), Some(2));
+    let lines: Vec<_> = answers[8]["ok"]["matches"].as_array().expect("matches").iter().map(|m| &m["text"]).collect();
+    assert_eq!(lines, ["three", "three"]);
+    let uploads = &answers[10]["ok"]["files"];
+    assert_eq!((&uploads[0]["path"], uploads[0].get("error")), (&json!("/u"), None));
+    assert_eq!((&uploads[1]["error"], &uploads[1]["cause"]["code"]), (&json!("invalid_path"), &json!("invalid_path")));
+    let downloads = &answers[11]["ok"]["files"];
+    assert_eq!(downloads[0]["content"], "é");
+    assert_eq!(downloads[1]["error"], "file_not_found");
+    assert_eq!((&downloads[2]["path"], &downloads[2]["error"]), (&json!("~"), &json!("invalid_path")));
+    assert_eq!(downloads[3]["content_base64"], "AP8=");
+    assert_eq!(fs::read_to_string(root.path().join("a.txt")).expect("a file"), "one\n2\nthree\n");
+}
+
+#[test]
+fn faulty_requests_get_their_error_and_change_nothing() {
+    let root = tree(&[("a", "text\n")]);
+    for (line, id, code, reason) in [
+        ("nonsense", None, "invalid_argument", "not a request"),
+        (r#"{"id":7"#, Some(json!(7)), "invalid_argument", "EOF"),
+        ("[1,2]", None, "invalid_argument", "object"),
+        ("null", None, "invalid_argument", "object"),
+        ("{}", None, "invalid_argument", "`op`"),
+        (r#"{"id":7}"#, Some(json!(7)), "invalid_argument", "`op`"),
+        (r#"{"id":7,"op":"format_disk"}"#, Some(json!(7)), "invalid_argument", "unknown op `format_disk`"),
+        (r#"{"id":7,"op":"read","path":"/a","limti":1}"#, Some(json!(7)), "invalid_argument", "`limti`"),
+        (r#"{"id":7,"op":"read"}"#, Some(json!(7)), "invalid_argument", "`path`"),
+        (r#"{"id":7,"op":"read","path":7}"#, Some(json!(7)), "invalid_argument", "path"),
+        (r#"{"id":7,"op":"read","path":"/a","offset":-1}"#, Some(json!(7)), "invalid_argument", "offset"),
+        (r#"{"id":7,"op":"read","path":"/a","offset":1e30}"#, Some(json!(7)), "invalid_argument", "offset"),
+        (
+            r#"{"id":7,"op":"read","path":"/a","limit":1000000000000000000000000000000}"#,
+            Some(json!(7)),
+            "invalid_argument",
+            "limit",
+        ),
+        (
+            r#"{"id":7,"op":"read","path":"/a","offset":18446744073709551615}"#,
+            Some(json!(7)),
+            "invalid_argument",
+            "1 line",
+        ),
+        (r#"{"id":7,"op":"read","path":"/../a"}"#, Some(json!(7)), "invalid_path", "/../a"),
+        (r#"{"id":7,"op":"read","path":"/a\u0000"}"#, Some(json!(7)), "invalid_path", "NUL"),
+        (r#"{"id":7,"op":"copy","from":"/a","to":"~/b"}"#, Some(json!(7)), "invalid_path", "~/b"),
+        (
+            r#"{"id":7,"op":"write","path":"/a","mode":"overwrite","content":"\ud800"}"#,
+            Some(json!(7)),
+            "invalid_argument",
+            "hex escape",
+        ),
+        (
+            r#"{"id":7,"op":"write","path":"/a","mode":"overwrite","content":"a","content_base64":"YQ=="}"#,
+            Some(json!(7)),
+            "invalid_argument",
+            "not both",
+        ),
+        (
+            r#"{"id":7,"op":"write","path":"/a","mode":"overwrite","content_base64":"?"}"#,
+            Some(json!(7)),
+            "invalid_argument",
+            "base64",
+        ),
+        (r#"{"id":7,"op":"write","path":"/a","content":"new"}"#, Some(json!(7)), "already_exists", "/a"),
+        (r#"{"id":7,"op":"read","path":"/absent"}"#, Some(json!(7)), "not_found", "/absent"),
+        (
+            r#"{"id":7,"op":"read","path":"/a","path":"/b"}"#,
+            Some(json!(7)),
+            "invalid_argument",
+            "duplicate field `path`",
+        ),
+        (
+            r#"{"id":7,"op":"upload","files":[{"path":"/x","content":"1","mode":"append"}]}"#,
+            Some(json!(7)),
+            "invalid_argument",
+            "`mode`",
+        ),
+        (r#"{"id":7,"op":"upload","files":[{"content":"1"}]}"#, Some(json!(7)), "invalid_argument", "`path`"),
+        (r#"{"id":7,"op":"download","paths":"/a"}"#, Some(json!(7)), "invalid_argument", "paths"),
+    ] {
+        let answer = one(&root, line);
+        assert_eq!(answer.get("id"), id.as_ref(), "{line}");
+        assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
+        assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains(reason)), "{line}: {answer}");
+    }
+    assert_eq!(fs::read_to_string(root.path().join("a")).expect("a file"), "text\n");
+    assert_eq!(fs::read_dir(root.path()).expect("a directory").count(), 1);
+}
+
+#[test]
+fn an_error_is_the_typed_error_of_the_library() {
+    let root = tree(&[("a", "x\nx\n")]);
+    let answer = one(&root, r#"{"id":1,"op":"edit","path":"/a","old":"x","new":"y"}"#);
+    let error: vfs_core::Error = serde_json::from_value(answer["error"].clone()).expect("it reads back");
+    assert_eq!((error.kind(), error.path()), (vfs_core::ErrorKind::NotUnique, Some("/a")));
+    assert!(error.detail().is_some());
+    assert_eq!(one(&root, r#"{"op":"stat","path":"/../x"}"#)["error"]["path"], "/../x");
+}
+
+#[test]
+fn bytes_that_are_not_utf8_and_a_line_of_100_megabytes_do_not_end_it() {
+    let root = tree(&[("a", "1")]);
+    let mut input = b"{\"id\":1,\"op\":\"read\",\"path\":\"/\xff\"}\n".to_vec();
+    input.extend_from_slice(b"{\"id\":2,\"op\":\"write\",\"path\":\"/big\",\"content\":\"");
+    input.resize(100 << 20, b'x');
+    input.extend_from_slice(b"\"}\r\n{\"id\":3,\"op\":\"read\",\"path\":\"/a\"}");
+    let answers = batch(&root, &[], &input);
+    assert_eq!(answers.len(), 3);
+    assert_eq!((&answers[0]["id"], &answers[0]["error"]["code"]), (&json!(1), &json!("invalid_argument")));
+    assert_eq!((answers[1].get("id"), &answers[1]["error"]["code"]), (None, &json!("too_large")));
+    assert_eq!((&answers[2]["id"], &answers[2]["ok"]["content"]["text"]), (&json!(3), &json!("1")));
+    assert!(!root.path().join("big").exists());
+}
+
+#[test]
+fn many_jobs_answer_every_request_once() {
+    let root = tree(&[]);
+    let input: String = (0..200)
+        .map(|n| format!("{}\n", json!({"id": n, "op": "write", "path": format!("/d/{n}"), "content": n.to_string()})))
+        .collect();
+    let answers = batch(&root, &["--jobs", "8"], input.as_bytes());
+    let ids: BTreeSet<_> = answers.iter().map(|answer| answer["id"].as_u64().expect("a number")).collect();
+    assert_eq!((answers.len(), ids.len()), (200, 200));
+    assert!(answers.iter().all(|answer| answer["ok"]["created"] == true));
+    assert_eq!(fs::read_dir(root.path().join("d")).expect("a directory").count(), 200);
+}
+
+#[test]
+fn an_empty_input_has_no_answers() {
+    let root = tree(&[]);
+    assert!(batch(&root, &[], b"").is_empty());
+    assert!(batch(&root, &["--jobs", "3"], b"\n  \r\n\n").is_empty());
+}

@@ -1,0 +1,135 @@
+//! Finding files and text.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+
+use tempfile::TempDir;
+
+use crate::{tree, vfs};
+
+fn sources() -> TempDir {
+    tree(&[
+        ("src/main.rs", "fn main() {\n    run();\n}\n\nfn run() {\n    todo();\n}\n"),
+        ("src/lib.rs", "pub fn Run() {}\n"),
+        ("Makefile", "run: -Wall\n"),
+        (".hidden/x.rs", "run\n"),
+        ("target/out.rs", "run\n"),
+        (".gitignore", "/target\n"),
+    ])
+}
+
+#[test]
+fn glob_prints_paths_and_says_by_its_exit_code_whether_there_are_any() {
+    let root = sources();
+    for (args, expected) in [
+        (&["glob", "*.rs"][..], "/src/lib.rs\n/src/main.rs\n"),
+        (&["glob", "--hidden", "*.rs"], "/.hidden/x.rs\n/src/lib.rs\n/src/main.rs\n"),
+        (&["glob", "--no-ignore", "*.rs"], "/src/lib.rs\n/src/main.rs\n/target/out.rs\n"),
+        (&["glob", "/main.rs", "src"], "/src/main.rs\n"),
+    ] {
+        assert_eq!(vfs(&root, args).success(), expected, "{args:?}");
+    }
+    let none = vfs(&root, &["glob", "*.py"]);
+    assert_eq!((none.code, none.out(), none.err.as_str()), (Some(1), "", ""));
+    vfs(&root, &["glob", "[a"]).failure("invalid_pattern");
+    vfs(&root, &["glob", "*", "/absent"]).failure("not_found: /absent");
+}
+
+#[test]
+fn grep_prints_what_ripgrep_prints() {
+    let root = sources();
+    for (args, expected) in [
+        (&["grep", "run()"][..], "/src/main.rs:2:    run();\n/src/main.rs:5:fn run() {\n"),
+        (&["grep", "-E", r"^fn \w+\("], "/src/main.rs:1:fn main() {\n/src/main.rs:5:fn run() {\n"),
+        (&["grep", "fn.*"], ""),
+        (&["grep", "-i", "RUN(", "/src/lib.rs"], "/src/lib.rs:1:pub fn Run() {}\n"),
+        (&["grep", "-S", "Run"], "/src/lib.rs:1:pub fn Run() {}\n"),
+        (&["grep", "-iS", "Run", "-t", "make"], ""),
+        (&["grep", "-Si", "Run", "-t", "make"], "/Makefile:1:run: -Wall\n"),
+        (&["grep", "-w", "ru"], ""),
+        (&["grep", "-v", "-E", "[a-z}]", "/src/main.rs"], "/src/main.rs:4:\n"),
+        (&["grep", "-g", "!*.rs", "run"], "/Makefile:1:run: -Wall\n"),
+        (
+            &["grep", "-g", "lib.rs", "-g", "Makefile", "-i", "run"],
+            "/Makefile:1:run: -Wall\n/src/lib.rs:1:pub fn Run() {}\n",
+        ),
+        (&["grep", "-l", "run"], "/Makefile\n/src/main.rs\n"),
+        (&["grep", "-c", "run"], "/Makefile:1\n/src/main.rs:2\n"),
+        (&["grep", "-m", "1", "run", "src"], "/src/main.rs:2:    run();\n"),
+        (&["grep", "--hidden", "--no-ignore", "-l", "run"], "/.hidden/x.rs\n/Makefile\n/src/main.rs\n/target/out.rs\n"),
+        (&["grep", "-U", "-E", r"\(\) \{\n    run", "/src"], "/src/main.rs:1:fn main() {\n/src/main.rs:2:    run();\n"),
+        (&["grep", "--", "-Wall"], "/Makefile:1:run: -Wall\n"),
+        (&["grep", "-e", "-Wall", "/Makefile"], "/Makefile:1:run: -Wall\n"),
+        (&["grep", "-C1", "main"], "/src/main.rs:1:fn main() {\n/src/main.rs-2-    run();\n"),
+        (
+            &["grep", "-A1", "fn ", "src/main.rs"],
+            concat!(
+                "/src/main.rs:1:fn main() {\n/src/main.rs-2-    run();\n--\n",
+                "/src/main.rs:5:fn run() {\n/src/main.rs-6-    todo();\n"
+            ),
+        ),
+        (
+            &["grep", "-B1", "un()", "src"],
+            concat!(
+                "/src/lib.rs:1:pub fn Run() {}\n--\n",
+                "/src/main.rs-1-fn main() {\n/src/main.rs:2:    run();\n--\n",
+                "/src/main.rs-4-\n/src/main.rs:5:fn run() {\n"
+            ),
+        ),
+    ] {
+        let run = vfs(&root, args);
+        assert_eq!((run.out(), run.err.as_str()), (expected, ""), "{args:?}");
+        assert_eq!(run.code, Some(i32::from(expected.is_empty())), "{args:?}");
+    }
+}
+
+#[test]
+fn grep_refuses_what_it_cannot_do_with_one_line() {
+    let root = sources();
+    for (args, reason) in [
+        (&["grep", "-E", "("][..], "Invalid regex pattern:"),
+        (&["grep", ""], "invalid_argument"),
+        (&["grep", "x", "/absent"], "not_found: /absent"),
+        (&["grep", "-t", "klingon", "x"], "klingon"),
+        (&["grep", "-g", "[a", "x"], "invalid_pattern"),
+        (&["grep"], "PATTERN"),
+        (&["grep", "-e", "x", "y", "z"], "once"),
+        (&["grep", "-C", "-1", "x"], "--context"),
+        (&["grep", "-A", "4294967295", "-B", "4294967295", "x"], "invalid_argument"),
+        (&["frobnicate"], "frobnicate"),
+        (&["grep", "--nonsense", "x"], "--nonsense"),
+        (&["batch", "--jobs", "0"], "--jobs"),
+    ] {
+        vfs(&root, args).failure(reason);
+    }
+}
+
+#[test]
+fn json_is_one_event_a_line() {
+    let root = sources();
+    let run = vfs(&root, &["grep", "--json", "run", "/src"]);
+    let events: Vec<serde_json::Value> =
+        run.success().lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
+    assert_eq!(events.len(), 3);
+    assert_eq!(events[0]["match"]["path"], "/src/main.rs");
+    assert_eq!(events[0]["match"]["submatches"], serde_json::json!([{"start": 4, "end": 7}]));
+    assert_eq!(events[2]["end"]["matches"], 2);
+    assert_eq!(vfs(&root, &["grep", "--json", "absent"]).code, Some(1));
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_a_warning_beside_the_results() {
+    let root = sources();
+    fs::write(root.path().join(std::ffi::OsStr::from_bytes(b"bad\xff")), "run").expect("a file");
+    symlink("loop", root.path().join("loop")).expect("a link");
+    let run = vfs(&root, &["grep", "-l", "run"]);
+    assert_eq!((run.code, run.out()), (Some(0), "/Makefile\n/src/main.rs\n"));
+    assert!(run.err.starts_with("vfs: ") && run.err.contains("bad\u{fffd}"), "{run:?}");
+    let none = vfs(&root, &["grep", "absent"]);
+    assert_eq!((none.code, none.out()), (Some(1), ""));
+    assert!(none.err.contains("bad\u{fffd}"), "{none:?}");
+    let listing = vfs(&root, &["ls"]);
+    assert_eq!(listing.code, Some(0));
+    assert!(listing.out().contains("/src/\n") && listing.err.contains("bad\u{fffd}"), "{listing:?}");
+}

@@ -1,0 +1,176 @@
+//! Line endings: a file as it looks with `\n` alone, and new text with the endings of its place.
+
+use std::iter::repeat;
+use std::ops::Range;
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+/// How a line ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// With `\n`.
+    Lf,
+    /// With `\r\n`.
+    Crlf,
+}
+
+impl Ending {
+    pub(super) fn is_crlf(self) -> bool {
+        self == Ending::Crlf
+    }
+
+    fn bytes(self) -> &'static [u8] {
+        if self.is_crlf() { b"\r\n" } else { b"\n" }
+    }
+}
+
+/// A file in which every `\r\n` is `\n`.
+pub(super) struct LineFeeds {
+    text: Vec<u8>,
+    /// Where in `text` the `\n` stand that a `\r` was taken from, in order.
+    removed: Vec<usize>,
+    /// The ending of the last line that has one.
+    last: Ending,
+}
+
+impl LineFeeds {
+    pub(super) fn new(content: &[u8]) -> Self {
+        let mut text = Vec::with_capacity(content.len());
+        let mut removed = Vec::new();
+        let mut copied = 0;
+        for at in memchr_iter(b'\n', content) {
+            if at > 0 && content[at - 1] == b'\r' {
+                text.extend_from_slice(&content[copied..at - 1]);
+                removed.push(text.len());
+                copied = at;
+            }
+        }
+        text.extend_from_slice(&content[copied..]);
+        let mut view = Self { text, removed, last: Ending::Lf };
+        if let Some(newline) = memrchr(b'\n', &view.text) {
+            view.last = view.ending_at(newline);
+        }
+        view
+    }
+
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The bytes of the file that `start..end` of the text stands for. A `\n` at `start` brings its `\r` along.
+    pub(super) fn raw_range(&self, start: usize, end: usize) -> Range<usize> {
+        let raw = |at| at + self.removed.partition_point(|removed| *removed < at);
+        raw(start)..raw(end)
+    }
+
+    /// The endings of places, which are asked for from left to right.
+    pub(super) fn endings(&self) -> Endings<'_> {
+        Endings { view: self, next_line_end: None }
+    }
+
+    fn ending_at(&self, newline: usize) -> Ending {
+        if self.removed.binary_search(&newline).is_ok() { Ending::Crlf } else { Ending::Lf }
+    }
+}
+
+/// Answers how lines end, at places from left to right.
+pub(super) struct Endings<'a> {
+    view: &'a LineFeeds,
+    /// The first `\n` at or after the last place, or the length of the text; a cache, so that all places together cost no
+    /// more than one pass.
+    next_line_end: Option<usize>,
+}
+
+impl Endings<'_> {
+    /// The ending of the line that `at` is in; of the last line, which may have none, that of the line before.
+    fn of_line(&mut self, at: usize) -> Ending {
+        let text = self.view.text();
+        let end = match self.next_line_end {
+            Some(end) if end >= at => end,
+            _ => memchr(b'\n', &text[at..]).map_or(text.len(), |found| at + found),
+        };
+        self.next_line_end = Some(end);
+        if end < text.len() { self.view.ending_at(end) } else { self.view.last }
+    }
+}
+
+/// New text, whose line endings are those of the place that it comes to.
+pub(super) struct Template<'a> {
+    /// Where in the old text the `\n` stand.
+    old_newlines: Vec<usize>,
+    old_length: usize,
+    new: &'a [u8],
+    /// The `\n` of the new text that adapt: where, and how many `\n` stand before.
+    adapting: Vec<(usize, usize)>,
+    /// How many of `adapting` have a `\n` of the old text to take their ending from.
+    paired: usize,
+}
+
+impl<'a> Template<'a> {
+    pub(super) fn new(old: &[u8], new: &'a [u8]) -> Self {
+        let adapting: Vec<_> = memchr_iter(b'\n', new)
+            .enumerate()
+            .filter(|(_, at)| *at == 0 || new[at - 1] != b'\r')
+            .map(|(index, at)| (at, index))
+            .collect();
+        let old_newlines: Vec<_> = memchr_iter(b'\n', old).collect();
+        let paired = adapting.partition_point(|(_, index)| *index < old_newlines.len());
+        Self { old_newlines, old_length: old.len(), new, adapting, paired }
+    }
+
+    /// How long the new text is at the place `at`. Costs what the old text has of lines, however many the new one has.
+    pub(super) fn length(&self, endings: &mut Endings<'_>, at: usize) -> usize {
+        let carriage_returns = self.paired_endings(endings.view, at).filter(|ending| ending.is_crlf()).count();
+        let unpaired = self.adapting.len() - self.paired;
+        let further = if unpaired > 0 && self.further_ending(endings, at).is_crlf() { unpaired } else { 0 };
+        self.new.len() + carriage_returns + further
+    }
+
+    /// The endings of the adapting newlines that are paired.
+    fn paired_endings(&self, view: &LineFeeds, at: usize) -> impl Iterator<Item = Ending> {
+        self.adapting[..self.paired].iter().map(move |(_, index)| view.ending_at(at + self.old_newlines[*index]))
+    }
+
+    /// The ending of the other adapting newlines.
+    fn further_ending(&self, endings: &mut Endings<'_>, at: usize) -> Ending {
+        match self.old_newlines.last() {
+            Some(last) => endings.view.ending_at(at + last),
+            None => endings.of_line(at + self.old_length),
+        }
+    }
+
+    /// Writes the new text for the place `at`.
+    pub(super) fn write(&self, endings: &mut Endings<'_>, at: usize, edited: &mut Vec<u8>) {
+        let further = self.further_ending(endings, at);
+        let mut copied = 0;
+        for (ending, (newline, _)) in self.paired_endings(endings.view, at).chain(repeat(further)).zip(&self.adapting) {
+            edited.extend_from_slice(&self.new[copied..*newline]);
+            edited.extend_from_slice(ending.bytes());
+            copied = newline + 1;
+        }
+        edited.extend_from_slice(&self.new[copied..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_map_back_to_the_bytes_they_stand_for() {
+        let content = b"a\r\nb\nc\r\r\n";
+        let view = LineFeeds::new(content);
+        assert_eq!(view.text(), b"a\nb\nc\r\n");
+        for (text, raw) in [
+            (0..1, &b"a"[..]),
+            (0..2, b"a\r\n"),
+            (1..2, b"\r\n"),
+            (1..3, b"\r\nb"),
+            (3..4, b"\n"),
+            (5..7, b"\r\r\n"),
+            (0..7, content),
+        ] {
+            assert_eq!(&content[view.raw_range(text.start, text.end)], raw, "{text:?}");
+        }
+    }
+}

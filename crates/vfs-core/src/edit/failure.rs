@@ -1,0 +1,49 @@
+//! Why a replacement was not made, in words that help to ask again.
+
+use std::fmt::Write as _;
+
+use super::nearest::nearest;
+use super::places::Places;
+use super::replace::Step;
+use crate::error::{Error, ErrorDetail, ErrorKind, shorten};
+
+/// How much of `old` a message repeats.
+const MAX_SHOWN: usize = 300;
+
+pub(super) fn no_match(haystack: &[u8], step: &Step<'_>) -> Error {
+    let near = nearest(haystack, &step.replacement.old, step.encoding);
+    let mut words = format!("Error: String not found in file: '{}'", shorten(&step.replacement.old, MAX_SHOWN));
+    for (rank, line) in near.iter().enumerate() {
+        // Writing to a string cannot fail.
+        let label = if rank == 0 { "Most similar" } else { "Also similar" };
+        let _ = write!(words, "\n{label}: line {}: {}", line.line, line.text);
+    }
+    name_step(&mut words, step);
+    Error::new(ErrorKind::NoMatch, "the text to replace is not in the file")
+        .with_model_message(words)
+        .with_detail(ErrorDetail::NoMatch { replacement: step.index, nearest: near })
+}
+
+pub(super) fn not_unique(places: &Places, step: &Step<'_>) -> Error {
+    let Places { count, lines } = places;
+    let mut numbers = lines.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    if *count > lines.len() as u64 {
+        numbers.push_str(", ...");
+    }
+    let mut words = format!(
+        "Error: String '{}' appears {count} times in file (lines {numbers}). \
+         Provide a more specific string with surrounding context, or replace all occurrences.",
+        shorten(&step.replacement.old, MAX_SHOWN)
+    );
+    name_step(&mut words, step);
+    Error::new(ErrorKind::NotUnique, format!("the text to replace is in the file {count} times"))
+        .with_model_message(words)
+        .with_detail(ErrorDetail::NotUnique { replacement: step.index, count: *count, lines: lines.clone() })
+}
+
+/// Says which replacement of a list it was.
+fn name_step(words: &mut String, step: &Step<'_>) {
+    if step.of > 1 {
+        let _ = write!(words, "\nThis was replacement {} of {}; none was made.", step.index + 1, step.of);
+    }
+}

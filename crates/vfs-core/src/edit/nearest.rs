@@ -1,0 +1,122 @@
+//! The lines that are most like a text which is not in a file.
+
+use std::borrow::Cow;
+
+use crate::error::NearLine;
+use crate::types::Encoding;
+
+/// How much of a file is looked at, whatever its size.
+const MAX_LINES: usize = 20_000;
+const MAX_BYTES: usize = 4 << 20;
+
+/// How much of a line is compared and shown.
+const MAX_LINE: usize = 200;
+
+const MOST_RESULTS: usize = 3;
+
+/// Lines less alike than this are not worth showing; 1 is alike but for the white space around.
+const THRESHOLD: f64 = 0.5;
+
+/// At most three lines of `content` that are most like the first line of `old` that is not blank, best first.
+pub(super) fn nearest(content: &[u8], old: &str, encoding: Encoding) -> Vec<NearLine> {
+    let Some(wanted) = old.lines().map(str::trim).find(|line| !line.is_empty()) else {
+        return Vec::new();
+    };
+    let mut pairs = Pairs::new(cut(wanted).as_bytes());
+    let seen = &content[..content.len().min(MAX_BYTES)];
+    let mut best: Vec<(f64, NearLine)> = Vec::new();
+    for (number, line) in (1..).zip(seen.split(|byte| *byte == b'\n').take(MAX_LINES)) {
+        let text = shown(&line[..line.len().min(MAX_LINE)], encoding);
+        let score = pairs.likeness(text.trim().as_bytes());
+        let is_among_best = best.len() < MOST_RESULTS || best.last().is_some_and(|(worst, _)| score > *worst);
+        if score >= THRESHOLD && is_among_best {
+            let at = best.partition_point(|(other, _)| *other >= score);
+            best.insert(at, (score, NearLine::new(number, cut(text.trim_end_matches('\r')))));
+            best.truncate(MOST_RESULTS);
+        }
+    }
+    best.into_iter().map(|(_, line)| line).collect()
+}
+
+fn shown(line: &[u8], encoding: Encoding) -> Cow<'_, str> {
+    match encoding {
+        Encoding::Legacy(legacy) => legacy.decode_without_bom_handling(line).0,
+        _ => String::from_utf8_lossy(line),
+    }
+}
+
+fn cut(line: &str) -> &str {
+    &line[..line.floor_char_boundary(MAX_LINE)]
+}
+
+/// The pairs of neighbouring bytes of one line, to be compared with those of many others.
+struct Pairs<'a> {
+    line: &'a [u8],
+    counts: Vec<u16>,
+}
+
+impl<'a> Pairs<'a> {
+    fn new(line: &'a [u8]) -> Self {
+        let mut counts = vec![0; 1 << 16];
+        for pair in line.array_windows() {
+            counts[index(*pair)] += 1;
+        }
+        Self { line, counts }
+    }
+
+    /// How alike two lines are, from 0 to 1: the share of their pairs that both have (Dice's coefficient).
+    fn likeness(&mut self, other: &[u8]) -> f64 {
+        if self.line == other {
+            return 1.0;
+        }
+        let pairs = self.line.len().saturating_sub(1) + other.len().saturating_sub(1);
+        if self.line.len().min(other.len()) < 2 {
+            return 0.0;
+        }
+        let mut common = Vec::with_capacity(MAX_LINE);
+        for pair in other.array_windows() {
+            let at = index(*pair);
+            if self.counts[at] > 0 {
+                self.counts[at] -= 1;
+                common.push(at);
+            }
+        }
+        for at in &common {
+            self.counts[*at] += 1;
+        }
+        // Only the same line is wholly alike, though another order of the same pairs may come as near as can be.
+        (2.0 * common.len() as f64 / pairs as f64).min(0.999)
+    }
+}
+
+fn index(pair: [u8; 2]) -> usize {
+    usize::from(u16::from_le_bytes(pair))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_line_but_for_white_space_comes_first() {
+        let content = "fn total(a: u32) {\n    let total = sum(a);\n\tlet total = sum(b);\r\n}\n";
+        let near = nearest(content.as_bytes(), "\n  let total = sum(b);\nmore", Encoding::Utf8);
+        assert_eq!(near[0], NearLine::new(3, "\tlet total = sum(b);"));
+        assert_eq!(near[1], NearLine::new(2, "    let total = sum(a);"));
+    }
+
+    #[test]
+    fn what_is_not_alike_is_not_shown() {
+        for (content, old) in [("alpha\nbeta\n", "zzzzzz"), ("a\n", "b"), ("", "x"), ("abc\n", "  \n\t\n")] {
+            assert_eq!(nearest(content.as_bytes(), old, Encoding::Utf8), [], "{content:?} {old:?}");
+        }
+    }
+
+    #[test]
+    fn results_are_few_and_short() {
+        let content = format!("{}\n", "xy".repeat(5_000)).repeat(50);
+        let near = nearest(content.as_bytes(), &"xy".repeat(1_000_000), Encoding::Utf8);
+        assert_eq!(near.iter().map(|line| line.line).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(near.iter().all(|line| line.text.len() <= 200));
+    }
+}

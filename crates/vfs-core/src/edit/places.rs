@@ -1,0 +1,83 @@
+//! Counting where a text stands, overlapping places included.
+
+/// How many line numbers an error names.
+const MOST_LINES: usize = 20;
+
+/// Where a text stands.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    /// How many places there are.
+    pub(super) count: u64,
+    /// The 1-based numbers of the lines that the first places start in.
+    pub(super) lines: Vec<u64>,
+}
+
+/// Finds every place of `needle`, which is not empty, by Knuth, Morris and Pratt: in linear time however they overlap.
+pub(super) fn overlapping(haystack: &[u8], needle: &[u8]) -> Places {
+    let borders = borders(needle);
+    let mut places = Places::default();
+    let (mut line, mut counted) = (1, 0);
+    let mut matched = 0;
+    for (at, byte) in haystack.iter().enumerate() {
+        while matched > 0 && needle[matched] != *byte {
+            matched = borders[matched - 1];
+        }
+        if needle[matched] == *byte {
+            matched += 1;
+        }
+        if matched == needle.len() {
+            places.count += 1;
+            if places.lines.len() < MOST_LINES {
+                let start = at + 1 - needle.len();
+                line += memchr::memchr_iter(b'\n', &haystack[counted..start]).count() as u64;
+                counted = start;
+                places.lines.push(line);
+            }
+            matched = borders[matched - 1];
+        }
+    }
+    places
+}
+
+/// For each prefix of `needle`, the length of its longest proper prefix that is also its suffix.
+fn borders(needle: &[u8]) -> Vec<usize> {
+    let mut borders = vec![0; needle.len()];
+    let mut length = 0;
+    for at in 1..needle.len() {
+        while length > 0 && needle[length] != needle[at] {
+            length = borders[length - 1];
+        }
+        if needle[length] == needle[at] {
+            length += 1;
+        }
+        borders[at] = length;
+    }
+    borders
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn overlapping_places_count_and_lines_are_bounded() {
+        assert_eq!(overlapping(b"aaa", b"aa"), Places { count: 2, lines: vec![1, 1] });
+        assert_eq!(overlapping(b"x\ny\nx\n\nx", b"x"), Places { count: 3, lines: vec![1, 3, 5] });
+        let many = overlapping(&b"a\n".repeat(100), b"a");
+        assert_eq!((many.count, many.lines), (100, (1..=20).collect()));
+    }
+
+    proptest! {
+        #[test]
+        fn every_place_is_found(haystack in "[ab\n]{0,60}", needle in "[ab\n]{1,4}") {
+            let starts: Vec<_> = (0..haystack.len()).filter(|at| haystack[*at..].starts_with(&needle)).collect();
+            let lines = starts.iter().map(|at| haystack[..*at].matches('\n').count() as u64 + 1).take(20).collect();
+            prop_assert_eq!(
+                overlapping(haystack.as_bytes(), needle.as_bytes()),
+                Places { count: starts.len() as u64, lines }
+            );
+        }
+    }
+}

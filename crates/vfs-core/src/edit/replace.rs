@@ -1,0 +1,94 @@
+//! One replacement, in bytes.
+
+use std::borrow::Cow;
+
+use memchr::memmem;
+
+use super::endings::{LineFeeds, Template};
+use super::{check_size, failure, places};
+use crate::error::Result;
+use crate::types::{Encoding, Occurrences, Replacement};
+
+/// One replacement of a list, spelled in the file's encoding.
+pub(super) struct Step<'a> {
+    /// The replacement as it was asked for.
+    pub(super) replacement: &'a Replacement,
+    /// Its place in the list, from 0.
+    pub(super) index: usize,
+    /// How many replacements the list has.
+    pub(super) of: usize,
+    /// The encoding of the file.
+    pub(super) encoding: Encoding,
+    /// The bytes that are looked for; `None` where the encoding cannot spell them.
+    pub(super) old: Option<Cow<'a, [u8]>>,
+    /// The bytes that stand there afterwards.
+    pub(super) new: Cow<'a, [u8]>,
+}
+
+/// Makes one replacement, and says how many places it had.
+pub(super) fn step(content: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
+    let Some(old) = step.old.as_deref() else {
+        return Err(failure::no_match(content, step));
+    };
+    let is_raw = memchr::memchr(b'\r', old).is_some() || memmem::find(content, b"\r\n").is_none();
+    if is_raw { exactly(content, old, step, max_size) } else { by_lines(content, old, step, max_size) }
+}
+
+/// Replaces byte for byte.
+fn exactly(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
+    check_places(content, old, step)?;
+    let finder = memmem::Finder::new(old);
+    let count = finder.find_iter(content).count() as u64;
+    let kept = content.len() as u64 - count * old.len() as u64;
+    let size = kept.saturating_add(count.saturating_mul(step.new.len() as u64));
+    check_size(size, max_size)?;
+    let mut edited = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    let mut copied = 0;
+    for at in finder.find_iter(content) {
+        edited.extend_from_slice(&content[copied..at]);
+        edited.extend_from_slice(&step.new);
+        copied = at + old.len();
+    }
+    edited.extend_from_slice(&content[copied..]);
+    Ok((edited, count))
+}
+
+/// Replaces as if every `\r\n` were `\n`, and gives each place its own line endings back.
+fn by_lines(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
+    let view = LineFeeds::new(content);
+    check_places(view.text(), old, step)?;
+    let finder = memmem::Finder::new(old);
+    let template = Template::new(old, &step.new);
+    let mut count = 0;
+    let mut size = content.len() as u64;
+    let mut endings = view.endings();
+    for at in finder.find_iter(view.text()) {
+        let raw = view.raw_range(at, at + old.len());
+        count += 1;
+        size = (size - raw.len() as u64).saturating_add(template.length(&mut endings, at) as u64);
+    }
+    check_size(size, max_size)?;
+    let mut edited = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    let mut copied = 0;
+    let mut endings = view.endings();
+    for at in finder.find_iter(view.text()) {
+        let raw = view.raw_range(at, at + old.len());
+        edited.extend_from_slice(&content[copied..raw.start]);
+        template.write(&mut endings, at, &mut edited);
+        copied = raw.end;
+    }
+    edited.extend_from_slice(&content[copied..]);
+    Ok((edited, count))
+}
+
+/// Refuses where there is no place, or more than one and only one was asked for.
+fn check_places(haystack: &[u8], old: &[u8], step: &Step<'_>) -> Result<()> {
+    let Some(first) = memmem::find(haystack, old) else {
+        return Err(failure::no_match(haystack, step));
+    };
+    let is_unique = || memmem::find(&haystack[first + 1..], old).is_none();
+    if step.replacement.occurrences == Occurrences::All || is_unique() {
+        return Ok(());
+    }
+    Err(failure::not_unique(&places::overlapping(haystack, old), step))
+}

@@ -1,0 +1,175 @@
+//! What a model sees of a file.
+
+use std::fmt::Write as _;
+
+use crate::types::{Content, ReadResult, Truncation};
+
+/// Shown instead of the content of an empty file.
+pub const EMPTY_REMINDER: &str = "System reminder: File exists but has empty contents";
+
+/// Longer lines are shown in chunks of this many characters.
+pub const MAX_LINE_LENGTH: usize = 5_000;
+
+/// Renders a window in the style of `cat -n`.
+///
+/// # Behaviour
+///
+/// * Each line is its number, right-aligned to 6, a tab, and its text without line ending. A line over
+///   [`MAX_LINE_LENGTH`] characters is shown in chunks that are numbered `5`, `5.1`, `5.2`.
+/// * A window by bytes has no line numbers: it is shown as it is.
+/// * A file that is empty, or only white space, is shown as [`EMPTY_REMINDER`]; a binary one as one line that names
+///   its type and size. A byte order mark is not shown.
+/// * Where there is more, the last line says how to go on.
+pub fn numbered(result: &ReadResult) -> String {
+    let text = match &result.content {
+        Content::Binary { mime_type, .. } => return format!("[binary file: {mime_type}, {} bytes]", result.size),
+        Content::Text(text) if result.bytes.start == 0 => text.strip_prefix('\u{FEFF}').unwrap_or(text),
+        Content::Text(text) => text,
+    };
+    if is_whole(result) && text.trim().is_empty() {
+        return EMPTY_REMINDER.to_owned();
+    }
+    let mut shown = if result.start_line == 0 { text.to_owned() } else { number_lines(text, result.start_line) };
+    if let Some(note) = continuation(result) {
+        if !shown.is_empty() {
+            shown.push('\n');
+        }
+        shown.push_str(&note);
+    }
+    shown
+}
+
+fn is_whole(result: &ReadResult) -> bool {
+    result.truncated.is_none()
+        && result.next_offset.is_none()
+        && result.next_byte.is_none()
+        && (result.start_line == 1 || result.bytes.start == 0)
+}
+
+fn number_lines(text: &str, start_line: u64) -> String {
+    let mut shown = String::with_capacity(text.len() + text.len() / 4);
+    for (number, line) in (start_line..).zip(text.split_inclusive('\n')) {
+        let line = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
+        if number > start_line {
+            shown.push('\n');
+        }
+        push_line(&mut shown, number, line);
+    }
+    shown
+}
+
+fn push_line(shown: &mut String, number: u64, line: &str) {
+    let (mut chunk, mut rest) = split_chunk(line);
+    push_chunk(shown, &number.to_string(), chunk);
+    for part in 1_u64.. {
+        if rest.is_empty() {
+            break;
+        }
+        (chunk, rest) = split_chunk(rest);
+        shown.push('\n');
+        push_chunk(shown, &format!("{number}.{part}"), chunk);
+    }
+}
+
+fn push_chunk(shown: &mut String, label: &str, chunk: &str) {
+    for _ in label.len()..6 {
+        shown.push(' ');
+    }
+    shown.push_str(label);
+    shown.push('\t');
+    shown.push_str(chunk);
+}
+
+fn split_chunk(line: &str) -> (&str, &str) {
+    if line.len() <= MAX_LINE_LENGTH {
+        return (line, "");
+    }
+    let end = line.char_indices().nth(MAX_LINE_LENGTH).map_or(line.len(), |(at, _)| at);
+    line.split_at(end)
+}
+
+fn continuation(result: &ReadResult) -> Option<String> {
+    let reason = result.truncated?;
+    let mut note = String::from("[truncated");
+    match (reason, result.next_offset, result.next_byte) {
+        (Truncation::LongLine, next_offset, Some(byte)) => {
+            // Writing to a string cannot fail.
+            let _ = write!(note, ": line {} goes on; continue with bytes from {byte}", result.end_line);
+            if let Some(offset) = next_offset {
+                let _ = write!(note, ", or with offset {offset} after this line");
+            }
+        }
+        (_, Some(offset), _) => {
+            let _ = write!(note, ": continue with offset {offset}");
+        }
+        (_, None, Some(byte)) => {
+            let _ = write!(note, ": continue with bytes from {byte}");
+        }
+        (_, None, None) => {}
+    }
+    note.push(']');
+    Some(note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::VfsPath;
+    use crate::types::ReadRequest;
+    use crate::window::read_bytes;
+
+    fn show(content: &[u8], set: impl FnOnce(ReadRequest) -> ReadRequest) -> String {
+        let request = set(ReadRequest::new(VfsPath::parse("/f").expect("valid")));
+        numbered(&read_bytes(&content.to_vec().into(), &request, "v".into()).expect("reads"))
+    }
+
+    #[test]
+    fn lines_are_numbered_as_cat_does() {
+        for (content, expected) in [
+            (&b"a\nb\n"[..], "     1\ta\n     2\tb"),
+            (b"a\r\nb", "     1\ta\n     2\tb"),
+            (b"a\r", "     1\ta\r"),
+            (b"\n\nx\n", "     1\t\n     2\t\n     3\tx"),
+            (b"\xEF\xBB\xBFa", "     1\ta"),
+            (b"\xFF\xFEa\0\n\0", "     1\ta"),
+            (b"", EMPTY_REMINDER),
+            (b" \n\t\r\n", EMPTY_REMINDER),
+            (b"\xEF\xBB\xBF", EMPTY_REMINDER),
+            (b"\x89PNG\r\n\x1a\n", "[binary file: image/png, 8 bytes]"),
+        ] {
+            assert_eq!(show(content, |request| request), expected, "{content:?}");
+        }
+    }
+
+    #[test]
+    fn long_lines_come_in_chunks() {
+        let content = format!("x\n{}{}\n", "é".repeat(5_000), "b".repeat(5_001));
+        let expected = format!("     1\tx\n     2\t{}\n   2.1\t{}\n   2.2\tb", "é".repeat(5_000), "b".repeat(5_000));
+        assert_eq!(show(content.as_bytes(), |request| request), expected);
+        assert_eq!(show("a".repeat(5_000).as_bytes(), |request| request), format!("     1\t{}", "a".repeat(5_000)));
+    }
+
+    #[test]
+    fn a_part_says_how_to_go_on() {
+        let content = b" \n \nccc\nddd\n";
+        for (request, expected) in [
+            (
+                ReadRequest::new(VfsPath::root()).lines(0, 2),
+                "     1\t \n     2\t \n[truncated: continue with offset 2]",
+            ),
+            (ReadRequest::new(VfsPath::root()).lines(2, 5), "     3\tccc\n     4\tddd"),
+            (ReadRequest::new(VfsPath::root()).lines(1, 0), "[truncated: continue with offset 1]"),
+            (
+                ReadRequest::new(VfsPath::root()).offset(2).max_bytes(2),
+                "     3\tcc\n[truncated: line 3 goes on; continue with bytes from 6, or with offset 3 after this line]",
+            ),
+            (ReadRequest::new(VfsPath::root()).bytes(4, Some(6)), "cc"),
+            (
+                ReadRequest::new(VfsPath::root()).bytes(4, None).max_bytes(1),
+                "c\n[truncated: continue with bytes from 5]",
+            ),
+        ] {
+            assert_eq!(show(content, |_| request.clone()), expected, "{request:?}");
+        }
+    }
+}

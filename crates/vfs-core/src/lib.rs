@@ -1,0 +1,48 @@
+//! The words of an agent's filesystem.
+//!
+//! This crate holds what every backend, wrapper and front end shares, and nothing that does IO or needs a runtime:
+//!
+//! * [`Backend`], the one trait that every place for files implements, and [`BackendExt`], its short calls;
+//! * [`VfsPath`], [`Error`] and [`OpContext`], which every operation speaks in;
+//! * the requests and results, which with serde are the wire format too;
+//! * the pure text logic that makes all backends behave alike: [`window`] (reading lines), [`edit`] (replacing text),
+//!   [`text`] (encodings) and [`mod@format`] (what a model sees).
+//!
+//! ```
+//! use vfs_core::{Backend, BackendExt, Result};
+//!
+//! async fn first_line(files: &dyn Backend) -> Result<Option<String>> {
+//!     let text = files.read_text("/README.md").await?;
+//!     Ok(text.lines().next().map(str::to_owned))
+//! }
+//! ```
+
+mod backend;
+mod cancel;
+mod context;
+mod error;
+mod ext;
+mod facets;
+mod layer;
+mod path;
+mod shell;
+mod types;
+
+pub mod edit;
+pub mod format;
+pub mod text;
+pub mod window;
+
+pub use backend::{Access, Backend, Capabilities, Mutations};
+pub use cancel::CancelToken;
+pub use context::OpContext;
+pub use error::{Error, ErrorDetail, ErrorKind, NearLine, Result};
+pub use ext::BackendExt;
+pub use facets::{
+    FilePart, MultiModalContent, MultiModalReadRequest, MultiModalReader, PartKind, SnapshotId, Snapshots, Watch,
+    WatchEvent, read_multi_modal,
+};
+pub use layer::{Layer, layered};
+pub use path::VfsPath;
+pub use shell::{ExecuteEvent, ExecuteRequest, ExecuteResponse, RunMode, Shell, StreamingShell};
+pub use types::*;

@@ -1,0 +1,373 @@
+//! Virtual paths: parsed once at the edge, trusted everywhere behind it.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// A parsed, absolute path in a backend's own namespace.
+///
+/// Invariants, which hold for every value of this type:
+///
+/// * it starts with `/`, and is `/` alone only for the root;
+/// * it is UTF-8, separated by `/`, with no empty component, no `.` and no `..`;
+/// * it holds no NUL;
+/// * no component is longer than [`VfsPath::MAX_COMPONENT`] bytes, and the whole no longer than [`VfsPath::MAX_LEN`];
+/// * apart from folding, it is what the caller wrote: no Unicode normalisation, no case folding.
+///
+/// Cloning is cheap: the text is shared.
+///
+/// ```
+/// use vfs_core::VfsPath;
+///
+/// let path = VfsPath::parse("src//./main.rs/")?;
+/// assert_eq!(path.as_str(), "/src/main.rs");
+/// assert_eq!(path.name(), Some("main.rs"));
+/// assert!(VfsPath::parse("/src/../etc/passwd").is_err());
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VfsPath(Arc<str>);
+
+impl VfsPath {
+    /// Most bytes of one component.
+    pub const MAX_COMPONENT: usize = 255;
+
+    /// Most bytes of a whole path, the leading `/` included.
+    pub const MAX_LEN: usize = 4096;
+
+    /// The root, `/`.
+    pub fn root() -> Self {
+        Self(Arc::from("/"))
+    }
+
+    /// Parses what a caller wrote.
+    ///
+    /// # Behaviour
+    ///
+    /// * A missing leading `/` is added; `//`, `.` and a trailing `/` are folded away.
+    /// * Everything that is not refused below is an ordinary character: spaces, newlines, `\`, `:`, `*`, emoji.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidPath`], with a message that says what to write instead, for a `..` component, a NUL, a leading
+    /// `~`, a Windows drive or UNC prefix, a component over 255 bytes, or a path over 4096 bytes.
+    pub fn parse(text: &str) -> Result<Self> {
+        let folded = fold(text).map_err(|reason| {
+            Error::new(ErrorKind::InvalidPath, reason)
+                .with_path_text(text)
+                .with_model_message(format!("Error: Invalid path '{}': {reason}", crate::error::shorten(text, 200)))
+        })?;
+        Ok(Self(Arc::from(folded)))
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The path without its leading `/`: empty for the root.
+    pub fn relative(&self) -> &str {
+        &self.0[1..]
+    }
+
+    /// Whether this is `/`.
+    pub fn is_root(&self) -> bool {
+        self.0.len() == 1
+    }
+
+    /// The last component, or `None` for the root.
+    pub fn name(&self) -> Option<&str> {
+        if self.is_root() { None } else { self.0.rsplit('/').next() }
+    }
+
+    /// The directory above, or `None` for the root.
+    pub fn parent(&self) -> Option<Self> {
+        if self.is_root() {
+            return None;
+        }
+        match self.0.rfind('/') {
+            Some(0) | None => Some(Self::root()),
+            Some(at) => Some(Self(Arc::from(&self.0[..at]))),
+        }
+    }
+
+    /// The components from the root down; none for the root.
+    pub fn components(&self) -> impl DoubleEndedIterator<Item = &str> + Clone {
+        self.relative().split('/').filter(|component| !component.is_empty())
+    }
+
+    /// This path with `relative` below it.
+    ///
+    /// # Errors
+    ///
+    /// As [`VfsPath::parse`], of the joined path.
+    pub fn join(&self, relative: &str) -> Result<Self> {
+        if relative.is_empty() {
+            return Ok(self.clone());
+        }
+        Self::parse(&format!("{}/{relative}", self.0)).map_err(|error| error.with_path_text(relative))
+    }
+
+    /// This path with one `name` below it, for names that come out of a listing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidPath`] where `name` is not one component, or the joined path is over a limit.
+    pub fn child(&self, name: &str) -> Result<Self> {
+        let reason = if let Some(reason) = component_fault(name) {
+            Some(reason)
+        } else if name.is_empty() || name == "." || name.contains(['/', '\0']) {
+            Some("a name is one component without '/' or NUL")
+        } else if self.0.len() + 1 + name.len() > Self::MAX_LEN {
+            Some(TOO_LONG)
+        } else {
+            None
+        };
+        if let Some(reason) = reason {
+            return Err(Error::new(ErrorKind::InvalidPath, reason).with_path_text(&format!("{}/{name}", self.0)));
+        }
+        let mut joined = String::with_capacity(self.0.len() + 1 + name.len());
+        if !self.is_root() {
+            joined.push_str(&self.0);
+        }
+        joined.push('/');
+        joined.push_str(name);
+        Ok(Self(Arc::from(joined)))
+    }
+
+    /// Whether this is `ancestor` or lies below it.
+    pub fn starts_with(&self, ancestor: &VfsPath) -> bool {
+        self.strip_prefix(ancestor).is_some()
+    }
+
+    /// The part below `ancestor`, without a leading `/`: empty where both are the same, `None` where this is elsewhere.
+    pub fn strip_prefix(&self, ancestor: &VfsPath) -> Option<&str> {
+        if ancestor.is_root() {
+            return Some(self.relative());
+        }
+        let rest = self.0.strip_prefix(&*ancestor.0)?;
+        if rest.is_empty() { Some("") } else { rest.strip_prefix('/') }
+    }
+}
+
+const TOO_LONG: &str = "the path is longer than 4096 bytes; use a shorter one";
+
+/// Folds and checks `text`; the error says what to do.
+fn fold(text: &str) -> Result<String, &'static str> {
+    if memchr::memchr(0, text.as_bytes()).is_some() {
+        return Err("it contains a NUL character; remove it");
+    }
+    if text.starts_with('~') {
+        return Err("'~' is not expanded here; write an absolute path such as '/notes.txt'");
+    }
+    let bytes = text.as_bytes();
+    if bytes.len() >= 2
+        && bytes[0].is_ascii_alphabetic()
+        && bytes[1] == b':'
+        && matches!(bytes.get(2), None | Some(b'/' | b'\\'))
+    {
+        return Err("Windows drive letters have no meaning here; write an absolute path such as '/src/main.rs'");
+    }
+    if text.starts_with("\\\\") {
+        return Err("UNC paths have no meaning here; write an absolute path such as '/src/main.rs'");
+    }
+    let mut folded = String::with_capacity(text.len().min(VfsPath::MAX_LEN) + 1);
+    for component in text.split('/') {
+        if component.is_empty() || component == "." {
+            continue;
+        }
+        if let Some(reason) = component_fault(component) {
+            return Err(reason);
+        }
+        if folded.len() + 1 + component.len() > VfsPath::MAX_LEN {
+            return Err(TOO_LONG);
+        }
+        folded.push('/');
+        folded.push_str(component);
+    }
+    if folded.is_empty() {
+        folded.push('/');
+    }
+    Ok(folded)
+}
+
+fn component_fault(component: &str) -> Option<&'static str> {
+    if component == ".."
+        || (component.starts_with("..\\") || component.ends_with("\\..") || component.contains("\\..\\"))
+    {
+        Some("'..' is not allowed; write the absolute path of the file itself")
+    } else if component.len() > VfsPath::MAX_COMPONENT {
+        Some("a name in it is longer than 255 bytes; use a shorter name")
+    } else {
+        None
+    }
+}
+
+impl fmt::Display for VfsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for VfsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl Default for VfsPath {
+    fn default() -> Self {
+        Self::root()
+    }
+}
+
+impl AsRef<str> for VfsPath {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+// `Eq`, `Ord` and `Hash` are those of the text, so a map keyed by paths may be asked with a `&str`.
+impl Borrow<str> for VfsPath {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for VfsPath {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<&str> for VfsPath {
+    type Error = Error;
+
+    fn try_from(text: &str) -> Result<Self> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for VfsPath {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        Self::parse(&text)
+    }
+}
+
+impl Serialize for VfsPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for VfsPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::parse(&text).map_err(|error| serde::de::Error::custom(format_args!("{error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_keeps_what_was_meant() {
+        for (input, expected) in [
+            ("", "/"),
+            (".", "/"),
+            ("/", "/"),
+            ("////", "/"),
+            ("a", "/a"),
+            ("/a/", "/a"),
+            ("//a/./b//", "/a/b"),
+            ("a..b", "/a..b"),
+            ("/...", "/..."),
+            ("/..hidden", "/..hidden"),
+            ("foo..", "/foo.."),
+            ("app/[...slug]/page.tsx", "/app/[...slug]/page.tsx"),
+            ("/d/~x", "/d/~x"),
+            ("/-rf", "/-rf"),
+            ("/a\\b", "/a\\b"),
+            ("/new\nline", "/new\nline"),
+            ("a:b", "/a:b"),
+            ("/C:/x", "/C:/x"),
+            ("%2e%2e/x", "/%2e%2e/x"),
+        ] {
+            assert_eq!(VfsPath::parse(input).map(|p| p.to_string()).as_deref().ok(), Some(expected), "{input:?}");
+        }
+    }
+
+    #[test]
+    fn hostile_paths_are_refused_with_advice() {
+        let long_name = "x".repeat(256);
+        let long_path = "/abc".repeat(1025);
+        let huge = "a/".repeat(500_000);
+        for input in [
+            "..",
+            "/..",
+            "/a/../b",
+            "../x",
+            "a/..",
+            "~",
+            "~root/x",
+            "C:\\x",
+            "c:/x",
+            "C:",
+            "\\\\server\\share",
+            "/a\0b",
+            "..\\x",
+            "/a\\..\\b",
+            &long_name,
+            &long_path,
+            &huge,
+        ] {
+            let error = VfsPath::parse(input).expect_err(input);
+            assert_eq!(error.kind(), ErrorKind::InvalidPath);
+            assert!(error.to_string().len() < 2048 && error.for_model().len() < 2048);
+        }
+    }
+
+    #[test]
+    fn limits_are_inclusive() {
+        assert!(VfsPath::parse(&"x".repeat(255)).is_ok());
+        let longest = format!("/{}", vec!["a".repeat(255); 16].join("/"));
+        assert_eq!(longest.len(), 4096);
+        let longest = VfsPath::parse(&longest).expect("4096 bytes are allowed");
+        assert!(longest.child("b").is_err());
+    }
+
+    #[test]
+    fn prefixes_are_whole_segments() {
+        let mount = VfsPath::parse("/memories").expect("valid");
+        for (path, expected) in [
+            ("/memories", Some("")),
+            ("/memories/a/b", Some("a/b")),
+            ("/memoriesx", None),
+            ("/", None),
+            ("/a/memories", None),
+        ] {
+            assert_eq!(VfsPath::parse(path).expect("valid").strip_prefix(&mount), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn parents_and_names() {
+        let path = VfsPath::parse("/a/b").expect("valid");
+        assert_eq!(path.name(), Some("b"));
+        assert_eq!(path.parent().map(|p| p.to_string()).as_deref(), Some("/a"));
+        assert_eq!(path.components().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(VfsPath::root().parent(), None);
+        assert_eq!(VfsPath::root().components().count(), 0);
+        assert!(VfsPath::root().child("..").is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! Finding files by name.
+
+use serde::{Deserialize, Serialize};
+
+use super::entry::{FileInfo, Problem, Skipped, Truncation};
+use crate::path::VfsPath;
+
+/// Which entries a glob returns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EntryKinds {
+    /// Files.
+    #[default]
+    Files,
+    /// Directories.
+    Directories,
+    /// Both.
+    All,
+}
+
+impl EntryKinds {
+    /// Whether files are among them.
+    pub fn files(self) -> bool {
+        self != EntryKinds::Directories
+    }
+
+    /// Whether directories are among them.
+    pub fn directories(self) -> bool {
+        self != EntryKinds::Files
+    }
+}
+
+/// What a walk does at a symbolic link inside the root.
+///
+/// One that leads outside the root, in a circle or nowhere is a problem in the result, never followed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LinkMode {
+    /// `glob` shows a link to a file under the link's own name; `grep` leaves links out and counts them in `skipped`.
+    /// Neither goes down a link to a directory.
+    #[default]
+    Skip,
+    /// Links to files and directories are followed, each directory once on the way down.
+    Follow,
+}
+
+/// Asks for the entries whose name or path matches a pattern.
+///
+/// # Behaviour
+///
+/// * Without a `/` the pattern is matched against the name, at any depth. With a `/` it is matched against the path
+///   relative to `path`; a leading `/` anchors it there.
+/// * `*`, `?`, `[abc]`, `[a-z]`, `[!a]`, `{a,b}`, `**` as a whole segment; `\` escapes. Case-sensitive.
+///
+/// ```
+/// use vfs_core::{GlobRequest, VfsPath};
+///
+/// let request = GlobRequest::new("src/**/*.rs").path(VfsPath::parse("/project")?).limit(100);
+/// assert_eq!(request.pattern, "src/**/*.rs");
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct GlobRequest {
+    /// The pattern.
+    pub pattern: String,
+    /// The directory searched. Default: the root.
+    #[serde(default)]
+    pub path: VfsPath,
+    /// Which entries are returned. Default: files.
+    #[serde(default)]
+    pub kinds: EntryKinds,
+    /// Includes names that start with a dot.
+    #[serde(default)]
+    pub hidden: bool,
+    /// Includes what ignore files exclude.
+    #[serde(default)]
+    pub no_ignore: bool,
+    /// What happens at links. Default: links to directories are not followed.
+    #[serde(default)]
+    pub links: LinkMode,
+    /// Most entries. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+impl GlobRequest {
+    /// Asks for the files below the root that match `pattern`.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: pattern.into(),
+            path: VfsPath::root(),
+            kinds: EntryKinds::default(),
+            hidden: false,
+            no_ignore: false,
+            links: LinkMode::default(),
+            limit: None,
+        }
+    }
+
+    /// Searches below `path`.
+    #[must_use]
+    pub fn path(mut self, path: VfsPath) -> Self {
+        self.path = path;
+        self
+    }
+
+    /// Returns entries of these kinds.
+    #[must_use]
+    pub fn kinds(mut self, kinds: EntryKinds) -> Self {
+        self.kinds = kinds;
+        self
+    }
+
+    /// Includes names that start with a dot.
+    #[must_use]
+    pub fn hidden(mut self) -> Self {
+        self.hidden = true;
+        self
+    }
+
+    /// Includes what ignore files exclude.
+    #[must_use]
+    pub fn no_ignore(mut self) -> Self {
+        self.no_ignore = true;
+        self
+    }
+
+    /// Sets what happens at links.
+    #[must_use]
+    pub fn links(mut self, links: LinkMode) -> Self {
+        self.links = links;
+        self
+    }
+
+    /// Ends the search after `entries`.
+    #[must_use]
+    pub fn limit(mut self, entries: u64) -> Self {
+        self.limit = Some(entries);
+        self
+    }
+}
+
+/// The entries that match, sorted by the bytes of their paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct GlobResult {
+    /// The entries.
+    pub entries: Vec<FileInfo>,
+    /// Why there may be more entries than these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<Truncation>,
+    /// What visibility left out.
+    #[serde(default, skip_serializing_if = "Skipped::is_empty")]
+    pub skipped: Skipped,
+    /// Entries that could not be looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
+}

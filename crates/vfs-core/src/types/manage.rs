@@ -1,0 +1,156 @@
+//! Deleting, renaming and copying.
+
+use serde::{Deserialize, Serialize};
+
+use super::entry::Version;
+use super::state::FilesUpdate;
+use crate::path::VfsPath;
+
+/// Asks for a file, a link or a directory to be removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct DeleteRequest {
+    /// What is removed; never the root.
+    pub path: VfsPath,
+    /// Whether a directory goes with everything below it. Default: a directory is refused.
+    #[serde(default)]
+    pub recursive: bool,
+    /// Refuses with `conflict` if the file is another version. Default: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_version: Option<Version>,
+}
+
+impl DeleteRequest {
+    /// Removes the file or link at `path`.
+    pub fn new(path: VfsPath) -> Self {
+        Self { path, recursive: false, expected_version: None }
+    }
+
+    /// Removes a directory with everything below it, too.
+    #[must_use]
+    pub fn recursive(mut self) -> Self {
+        self.recursive = true;
+        self
+    }
+
+    /// Refuses if the file is not `version`.
+    #[must_use]
+    pub fn expected_version(mut self, version: Version) -> Self {
+        self.expected_version = Some(version);
+        self
+    }
+}
+
+/// Something was removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DeleteResult {
+    /// What was removed.
+    pub path: VfsPath,
+    /// How many files and links went, directories not counted.
+    pub files: u64,
+    /// On an agent's state: the change to merge into it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_update: Option<FilesUpdate>,
+}
+
+impl DeleteResult {
+    /// `files` files went from `path`.
+    pub fn new(path: VfsPath, files: u64) -> Self {
+        Self { path, files, files_update: None }
+    }
+}
+
+/// What a rename or copy does with a target that is there already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TransferMode {
+    /// Refuses.
+    #[default]
+    CreateNew,
+    /// Replaces a file by a file, or an empty directory by a directory.
+    Overwrite,
+}
+
+macro_rules! transfer {
+    ($(#[$request_doc:meta])* $request:ident, $(#[$result_doc:meta])* $result:ident { $($extra:tt)* }) => {
+        $(#[$request_doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[non_exhaustive]
+        pub struct $request {
+            /// The file, link or directory.
+            pub from: VfsPath,
+            /// Where it goes; directories above are made.
+            pub to: VfsPath,
+            /// What happens to a target that is there already. Default: refused.
+            #[serde(default)]
+            pub mode: TransferMode,
+        }
+
+        impl $request {
+            /// From `from` to `to`, which must be free.
+            pub fn new(from: VfsPath, to: VfsPath) -> Self {
+                Self { from, to, mode: TransferMode::CreateNew }
+            }
+
+            /// Replaces what is at the target.
+            #[must_use]
+            pub fn overwrite(mut self) -> Self {
+                self.mode = TransferMode::Overwrite;
+                self
+            }
+        }
+
+        $(#[$result_doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub struct $result {
+            /// Where it was.
+            pub from: VfsPath,
+            /// Where it is now.
+            pub to: VfsPath,
+            /// Whether something at the target was replaced.
+            pub replaced: bool,
+            $($extra)*
+            /// On an agent's state: the change to merge into it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub files_update: Option<FilesUpdate>,
+        }
+    };
+}
+
+transfer! {
+    /// Asks for a file, link or directory to be moved. A link is moved as a link.
+    RenameRequest,
+    /// Something was moved.
+    RenameResult {}
+}
+
+transfer! {
+    /// Asks for a file or directory to be copied. A link is copied as what it leads to.
+    CopyRequest,
+    /// Something was copied.
+    CopyResult {
+        /// How many files were copied.
+        pub files: u64,
+        /// How many bytes they have.
+        pub bytes: u64,
+    }
+}
+
+impl RenameResult {
+    /// `from` is now at `to`.
+    pub fn new(from: VfsPath, to: VfsPath, replaced: bool) -> Self {
+        Self { from, to, replaced, files_update: None }
+    }
+}
+
+impl CopyResult {
+    /// `files` files of `bytes` bytes are now at `to`, too.
+    pub fn new(from: VfsPath, to: VfsPath, replaced: bool, files: u64, bytes: u64) -> Self {
+        Self { from, to, replaced, files, bytes, files_update: None }
+    }
+}

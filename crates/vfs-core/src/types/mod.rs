@@ -1,0 +1,30 @@
+//! Requests and results: what every operation takes and gives, and the wire format of every front end.
+//!
+//! Each request is built with `new(required)` and chainable setters, or read from JSON, where an unknown field is an
+//! error. Fields that are left out of the JSON have the default that the field's own words name.
+
+mod edit;
+mod entry;
+mod glob;
+mod grep;
+mod ls;
+mod manage;
+mod read;
+mod state;
+mod transfer;
+mod wire;
+mod write;
+
+pub use edit::{DiffOutput, EditMode, EditRequest, EditResult, Occurrences, Replacement};
+pub use entry::{FileInfo, Problem, Skipped, StatRequest, Truncation, Version};
+pub use glob::{EntryKinds, GlobRequest, GlobResult, LinkMode};
+pub use grep::{
+    BinaryMode, CaseMode, FileCount, GrepEvent, GrepMatch, GrepOutput, GrepRequest, GrepResult, GrepSummary, LineKind,
+    Pattern, Submatch,
+};
+pub use ls::{LsRequest, LsResult};
+pub use manage::{CopyRequest, CopyResult, DeleteRequest, DeleteResult, RenameRequest, RenameResult, TransferMode};
+pub use read::{ByteRange, Content, Encoding, LineEnding, ReadRequest, ReadResult};
+pub use state::{FileData, FileText, FilesUpdate};
+pub use transfer::{FileDownloadResponse, FileOperationError, FileUpload, FileUploadResponse};
+pub use write::{WriteMode, WriteRequest, WriteResult};

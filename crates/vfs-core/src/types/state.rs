@@ -1,0 +1,92 @@
+//! Files as an agent's state holds them, and changes to such a state.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::path::VfsPath;
+
+/// A change to an agent's files: a new file for each path, `None` where it is deleted.
+pub type FilesUpdate = BTreeMap<VfsPath, Option<FileData>>;
+
+/// The text of a file in one of the two forms that agent states have.
+///
+/// In JSON a list of lines (which loses nothing: they are joined by `\n`), or a string; bytes that are not UTF-8 are a
+/// string in base64, with `"encoding": "base64"` beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FileText {
+    /// `["line 1", "line 2"]`.
+    Lines(Vec<String>),
+    /// `"line 1\nline 2"`.
+    Text(String),
+}
+
+/// One file of an agent's state: `{content, created_at, modified_at}`, with `encoding` where the content is a string.
+///
+/// ```
+/// use vfs_core::FileData;
+///
+/// let old: FileData = serde_json::from_str(
+///     r#"{"content": ["a", "b"], "created_at": "2025-01-15T10:30:00Z", "modified_at": "2025-01-15T10:35:00Z"}"#,
+/// )?;
+/// assert_eq!(old.to_bytes().expect("lines are text"), "a\nb");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FileData {
+    /// The content.
+    pub content: FileText,
+    /// `utf-8` or `base64` where the content is a string; left out where it is lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// When it last changed.
+    pub modified_at: DateTime<Utc>,
+}
+
+impl FileData {
+    /// `content` in the string form: as it is where it is UTF-8, else in base64.
+    pub fn text(content: &[u8], created_at: DateTime<Utc>, modified_at: DateTime<Utc>) -> Self {
+        let (text, encoding) = match std::str::from_utf8(content) {
+            Ok(text) => (text.to_owned(), "utf-8"),
+            Err(_) => (STANDARD.encode(content), "base64"),
+        };
+        Self { content: FileText::Text(text), encoding: Some(encoding.into()), created_at, modified_at }
+    }
+
+    /// `content` in the form of lines; in base64 as a string where it is not UTF-8, which lines cannot hold.
+    pub fn lines(content: &[u8], created_at: DateTime<Utc>, modified_at: DateTime<Utc>) -> Self {
+        match std::str::from_utf8(content) {
+            Ok(text) => Self {
+                content: FileText::Lines(text.split('\n').map(str::to_owned).collect()),
+                encoding: None,
+                created_at,
+                modified_at,
+            },
+            Err(_) => Self::text(content, created_at, modified_at),
+        }
+    }
+
+    /// The file's bytes.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the content: an unknown `encoding`, or text that is not base64.
+    pub fn to_bytes(&self) -> Result<Bytes, String> {
+        match (&self.content, self.encoding.as_deref()) {
+            (FileText::Lines(lines), None | Some("utf-8")) => Ok(lines.join("\n").into()),
+            (FileText::Text(text), None | Some("utf-8")) => Ok(text.clone().into()),
+            (FileText::Text(text), Some("base64")) => {
+                STANDARD.decode(text).map(Bytes::from).map_err(|error| format!("the content is not base64: {error}"))
+            }
+            (_, Some(other)) => Err(format!("the encoding '{other}' is neither 'utf-8' nor 'base64'")),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Whole files in and out, many at a time.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::entry::Version;
+use super::state::FilesUpdate;
+use super::wire;
+use crate::error::{Error, ErrorKind};
+use crate::path::VfsPath;
+
+/// A file to be uploaded. In JSON the content is `content` or `content_base64`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "WireUpload", try_from = "WireUpload")]
+#[non_exhaustive]
+pub struct FileUpload {
+    /// Where it goes.
+    pub path: VfsPath,
+    /// Its bytes.
+    pub content: Bytes,
+}
+
+impl FileUpload {
+    /// `content` for `path`.
+    pub fn new(path: VfsPath, content: impl Into<Bytes>) -> Self {
+        Self { path, content: content.into() }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireUpload {
+    path: VfsPath,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content_base64: Option<String>,
+}
+
+impl From<FileUpload> for WireUpload {
+    fn from(upload: FileUpload) -> Self {
+        let (content, content_base64) = wire::split(upload.content);
+        Self { path: upload.path, content, content_base64 }
+    }
+}
+
+impl TryFrom<WireUpload> for FileUpload {
+    type Error = String;
+
+    fn try_from(fields: WireUpload) -> Result<Self, String> {
+        Ok(Self { path: fields.path, content: wire::join((fields.content, fields.content_base64))? })
+    }
+}
+
+/// What an upload or download can fail with, in the four words that agents are taught.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileOperationError {
+    /// Nothing is there.
+    FileNotFound,
+    /// It may not be read or written.
+    PermissionDenied,
+    /// It is a directory.
+    IsDirectory,
+    /// The path cannot name a file here; also every other failure, which the typed error beside it tells apart.
+    InvalidPath,
+}
+
+impl FileOperationError {
+    /// The word for a failure of `kind`.
+    pub fn from_kind(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::NotFound => Self::FileNotFound,
+            ErrorKind::PermissionDenied | ErrorKind::PolicyDenied | ErrorKind::ApprovalRequired => {
+                Self::PermissionDenied
+            }
+            ErrorKind::IsADirectory => Self::IsDirectory,
+            _ => Self::InvalidPath,
+        }
+    }
+
+    /// The word.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::FileNotFound => "file_not_found",
+            Self::PermissionDenied => "permission_denied",
+            Self::IsDirectory => "is_directory",
+            Self::InvalidPath => "invalid_path",
+        }
+    }
+}
+
+impl fmt::Display for FileOperationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+/// What became of one uploaded file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FileUploadResponse {
+    /// Where it went.
+    pub path: VfsPath,
+    /// The version it has, where it was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
+    /// The word for what went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<FileOperationError>,
+    /// The typed error behind the word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Error>,
+    /// On an agent's state: the change to merge into it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_update: Option<FilesUpdate>,
+}
+
+impl FileUploadResponse {
+    /// `path` was written and has `version`.
+    pub fn ok(path: VfsPath, version: Version) -> Self {
+        Self { path, version: Some(version), error: None, cause: None, files_update: None }
+    }
+
+    /// `path` was not written.
+    pub fn failed(path: VfsPath, cause: Error) -> Self {
+        Self {
+            path,
+            version: None,
+            error: Some(FileOperationError::from_kind(cause.kind())),
+            cause: Some(cause),
+            files_update: None,
+        }
+    }
+}
+
+/// One downloaded file. In JSON the content is `content` or `content_base64`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "WireDownload", try_from = "WireDownload")]
+#[non_exhaustive]
+pub struct FileDownloadResponse {
+    /// The file.
+    pub path: VfsPath,
+    /// Its bytes, where it was read.
+    pub content: Option<Bytes>,
+    /// The version those bytes are, where it was read.
+    pub version: Option<Version>,
+    /// The word for what went wrong.
+    pub error: Option<FileOperationError>,
+    /// The typed error behind the word.
+    pub cause: Option<Error>,
+}
+
+impl FileDownloadResponse {
+    /// `path` holds `content`.
+    pub fn ok(path: VfsPath, content: Bytes, version: Version) -> Self {
+        Self { path, content: Some(content), version: Some(version), error: None, cause: None }
+    }
+
+    /// `path` was not read.
+    pub fn failed(path: VfsPath, cause: Error) -> Self {
+        let error = Some(FileOperationError::from_kind(cause.kind()));
+        Self { path, content: None, version: None, error, cause: Some(cause) }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct WireDownload {
+    path: VfsPath,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content_base64: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    version: Option<Version>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<FileOperationError>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cause: Option<Error>,
+}
+
+impl From<FileDownloadResponse> for WireDownload {
+    fn from(response: FileDownloadResponse) -> Self {
+        let FileDownloadResponse { path, content, version, error, cause } = response;
+        let (content, content_base64) = content.map_or((None, None), wire::split);
+        Self { path, content, content_base64, version, error, cause }
+    }
+}
+
+impl TryFrom<WireDownload> for FileDownloadResponse {
+    type Error = String;
+
+    fn try_from(fields: WireDownload) -> Result<Self, String> {
+        let WireDownload { path, content, content_base64, version, error, cause } = fields;
+        let content = match (content, content_base64) {
+            (None, None) => None,
+            fields => Some(wire::join(fields)?),
+        };
+        Ok(Self { path, content, version, error, cause })
+    }
+}

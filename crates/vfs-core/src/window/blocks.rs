@@ -1,0 +1,118 @@
+//! Contiguous parts of a file, whether it is in memory or behind a source.
+
+use super::{BLOCK, SMALL, Source};
+use crate::error::{Error, ErrorKind, Result};
+
+/// How far a file may go on beyond the size that it says: 64 MiB.
+pub(super) const BEYOND_SIZE: u64 = 64 << 20;
+
+/// A file that is looked at part by part.
+pub(super) trait Blocks {
+    /// The first `want` bytes from `start`; fewer only where the file ends.
+    fn part(&mut self, start: u64, want: usize) -> Result<&[u8]>;
+
+    /// The size of the file, as far as it is known by now.
+    fn size(&self) -> u64;
+}
+
+/// A file in memory.
+pub(super) struct Memory<'a>(pub(super) &'a [u8]);
+
+impl Blocks for Memory<'_> {
+    fn part(&mut self, start: u64, want: usize) -> Result<&[u8]> {
+        let start = usize::try_from(start).unwrap_or(usize::MAX).min(self.0.len());
+        Ok(&self.0[start..start.saturating_add(want).min(self.0.len())])
+    }
+
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+/// A file behind a source, of which the last part that was asked for is held.
+pub(super) struct Buffered<'a> {
+    source: &'a mut dyn Source,
+    buffer: Vec<u8>,
+    filled: usize,
+    start: u64,
+    end: Option<u64>,
+}
+
+impl<'a> Buffered<'a> {
+    pub(super) fn new(source: &'a mut dyn Source) -> Self {
+        Self { source, buffer: Vec::new(), filled: 0, start: 0, end: None }
+    }
+
+    /// Moves what is held of the file to the beginning of the buffer, so that it starts at `start`.
+    fn seek(&mut self, start: u64) {
+        let skip = start.checked_sub(self.start).and_then(|skip| usize::try_from(skip).ok());
+        match skip.filter(|skip| *skip <= self.filled) {
+            Some(skip) => {
+                self.buffer.copy_within(skip..self.filled, 0);
+                self.filled -= skip;
+            }
+            None => self.filled = 0,
+        }
+        self.start = start;
+    }
+
+    /// Reads once, and says whether the file goes on.
+    fn fill(&mut self, want: usize) -> Result<bool> {
+        let at = self.start.saturating_add(self.filled as u64);
+        if at > self.source.size().saturating_add(BEYOND_SIZE) {
+            return Err(Error::new(ErrorKind::TooLarge, "the file goes on and on beyond the size that it says"));
+        }
+        if self.buffer.len() == self.filled {
+            // Doubling bounds what is zeroed for a file that ends long before `want`.
+            self.buffer.resize(want.min(self.filled.saturating_mul(2).max(BLOCK)), 0);
+        }
+        let room = self.buffer.len().min(want);
+        let count = self.source.read_at(at, &mut self.buffer[self.filled..room])?;
+        self.filled += count;
+        // Nothing far behind the end does not say where the end is.
+        if count == 0 && (self.filled > 0 || at <= self.source.size()) {
+            self.end = Some(at);
+        }
+        Ok(count > 0)
+    }
+}
+
+impl Blocks for Buffered<'_> {
+    fn part(&mut self, start: u64, want: usize) -> Result<&[u8]> {
+        if start != self.start {
+            self.seek(start);
+        }
+        while self.filled < want && self.fill(want)? {}
+        Ok(&self.buffer[..self.filled.min(want)])
+    }
+
+    fn size(&self) -> u64 {
+        let seen = if self.filled > 0 { self.start + self.filled as u64 } else { 0 };
+        self.end.unwrap_or_else(|| self.source.size().max(seen))
+    }
+}
+
+/// A file by how it is best looked at.
+pub(super) enum Opening<'a> {
+    /// All of it.
+    Small(Vec<u8>),
+    /// Part by part.
+    Large(Buffered<'a>),
+}
+
+/// Reads a small file whole, and no more than that of one that turns out to be larger than it says.
+pub(super) fn open(source: &mut dyn Source) -> Result<Opening<'_>> {
+    let size = usize::try_from(source.size()).unwrap_or(usize::MAX);
+    let mut file = Buffered::new(source);
+    if size > SMALL {
+        return Ok(Opening::Large(file));
+    }
+    // One byte more than the size, so that the end is met in the same round.
+    file.buffer = vec![0; size + 1];
+    if file.part(0, SMALL + 1)?.len() > SMALL {
+        return Ok(Opening::Large(file));
+    }
+    let mut content = file.buffer;
+    content.truncate(file.filled);
+    Ok(Opening::Small(content))
+}

@@ -1,0 +1,269 @@
+//! A window by lines.
+
+use bytes::Bytes;
+
+use super::blocks::{Blocks, Memory};
+use super::line_ends::LineEnds;
+use super::{BLOCK, line_ending, max_bytes};
+use crate::error::{Error, ErrorDetail, ErrorKind, Result};
+use crate::text::{self, Extent, SAMPLE, Sniffed};
+use crate::types::{ByteRange, Content, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version};
+
+/// Reads lines of a file that is in memory and small.
+pub(super) fn read_small(content: &[u8], request: &ReadRequest, version: Version) -> Result<ReadResult> {
+    let file = &mut Memory(content);
+    let (encoding, valid) = match text::utf8_text(content, Extent::Whole) {
+        Some((text, encoding)) => (encoding, Some(text)),
+        None => match text::sniff(content, Extent::Whole) {
+            Sniffed::Text(encoding) => (encoding, None),
+            Sniffed::Binary => return binary(file, request, version),
+        },
+    };
+    let first = first_byte(encoding);
+    let after_first = content.get(first as usize..).unwrap_or_default();
+    let total_lines = count_lines(LineEnds::of(encoding), after_first);
+    Lines { file, request, encoding, valid, total_lines: Some(total_lines) }.read(version)
+}
+
+/// Reads lines of a file of any size.
+pub(super) fn read_large(file: &mut impl Blocks, request: &ReadRequest, version: Version) -> Result<ReadResult> {
+    match text::sniff(file.part(0, SAMPLE)?, Extent::Beginning) {
+        Sniffed::Text(encoding) => Lines { file, request, encoding, valid: None, total_lines: None }.read(version),
+        Sniffed::Binary => binary(file, request, version),
+    }
+}
+
+/// Where the first line starts: after the byte order mark of UTF-16, which the decoded text has not.
+fn first_byte(encoding: Encoding) -> u64 {
+    if matches!(encoding, Encoding::Utf16Le | Encoding::Utf16Be) { 2 } else { 0 }
+}
+
+fn count_lines(line_ends: LineEnds, bytes: &[u8]) -> u64 {
+    let ended = line_ends.count(bytes);
+    let last = line_ends.last(bytes).unwrap_or(0);
+    if last < bytes.len() { ended + 1 } else { ended }
+}
+
+fn binary(file: &mut impl Blocks, request: &ReadRequest, version: Version) -> Result<ReadResult> {
+    if request.offset > 0 {
+        let message = "it is binary and has no lines to skip; read a range of bytes instead";
+        return Err(Error::new(ErrorKind::NotText, message).with_path(&request.path));
+    }
+    let max = max_bytes(request);
+    let bytes = Bytes::copy_from_slice(file.part(0, max)?);
+    let end = bytes.len() as u64;
+    let has_more = !file.part(end, 1)?.is_empty();
+    let mime_type = text::mime_type(if bytes.len() < SAMPLE { file.part(0, SAMPLE)? } else { &bytes }).to_owned();
+    Ok(ReadResult {
+        path: request.path.clone(),
+        content: Content::Binary { bytes, mime_type },
+        start_line: 0,
+        end_line: 0,
+        total_lines: None,
+        next_offset: None,
+        next_byte: has_more.then_some(end),
+        bytes: ByteRange { start: 0, end: Some(end) },
+        truncated: has_more.then_some(Truncation::MaxBytes),
+        encoding: None,
+        line_ending: LineEnding::None,
+        size: file.size(),
+        version,
+    })
+}
+
+/// A text file and what is wanted of it.
+struct Lines<'a, F> {
+    file: &'a mut F,
+    request: &'a ReadRequest,
+    encoding: Encoding,
+    /// The whole file, where it is in memory and known to be UTF-8.
+    valid: Option<&'a str>,
+    total_lines: Option<u64>,
+}
+
+/// The bytes and lines that a window takes.
+struct Span {
+    start: u64,
+    length: usize,
+    lines: u64,
+    cut: Option<Truncation>,
+}
+
+impl Span {
+    fn end(&self) -> u64 {
+        self.start.saturating_add(self.length as u64)
+    }
+}
+
+impl<F: Blocks> Lines<'_, F> {
+    fn read(mut self, version: Version) -> Result<ReadResult> {
+        let start = self.skip()?;
+        let mut span = self.take(start)?;
+        let (content, encoding) = self.content(&mut span)?;
+        let has_more = !self.file.part(span.end(), 1)?.is_empty();
+        let offset = self.request.offset;
+        let next_line = offset.saturating_add(span.lines);
+        let mut result = ReadResult {
+            path: self.request.path.clone(),
+            line_ending: content.as_text().map_or(LineEnding::None, line_ending),
+            content,
+            start_line: offset.saturating_add(1),
+            end_line: next_line,
+            total_lines: self.total_lines,
+            next_offset: None,
+            next_byte: None,
+            bytes: ByteRange { start: span.start, end: Some(span.end()) },
+            truncated: None,
+            encoding,
+            size: 0,
+            version,
+        };
+        if has_more {
+            result.truncated = span.cut.or(Some(Truncation::Limit));
+            if span.cut == Some(Truncation::LongLine) {
+                result.next_byte = Some(span.end());
+                result.next_offset = self.line_follows(span.end())?.then_some(next_line);
+            } else {
+                result.next_offset = Some(next_line);
+            }
+        } else {
+            result.total_lines = Some(next_line);
+        }
+        if encoding.is_none() {
+            (result.start_line, result.end_line) = (0, 0);
+        }
+        result.size = self.file.size();
+        Ok(result)
+    }
+
+    fn line_ends(&self) -> LineEnds {
+        LineEnds::of(self.encoding)
+    }
+
+    /// Finds where the window starts.
+    fn skip(&mut self) -> Result<u64> {
+        let line_ends = self.line_ends();
+        let offset = self.request.offset;
+        let mut at = first_byte(self.encoding);
+        let mut skipped = 0;
+        let mut in_line = false;
+        loop {
+            let block = self.file.part(at, if skipped == offset { 1 } else { BLOCK })?;
+            if block.is_empty() {
+                let total_lines = skipped + u64::from(in_line);
+                return if offset == 0 { Ok(at) } else { Err(self.past_end(total_lines)) };
+            }
+            if skipped == offset {
+                return Ok(at);
+            }
+            let ended = line_ends.count(block);
+            let length = if ended < offset - skipped {
+                skipped += ended;
+                in_line = line_ends.last(block) != Some(block.len());
+                block.len()
+            } else {
+                let wanted = offset - skipped - 1;
+                skipped = offset;
+                in_line = false;
+                line_ends.nth(block, wanted).unwrap_or(block.len())
+            };
+            at += length as u64;
+        }
+    }
+
+    fn past_end(&self, total_lines: u64) -> Error {
+        let offset = self.request.offset;
+        let words = format!("Line offset {offset} exceeds file length ({total_lines} lines)");
+        Error::invalid_argument(words.clone())
+            .with_path(&self.request.path)
+            .with_model_message(format!("Error: {words}"))
+            .with_detail(ErrorDetail::PastEnd { total_lines })
+    }
+
+    /// Finds how far the window reaches.
+    fn take(&mut self, start: u64) -> Result<Span> {
+        let line_ends = self.line_ends();
+        let max = max_bytes(self.request);
+        let limit = self.request.limit.unwrap_or(u64::MAX);
+        if limit == 0 {
+            return Ok(Span { start, length: 0, lines: 0, cut: None });
+        }
+        // One byte over the bound shows whether there is more than the bound.
+        let most = max.saturating_add(1);
+        let mut want = if self.request.limit.is_some() { most.min(BLOCK) } else { most };
+        loop {
+            let part = self.file.part(start, want)?;
+            let within = &part[..part.len().min(max)];
+            let ended = line_ends.count(within);
+            if ended >= limit {
+                let length = line_ends.nth(within, limit - 1).unwrap_or(within.len());
+                return Ok(Span { start, length, lines: limit, cut: None });
+            }
+            if part.len() > max {
+                return Ok(match line_ends.last(within) {
+                    Some(length) => Span { start, length, lines: ended, cut: Some(Truncation::MaxBytes) },
+                    None => Span { start, length: max, lines: 1, cut: Some(Truncation::LongLine) },
+                });
+            }
+            if part.len() < want {
+                let lines = count_lines(line_ends, part);
+                return Ok(Span { start, length: part.len(), lines, cut: None });
+            }
+            want = want.saturating_mul(2).min(most);
+        }
+    }
+
+    /// The content of the window, which a cut line shortens to its last whole character.
+    fn content(&mut self, span: &mut Span) -> Result<(Content, Option<Encoding>)> {
+        if let Some(text) = self.valid {
+            let start = usize::try_from(span.start).unwrap_or(usize::MAX);
+            let end = boundary(text, start, start.saturating_add(span.length));
+            span.length = end - start;
+            return Ok((Content::Text(text[start..end].to_owned()), Some(self.encoding)));
+        }
+        let (part, lengths) = match span.cut {
+            Some(Truncation::LongLine) => {
+                let part = self.file.part(span.start, span.length.saturating_add(3))?;
+                let nearest = (1..=span.length).rev().take(4);
+                (part, nearest.chain(span.length + 1..=part.len()).collect())
+            }
+            _ => (self.file.part(span.start, span.length)?, vec![span.length]),
+        };
+        let guess = || match text::sniff(&part[..span.length.min(part.len())], Extent::Beginning) {
+            Sniffed::Text(encoding @ Encoding::Legacy(_)) => Some(encoding),
+            _ => None,
+        };
+        let decoded = decode_one_of(part, &lengths, self.encoding)
+            .map(|(text, length)| (text, length, self.encoding))
+            .or_else(|| {
+                let encoding = guess()?;
+                decode_one_of(part, &lengths, encoding).map(|(text, length)| (text, length, encoding))
+            });
+        if let Some((text, length, encoding)) = decoded {
+            span.length = length;
+            return Ok((Content::Text(text), Some(encoding)));
+        }
+        let bytes = Bytes::copy_from_slice(&part[..span.length.min(part.len())]);
+        let mime_type = text::mime_type(self.file.part(0, SAMPLE)?).to_owned();
+        Ok((Content::Binary { bytes, mime_type }, None))
+    }
+
+    /// Whether a line starts after the one that is cut at `at`, as far as one look shows.
+    fn line_follows(&mut self, at: u64) -> Result<bool> {
+        let line_ends = self.line_ends();
+        let block = self.file.part(at, BLOCK)?;
+        let Some(end) = line_ends.nth(block, 0) else { return Ok(false) };
+        Ok(!self.file.part(at + end as u64, 1)?.is_empty())
+    }
+}
+
+/// The end of a character at or before `end`, or after it where there is none behind `start`.
+fn boundary(text: &str, start: usize, end: usize) -> usize {
+    let before = text.floor_char_boundary(end);
+    if before > start || start == end { before } else { text.ceil_char_boundary(end) }
+}
+
+/// `part` up to the first of `lengths` that decodes.
+fn decode_one_of(part: &[u8], lengths: &[usize], encoding: Encoding) -> Option<(String, usize)> {
+    lengths.iter().find_map(|length| Some((text::decode_part(part.get(..*length)?, encoding)?, *length)))
+}

@@ -1,0 +1,132 @@
+//! Reading a window of a file, by lines or bytes, at a cost that follows the window.
+
+mod blocks;
+mod line_ends;
+mod lines;
+mod range;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+
+use self::blocks::{Buffered, Memory, Opening, open};
+use crate::error::{Error, Result};
+use crate::types::{LineEnding, ReadRequest, ReadResult, Version};
+
+/// Files up to this size, 1 MiB, are looked at whole: their line count and encoding are always known.
+const SMALL: usize = 1 << 20;
+
+/// How much of a larger file is looked at in one step: 256 KiB.
+const BLOCK: usize = 256 << 10;
+
+/// The bytes of one file, for random access.
+pub trait Source {
+    /// The size in bytes as far as it is known; a file that says 0 may still have content.
+    fn size(&self) -> u64;
+
+    /// Fills the beginning of `buffer` from `offset` and says how far; 0 at the end of the file only.
+    ///
+    /// # Errors
+    ///
+    /// Those of the place the bytes come from, and cancellation; no path needs to be named.
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
+}
+
+impl Source for &[u8] {
+    fn size(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len());
+        let count = buffer.len().min(self.len() - start);
+        buffer[..count].copy_from_slice(&self[start..start + count]);
+        Ok(count)
+    }
+}
+
+/// Reads the window that `request` asks for from `source`, whose content is `version`.
+///
+/// # Behaviour
+///
+/// * Memory is bounded by the window: beside it, at most 1 MiB of the file is held.
+/// * A window of lines is cut after the last line that fits into `max_bytes`. A first line that does not fit is cut
+///   itself, after a whole character and never before the first one.
+/// * `total_lines` is known for a file up to 1 MiB, and where the window reaches the end.
+/// * Binary content is returned from its beginning, whatever `limit` says.
+/// * A file that has more content than its size says is read until it ends, up to 64 MiB beyond that size.
+///
+/// # Errors
+///
+/// * `invalid_argument`: `bytes` beside `offset` or `limit`; a range that ends before it starts, or starts past the end;
+///   `max_bytes` of 0; an `offset` past the end, with the line count in its detail.
+/// * `not_text`: lines were skipped in binary content.
+/// * `too_large`: the file goes on more than 64 MiB beyond its size.
+/// * Those of `source`.
+///
+/// All of them name the request's path.
+pub fn read(source: &mut dyn Source, request: &ReadRequest, version: Version) -> Result<ReadResult> {
+    let read = || {
+        check(request)?;
+        if let Some(asked) = request.bytes {
+            return range::read(&mut Buffered::new(source), asked, request, version);
+        }
+        match open(source)? {
+            Opening::Small(content) => lines::read_small(&content, request, version),
+            Opening::Large(mut file) => lines::read_large(&mut file, request, version),
+        }
+    };
+    read().map_err(|error: Error| error.or_path(&request.path))
+}
+
+/// [`read`] of bytes that are in memory, of which no more than the window is copied.
+///
+/// # Errors
+///
+/// Those of [`read`].
+pub fn read_bytes(content: &Bytes, request: &ReadRequest, version: Version) -> Result<ReadResult> {
+    let read = || {
+        check(request)?;
+        match request.bytes {
+            Some(asked) => range::read(&mut Memory(content), asked, request, version),
+            None if content.len() <= SMALL => lines::read_small(content, request, version),
+            None => lines::read_large(&mut Memory(content), request, version),
+        }
+    };
+    read().map_err(|error: Error| error.or_path(&request.path))
+}
+
+fn check(request: &ReadRequest) -> Result<()> {
+    if request.max_bytes == Some(0) {
+        return Err(Error::invalid_argument("`max_bytes` is 0; ask for at least one byte"));
+    }
+    let Some(range) = request.bytes else { return Ok(()) };
+    if request.offset != 0 || request.limit.is_some() {
+        return Err(Error::invalid_argument("give either `bytes`, or `offset` and `limit`, not both"));
+    }
+    if range.end.is_some_and(|end| end < range.start) {
+        return Err(Error::invalid_argument("the range of `bytes` ends before it starts"));
+    }
+    Ok(())
+}
+
+/// The most bytes of the file in the result.
+fn max_bytes(request: &ReadRequest) -> usize {
+    let max = request.max_bytes.unwrap_or(ReadRequest::DEFAULT_MAX_BYTES);
+    usize::try_from(max).unwrap_or(usize::MAX)
+}
+
+fn line_ending(text: &str) -> LineEnding {
+    let bytes = text.as_bytes();
+    let lines = memchr::memchr_iter(b'\n', bytes).count();
+    let crlf = match memchr::memchr(b'\r', bytes) {
+        Some(first) => memchr::memmem::find_iter(&bytes[first..], b"\r\n").count(),
+        None => 0,
+    };
+    match (lines, crlf) {
+        (0, _) => LineEnding::None,
+        (_, 0) => LineEnding::Lf,
+        (lines, crlf) if lines == crlf => LineEnding::Crlf,
+        _ => LineEnding::Mixed,
+    }
+}

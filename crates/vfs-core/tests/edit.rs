@@ -1,0 +1,316 @@
+//! Edits: each clause of the description, a naive model over random texts, and hostile sizes in linear time.
+
+use proptest::prelude::*;
+use vfs_core::{EditRequest, Encoding, Error, ErrorDetail, ErrorKind, Replacement, Result, VfsPath, edit, text};
+
+const MAX: u64 = 64 << 20;
+
+fn apply(content: &[u8], replacement: Replacement) -> Result<Vec<u8>> {
+    edit::apply(content, &[replacement], MAX).map(|edited| edited.content)
+}
+
+fn one(content: &[u8], old: &str, new: &str) -> Result<Vec<u8>> {
+    apply(content, Replacement::new(old, new))
+}
+
+fn all(content: &[u8], old: &str, new: &str) -> Result<Vec<u8>> {
+    apply(content, Replacement::new(old, new).all())
+}
+
+#[track_caller]
+fn assert_bytes(found: Result<Vec<u8>>, expected: &[u8]) {
+    assert_eq!(found.map(|bytes| bytes.escape_ascii().to_string()), Ok(expected.escape_ascii().to_string()));
+}
+
+#[test]
+fn arguments_are_checked_before_the_file() {
+    let path = VfsPath::parse("/f").expect("valid");
+    for request in [
+        EditRequest::list(path.clone(), Vec::new()),
+        EditRequest::new(path.clone(), "", "x"),
+        EditRequest::new(path.clone(), "x", "x"),
+        EditRequest::new(path.clone(), "a", "b").and("", "x"),
+    ] {
+        let error = edit::check(&request).expect_err("refused");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::InvalidArgument, Some("/f")), "{request:?}");
+    }
+    assert_eq!(edit::check(&EditRequest::new(path, "a", "")), Ok(()));
+}
+
+#[test]
+fn each_place_keeps_its_own_line_endings() {
+    for (content, old, new, expected) in [
+        (&b"a\r\nb\r\n"[..], "a\nb", "x\ny", &b"x\r\ny\r\n"[..]),
+        (b"a\r\nb\nc\r\nd", "b\nc", "x\ny\nz", b"a\r\nx\ny\nz\r\nd"),
+        (b"a\r\nb\nc\r\nd", "a\nb\nc", "1\n2\n3\n4", b"1\r\n2\n3\n4\r\nd"),
+        (b"a\r\nb\r\n", "a", "x\ny", b"x\r\ny\r\nb\r\n"),
+        (b"a\r\nb\nc", "b", "x\ny", b"a\r\nx\ny\nc"),
+        (b"a\nb\r\nlast", "last", "x\ny", b"a\nb\r\nx\r\ny"),
+        (b"a\r\nb\nlast", "last", "x\ny", b"a\r\nb\nx\ny"),
+        (b"a\r\nb\r\n", "\nb", "", b"a\r\n"),
+        (b"a\r\nb\r\n", "a\n", "", b"b\r\n"),
+        (b"a\r\nb\r\n", "a\r\nb", "x\ny", b"x\ny\r\n"),
+        (b"a\nb\n", "a\nb", "x\r\ny", b"x\r\ny\n"),
+        (b"a\r\nb\nc\n", "b\nc", "x\r\ny", b"a\r\nx\r\ny\n"),
+        (b"a\r\r\nb", "\r\n", "-", b"a\r-b"),
+        (b"a\rb\r\n", "b", "c", b"a\rc\r\n"),
+    ] {
+        assert_bytes(one(content, old, new), expected);
+    }
+    assert_bytes(all(b"x\r\nx\nx\r\n", "x\n", "y\nz\n"), b"y\r\nz\r\ny\nz\ny\r\nz\r\n");
+}
+
+#[test]
+fn what_is_beside_the_place_stays_as_it_is() {
+    for (content, old, new, expected) in [
+        (&b"\xEF\xBB\xBFa b"[..], "a", "x", &b"\xEF\xBB\xBFx b"[..]),
+        (b"\xEF\xBB\xBFa b", "\u{FEFF}a", "\u{FEFF}x", b"\xEF\xBB\xBFx b"),
+        (b"no newline", "newline", "end", b"no end"),
+        (b"a\0\xFF\xFE\0key=1\0", "key=1", "key=22", b"a\0\xFF\xFE\0key=22\0"),
+        (b"caf\xE9 na\xEFve", "naïve", "naïf", b"caf\xE9 na\xEFf"),
+        (b"caf\xE9 na\xEFve", "café", "€", b"\x80 na\xEFve"),
+        (b"\xFF\xFEa\0\r\0\n\0b\0", "a\nb", "b\n\u{1F600}", b"\xFF\xFEb\0\r\0\n\0\x3D\xD8\0\xDE"),
+        (b"\xFE\xFF\0a", "a", "b", b"\xFE\xFF\0b"),
+    ] {
+        assert_bytes(one(content, old, new), expected);
+    }
+}
+
+#[test]
+fn multi_byte_encodings_are_kept() {
+    let encoding = Encoding::from_name("shift_jis").expect("known");
+    let bytes = text::encode("これは日本語のテキストです。\r\n漢字とかな。\r\n", encoding).expect("encodes");
+    let expected = text::encode("これは英語のテキストです。\r\n漢字\r\nとかな。\r\n", encoding).expect("encodes");
+    let list = [Replacement::new("日本語", "英語"), Replacement::new("漢字", "漢字\n")];
+    assert_eq!(edit::apply(&bytes, &list, MAX).map(|edited| edited.content), Ok(expected));
+}
+
+#[test]
+fn what_the_encoding_cannot_hold_is_refused_by_name() {
+    let error = one(b"caf\xE9 na\xEFve", "café", "日本").expect_err("refused");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.for_model().contains("windows-1252"), "{}", error.for_model());
+    assert_eq!(one(b"caf\xE9 na\xEFve", "日本", "x").expect_err("is not there").kind(), ErrorKind::NoMatch);
+}
+
+#[test]
+fn a_list_is_applied_in_order_or_not_at_all() {
+    let list = [Replacement::new("a", "b"), Replacement::new("b", "c").all(), Replacement::new("c c", "d")];
+    let edited = edit::apply(b"a b", &list, MAX).expect("applies");
+    assert_eq!((edited.content.as_slice(), edited.occurrences), (&b"d"[..], 4));
+    let list = [Replacement::new("a", "b"), Replacement::new("a", "c")];
+    let error = edit::apply(b"a", &list, MAX).expect_err("gone by then");
+    assert!(matches!(error.detail(), Some(ErrorDetail::NoMatch { replacement: 1, .. })), "{error:?}");
+}
+
+#[test]
+fn no_match_shows_the_nearest_lines() {
+    let content = b"fn main() {\n    let total = 1;\n}\n";
+    let error = one(content, "let  total = 1;\n}", "x").expect_err("not there");
+    assert_eq!(
+        error.for_model(),
+        "Error: String not found in file: 'let  total = 1;\n}'\nMost similar: line 2:     let total = 1;"
+    );
+    let Some(ErrorDetail::NoMatch { replacement: 0, nearest }) = error.detail() else { panic!("{error:?}") };
+    assert_eq!((nearest[0].line, nearest[0].text.as_str()), (2, "    let total = 1;"));
+}
+
+#[test]
+fn not_unique_counts_overlap_and_names_lines() {
+    let not_unique = |error: Error| match error.detail() {
+        Some(ErrorDetail::NotUnique { replacement: 0, count, lines }) => (*count, lines.clone()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(not_unique(one(b"aaa", "aa", "b").expect_err("two places")), (2, vec![1, 1]));
+    assert_bytes(all(b"aaa", "aa", "b"), b"ba");
+    let error = one(b"x\r\ny\r\nx\r\n", "x", "z").expect_err("two places");
+    assert_eq!(
+        error.for_model(),
+        "Error: String 'x' appears 2 times in file (lines 1, 3). \
+         Provide a more specific string with surrounding context, or replace all occurrences."
+    );
+    let (count, lines) = not_unique(one("a\n".repeat(50).as_bytes(), "a", "b").expect_err("fifty places"));
+    assert_eq!((count, lines), (50, (1..=20).collect()));
+}
+
+#[test]
+fn sizes_are_checked_before_anything_is_allocated() {
+    let content = vec![b'a'; 1 << 20];
+    let error = all(&content, "a", &"x".repeat(20_000)).expect_err("20 GB");
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    let lines = b"a\r\n".repeat(1 << 18);
+    assert_eq!(all(&lines, "a", &"x\n".repeat(10_000)).expect_err("7 GB").kind(), ErrorKind::TooLarge);
+    let exact = |max| edit::apply(b"a\r\na", &[Replacement::new("a", "x\n").all()], max).map(|edited| edited.content);
+    assert_bytes(exact(8), b"x\r\n\r\nx\r\n");
+    assert_eq!(exact(7).expect_err("one over").kind(), ErrorKind::TooLarge);
+    assert_eq!(exact(3).expect_err("the file itself").kind(), ErrorKind::TooLarge);
+}
+
+#[test]
+fn hostile_texts_cost_linear_time_and_small_messages() {
+    let content = vec![b'a'; 1 << 20];
+    let started = std::time::Instant::now();
+    let error = one(&content, &"a".repeat(500_000), "b").expect_err("many places");
+    assert!(matches!(error.detail(), Some(ErrorDetail::NotUnique { count: 548_577, .. })), "{}", error.for_model());
+    assert!(error.for_model().len() < 2048);
+    let error = one(&content, &"ab\n".repeat(1_700_000), "b").expect_err("5 MB that are not there");
+    assert!(error.for_model().len() < 2048 && error.to_string().len() < 2048);
+    let one_line = [b"x\r\n".as_slice(), &content].concat();
+    assert_eq!(all(&one_line, "a", "b\n").map(|edited| edited.len()), Ok(3 + 3 * (1 << 20)));
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_diff_of_a_large_edit_takes_bounded_time() {
+    let old: String = (0..200_000).map(|line| format!("{line}\n")).collect();
+    let new: String = (0..200_000).map(|line| format!("{}\n", line * 7 % 200_000)).collect();
+    let started = std::time::Instant::now();
+    let diff = edit::diff(&VfsPath::root(), old.as_bytes(), new.as_bytes());
+    assert!(diff.starts_with("--- a/\n+++ b/\n@@ -1,200000 +1,200000 @@\n"), "{}", &diff[..100]);
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
+/// A character of a text, `\r\n` being one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Unit {
+    Char(char),
+    Newline(&'static str),
+}
+
+fn units(text: &str) -> Vec<Unit> {
+    let mut units = Vec::new();
+    let mut chars = text.chars().peekable();
+    while let Some(char) = chars.next() {
+        units.push(match char {
+            '\n' => Unit::Newline("\n"),
+            '\r' if chars.next_if_eq(&'\n').is_some() => Unit::Newline("\r\n"),
+            char => Unit::Char(char),
+        });
+    }
+    units
+}
+
+fn same(a: &Unit, b: &Unit) -> bool {
+    matches!((a, b), (Unit::Newline(_), Unit::Newline(_))) || a == b
+}
+
+fn endings(units: &[Unit]) -> Vec<&'static str> {
+    units.iter().filter_map(|unit| if let Unit::Newline(ending) = unit { Some(*ending) } else { None }).collect()
+}
+
+/// Replaces all, unit by unit, from the left.
+fn model(content: &str, old: &str, new: &str) -> Option<String> {
+    let (content, old) = (units(content), units(old));
+    let mut out = String::new();
+    let (mut at, mut count) = (0, 0);
+    while at < content.len() {
+        let place = content.get(at..at + old.len()).filter(|place| place.iter().zip(&old).all(|(a, b)| same(a, b)));
+        let Some(place) = place else {
+            push(&mut out, content[at]);
+            at += 1;
+            continue;
+        };
+        count += 1;
+        at += old.len();
+        let own = endings(place);
+        let further =
+            own.last().or(endings(&content[at..]).first()).or(endings(&content).last()).copied().unwrap_or("\n");
+        let mut index = 0;
+        for unit in units(new) {
+            if let Unit::Newline(ending) = unit {
+                let adapted = if ending == "\n" { own.get(index).copied().unwrap_or(further) } else { ending };
+                out.push_str(adapted);
+                index += 1;
+            } else {
+                push(&mut out, unit);
+            }
+        }
+    }
+    (count > 0).then_some(out)
+}
+
+fn push(out: &mut String, unit: Unit) {
+    match unit {
+        Unit::Char(char) => out.push(char),
+        Unit::Newline(ending) => out.push_str(ending),
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_edit_is_what_replacing_unit_by_unit_gives(
+        content in prop::collection::vec(prop::sample::select(vec!["a", "b", "\n", "\r\n", "\r"]), 0..24),
+        old in "[ab\n]{1,3}",
+        new in prop::collection::vec(prop::sample::select(vec!["a", "c", "\n", "\r\n"]), 0..5),
+    ) {
+        let (content, new) = (content.concat(), new.concat());
+        let found = all(content.as_bytes(), &old, &new).map(|bytes| String::from_utf8(bytes).expect("text"));
+        match model(&content, &old, &new) {
+            Some(expected) => prop_assert_eq!(found, Ok(expected)),
+            None => prop_assert_eq!(found.expect_err("not there").kind(), ErrorKind::NoMatch),
+        }
+    }
+
+    #[test]
+    fn an_edit_with_a_carriage_return_is_byte_for_byte(content in "[ab\r\n]{0,20}", new in "[c\r\n]{0,3}") {
+        let found = all(content.as_bytes(), "a\r\n", &new).ok();
+        let expected = content.contains("a\r\n").then(|| content.replace("a\r\n", &new).into_bytes());
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn bytes_beside_the_place_never_change(
+        before in prop::collection::vec(any::<u8>(), 0..80),
+        after in prop::collection::vec(any::<u8>(), 0..80),
+        marked in any::<bool>(),
+    ) {
+        let mark: &[u8] = if marked { b"\0" } else { b"" };
+        let content = [mark, &before, b"needle", &after].concat();
+        let expected = [mark, &before, b"thread", &after].concat();
+        match one(&content, "needle", "thread") {
+            Ok(edited) => prop_assert_eq!(edited, expected),
+            Err(error) => prop_assert!(!marked, "content with a NUL is edited as bytes: {}", error),
+        }
+    }
+
+    #[test]
+    fn a_diff_applied_to_the_old_text_gives_the_new(old in "[ab\n]{0,40}", new in "[ab\n]{0,40}") {
+        let diff = edit::diff(&VfsPath::root(), old.as_bytes(), new.as_bytes());
+        prop_assert_eq!(patch(&old, &diff), new);
+    }
+}
+
+/// Applies a unified diff, checking every line of it against `old`.
+fn patch(old: &str, diff: &str) -> String {
+    let mut rest: Vec<&str> = old.split_inclusive('\n').collect();
+    rest.reverse();
+    let (mut out, mut taken) = (String::new(), 0);
+    let lines: Vec<&str> = diff.split_inclusive('\n').skip(2).collect();
+    for (at, line) in lines.iter().enumerate() {
+        let ends_file = lines.get(at + 1).is_some_and(|next| next.starts_with('\\'));
+        let body = if ends_file { line[1..].trim_end_matches('\n') } else { &line[1..] };
+        match &line[..1] {
+            "@" => {
+                let (start, count) =
+                    line[4..].split_once(' ').map_or(("", ""), |(old, _)| old.split_once(',').unwrap_or((old, "1")));
+                let start: usize = start.parse().expect("a line number");
+                let before = if count == "0" { start } else { start - 1 };
+                while taken < before {
+                    out.push_str(rest.pop().expect("a line before the hunk"));
+                    taken += 1;
+                }
+            }
+            " " | "-" => {
+                assert_eq!(rest.pop(), Some(body));
+                taken += 1;
+                out.push_str(if line.starts_with(' ') { body } else { "" });
+            }
+            "+" => out.push_str(body),
+            _ => {}
+        }
+    }
+    while let Some(line) = rest.pop() {
+        out.push_str(line);
+    }
+    out
+}

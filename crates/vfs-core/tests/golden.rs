@@ -1,0 +1,234 @@
+//! The wire format: each request and result, filled, is the JSON of its file in `golden/`, and comes back from it equal.
+//!
+//! A difference here is a change that every front end and stored request sees.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use vfs_core::*;
+
+macro_rules! golden {
+    ($($name:literal => $value:expr,)+) => {
+        $(check($name, include_str!(concat!("golden/", $name, ".json")), &$value);)+
+    };
+}
+
+#[track_caller]
+fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(name: &str, golden: &str, value: &T) {
+    let json = serde_json::to_string_pretty(value).expect("serialises") + "\n";
+    assert_eq!(json, golden, "tests/golden/{name}.json should be:\n{json}");
+    assert_eq!(&serde_json::from_str::<T>(golden).expect("deserialises"), value, "{name}");
+}
+
+fn path(text: &str) -> VfsPath {
+    VfsPath::parse(text).expect("valid")
+}
+
+fn at() -> DateTime<Utc> {
+    "2025-01-15T10:30:00.123456Z".parse().expect("a time")
+}
+
+fn version() -> Version {
+    Version::new("v1")
+}
+
+fn file() -> FileInfo {
+    FileInfo::file(path("/src/main.rs"), 120, version()).modified_at(at()).created_at(at())
+}
+
+fn problem() -> Problem {
+    Problem::from(Error::at(ErrorKind::PermissionDenied, &path("/secret")))
+}
+
+fn update() -> FilesUpdate {
+    FilesUpdate::from([(path("/a"), Some(FileData::text(b"x", at(), at()))), (path("/b"), None)])
+}
+
+fn skipped() -> Skipped {
+    let mut skipped = Skipped::default();
+    (skipped.hidden, skipped.ignored, skipped.binary, skipped.too_large, skipped.links) = (1, 2, 3, 4, 5);
+    skipped
+}
+
+#[test]
+fn requests() {
+    let mut execute = ExecuteRequest::new("make test");
+    execute.cwd = path("/src");
+    execute.env.insert("LANG".into(), "C".into());
+    execute.timeout = Some(Duration::from_millis(1_500));
+    execute.stdin = Some("y\n".into());
+    execute.max_output_bytes = Some(1_000);
+    execute.run = RunMode::Background;
+    let mut pages = MultiModalReadRequest::new(ReadRequest::new(path("/a.pdf")));
+    pages.pages = Some("1-5".into());
+    let mut grep = GrepRequest::regex("fn \\w+")
+        .path(path("/src"))
+        .glob("*.rs")
+        .glob("!gen.rs")
+        .file_type("rust")
+        .case(CaseMode::Smart)
+        .whole_word()
+        .multiline()
+        .invert()
+        .context(1, 2)
+        .output(GrepOutput::Counts)
+        .limit(10)
+        .limit_per_file(5)
+        .hidden()
+        .no_ignore()
+        .binary(BinaryMode::Text)
+        .links(LinkMode::Follow)
+        .max_file_size(1_000)
+        .max_line_bytes(200);
+    grep.max_result_bytes = Some(3_000);
+    golden! {
+        "stat_request" => StatRequest::new(path("/a")),
+        "ls_request" => LsRequest::new(path("/src")).recursive().max_depth(3).limit(100),
+        "read_request" => ReadRequest::new(path("/a")).lines(10, 20).max_bytes(1_000),
+        "read_request_bytes" => ReadRequest::new(path("/a")).bytes(5, Some(9)),
+        "write_request" => WriteRequest::new(path("/a"), "text\n").mode(WriteMode::IfVersion(version())),
+        "write_request_bytes" => WriteRequest::new(path("/a"), &b"\xFF\0"[..]).mode(WriteMode::Append),
+        "edit_request" => EditRequest::new(path("/a"), "x", "y")
+            .replace_all()
+            .and("p", "q")
+            .expected_version(version())
+            .dry_run()
+            .with_diff(),
+        "delete_request" => DeleteRequest::new(path("/a")).recursive().expected_version(version()),
+        "rename_request" => RenameRequest::new(path("/a"), path("/b")).overwrite(),
+        "copy_request" => CopyRequest::new(path("/a"), path("/b")),
+        "glob_request" => GlobRequest::new("**/*.rs")
+            .path(path("/src"))
+            .kinds(EntryKinds::All)
+            .hidden()
+            .no_ignore()
+            .links(LinkMode::Follow)
+            .limit(7),
+        "grep_request" => grep,
+        "file_upload" => FileUpload::new(path("/a"), "text"),
+        "execute_request" => execute,
+        "multi_modal_read_request" => pages,
+    }
+}
+
+#[test]
+fn files_and_listings() {
+    let mut listing = LsResult::new(vec![file(), FileInfo::directory(path("/src"))]);
+    (listing.truncated, listing.problems) = (Some(Truncation::Depth), vec![problem()]);
+    let mut glob = GlobResult::default();
+    (glob.entries, glob.truncated, glob.skipped, glob.problems) =
+        (vec![file()], Some(Truncation::Limit), skipped(), vec![problem()]);
+    golden! {
+        "file_info" => file(),
+        "ls_result" => listing,
+        "glob_result" => glob,
+        "file_data_lines" => FileData::lines(b"a\nb", at(), at()),
+        "file_data_base64" => FileData::text(b"\xFF", at(), at()),
+        "capabilities" => Capabilities::new(1 << 20),
+    }
+}
+
+#[test]
+fn contents() {
+    let read = |content: &'static [u8], request| {
+        window::read_bytes(&bytes::Bytes::from_static(content), &request, version()).expect("reads")
+    };
+    let text = read(b"a\r\nb\r\nc", ReadRequest::new(path("/a")).lines(1, 1));
+    let picture = read(b"\x89PNG\r\n\x1a\n\0", ReadRequest::new(path("/a.png")).max_bytes(8));
+    let parts = vec![FilePart::new(PartKind::Image, "image/png", bytes::Bytes::from_static(b"\x89PNG"))];
+    golden! {
+        "read_result_text" => text,
+        "read_result_binary" => picture,
+        "multi_modal_content" => MultiModalContent::Content(text.clone()),
+        "multi_modal_parts" => MultiModalContent::Parts(parts),
+        "file_download" => FileDownloadResponse::ok(path("/a"), "text".into(), version()),
+        "file_download_failed" => FileDownloadResponse::failed(path("/a"), Error::not_found(&path("/a"))),
+    }
+}
+
+#[test]
+fn mutations() {
+    let mut write = WriteResult::new(path("/a"), true, version(), 5);
+    write.files_update = Some(update());
+    let mut edit = EditResult::new(path("/a"), 2, version(), 5).with_diff(Some("--- a/a\n+++ b/a\n".into()));
+    edit.files_update = Some(update());
+    let mut delete = DeleteResult::new(path("/a"), 3);
+    delete.files_update = Some(update());
+    let mut rename = RenameResult::new(path("/a"), path("/b"), true);
+    rename.files_update = Some(update());
+    let mut copy = CopyResult::new(path("/a"), path("/b"), false, 2, 10);
+    copy.files_update = Some(update());
+    let mut upload = FileUploadResponse::ok(path("/a"), version());
+    upload.files_update = Some(update());
+    golden! {
+        "write_result" => write,
+        "edit_result" => edit,
+        "delete_result" => delete,
+        "rename_result" => rename,
+        "copy_result" => copy,
+        "file_upload_response" => upload,
+        "file_upload_failed" => FileUploadResponse::failed(path("/a"), Error::at(ErrorKind::IsADirectory, &path("/a"))),
+    }
+}
+
+#[test]
+fn searches() {
+    let mut matched = GrepMatch::new(path("/a"), 3, "fn main()");
+    (matched.column, matched.submatches, matched.byte_offset) = (4, vec![Submatch { start: 3, end: 7 }], 40);
+    matched.cut = true;
+    let mut context = GrepMatch::new(path("/a"), 4, "{");
+    context.kind = LineKind::Context;
+    let mut result = GrepResult::default();
+    result.matches = vec![matched.clone(), context];
+    result.files = vec![FileCount::new(path("/a"), Some(2))];
+    (result.truncated, result.skipped) = (Some(Truncation::MaxBytes), skipped());
+    (result.problems, result.files_searched) = (vec![problem()], 9);
+    let mut summary = GrepSummary::default();
+    (summary.files_searched, summary.matches, summary.files_matched) = (9, 1, 1);
+    (summary.skipped, summary.truncated) = (skipped(), Some(Truncation::Limit));
+    golden! {
+        "grep_result" => result,
+        "grep_events" => vec![
+            GrepEvent::Match(matched),
+            GrepEvent::File(FileCount::new(path("/a"), None)),
+            GrepEvent::Problem(problem()),
+            GrepEvent::End(summary),
+        ],
+    }
+}
+
+#[test]
+fn commands_and_events() {
+    let mut response = ExecuteResponse::default();
+    (response.output, response.stdout, response.stderr) = ("ab".into(), "a".into(), "b".into());
+    (response.exit_code, response.signal) = (Some(1), Some(9));
+    (response.truncated, response.timed_out, response.duration) = (true, true, Duration::from_millis(1_500));
+    golden! {
+        "execute_response" => response,
+        "execute_events" => vec![
+            ExecuteEvent::Stdout("a".into()),
+            ExecuteEvent::Stderr("b".into()),
+            ExecuteEvent::Exit(ExecuteResponse::default()),
+        ],
+        "watch_events" => vec![WatchEvent::Changed(file()), WatchEvent::Removed(path("/a")), WatchEvent::Overflow],
+        "snapshot_id" => SnapshotId::new("s1"),
+    }
+}
+
+#[test]
+fn errors() {
+    let edit = |content: &[u8], old| {
+        edit::apply(content, &[Replacement::new(old, "new")], 1_000).expect_err("fails").with_path(&path("/a"))
+    };
+    let past_end = window::read_bytes(&"a\n".into(), &ReadRequest::new(path("/a")).offset(9), version());
+    golden! {
+        "error" => Error::not_found(&path("/a")),
+        "error_no_match" => edit(b"let x = 1;\n", "let x  = 1;"),
+        "error_not_unique" => edit(b"x\nx\n", "x"),
+        "error_past_end" => past_end.expect_err("fails"),
+        "error_conflict" => Error::conflict(&path("/a"), Some(version())),
+    }
+}

@@ -1,0 +1,116 @@
+//! Requests as JSON: what may be left out, and what is refused.
+
+use std::fmt::Debug;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use vfs_core::{
+    CopyRequest, DeleteRequest, EditRequest, ExecuteRequest, FileUpload, GlobRequest, GrepRequest, LsRequest,
+    MultiModalReadRequest, ReadRequest, RenameRequest, Replacement, StatRequest, VfsPath, WriteRequest,
+};
+
+fn path(text: &str) -> VfsPath {
+    VfsPath::parse(text).expect("valid")
+}
+
+#[track_caller]
+fn check<T: DeserializeOwned + PartialEq + Debug>(minimal: Value, expected: T) {
+    let read = serde_json::from_value::<T>(minimal.clone()).expect("what is left out has a default");
+    assert_eq!(read, expected, "{minimal}");
+    let mut unknown = minimal.clone();
+    unknown["no_such_field"] = json!(1);
+    assert!(serde_json::from_value::<T>(unknown).is_err(), "an unknown field is refused beside {minimal}");
+    for required in minimal.as_object().expect("an object").keys() {
+        let mut missing = minimal.clone();
+        missing.as_object_mut().expect("an object").remove(required);
+        assert!(serde_json::from_value::<T>(missing).is_err(), "{required} is required in {minimal}");
+    }
+}
+
+#[test]
+fn what_is_left_out_has_its_default_and_unknown_fields_are_refused() {
+    check(json!({"path": "/a"}), StatRequest::new(path("/a")));
+    check(json!({"path": "/a"}), ReadRequest::new(path("/a")));
+    check(json!({"path": "a//b/", "content": "x"}), WriteRequest::new(path("/a/b"), "x"));
+    check(json!({"path": "/a", "content_base64": "/w=="}), WriteRequest::new(path("/a"), &b"\xFF"[..]));
+    check(json!({"path": "/a"}), DeleteRequest::new(path("/a")));
+    check(json!({"from": "/a", "to": "/b"}), RenameRequest::new(path("/a"), path("/b")));
+    check(json!({"from": "/a", "to": "/b"}), CopyRequest::new(path("/a"), path("/b")));
+    check(json!({"pattern": "*.rs"}), GlobRequest::new("*.rs"));
+    check(json!({"pattern": "x"}), GrepRequest::literal("x"));
+    check(json!({"pattern": {"regex": "x+"}}), GrepRequest::regex("x+"));
+    check(json!({"path": "/a", "content": "x"}), FileUpload::new(path("/a"), "x"));
+    check(json!({"command": "ls"}), ExecuteRequest::new("ls"));
+    check(json!({"read": {"path": "/a"}}), MultiModalReadRequest::new(ReadRequest::new(path("/a"))));
+    assert_eq!(serde_json::from_value::<LsRequest>(json!({})).ok(), Some(LsRequest::new(VfsPath::root())));
+    assert!(serde_json::from_value::<LsRequest>(json!({"paths": "/"})).is_err());
+}
+
+#[test]
+fn an_edit_is_one_replacement_or_a_list() {
+    let expected = EditRequest::new(path("/a"), "x", "y");
+    for (json, expected) in [
+        (json!({"path": "/a", "old": "x", "new": "y"}), expected.clone()),
+        (json!({"path": "/a", "old_string": "x", "new_string": "y"}), expected.clone()),
+        (json!({"path": "/a", "replacements": [{"old": "x", "new": "y"}]}), expected.clone()),
+        (json!({"path": "/a", "old": "x", "new": "y", "replace_all": true}), expected.replace_all()),
+        (
+            json!({"path": "/a", "replacements": [{"old": "x", "new": "y", "occurrences": "all"}]}),
+            EditRequest::list(path("/a"), vec![Replacement::new("x", "y").all()]),
+        ),
+    ] {
+        assert_eq!(serde_json::from_value::<EditRequest>(json.clone()).ok(), Some(expected), "{json}");
+    }
+    for json in [
+        json!({"path": "/a", "old": "x"}),
+        json!({"path": "/a", "new": "x"}),
+        json!({"path": "/a", "replace_all": true}),
+        json!({"path": "/a", "old": "x", "new": "y", "replacements": [{"old": "x", "new": "y"}]}),
+        json!({"path": "/a", "old": "x", "new": "y", "all": true}),
+        json!({"path": "/a", "replacements": [{"old": "x", "new": "y", "all": true}]}),
+    ] {
+        assert!(serde_json::from_value::<EditRequest>(json.clone()).is_err(), "{json}");
+    }
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    fn refused<T: DeserializeOwned>(minimal: &Value, fields: &[&str]) {
+        for field in fields {
+            for number in ["-1", "1e30", "1000000000000000000000000000000", "1.5", "\"1\""] {
+                let mut json = minimal.clone();
+                json[field] = serde_json::from_str(number).expect("JSON");
+                assert!(serde_json::from_value::<T>(json).is_err(), "{field}: {number}");
+            }
+            let mut json = minimal.clone();
+            json[field] = json!(u32::MAX);
+            assert!(serde_json::from_value::<T>(json).is_ok(), "{field} is a number");
+        }
+    }
+    refused::<ReadRequest>(&json!({"path": "/a"}), &["offset", "limit", "max_bytes"]);
+    refused::<LsRequest>(&json!({}), &["max_depth", "limit"]);
+    refused::<GlobRequest>(&json!({"pattern": "*"}), &["limit"]);
+    refused::<GrepRequest>(
+        &json!({"pattern": "x"}),
+        &["before", "after", "limit", "limit_per_file", "max_file_size", "max_line_bytes", "max_result_bytes"],
+    );
+    refused::<ExecuteRequest>(&json!({"command": "x"}), &["max_output_bytes"]);
+    for range in [json!({"start": -1}), json!({"start": 0, "end": 1e30}), json!({"end": 1}), json!([0, -1])] {
+        let json = json!({"path": "/a", "bytes": range});
+        assert!(serde_json::from_value::<ReadRequest>(json.clone()).is_err(), "{json}");
+    }
+}
+
+#[test]
+fn hostile_text_is_refused_where_it_cannot_be_kept() {
+    for json in [
+        r#"{"path": "/\ud800", "content": "x"}"#,
+        r#"{"path": "/a", "content": "\ud800"}"#,
+        r#"{"path": "/a/../b", "content": "x"}"#,
+        r#"{"path": "/a", "content_base64": "%"}"#,
+        r#"{"path": "/a", "content": "x", "content_base64": "eA=="}"#,
+        r#"{"path": "/a"}"#,
+    ] {
+        assert!(serde_json::from_str::<WriteRequest>(json).is_err(), "{json}");
+    }
+}

@@ -1,0 +1,207 @@
+//! The backend: each operation a hop to the blocking pool, or a search on its own.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use vfs_core::{
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, LsRequest, LsResult, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult,
+    Result, StatRequest, VfsPath, WriteRequest, WriteResult,
+};
+
+use crate::blocking::blocking;
+use crate::config::{Confinement, LocalConfig};
+use crate::disk::Disk;
+use crate::tree::DiskTree;
+
+/// Files on a local disk.
+///
+/// # Behaviour
+///
+/// * Confined by default: every path is resolved by the kernel below a root directory that is held open. Nothing outside
+///   is ever read, made or changed, whatever links there are and whoever swaps directories meanwhile.
+/// * Links inside the root are followed; deleting or renaming one moves the link. Absolute links are refused.
+/// * Every change puts a new file in the old one's place in one step: a reader, and a crash, finds the old content or the
+///   new. Mode, owner, access control lists and extended attributes are kept; hard links are broken, not written through.
+/// * Changes of one file take turns, in this process and, through `flock`, with other processes that use this library.
+/// * Only regular files are opened. FIFOs, sockets and devices are refused without being touched.
+///
+/// Needs Linux. A clone is a handle on the same root. Operations run on the blocking pool of the tokio runtime that they
+/// are awaited in, or in place where there is none.
+///
+/// ```no_run
+/// # async fn example() -> vfs_core::Result<()> {
+/// use vfs_core::BackendExt;
+/// use vfs_local::LocalBackend;
+///
+/// let files = LocalBackend::open("/srv/project")?;
+/// files.edit_text("/src/lib.rs", "fn old_name", "fn new_name").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct LocalBackend {
+    disk: Arc<Disk>,
+    config: Arc<LocalConfig>,
+}
+
+impl LocalBackend {
+    /// Opens a backend confined to `root`, with the default settings.
+    ///
+    /// # Errors
+    ///
+    /// `not_found`, `not_a_directory` or `permission_denied` where the root cannot be held.
+    pub fn open(root: impl AsRef<Path>) -> Result<Self> {
+        LocalConfig::new(root).open()
+    }
+
+    /// Opens a backend over the whole host: its paths are the host's own, and nothing is refused but what the operating
+    /// system refuses. For tools that a person runs as themselves, never for an agent.
+    ///
+    /// # Errors
+    ///
+    /// As [`LocalBackend::open`], for `base`.
+    pub fn host(base: impl AsRef<Path>) -> Result<Self> {
+        LocalConfig::host(base).open()
+    }
+
+    pub(crate) fn with_config(mut config: LocalConfig) -> Result<Self> {
+        if config.confinement == Confinement::None {
+            config.root = config.root.canonicalize().map_err(|source| {
+                let errno = rustix::io::Errno::from_io_error(&source).unwrap_or(rustix::io::Errno::IO);
+                crate::errno::error_at(errno, &VfsPath::root())
+            })?;
+        }
+        Ok(Self { disk: Arc::new(Disk::open(&config)?), config: Arc::new(config) })
+    }
+
+    /// The settings that it was opened with.
+    pub fn config(&self) -> &LocalConfig {
+        &self.config
+    }
+
+    /// Reads a path as a person at a terminal writes it: in host mode a relative one lies under the base, else under the
+    /// root.
+    ///
+    /// # Errors
+    ///
+    /// As [`VfsPath::parse`].
+    pub fn resolve(&self, text: &str) -> Result<VfsPath> {
+        if self.config.confinement == Confinement::Root || text.starts_with('/') {
+            return VfsPath::parse(text);
+        }
+        let base = self.config.root.to_str().ok_or_else(|| {
+            Error::new(ErrorKind::InvalidPath, "the base directory's name is not UTF-8; write an absolute path")
+                .with_path_text(text)
+        })?;
+        VfsPath::parse(text)?;
+        VfsPath::parse(base)?.join(text)
+    }
+
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        cx: &OpContext,
+        path: VfsPath,
+        work: impl FnOnce(&Disk, &OpContext) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let disk = Arc::clone(&self.disk);
+        blocking(cx, move |cx| work(&disk, cx)).await.map_err(|error| error.or_path(&path))
+    }
+
+    fn tree(&self) -> Arc<DiskTree> {
+        Arc::new(DiskTree(Arc::clone(&self.disk)))
+    }
+}
+
+impl fmt::Display for LocalBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.disk.root.is_host() { "host" } else { "local" })
+    }
+}
+
+#[async_trait]
+impl Backend for LocalBackend {
+    fn capabilities(&self, _at: &VfsPath) -> Capabilities {
+        let mut capabilities = Capabilities::new(self.config.max_file_size);
+        capabilities.empty_directories = true;
+        capabilities.links = true;
+        capabilities
+    }
+
+    async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
+        self.on_disk(cx, req.path.clone(), move |disk, _| disk.stat(&req.path)).await
+    }
+
+    async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
+        let tree = self.tree();
+        self.on_disk(cx, req.path.clone(), move |_, cx| vfs_search::ls(&*tree, cx, &req)).await
+    }
+
+    async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
+        self.on_disk(cx, req.path.clone(), move |disk, cx| disk.read(&req, cx)).await
+    }
+
+    async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        self.on_disk(cx, req.path.clone(), move |disk, cx| disk.write(req, cx)).await
+    }
+
+    async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
+        self.on_disk(cx, req.path.clone(), move |disk, cx| disk.edit(req, cx)).await
+    }
+
+    async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
+        self.on_disk(cx, req.path.clone(), move |disk, cx| disk.delete(req, cx)).await
+    }
+
+    async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
+        self.on_disk(cx, req.from.clone(), move |disk, cx| disk.rename(req, cx)).await
+    }
+
+    async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
+        self.on_disk(cx, req.from.clone(), move |disk, cx| disk.copy(req, cx)).await
+    }
+
+    async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
+        let tree = self.tree();
+        self.on_disk(cx, req.path.clone(), move |_, cx| vfs_search::glob(&*tree, cx, &req)).await
+    }
+
+    async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
+        let path = req.path.clone();
+        vfs_search::grep(self.tree(), cx.clone(), req).await.map_err(|error| error.or_path(&path))
+    }
+
+    fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        vfs_search::grep_stream(self.tree(), cx, req)
+    }
+
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
+        let uploaded = self.on_disk(cx, VfsPath::root(), move |disk, cx| {
+            Ok(files.into_iter().map(|file| disk.upload(file, cx)).collect())
+        });
+        uploaded.await.unwrap_or_else(|error| {
+            paths
+                .into_iter()
+                .map(|path| FileUploadResponse::failed(path.clone(), error.clone().with_path(&path)))
+                .collect()
+        })
+    }
+
+    async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
+        let asked = paths.clone();
+        let downloaded = self.on_disk(cx, VfsPath::root(), move |disk, cx| {
+            Ok(paths.into_iter().map(|path| disk.download(path, cx)).collect())
+        });
+        downloaded.await.unwrap_or_else(|error| {
+            asked
+                .into_iter()
+                .map(|path| FileDownloadResponse::failed(path.clone(), error.clone().with_path(&path)))
+                .collect()
+        })
+    }
+}

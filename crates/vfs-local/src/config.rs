@@ -1,0 +1,161 @@
+//! How a local backend behaves, decided once when it is opened.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use vfs_core::Result;
+
+use crate::backend::LocalBackend;
+
+/// What a path may reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Confinement {
+    /// Only what lies below the root: the kernel refuses every way out, links included.
+    #[default]
+    Root,
+    /// Everything the process may reach: paths are the host's own. No security at all.
+    None,
+}
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// A power cut: file and directory are synced before the call returns.
+    #[default]
+    Full,
+    /// A crash of the process: the old file or the new one is there whole, but perhaps not yet on the disk.
+    Atomic,
+}
+
+/// Whether files with more than one name may be read.
+///
+/// A hard link may share its content with a file outside the root. Writing one never changes the other name either way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum HardLinks {
+    /// They may.
+    #[default]
+    Allow,
+    /// They are refused.
+    Refuse,
+}
+
+/// Whether other file systems mounted below the root belong to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Mounts {
+    /// They do.
+    #[default]
+    Cross,
+    /// They are refused. Needs `openat2`.
+    Stay,
+}
+
+/// How paths are resolved below the root.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Resolution {
+    /// By the kernel's `openat2` where it is there, else portably.
+    #[default]
+    Automatic,
+    /// By `cap-std`, a component at a time: slower, and just as confined.
+    Portable,
+}
+
+/// The settings of a [`LocalBackend`].
+///
+/// ```no_run
+/// use vfs_local::{Durability, LocalConfig};
+///
+/// let files = LocalConfig::new("/srv/project").durability(Durability::Atomic).open()?;
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LocalConfig {
+    /// The root, or in host mode the directory that relative paths are resolved under.
+    pub root: PathBuf,
+    /// What a path may reach. Default: below the root.
+    pub confinement: Confinement,
+    /// What an acknowledged write survives. Default: a power cut.
+    pub durability: Durability,
+    /// Whether files with more than one name may be read. Default: they may.
+    pub hard_links: HardLinks,
+    /// Whether other file systems mounted below the root belong to it. Default: they do.
+    pub mounts: Mounts,
+    /// How paths are resolved. Default: by the kernel.
+    pub resolution: Resolution,
+    /// The largest file that is written, edited or downloaded whole, in bytes. Default 256 MiB.
+    pub max_file_size: u64,
+    /// How long a change waits for another change of the same file before it is `busy`. Default 10 s.
+    pub lock_timeout: Duration,
+}
+
+impl LocalConfig {
+    /// A backend confined to `root`.
+    pub fn new(root: impl AsRef<Path>) -> Self {
+        Self {
+            root: root.as_ref().to_owned(),
+            confinement: Confinement::default(),
+            durability: Durability::default(),
+            hard_links: HardLinks::default(),
+            mounts: Mounts::default(),
+            resolution: Resolution::default(),
+            max_file_size: 256 << 20,
+            lock_timeout: Duration::from_secs(10),
+        }
+    }
+
+    /// A backend over the whole host, with relative paths under `base`. No security at all.
+    pub fn host(base: impl AsRef<Path>) -> Self {
+        Self { confinement: Confinement::None, ..Self::new(base) }
+    }
+
+    /// Sets what an acknowledged write survives.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Sets whether files with more than one name may be read.
+    #[must_use]
+    pub fn hard_links(mut self, hard_links: HardLinks) -> Self {
+        self.hard_links = hard_links;
+        self
+    }
+
+    /// Sets whether other file systems mounted below the root belong to it.
+    #[must_use]
+    pub fn mounts(mut self, mounts: Mounts) -> Self {
+        self.mounts = mounts;
+        self
+    }
+
+    /// Sets how paths are resolved.
+    #[must_use]
+    pub fn resolution(mut self, resolution: Resolution) -> Self {
+        self.resolution = resolution;
+        self
+    }
+
+    /// Sets the largest file that is written, edited or downloaded whole.
+    #[must_use]
+    pub fn max_file_size(mut self, bytes: u64) -> Self {
+        self.max_file_size = bytes;
+        self
+    }
+
+    /// Sets how long a change waits for another change of the same file.
+    #[must_use]
+    pub fn lock_timeout(mut self, timeout: Duration) -> Self {
+        self.lock_timeout = timeout;
+        self
+    }
+
+    /// Opens the backend.
+    ///
+    /// # Errors
+    ///
+    /// As [`LocalBackend::open`].
+    pub fn open(self) -> Result<LocalBackend> {
+        LocalBackend::with_config(self)
+    }
+}

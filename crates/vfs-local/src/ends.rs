@@ -1,0 +1,75 @@
+//! The two ends of a rename or copy: what may be taken, what may be replaced, and which of them a failure is about.
+
+use rustix::fs::{self, AtFlags, FileType};
+use vfs_core::{Error, ErrorKind, Result, TransferMode, VfsPath};
+
+use crate::errno::{error, error_at};
+use crate::metadata::special_file;
+use crate::root::Entry;
+
+/// Refuses what can never be renamed or copied, before the disk is looked at.
+pub(crate) fn check_ends(from: &VfsPath, to: &VfsPath) -> Result<()> {
+    let refusal = if from.is_root() {
+        Some(("the root cannot be moved or copied; name something below it", from))
+    } else if to.is_root() {
+        Some(("the root cannot be a target; name something below it", to))
+    } else if from == to {
+        Some(("source and target are the same", to))
+    } else if to.starts_with(from) {
+        Some(("a directory cannot go into itself", to))
+    } else {
+        None
+    };
+    match refusal {
+        Some((message, path)) => Err(Error::invalid_argument(message).with_path(path)),
+        None => Ok(()),
+    }
+}
+
+/// What stands at `entry`, if it is something that can be renamed or copied.
+pub(crate) fn transferable(entry: &Entry, path: &VfsPath) -> Result<FileType> {
+    match entry.file_type().map_err(|errno| error_at(errno, path))? {
+        None => Err(Error::not_found(path)),
+        Some(kind @ (FileType::RegularFile | FileType::Directory | FileType::Symlink)) => Ok(kind),
+        Some(_) => Err(special_file().with_path(path)),
+    }
+}
+
+/// What stands at the target and is to be replaced, or why it must not be.
+pub(crate) fn replaceable(target: &Entry, source: FileType, mode: TransferMode) -> Result<Option<FileType>> {
+    let Some(existing) = target.file_type().map_err(error)? else {
+        return Ok(None);
+    };
+    if mode != TransferMode::Overwrite {
+        return Err(Error::of(ErrorKind::AlreadyExists));
+    }
+    match (source, existing) {
+        (FileType::Directory, FileType::Directory) => {}
+        (FileType::Directory, _) => return Err(Error::of(ErrorKind::NotADirectory)),
+        (_, FileType::Directory) => return Err(Error::of(ErrorKind::IsADirectory)),
+        (_, FileType::RegularFile) => {
+            fs::accessat(&target.parent, &target.name, fs::Access::WRITE_OK, AtFlags::EACCESS).map_err(error)?;
+        }
+        (_, FileType::Symlink) => {}
+        _ => return Err(special_file()),
+    }
+    Ok(Some(existing))
+}
+
+/// The same failure, for an end that is named later.
+pub(crate) fn without_path(failure: Error) -> Error {
+    Error::new(failure.kind(), failure.message().to_owned())
+}
+
+/// Names the end that a failure is about: the target for what stands in its way, else the source.
+pub(crate) fn name_end(failure: Error, from: &VfsPath, to: &VfsPath) -> Error {
+    match failure.kind() {
+        ErrorKind::AlreadyExists => match failure.path() {
+            Some(_) => failure,
+            None => Error::already_exists(to),
+        },
+        ErrorKind::IsADirectory | ErrorKind::NotADirectory | ErrorKind::NotEmpty => failure.or_path(to),
+        ErrorKind::PathEscape if failure.path().is_none() => Error::at(ErrorKind::CrossBackend, to),
+        _ => failure.or_path(from),
+    }
+}

@@ -1,0 +1,48 @@
+//! What the operating system says, in our words.
+
+use rustix::io::Errno;
+use vfs_core::{Error, ErrorKind, VfsPath};
+
+/// The failure `errno` of an operation on `path`.
+pub(crate) fn error_at(errno: Errno, path: &VfsPath) -> Error {
+    match errno {
+        Errno::NOENT => Error::not_found(path),
+        _ => error(errno).with_path(path),
+    }
+}
+
+/// The failure `errno`, not yet at a path.
+pub(crate) fn error(errno: Errno) -> Error {
+    let (kind, message) = describe(errno);
+    let error = match message {
+        Some(message) => Error::new(kind, message),
+        None => Error::of(kind),
+    };
+    error.with_source(std::io::Error::from(errno))
+}
+
+fn describe(errno: Errno) -> (ErrorKind, Option<&'static str>) {
+    use ErrorKind as K;
+    match errno {
+        Errno::NOENT => (K::NotFound, None),
+        Errno::EXIST => (K::AlreadyExists, None),
+        Errno::ISDIR => (K::IsADirectory, None),
+        Errno::NOTDIR => (K::NotADirectory, None),
+        Errno::NOTEMPTY => (K::NotEmpty, None),
+        Errno::ACCESS | Errno::PERM => (K::PermissionDenied, None),
+        Errno::ROFS => (K::PermissionDenied, Some("the file system is read-only")),
+        // Resolution below the root answers EXDEV where a component or link would leave it.
+        Errno::XDEV => (K::PathEscape, None),
+        Errno::LOOP => (K::InvalidPath, Some("a symbolic link goes in a circle, or is of a kind that is not followed")),
+        Errno::NAMETOOLONG => (K::InvalidPath, Some("the name is too long for the file system; use a shorter one")),
+        Errno::NOSPC => (K::StorageFull, None),
+        Errno::DQUOT => (K::QuotaExceeded, None),
+        Errno::FBIG | Errno::OVERFLOW => (K::TooLarge, None),
+        Errno::NXIO | Errno::OPNOTSUPP | Errno::NODEV | Errno::NOSYS => (K::Unsupported, None),
+        Errno::BUSY | Errno::TXTBSY | Errno::AGAIN | Errno::INTR => (K::Busy, None),
+        Errno::MFILE | Errno::NFILE => (K::Busy, Some("too many files are open; try again")),
+        Errno::INVAL => (K::InvalidArgument, Some("the file system refused the name or the operation")),
+        Errno::IO | Errno::NOMEM | Errno::STALE => (K::Unavailable, None),
+        _ => (K::Internal, None),
+    }
+}

@@ -1,0 +1,27 @@
+//! Files on a local disk below a held root: confined by the kernel, written atomically.
+//!
+//! [`LocalBackend::open`] confines an agent to a directory; [`LocalConfig`] has the settings. This is the only crate of
+//! the workspace that touches a file system. How a virtual path becomes a descriptor is in one place (`root`), how new
+//! content takes a file's place in another (`staging`), and who may do that at a time in a third (`lock`).
+
+mod attributes;
+mod backend;
+mod blocking;
+mod commit;
+mod config;
+mod copy;
+mod disk;
+mod ends;
+mod errno;
+mod lock;
+mod metadata;
+mod read;
+mod remove;
+mod rename;
+mod root;
+mod staging;
+mod tree;
+mod write;
+
+pub use backend::LocalBackend;
+pub use config::{Confinement, Durability, HardLinks, LocalConfig, Mounts, Resolution};

@@ -1,0 +1,152 @@
+//! One change at a time for each directory entry: within the process and, where the file system can, across processes.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{self, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::{self, Errno};
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
+
+use crate::errno::error_at;
+use crate::metadata::Metadata;
+use crate::root::{Entry, retry};
+
+/// The device and inode of a directory, and a name in it.
+type Key = (u64, u64, String);
+
+/// The entries that some thread of this process is changing, through whichever backend.
+///
+/// A std lock, held for a set operation only, never across a system call on a file or an await.
+static HELD: LazyLock<(Mutex<HashSet<Key>>, Condvar)> = LazyLock::new(Default::default);
+
+/// How long a waiting thread sleeps before it looks at its context again.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// Holds one directory entry for one change.
+#[derive(Debug)]
+pub(crate) struct EntryLock(Key);
+
+impl EntryLock {
+    /// Waits for the entry, until `until` or the end of the context.
+    pub(crate) fn acquire(entry: &Entry, cx: &OpContext, until: Instant) -> Result<Self> {
+        let (device, inode) = Metadata::of(entry.parent.as_fd()).map_err(crate::errno::error)?.identity();
+        let key = (device, inode, entry.name.clone());
+        let (held, freed) = &*HELD;
+        let mut guard = held.lock().unwrap_or_else(PoisonError::into_inner);
+        while !guard.insert(key.clone()) {
+            let (woken, timeout) = freed.wait_timeout(guard, WAIT).unwrap_or_else(PoisonError::into_inner);
+            guard = woken;
+            if timeout.timed_out() {
+                cx.check()?;
+                require_time(until)?;
+            }
+        }
+        Ok(Self(key))
+    }
+
+    /// What the entry is keyed by, to take two in one order everywhere.
+    pub(crate) fn order(entry: &Entry) -> io::Result<(u64, u64, &str)> {
+        let (device, inode) = Metadata::of(entry.parent.as_fd())?.identity();
+        Ok((device, inode, &entry.name))
+    }
+}
+
+impl Drop for EntryLock {
+    fn drop(&mut self) {
+        let (held, freed) = &*HELD;
+        held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        freed.notify_all();
+    }
+}
+
+/// The regular file that an entry named when it was locked, held open.
+///
+/// The lock is `flock`'s: advisory, and gone with the process that held it.
+#[derive(Debug)]
+pub(crate) struct HeldFile {
+    pub(crate) fd: OwnedFd,
+    pub(crate) metadata: Metadata,
+    /// Whether other processes are really kept out; some network file systems cannot.
+    pub(crate) exclusive: bool,
+}
+
+impl HeldFile {
+    /// Opens and locks what `entry` names; `None` where nothing is there.
+    ///
+    /// # Errors
+    ///
+    /// `is_a_directory`, `unsupported` for a FIFO, socket, device or link; `permission_denied` where the file may not be
+    /// written, although replacing it would not need that; `busy` where another process keeps it locked.
+    pub(crate) fn acquire(entry: &Entry, path: &VfsPath, cx: &OpContext, until: Instant) -> Result<Option<Self>> {
+        loop {
+            let metadata = match Metadata::at(entry.parent.as_fd(), &entry.name) {
+                Ok(metadata) => metadata,
+                Err(Errno::NOENT) => return Ok(None),
+                Err(errno) => return Err(error_at(errno, path)),
+            };
+            match metadata.file_type() {
+                FileType::RegularFile => {}
+                FileType::Directory => return Err(Error::at(ErrorKind::IsADirectory, path)),
+                _ => return Err(crate::metadata::special_file().with_path(path)),
+            }
+            let fd = match open_for_change(entry) {
+                Ok(fd) => fd,
+                Err(Errno::NOENT) => continue,
+                Err(errno) => return Err(error_at(errno, path)),
+            };
+            let exclusive = lock(&fd, cx, until).map_err(|error| error.or_path(path))?;
+            let metadata = Metadata::of(fd.as_fd()).map_err(|errno| error_at(errno, path))?;
+            // Whoever held the lock before may have put another file in its place.
+            match Metadata::at(entry.parent.as_fd(), &entry.name) {
+                Ok(now) if now.identity() == metadata.identity() => {
+                    metadata.require_readable_file(crate::HardLinks::Allow).map_err(|error| error.with_path(path))?;
+                    return Ok(Some(Self { fd, metadata, exclusive }));
+                }
+                Ok(_) | Err(Errno::NOENT) => {
+                    cx.check()?;
+                    require_time(until)?;
+                }
+                Err(errno) => return Err(error_at(errno, path)),
+            }
+        }
+    }
+}
+
+fn open_for_change(entry: &Entry) -> io::Result<OwnedFd> {
+    let open = |access| {
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        retry(|| fs::openat(&entry.parent, &entry.name, flags, Mode::empty()))
+    };
+    match open(OFlags::RDWR) {
+        // A running program may be replaced, though not written to.
+        Err(Errno::TXTBSY) => open(OFlags::RDONLY),
+        opened => opened,
+    }
+}
+
+fn lock(fd: &OwnedFd, cx: &OpContext, until: Instant) -> Result<bool> {
+    let mut pause = Duration::from_micros(200);
+    loop {
+        match fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                cx.check()?;
+                require_time(until)?;
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(WAIT);
+            }
+            Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL) => return Ok(false),
+            Err(errno) => return Err(crate::errno::error(errno)),
+        }
+    }
+}
+
+fn require_time(until: Instant) -> Result<()> {
+    if Instant::now() < until {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Busy, "another change of the same file is taking too long; try again"))
+}

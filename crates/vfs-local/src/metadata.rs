@@ -1,0 +1,99 @@
+//! What the disk knows of a file, and its version.
+
+use std::os::fd::BorrowedFd;
+
+use chrono::{DateTime, Utc};
+use rustix::fs::{self, AtFlags, FileType, Statx, StatxFlags, StatxTimestamp};
+use rustix::io;
+use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
+
+use crate::config::HardLinks;
+use crate::root::retry;
+
+/// The facts of one file, as of one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Metadata(Statx);
+
+impl Metadata {
+    /// Of the file that `fd` holds, whatever its name is by now.
+    pub(crate) fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        retry(|| fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::BTIME)).map(Self)
+    }
+
+    /// Of the entry `name` of `dir`, not following a link.
+    pub(crate) fn at(dir: BorrowedFd<'_>, name: &str) -> io::Result<Self> {
+        retry(|| fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS | StatxFlags::BTIME)).map(Self)
+    }
+
+    pub(crate) fn file_type(&self) -> FileType {
+        FileType::from_raw_mode(self.0.stx_mode.into())
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.0.stx_size
+    }
+
+    pub(crate) fn mode(&self) -> u32 {
+        self.0.stx_mode.into()
+    }
+
+    pub(crate) fn owner(&self) -> (u32, u32) {
+        (self.0.stx_uid, self.0.stx_gid)
+    }
+
+    /// What tells this file from every other on the machine.
+    pub(crate) fn identity(&self) -> (u64, u64) {
+        (u64::from(self.0.stx_dev_major) << 32 | u64::from(self.0.stx_dev_minor), self.0.stx_ino)
+    }
+
+    /// The version of the content.
+    ///
+    /// Two files of one version have the same inode, size, and times of change of content and of inode. Our own writes
+    /// always make a new inode with a time of their own, so two of them never share a version; a change in place by
+    /// another program moves the inode's time, which no program can set back.
+    pub(crate) fn version(&self) -> Version {
+        let (device, inode) = self.identity();
+        let time = |at: StatxTimestamp| (at.tv_sec, at.tv_nsec);
+        let (modified, modified_ns) = time(self.0.stx_mtime);
+        let (changed, changed_ns) = time(self.0.stx_ctime);
+        Version::new(format!(
+            "{device:x}.{inode:x}.{:x}.{modified:x}.{modified_ns:x}.{changed:x}.{changed_ns:x}",
+            self.size()
+        ))
+    }
+
+    /// The entry at `path`, or why it is none: neither file nor directory.
+    pub(crate) fn info(&self, path: VfsPath) -> Result<FileInfo> {
+        let info = match self.file_type() {
+            FileType::Directory => FileInfo::directory(path),
+            FileType::RegularFile => FileInfo::file(path, self.size(), self.version()),
+            _ => return Err(special_file().with_path(&path)),
+        };
+        Ok(info.modified_at(timestamp(self.0.stx_mtime)).created_at(timestamp(self.0.stx_btime)))
+    }
+
+    /// Refuses whatever is not a regular file that may be read.
+    pub(crate) fn require_readable_file(&self, hard_links: HardLinks) -> Result<()> {
+        match self.file_type() {
+            FileType::RegularFile if hard_links == HardLinks::Refuse && self.0.stx_nlink > 1 => Err(Error::new(
+                ErrorKind::PermissionDenied,
+                "the file has more than one name, which is not allowed here",
+            )),
+            FileType::RegularFile => Ok(()),
+            FileType::Directory => Err(Error::of(ErrorKind::IsADirectory)),
+            _ => Err(special_file()),
+        }
+    }
+}
+
+/// Neither a file nor a directory: nothing here opens it.
+pub(crate) fn special_file() -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        "it is a FIFO, socket or device, not a file; only regular files are read and written",
+    )
+}
+
+fn timestamp(at: StatxTimestamp) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(at.tv_sec, at.tv_nsec).filter(|time| time.timestamp() != 0 || at.tv_nsec != 0)
+}

@@ -1,0 +1,108 @@
+//! Reading files: a window, or all of one.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use bytes::Bytes;
+use rustix::fs::OFlags;
+use rustix::io;
+use vfs_core::{
+    Error, ErrorKind, FileDownloadResponse, OpContext, ReadRequest, ReadResult, Result, Version, VfsPath, window,
+};
+
+use crate::disk::Disk;
+use crate::errno::{error, error_at};
+use crate::metadata::Metadata;
+use crate::root::retry;
+
+/// A file that was found to be a regular one before it was opened for reading, and after.
+pub(crate) struct OpenFile {
+    pub(crate) fd: OwnedFd,
+    pub(crate) metadata: Metadata,
+}
+
+impl Disk {
+    /// Opens a regular file for reading.
+    ///
+    /// Its type is looked at through a descriptor that opens nothing, so that no device is ever touched; the open that
+    /// follows cannot block, whatever was put there in between.
+    pub(crate) fn open_file(&self, path: &VfsPath) -> Result<OpenFile> {
+        let found = self.root.open_at(path, OFlags::PATH)?;
+        self.require_readable(found.as_fd(), path)?;
+        let fd = self.root.open_at(path, OFlags::RDONLY)?;
+        let metadata = self.require_readable(fd.as_fd(), path)?;
+        Ok(OpenFile { fd, metadata })
+    }
+
+    fn require_readable(&self, fd: std::os::fd::BorrowedFd<'_>, path: &VfsPath) -> Result<Metadata> {
+        let metadata = Metadata::of(fd).map_err(|errno| error_at(errno, path))?;
+        metadata.require_readable_file(self.hard_links).map_err(|error| error.with_path(path))?;
+        Ok(metadata)
+    }
+
+    pub(crate) fn read(&self, request: &ReadRequest, cx: &OpContext) -> Result<ReadResult> {
+        let OpenFile { fd, metadata } = self.open_file(&request.path)?;
+        let mut source = FileSource { fd, size: metadata.size(), cx };
+        window::read(&mut source, request, metadata.version()).map_err(|error| error.or_path(&request.path))
+    }
+
+    pub(crate) fn download(&self, path: VfsPath, cx: &OpContext) -> FileDownloadResponse {
+        match self.read_whole(&path, cx) {
+            Ok((content, version)) => FileDownloadResponse::ok(path, content, version),
+            Err(error) => FileDownloadResponse::failed(path, error),
+        }
+    }
+
+    fn read_whole(&self, path: &VfsPath, cx: &OpContext) -> Result<(Bytes, Version)> {
+        let OpenFile { fd, metadata } = self.open_file(path)?;
+        let content = read_to_end(&fd, &metadata, self.max_file_size, cx).map_err(|error| error.or_path(path))?;
+        Ok((content.into(), metadata.version()))
+    }
+}
+
+/// Reads all of `fd`; `too_large` where it is over `max_size` bytes, whatever size it claims.
+pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: &OpContext) -> Result<Vec<u8>> {
+    const CHUNK: usize = 4 << 20;
+    let too_large = || Error::new(ErrorKind::TooLarge, format!("the file is over the limit of {max_size} bytes"));
+    if metadata.size() > max_size {
+        return Err(too_large());
+    }
+    // One byte more than the size: the read that fills the file's own then also finds its end.
+    let claimed = usize::try_from(metadata.size()).map_err(|_| too_large())?;
+    let mut content = vec![0; claimed + 1];
+    let mut filled = 0;
+    loop {
+        cx.check()?;
+        if filled == content.len() {
+            content.resize(filled + filled.clamp(4096, CHUNK), 0);
+        }
+        let end = content.len().min(filled + CHUNK);
+        match retry(|| io::pread(fd, &mut content[filled..end], filled as u64)).map_err(error)? {
+            0 => {
+                content.truncate(filled);
+                return Ok(content);
+            }
+            count => filled += count,
+        }
+        if filled as u64 > max_size {
+            return Err(too_large());
+        }
+    }
+}
+
+/// A file for [`window::read`], which looks at the context between blocks.
+struct FileSource<'a> {
+    fd: OwnedFd,
+    size: u64,
+    cx: &'a OpContext,
+}
+
+impl window::Source for FileSource<'_> {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.cx.check()?;
+        retry(|| io::pread(&self.fd, &mut *buffer, offset)).map_err(error)
+    }
+}

@@ -1,0 +1,55 @@
+//! Renaming.
+
+use vfs_core::{OpContext, RenameRequest, RenameResult, Result, TransferMode};
+
+use rustix::fs::FileType;
+
+use crate::commit::{Settle, move_new, move_over};
+use crate::disk::Disk;
+use crate::ends::{check_ends, name_end, replaceable, transferable};
+use crate::errno::error;
+use crate::lock::EntryLock;
+use crate::root::Entry;
+
+impl Disk {
+    pub(crate) fn rename(&self, request: RenameRequest, cx: &OpContext) -> Result<RenameResult> {
+        let RenameRequest { from, to, mode, .. } = request;
+        check_ends(&from, &to)?;
+        let source = self.root.entry(&from)?;
+        let kind = transferable(&source, &from)?;
+        let (target, made) = self.root.make_parents(&to)?;
+        let settle = Settle { durability: self.durability, made: &made };
+        match self.rename_held(&source, kind, &target, mode, settle, cx) {
+            Ok(replaced) => Ok(RenameResult::new(from, to, replaced)),
+            Err(error) => {
+                made.undo();
+                Err(name_end(error, &from, &to))
+            }
+        }
+    }
+
+    fn rename_held(
+        &self,
+        source: &Entry,
+        kind: FileType,
+        target: &Entry,
+        mode: TransferMode,
+        settle: Settle<'_>,
+        cx: &OpContext,
+    ) -> Result<bool> {
+        let until = self.wait_until();
+        // Every thread takes two entries in the same order, so that none waits for one that waits for it.
+        let mut both = [source, target];
+        if EntryLock::order(source).map_err(error)? > EntryLock::order(target).map_err(error)? {
+            both.reverse();
+        }
+        let _first = EntryLock::acquire(both[0], cx, until)?;
+        let _second = EntryLock::acquire(both[1], cx, until)?;
+        let existing = replaceable(target, kind, mode)?;
+        match existing {
+            None => move_new(source, target, settle).map_err(error)?,
+            Some(existing) => move_over(source, target, existing, settle).map_err(error)?,
+        }
+        Ok(existing.is_some())
+    }
+}

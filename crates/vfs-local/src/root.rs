@@ -1,0 +1,329 @@
+//! The held root, and the one door through which a virtual path becomes a descriptor.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use cap_std::fs::Dir as CapDir;
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::{self, Errno};
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
+
+use crate::config::{Confinement, LocalConfig, Mounts, Resolution};
+use crate::errno::error_at;
+
+/// Flags of every open: no descriptor leaks into a child process, and nothing becomes our terminal.
+const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
+
+/// The kernel gives up with `EAGAIN` when something is renamed while it resolves; a swapping attacker can do that forever.
+const MAX_RETRIES: usize = 128;
+
+/// As many links as Linux follows in one path.
+const MAX_LINKS: usize = 40;
+
+/// Names with this prefix belong to writes that are under way; no listing shows them and no path may name them.
+pub(crate) const RESERVED: &str = ".vfs-tmp-";
+
+/// A directory that is held open, below which everything is resolved.
+#[derive(Debug)]
+pub(crate) struct Root {
+    fd: OwnedFd,
+    resolver: Resolver,
+}
+
+#[derive(Debug)]
+enum Resolver {
+    /// The kernel resolves, and refuses to leave.
+    Kernel(ResolveFlags),
+    /// `cap-std` resolves a component at a time.
+    Portable(CapDir),
+    /// Nothing is refused: the root is the host's.
+    Host,
+}
+
+/// The directory that an entry is in, and its name there.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) parent: OwnedFd,
+    pub(crate) name: String,
+}
+
+impl Root {
+    pub(crate) fn open(config: &LocalConfig) -> Result<Self> {
+        let path = match config.confinement {
+            Confinement::Root => config.root.as_path(),
+            Confinement::None => Path::new("/"),
+        };
+        let fd = fs::open(path, OFlags::PATH | OFlags::DIRECTORY | ALWAYS, Mode::empty())
+            .map_err(|errno| error_at(errno, &VfsPath::root()))?;
+        let resolver = match (config.confinement, config.resolution) {
+            (Confinement::None, _) => Resolver::Host,
+            (Confinement::Root, Resolution::Automatic) if kernel_resolves(fd.as_fd()) => {
+                let stay = if config.mounts == Mounts::Stay { ResolveFlags::NO_XDEV } else { ResolveFlags::empty() };
+                Resolver::Kernel(ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | stay)
+            }
+            (Confinement::Root, _) if config.mounts == Mounts::Stay => {
+                return Err(Error::new(
+                    ErrorKind::Unsupported,
+                    "staying on one file system needs openat2, which this kernel does not have",
+                ));
+            }
+            (Confinement::Root, _) => {
+                let readable = fs::openat(&fd, ".", OFlags::RDONLY | OFlags::DIRECTORY | ALWAYS, Mode::empty())
+                    .map_err(|errno| error_at(errno, &VfsPath::root()))?;
+                Resolver::Portable(CapDir::from_std_file(readable.into()))
+            }
+        };
+        Ok(Self { fd, resolver })
+    }
+
+    /// Opens `path` itself, following links inside the root. Never blocks and never creates.
+    pub(crate) fn open_at(&self, path: &VfsPath, flags: OFlags) -> Result<OwnedFd> {
+        refuse_reserved(path)?;
+        let opened = match &self.resolver {
+            Resolver::Portable(_) if !flags.contains(OFlags::DIRECTORY) && !path.is_root() => {
+                let entry = self.followed_entry(path)?;
+                let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | ALWAYS;
+                retry(|| fs::openat(&entry.parent, &entry.name, flags, Mode::empty()))
+            }
+            _ => self.open_relative(relative(path), flags),
+        };
+        opened.map_err(|errno| error_at(errno, path))
+    }
+
+    /// Opens a directory for listing.
+    pub(crate) fn open_directory(&self, path: &VfsPath) -> Result<OwnedFd> {
+        self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)
+    }
+
+    fn open_relative(&self, relative: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        // `O_PATH` takes few other flags with it, and opens nothing that could block.
+        let flags = if flags.contains(OFlags::PATH) {
+            (flags & (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)) | OFlags::CLOEXEC
+        } else {
+            flags | ALWAYS | OFlags::NONBLOCK
+        };
+        match &self.resolver {
+            Resolver::Kernel(resolve) => retry(|| fs::openat2(&self.fd, relative, flags, Mode::empty(), *resolve)),
+            Resolver::Host => retry(|| fs::openat(&self.fd, relative, flags, Mode::empty())),
+            Resolver::Portable(root) => {
+                let opened = root.open_dir(relative).map_err(|error| {
+                    // cap-std has no errno for a path that would leave the root.
+                    let escape = error.kind() == std::io::ErrorKind::PermissionDenied;
+                    Errno::from_io_error(&error).unwrap_or(if escape { Errno::XDEV } else { Errno::IO })
+                })?;
+                // cap-std may hold a directory by `O_PATH`, which cannot be listed.
+                retry(|| fs::openat(&opened, ".", flags, Mode::empty()))
+            }
+        }
+    }
+
+    /// Finds the directory that holds `path`, and the name in it, without following a link at the end.
+    pub(crate) fn entry(&self, path: &VfsPath) -> Result<Entry> {
+        refuse_reserved(path)?;
+        let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
+            return Err(
+                Error::invalid_argument("the root itself cannot be changed; name something below it").with_path(path)
+            );
+        };
+        let parent = self
+            .open_relative(relative(&parent), OFlags::PATH | OFlags::DIRECTORY)
+            .map_err(|errno| error_at(errno, path))?;
+        Ok(Entry { parent, name: name.to_owned() })
+    }
+
+    /// As [`Root::entry`], but where a link stands at the end, the entry that it leads to, which need not exist.
+    pub(crate) fn followed_entry(&self, path: &VfsPath) -> Result<Entry> {
+        let entry = self.entry(path)?;
+        match entry.file_type() {
+            Ok(Some(FileType::Symlink)) => self.resolve(path).map_err(|errno| error_at(errno, path)),
+            Ok(_) => Ok(entry),
+            Err(errno) => Err(error_at(errno, path)),
+        }
+    }
+
+    /// Resolves `path` a component at a time, holding every directory on the way, so that `..` in a link means the
+    /// directory that was really passed and the root is never left.
+    fn resolve(&self, path: &VfsPath) -> io::Result<Entry> {
+        let mut held: Vec<OwnedFd> = Vec::new();
+        let mut pending: Vec<Vec<u8>> = path.components().rev().map(|name| name.as_bytes().to_vec()).collect();
+        let mut links = 0;
+        while let Some(name) = pending.pop() {
+            match name.as_slice() {
+                b"" | b"." => continue,
+                b".." if held.pop().is_some() || self.is_host() => continue,
+                b".." => return Err(Errno::XDEV),
+                _ => {}
+            }
+            let top = held.last().map_or(self.fd.as_fd(), |fd| fd.as_fd());
+            let is_last = pending.is_empty();
+            match file_type_at(top, &name)? {
+                Some(FileType::Symlink) => {
+                    links += 1;
+                    if links > MAX_LINKS {
+                        return Err(Errno::LOOP);
+                    }
+                    let target = fs::readlinkat(top, &name[..], Vec::new())?;
+                    if target.as_bytes().first() == Some(&b'/') {
+                        if !self.is_host() {
+                            return Err(Errno::XDEV);
+                        }
+                        held.clear();
+                    }
+                    pending.extend(target.as_bytes().split(|byte| *byte == b'/').rev().map(<[u8]>::to_vec));
+                }
+                _ if is_last => {
+                    let name = String::from_utf8(name).map_err(|_| Errno::ILSEQ)?;
+                    if name.starts_with(RESERVED) {
+                        return Err(Errno::NOENT);
+                    }
+                    let parent = fs::openat(top, ".", OFlags::PATH | OFlags::DIRECTORY | ALWAYS, Mode::empty())?;
+                    return Ok(Entry { parent, name });
+                }
+                None => return Err(Errno::NOENT),
+                Some(_) => {
+                    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | ALWAYS;
+                    held.push(fs::openat(top, &name[..], flags, Mode::empty())?);
+                }
+            }
+        }
+        // Nothing but dots was left at the end: a link to a directory's own self.
+        Err(Errno::ISDIR)
+    }
+
+    /// Opens the directory that is to hold `path`, making it and those above it where they are missing.
+    ///
+    /// Returns what was made, so that a failed write can take it back.
+    pub(crate) fn make_parents(&self, path: &VfsPath) -> Result<(Entry, MadeDirectories)> {
+        match self.entry(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            found => return Ok((found?, MadeDirectories::default())),
+        }
+        let mut missing = Vec::new();
+        let mut existing = path.parent();
+        let mut top = loop {
+            let Some(directory) = existing else {
+                break self.open_at(&VfsPath::root(), OFlags::PATH | OFlags::DIRECTORY)?;
+            };
+            match self.open_at(&directory, OFlags::PATH | OFlags::DIRECTORY) {
+                Ok(fd) => break fd,
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    missing.extend(directory.name().map(str::to_owned));
+                    existing = directory.parent();
+                }
+                Err(error) => return Err(error.with_path(path)),
+            }
+        };
+        let mut made = MadeDirectories::default();
+        for name in missing.into_iter().rev() {
+            let next = match fs::mkdirat(&top, &name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {
+                    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | ALWAYS;
+                    fs::openat(&top, &name, flags, Mode::empty())
+                }
+                Err(errno) => Err(errno),
+            };
+            match next {
+                Ok(next) => made.0.push((std::mem::replace(&mut top, next), name)),
+                Err(errno) => {
+                    made.undo();
+                    return Err(error_at(errno, path));
+                }
+            }
+        }
+        Ok((Entry { parent: top, name: path.name().unwrap_or_default().to_owned() }, made))
+    }
+
+    pub(crate) fn is_host(&self) -> bool {
+        matches!(self.resolver, Resolver::Host)
+    }
+
+    /// How one directory entry may be entered from its parent's descriptor.
+    pub(crate) fn open_child_directory(&self, dir: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | ALWAYS;
+        match &self.resolver {
+            Resolver::Kernel(resolve) if resolve.contains(ResolveFlags::NO_XDEV) => {
+                retry(|| fs::openat2(dir, name, flags, Mode::empty(), *resolve))
+            }
+            // A single name that is not followed cannot leave its directory.
+            _ => retry(|| fs::openat(dir, name, flags, Mode::empty())),
+        }
+    }
+}
+
+/// Directories that were made on the way to a file.
+#[derive(Debug, Default)]
+pub(crate) struct MadeDirectories(Vec<(OwnedFd, String)>);
+
+impl MadeDirectories {
+    /// Takes them back, unless something else has come to live in them.
+    pub(crate) fn undo(self) {
+        for (parent, name) in self.0.into_iter().rev() {
+            if fs::unlinkat(&parent, &name, AtFlags::REMOVEDIR).is_err() {
+                break;
+            }
+        }
+    }
+
+    /// Syncs the directories that they were made in.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.0.iter().try_for_each(|(parent, _)| sync_directory(parent.as_fd()))
+    }
+}
+
+impl Entry {
+    /// Another name in the same directory.
+    pub(crate) fn sibling(&self, name: String) -> io::Result<Entry> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | ALWAYS;
+        Ok(Entry { parent: fs::openat(&self.parent, ".", flags, Mode::empty())?, name })
+    }
+
+    /// What is there, not following a link; `None` where nothing is.
+    pub(crate) fn file_type(&self) -> io::Result<Option<FileType>> {
+        file_type_at(self.parent.as_fd(), self.name.as_bytes())
+    }
+}
+
+fn file_type_at(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Option<FileType>> {
+    match fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Syncs a directory that is held by `O_PATH`, which cannot be synced itself.
+pub(crate) fn sync_directory(dir: BorrowedFd<'_>) -> io::Result<()> {
+    let readable = fs::openat(dir, ".", OFlags::RDONLY | OFlags::DIRECTORY | ALWAYS, Mode::empty())?;
+    retry(|| fs::fsync(&readable))
+}
+
+/// Repeats a call that a signal or a rename elsewhere interrupted, within a bound.
+pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 0..MAX_RETRIES {
+        match call() {
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            done => return done,
+        }
+    }
+    call()
+}
+
+fn refuse_reserved(path: &VfsPath) -> Result<()> {
+    if path.as_str().contains(RESERVED) && path.components().any(|name| name.starts_with(RESERVED)) {
+        return Err(Error::new(
+            ErrorKind::InvalidPath,
+            "names that start with '.vfs-tmp-' are reserved; use another name",
+        )
+        .with_path(path));
+    }
+    Ok(())
+}
+
+fn kernel_resolves(root: BorrowedFd<'_>) -> bool {
+    fs::openat2(root, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::BENEATH).is_ok()
+}
+
+/// `path` as the kernel takes it, relative to the root.
+fn relative(path: &VfsPath) -> &str {
+    if path.is_root() { "." } else { path.relative() }
+}

@@ -1,0 +1,261 @@
+//! A file's new content, made beside its place and moved there in one step.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps};
+use rustix::io::{self, Errno};
+use vfs_core::{Error, ErrorKind, OpContext, Result};
+
+use crate::attributes;
+use crate::commit::rename_new;
+use crate::config::Durability;
+use crate::errno::error;
+use crate::lock::HeldFile;
+use crate::metadata::Metadata;
+use crate::root::{Entry, RESERVED, retry, sync_directory};
+
+/// How much is written or copied between two looks at the context.
+const CHUNK: usize = 8 << 20;
+
+/// The permissions of a new file, before the process's mask.
+const NEW_FILE: u32 = 0o666;
+
+/// Content that no name leads to yet, or only a reserved one.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    fd: OwnedFd,
+    /// The reserved name, where the file system knows no files without one.
+    name: Option<ReservedName>,
+    durability: Durability,
+}
+
+/// A reserved name that is removed again unless it becomes an entry.
+#[derive(Debug)]
+pub(crate) struct ReservedName(Entry);
+
+impl ReservedName {
+    /// Takes care of `hidden`, which has come into being.
+    pub(crate) fn of(hidden: Entry) -> Self {
+        Self(hidden)
+    }
+
+    /// Renames it to `entry`, over what is there.
+    pub(crate) fn become_entry(self, entry: &Entry) -> io::Result<()> {
+        fs::renameat(&self.0.parent, &self.0.name, &entry.parent, &entry.name)
+    }
+}
+
+impl Drop for ReservedName {
+    fn drop(&mut self) {
+        // A failure leaves a file that no listing shows and the next change of the same name removes.
+        let _removed = fs::unlinkat(&self.0.parent, &self.0.name, AtFlags::empty());
+    }
+}
+
+impl Staged {
+    /// An empty file in the directory of `entry`, to take the place of `replaced` or be new.
+    pub(crate) fn new(entry: &Entry, replaced: Option<&HeldFile>, durability: Durability) -> Result<Self> {
+        let mode = Mode::from_raw_mode(if replaced.is_some() { 0o600 } else { NEW_FILE });
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let staged = match retry(|| fs::openat(&entry.parent, ".", flags, mode)) {
+            Ok(fd) => Self { fd, name: None, durability },
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => Self::named(entry, mode, durability)?,
+            Err(errno) => return Err(error(errno)),
+        };
+        if let Some(replaced) = replaced {
+            attributes::keep(replaced, staged.fd.as_fd())?;
+        }
+        Ok(staged)
+    }
+
+    fn named(entry: &Entry, mode: Mode, durability: Durability) -> Result<Self> {
+        let hidden = entry.sibling(reserved_name(entry, Sharing::Unique)).map_err(error)?;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = retry(|| fs::openat(&hidden.parent, &hidden.name, flags, mode)).map_err(error)?;
+        Ok(Self { fd, name: Some(ReservedName::of(hidden)), durability })
+    }
+
+    /// A file that has its name already, below a directory that is itself staged.
+    pub(crate) fn adopt(fd: OwnedFd, durability: Durability) -> Self {
+        Self { fd, name: None, durability }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Adds `bytes` to its end.
+    pub(crate) fn write(&self, mut bytes: &[u8], cx: &OpContext) -> Result<()> {
+        while !bytes.is_empty() {
+            cx.check()?;
+            let chunk = &bytes[..bytes.len().min(CHUNK)];
+            match retry(|| io::write(&self.fd, chunk)).map_err(error)? {
+                0 => return Err(error(Errno::IO)),
+                written => bytes = &bytes[written..],
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds all of the file `from` to its end, in the kernel where that can, and returns how much it was; `too_large`
+    /// where it is over `max_size` bytes.
+    pub(crate) fn copy_from(&self, from: BorrowedFd<'_>, max_size: u64, cx: &OpContext) -> Result<u64> {
+        let mut offset = 0;
+        loop {
+            cx.check()?;
+            match retry(|| fs::copy_file_range(from, Some(&mut offset), &self.fd, None, CHUNK)) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(Errno::XDEV | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => break,
+                Err(errno) => return Err(error(errno)),
+            }
+        }
+        // What the kernel would not copy, such as from `/proc`, is read and written; at the end this reads nothing.
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            cx.check()?;
+            match retry(|| io::pread(from, &mut buffer[..], offset)).map_err(error)? {
+                0 => return Ok(offset),
+                count => {
+                    self.write(&buffer[..count], cx)?;
+                    offset += count as u64;
+                    if offset > max_size {
+                        return Err(Error::of(ErrorKind::TooLarge));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts it where nothing is; `already_exists` where something is by now.
+    pub(crate) fn publish_new(self, entry: &Entry, before_commit: impl FnOnce() -> io::Result<()>) -> Result<Metadata> {
+        self.finish()?;
+        match &self.name {
+            None => link(self.fd.as_fd(), entry).map_err(error)?,
+            Some(reserved) => rename_new(&reserved.0, entry).map_err(error)?,
+        }
+        let undo = |errno| {
+            let _removed = fs::unlinkat(&entry.parent, &entry.name, AtFlags::empty());
+            error(errno)
+        };
+        if self.durability == Durability::Full {
+            before_commit().and_then(|()| sync_directory(entry.parent.as_fd())).map_err(undo)?;
+        }
+        self.metadata().map_err(undo)
+    }
+
+    /// Puts it in the place of `replaced`.
+    pub(crate) fn publish_over(mut self, entry: &Entry, replaced: &HeldFile) -> Result<Metadata> {
+        self.finish()?;
+        let reserved = match self.name.take() {
+            Some(reserved) => reserved,
+            None => {
+                let sharing = if replaced.exclusive { Sharing::PerEntry } else { Sharing::Unique };
+                let hidden = entry.sibling(reserved_name(entry, sharing)).map_err(error)?;
+                if let Err(errno) = link(self.fd.as_fd(), &hidden) {
+                    if errno != Errno::EXIST {
+                        return Err(error(errno));
+                    }
+                    // Only a process that died can have left it: this one holds the entry.
+                    fs::unlinkat(&hidden.parent, &hidden.name, AtFlags::empty()).map_err(error)?;
+                    link(self.fd.as_fd(), &hidden).map_err(error)?;
+                }
+                ReservedName::of(hidden)
+            }
+        };
+        match self.durability {
+            Durability::Atomic => {
+                reserved.become_entry(entry).map_err(error)?;
+                self.metadata().map_err(error)
+            }
+            Durability::Full => self.exchange(entry, reserved),
+        }
+    }
+
+    /// Swaps the two names, so that the old file can be brought back while the swap is not yet on the disk.
+    fn exchange(&self, entry: &Entry, reserved: ReservedName) -> Result<Metadata> {
+        let hidden = &reserved.0;
+        let swap =
+            || fs::renameat_with(&hidden.parent, &hidden.name, &entry.parent, &entry.name, RenameFlags::EXCHANGE);
+        match swap() {
+            Ok(()) => {
+                let settled = sync_directory(entry.parent.as_fd()).and_then(|()| self.metadata());
+                // `reserved` now names the old file, or after a failure the new one again; it goes either way.
+                settled.map_err(|errno| swap().err().map_or(error(errno), error))
+            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                reserved.become_entry(entry).map_err(error)?;
+                sync_directory(entry.parent.as_fd()).map_err(error)?;
+                self.metadata().map_err(error)
+            }
+            Err(errno) => Err(error(errno)),
+        }
+    }
+
+    /// Gives it a time that no other write has, and brings it to the disk where that is asked for.
+    pub(crate) fn finish(&self) -> Result<()> {
+        let times = Timestamps {
+            last_access: Timespec { tv_sec: 0, tv_nsec: fs::UTIME_OMIT },
+            last_modification: unique_time(),
+        };
+        fs::futimens(&self.fd, &times).map_err(error)?;
+        if self.durability == Durability::Full {
+            retry(|| fs::fsync(&self.fd)).map_err(error)?;
+        }
+        Ok(())
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        Metadata::of(self.fd.as_fd())
+    }
+}
+
+/// Gives the nameless file `fd` a name.
+fn link(fd: BorrowedFd<'_>, entry: &Entry) -> io::Result<()> {
+    match fs::linkat(fd, "", &entry.parent, &entry.name, AtFlags::EMPTY_PATH) {
+        // Before Linux 6.10 an empty path needs a capability; the way through `/proc` does not.
+        Err(Errno::NOENT) => {
+            let proc = format!("/proc/self/fd/{}", fd.as_raw_fd());
+            fs::linkat(fs::CWD, proc, &entry.parent, &entry.name, AtFlags::SYMLINK_FOLLOW)
+        }
+        linked => linked,
+    }
+}
+
+/// Whether a reserved name may be met by another process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// The entry is held, so there is one name for it: what a dead process left is found and removed.
+    PerEntry,
+    /// Nothing keeps others out: a name of its own.
+    Unique,
+}
+
+/// A name that no listing shows, for what is to become `entry`.
+pub(crate) fn reserved_name(entry: &Entry, sharing: Sharing) -> String {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let mut hasher = DefaultHasher::new();
+    entry.name.hash(&mut hasher);
+    let hash = hasher.finish();
+    match sharing {
+        Sharing::PerEntry => format!("{RESERVED}{hash:016x}"),
+        Sharing::Unique => {
+            let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+            format!("{RESERVED}{hash:016x}-{:x}-{count:x}", std::process::id())
+        }
+    }
+}
+
+/// The time of now, later than every time this gave before: versions tell even two writes of one clock tick apart.
+fn unique_time() -> Timespec {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX - 1);
+    let last =
+        LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(now.max(last + 1))).unwrap_or_default();
+    let unique = now.max(last + 1);
+    Timespec { tv_sec: (unique / 1_000_000_000).cast_signed(), tv_nsec: (unique % 1_000_000_000).cast_signed() }
+}

@@ -1,0 +1,149 @@
+//! The disk as a tree for search: directories by descriptor, files by a single name below one.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{self, FileType, Mode, OFlags};
+use vfs_core::{Error, ErrorKind, FileInfo, Problem, Result, VfsPath};
+use vfs_search::{Child, ChildKind, Listing, Located, Opened, Tree};
+
+use crate::config::HardLinks;
+use crate::disk::Disk;
+use crate::errno::error;
+use crate::metadata::{Metadata, special_file};
+use crate::remove::for_each_entry;
+use crate::root::{Entry, RESERVED, retry};
+
+/// Directories deeper than this are opened from the root each time, so that a deep tree does not use up descriptors.
+const MAX_HELD_DEPTH: usize = 100;
+
+/// A [`Disk`] as a search walks it.
+#[derive(Debug)]
+pub(crate) struct DiskTree(pub(crate) Arc<Disk>);
+
+/// A directory of the tree.
+#[derive(Debug, Clone)]
+pub(crate) struct TreeDir(Arc<DirInner>);
+
+#[derive(Debug)]
+struct DirInner {
+    path: VfsPath,
+    fd: Option<OwnedFd>,
+}
+
+impl DiskTree {
+    fn directory(&self, path: VfsPath, fd: OwnedFd) -> TreeDir {
+        let fd = (path.components().count() <= MAX_HELD_DEPTH).then_some(fd);
+        TreeDir(Arc::new(DirInner { path, fd }))
+    }
+
+    fn with_fd<T>(&self, dir: &TreeDir, call: impl FnOnce(BorrowedFd<'_>) -> Result<T>) -> Result<T> {
+        match &dir.0.fd {
+            Some(fd) => call(fd.as_fd()),
+            None => call(self.0.root.open_directory(&dir.0.path)?.as_fd()),
+        }
+    }
+
+    /// Opens what the link `name` leads to, from the root, as only that knows what is outside.
+    fn followed(&self, dir: &TreeDir, name: &str) -> Result<Metadata> {
+        let fd = self.0.root.open_at(&dir.0.path.child(name)?, OFlags::PATH)?;
+        Metadata::of(fd.as_fd()).map_err(error)
+    }
+}
+
+impl Tree for DiskTree {
+    type Dir = TreeDir;
+
+    fn locate(&self, path: &VfsPath) -> Result<Located<TreeDir>> {
+        let found = self.0.root.open_at(path, OFlags::PATH)?;
+        match Metadata::of(found.as_fd()).map_err(error)?.file_type() {
+            FileType::Directory => {
+                Ok(Located::Directory(self.directory(path.clone(), self.0.root.open_directory(path)?)))
+            }
+            FileType::RegularFile => {
+                let Entry { parent, name } = self.0.root.followed_entry(path)?;
+                Ok(Located::File { dir: self.directory(path.parent().unwrap_or_default(), parent), name })
+            }
+            _ => Err(special_file().with_path(path)),
+        }
+    }
+
+    fn list(&self, dir: &TreeDir) -> Result<Listing> {
+        self.with_fd(dir, |fd| {
+            let mut listing = Listing::default();
+            fs::seek(fd, fs::SeekFrom::Start(0)).map_err(error)?;
+            for_each_entry(fd, |name, kind| {
+                let Ok(name) = name.to_str() else {
+                    let spelled = format!("{}/{}", dir.0.path.as_str().trim_end_matches('/'), name.to_string_lossy());
+                    let reason = Error::new(ErrorKind::InvalidPath, "the name is not UTF-8; rename it to reach it")
+                        .with_path_text(&spelled);
+                    listing.problems.push(Problem::new(spelled, &reason));
+                    return Ok(());
+                };
+                if !name.starts_with(RESERVED) {
+                    listing.children.push(Child { name: name.to_owned(), kind: child_kind(kind) });
+                }
+                Ok(())
+            })
+            .map_err(error)?;
+            Ok(listing)
+        })
+    }
+
+    fn enter(&self, dir: &TreeDir, name: &str, path: &VfsPath) -> Result<TreeDir> {
+        let entered = self.with_fd(dir, |fd| self.0.root.open_child_directory(fd, name).map_err(error));
+        let fd = match entered {
+            // A link, which only the root can follow.
+            Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::InvalidPath) => {
+                self.0.root.open_directory(&dir.0.path.child(name)?)?
+            }
+            entered => entered?,
+        };
+        Ok(self.directory(path.clone(), fd))
+    }
+
+    fn identity(&self, dir: &TreeDir) -> Option<(u64, u64)> {
+        self.with_fd(dir, |fd| Metadata::of(fd).map_err(error)).ok().map(|metadata| metadata.identity())
+    }
+
+    fn follow(&self, dir: &TreeDir, name: &str) -> Result<ChildKind> {
+        Ok(child_kind(self.followed(dir, name)?.file_type()))
+    }
+
+    fn info(&self, dir: &TreeDir, name: &str, path: VfsPath) -> Result<FileInfo> {
+        let mut metadata = self.with_fd(dir, |fd| Metadata::at(fd, name).map_err(error))?;
+        if metadata.file_type() == FileType::Symlink {
+            metadata = self.followed(dir, name)?;
+        }
+        metadata.info(path)
+    }
+
+    fn open(&self, dir: &TreeDir, name: &str, kind: ChildKind) -> Result<Opened> {
+        let fd = if kind == ChildKind::Link {
+            self.0.open_file(&dir.0.path.child(name)?)?.fd
+        } else {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            self.with_fd(dir, |fd| retry(|| fs::openat(fd, name, flags, Mode::empty())).map_err(error))?
+        };
+        // The listing said that it is a file; this is for what was put in its place since.
+        let metadata = Metadata::of(fd.as_fd()).map_err(error)?;
+        metadata.require_readable_file(self.hard_links())?;
+        Ok(Opened::Reader { size: metadata.size(), reader: Box::new(File::from(fd)) })
+    }
+}
+
+impl DiskTree {
+    fn hard_links(&self) -> HardLinks {
+        self.0.hard_links
+    }
+}
+
+fn child_kind(kind: FileType) -> ChildKind {
+    match kind {
+        FileType::RegularFile => ChildKind::File,
+        FileType::Directory => ChildKind::Directory,
+        FileType::Symlink => ChildKind::Link,
+        _ => ChildKind::Other,
+    }
+}

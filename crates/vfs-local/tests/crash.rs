@@ -1,0 +1,351 @@
+//! A process is killed, or a system call fails, in the middle of an operation: what is found afterwards is the state
+//! before it or the state after it, and nothing else.
+//!
+//! Killing and failing at each system call needs `strace`; where it is missing those trials show as ignored.
+//! `VFS_CRASH_KILLS` sets how often a writing process is killed at random.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures::executor::block_on;
+use libtest_mimic::{Arguments, Failed, Trial};
+use vfs_core::{
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, LsRequest, OpContext, RenameRequest, VfsPath,
+    WriteMode, WriteRequest,
+};
+use vfs_local::{LocalBackend, LocalConfig};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments.get(1).map(String::as_str) {
+        Some("perform") => return perform(&arguments[2], Path::new(&arguments[3])),
+        Some("write-forever") => return write_forever(Path::new(&arguments[2])),
+        _ => {}
+    }
+    let mut trials = vec![Trial::test("crash::a_killed_writer_leaves_old_or_new", killed_at_random)];
+    let strace = Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
+    for case in CASES {
+        let name = format!("crash::{}::killed_at_each_system_call", case.name);
+        trials.push(ignored_without(strace, Trial::test(name, || killed_at_each_call(case))));
+        let name = format!("crash::{}::failed_at_each_system_call", case.name);
+        trials.push(ignored_without(strace, Trial::test(name, || failed_at_each_call(case))));
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn ignored_without(strace: bool, trial: Trial) -> Trial {
+    if strace { trial } else { trial.with_kind("ignored: strace is not installed").with_ignored_flag(true) }
+}
+
+type State = BTreeMap<String, Vec<u8>>;
+
+/// One operation on a small tree.
+struct Case {
+    name: &'static str,
+    run: fn(&LocalBackend, &OpContext) -> vfs_core::Result<()>,
+    /// The files afterwards, from those before.
+    after: fn(&mut State),
+    /// What an error in the middle may leave: a tree cannot be deleted in one step.
+    on_error: OnError,
+}
+
+#[derive(PartialEq)]
+enum OnError {
+    Old,
+    PartOfOld,
+}
+
+const OLD: &str = "old line one\nold line two\n";
+
+const CASES: &[Case] = &[
+    Case {
+        name: "write_new",
+        run: |files, cx| block_on(files.write(cx, WriteRequest::new(path("/p/q/new"), big('n')))).map(drop),
+        after: |state| drop(state.insert("/p/q/new".into(), big('n'))),
+        on_error: OnError::Old,
+    },
+    Case {
+        name: "overwrite",
+        run: |files, cx| {
+            block_on(files.write(cx, WriteRequest::new(path("/f"), big('o')).mode(WriteMode::Overwrite))).map(drop)
+        },
+        after: |state| drop(state.insert("/f".into(), big('o'))),
+        on_error: OnError::Old,
+    },
+    Case {
+        name: "append",
+        run: |files, cx| {
+            block_on(files.write(cx, WriteRequest::new(path("/f"), "more\n").mode(WriteMode::Append))).map(drop)
+        },
+        after: |state| state.get_mut("/f").expect("it is there").extend(b"more\n"),
+        on_error: OnError::Old,
+    },
+    Case {
+        name: "edit",
+        run: |files, cx| block_on(files.edit(cx, EditRequest::new(path("/f"), "line one", "line 1"))).map(drop),
+        after: |state| drop(state.insert("/f".into(), OLD.replace("line one", "line 1").into())),
+        on_error: OnError::Old,
+    },
+    Case {
+        name: "delete",
+        run: |files, cx| block_on(files.delete(cx, DeleteRequest::new(path("/f")))).map(drop),
+        after: |state| drop(state.remove("/f")),
+        on_error: OnError::Old,
+    },
+    Case {
+        name: "delete_tree",
+        run: |files, cx| block_on(files.delete(cx, DeleteRequest::new(path("/d")).recursive())).map(drop),
+        after: |state| state.retain(|path, _| !path.starts_with("/d/")),
+        on_error: OnError::PartOfOld,
+    },
+    Case {
+        name: "rename",
+        run: |files, cx| block_on(files.rename(cx, RenameRequest::new(path("/f"), path("/d/g")).overwrite())).map(drop),
+        after: |state| {
+            let moved = state.remove("/f").expect("it is there");
+            state.insert("/d/g".into(), moved);
+        },
+        on_error: OnError::Old,
+    },
+    Case {
+        name: "copy_tree",
+        run: |files, cx| block_on(files.copy(cx, CopyRequest::new(path("/d"), path("/e")))).map(drop),
+        after: |state| {
+            let copies: Vec<_> = state
+                .iter()
+                .filter_map(|(path, content)| Some((format!("/e/{}", path.strip_prefix("/d/")?), content.clone())))
+                .collect();
+            state.extend(copies);
+        },
+        on_error: OnError::Old,
+    },
+];
+
+fn path(text: &str) -> VfsPath {
+    VfsPath::parse(text).expect("the paths of this test are valid")
+}
+
+fn big(letter: char) -> Vec<u8> {
+    letter.to_string().repeat(50_000).into_bytes()
+}
+
+fn before() -> State {
+    [("/f", OLD), ("/d/g", "g\n"), ("/d/sub/h", "h\n")].map(|(path, text)| (path.to_owned(), text.into())).into()
+}
+
+fn lay_out(root: &Path) {
+    for (path, content) in before() {
+        let path = root.join(&path[1..]);
+        fs::create_dir_all(path.parent().expect("it is below the root")).expect("directories are made");
+        fs::write(path, content).expect("files are written");
+    }
+}
+
+/// What a user of the backend finds: every file of a full listing with its content.
+fn found(root: &Path) -> State {
+    let files = LocalBackend::open(root).expect("the root opens");
+    let listing = block_on(files.ls(&OpContext::new(), LsRequest::new(VfsPath::root()).recursive())).expect("it lists");
+    assert!(listing.problems.is_empty(), "{:?}", listing.problems);
+    let listed = listing.entries.into_iter().filter(|entry| !entry.is_dir).map(|entry| entry.path.to_string());
+    listed.map(|path| (path.clone(), fs::read(root.join(&path[1..])).expect("it reads"))).collect()
+}
+
+/// The names of unfinished writes that are really on the disk, listed or not.
+fn litter(directory: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).expect("it lists").map(|entry| entry.expect("it lists")) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(".vfs-tmp-") {
+            found.push(name);
+        } else if entry.path().is_dir() {
+            found.extend(litter(&entry.path()));
+        }
+    }
+    found
+}
+
+/// The child's part: one operation, and one line that says how it went.
+fn perform(case: &str, root: &Path) -> ExitCode {
+    let files = match LocalBackend::open(root) {
+        Ok(files) => files,
+        Err(error) => return say(&format!("error {}", error.kind())),
+    };
+    // Where the injection counts from.
+    let Some(case) = CASES.iter().find(|known| known.name == case) else { return say("ready") };
+    match (case.run)(&files, &OpContext::new()) {
+        Ok(()) => say("ok"),
+        Err(error) => say(&format!("error {}", error.kind())),
+    }
+}
+
+fn say(line: &str) -> ExitCode {
+    println!("{line}");
+    ExitCode::SUCCESS
+}
+
+/// How often each system call on files is made by the child, in the order of their first use.
+fn calls(case: &str, root: &Path) -> BTreeMap<String, usize> {
+    let output = strace(&["-e", "trace=%file,%desc"], case, root);
+    let mut counts = BTreeMap::new();
+    for line in output.trace.lines() {
+        // `PID call(arguments) = result`
+        let call = line.split_whitespace().nth(1).and_then(|text| text.split('(').next()).unwrap_or_default();
+        if !call.is_empty() && call.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            *counts.entry(call.to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+struct Traced {
+    said: String,
+    trace: String,
+}
+
+fn strace(options: &[&str], case: &str, root: &Path) -> Traced {
+    let trace = root.with_extension("trace");
+    let child = Command::new("strace")
+        .args(["-f", "-qq", "-o"])
+        .arg(&trace)
+        .args(options)
+        .arg(std::env::current_exe().expect("this program has a path"))
+        .args(["perform", case])
+        .arg(root)
+        .stderr(Stdio::null())
+        .output()
+        .expect("strace starts");
+    Traced {
+        said: String::from_utf8_lossy(&child.stdout).trim().to_owned(),
+        trace: fs::read_to_string(trace).expect("strace writes its trace"),
+    }
+}
+
+/// Runs `case` once for each system call that it makes, with `injection` at that call, and hands over what came of it.
+fn at_each_call(
+    case: &Case,
+    injection: &str,
+    mut judge: impl FnMut(&str, &str, &Path) -> Result<(), String>,
+) -> Result<usize, Failed> {
+    let tree = tempfile::tempdir()?;
+    let count = |name: &str| {
+        let root = tree.path().join(format!("count-{name}"));
+        lay_out(&root);
+        calls(name, &root)
+    };
+    let (startup, whole) = (count("nothing"), count(case.name));
+    let mut runs = 0;
+    for (call, total) in whole {
+        for nth in startup.get(&call).copied().unwrap_or(0) + 1..=total {
+            let root = tree.path().join(format!("{call}-{nth}"));
+            lay_out(&root);
+            let option = format!("inject={call}:{injection}:when={nth}");
+            let traced = strace(&["-e", &option], case.name, &root);
+            judge(&call, &traced.said, &root)
+                .map_err(|reason| format!("{} with {option} ({}): {reason}", case.name, traced.said))?;
+            fs::remove_dir_all(&root)?;
+            runs += 1;
+        }
+    }
+    Ok(runs)
+}
+
+fn states(case: &Case) -> (State, State) {
+    let (old, mut new) = (before(), before());
+    (case.after)(&mut new);
+    (old, new)
+}
+
+fn killed_at_each_call(case: &Case) -> Result<(), Failed> {
+    let (old, new) = states(case);
+    let runs = at_each_call(case, "signal=KILL", |_, _, root| {
+        let found = found(root);
+        if found != old && found != new {
+            return Err(format!("neither old nor new: {:?}", found.keys()));
+        }
+        // The lock of the dead process is not in the way, and what it left is cleared by the next change of the file.
+        let files = LocalBackend::open(root).map_err(|error| error.to_string())?;
+        block_on(files.write_text("/f", "afterwards")).map_err(|error| error.to_string())?;
+        Ok(())
+    })?;
+    println!("{}: killed at {runs} system calls", case.name);
+    Ok(())
+}
+
+fn failed_at_each_call(case: &Case) -> Result<(), Failed> {
+    let (old, new) = states(case);
+    let mut runs = 0;
+    for errno in ["EIO", "ENOSPC", "EINTR", "EMFILE"] {
+        runs += at_each_call(case, &format!("error={errno}"), |call, said, root| {
+            let found = found(root);
+            let part_of_old = found.iter().all(|(path, content)| old.get(path) == Some(content));
+            match said {
+                "ok" if found == new => {}
+                "ok" => return Err(format!("acknowledged, but {:?}", found.keys())),
+                _ if !said.starts_with("error ") => return Err("no typed error".into()),
+                _ if found == old || (case.on_error == OnError::PartOfOld && part_of_old) => {}
+                _ => return Err(format!("an error, but not the old files: {:?}", found.keys())),
+            }
+            let litter = litter(root);
+            // What cannot be removed because removing is what fails stays, out of every listing.
+            if !litter.is_empty() && !matches!(call, "unlinkat" | "renameat2") {
+                return Err(format!("left {litter:?}"));
+            }
+            Ok(())
+        })?;
+    }
+    println!("{}: failed at {runs} system calls", case.name);
+    Ok(())
+}
+
+/// A child that writes one of two long contents to a file, and makes and removes others, until it is killed.
+fn write_forever(root: &Path) -> ExitCode {
+    let config = LocalConfig::new(root).durability(vfs_local::Durability::Atomic);
+    let files = config.open().expect("the root opens");
+    let cx = OpContext::new();
+    for letter in ['a', 'b'].into_iter().cycle() {
+        let write = WriteRequest::new(path("/f"), big(letter)).mode(WriteMode::Overwrite);
+        block_on(files.write(&cx, write)).expect("it writes");
+        block_on(files.write(&cx, WriteRequest::new(path("/new/er"), big('c')))).expect("it writes");
+        block_on(files.delete(&cx, DeleteRequest::new(path("/new")).recursive())).expect("it deletes");
+    }
+    ExitCode::SUCCESS
+}
+
+fn killed_at_random() -> Result<(), Failed> {
+    let kills: u32 = std::env::var("VFS_CRASH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
+    let tree = tempfile::tempdir()?;
+    let root = tree.path().join("root");
+    fs::create_dir(&root)?;
+    let mut random = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64 | 1;
+    println!("seed {random}");
+    for _ in 0..kills {
+        let mut child =
+            Command::new(std::env::current_exe()?).arg("write-forever").arg(&root).stderr(Stdio::null()).spawn()?;
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // The moment of the kill is what is random here; nothing is expected of the time itself.
+        std::thread::sleep(Duration::from_micros(500 + (random >> 33) % 12_000));
+        child.kill()?;
+        child.wait()?;
+        let found = found(&root);
+        for (name, content) in &found {
+            let whole = match name.as_str() {
+                "/f" => *content == big('a') || *content == big('b'),
+                "/new/er" => *content == big('c'),
+                _ => false,
+            };
+            if !whole {
+                return Err(format!("{name} of {} bytes is neither old nor new", content.len()).into());
+            }
+        }
+        if found.contains_key("/new/er") {
+            block_on(
+                LocalBackend::open(&root)?.delete(&OpContext::new(), DeleteRequest::new(path("/new")).recursive()),
+            )?;
+        }
+    }
+    println!("{kills} kills");
+    Ok(())
+}

@@ -1,0 +1,142 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use vfs_core::{Backend, BackendExt, EditRequest, ErrorKind, OpContext, ReadRequest, WriteMode, WriteRequest};
+
+use crate::{Disk, path};
+
+fn setting(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_64_parallel_edits_of_one_file_every_one_is_in_the_file() {
+    let disk = Arc::new(Disk::new());
+    for round in 0..setting("VFS_EDIT_ROUNDS", 20) {
+        let lines: String = (0..64).map(|line| format!("line {line:02} of round {round}\n")).collect();
+        disk.put("f", lines);
+        let edits = (0..64).map(|line| {
+            let disk = Arc::clone(&disk);
+            tokio::spawn(async move {
+                let request = EditRequest::new(path("/f"), format!("line {line:02}"), format!("edit {line:02}"));
+                disk.files.edit(&OpContext::new(), request).await
+            })
+        });
+        for edit in futures::future::join_all(edits).await {
+            edit.expect("no task panics").expect("within one process all succeed");
+        }
+        let text = String::from_utf8(disk.get("f")).expect("it is text");
+        assert_eq!(text.matches("edit ").count(), 64, "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_reader_beside_overwrites_never_sees_a_torn_or_empty_file() {
+    let disk = Arc::new(Disk::new());
+    let whole = |letter: char| letter.to_string().repeat(60_000);
+    disk.put("f", whole('a'));
+    let done = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = (0..2)
+        .map(|_| {
+            let (disk, done) = (Arc::clone(&disk), Arc::clone(&done));
+            tokio::spawn(async move {
+                let mut reads = 0_u64;
+                while !done.load(Ordering::Acquire) {
+                    let text = disk.files.read_text("/f").await.expect("it reads");
+                    assert!(text.len() == 60_000 && text.bytes().all(|byte| byte == text.as_bytes()[0]));
+                    reads += 1;
+                }
+                reads
+            })
+        })
+        .collect();
+    for round in 0..setting("VFS_OVERWRITES", 2_000) {
+        let content = whole(if round % 2 == 0 { 'b' } else { 'c' });
+        disk.files.write_text("/f", &content).await.expect("it writes");
+    }
+    done.store(true, Ordering::Release);
+    for reader in readers {
+        assert!(reader.await.expect("no read was torn") > 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn edits_through_two_backends_and_a_version_never_lose_an_acknowledged_change() {
+    let disk = Arc::new(Disk::new());
+    disk.put("f", "0\n");
+    let other = vfs_local::LocalBackend::open(disk.root()).expect("the root opens twice");
+    let tasks = (0..16).map(|task| {
+        let files = if task % 2 == 0 { disk.files.clone() } else { other.clone() };
+        tokio::spawn(async move {
+            let cx = OpContext::new();
+            let mut acknowledged = 0;
+            for _ in 0..20 {
+                let read = files.read(&cx, ReadRequest::new(path("/f"))).await.expect("it reads");
+                let count: u64 = read.content.as_text().and_then(|text| text.trim().parse().ok()).expect("a number");
+                let next =
+                    WriteRequest::new(path("/f"), format!("{}\n", count + 1)).mode(WriteMode::IfVersion(read.version));
+                match files.write(&cx, next).await {
+                    Ok(_) => acknowledged += 1,
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict),
+                }
+            }
+            acknowledged
+        })
+    });
+    let acknowledged: u64 =
+        futures::future::join_all(tasks).await.into_iter().map(|task| task.expect("no task panics")).sum();
+    assert!(acknowledged >= 20);
+    assert_eq!(String::from_utf8(disk.get("f")).expect("it is text"), format!("{acknowledged}\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_64_tasks_that_create_one_file_exactly_one_wins() {
+    let disk = Arc::new(Disk::new());
+    for round in 0..20 {
+        let name = format!("/p{round}/new");
+        let tasks = (0..64).map(|task| {
+            let (disk, name) = (Arc::clone(&disk), name.clone());
+            tokio::spawn(async move { disk.files.create_text(&name, &task.to_string()).await })
+        });
+        let results: Vec<_> =
+            futures::future::join_all(tasks).await.into_iter().map(|task| task.expect("no panic")).collect();
+        assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
+        assert!(results.iter().flat_map(|result| result.as_ref().err()).all(|e| e.kind() == ErrorKind::AlreadyExists));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_dropped_or_cancelled_change_happened_whole_or_not_at_all() {
+    let disk = Disk::new();
+    disk.put("f", "old");
+    for round in 0..200 {
+        let cx = OpContext::new();
+        let content = format!("new {round} ").repeat(1_000);
+        let request = WriteRequest::new(path("/f"), content.clone()).mode(WriteMode::Overwrite);
+        let before = disk.get("f");
+        let write = disk.files.write(&cx, request);
+        tokio::select! {
+            biased;
+            () = async { for _ in 0..round % 5 { tokio::task::yield_now().await } } => {}
+            _ = write => {}
+        }
+        // The next change of the same file takes its turn behind the dropped one, which has then come to its end.
+        disk.files.append_text("/f", "").await.expect("no lock is left behind");
+        let found = disk.get("f");
+        assert!(found == before || found == content.as_bytes());
+    }
+    let names: Vec<_> = std::fs::read_dir(disk.root()).expect("it lists").collect();
+    assert_eq!(names.len(), 1, "nothing else is left: {names:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_another_program_keeps_locked_is_busy_within_the_bound() {
+    let disk = Disk::with(|config| config.lock_timeout(std::time::Duration::from_millis(50)));
+    disk.put("f", "x");
+    let held = std::fs::File::open(disk.root().join("f")).expect("it opens");
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).expect("it locks");
+    let error = disk.files.edit_text("/f", "x", "y").await.expect_err("it is held");
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    drop(held);
+    disk.files.edit_text("/f", "x", "y").await.expect("it is free");
+}

@@ -1,0 +1,40 @@
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use futures::executor::block_on;
+use vfs_core::{Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, GrepRequest, LsRequest, OpContext};
+
+use crate::{Disk, assert_fails, path};
+
+#[test]
+fn a_name_that_is_not_utf8_is_reported_and_its_siblings_work() {
+    let disk = Disk::new();
+    disk.put("d/good", "needle");
+    std::fs::write(disk.root().join("d").join(OsStr::from_bytes(b"bad-\xff")), "needle").expect("files are written");
+    let cx = OpContext::new();
+    let listing = block_on(disk.files.ls(&cx, LsRequest::new(path("/d")))).expect("it lists");
+    assert_eq!(listing.entries.len(), 1);
+    assert_eq!(listing.problems.len(), 1);
+    assert_eq!(listing.problems[0].path, "/d/bad-\u{fffd}");
+    let found = block_on(disk.files.grep(&cx, GrepRequest::literal("needle"))).expect("it greps");
+    assert_eq!((found.matches.len(), found.problems.len()), (1, 1));
+    block_on(disk.files.copy(&cx, CopyRequest::new(path("/d"), path("/e")))).expect("trees are copied by bytes");
+    assert!(disk.root().join("e").join(OsStr::from_bytes(b"bad-\xff")).exists());
+    block_on(disk.files.delete(&cx, DeleteRequest::new(path("/d")).recursive())).expect("it deletes");
+}
+
+#[test]
+fn names_of_unfinished_writes_are_shown_by_no_listing_and_reached_by_no_path() {
+    let disk = Disk::new();
+    disk.put(".vfs-tmp-0123", "litter");
+    disk.put("d/.vfs-tmp-4567/x", "litter");
+    disk.put("d/file", "litter");
+    let cx = OpContext::new();
+    let listing = block_on(disk.files.ls(&cx, LsRequest::new(path("/")).recursive())).expect("it lists");
+    let names: Vec<_> = listing.entries.iter().map(|entry| entry.path.as_str()).collect();
+    assert_eq!(names, ["/d", "/d/file"]);
+    let request = GrepRequest::literal("litter").hidden().no_ignore();
+    assert_eq!(block_on(disk.files.grep(&cx, request)).expect("it greps").matches.len(), 1);
+    assert_fails(block_on(disk.files.read_text("/.vfs-tmp-0123")), &[ErrorKind::InvalidPath]);
+    assert_fails(block_on(disk.files.create_text("/d/.vfs-tmp-x", "x")), &[ErrorKind::InvalidPath]);
+}

@@ -1,0 +1,68 @@
+use std::os::unix::fs::PermissionsExt;
+
+use futures::executor::block_on;
+use rustix::process::geteuid;
+use vfs_core::{Backend, BackendExt, DeleteRequest, ErrorKind, LsRequest, OpContext};
+
+use crate::{Disk, assert_fails, path};
+
+/// Runs `check` on a thread that is an ordinary user, and which does all its file work itself.
+fn as_ordinary_user(disk: &Disk, check: impl FnOnce(&Disk) + Send) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            if geteuid().is_root() {
+                // The system call changes the calling thread alone.
+                let (root, nobody) = (rustix::fs::Uid::ROOT, rustix::fs::Uid::from_raw(65534));
+                rustix::thread::set_thread_res_uid(root, nobody, root).expect("root may become anyone");
+            }
+            check(disk);
+        });
+    });
+}
+
+fn set_mode(disk: &Disk, name: &str, mode: u32) {
+    let path = disk.root().join(name);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("modes are set");
+    if geteuid().is_root() {
+        std::os::unix::fs::chown(&path, Some(65534), None).expect("root may give files away");
+    }
+}
+
+#[test]
+fn what_may_not_be_read_or_written_is_refused_and_listings_report_the_gap() {
+    let disk = Disk::new();
+    disk.put("open", "x");
+    disk.put("unreadable", "x");
+    disk.put("read-only", "x");
+    disk.put("closed/x", "x");
+    disk.put("read-only-directory/x", "x");
+    std::fs::set_permissions(disk.tree.path(), std::fs::Permissions::from_mode(0o755)).expect("modes are set");
+    set_mode(&disk, "", 0o755);
+    for (name, mode) in
+        [("open", 0o644), ("unreadable", 0), ("read-only", 0o444), ("closed", 0), ("read-only-directory", 0o555)]
+    {
+        set_mode(&disk, name, mode);
+    }
+    as_ordinary_user(&disk, |disk| {
+        let refused = &[ErrorKind::PermissionDenied];
+        let cx = OpContext::new();
+        assert_fails(block_on(disk.files.read_text("/unreadable")), refused);
+        assert_fails(block_on(disk.files.edit_text("/read-only", "x", "y")), refused);
+        assert_fails(block_on(disk.files.write_text("/read-only", "y")), refused);
+        assert_fails(block_on(disk.files.append_text("/read-only", "y")), refused);
+        assert_fails(block_on(disk.files.read_text("/closed/x")), refused);
+        assert_fails(block_on(disk.files.list("/closed")), refused);
+        assert_fails(block_on(disk.files.create_text("/read-only-directory/new", "y")), refused);
+        assert_fails(block_on(disk.files.remove("/read-only-directory/x")), refused);
+        assert_fails(
+            block_on(disk.files.delete(&cx, DeleteRequest::new(path("/read-only-directory")).recursive())),
+            refused,
+        );
+        let listing = block_on(disk.files.ls(&cx, LsRequest::new(path("/")).recursive())).expect("it lists");
+        assert!(listing.problems.iter().any(|problem| problem.path == "/closed"), "{:?}", listing.problems);
+        assert!(listing.entries.iter().any(|entry| entry.path.as_str() == "/open"));
+        assert_eq!(block_on(disk.files.read_text("/open")).expect("it reads"), "x");
+    });
+    assert_eq!(disk.get("read-only-directory/x"), b"x");
+    set_mode(&disk, "closed", 0o755);
+}

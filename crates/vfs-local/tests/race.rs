@@ -1,0 +1,275 @@
+//! A process swaps a directory below the root for a link to the outside, as fast as it can, while every operation goes
+//! through a confined backend. Nothing outside may be read, made or changed.
+//!
+//! `VFS_RACE_ATTEMPTS` sets the attempts for each operation; the default is short enough for every run of the tests. A
+//! reader that checks first and opens then is put through the same harness, and must be caught: else it proves nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use futures::executor::block_on;
+use libtest_mimic::{Arguments, Failed, Trial};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use vfs_core::{
+    Backend, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, GlobRequest, GrepRequest, LinkMode,
+    LsRequest, OpContext, ReadRequest, RenameRequest, VfsPath, WriteMode, WriteRequest,
+};
+use vfs_local::{Durability, LocalBackend, LocalConfig, Resolution};
+
+/// Stands in every file outside, and in none inside.
+const SECRET: &str = "only outside has this";
+const INSIDE: &str = "only inside has this\n";
+
+/// The names that exist both inside and outside, so that an operation which strays finds something to harm.
+const FILES: [&str; 4] = ["a", "b", "deep/a", "deep/er/a"];
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == "swap-forever") {
+        let root = PathBuf::from(arguments.next().expect("the root to swap in"));
+        return swap_forever(&root);
+    }
+    let attempts = std::env::var("VFS_RACE_ATTEMPTS").ok().and_then(|text| text.parse().ok()).unwrap_or(3_000);
+    let mut trials = vec![Trial::test("race::a_check_before_the_open_is_caught", check_then_open_is_caught)];
+    for (resolver, resolution) in [("kernel", Resolution::Automatic), ("portable", Resolution::Portable)] {
+        trials.extend(OPERATIONS.iter().map(|(name, operation)| {
+            // The portable way is several times slower; it gets its share.
+            let attempts = if resolution == Resolution::Portable { attempts / 10 } else { attempts };
+            Trial::test(format!("race::{resolver}::{name}"), move || {
+                nothing_outside_is_touched(name, *operation, resolution, attempts)
+            })
+        }));
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// Exchanges `d`, a directory, and `l`, a link to the outside, until it is killed or the tree is gone.
+fn swap_forever(root: &Path) -> ExitCode {
+    let (directory, link) = (root.join("d"), root.join("l"));
+    while renameat_with(CWD, &directory, CWD, &link, RenameFlags::EXCHANGE).is_ok() {}
+    ExitCode::SUCCESS
+}
+
+/// The root, the outside and the process that swaps.
+struct Race {
+    tree: tempfile::TempDir,
+    swapper: Child,
+}
+
+impl Race {
+    fn start() -> Self {
+        let tree = tempfile::tempdir().expect("a temporary directory");
+        for (base, content) in [("root/d", INSIDE.to_owned()), ("outside", format!("{SECRET}\n"))] {
+            for file in FILES {
+                let path = tree.path().join(base).join(file);
+                fs::create_dir_all(path.parent().expect("it is below the tree")).expect("directories are made");
+                fs::write(path, &content).expect("files are written");
+            }
+        }
+        symlink("../outside", tree.path().join("root/l")).expect("the link is made");
+        let swapper = Command::new(std::env::current_exe().expect("this program has a path"))
+            .arg("swap-forever")
+            .arg(tree.path().join("root"))
+            .spawn()
+            .expect("the swapper starts");
+        Self { tree, swapper }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.tree.path().join("root")
+    }
+
+    /// Every entry outside with its inode, times and content.
+    fn outside(&self) -> BTreeMap<PathBuf, (u64, i64, i64, Vec<u8>)> {
+        let mut found = BTreeMap::new();
+        let mut pending = vec![self.tree.path().join("outside")];
+        while let Some(path) = pending.pop() {
+            let metadata = fs::symlink_metadata(&path).expect("the outside stays");
+            let content = if metadata.is_dir() {
+                pending.extend(fs::read_dir(&path).expect("it lists").map(|entry| entry.expect("it lists").path()));
+                Vec::new()
+            } else {
+                fs::read(&path).expect("it reads")
+            };
+            found.insert(path, (metadata.ino(), metadata.mtime_nsec(), metadata.ctime_nsec(), content));
+        }
+        found
+    }
+}
+
+impl Drop for Race {
+    fn drop(&mut self) {
+        self.swapper.kill().expect("the swapper is ours to kill");
+        self.swapper.wait().expect("the swapper ends");
+    }
+}
+
+type Operation = fn(&LocalBackend, &OpContext) -> Result<String, vfs_core::Error>;
+
+/// Each operation once, on paths that lead through the swapped directory; what it answers, to be searched for the secret.
+const OPERATIONS: &[(&str, Operation)] = &[
+    ("read", |files, cx| show(block_on(files.read(cx, ReadRequest::new(path("/d/deep/a")))))),
+    ("download", |files, cx| {
+        let answers = block_on(files.download_files(cx, vec![path("/d/a"), path("/d/deep/er/a")]));
+        let told = format!("{answers:?}");
+        answers.into_iter().find_map(|answer| answer.cause).map_or(Ok(told), Err)
+    }),
+    ("stat_and_ls", |files, cx| show(block_on(files.ls(cx, LsRequest::new(path("/d/deep")))))),
+    ("write_new", |files, cx| {
+        let written = show(block_on(files.write(cx, WriteRequest::new(path("/d/new"), INSIDE))));
+        block_on(files.delete(cx, DeleteRequest::new(path("/d/new"))))?;
+        written
+    }),
+    ("write_over", |files, cx| {
+        show(block_on(files.write(cx, WriteRequest::new(path("/d/a"), INSIDE).mode(WriteMode::Overwrite))))
+    }),
+    ("write_new_with_parents", |files, cx| {
+        let written = show(block_on(files.write(cx, WriteRequest::new(path("/d/p/q/new"), INSIDE))));
+        block_on(files.delete(cx, DeleteRequest::new(path("/d/p")).recursive()))?;
+        written
+    }),
+    ("upload", |files, cx| {
+        let answers = block_on(files.upload_files(cx, vec![FileUpload::new(path("/d/deep/er/a"), INSIDE)]));
+        let told = format!("{answers:?}");
+        answers.into_iter().find_map(|answer| answer.cause).map_or(Ok(told), Err)
+    }),
+    ("edit", |files, cx| {
+        let request = EditRequest::new(path("/d/deep/a"), "this", "this too").and("this too", "this");
+        show(block_on(files.edit(cx, request)))?;
+        // The outside has this word, too: an edit that strays would find it.
+        match block_on(files.edit(cx, EditRequest::new(path("/d/b"), "outside", "stolen"))) {
+            Err(error) if error.kind() == ErrorKind::NoMatch => Ok(String::new()),
+            edited => show(edited),
+        }
+    }),
+    ("append", |files, cx| {
+        show(block_on(files.write(cx, WriteRequest::new(path("/d/deep/b"), "x").mode(WriteMode::Append))))?;
+        show(block_on(files.delete(cx, DeleteRequest::new(path("/d/deep/b")))))
+    }),
+    ("delete", |files, cx| {
+        show(block_on(files.delete(cx, DeleteRequest::new(path("/d/deep/er")).recursive())))?;
+        show(block_on(files.write(cx, WriteRequest::new(path("/d/deep/er/a"), INSIDE))))
+    }),
+    ("rename", |files, cx| {
+        show(block_on(files.rename(cx, RenameRequest::new(path("/d/a"), path("/d/deep/moved")))))?;
+        show(block_on(files.rename(cx, RenameRequest::new(path("/d/deep/moved"), path("/d/a")))))
+    }),
+    ("copy", |files, cx| {
+        show(block_on(files.copy(cx, CopyRequest::new(path("/d/deep"), path("/d/copied")))))?;
+        let text = show(block_on(files.read(cx, ReadRequest::new(path("/d/copied/a")))));
+        show(block_on(files.delete(cx, DeleteRequest::new(path("/d/copied")).recursive())))?;
+        text
+    }),
+    ("glob", |files, cx| {
+        show(block_on(files.glob(cx, GlobRequest::new("a").links(LinkMode::Follow).path(path("/d")))))?;
+        show(block_on(files.glob(cx, GlobRequest::new("**/er/*").links(LinkMode::Follow))))
+    }),
+    ("grep", |files, cx| {
+        show(block_on(files.grep(cx, GrepRequest::literal("only").links(LinkMode::Follow))))?;
+        show(block_on(files.grep(cx, GrepRequest::literal("only").path(path("/d/deep")))))
+    }),
+];
+
+fn path(text: &str) -> VfsPath {
+    VfsPath::parse(text).expect("the paths of this test are valid")
+}
+
+fn show<T: std::fmt::Debug>(result: vfs_core::Result<T>) -> vfs_core::Result<String> {
+    result.map(|answer| format!("{answer:?}"))
+}
+
+fn nothing_outside_is_touched(
+    name: &str,
+    operation: Operation,
+    resolution: Resolution,
+    attempts: u64,
+) -> Result<(), Failed> {
+    let race = Race::start();
+    let config = LocalConfig::new(race.root()).durability(Durability::Atomic).resolution(resolution);
+    let files = config.open()?;
+    let before = race.outside();
+    let cx = OpContext::new();
+    let (mut answered, mut refused) = (0_u64, BTreeMap::<ErrorKind, u64>::new());
+    let mut done = 0_u64;
+    // A run in which the directory was never met in its place raced nothing, so it goes on until it is.
+    while done < attempts || (answered == 0 && done < attempts * 100) {
+        done += 1;
+        // Without a pause of changing length the two processes can fall into step.
+        (0..done * 7919 % 4_001).for_each(|_| std::hint::spin_loop());
+        match operation(&files, &cx) {
+            Ok(answer) => {
+                answered += 1;
+                if answer.contains(SECRET) {
+                    return Err(format!("{name} returned bytes from outside: {answer}").into());
+                }
+            }
+            Err(error) => {
+                *refused.entry(error.kind()).or_default() += 1;
+                let told = format!("{error} {}", error.for_model());
+                if told.contains(&*race.tree.path().to_string_lossy()) || told.contains(SECRET) {
+                    return Err(format!("{name} failed with words from outside: {told}").into());
+                }
+            }
+        }
+        // Sequences of several calls leave the inside half done when one is refused; the next attempt starts afresh.
+        repair(&race);
+    }
+    if race.outside() != before {
+        return Err(format!("{name} changed the outside").into());
+    }
+    if answered == 0 || !refused.contains_key(&ErrorKind::PathEscape) {
+        return Err(format!("{name} was not raced: {answered} answered, {refused:?} refused of {done}").into());
+    }
+    println!("{name} ({resolution:?}): {done} attempts, {answered} answered, {refused:?} refused, 0 outside");
+    Ok(())
+}
+
+/// Brings back what sequences removed, through the directory itself, whichever of the two names it has now.
+fn repair(race: &Race) {
+    for base in ["d", "l"].map(|name| race.root().join(name)) {
+        // A link is recognised by its own metadata; losing that race here at worst repairs nothing.
+        if fs::symlink_metadata(&base).is_ok_and(|metadata| metadata.is_dir()) {
+            let Ok(dir) = rustix::fs::openat(
+                CWD,
+                &base,
+                rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC,
+                rustix::fs::Mode::empty(),
+            ) else {
+                continue;
+            };
+            let held = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&dir)));
+            for file in FILES {
+                let file = held.join(file);
+                if !file.exists() {
+                    fs::create_dir_all(file.parent().expect("it has one")).expect("directories are made");
+                    fs::write(file, INSIDE).expect("files are written");
+                }
+            }
+        }
+    }
+}
+
+/// Deepagents' way: resolve the path, look whether it is inside, then open it by name.
+fn check_then_open(root: &Path, file: &str) -> Option<String> {
+    let resolved = root.join(file).canonicalize().ok()?;
+    resolved.starts_with(root).then(|| fs::read_to_string(root.join(file)).ok())?
+}
+
+fn check_then_open_is_caught() -> Result<(), Failed> {
+    let race = Race::start();
+    let root = race.root().canonicalize()?;
+    let started = Instant::now();
+    let mut attempts = 0_u64;
+    while started.elapsed() < Duration::from_secs(60) {
+        attempts += 1;
+        if check_then_open(&root, "d/deep/a").is_some_and(|text| text.contains(SECRET)) {
+            println!("check-then-open leaked after {attempts} attempts and {:?}", started.elapsed());
+            return Ok(());
+        }
+    }
+    Err("a reader that checks first was not caught in a minute: the harness races nothing".into())
+}

@@ -1,0 +1,303 @@
+//! The ordered, persistent map that files live in, and what a path means in it.
+
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use rpds::RedBlackTreeMapSync;
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
+
+use crate::file::File;
+
+/// What becomes of some paths: a file, or nothing. Each path stands in it once.
+pub(crate) type Change = Vec<(VfsPath, Option<Arc<File>>)>;
+
+/// All files by path. A clone costs nothing and never changes with the original.
+///
+/// Directories are implied by the files below them, so there are no empty ones, except for the root.
+///
+/// A file and a directory cannot share a path, and no operation here makes it so; but a state that was merged from the
+/// work of several agents can come that way. Then the file is what the path means, and what lies below it can still be
+/// read, changed, moved and deleted by its own path.
+#[derive(Clone, Default)]
+pub(crate) struct FileMap {
+    files: RedBlackTreeMapSync<VfsPath, Arc<File>>,
+    bytes: u64,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Entry<'a> {
+    File(&'a Arc<File>),
+    Directory,
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Child<'a> {
+    File(&'a str),
+    Directory(&'a str),
+    /// A directory behind a file of the same name.
+    Shadowed(&'a str),
+}
+
+impl FileMap {
+    /// How many files there are.
+    pub(crate) fn len(&self) -> usize {
+        self.files.size()
+    }
+
+    /// How many bytes they have together.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The file at `path`.
+    pub(crate) fn get(&self, path: &VfsPath) -> Option<&Arc<File>> {
+        self.files.get(path)
+    }
+
+    /// All files, by the bytes of their paths.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&VfsPath, &Arc<File>)> {
+        self.files.iter()
+    }
+
+    /// What is at `path`; `not_a_directory` where a part of it is a file.
+    pub(crate) fn look_up(&self, path: &VfsPath) -> Result<Option<Entry<'_>>> {
+        if let Some(file) = self.get(path) {
+            Ok(Some(Entry::File(file)))
+        } else if self.is_directory(path) {
+            Ok(Some(Entry::Directory))
+        } else if self.is_below_file(path) {
+            Err(Error::at(ErrorKind::NotADirectory, path))
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// What is at `path`, where something has to be.
+    pub(crate) fn find(&self, path: &VfsPath) -> Result<Entry<'_>> {
+        self.look_up(path)?.ok_or_else(|| Error::not_found(path))
+    }
+
+    /// The file at `path`, where one has to be.
+    pub(crate) fn find_file(&self, path: &VfsPath) -> Result<&Arc<File>> {
+        match self.find(path)? {
+            Entry::File(file) => Ok(file),
+            Entry::Directory => Err(Error::at(ErrorKind::IsADirectory, path)),
+        }
+    }
+
+    /// Whether `path` is the root or has files below it.
+    pub(crate) fn is_directory(&self, path: &VfsPath) -> bool {
+        path.is_root() || self.subtree(path).next().is_some()
+    }
+
+    fn is_below_file(&self, path: &VfsPath) -> bool {
+        let text = path.as_str();
+        text.match_indices('/').skip(1).any(|(at, _)| self.files.contains_key(&text[..at]))
+    }
+
+    /// The files below `dir`, at any depth, by the bytes of their paths.
+    pub(crate) fn subtree(&self, dir: &VfsPath) -> impl Iterator<Item = (&VfsPath, &Arc<File>)> {
+        self.files.range::<str, _>(Below::directory(dir))
+    }
+
+    /// Hands over the entries of `dir`, by the bytes of the paths that they were found by. The cost follows their
+    /// number: of each directory only the first file is looked at.
+    pub(crate) fn for_each_child(&self, dir: &VfsPath, mut visit: impl FnMut(Child<'_>)) {
+        let all = Below::directory(dir);
+        let mut files = self.files.range::<str, _>(all.clone());
+        while let Some((path, _)) = files.next() {
+            let Some((name, _)) = path.as_str()[all.start.len()..].split_once('/') else {
+                visit(Child::File(&path.as_str()[all.start.len()..]));
+                continue;
+            };
+            let child = &path.as_str()[..all.start.len() + name.len()];
+            visit(if self.files.contains_key(child) { Child::Shadowed(name) } else { Child::Directory(name) });
+            files = self.files.range::<str, _>(all.after_directory(child));
+        }
+    }
+
+    /// Makes `change`.
+    pub(crate) fn apply(&mut self, change: Change) {
+        for (path, file) in change {
+            self.bytes -= self.get(&path).map_or(0, |old| old.size());
+            match file {
+                Some(file) => {
+                    self.bytes += file.size();
+                    self.files.insert_mut(path, file);
+                }
+                None => {
+                    self.files.remove_mut(&path);
+                }
+            }
+        }
+    }
+
+    /// This map with `change` made to it.
+    pub(crate) fn with(&self, change: Change) -> Self {
+        let mut changed = self.clone();
+        changed.apply(change);
+        changed
+    }
+}
+
+impl PartialEq for FileMap {
+    fn eq(&self, other: &Self) -> bool {
+        self.files == other.files
+    }
+}
+
+impl Eq for FileMap {}
+
+impl fmt::Debug for FileMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileMap").field("files", &self.len()).field("bytes", &self.bytes).finish()
+    }
+}
+
+/// A range of keys below one directory.
+///
+/// Keys are ordered by bytes, so all that lies below `/a` stands together, from `/a/` up to `/a0`: `0` is the byte after
+/// `/`. Neighbours such as `/a-b`, `/a.b` and `/a0` stand outside.
+#[derive(Debug, Clone)]
+struct Below {
+    start: String,
+    end: String,
+}
+
+impl Below {
+    fn directory(dir: &VfsPath) -> Self {
+        let text = dir.as_str().trim_end_matches('/');
+        Self { start: format!("{text}/"), end: format!("{text}0") }
+    }
+
+    /// The part of this range that is left after everything below its subdirectory `child`.
+    fn after_directory(&self, child: &str) -> Self {
+        Self { start: format!("{child}0"), end: self.end.clone() }
+    }
+}
+
+impl RangeBounds<str> for Below {
+    fn start_bound(&self) -> Bound<&str> {
+        Bound::Included(&self.start)
+    }
+
+    fn end_bound(&self) -> Bound<&str> {
+        Bound::Excluded(&self.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::file::StateFormat;
+
+    fn path(text: &str) -> VfsPath {
+        VfsPath::parse(text).expect("a valid path")
+    }
+
+    fn map(paths: &[&str]) -> FileMap {
+        let file = |content: &str| {
+            Some(Arc::new(File::new(Bytes::from(content.to_owned()), DateTime::UNIX_EPOCH, StateFormat::Text)))
+        };
+        let mut map = FileMap::default();
+        map.apply(paths.iter().map(|text| (path(text), file(text))).collect());
+        map
+    }
+
+    fn children(map: &FileMap, dir: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        map.for_each_child(&path(dir), |child| {
+            found.push(match child {
+                Child::File(name) => name.to_owned(),
+                Child::Directory(name) => format!("{name}/"),
+                Child::Shadowed(name) => format!("{name}/ shadowed"),
+            });
+        });
+        found
+    }
+
+    #[test]
+    fn children_are_those_of_the_directory_and_of_no_neighbour() {
+        let files = map(&["/a-b", "/a.b", "/a/b", "/a/c/d", "/a/c/e/f", "/a/c.x", "/a/c0", "/a0", "/a/zz/y", "/é/ü"]);
+        for (dir, expected) in [
+            ("/", &["a-b", "a.b", "a/", "a0", "é/"][..]),
+            ("/a", &["b", "c.x", "c/", "c0", "zz/"]),
+            ("/a/c", &["d", "e/"]),
+            ("/a/c/e", &["f"]),
+            ("/é", &["ü"]),
+            ("/a/b", &[]),
+            ("/nothing", &[]),
+        ] {
+            assert_eq!(children(&files, dir), expected, "{dir}");
+        }
+        assert!(children(&FileMap::default(), "/").is_empty());
+    }
+
+    #[test]
+    fn names_with_every_byte_beside_the_separator_are_listed_once() {
+        let names: Vec<String> =
+            (1_u8..=127).filter(|byte| *byte != b'/').map(|byte| format!("d{}", byte as char)).collect();
+        let mut paths: Vec<String> = names.iter().map(|name| format!("/d/{name}")).collect();
+        paths.extend(names.iter().map(|name| format!("/d/d/{name}/deep")));
+        let files = map(&paths.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut found = children(&files, "/d");
+        let mut expected = names.clone();
+        expected.push("d/".into());
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected);
+        assert_eq!(children(&files, "/d/d").len(), names.len());
+    }
+
+    #[test]
+    fn a_path_means_a_file_a_directory_nothing_or_a_place_below_a_file() {
+        let files = map(&["/a/b", "/a0"]);
+        let meaning = |text: &str| match files.look_up(&path(text)) {
+            Ok(Some(Entry::File(_))) => "file",
+            Ok(Some(Entry::Directory)) => "directory",
+            Ok(None) => "nothing",
+            Err(error) => error.kind().code(),
+        };
+        for (text, expected) in [
+            ("/", "directory"),
+            ("/a", "directory"),
+            ("/a/b", "file"),
+            ("/a/b/c", "not_a_directory"),
+            ("/a/b/c/d", "not_a_directory"),
+            ("/a/bb", "nothing"),
+            ("/a0", "file"),
+            ("/a00", "nothing"),
+            ("/a0/x", "not_a_directory"),
+        ] {
+            assert_eq!(meaning(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_directory_behind_a_file_is_named_and_its_files_keep_their_paths() {
+        let files = map(&["/a", "/a-b", "/a/b"]);
+        assert_eq!(children(&files, "/"), ["a", "a-b", "a/ shadowed"]);
+        assert!(matches!(files.find(&path("/a")), Ok(Entry::File(_))));
+        assert!(files.find_file(&path("/a/b")).is_ok());
+        let error = files.look_up(&path("/a/c")).expect_err("below a file");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::NotADirectory, Some("/a/c")));
+    }
+
+    #[test]
+    fn the_sizes_follow_every_change_and_clones_do_not() {
+        let mut files = map(&["/one", "/three"]);
+        let before = files.clone();
+        assert_eq!((files.len(), files.bytes()), (2, 10));
+        let three = files.get(&path("/three")).map(Arc::clone);
+        files.apply(vec![(path("/one"), three), (path("/three"), None), (path("/absent"), None)]);
+        assert_eq!((files.len(), files.bytes()), (1, 6));
+        assert_eq!((before.len(), before.bytes()), (2, 10));
+        assert_ne!(files, before);
+    }
+}

@@ -1,0 +1,242 @@
+//! The live store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use vfs_core::{
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, Result, SnapshotId, Snapshots, StatRequest, VfsPath,
+    WriteMode, WriteRequest, WriteResult,
+};
+
+use crate::config::{MemoryConfig, Rules};
+use crate::file::StateFormat;
+use crate::map::FileMap;
+use crate::ops::{self, Planned};
+use crate::shared::Shared;
+use crate::snapshot::{Remembered, Snapshot};
+use crate::tree::MemoryTree;
+
+/// Files in memory, shared by every clone of this handle.
+///
+/// # Behaviour
+///
+/// * Directories are there as long as there are files below them; only the root is always there.
+/// * A version is made of the content alone: the same content has the same version in every store here.
+/// * Reads and searches work on the files of the moment they began and wait for nobody. Changes are made one at a time
+///   and whole; those that meet are computed again on the newest files, so edits of different places all succeed.
+/// * [`snapshot`](Self::snapshot), [`restore`](Self::restore) and [`fork`](Self::fork) take the same short time whatever
+///   there is, and share contents.
+/// * Work is done on the calling thread, apart from that of `grep`.
+///
+/// ```
+/// use vfs_core::BackendExt;
+/// use vfs_memory::MemoryBackend;
+///
+/// # futures::executor::block_on(async {
+/// let files = MemoryBackend::new();
+/// files.create_text("/src/lib.rs", "fn one() {}\n").await?;
+///
+/// let attempt = files.fork();
+/// attempt.edit_text("/src/lib.rs", "one", "two").await?;
+/// assert_eq!(attempt.read_text("/src/lib.rs").await?, "fn two() {}\n");
+/// assert_eq!(files.read_text("/src/lib.rs").await?, "fn one() {}\n");
+/// # Ok::<(), vfs_core::Error>(())
+/// # }).expect("the example runs");
+/// ```
+#[derive(Debug, Clone)]
+pub struct MemoryBackend {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    files: Shared<FileMap>,
+    config: MemoryConfig,
+    remembered: Remembered,
+}
+
+impl MemoryBackend {
+    /// An empty store with the default limits.
+    pub fn new() -> Self {
+        Self::with_config(MemoryConfig::new())
+    }
+
+    /// An empty store.
+    pub fn with_config(config: MemoryConfig) -> Self {
+        Self::holding(FileMap::default(), config)
+    }
+
+    /// A store of these files with the default limits; of two at the same path the later one counts.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing each: a path that is the root, or that a file and a directory would share; a file that is too
+    /// large.
+    pub fn from_files(files: impl IntoIterator<Item = (VfsPath, Bytes)>) -> Result<Self> {
+        let config = MemoryConfig::new();
+        let rules = Rules::now(&config, StateFormat::default());
+        let mut map = FileMap::default();
+        for (path, content) in files {
+            let request = WriteRequest::new(path, content).mode(WriteMode::Overwrite);
+            let (change, _) = ops::write(&map, &request, &rules)?;
+            map.apply(change);
+        }
+        Ok(Self::holding(map, config))
+    }
+
+    /// All files of now, to be gone back to.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { files: self.files() }
+    }
+
+    /// Makes the files those of `snapshot`, in one step; what was written since is gone.
+    ///
+    /// The snapshot may come from another store, and is not held to this one's limits.
+    pub fn restore(&self, snapshot: &Snapshot) {
+        self.inner.files.replace(|_| (snapshot.files.clone(), ()));
+    }
+
+    /// Another store that starts with the files of now and has the same limits. Neither sees the other's changes.
+    pub fn fork(&self) -> MemoryBackend {
+        Self::holding(self.files(), self.inner.config.clone())
+    }
+
+    fn holding(files: FileMap, config: MemoryConfig) -> Self {
+        Self { inner: Arc::new(Inner { files: Shared::new(files), config, remembered: Remembered::default() }) }
+    }
+
+    fn files(&self) -> FileMap {
+        FileMap::clone(&self.inner.files.load())
+    }
+
+    fn tree(&self) -> MemoryTree {
+        MemoryTree::new(self.files())
+    }
+
+    /// Makes the change that `plan` plans.
+    fn mutate<R>(&self, cx: &OpContext, plan: impl Fn(&FileMap, &Rules<'_>) -> Planned<R>) -> Result<R> {
+        self.inner.files.update(cx, |files| {
+            let (change, result) = plan(files, &Rules::now(&self.inner.config, StateFormat::default()))?;
+            Ok(((!change.is_empty()).then(|| files.with(change)), result))
+        })
+    }
+}
+
+impl Default for MemoryBackend {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for MemoryBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("memory")
+    }
+}
+
+#[async_trait]
+impl Backend for MemoryBackend {
+    fn capabilities(&self, _at: &VfsPath) -> Capabilities {
+        Capabilities::new(self.inner.config.max_file_size)
+    }
+
+    async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
+        ops::stat(&self.inner.files.load(), cx, req)
+    }
+
+    async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
+        cx.check()?;
+        vfs_search::ls(&self.tree(), cx, &req)
+    }
+
+    async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
+        ops::read(&self.inner.files.load(), cx, &req)
+    }
+
+    async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        self.mutate(cx, |files, rules| ops::write(files, &req, rules))
+    }
+
+    async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
+        self.mutate(cx, |files, rules| ops::edit(files, &req, rules))
+    }
+
+    async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
+        self.mutate(cx, |files, _| ops::delete(files, cx, &req))
+    }
+
+    async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
+        self.mutate(cx, |files, _| ops::rename(files, cx, &req))
+    }
+
+    async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
+        self.mutate(cx, |files, rules| ops::copy(files, cx, &req, rules))
+    }
+
+    async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
+        cx.check()?;
+        vfs_search::glob(&self.tree(), cx, &req)
+    }
+
+    async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
+        cx.check()?;
+        vfs_search::grep(Arc::new(self.tree()), cx.clone(), req).await
+    }
+
+    fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        vfs_search::grep_stream(Arc::new(self.tree()), cx, req)
+    }
+
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        let upload = |file: FileUpload| {
+            self.mutate(cx, |files, rules| ops::upload(files, &file, rules))
+                .unwrap_or_else(|error| FileUploadResponse::failed(file.path, error))
+        };
+        files.into_iter().map(upload).collect()
+    }
+
+    async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
+        let files = self.files();
+        paths.into_iter().map(|path| ops::download(&files, cx, path)).collect()
+    }
+
+    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+        Some(self)
+    }
+
+    fn as_snapshots(&self) -> Option<&dyn Snapshots> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl MultiModalReader for MemoryBackend {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+        vfs_core::read_multi_modal(self, cx, req).await
+    }
+}
+
+#[async_trait]
+impl Snapshots for MemoryBackend {
+    async fn snapshot(&self, cx: &OpContext) -> Result<SnapshotId> {
+        cx.check()?;
+        Ok(self.inner.remembered.keep(MemoryBackend::snapshot(self)))
+    }
+
+    async fn restore(&self, cx: &OpContext, id: &SnapshotId) -> Result<()> {
+        cx.check()?;
+        MemoryBackend::restore(self, &self.inner.remembered.get(id)?);
+        Ok(())
+    }
+
+    async fn forget(&self, cx: &OpContext, id: &SnapshotId) -> Result<()> {
+        cx.check()?;
+        self.inner.remembered.forget(id)
+    }
+}

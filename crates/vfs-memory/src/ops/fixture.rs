@@ -1,0 +1,37 @@
+//! Small maps for the tests of the operations.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use vfs_core::VfsPath;
+
+use crate::config::{MemoryConfig, Rules};
+use crate::file::{File, StateFormat};
+use crate::map::FileMap;
+
+/// When the files of [`map`] were made.
+pub(super) const MADE: DateTime<Utc> = DateTime::UNIX_EPOCH;
+
+pub(super) fn path(text: &str) -> VfsPath {
+    VfsPath::parse(text).expect("a valid path")
+}
+
+pub(super) fn file(content: &str) -> File {
+    File::new(content.to_owned().into(), MADE, StateFormat::Text)
+}
+
+pub(super) fn map(files: &[(&str, &str)]) -> FileMap {
+    let mut map = FileMap::default();
+    map.apply(files.iter().map(|(at, content)| (path(at), Some(Arc::new(file(content))))).collect());
+    map
+}
+
+/// The rules of one hour after the files were made.
+pub(super) fn rules(config: &MemoryConfig) -> Rules<'_> {
+    Rules { now: MADE + TimeDelta::hours(1), config, format: StateFormat::Text }
+}
+
+/// Every path with its content.
+pub(super) fn contents(map: &FileMap) -> Vec<(String, String)> {
+    map.iter().map(|(path, file)| (path.to_string(), String::from_utf8_lossy(file.content()).into_owned())).collect()
+}

@@ -1,0 +1,263 @@
+//! A backend over an agent's state.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use rpds::RedBlackTreeMapSync;
+use vfs_core::{
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FilesUpdate, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader,
+    Mutations, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, Result, StatRequest, VfsPath,
+    WriteRequest, WriteResult,
+};
+
+use super::files::FilesState;
+use crate::config::{MemoryConfig, Rules};
+use crate::file::{File, StateFormat};
+use crate::map::{Change, FileMap};
+use crate::ops::{self, Planned};
+use crate::shared::Shared;
+use crate::tree::MemoryTree;
+
+/// The files of an agent's state. The result of every change carries the `files_update` that the runtime merges into it.
+///
+/// # Behaviour
+///
+/// * [`pure`](Self::pure): a change shows in its result and nowhere else. The runtime merges the update and builds the
+///   next backend over the merged state. This suits a runtime whose tools return updates. Calls that run beside one
+///   another each start from the same state, so of two changes of one file the one that is merged later counts.
+/// * [`session`](Self::session): the next call sees the change, as on any other backend, and
+///   [`take_update`](Self::take_update) hands all changes since the last time to the runtime's checkpoint.
+/// * Nothing else differs: both behave as [`MemoryBackend`](crate::MemoryBackend) does, and an update merges into the
+///   state to give what the operation would have left.
+/// * A changed file keeps its time of making and the form of its content; a new one has the form of
+///   [`with_format`](Self::with_format).
+/// * A clone of a session is a handle on the same session.
+///
+/// ```
+/// use vfs_core::{BackendExt, FilesUpdate};
+/// use vfs_memory::{FilesState, StateBackend};
+///
+/// # futures::executor::block_on(async {
+/// let mut state = FilesState::new();
+/// let files = StateBackend::pure(state.clone());
+/// let written = files.create_text("/plan.md", "1. read\n").await?;
+/// assert!(!files.exists("/plan.md").await?);
+///
+/// state.merge(written.files_update.unwrap_or_default())?;
+/// assert_eq!(StateBackend::pure(state).read_text("/plan.md").await?, "1. read\n");
+/// # Ok::<(), vfs_core::Error>(())
+/// # }).expect("the example runs");
+/// ```
+#[derive(Debug, Clone)]
+pub struct StateBackend {
+    session: Arc<Shared<Session>>,
+    mutations: Mutations,
+    format: StateFormat,
+    config: MemoryConfig,
+}
+
+/// The files as they are, and the changes that no checkpoint has yet.
+#[derive(Debug, Clone, Default)]
+struct Session {
+    files: FileMap,
+    pending: RedBlackTreeMapSync<VfsPath, Option<Arc<File>>>,
+}
+
+impl Session {
+    fn with(&self, change: Change) -> Self {
+        let mut pending = self.pending.clone();
+        for (path, file) in &change {
+            pending.insert_mut(path.clone(), file.clone());
+        }
+        Self { files: self.files.with(change), pending }
+    }
+}
+
+impl StateBackend {
+    /// A backend that changes nothing: what a mutation does is in its result's `files_update`.
+    pub fn pure(state: FilesState) -> Self {
+        Self::new(state, Mutations::Returned)
+    }
+
+    /// A backend whose reads see the changes made so far.
+    pub fn session(state: FilesState) -> Self {
+        Self::new(state, Mutations::InPlace)
+    }
+
+    fn new(state: FilesState, mutations: Mutations) -> Self {
+        let session = Session { files: state.files, pending: RedBlackTreeMapSync::default() };
+        Self {
+            session: Arc::new(Shared::new(session)),
+            mutations,
+            format: StateFormat::default(),
+            config: MemoryConfig::new(),
+        }
+    }
+
+    /// Sets how new files are spelled in updates. Default [`StateFormat::Text`].
+    #[must_use]
+    pub fn with_format(mut self, format: StateFormat) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// Sets how much the state may hold. Default [`MemoryConfig::new`].
+    #[must_use]
+    pub fn with_config(mut self, config: MemoryConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// All changes since the last call, as one update, for the runtime's checkpoint. Always empty on a pure backend.
+    #[must_use = "the changes are handed over once; merge them into the state"]
+    pub fn take_update(&self) -> FilesUpdate {
+        let taken = self.session.replace(|session| {
+            let next = Session { files: session.files.clone(), pending: RedBlackTreeMapSync::default() };
+            (next, session.pending.clone())
+        });
+        taken.iter().map(|(path, file)| update_entry(path, file.as_ref())).collect()
+    }
+
+    /// The state of now: with every change of a session, taken or not.
+    pub fn state(&self) -> FilesState {
+        FilesState { files: self.files() }
+    }
+
+    fn files(&self) -> FileMap {
+        self.session.load().files.clone()
+    }
+
+    fn tree(&self) -> MemoryTree {
+        MemoryTree::new(self.files())
+    }
+
+    /// Makes the change that `plan` plans, where changes are made here, and says what it is; `None` where there is none.
+    fn mutate<R>(
+        &self,
+        cx: &OpContext,
+        plan: impl Fn(&FileMap, &Rules<'_>) -> Planned<R>,
+    ) -> Result<(Option<FilesUpdate>, R)> {
+        let (change, result) = self.session.update(cx, |session| {
+            let (change, result) = plan(&session.files, &Rules::now(&self.config, self.format))?;
+            let changes_here = self.mutations == Mutations::InPlace && !change.is_empty();
+            Ok((changes_here.then(|| session.with(change.clone())), (change, result)))
+        })?;
+        let update = change.iter().map(|(path, file)| update_entry(path, file.as_ref())).collect();
+        Ok(((!change.is_empty()).then_some(update), result))
+    }
+
+    fn upload(&self, cx: &OpContext, file: FileUpload) -> FileUploadResponse {
+        match self.mutate(cx, |files, rules| ops::upload(files, &file, rules)) {
+            Ok((update, mut response)) => {
+                response.files_update = update;
+                response
+            }
+            Err(error) => FileUploadResponse::failed(file.path, error),
+        }
+    }
+}
+
+fn update_entry(path: &VfsPath, file: Option<&Arc<File>>) -> (VfsPath, Option<vfs_core::FileData>) {
+    (path.clone(), file.map(|file| file.to_data()))
+}
+
+impl fmt::Display for StateBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("state")
+    }
+}
+
+#[async_trait]
+impl Backend for StateBackend {
+    fn capabilities(&self, _at: &VfsPath) -> Capabilities {
+        let mut capabilities = Capabilities::new(self.config.max_file_size);
+        capabilities.mutations = self.mutations;
+        capabilities
+    }
+
+    async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
+        ops::stat(&self.session.load().files, cx, req)
+    }
+
+    async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
+        cx.check()?;
+        vfs_search::ls(&self.tree(), cx, &req)
+    }
+
+    async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
+        ops::read(&self.session.load().files, cx, &req)
+    }
+
+    async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        let (update, mut result) = self.mutate(cx, |files, rules| ops::write(files, &req, rules))?;
+        result.files_update = update;
+        Ok(result)
+    }
+
+    async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
+        let (update, mut result) = self.mutate(cx, |files, rules| ops::edit(files, &req, rules))?;
+        result.files_update = update;
+        Ok(result)
+    }
+
+    async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
+        let (update, mut result) = self.mutate(cx, |files, _| ops::delete(files, cx, &req))?;
+        result.files_update = update;
+        Ok(result)
+    }
+
+    async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
+        let (update, mut result) = self.mutate(cx, |files, _| ops::rename(files, cx, &req))?;
+        result.files_update = update;
+        Ok(result)
+    }
+
+    async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
+        let (update, mut result) = self.mutate(cx, |files, rules| ops::copy(files, cx, &req, rules))?;
+        result.files_update = update;
+        Ok(result)
+    }
+
+    async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
+        cx.check()?;
+        vfs_search::glob(&self.tree(), cx, &req)
+    }
+
+    async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
+        cx.check()?;
+        vfs_search::grep(Arc::new(self.tree()), cx.clone(), req).await
+    }
+
+    fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        vfs_search::grep_stream(Arc::new(self.tree()), cx, req)
+    }
+
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        // The files of one request have to fit one another, even where the backend itself never changes.
+        let target = match self.mutations {
+            Mutations::InPlace => self.clone(),
+            _ => Self::session(self.state()).with_format(self.format).with_config(self.config.clone()),
+        };
+        files.into_iter().map(|file| target.upload(cx, file)).collect()
+    }
+
+    async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
+        let files = self.files();
+        paths.into_iter().map(|path| ops::download(&files, cx, path)).collect()
+    }
+
+    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl MultiModalReader for StateBackend {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+        vfs_core::read_multi_modal(self, cx, req).await
+    }
+}

@@ -1,0 +1,157 @@
+//! The files of an agent's state, and the reducer that merges changes into them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use vfs_core::{Error, ErrorKind, FileData, FilesUpdate, Result, VfsPath};
+
+use crate::file::File;
+use crate::map::{Change, FileMap};
+
+/// The files of an agent's state, as a runtime keeps them in its checkpoints. A clone costs nothing.
+///
+/// # Behaviour
+///
+/// * In JSON it is an object from paths to files, `{"/a.txt": {"content": ["line"], "created_at": "...",
+///   "modified_at": "..."}}`. The content may be a list of lines or a string; each file keeps the form it came in.
+///   Fields that are not known are let go.
+/// * Contents are decoded when they come in, so everything that is in a state can be read.
+/// * [`merge`](Self::merge) is the reducer for a runtime's `files` channel.
+///
+/// ```
+/// use vfs_memory::FilesState;
+///
+/// let state: FilesState = serde_json::from_str(
+///     r##"{"/README.md": {"content": ["# Project", "A test."], "created_at": "2025-01-15T10:00:00Z",
+///         "modified_at": "2025-01-15T10:00:00Z"}}"##,
+/// )?;
+/// assert_eq!(state.len(), 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FilesState {
+    pub(super) files: FileMap,
+}
+
+impl FilesState {
+    /// A state without files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many files there are.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether there is no file.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The file at `path`.
+    pub fn get(&self, path: &VfsPath) -> Option<FileData> {
+        self.files.get(path).map(|file| file.to_data())
+    }
+
+    /// All files, by the bytes of their paths.
+    pub fn iter(&self) -> impl Iterator<Item = (&VfsPath, FileData)> {
+        self.files.iter().map(|(path, file)| (path, file.to_data()))
+    }
+
+    /// Puts a file at `path`, in place of one that is there.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` where the content cannot be decoded, `is_a_directory` for the root.
+    pub fn insert(&mut self, path: VfsPath, data: FileData) -> Result<()> {
+        self.merge(FilesUpdate::from([(path, Some(data))]))
+    }
+
+    /// Makes `update`: the reducer of an agent's state.
+    ///
+    /// # Behaviour
+    ///
+    /// * A file takes the place of what was at its path; `None` deletes, and deletes nothing where nothing is.
+    /// * Of two updates of one path the later one counts. Merging two in turn is merging [`merge_updates`] of them.
+    /// * Updates that were made beside one another can put a file where another has a directory. Nothing is lost then:
+    ///   the file is what a backend shows, its listing reports the directory as a problem, and what lies below can be
+    ///   read, renamed and deleted by its own path.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`insert`](Self::insert); the state is then what it was.
+    pub fn merge(&mut self, update: FilesUpdate) -> Result<()> {
+        let change: Change = update
+            .into_iter()
+            .map(|(path, data)| {
+                let file = data.map(|data| decode(&path, &data)).transpose()?;
+                Ok((path, file))
+            })
+            .collect::<Result<_>>()?;
+        self.files.apply(change);
+        Ok(())
+    }
+
+    /// This state with `update` made to it; see [`merge`](Self::merge).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`merge`](Self::merge).
+    pub fn apply(&self, update: FilesUpdate) -> Result<Self> {
+        let mut state = self.clone();
+        state.merge(update)?;
+        Ok(state)
+    }
+}
+
+/// One update that does what `first` and then `second` do.
+pub fn merge_updates(mut first: FilesUpdate, second: FilesUpdate) -> FilesUpdate {
+    first.extend(second);
+    first
+}
+
+fn decode(path: &VfsPath, data: &FileData) -> Result<Arc<File>> {
+    if path.is_root() {
+        return Err(Error::at(ErrorKind::IsADirectory, path));
+    }
+    File::from_data(path, data).map(Arc::new)
+}
+
+impl Serialize for FilesState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for FilesState {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FilesVisitor)
+    }
+}
+
+struct FilesVisitor;
+
+impl<'de> Visitor<'de> for FilesVisitor {
+    type Value = FilesState;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object from paths to files")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<FilesState, A::Error> {
+        let mut state = FilesState::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let path = VfsPath::parse(&key).map_err(A::Error::custom)?;
+            let data: FileData =
+                entries.next_value().map_err(|error| A::Error::custom(format_args!("{path:?}: {error}")))?;
+            if state.files.get(&path).is_some() {
+                return Err(A::Error::custom(format_args!("{path:?}: two keys name this path")));
+            }
+            state.insert(path, data).map_err(A::Error::custom)?;
+        }
+        Ok(state)
+    }
+}

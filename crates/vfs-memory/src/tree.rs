@@ -1,0 +1,129 @@
+//! A map of files as the tree that is searched.
+
+use vfs_core::{Error, ErrorKind, FileInfo, Problem, Result, VfsPath};
+use vfs_search::{Child, ChildKind, Listing, Located, Opened, Tree};
+
+use crate::map::{self, Entry, FileMap};
+
+/// The files of one moment. It has no links, and a directory of it is no more than its path.
+#[derive(Debug)]
+pub(crate) struct MemoryTree {
+    files: FileMap,
+}
+
+impl MemoryTree {
+    pub(crate) fn new(files: FileMap) -> Self {
+        Self { files }
+    }
+}
+
+impl Tree for MemoryTree {
+    type Dir = VfsPath;
+
+    fn locate(&self, path: &VfsPath) -> Result<Located<VfsPath>> {
+        match (self.files.find(path)?, path.parent(), path.name()) {
+            (Entry::File(_), Some(dir), Some(name)) => Ok(Located::File { dir, name: name.to_owned() }),
+            _ => Ok(Located::Directory(path.clone())),
+        }
+    }
+
+    fn list(&self, dir: &VfsPath) -> Result<Listing> {
+        let mut listing = Listing::default();
+        self.files.for_each_child(dir, |child| match child {
+            map::Child::File(name) => listing.children.push(Child { name: name.to_owned(), kind: ChildKind::File }),
+            map::Child::Directory(name) => {
+                listing.children.push(Child { name: name.to_owned(), kind: ChildKind::Directory });
+            }
+            map::Child::Shadowed(name) => listing.problems.push(shadowed(dir, name)),
+        });
+        Ok(listing)
+    }
+
+    fn enter(&self, _dir: &VfsPath, _name: &str, path: &VfsPath) -> Result<VfsPath> {
+        match self.files.find(path)? {
+            Entry::Directory => Ok(path.clone()),
+            Entry::File(_) => Err(Error::at(ErrorKind::NotADirectory, path)),
+        }
+    }
+
+    fn identity(&self, _dir: &VfsPath) -> Option<(u64, u64)> {
+        None
+    }
+
+    fn follow(&self, _dir: &VfsPath, _name: &str) -> Result<ChildKind> {
+        Err(Error::new(ErrorKind::Unsupported, "there are no links here"))
+    }
+
+    fn info(&self, _dir: &VfsPath, _name: &str, path: VfsPath) -> Result<FileInfo> {
+        Ok(match self.files.find(&path)? {
+            Entry::File(file) => file.info(path),
+            Entry::Directory => FileInfo::directory(path),
+        })
+    }
+
+    fn open(&self, dir: &VfsPath, name: &str, _kind: ChildKind) -> Result<Opened> {
+        Ok(Opened::Bytes(self.files.find_file(&dir.child(name)?)?.content().clone()))
+    }
+}
+
+/// What a listing says of a directory behind a file of the same name.
+fn shadowed(dir: &VfsPath, name: &str) -> Problem {
+    let path = format!("{}/{name}", dir.as_str().trim_end_matches('/'));
+    let message = "a file and a directory share this path; rename or delete the file to see what lies below it";
+    Problem::from(Error::new(ErrorKind::NotADirectory, message).with_path_text(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::file::{File, StateFormat};
+
+    fn path(text: &str) -> VfsPath {
+        VfsPath::parse(text).expect("a valid path")
+    }
+
+    fn tree(paths: &[&str]) -> MemoryTree {
+        let file = |text: &str| Arc::new(File::new(text.to_owned().into(), DateTime::UNIX_EPOCH, StateFormat::Text));
+        let mut files = FileMap::default();
+        files.apply(paths.iter().map(|text| (path(text), Some(file(text)))).collect());
+        MemoryTree::new(files)
+    }
+
+    #[test]
+    fn a_search_starts_at_a_directory_or_a_file_and_nowhere_else() {
+        let tree = tree(&["/d/f"]);
+        assert!(matches!(tree.locate(&VfsPath::root()), Ok(Located::Directory(dir)) if dir.is_root()));
+        assert!(matches!(tree.locate(&path("/d")), Ok(Located::Directory(dir)) if dir == path("/d")));
+        assert!(
+            matches!(tree.locate(&path("/d/f")), Ok(Located::File { dir, name }) if dir == path("/d") && name == "f")
+        );
+        assert_eq!(tree.locate(&path("/x")).expect_err("missing").kind(), ErrorKind::NotFound);
+        assert_eq!(tree.locate(&path("/d/f/x")).expect_err("below a file").kind(), ErrorKind::NotADirectory);
+    }
+
+    #[test]
+    fn directories_are_entered_and_files_are_opened_without_a_copy() {
+        let tree = tree(&["/d/f"]);
+        let root = VfsPath::root();
+        let dir = tree.enter(&root, "d", &path("/d")).expect("a directory");
+        let Ok(Opened::Bytes(bytes)) = tree.open(&dir, "f", ChildKind::File) else { panic!("a file in memory") };
+        let stored = tree.files.find_file(&path("/d/f")).expect("a file");
+        assert_eq!(bytes.as_ptr(), stored.content().as_ptr());
+        assert_eq!(tree.open(&root, "d", ChildKind::File).expect_err("a directory").kind(), ErrorKind::IsADirectory);
+        assert_eq!(tree.enter(&dir, "f", &path("/d/f")).expect_err("a file").kind(), ErrorKind::NotADirectory);
+        assert_eq!(tree.enter(&root, "x", &path("/x")).expect_err("missing").kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_directory_behind_a_file_is_a_problem_of_the_listing() {
+        let listing = tree(&["/p/a", "/p/a/b", "/p/c"]).list(&path("/p")).expect("a listing");
+        let names: Vec<_> = listing.children.iter().map(|child| (child.name.as_str(), child.kind)).collect();
+        assert_eq!(names, [("a", ChildKind::File), ("c", ChildKind::File)]);
+        let [problem] = &listing.problems[..] else { panic!("one problem") };
+        assert_eq!((problem.path.as_str(), problem.code), ("/p/a", ErrorKind::NotADirectory));
+    }
+}

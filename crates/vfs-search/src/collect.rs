@@ -1,0 +1,50 @@
+//! A search, collected.
+
+use futures::StreamExt as _;
+use vfs_core::{GrepEvent, GrepRequest, GrepResult, GrepSummary, Result, Truncation};
+
+use crate::stream::GrepEvents;
+use crate::tree::Tree;
+
+/// What an item takes beside its text: fields, and room in a list.
+const ITEM_BYTES: u64 = 32;
+
+/// Collects `events` up to the size limit of a result.
+pub(crate) async fn collect<T: Tree>(mut events: GrepEvents<T>, max_bytes: Option<u64>) -> Result<GrepResult> {
+    let mut result = GrepResult::default();
+    let mut room = max_bytes.unwrap_or(GrepRequest::DEFAULT_MAX_RESULT_BYTES);
+    while let Some(event) = events.next().await {
+        let event = event?;
+        let Some(left) = room.checked_sub(cost(&event)) else {
+            let summary = events.stop(Truncation::MaxBytes);
+            return Ok(summarise(result, summary));
+        };
+        room = left;
+        match event {
+            GrepEvent::Match(line) => result.matches.push(line),
+            GrepEvent::File(file) => result.files.push(file),
+            GrepEvent::Problem(problem) => result.problems.push(problem),
+            GrepEvent::End(summary) => return Ok(summarise(result, summary)),
+            _ => {}
+        }
+    }
+    Ok(result)
+}
+
+fn summarise(mut result: GrepResult, summary: GrepSummary) -> GrepResult {
+    result.truncated = summary.truncated;
+    result.skipped = summary.skipped;
+    result.files_searched = summary.files_searched;
+    result
+}
+
+/// The bytes of an event in a result; the end takes none.
+fn cost(event: &GrepEvent) -> u64 {
+    let text = match event {
+        GrepEvent::Match(line) => line.text.len() + line.path.as_str().len() + size_of_val(line.submatches.as_slice()),
+        GrepEvent::File(file) => file.path.as_str().len(),
+        GrepEvent::Problem(problem) => problem.path.len() + problem.message.len(),
+        _ => return 0,
+    };
+    text as u64 + ITEM_BYTES
+}

@@ -1,0 +1,122 @@
+//! Which files a search opens, decided from their names alone.
+
+use ignore::types::Types;
+use vfs_core::{Error, ErrorKind, GrepRequest, Result};
+
+use crate::glob::GlobPattern;
+use crate::types;
+
+/// The globs and file types of a request.
+pub(crate) struct Filter {
+    globs: Vec<(Effect, GlobPattern)>,
+    types: Option<Types>,
+    has_includes: bool,
+}
+
+/// What a glob does with the files that it matches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Include,
+    Exclude,
+}
+
+impl Filter {
+    pub(crate) fn new(req: &GrepRequest) -> Result<Self> {
+        let globs = req.glob.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
+        let types = if req.file_types.is_empty() { None } else { Some(types::select(&req.file_types)?) };
+        let has_includes = globs.iter().any(|(effect, _)| *effect == Effect::Include);
+        Ok(Self { globs, types, has_includes })
+    }
+
+    /// Whether the file `name` of the directory `relative` is searched.
+    pub(crate) fn opens(&self, relative: &str, name: &str) -> bool {
+        let last =
+            self.globs.iter().rev().find(|(_, glob)| !glob.is_only_directories() && glob.matches_entry(relative, name));
+        let included = last.map_or(!self.has_includes, |(effect, _)| *effect == Effect::Include);
+        included && self.types.as_ref().is_none_or(|types| types.matched(name, false).is_whitelist())
+    }
+
+    /// Whether the directory `name` of the directory `relative` can hold a file that is searched.
+    pub(crate) fn enters(&self, relative: &str, name: &str) -> bool {
+        if self.globs.is_empty() {
+            return true;
+        }
+        let last = self.globs.iter().rev().find(|(_, glob)| glob.matches_entry(relative, name));
+        if last.is_some_and(|(effect, _)| *effect == Effect::Exclude) {
+            return false;
+        }
+        let path = if relative.is_empty() { name.to_owned() } else { format!("{relative}/{name}") };
+        let mut includes = self.globs.iter().filter(|(effect, _)| *effect == Effect::Include);
+        !self.has_includes || includes.any(|(_, glob)| glob.reaches(&path))
+    }
+}
+
+fn parse(text: &str) -> Result<(Effect, GlobPattern)> {
+    let (effect, pattern) = match text.strip_prefix('!') {
+        Some(pattern) => (Effect::Exclude, GlobPattern::new(pattern)?),
+        None => (Effect::Include, GlobPattern::new(text)?),
+    };
+    if effect == Effect::Include && pattern.is_only_directories() {
+        return Err(only_directories());
+    }
+    Ok((effect, pattern))
+}
+
+/// The refusal of a glob for files that can match none.
+pub(crate) fn only_directories() -> Error {
+    let message =
+        "Invalid glob pattern: it ends with '/' and so matches directories only; write 'dir/**' for the files below";
+    Error::new(ErrorKind::InvalidPattern, message).with_model_message(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(globs: &[&str]) -> Filter {
+        let req = globs.iter().fold(GrepRequest::literal("x"), |req, glob| req.glob(*glob));
+        Filter::new(&req).expect("valid globs")
+    }
+
+    #[test]
+    fn the_last_glob_that_matches_decides() {
+        for (globs, directory, name, expected) in [
+            (&[][..], "", "a.rs", true),
+            (&["*.rs"], "src", "a.rs", true),
+            (&["*.rs"], "src", "a.py", false),
+            (&["!*.rs"], "src", "a.rs", false),
+            (&["!*.rs"], "src", "a.py", true),
+            (&["*.rs", "!a.rs"], "src", "a.rs", false),
+            (&["!a.rs", "*.rs"], "src", "a.rs", true),
+            (&["src/*.rs"], "src", "a.rs", true),
+            (&["src/*.rs"], "src/net", "a.rs", false),
+            (&["*.rs", "*.py"], "", "a.py", true),
+            (&["!src/"], "", "src", true),
+        ] {
+            assert_eq!(filter(globs).opens(directory, name), expected, "{globs:?} {directory}/{name}");
+        }
+    }
+
+    #[test]
+    fn directories_that_can_hold_nothing_are_not_entered() {
+        for (globs, directory, name, expected) in [
+            (&[][..], "", "src", true),
+            (&["*.rs"], "", "src", true),
+            (&["src/**"], "", "src", true),
+            (&["src/**"], "", "docs", false),
+            (&["src/*.rs"], "src", "net", false),
+            (&["!target"], "", "target", false),
+            (&["!target/"], "a", "target", false),
+            (&["!target/**"], "target", "debug", false),
+            (&["!target"], "", "src", true),
+        ] {
+            assert_eq!(filter(globs).enters(directory, name), expected, "{globs:?} {directory}/{name}");
+        }
+    }
+
+    #[test]
+    fn a_glob_that_can_match_no_file_is_refused() {
+        let error = Filter::new(&GrepRequest::literal("x").glob("src/")).err().expect("refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidPattern);
+    }
+}

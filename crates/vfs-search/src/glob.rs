@@ -1,0 +1,165 @@
+//! The one meaning of a glob, for every backend.
+
+mod compile;
+mod parse;
+mod reach;
+
+use std::fmt;
+
+use vfs_core::{Error, ErrorKind, Result};
+
+use self::compile::TextMatcher;
+use self::parse::{Mistake, Part};
+use self::reach::Reach;
+
+pub(crate) use self::parse::within_limits;
+
+/// Longest glob, in bytes.
+const MAX_LEN: usize = 4096;
+
+/// A glob, ready to match.
+///
+/// # Behaviour
+///
+/// * Without a `/` it is matched against the name, at any depth. With a `/` it is matched against the path relative to
+///   where the search starts; a leading `/` or `./` anchors it there. A trailing `/` means directories only.
+/// * `?` is one character and `*` any number of them, but no `/`. `[abc]`, `[a-z]` and `[!a]` are one character. `{a,b}`
+///   is either, and may be nested. `**` as a whole segment is any directories; elsewhere it is `*`. `\` escapes.
+/// * It tells upper from lower case. A dot is an ordinary character.
+/// * Matching takes time linear in the path.
+///
+/// ```
+/// use vfs_search::GlobPattern;
+///
+/// let pattern = GlobPattern::new("src/**/*.{rs,toml}")?;
+/// assert!(pattern.matches("src/net/tcp.rs"));
+/// assert!(!pattern.matches("docs/net/tcp.rs"));
+/// assert!(GlobPattern::new("*.rs")?.matches("src/net/tcp.rs"));
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct GlobPattern {
+    text: String,
+    matcher: Matcher,
+    only_directories: bool,
+}
+
+#[derive(Clone)]
+enum Matcher {
+    Name(TextMatcher),
+    Path { whole: TextMatcher, reach: Reach },
+}
+
+impl GlobPattern {
+    /// Compiles `pattern`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidPattern`], with a message that starts with `Invalid glob pattern:` and names the mistake: an
+    /// empty pattern, a NUL, a `..` component, an unclosed `[` or `{`, a `}` alone, a range the wrong way round, a lone `\`
+    /// at the end; more than 4,096 bytes, 1,000 alternatives or 10 nested braces.
+    pub fn new(pattern: &str) -> Result<Self> {
+        compile(pattern).map_err(|mistake| describe(pattern, &mistake))
+    }
+
+    /// Whether the pattern matches `relative`: a path relative to where the search starts, without a leading `/`.
+    pub fn matches(&self, relative: &str) -> bool {
+        match relative.rsplit_once('/') {
+            Some((directory, name)) => self.matches_entry(directory, name),
+            None => self.matches_entry("", relative),
+        }
+    }
+
+    /// Whether something below the directory `relative` can match; `""` is where the search starts.
+    pub fn reaches(&self, relative: &str) -> bool {
+        match &self.matcher {
+            Matcher::Name(_) => true,
+            Matcher::Path { reach, .. } => reach.reaches(relative),
+        }
+    }
+
+    /// Whether the pattern ends with a `/` and so means directories only.
+    pub fn is_only_directories(&self) -> bool {
+        self.only_directories
+    }
+
+    /// As [`matches`](Self::matches), of the entry `name` of `directory`; joins the two only where that is needed.
+    pub(crate) fn matches_entry(&self, directory: &str, name: &str) -> bool {
+        match &self.matcher {
+            Matcher::Name(matcher) => matcher.matches(name),
+            Matcher::Path { whole, .. } if directory.is_empty() => whole.matches(name),
+            Matcher::Path { whole, .. } => whole.matches(&format!("{directory}/{name}")),
+        }
+    }
+}
+
+impl fmt::Debug for GlobPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("GlobPattern").field(&self.text).finish()
+    }
+}
+
+fn compile(text: &str) -> Result<GlobPattern, Mistake> {
+    if text.is_empty() {
+        return Err(Mistake::new(0, "it is empty; write '*' for every name"));
+    }
+    if text.len() > MAX_LEN {
+        return Err(Mistake::new(MAX_LEN, format!("it is longer than {MAX_LEN} bytes")));
+    }
+    if let Some(at) = text.find('\0') {
+        return Err(Mistake::new(at, "it contains a NUL character"));
+    }
+    let parts = parse::parse(text)?;
+    if climbs(&parts) || text.split(['/', '\\']).any(|component| component == "..") {
+        return Err(Mistake::new(0, "'..' is not allowed; set the search path instead"));
+    }
+    let only_directories = parts.last() == Some(&Part::Separator);
+    let segments = fold(&parts);
+    let Some(first) = segments.first() else {
+        return Err(Mistake::new(0, "it names nothing; write '*' for every name"));
+    };
+    let meaningful = if only_directories { parts.iter().rposition(|part| *part != Part::Separator) } else { None };
+    let meaningful = &parts[..meaningful.map_or(parts.len(), |last| last + 1)];
+    let is_path = meaningful.iter().any(|part| part.spans_segments() && *part != Part::AnySegments);
+    let any_directory = segments.len() == 2 && *first == [Part::AnySegments];
+    let matcher = match segments.as_slice() {
+        [name] if !is_path && **name == [Part::AnySegments] => Matcher::Name(TextMatcher::Any),
+        [name] if !is_path => Matcher::Name(TextMatcher::new(name)?),
+        [_, name] if any_directory && !name.iter().any(Part::spans_segments) => Matcher::Name(TextMatcher::new(name)?),
+        segments => {
+            let whole = segments.join(&Part::Separator);
+            Matcher::Path { whole: TextMatcher::new(&whole)?, reach: Reach::new(&whole)? }
+        }
+    };
+    Ok(GlobPattern { text: text.to_owned(), matcher, only_directories })
+}
+
+/// The segments, without empty ones, `.`, and `**` after `**`.
+fn fold(parts: &[Part]) -> Vec<&[Part]> {
+    let mut segments: Vec<&[Part]> = parts
+        .split(|part| *part == Part::Separator)
+        .filter(|segment| !segment.is_empty() && !matches!(segment, [Part::Literal(text)] if text == "."))
+        .collect();
+    segments.dedup_by(|next, before| *next == [Part::AnySegments] && *before == [Part::AnySegments]);
+    segments
+}
+
+/// Whether a component is `..`, in braces too.
+fn climbs(parts: &[Part]) -> bool {
+    parts.split(|part| *part == Part::Separator).any(|segment| matches!(segment, [Part::Literal(text)] if text == ".."))
+        || parts.iter().any(|part| match part {
+            Part::Alternatives(alternatives) => alternatives.iter().any(|alternative| climbs(alternative)),
+            _ => false,
+        })
+}
+
+fn describe(pattern: &str, mistake: &Mistake) -> Error {
+    const SHOWN: usize = 200;
+    let shown = &pattern[..pattern.floor_char_boundary(SHOWN)];
+    let more = if shown.len() < pattern.len() { "…" } else { "" };
+    let message = format!("Invalid glob pattern: {} (byte {} of '{shown}{more}')", mistake.what, mistake.at);
+    Error::new(ErrorKind::InvalidPattern, message.clone()).with_model_message(message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! From the text of a glob to its parts.
+
+use std::iter::Peekable;
+use std::str::CharIndices;
+
+/// Deepest nesting of `{`.
+const MAX_NESTING: usize = 10;
+
+/// Most alternatives in all braces together.
+const MAX_ALTERNATIVES: usize = 1000;
+
+/// One part of a glob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Part {
+    /// This text; it holds no `/`.
+    Literal(String),
+    /// `?`: one character of a name.
+    AnyChar,
+    /// `*`: any characters of a name.
+    AnyRun,
+    /// `[...]`: one character of a name, of these ranges or of none of them.
+    Class { negated: bool, ranges: Vec<(char, char)> },
+    /// `**` as a whole segment: any directories.
+    AnySegments,
+    /// `/`.
+    Separator,
+    /// `{...}`: one of these.
+    Alternatives(Vec<Vec<Part>>),
+}
+
+impl Part {
+    /// Whether it may stand for more than one segment.
+    pub(super) fn spans_segments(&self) -> bool {
+        match self {
+            Part::Separator | Part::AnySegments => true,
+            Part::Alternatives(alternatives) => alternatives.iter().flatten().any(Part::spans_segments),
+            _ => false,
+        }
+    }
+}
+
+/// What is wrong with a glob, and at which byte.
+#[derive(Debug)]
+pub(super) struct Mistake {
+    pub(super) at: usize,
+    pub(super) what: String,
+}
+
+impl Mistake {
+    pub(super) fn new(at: usize, what: impl Into<String>) -> Self {
+        Self { at, what: what.into() }
+    }
+}
+
+/// Takes `text` apart.
+pub(super) fn parse(text: &str) -> Result<Vec<Part>, Mistake> {
+    let mut parser = Parser { rest: text.char_indices().peekable(), end: text.len(), nesting: 0, alternatives: 0 };
+    parser.sequence(SegmentStart::Yes)
+}
+
+/// Checks that `text`, a line of an ignore file, keeps the limits that a glob keeps.
+pub(crate) fn within_limits(text: &str) -> bool {
+    let (mut nesting, mut alternatives) = (0_usize, 0_usize);
+    for byte in text.bytes() {
+        match byte {
+            b'{' => (nesting, alternatives) = (nesting + 1, alternatives + 1),
+            b'}' => nesting = nesting.saturating_sub(1),
+            b',' => alternatives += 1,
+            _ => {}
+        }
+        if nesting > MAX_NESTING || alternatives > MAX_ALTERNATIVES {
+            return false;
+        }
+    }
+    text.len() <= super::MAX_LEN
+}
+
+/// Whether the next part begins a segment: only there `**` stands for directories.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SegmentStart {
+    Yes,
+    No,
+}
+
+struct Parser<'a> {
+    rest: Peekable<CharIndices<'a>>,
+    end: usize,
+    nesting: usize,
+    alternatives: usize,
+}
+
+impl Parser<'_> {
+    /// Parses up to the end, or up to the `,` or `}` that ends an alternative.
+    fn sequence(&mut self, start: SegmentStart) -> Result<Vec<Part>, Mistake> {
+        let mut parts = Vec::new();
+        while let Some(&(at, c)) = self.rest.peek() {
+            if self.nesting > 0 && matches!(c, ',' | '}') {
+                break;
+            }
+            self.rest.next();
+            let starts_segment = match parts.last() {
+                None => start,
+                Some(Part::Separator) => SegmentStart::Yes,
+                Some(_) => SegmentStart::No,
+            };
+            match c {
+                '/' => parts.push(Part::Separator),
+                '?' => parts.push(Part::AnyChar),
+                '*' => parts.push(self.stars(starts_segment)),
+                '[' => parts.push(self.class(at)?),
+                '{' => parts.push(self.braces(at, starts_segment)?),
+                '}' => return Err(Mistake::new(at, "'}' without a '{' before it; write '\\}' for the character")),
+                '\\' => {
+                    let Some((_, escaped)) = self.rest.next() else {
+                        return Err(Mistake::new(at, "it ends with a lone '\\'; write '\\\\' for the character"));
+                    };
+                    push_char(&mut parts, escaped);
+                }
+                c => push_char(&mut parts, c),
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Parses a run of `*` whose first is read.
+    fn stars(&mut self, start: SegmentStart) -> Part {
+        let mut stars = 1;
+        while self.rest.next_if(|&(_, c)| c == '*').is_some() {
+            stars += 1;
+        }
+        let ends_segment = match self.rest.peek() {
+            None | Some((_, '/')) => true,
+            Some((_, c)) => self.nesting > 0 && matches!(c, ',' | '}'),
+        };
+        if stars == 2 && start == SegmentStart::Yes && ends_segment { Part::AnySegments } else { Part::AnyRun }
+    }
+
+    /// Parses `[...]` whose `[`, at `open`, is read.
+    fn class(&mut self, open: usize) -> Result<Part, Mistake> {
+        let unclosed = || Mistake::new(open, "'[' without a ']' after it; write '\\[' for the character");
+        let negated = self.rest.next_if(|&(_, c)| matches!(c, '!' | '^')).is_some();
+        let mut ranges: Vec<(char, char)> = Vec::new();
+        loop {
+            let (at, c) = self.rest.next().ok_or_else(unclosed)?;
+            let low = match c {
+                ']' if !ranges.is_empty() => return Ok(Part::Class { negated, ranges }),
+                '\\' => self.rest.next().ok_or_else(unclosed)?.1,
+                c => c,
+            };
+            let mut ahead = self.rest.clone();
+            let is_range = ahead.next().is_some_and(|(_, c)| c == '-') && ahead.next().is_some_and(|(_, c)| c != ']');
+            if !is_range {
+                ranges.push((low, low));
+                continue;
+            }
+            self.rest.next();
+            let high = match self.rest.next().ok_or_else(unclosed)?.1 {
+                '\\' => self.rest.next().ok_or_else(unclosed)?.1,
+                c => c,
+            };
+            if low > high {
+                return Err(Mistake::new(at, format!("the range '{low}-{high}' is the wrong way round")));
+            }
+            ranges.push((low, high));
+        }
+    }
+
+    /// Parses `{...}` whose `{`, at `open`, is read.
+    fn braces(&mut self, open: usize, start: SegmentStart) -> Result<Part, Mistake> {
+        if self.nesting == MAX_NESTING {
+            return Err(Mistake::new(open, format!("braces are nested more than {MAX_NESTING} deep")));
+        }
+        self.nesting += 1;
+        let mut alternatives = Vec::new();
+        loop {
+            self.alternatives += 1;
+            if self.alternatives > MAX_ALTERNATIVES {
+                return Err(Mistake::new(open, format!("it has more than {MAX_ALTERNATIVES} alternatives in braces")));
+            }
+            alternatives.push(self.sequence(start)?);
+            match self.rest.next() {
+                Some((_, ',')) => {}
+                Some(_) => break,
+                None => {
+                    let what = "'{' without a '}' after it; write '\\{' for the character";
+                    return Err(Mistake::new(open.min(self.end), what));
+                }
+            }
+        }
+        self.nesting -= 1;
+        Ok(Part::Alternatives(alternatives))
+    }
+}
+
+fn push_char(parts: &mut Vec<Part>, c: char) {
+    match parts.last_mut() {
+        _ if c == '/' => parts.push(Part::Separator),
+        Some(Part::Literal(text)) => text.push(c),
+        _ => parts.push(Part::Literal(c.to_string())),
+    }
+}

@@ -1,0 +1,90 @@
+//! Which directories a glob can find something below.
+
+use super::compile::TextMatcher;
+use super::parse::{Mistake, Part};
+
+/// Most spellings that braces with separators in them are expanded to.
+const MAX_SPELLINGS: usize = 64;
+
+/// Segments after these are taken to match any name: a directory too many is listed, none too few.
+const MAX_SEGMENTS: usize = 32;
+
+/// The directories below which a path can match.
+#[derive(Debug, Clone)]
+pub(super) enum Reach {
+    /// All of them.
+    Everywhere,
+    /// Those on the way of one of these.
+    Ways(Vec<Vec<Segment>>),
+}
+
+/// What one segment of a path must be.
+#[derive(Debug, Clone)]
+pub(super) enum Segment {
+    /// `**`: this and all that follow may be anything.
+    AnySegments,
+    /// A name that matches.
+    Name(TextMatcher),
+}
+
+impl Reach {
+    pub(super) fn new(parts: &[Part]) -> Result<Self, Mistake> {
+        let mut spellings = Vec::new();
+        if expand(parts.to_vec(), &mut spellings).is_none() {
+            return Ok(Reach::Everywhere);
+        }
+        let ways = spellings.iter().map(|spelling| way(spelling)).collect::<Result<_, _>>()?;
+        Ok(Reach::Ways(ways))
+    }
+
+    /// Whether something below the directory `relative` can match; the start of the walk is `""`.
+    pub(super) fn reaches(&self, relative: &str) -> bool {
+        match self {
+            Reach::Everywhere => true,
+            Reach::Ways(ways) => ways.iter().any(|way| leads_through(way, relative)),
+        }
+    }
+}
+
+fn leads_through(way: &[Segment], relative: &str) -> bool {
+    let mut segments = way.iter();
+    for name in relative.split('/').filter(|name| !name.is_empty()) {
+        match segments.next() {
+            None => return false,
+            Some(Segment::AnySegments) => return true,
+            Some(Segment::Name(matcher)) if matcher.matches(name) => {}
+            Some(Segment::Name(_)) => return false,
+        }
+    }
+    segments.next().is_some()
+}
+
+fn way(spelling: &[Part]) -> Result<Vec<Segment>, Mistake> {
+    let mut way = Vec::new();
+    for segment in spelling.split(|part| *part == Part::Separator).filter(|segment| !segment.is_empty()) {
+        if segment.iter().any(Part::spans_segments) {
+            way.push(Segment::AnySegments);
+            break;
+        }
+        let matcher = if way.len() < MAX_SEGMENTS { TextMatcher::new(segment)? } else { TextMatcher::Any };
+        way.push(Segment::Name(matcher));
+    }
+    Ok(way)
+}
+
+/// Replaces each pair of braces that holds a separator by each of its alternatives; `None` where that becomes too many.
+fn expand(parts: Vec<Part>, spellings: &mut Vec<Vec<Part>>) -> Option<()> {
+    let braces = parts.iter().enumerate().find_map(|(at, part)| match part {
+        Part::Alternatives(alternatives) if part.spans_segments() => Some((at, alternatives)),
+        _ => None,
+    });
+    let Some((at, alternatives)) = braces else {
+        spellings.push(parts);
+        return (spellings.len() <= MAX_SPELLINGS).then_some(());
+    };
+    for alternative in alternatives {
+        let spelling = [&parts[..at], alternative, &parts[at + 1..]].concat();
+        expand(spelling, spellings)?;
+    }
+    Some(())
+}

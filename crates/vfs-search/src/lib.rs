@@ -1,0 +1,106 @@
+//! Haystacks to matches: one meaning of listing, globs, file types, ignore rules and search for every backend.
+//!
+//! A backend lends its files as a [`Tree`]; this crate does the rest, and never touches a disk itself:
+//!
+//! * [`ls`] and [`glob`] walk the tree on the caller's thread, in order;
+//! * [`grep_stream`] and [`grep`] search it with ripgrep's engine on the workers of a [`Pool`] that all searches share,
+//!   in order as well: the same call gives the same answer.
+//!
+//! A search is a pipeline that its consumer pulls. Workers take batches of files from the walk and put what they find into
+//! slots; the consumer empties the slots in the order of the walk. How far the workers may be ahead is bounded, in files and
+//! in bytes, so that a search which matches everything holds little, and starves nobody.
+
+mod alarm;
+mod collect;
+mod engine;
+mod filter;
+mod find;
+mod glob;
+mod haystack;
+mod ignore_rules;
+mod line;
+mod list;
+mod pace;
+mod pattern;
+mod plan;
+mod pool;
+mod sink;
+mod source;
+mod stream;
+mod tree;
+mod types;
+mod visibility;
+mod walk;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use vfs_core::{GrepEvent, GrepRequest, GrepResult, OpContext, Result};
+
+use self::engine::Tuning;
+use self::stream::GrepEvents;
+
+pub use self::find::glob;
+pub use self::glob::GlobPattern;
+pub use self::list::ls;
+pub use self::pool::Pool;
+pub use self::tree::{Child, ChildKind, Listing, Located, Opened, Tree};
+pub use self::types::file_type_names;
+
+/// Finds text in the files of `tree`, and gives it out as it is found.
+///
+/// # Behaviour
+///
+/// * Events come sorted by path (bytes), then line; the last is [`GrepEvent::End`], or an error.
+/// * Work begins at the first poll, on the workers of [`Pool::global`], and never far ahead of the consumer. Dropping the
+///   stream ends it; so do the context's token and deadline, without the workers' help.
+/// * What visibility, binary detection, links and limits leave out is counted in the summary. A file that the request names
+///   is searched whatever visibility, globs and types say, as ripgrep does.
+/// * A file with a NUL in its first mebibyte is binary; a byte order mark of UTF-16 makes it text.
+/// * A literal that holds a line break makes the search multiline and matches `\r\n` too. `$` matches before `\r\n`.
+/// * `limit` and `limit_per_file` set `truncated` only where there is at least one match more. A limit of 0 finds nothing
+///   and is truncated.
+/// * A line of over 64 MiB, and a file of over 64 MiB in a multiline search, is a problem.
+///
+/// # Errors
+///
+/// As its last item: [`InvalidArgument`](vfs_core::ErrorKind::InvalidArgument),
+/// [`InvalidPattern`](vfs_core::ErrorKind::InvalidPattern), [`NotFound`](vfs_core::ErrorKind::NotFound), what listing the
+/// directory itself gives, [`Cancelled`](vfs_core::ErrorKind::Cancelled), [`Timeout`](vfs_core::ErrorKind::Timeout),
+/// [`Busy`](vfs_core::ErrorKind::Busy) where 4,096 turns of searches wait already, and
+/// [`Internal`](vfs_core::ErrorKind::Internal) where a worker panicked.
+pub fn grep_stream<T: Tree>(tree: Arc<T>, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+    grep_stream_on(Pool::global(), tree, cx, req)
+}
+
+/// As [`grep_stream`], on the workers of `pool`.
+pub fn grep_stream_on<T: Tree>(
+    pool: &Pool,
+    tree: Arc<T>,
+    cx: OpContext,
+    req: GrepRequest,
+) -> BoxStream<'static, Result<GrepEvent>> {
+    GrepEvents::new(tree, cx, req, pool.clone(), Tuning::for_pool(pool)).boxed()
+}
+
+/// Finds text in the files of `tree`, as [`grep_stream`] does, and collects it.
+///
+/// # Behaviour
+///
+/// The result holds at most [`GrepRequest::max_result_bytes`]; where there is more it says so in `truncated`. It needs no
+/// runtime; dropping the future ends the search.
+///
+/// # Errors
+///
+/// As [`grep_stream`].
+pub async fn grep<T: Tree>(tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
+    let pool = Pool::global();
+    let max_bytes = req.max_result_bytes;
+    collect::collect(GrepEvents::new(tree, cx, req, pool.clone(), Tuning::for_pool(pool)), max_bytes).await
+}

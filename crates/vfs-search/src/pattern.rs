@@ -1,0 +1,222 @@
+//! From what is searched for to a matcher.
+
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use regex_syntax::ast::{self, AssertionKind, Ast};
+use regex_syntax::hir::translate::TranslatorBuilder;
+use vfs_core::{CaseMode, Error, ErrorKind, GrepRequest, Pattern, Result};
+
+/// Longest pattern, in bytes.
+const MAX_LEN: usize = 64 << 10;
+
+/// Deepest nesting of groups.
+const MAX_NESTING: u32 = 100;
+
+/// Most bytes of the compiled expression.
+const SIZE_LIMIT: usize = 10 << 20;
+
+/// Most bytes that matching caches, for each worker and direction.
+const CACHE_LIMIT: usize = 16 << 20;
+
+/// A matcher, and whether its matches may span lines.
+#[derive(Debug, Clone)]
+pub(crate) struct Compiled {
+    pub(crate) matcher: RegexMatcher,
+    pub(crate) multiline: bool,
+}
+
+/// Compiles the pattern of `req`.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidArgument`] for an empty pattern, and [`ErrorKind::InvalidPattern`].
+pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
+    let text = req.pattern.as_str();
+    if text.is_empty() {
+        return Err(Error::invalid_argument("`pattern` must not be empty"));
+    }
+    if text.len() > MAX_LEN {
+        return Err(invalid(&format!("it is {} bytes long; at most {MAX_LEN} are allowed", text.len())));
+    }
+    let mut builder = RegexMatcherBuilder::new();
+    builder
+        .multi_line(true)
+        .word(req.whole_word)
+        .case_insensitive(req.case == CaseMode::Insensitive)
+        .case_smart(req.case == CaseMode::Smart)
+        .size_limit(SIZE_LIMIT)
+        .dfa_size_limit(CACHE_LIMIT)
+        .nest_limit(MAX_NESTING * 2);
+    let (expression, multiline) = match &req.pattern {
+        Pattern::Regex(regex) => (with_carriage_returns(regex, req.multiline)?, req.multiline),
+        Pattern::Literal(text) if text.contains('\n') => (literal_lines(text), true),
+        Pattern::Literal(text) => {
+            builder.fixed_strings(true);
+            (text.clone(), req.multiline)
+        }
+        _ => return Err(Error::new(ErrorKind::Unsupported, "this kind of pattern is not supported")),
+    };
+    if multiline {
+        builder.dot_matches_new_line(req.multiline);
+    } else {
+        builder.line_terminator(Some(b'\n'));
+    }
+    let matcher = builder.build(&expression).map_err(|error| match error.kind() {
+        grep_regex::ErrorKind::NotAllowed(_) => {
+            invalid("it matches a line break; ask for a multiline search, or leave the '\\n' out")
+        }
+        _ => invalid(&format!("it is too large when compiled (over {SIZE_LIMIT} bytes); make it simpler")),
+    })?;
+    Ok(Compiled { matcher, multiline })
+}
+
+/// The expression for a text of several lines; what a read showed is found in a file with `\r\n` too.
+fn literal_lines(text: &str) -> String {
+    let lines: Vec<_> =
+        text.split('\n').map(|line| regex_syntax::escape(line.strip_suffix('\r').unwrap_or(line))).collect();
+    lines.join("\\r?\\n")
+}
+
+/// Checks `regex`, and lets each `$` match before `\r\n` as before `\n`.
+///
+/// The engine's own mode for this would let `^` match after a lone `\r`, which ends no line here.
+fn with_carriage_returns(regex: &str, multiline: bool) -> Result<String> {
+    let ast = parser().parse(regex).map_err(|error| mistake(regex, &error.kind().to_string(), error.span()))?;
+    TranslatorBuilder::new()
+        .utf8(false)
+        .multi_line(true)
+        .dot_matches_new_line(multiline)
+        .build()
+        .translate(regex, &ast)
+        .map_err(|error| mistake(regex, &error.kind().to_string(), error.span()))?;
+    let ends = match ast::visit(&ast, LineEnds(Vec::new())) {
+        Ok(ends) => ends,
+        Err(never) => match never {},
+    };
+    let mut expression = String::with_capacity(regex.len() + ends.len() * 8);
+    let mut done = 0;
+    for at in ends {
+        expression.push_str(&regex[done..at]);
+        expression.push_str("(?:\\r?$)");
+        done = at + 1;
+    }
+    expression.push_str(&regex[done..]);
+    // The matcher puts the expression into a group, whose end a comment at the expression's end would swallow.
+    if expression.contains('#') && parser().parse(&format!("(?:{expression})")).is_err() {
+        expression.push('\n');
+    }
+    Ok(expression)
+}
+
+fn parser() -> ast::parse::Parser {
+    ast::parse::ParserBuilder::new().nest_limit(MAX_NESTING).build()
+}
+
+/// Where an expression has a `$`.
+struct LineEnds(Vec<usize>);
+
+impl ast::Visitor for LineEnds {
+    type Output = Vec<usize>;
+    type Err = std::convert::Infallible;
+
+    fn finish(self) -> Result<Vec<usize>, Self::Err> {
+        Ok(self.0)
+    }
+
+    fn visit_post(&mut self, ast: &Ast) -> Result<(), Self::Err> {
+        if let Ast::Assertion(assertion) = ast
+            && assertion.kind == AssertionKind::EndLine
+        {
+            self.0.push(assertion.span.start.offset);
+        }
+        Ok(())
+    }
+}
+
+fn mistake(regex: &str, what: &str, span: &ast::Span) -> Error {
+    const AROUND: usize = 40;
+    let (start, end) = (span.start.offset.min(regex.len()), span.end.offset.min(regex.len()));
+    let from = regex.floor_char_boundary(start.saturating_sub(AROUND));
+    let to = regex.ceil_char_boundary((end.min(start + AROUND) + AROUND).min(regex.len()));
+    invalid(&format!("{what}, at byte {start}, near '{}'", &regex[from..to]))
+}
+
+fn invalid(what: &str) -> Error {
+    let message = format!("Invalid regex pattern: {what}");
+    Error::new(ErrorKind::InvalidPattern, message.clone()).with_model_message(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use grep_matcher::Matcher as _;
+
+    use super::*;
+
+    fn finds(req: &GrepRequest, text: &str) -> bool {
+        compile(req).expect("a valid pattern").matcher.is_match(text.as_bytes()).expect("cannot fail")
+    }
+
+    #[test]
+    fn options_change_what_matches() {
+        for (req, text, expected) in [
+            (GrepRequest::literal("a.c"), "abc", false),
+            (GrepRequest::literal("a.c"), "xa.cx", true),
+            (GrepRequest::regex("a.c"), "abc", true),
+            (GrepRequest::literal("abc").case(CaseMode::Insensitive), "ABC", true),
+            (GrepRequest::literal("abc").case(CaseMode::Smart), "ABC", true),
+            (GrepRequest::literal("aBc").case(CaseMode::Smart), "abc", false),
+            (GrepRequest::literal("ab").whole_word(), "abc", false),
+            (GrepRequest::literal("ab").whole_word(), "x ab.", true),
+            (GrepRequest::regex("a.b").multiline(), "a\nb", true),
+            (GrepRequest::regex("^b$").multiline(), "a\nb\nc", true),
+            (GrepRequest::literal("a\nb"), "a\r\nb", true),
+            (GrepRequest::literal("a\nb"), "a\nb", true),
+            (GrepRequest::regex("foo$"), "foo\r", true),
+            (GrepRequest::regex("(foo|bar)$"), "bar\r", true),
+            (GrepRequest::regex(r"foo\$"), "foo$", true),
+            (GrepRequest::regex("[$]"), "a$", true),
+            (GrepRequest::regex("(?x) foo $ # end"), "foo\r", true),
+            (GrepRequest::regex("^b"), "a\rb", false),
+            (GrepRequest::regex("é$"), "é\r", true),
+        ] {
+            assert_eq!(finds(&req, text), expected, "{req:?} {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_pattern_is_named_in_the_documents_words() {
+        let nested = format!("{}a{}", "(".repeat(3000), ")".repeat(3000));
+        for regex in [
+            "(unclosed",
+            "[z-a]",
+            "a{2,1}",
+            r"\",
+            r"\p{Nonsense}",
+            "(?<name",
+            r"(?=look)",
+            "*",
+            "a**{99999}{99999}{99999}",
+            r"foo\nbar",
+            r"(\w{1000}){1000}",
+            &nested,
+            &"a".repeat(MAX_LEN + 1),
+        ] {
+            let error = compile(&GrepRequest::regex(regex)).expect_err(&regex[..regex.len().min(40)]);
+            assert_eq!(error.kind(), ErrorKind::InvalidPattern);
+            assert!(error.message().starts_with("Invalid regex pattern:"), "{error}");
+            assert!(error.for_model().starts_with("Invalid regex pattern:"), "{}", error.for_model());
+            assert!(error.for_model().len() < 2048);
+        }
+    }
+
+    #[test]
+    fn a_line_break_without_multiline_is_refused_with_a_hint() {
+        let error = compile(&GrepRequest::regex(r"a\nb")).expect_err("refused");
+        assert!(error.message().contains("multiline"), "{error}");
+    }
+
+    #[test]
+    fn an_empty_pattern_is_an_invalid_argument() {
+        let error = compile(&GrepRequest::literal("")).expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+}

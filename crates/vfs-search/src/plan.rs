@@ -1,0 +1,78 @@
+//! A request, checked and compiled: what every worker of a search shares.
+
+use grep_regex::RegexMatcher;
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use vfs_core::{BinaryMode, Error, GrepOutput, GrepRequest, LinkMode, Result};
+
+use crate::filter::Filter;
+use crate::pattern;
+use crate::visibility::Visibility;
+
+/// Most bytes that one worker holds of a line, or of a file in a multiline search.
+pub(crate) const HEAP_LIMIT: usize = 64 << 20;
+
+/// What is searched for, where, and how much of it.
+pub(crate) struct Plan {
+    pub(crate) matcher: RegexMatcher,
+    pub(crate) multiline: bool,
+    pub(crate) filter: Filter,
+    pub(crate) visibility: Visibility,
+    pub(crate) links: LinkMode,
+    pub(crate) output: GrepOutput,
+    pub(crate) binary: BinaryMode,
+    pub(crate) invert: bool,
+    pub(crate) before: u32,
+    pub(crate) after: u32,
+    pub(crate) limit: Option<u64>,
+    pub(crate) limit_per_file: Option<u64>,
+    pub(crate) max_file_size: Option<u64>,
+    pub(crate) max_line_bytes: usize,
+}
+
+impl Plan {
+    pub(crate) fn new(req: &GrepRequest) -> Result<Self> {
+        for (name, lines) in [("before", req.before), ("after", req.after)] {
+            if lines > GrepRequest::MAX_CONTEXT {
+                let most = GrepRequest::MAX_CONTEXT;
+                return Err(Error::invalid_argument(format!("`{name}` is {lines}; at most {most} lines of context")));
+            }
+        }
+        let compiled = pattern::compile(req)?;
+        let shows_lines = req.output == GrepOutput::Matches;
+        Ok(Self {
+            matcher: compiled.matcher,
+            multiline: compiled.multiline,
+            filter: Filter::new(req)?,
+            visibility: Visibility { hidden: req.hidden, no_ignore: req.no_ignore },
+            links: req.links,
+            output: req.output,
+            binary: req.binary,
+            invert: req.invert,
+            before: if shows_lines { req.before } else { 0 },
+            after: if shows_lines { req.after } else { 0 },
+            limit: req.limit,
+            limit_per_file: req.limit_per_file,
+            max_file_size: req.max_file_size,
+            max_line_bytes: usize::try_from(req.max_line_bytes.unwrap_or(GrepRequest::DEFAULT_MAX_LINE_BYTES))
+                .unwrap_or(usize::MAX),
+        })
+    }
+
+    /// Whether a limit of 0 leaves nothing to look for.
+    pub(crate) fn wants_nothing(&self) -> bool {
+        self.limit == Some(0) || self.limit_per_file == Some(0)
+    }
+
+    /// A searcher for this plan, for one worker.
+    pub(crate) fn searcher(&self) -> Searcher {
+        SearcherBuilder::new()
+            .multi_line(self.multiline)
+            .invert_match(self.invert)
+            .line_number(self.output == GrepOutput::Matches)
+            .before_context(self.before as usize)
+            .after_context(self.after as usize)
+            .heap_limit(Some(HEAP_LIMIT))
+            .binary_detection(BinaryDetection::none())
+            .build()
+    }
+}

@@ -1,0 +1,303 @@
+//! A tree for tests, and a search that is run in every way there is.
+
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::executor::block_on;
+use vfs_core::{
+    Error, ErrorKind, FileInfo, GrepEvent, GrepRequest, GrepSummary, OpContext, Problem, Result, Version, VfsPath,
+};
+
+use crate::engine::Tuning;
+use crate::pool::Pool;
+use crate::stream::GrepEvents;
+use crate::{Child, ChildKind, Listing, Located, Opened, Tree};
+
+/// What is at a path. Directories come into being with what is below them.
+#[derive(Debug, Clone)]
+pub(crate) enum Node {
+    File(Bytes),
+    /// To this absolute path; a relative one leads outside.
+    Link(&'static str),
+    Fifo,
+    /// A file that cannot be opened.
+    Locked,
+    /// A directory that cannot be listed.
+    LockedDirectory,
+    Directory,
+}
+
+/// How files are lent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lend {
+    Bytes,
+    /// Through a reader that gives at most so many bytes at a time.
+    Reader(usize),
+}
+
+type Hook = Box<dyn Fn(&str) + Send + Sync>;
+
+/// A tree in a map, which notes what is asked of it.
+pub(crate) struct TestTree {
+    nodes: BTreeMap<String, Node>,
+    lend: Lend,
+    pub(crate) listed: Mutex<Vec<String>>,
+    pub(crate) opened: Mutex<Vec<String>>,
+    pub(crate) on_open: Option<Hook>,
+}
+
+impl TestTree {
+    pub(crate) fn new<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self::of(files.into_iter().map(|(path, text)| (path, Node::File(Bytes::copy_from_slice(text.as_bytes())))))
+    }
+
+    pub(crate) fn of<'a>(nodes: impl IntoIterator<Item = (&'a str, Node)>) -> Self {
+        let nodes = nodes.into_iter().map(|(path, node)| (path.to_owned(), node)).collect();
+        Self { nodes, lend: Lend::Bytes, listed: Mutex::default(), opened: Mutex::default(), on_open: None }
+    }
+
+    pub(crate) fn with(mut self, path: &str, node: Node) -> Self {
+        self.nodes.insert(path.to_owned(), node);
+        self
+    }
+
+    pub(crate) fn lend(mut self, lend: Lend) -> Self {
+        self.lend = lend;
+        self
+    }
+
+    pub(crate) fn on_open(mut self, hook: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_open = Some(Box::new(hook));
+        self
+    }
+
+    fn copy(&self, lend: Lend) -> Self {
+        Self { nodes: self.nodes.clone(), ..Self::of([]) }.lend(lend)
+    }
+
+    fn kind(&self, path: &str) -> Option<ChildKind> {
+        match self.nodes.get(path) {
+            Some(Node::File(_) | Node::Locked) => Some(ChildKind::File),
+            Some(Node::Link(_)) => Some(ChildKind::Link),
+            Some(Node::Fifo) => Some(ChildKind::Other),
+            Some(Node::Directory | Node::LockedDirectory) => Some(ChildKind::Directory),
+            None => {
+                let below = format!("{}/", path.trim_end_matches('/'));
+                let next = self.nodes.range(below.clone()..).next();
+                next.filter(|(path, _)| path.starts_with(&below)).map(|_| ChildKind::Directory)
+            }
+        }
+    }
+
+    /// Where `path` leads when links are followed.
+    fn resolve(&self, path: &str) -> Result<String> {
+        let mut hops = 0;
+        let mut done = String::new();
+        let mut rest: Vec<String> = path.split('/').filter(|name| !name.is_empty()).rev().map(str::to_owned).collect();
+        while let Some(name) = rest.pop() {
+            done = format!("{done}/{name}");
+            if let Some(Node::Link(target)) = self.nodes.get(&done) {
+                hops += 1;
+                if hops > 40 {
+                    return Err(Error::new(ErrorKind::InvalidPath, "too many links"));
+                }
+                let Some(inside) = target.strip_prefix('/') else {
+                    return Err(Error::new(ErrorKind::PathEscape, "it leads outside"));
+                };
+                done.clear();
+                rest.extend(inside.split('/').filter(|name| !name.is_empty()).rev().map(str::to_owned));
+            }
+        }
+        match self.kind(&done) {
+            Some(_) => Ok(done),
+            None if done.is_empty() => Ok(done),
+            None => Err(Error::new(ErrorKind::NotFound, "nothing is there")),
+        }
+    }
+}
+
+impl Tree for TestTree {
+    type Dir = String;
+
+    fn locate(&self, path: &VfsPath) -> Result<Located<String>> {
+        let real = self.resolve(path.as_str())?;
+        match self.kind(&real) {
+            Some(ChildKind::File) => {
+                let (dir, name) = real.rsplit_once('/').expect("absolute");
+                Ok(Located::File { dir: dir.to_owned(), name: name.to_owned() })
+            }
+            Some(ChildKind::Directory) | None => Ok(Located::Directory(real)),
+            Some(_) => Err(Error::at(ErrorKind::Unsupported, path)),
+        }
+    }
+
+    fn list(&self, dir: &String) -> Result<Listing> {
+        self.listed.lock().expect("not poisoned").push(format!("{dir}/"));
+        if matches!(self.nodes.get(dir), Some(Node::LockedDirectory)) {
+            return Err(Error::new(ErrorKind::PermissionDenied, "permission denied"));
+        }
+        let below = format!("{dir}/");
+        let mut names: Vec<&str> = Vec::new();
+        let mut problems = Vec::new();
+        for (path, _) in self.nodes.range(below.clone()..).take_while(|(path, _)| path.starts_with(&below)) {
+            let name = path[below.len()..].split('/').next().expect("a name");
+            if name.contains('\u{fffd}') {
+                problems.push(Problem::new(name, &Error::new(ErrorKind::InvalidPath, "the name is not UTF-8")));
+            } else if names.last() != Some(&name) {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        // Not sorted, as a disk gives them.
+        names.reverse();
+        let child = |name: &str| {
+            let kind = self.kind(&format!("{below}{name}")).expect("it was listed");
+            Child { name: name.to_owned(), kind }
+        };
+        Ok(Listing { children: names.into_iter().map(child).collect(), problems })
+    }
+
+    fn enter(&self, dir: &String, name: &str, _: &VfsPath) -> Result<String> {
+        let real = self.resolve(&format!("{dir}/{name}"))?;
+        match self.kind(&real) {
+            Some(ChildKind::Directory) | None => Ok(real),
+            Some(_) => Err(Error::new(ErrorKind::NotADirectory, "it is not a directory")),
+        }
+    }
+
+    fn identity(&self, dir: &String) -> Option<(u64, u64)> {
+        let bytes = dir.bytes().fold((1_u64, 7_u64), |(a, b), byte| {
+            (a.wrapping_mul(31).wrapping_add(byte.into()), b.wrapping_mul(131).wrapping_add(byte.into()))
+        });
+        Some(bytes)
+    }
+
+    fn follow(&self, dir: &String, name: &str) -> Result<ChildKind> {
+        let real = self.resolve(&format!("{dir}/{name}"))?;
+        Ok(self.kind(&real).unwrap_or(ChildKind::Directory))
+    }
+
+    fn info(&self, dir: &String, name: &str, path: VfsPath) -> Result<FileInfo> {
+        let real = self.resolve(&format!("{dir}/{name}"))?;
+        match self.nodes.get(&real) {
+            Some(Node::File(bytes)) => Ok(FileInfo::file(path, bytes.len() as u64, Version::new("1"))),
+            Some(Node::Locked) => Ok(FileInfo::file(path, 0, Version::new("1"))),
+            Some(Node::Fifo | Node::Link(_)) => Err(Error::new(ErrorKind::Unsupported, "not a file")),
+            Some(Node::Directory | Node::LockedDirectory) | None => Ok(FileInfo::directory(path)),
+        }
+    }
+
+    fn open(&self, dir: &String, name: &str, kind: ChildKind) -> Result<Opened> {
+        let path = format!("{dir}/{name}");
+        self.opened.lock().expect("not poisoned").push(path.clone());
+        if let Some(hook) = &self.on_open {
+            hook(&path);
+        }
+        let real = if kind == ChildKind::Link { self.resolve(&path)? } else { path };
+        let bytes = match self.nodes.get(&real) {
+            Some(Node::File(bytes)) => bytes.clone(),
+            Some(Node::Locked) => return Err(Error::new(ErrorKind::PermissionDenied, "permission denied")),
+            Some(_) => return Err(Error::new(ErrorKind::Unsupported, "not a file")),
+            None => return Err(Error::new(ErrorKind::NotFound, "nothing is there")),
+        };
+        Ok(match self.lend {
+            Lend::Bytes => Opened::Bytes(bytes),
+            Lend::Reader(step) => {
+                let size = bytes.len() as u64;
+                Opened::Reader { reader: Box::new(Steps { bytes: Cursor::new(bytes), step }), size }
+            }
+        })
+    }
+}
+
+/// Gives a few bytes at a time.
+struct Steps {
+    bytes: Cursor<Bytes>,
+    step: usize,
+}
+
+impl Read for Steps {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let step = self.step.min(buffer.len());
+        self.bytes.read(&mut buffer[..step])
+    }
+}
+
+pub(crate) fn path(text: &str) -> VfsPath {
+    VfsPath::parse(text).expect("a valid path")
+}
+
+/// What a search gives: its events before the end, and the end.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) events: Vec<GrepEvent>,
+    pub(crate) summary: GrepSummary,
+}
+
+impl Outcome {
+    /// The lines as `rg` prints them: `path:line:text` for a match, `path-line-text` for context, `path:count` or `path` for
+    /// a file, `path! code` for a problem.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.events.iter().map(line).collect()
+    }
+}
+
+fn line(event: &GrepEvent) -> String {
+    match event {
+        GrepEvent::Match(found) => {
+            let mark = if found.kind == vfs_core::LineKind::Match { ':' } else { '-' };
+            format!("{}{mark}{}{mark}{}", found.path, found.line, found.text)
+        }
+        GrepEvent::File(file) => match file.count {
+            Some(count) => format!("{}:{count}", file.path),
+            None => file.path.to_string(),
+        },
+        GrepEvent::Problem(problem) => format!("{}! {}", problem.path, problem.code),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Runs one search on a pool of its own.
+pub(crate) fn run_on(tree: Arc<TestTree>, req: GrepRequest, workers: usize, window: usize) -> Result<Outcome> {
+    let pool = Pool::new(workers);
+    let tuning = Tuning { window, budget: 1 << 14, head_budget: 1 << 10 };
+    let mut events = GrepEvents::new(tree, OpContext::new(), req, pool, tuning);
+    let mut seen = Vec::new();
+    block_on(async {
+        while let Some(event) = events.next().await {
+            match event? {
+                GrepEvent::End(summary) => {
+                    assert!(events.next().await.is_none(), "nothing follows the end");
+                    return Ok(Outcome { events: seen, summary });
+                }
+                event => seen.push(event),
+            }
+        }
+        panic!("a stream ends with an end or an error");
+    })
+}
+
+/// Runs a search in every way there is; all must agree.
+pub(crate) fn run(tree: &TestTree, req: &GrepRequest) -> Outcome {
+    try_run(tree, req).unwrap_or_else(|error| panic!("{req:?}: {error}"))
+}
+
+/// As [`run`], for searches that may fail.
+pub(crate) fn try_run(tree: &TestTree, req: &GrepRequest) -> Result<Outcome> {
+    let expected = run_on(Arc::new(tree.copy(Lend::Bytes)), req.clone(), 1, 1);
+    for (lend, workers, window) in [
+        (Lend::Bytes, 2, 8),
+        (Lend::Bytes, 8, 32),
+        (Lend::Reader(usize::MAX), 1, 1),
+        (Lend::Reader(usize::MAX), 3, 4),
+        (Lend::Reader(7), 2, 2),
+    ] {
+        let outcome = run_on(Arc::new(tree.copy(lend)), req.clone(), workers, window);
+        assert_eq!(outcome, expected, "{lend:?}, {workers} workers, window {window}: {req:?}");
+    }
+    expected
+}

@@ -1,0 +1,7 @@
+//! Tests of the operations over whole trees.
+
+mod engine;
+mod find;
+mod grep;
+mod list;
+mod visibility;

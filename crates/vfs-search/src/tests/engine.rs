@@ -1,0 +1,167 @@
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::executor::block_on;
+use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, OpContext, Truncation};
+
+use crate::engine::Tuning;
+use crate::stream::GrepEvents;
+use crate::testing::{TestTree, run_on};
+use crate::{Pool, grep, grep_stream, grep_stream_on};
+
+fn many(files: usize, text: &str) -> TestTree {
+    let paths: Vec<_> = (0..files).map(|n| format!("/d{}/f{n:05}", n % 7)).collect();
+    TestTree::new(paths.iter().map(|path| (path.as_str(), text)))
+}
+
+fn hit() -> GrepRequest {
+    GrepRequest::literal("hit")
+}
+
+#[test]
+fn a_search_is_the_same_at_every_number_of_workers() {
+    let tree = Arc::new(many(500, "x\nhit 1\nhit 2\n"));
+    let expected = run_on(Arc::clone(&tree), hit(), 1, 1).expect("it searches");
+    assert_eq!(expected.events.len(), 1000);
+    for workers in 1..=8 {
+        for window in [1, 2, 64] {
+            assert_eq!(run_on(Arc::clone(&tree), hit(), workers, window).expect("it searches"), expected);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_done_before_the_first_poll() {
+    let tree = Arc::new(many(10, "hit"));
+    drop(grep_stream(Arc::clone(&tree), OpContext::new(), hit()));
+    assert!(tree.listed.lock().expect("not poisoned").is_empty());
+}
+
+#[test]
+fn a_panic_is_an_error_and_the_pool_lives_on() {
+    let pool = Pool::new(1);
+    let tree = Arc::new(many(20, "hit").on_open(|path| assert!(!path.ends_with("f00003"), "a panic in a backend")));
+    let events: Vec<_> = block_on(grep_stream_on(&pool, Arc::clone(&tree), OpContext::new(), hit()).collect());
+    let (last, found) = events.split_last().expect("it ends");
+    assert_eq!(last.as_ref().expect_err("an error").kind(), ErrorKind::Internal);
+    assert!(found.iter().all(|event| matches!(event, Ok(GrepEvent::Match(_)))));
+    let fine = Arc::new(many(20, "hit"));
+    let events: Vec<_> = block_on(grep_stream_on(&pool, fine, OpContext::new(), hit()).collect());
+    assert_eq!(events.len(), 21);
+}
+
+#[test]
+fn a_dropped_stream_stops_its_workers() {
+    let pool = Pool::new(2);
+    let (opened, opens) = mpsc::channel();
+    let (allow, allowed) = mpsc::channel::<()>();
+    let (opened, allowed) = (Mutex::new(opened), Mutex::new(allowed));
+    let tree = Arc::new(many(1000, "hit\n").on_open(move |_| {
+        let _ = opened.lock().expect("not poisoned").send(());
+        let _ = allowed.lock().expect("not poisoned").recv();
+    }));
+    let mut events = grep_stream_on(&pool, Arc::clone(&tree), OpContext::new(), hit());
+    allow.send(()).expect("a worker waits");
+    assert!(matches!(block_on(events.next()), Some(Ok(GrepEvent::Match(_)))));
+    drop(events);
+    // Whoever is in `open` now is let out of it; nobody goes in again but for a file that was begun.
+    drop(allow);
+    drop(pool);
+    let tree = wait_for_last(tree);
+    let done = opens.iter().count();
+    assert!(done <= 8, "{done} files were opened");
+    drop(tree);
+}
+
+/// Waits until the workers have let go of `tree`; its opener's channel then ends.
+fn wait_for_last(mut tree: Arc<TestTree>) -> Arc<TestTree> {
+    loop {
+        if let Some(last) = Arc::get_mut(&mut tree) {
+            last.on_open = None;
+            return tree;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_stream_that_nobody_polls_does_not_hold_up_another() {
+    let pool = Pool::new(1);
+    let tuning = Tuning { window: 4, budget: 1 << 12, head_budget: 1 << 10 };
+    let noisy = Arc::new(many(100, &"hit\n".repeat(10_000)));
+    let mut idle: Vec<_> =
+        (0..3).map(|_| GrepEvents::new(Arc::clone(&noisy), OpContext::new(), hit(), pool.clone(), tuning)).collect();
+    for events in &mut idle {
+        assert!(matches!(block_on(events.next()), Some(Ok(GrepEvent::Match(_)))));
+    }
+    let quiet = Arc::new(many(50, "hit\n"));
+    let events: Vec<_> = block_on(GrepEvents::new(quiet, OpContext::new(), hit(), pool, tuning).collect());
+    assert_eq!(events.len(), 51);
+}
+
+#[test]
+fn many_searches_at_once_all_end() {
+    let pool = Pool::new(2);
+    let tree = Arc::new(many(40, "hit\n"));
+    let searches = (0..200).map(|_| grep_stream_on(&pool, Arc::clone(&tree), OpContext::new(), hit()).count());
+    assert_eq!(block_on(futures::future::join_all(searches)), vec![41; 200]);
+}
+
+#[test]
+fn a_cancelled_search_ends_even_while_its_workers_are_busy() {
+    let pool = Pool::new(1);
+    let (entered, in_open) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let (entered, released) = (Mutex::new(entered), Mutex::new(released));
+    let tree = Arc::new(many(5, "hit").on_open(move |_| {
+        let _ = entered.lock().expect("not poisoned").send(());
+        let _ = released.lock().expect("not poisoned").recv();
+    }));
+    let token = CancelToken::new();
+    let cx = OpContext::new().with_cancel_token(token.clone());
+    let mut events = grep_stream_on(&pool, tree, cx, hit());
+    let canceller = std::thread::spawn(move || {
+        in_open.recv().expect("a worker opens a file");
+        token.cancel();
+    });
+    let error = block_on(events.next()).expect("an item").expect_err("cancelled");
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    assert!(block_on(events.next()).is_none());
+    canceller.join().expect("it cancels");
+    drop(release);
+}
+
+#[test]
+fn a_deadline_ends_a_search_even_while_its_workers_are_busy() {
+    let pool = Pool::new(1);
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let tree = Arc::new(many(5, "hit").on_open(move |_| {
+        let _ = released.lock().expect("not poisoned").recv();
+    }));
+    let cx = OpContext::new().with_timeout(Duration::from_millis(20));
+    let error = block_on(grep_stream_on(&pool, tree, cx, hit()).next()).expect("an item").expect_err("too late");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    drop(release);
+}
+
+#[test]
+fn a_context_that_is_over_already_is_an_error_at_once() {
+    let cx = OpContext::new();
+    cx.cancel_token().cancel();
+    let error = block_on(grep(Arc::new(many(1, "hit")), cx, hit())).expect_err("cancelled");
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+}
+
+#[test]
+fn a_collected_search_keeps_its_size_limit() {
+    let tree = Arc::new(many(10, &"hit\n".repeat(100)));
+    let result =
+        block_on(grep(Arc::clone(&tree), OpContext::new(), hit().max_result_bytes(1000))).expect("it searches");
+    assert_eq!(result.truncated, Some(Truncation::MaxBytes));
+    assert!(!result.matches.is_empty() && result.matches.len() < 1000 / 32);
+    let result = block_on(grep(tree, OpContext::new(), hit())).expect("it searches");
+    assert_eq!((result.matches.len(), result.truncated, result.files_searched), (1000, None, 10));
+}

@@ -1,0 +1,123 @@
+use proptest::prelude::*;
+use vfs_core::{ErrorKind, LsRequest, OpContext, Truncation};
+
+use crate::ls;
+use crate::testing::{Node, TestTree, path};
+
+fn names(tree: &TestTree, req: &LsRequest) -> Vec<String> {
+    let result = ls(tree, &OpContext::new(), req).expect("it lists");
+    result.entries.iter().map(|info| format!("{}{}", info.path, if info.is_dir { "/" } else { "" })).collect()
+}
+
+#[test]
+fn entries_are_sorted_by_the_bytes_of_their_paths() {
+    let tree = TestTree::new([("/a/x", ""), ("/a-b", ""), ("/a.txt", ""), ("/a/y/z", ""), ("/.h", ""), ("/a0", "")]);
+    assert_eq!(names(&tree, &LsRequest::new(path("/"))), ["/.h", "/a/", "/a-b", "/a.txt", "/a0"]);
+    assert_eq!(
+        names(&tree, &LsRequest::new(path("/")).recursive()),
+        ["/.h", "/a/", "/a-b", "/a.txt", "/a/x", "/a/y/", "/a/y/z", "/a0"]
+    );
+}
+
+#[test]
+fn missing_paths_and_files_are_told_apart() {
+    let tree = TestTree::new([("/f", "")]);
+    for (at, kind) in [("/nothing", ErrorKind::NotFound), ("/f", ErrorKind::NotADirectory)] {
+        let error = ls(&tree, &OpContext::new(), &LsRequest::new(path(at))).expect_err("refused");
+        assert_eq!((error.kind(), error.path()), (kind, Some(at)));
+    }
+    assert!(names(&TestTree::new([]), &LsRequest::new(path("/"))).is_empty());
+}
+
+#[test]
+fn limits_say_what_they_left_out() {
+    let tree = TestTree::new([("/a/b/c", ""), ("/d", "")]);
+    let flat = LsRequest::new(path("/"));
+    let deep = flat.clone().recursive();
+    for (req, count, truncated) in [
+        (flat.clone(), 2, None),
+        (flat.clone().limit(2), 2, None),
+        (flat.clone().limit(1), 1, Some(Truncation::Limit)),
+        (flat.limit(0), 0, Some(Truncation::Limit)),
+        (deep.clone(), 4, None),
+        (deep.clone().max_depth(3), 4, None),
+        (deep.clone().max_depth(2), 3, Some(Truncation::Depth)),
+        (deep.clone().max_depth(1), 2, Some(Truncation::Depth)),
+        (deep.max_depth(0), 0, Some(Truncation::Depth)),
+    ] {
+        let result = ls(&tree, &OpContext::new(), &req).expect("it lists");
+        assert_eq!((result.entries.len(), result.truncated), (count, truncated), "{req:?}");
+    }
+}
+
+#[test]
+fn an_empty_directory_at_the_depth_limit_hides_nothing() {
+    let tree = TestTree::of([("/a", Node::Directory)]);
+    let result = ls(&tree, &OpContext::new(), &LsRequest::new(path("/")).recursive().max_depth(1)).expect("it lists");
+    assert_eq!(result.truncated, None);
+}
+
+#[test]
+fn what_cannot_be_shown_is_a_problem() {
+    let tree = TestTree::new([("/ok", ""), ("/bad\u{fffd}", ""), ("/d/x", "")])
+        .with("/out", Node::Link("outside"))
+        .with("/dangling", Node::Link("/nowhere"))
+        .with("/locked", Node::LockedDirectory)
+        .with("/pipe", Node::Fifo)
+        .with("/in", Node::Link("/d"));
+    let result = ls(&tree, &OpContext::new(), &LsRequest::new(path("/")).recursive()).expect("it lists");
+    let shown: Vec<_> = result.entries.iter().map(|info| info.path.as_str()).collect();
+    assert_eq!(shown, ["/d", "/d/x", "/in", "/locked", "/ok"]);
+    let mut problems: Vec<_> = result.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
+    problems.sort_unstable();
+    assert_eq!(
+        problems,
+        [
+            ("/bad\u{fffd}", ErrorKind::InvalidPath),
+            ("/dangling", ErrorKind::NotFound),
+            ("/locked", ErrorKind::PermissionDenied),
+            ("/out", ErrorKind::PathEscape),
+            ("/pipe", ErrorKind::Unsupported),
+        ]
+    );
+    let error = ls(&tree, &OpContext::new(), &LsRequest::new(path("/locked"))).expect_err("it cannot be listed");
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+}
+
+#[test]
+fn a_tree_deeper_than_a_path_can_name_is_truncated() {
+    let deep = format!("{}/x", "/abcdefgh".repeat(500));
+    let tree = TestTree::new([(deep.as_str(), ""), ("/b", "")]);
+    let result = ls(&tree, &OpContext::new(), &LsRequest::new(path("/")).recursive()).expect("it lists");
+    assert_eq!(result.truncated, Some(Truncation::Depth));
+    assert_eq!(result.entries.len(), 4096 / 9 + 1);
+    assert_eq!(result.problems.len(), 1);
+    assert_eq!(result.problems[0].code, ErrorKind::InvalidPath);
+}
+
+#[test]
+fn a_cancelled_context_ends_it() {
+    let cx = OpContext::new();
+    cx.cancel_token().cancel();
+    let error = ls(&TestTree::new([]), &cx, &LsRequest::new(path("/"))).expect_err("cancelled");
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+}
+
+proptest! {
+    #[test]
+    fn a_walk_is_in_the_order_of_its_paths(paths in prop::collection::btree_set("(/[ab.!-]{1,3}){1,4}", 0..20)) {
+        let valid = |path: &&String| !path.split('/').any(|name| name == "." || name == "..");
+        let is_leaf = |path: &&String| !paths.iter().any(|other| other.starts_with(&format!("{path}/")));
+        let files: Vec<_> = paths.iter().filter(valid).filter(is_leaf).map(String::as_str).collect();
+        let tree = TestTree::new(files.iter().map(|path| (*path, "")));
+        let result = ls(&tree, &OpContext::new(), &LsRequest::new(path("/")).recursive()).expect("it lists");
+        let shown: Vec<_> = result.entries.iter().map(|info| info.path.clone()).collect();
+        prop_assert!(shown.is_sorted());
+        let mut shown_files: Vec<_> =
+            result.entries.iter().filter(|info| !info.is_dir).map(|info| info.path.as_str()).collect();
+        let mut files = files;
+        files.sort_unstable();
+        shown_files.sort_unstable();
+        prop_assert_eq!(shown_files, files);
+    }
+}

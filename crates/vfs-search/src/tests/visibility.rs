@@ -1,0 +1,134 @@
+use vfs_core::{ErrorKind, GlobRequest, OpContext, Skipped};
+
+use crate::glob;
+use crate::testing::{Node, TestTree, path};
+
+fn shown(tree: &TestTree, req: &GlobRequest) -> (Vec<String>, u64, u64) {
+    let result = glob(tree, &OpContext::new(), req).expect("it walks");
+    assert!(result.problems.is_empty(), "{:?}", result.problems);
+    let Skipped { hidden, ignored, .. } = result.skipped;
+    (result.entries.iter().map(|info| info.path.to_string()).collect(), hidden, ignored)
+}
+
+fn all() -> GlobRequest {
+    GlobRequest::new("*")
+}
+
+#[test]
+fn hidden_names_and_git_need_to_be_asked_for() {
+    let tree = TestTree::new([("/.env", ""), ("/.git/config", ""), ("/.d/x", ""), ("/a", "")]);
+    for (req, expected, hidden, ignored) in [
+        (all(), &["/a"][..], 3, 0),
+        (all().hidden(), &["/.d/x", "/.env", "/a"], 0, 1),
+        (all().no_ignore(), &["/a"], 3, 0),
+        (all().hidden().no_ignore(), &["/.d/x", "/.env", "/.git/config", "/a"], 0, 0),
+        (GlobRequest::new(".env"), &[], 3, 0),
+        (all().path(path("/.d")), &["/.d/x"], 0, 0),
+    ] {
+        let (names, h, i) = shown(&tree, &req);
+        assert_eq!(
+            (names.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), h, i),
+            (expected, hidden, ignored),
+            "{req:?}"
+        );
+    }
+}
+
+/// One ignore file at a time, and what of a fixed tree stays visible.
+#[test]
+fn rules_mean_what_they_mean_to_ripgrep() {
+    let everything = ["/a.log", "/build/out", "/src/a.log", "/src/build", "/src/keep.log", "/src/x/build/y"];
+    for (at, rules, gone) in [
+        ("/.gitignore", "*.log", &["/a.log", "/src/a.log", "/src/keep.log"][..]),
+        ("/.gitignore", "*.log\n!keep.log", &["/a.log", "/src/a.log"]),
+        ("/.gitignore", "/a.log", &["/a.log"]),
+        ("/.gitignore", "build/", &["/build/out", "/src/x/build/y"]),
+        ("/.gitignore", "/build", &["/build/out"]),
+        ("/.gitignore", "src/*.log", &["/src/a.log", "/src/keep.log"]),
+        ("/.gitignore", "src/**/y", &["/src/x/build/y"]),
+        ("/.gitignore", "# a.log\n\n  \n{bad", &[]),
+        ("/.ignore", "build", &["/build/out", "/src/build", "/src/x/build/y"]),
+        ("/.git/info/exclude", "a.log", &["/a.log", "/src/a.log"]),
+        ("/src/.gitignore", "*.log", &["/src/a.log", "/src/keep.log"]),
+        ("/src/.gitignore", "/a.log", &["/src/a.log"]),
+        ("/.gitignore", "\u{feff}a.log", &["/a.log", "/src/a.log"]),
+        ("/.gitignore", "a.log\r\n", &["/a.log", "/src/a.log"]),
+    ] {
+        let mut files: Vec<_> = everything.iter().map(|path| (*path, "")).collect();
+        files.push((at, rules));
+        let tree = TestTree::new(files);
+        let (names, _, ignored) = shown(&tree, &all());
+        let expected: Vec<_> = everything.iter().filter(|path| !gone.contains(path)).collect();
+        assert_eq!(names, expected.iter().map(|path| path.to_string()).collect::<Vec<_>>(), "{at}: {rules:?}");
+        assert_eq!(ignored > 0, !gone.is_empty(), "{at}: {rules:?}");
+        assert_eq!(shown(&tree, &all().no_ignore()).0, everything, "{at}: {rules:?}");
+    }
+}
+
+#[test]
+fn rules_have_an_order() {
+    for (rules, visible) in [
+        (&[("/.gitignore", "x"), ("/.ignore", "!x")][..], true),
+        (&[("/.gitignore", "!x"), ("/.ignore", "x")], false),
+        (&[("/.git/info/exclude", "x"), ("/.gitignore", "!x")], true),
+        (&[("/.gitignore", "x"), ("/d/.gitignore", "!x")], true),
+        (&[("/.gitignore", "!x"), ("/d/.gitignore", "x")], false),
+        (&[("/.ignore", "x"), ("/d/.gitignore", "!x")], false),
+        // The rules of git end where a repository begins; those of `.ignore` do not.
+        (&[("/.gitignore", "x"), ("/d/.git/config", "")], true),
+        (&[("/.gitignore", "x"), ("/d/.git", "gitdir: elsewhere")], true),
+        (&[("/.ignore", "x"), ("/d/.git/config", "")], false),
+        (&[("/d/.gitignore", "x"), ("/d/.git/config", "")], false),
+    ] {
+        let tree = TestTree::new(rules.iter().copied().chain([("/d/x", "")]));
+        for at in ["/", "/d"] {
+            let names = shown(&tree, &GlobRequest::new("x").path(path(at))).0;
+            assert_eq!(names.contains(&"/d/x".to_owned()), visible, "{rules:?} from {at}");
+        }
+    }
+}
+
+#[test]
+fn a_whitelisted_name_is_shown_though_it_is_hidden() {
+    let tree = TestTree::new([("/.gitignore", "!.env"), ("/.env", ""), ("/.other", "")]);
+    assert_eq!(shown(&tree, &all()).0, ["/.env"]);
+}
+
+#[test]
+fn a_directory_named_by_the_request_is_walked_though_it_is_ignored() {
+    let tree = TestTree::new([("/.gitignore", "build/\n*.o"), ("/build/a", ""), ("/build/b.o", "")]);
+    assert_eq!(shown(&tree, &all().path(path("/build"))).0, ["/build/a"]);
+}
+
+#[test]
+fn rules_above_the_search_reach_through_directories_without_rules() {
+    let tree = TestTree::new([("/.gitignore", "/a/b/c/x\n/y"), ("/a/b/c/x", ""), ("/a/b/c/y", "")]);
+    assert_eq!(shown(&tree, &all().path(path("/a/b/c"))).0, ["/a/b/c/y"]);
+}
+
+#[test]
+fn an_ignore_file_that_cannot_be_applied_is_a_problem() {
+    let huge = "x\n".repeat(600_000);
+    let many = "x\n".repeat(10_001);
+    for (node, kind) in [
+        (Node::Locked, ErrorKind::PermissionDenied),
+        (Node::Link("outside"), ErrorKind::PathEscape),
+        (Node::File(huge.into()), ErrorKind::TooLarge),
+        (Node::File(many.into()), ErrorKind::TooLarge),
+    ] {
+        let tree = TestTree::new([("/d/x", "")]).with("/d/.gitignore", node);
+        for at in ["/", "/d"] {
+            let result = glob(&tree, &OpContext::new(), &all().path(path(at))).expect("it walks");
+            assert_eq!(result.entries.len(), 1);
+            assert_eq!(result.problems.len(), 1, "{:?}", result.problems);
+            assert_eq!((result.problems[0].path.as_str(), result.problems[0].code), ("/d/.gitignore", kind));
+        }
+    }
+}
+
+#[test]
+fn hostile_rules_are_no_rules() {
+    let braces = format!("{}x{}", "{".repeat(100_000), "}".repeat(100_000));
+    let tree = TestTree::new([("/.gitignore", braces.as_str()), ("/x", "")]);
+    assert_eq!(shown(&tree, &all()).0, ["/x"]);
+}

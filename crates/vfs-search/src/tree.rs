@@ -1,0 +1,113 @@
+//! What a backend lends to search: its directories and the bytes of its files.
+
+use std::io::Read;
+
+use bytes::Bytes;
+use vfs_core::{FileInfo, Problem, Result, VfsPath};
+
+/// What a directory entry is, without following it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChildKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// Anything else: a FIFO, a socket, a device. Never opened.
+    Other,
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// Its name: one component, UTF-8.
+    pub name: String,
+    /// What it is.
+    pub kind: ChildKind,
+}
+
+/// The entries of one directory, in any order, and those that have no name here.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The entries.
+    pub children: Vec<Child>,
+    /// Entries that cannot be named, such as names that are not UTF-8.
+    pub problems: Vec<Problem>,
+}
+
+/// What a search starts at.
+#[derive(Debug, Clone)]
+pub enum Located<D> {
+    /// A directory.
+    Directory(D),
+    /// A file, by the directory that holds it. Links were followed.
+    File {
+        /// The directory.
+        dir: D,
+        /// The file's name in it.
+        name: String,
+    },
+}
+
+/// The content of a file that was opened for searching.
+pub enum Opened {
+    /// It is in memory.
+    Bytes(Bytes),
+    /// It is read as it is searched.
+    Reader {
+        /// The bytes from the beginning.
+        reader: Box<dyn Read + Send>,
+        /// How many there are likely to be; only a hint.
+        size: u64,
+    },
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Opened::Bytes(bytes) => f.debug_tuple("Bytes").field(&bytes.len()).finish(),
+            Opened::Reader { size, .. } => f.debug_struct("Reader").field("size", size).finish_non_exhaustive(),
+        }
+    }
+}
+
+/// A tree of files that can be listed and searched.
+///
+/// # Behaviour
+///
+/// * Methods may block: they are called from blocking threads and workers, never from async code.
+/// * A tree shows every entry; visibility, patterns and order are the search's business.
+/// * Names are resolved relative to the held directory and never leave the tree.
+/// * A directory is cheap to clone.
+///
+/// # Errors
+///
+/// Errors need not name a path: the search adds it.
+pub trait Tree: Send + Sync + 'static {
+    /// A directory that is held: a descriptor, or a place in a map.
+    type Dir: Clone + Send + Sync + 'static;
+
+    /// Finds where a search starts, following links inside the tree.
+    fn locate(&self, path: &VfsPath) -> Result<Located<Self::Dir>>;
+
+    /// Lists a directory, not sorted, not following links.
+    fn list(&self, dir: &Self::Dir) -> Result<Listing>;
+
+    /// Opens the directory `name` of `dir`; `path` is where it is. A link to a directory inside the tree is followed.
+    fn enter(&self, dir: &Self::Dir, name: &str, path: &VfsPath) -> Result<Self::Dir>;
+
+    /// What tells this directory from every other, where links can make circles.
+    fn identity(&self, dir: &Self::Dir) -> Option<(u64, u64)>;
+
+    /// Says what the link `name` of `dir` leads to, as [`ChildKind::File`], [`Directory`](ChildKind::Directory) or
+    /// [`Other`](ChildKind::Other); an error where it leads outside, in a circle or nowhere.
+    fn follow(&self, dir: &Self::Dir, name: &str) -> Result<ChildKind>;
+
+    /// Describes the entry `name` of `dir`, following links, as `path`.
+    fn info(&self, dir: &Self::Dir, name: &str, path: VfsPath) -> Result<FileInfo>;
+
+    /// Opens the regular file `name` of `dir` for reading. With [`ChildKind::Link`] a link inside the tree is followed;
+    /// with [`ChildKind::File`] it is not. Anything that is not a regular file by now is refused without blocking.
+    fn open(&self, dir: &Self::Dir, name: &str, kind: ChildKind) -> Result<Opened>;
+}

@@ -1,0 +1,68 @@
+//! The one rule of what a search shows: hidden names and ignore rules.
+
+use vfs_core::{Problem, Skipped, VfsPath};
+
+use crate::ignore_rules::{IgnoreFiles, IgnoreRules, Verdict};
+use crate::tree::{Child, Tree};
+
+/// What a request asks to be shown beyond the rule.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Visibility {
+    /// Names that start with a dot.
+    pub(crate) hidden: bool,
+    /// What ignore files exclude.
+    pub(crate) no_ignore: bool,
+}
+
+impl Visibility {
+    /// Everything is shown: the rule of a listing.
+    pub(crate) const ALL: Self = Self { hidden: true, no_ignore: true };
+
+    /// The rules above `path`, which a walk starts at.
+    pub(crate) fn rules_above<T: Tree>(self, tree: &T, path: &VfsPath, problems: &mut Vec<Problem>) -> IgnoreRules {
+        if self.no_ignore { IgnoreRules::default() } else { IgnoreRules::above(tree, path, problems) }
+    }
+
+    /// The rules in the directory `dir` at `path`, which holds `children`.
+    pub(crate) fn rules_in<T: Tree>(
+        self,
+        tree: &T,
+        above: &IgnoreRules,
+        dir: &T::Dir,
+        path: &VfsPath,
+        children: &[Child],
+        problems: &mut Vec<Problem>,
+    ) -> IgnoreRules {
+        if self.no_ignore {
+            return IgnoreRules::default();
+        }
+        above.with(tree, dir, path, IgnoreFiles::among(children), problems)
+    }
+
+    /// Whether the entry `child` of the directory `path` is shown; counts it where it is not.
+    pub(crate) fn shows(self, rules: &IgnoreRules, path: &VfsPath, child: &Child, skipped: &mut Skipped) -> bool {
+        let verdict = if rules.is_empty() { Verdict::Silent } else { rules.verdict(&full(path, child), child.kind) };
+        if verdict == Verdict::Ignored {
+            skipped.ignored += 1;
+            return false;
+        }
+        if child.name == ".git" {
+            match (self.hidden, self.no_ignore) {
+                (true, true) => return true,
+                (true, false) => skipped.ignored += 1,
+                (false, _) => skipped.hidden += 1,
+            }
+            return false;
+        }
+        // As for ripgrep, a rule that asks for an entry by `!` shows it though its name starts with a dot.
+        if self.hidden || verdict == Verdict::Wanted || !child.name.starts_with('.') {
+            return true;
+        }
+        skipped.hidden += 1;
+        false
+    }
+}
+
+fn full(path: &VfsPath, child: &Child) -> String {
+    format!("{}/{}", path.as_str().trim_end_matches('/'), child.name)
+}

@@ -1,0 +1,95 @@
+//! What glob and grep leave out unless asked, and that they say so.
+
+use vfs_core::{GlobRequest, GrepOutput, GrepRequest};
+
+use super::LawResult;
+use crate::target::Target;
+
+laws! { "glob":
+    "V1" Nothing hidden_entries_are_left_out_and_counted,
+    "V2" Nothing ignored_entries_are_left_out_and_counted,
+    "V3" Nothing the_nearer_and_the_later_rule_decide,
+    "V4" Nothing git_itself_is_shown_only_by_both_requests,
+    "V5" Nothing grep_sees_what_glob_sees,
+    "V6" Nothing only_what_the_pattern_can_reach_is_visited,
+}
+
+async fn hidden_entries_are_left_out_and_counted(t: &Target) -> LawResult {
+    t.put_each(&["/a", "/.env", "/.dir/b", "/.dir/c", "/d/.x", "/..."]).await?;
+    let result = t.glob(GlobRequest::new("*")).await?;
+    assert_eq!(t.names(&result.entries), ["/a"]);
+    assert_eq!((result.skipped.hidden, result.skipped.ignored), (4, 0), "a directory counts once");
+    let result = t.glob(GlobRequest::new("*").hidden()).await?;
+    assert_eq!(t.names(&result.entries), ["/...", "/.dir/b", "/.dir/c", "/.env", "/a", "/d/.x"]);
+    assert!(result.skipped.is_empty());
+    Ok(())
+}
+
+async fn ignored_entries_are_left_out_and_counted(t: &Target) -> LawResult {
+    t.put("/.gitignore", "*.log\n/target/\n# a comment\n").await?;
+    t.put("/.ignore", "secret\n").await?;
+    t.put("/.git/info/exclude", "local\n").await?;
+    t.put_each(&["/a.log", "/src/b.log", "/target/x", "/src/target/y", "/secret", "/local", "/src/main.rs"]).await?;
+    let result = t.glob(GlobRequest::new("*")).await?;
+    assert_eq!(t.names(&result.entries), ["/src/main.rs", "/src/target/y"]);
+    assert_eq!((result.skipped.hidden, result.skipped.ignored), (3, 5));
+    let result = t.glob(GlobRequest::new("*").no_ignore()).await?;
+    assert_eq!(result.entries.len(), 7);
+    assert_eq!((result.skipped.hidden, result.skipped.ignored), (3, 0));
+    Ok(())
+}
+
+async fn the_nearer_and_the_later_rule_decide(t: &Target) -> LawResult {
+    t.put("/.gitignore", "*.log\n!keep.log\nbuild/\n/only-here\n").await?;
+    t.put("/d/.gitignore", "!a.log\nb.txt\n").await?;
+    t.put("/d/.ignore", "c.txt\n").await?;
+    t.put_each(&["/a.log", "/keep.log", "/d/a.log", "/d/b.txt", "/d/c.txt", "/b.txt", "/c.txt"]).await?;
+    t.put_each(&["/build/x", "/d/build/y", "/only-here", "/d/only-here"]).await?;
+    let expected = ["/b.txt", "/c.txt", "/d/a.log", "/d/only-here", "/keep.log"];
+    assert_eq!(t.found("*").await?, expected);
+    let below = t.glob(GlobRequest::new("*").path(t.path("/d"))).await?;
+    assert_eq!(t.names(&below.entries), ["/d/a.log", "/d/only-here"], "rules above the start count, too");
+    Ok(())
+}
+
+async fn git_itself_is_shown_only_by_both_requests(t: &Target) -> LawResult {
+    t.put_each(&["/.git/config", "/.github/ci.yml", "/a"]).await?;
+    for (request, expected) in [
+        (GlobRequest::new("*"), &["/a"][..]),
+        (GlobRequest::new("*").no_ignore(), &["/a"]),
+        (GlobRequest::new("*").hidden(), &["/.github/ci.yml", "/a"]),
+        (GlobRequest::new("*").hidden().no_ignore(), &["/.git/config", "/.github/ci.yml", "/a"]),
+    ] {
+        assert_eq!(t.names(&t.glob(request.clone()).await?.entries), expected, "{request:?}");
+    }
+    Ok(())
+}
+
+async fn grep_sees_what_glob_sees(t: &Target) -> LawResult {
+    t.put("/.gitignore", "*.log\ntarget/\n").await?;
+    t.put("/d/.ignore", "x\n").await?;
+    t.put_each(&["/.git/config", "/.hidden", "/a.log", "/d/x", "/d/y", "/target/z", "/e/.dir/f"]).await?;
+    for (hidden, no_ignore) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (mut glob, mut grep) = (GlobRequest::new("*"), GrepRequest::regex(".").output(GrepOutput::Files));
+        if hidden {
+            (glob, grep) = (glob.hidden(), grep.hidden());
+        }
+        if no_ignore {
+            (glob, grep) = (glob.no_ignore(), grep.no_ignore());
+        }
+        let (globbed, grepped) = (t.glob(glob).await?, t.grep(grep).await?);
+        let searched: Vec<_> = grepped.files.iter().map(|file| t.name(&file.path)).collect();
+        assert_eq!(t.names(&globbed.entries), searched, "hidden {hidden} no_ignore {no_ignore}");
+        assert_eq!(globbed.skipped, grepped.skipped, "hidden {hidden} no_ignore {no_ignore}");
+    }
+    Ok(())
+}
+
+async fn only_what_the_pattern_can_reach_is_visited(t: &Target) -> LawResult {
+    t.put_each(&["/docs/.seen", "/docs/deep/.seen", "/src/net/.seen", "/src/net/tcp.rs", "/src/net/deep/.seen"])
+        .await?;
+    let result = t.glob(GlobRequest::new("src/net/*.rs")).await?;
+    assert_eq!(t.names(&result.entries), ["/src/net/tcp.rs"]);
+    assert!(result.skipped.hidden <= 1, "what lies elsewhere was not looked at: {:?}", result.skipped);
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Finding text: patterns.
+
+use vfs_core::{CaseMode, ErrorKind, GrepRequest};
+
+use super::LawResult;
+use super::steps::quick;
+use crate::target::Target;
+
+laws! { "grep":
+    "S1" Nothing a_literal_is_literal,
+    "S2" Nothing a_regex_is_a_regex,
+    "S3" Nothing an_empty_pattern_is_refused,
+    "S4" Nothing a_malformed_regex_is_refused_in_the_taught_words,
+    "S5" Nothing case_modes_decide_what_matches,
+    "S6" Nothing whole_words_are_bounded_on_both_sides,
+    "S7" Nothing a_multiline_match_spans_lines,
+    "S7" Nothing a_literal_with_a_line_break_is_multiline,
+    "S8" Nothing inverting_finds_the_other_lines,
+    "S9" Nothing a_pattern_that_looks_like_an_option_is_a_pattern,
+    "S10" Nothing a_hostile_regex_is_linear_or_refused,
+    "S10" Nothing a_pattern_of_a_megabyte_is_answered_or_refused,
+}
+
+async fn a_literal_is_literal(t: &Target) -> LawResult {
+    t.put("/a", "a.b\naxb\n(a+)\\d$ ^x| [y]{2}\n日本\n").await?;
+    for (literal, lines) in [("a.b", &["/a:1:a.b"][..]), ("(a+)\\d$ ^x| [y]{2}", &["/a:3:(a+)\\d$ ^x| [y]{2}"])] {
+        assert_eq!(t.hits(GrepRequest::literal(literal)).await?, lines);
+    }
+    assert_eq!(t.hits(GrepRequest::literal("日")).await?, ["/a:4:日本"]);
+    Ok(())
+}
+
+async fn a_regex_is_a_regex(t: &Target) -> LawResult {
+    t.put("/a", "fn one() {}\nlet x = 10;\n  fn two(a: u32)\r\nend").await?;
+    for (regex, lines) in [
+        (r"^\s*fn (\w+)\(", &["/a:1:fn one() {}", "/a:3:  fn two(a: u32)"][..]),
+        (r"\d+", &["/a:2:let x = 10;", "/a:3:  fn two(a: u32)"]),
+        ("u32\\)$", &["/a:3:  fn two(a: u32)"]),
+        ("^end$", &["/a:4:end"]),
+        ("one|end", &["/a:1:fn one() {}", "/a:4:end"]),
+        ("[^\\x00-\\x7f]", &[]),
+    ] {
+        assert_eq!(t.hits(GrepRequest::regex(regex)).await?, lines, "{regex}");
+    }
+    Ok(())
+}
+
+async fn an_empty_pattern_is_refused(t: &Target) -> LawResult {
+    t.put_each(&["/a"]).await?;
+    for request in [GrepRequest::literal(""), GrepRequest::regex("")] {
+        t.refused(t.grep(request).await, ErrorKind::InvalidArgument);
+    }
+    Ok(())
+}
+
+async fn a_malformed_regex_is_refused_in_the_taught_words(t: &Target) -> LawResult {
+    t.put_each(&["/a"]).await?;
+    for regex in ["(", "a)", "[", "[z-a]", "a{2,1}", "*", "\\", "\\q", "(?<n", "(?P<n>a)(?P<n>b)", "(?=look)", "\\1"] {
+        let error = t.refused(t.grep(GrepRequest::regex(regex)).await, ErrorKind::InvalidPattern);
+        assert!(error.message().starts_with("Invalid regex pattern:"), "{regex}: {}", error.message());
+        assert!(error.for_model().contains("Invalid regex pattern:"), "{regex}: {}", error.for_model());
+    }
+    assert_eq!(t.hits(GrepRequest::literal("(")).await?, [""; 0], "as a literal it is only absent");
+    Ok(())
+}
+
+async fn case_modes_decide_what_matches(t: &Target) -> LawResult {
+    t.put("/a", "todo\nTODO\nTodo\nGRÜSSE\n").await?;
+    for (pattern, case, lines) in [
+        ("todo", CaseMode::Sensitive, &[1][..]),
+        ("TODO", CaseMode::Insensitive, &[1, 2, 3]),
+        ("todo", CaseMode::Smart, &[1, 2, 3]),
+        ("Todo", CaseMode::Smart, &[3]),
+        ("grüsse", CaseMode::Insensitive, &[4]),
+        ("grüsse", CaseMode::Sensitive, &[]),
+    ] {
+        for request in [GrepRequest::literal(pattern), GrepRequest::regex(pattern)] {
+            let result = t.grep(request.case(case)).await?;
+            assert_eq!(result.matches.iter().map(|hit| hit.line).collect::<Vec<_>>(), lines, "{pattern} {case:?}");
+        }
+    }
+    Ok(())
+}
+
+async fn whole_words_are_bounded_on_both_sides(t: &Target) -> LawResult {
+    t.put("/a", "foo\nfoobar\nbarfoo\nfoo_\n(foo)\nfoo foo2\nx-foo-x\n").await?;
+    let lines = ["/a:1:foo", "/a:5:(foo)", "/a:6:foo foo2", "/a:7:x-foo-x"];
+    assert_eq!(t.hits(GrepRequest::literal("foo").whole_word()).await?, lines);
+    assert_eq!(t.hits(GrepRequest::regex("fo+").whole_word()).await?, lines);
+    assert_eq!(t.hits(GrepRequest::regex("foo|bar").whole_word()).await?, lines);
+    Ok(())
+}
+
+async fn a_multiline_match_spans_lines(t: &Target) -> LawResult {
+    t.put("/a", "start\nmiddle\nend\nstart end\nfn x(\n    a,\n)\n").await?;
+    let result = t.grep(GrepRequest::regex(r"^fn x\(.*?\)$").multiline()).await?;
+    assert_eq!(t.lines(&result.matches), ["/a:5:fn x(\n    a,\n)"]);
+    assert_eq!(t.hits(GrepRequest::regex("middle.end").multiline()).await?, ["/a:2:middle\nend"]);
+    assert_eq!(t.hits(GrepRequest::regex("middle.end")).await?, [""; 0]);
+    assert_eq!(t.hits(GrepRequest::regex("^middle$").multiline()).await?, ["/a:2:middle"]);
+    Ok(())
+}
+
+async fn a_literal_with_a_line_break_is_multiline(t: &Target) -> LawResult {
+    t.put("/a", "one\ntwo\nthree\n").await?;
+    let result = t.grep(GrepRequest::literal("e\nt")).await?;
+    assert_eq!(t.lines(&result.matches), ["/a:1:one\ntwo"]);
+    assert_eq!(result.matches[0].column, 3);
+    Ok(())
+}
+
+async fn inverting_finds_the_other_lines(t: &Target) -> LawResult {
+    t.put("/a", "one\ntwo\nthree\n").await?;
+    t.put("/b", "one\n").await?;
+    let result = t.grep(GrepRequest::literal("one").invert()).await?;
+    assert_eq!(t.lines(&result.matches), ["/a:2:two", "/a:3:three"]);
+    assert!(result.matches.iter().all(|hit| hit.column == 0 && hit.submatches.is_empty()));
+    Ok(())
+}
+
+async fn a_pattern_that_looks_like_an_option_is_a_pattern(t: &Target) -> LawResult {
+    for pattern in ["--pre=id", "-f/etc/passwd", "-e", "--help", "-", "@file", "$HOME", "`id`", "%s"] {
+        t.put("/a", format!("x {pattern} y\n")).await?;
+        assert_eq!(t.hits(GrepRequest::literal(pattern)).await?, [format!("/a:1:x {pattern} y")]);
+    }
+    t.put("/a", "--pre=id\n").await?;
+    assert_eq!(t.hits(GrepRequest::regex("--pre=id")).await?, ["/a:1:--pre=id"]);
+    assert_eq!(t.hits(GrepRequest::literal("id").glob("--pre=id")).await?, [""; 0]);
+    Ok(())
+}
+
+async fn a_hostile_regex_is_linear_or_refused(t: &Target) -> LawResult {
+    t.put("/a", "a".repeat(1 << 20)).await?;
+    for regex in [
+        "(a+)+$".to_owned(),
+        "(a|a)*b".into(),
+        "(.*)(.*)(.*)(.*)x".into(),
+        "(a{1000}){1000}".into(),
+        "((((a{10}){10}){10}){10}){10}".into(),
+        "\\pL{5000}".into(),
+        "(".repeat(10_000) + "a" + &")".repeat(10_000),
+        "x".repeat(1 << 20),
+        "[a-z]".repeat(200_000),
+        "a|".repeat(200_000) + "b",
+        "a\0b".into(),
+        "(?s)a.*b".into(),
+    ] {
+        let what = format!("{}... ({} bytes)", &regex[..3], regex.len());
+        if let Err(error) = t.grep(GrepRequest::regex(regex)).await {
+            assert_eq!(error.kind(), ErrorKind::InvalidPattern, "{what}: {error:?}");
+            t.assert_fit_to_be_shown(&error);
+        }
+    }
+    Ok(())
+}
+
+async fn a_pattern_of_a_megabyte_is_answered_or_refused(t: &Target) -> LawResult {
+    let pattern = "needle ".repeat(150_000);
+    t.put("/a", format!("{pattern}\n")).await?;
+    match quick("a pattern of 1 MB", t.grep(GrepRequest::literal(&pattern))).await {
+        Ok(result) => assert_eq!(result.matches.len(), 1),
+        Err(error) => {
+            assert!(matches!(error.kind(), ErrorKind::InvalidPattern | ErrorKind::TooLarge), "{error:?}");
+            t.assert_fit_to_be_shown(&error);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! Symbolic links, on backends that have them.
+
+use vfs_core::{
+    DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LinkMode, LsRequest, ReadRequest, RenameRequest,
+    WriteMode, WriteRequest,
+};
+
+use super::LawResult;
+use crate::target::{LinkMaker, Target};
+
+laws! { "links":
+    "K1" Links a_link_is_read_as_what_it_leads_to,
+    "K2" Links an_edit_or_write_keeps_the_link_a_link,
+    "K3" Links delete_and_rename_take_the_link_and_not_its_target,
+    "K4" Links a_link_that_leads_nowhere_is_a_problem_of_its_own,
+    "K5" Links glob_shows_links_to_files_and_does_not_go_down_links,
+    "K6" Links grep_leaves_links_out_and_counts_them,
+    "K7" Links following_goes_down_each_directory_once,
+}
+
+/// Puts a link at `at`, and gives the maker to look at it.
+fn link<'a>(t: &'a Target, at: &str, to: &str) -> &'a dyn LinkMaker {
+    let maker = t.links.as_deref().expect("the law needs links");
+    maker.link(&t.path(at), to).expect("the link can be made");
+    maker
+}
+
+async fn a_link_is_read_as_what_it_leads_to(t: &Target) -> LawResult {
+    t.put("/d/file", "content\n").await?;
+    link(t, "/to-file", "d/file");
+    link(t, "/d/up", "../d/file");
+    link(t, "/to-dir", "d");
+    for path in ["/to-file", "/d/up", "/to-dir/file"] {
+        assert_eq!(t.text(path).await?, "content\n");
+        let info = t.stat(path).await?;
+        assert_eq!((info.path, info.is_dir, info.size), (t.path(path), false, 8), "under its own name");
+    }
+    assert!(t.stat("/to-dir").await?.is_dir);
+    assert_eq!(t.names(&t.ls(LsRequest::new(t.base.clone())).await?.entries), ["/d", "/to-dir", "/to-file"]);
+    Ok(())
+}
+
+async fn an_edit_or_write_keeps_the_link_a_link(t: &Target) -> LawResult {
+    t.put("/d/file", "one\n").await?;
+    let maker = link(t, "/link", "d/file");
+    t.edit(EditRequest::new(t.path("/link"), "one", "two")).await?;
+    assert_eq!(t.text("/d/file").await?, "two\n");
+    t.write(WriteRequest::new(t.path("/link"), "three\n").mode(WriteMode::Append)).await?;
+    assert_eq!(t.text("/d/file").await?, "two\nthree\n");
+    t.put("/link", "four\n").await?;
+    assert_eq!(t.text("/d/file").await?, "four\n");
+    assert!(maker.is_link(&t.path("/link")));
+    t.refused(t.write(WriteRequest::new(t.path("/link"), "five")).await, ErrorKind::AlreadyExists);
+    Ok(())
+}
+
+async fn delete_and_rename_take_the_link_and_not_its_target(t: &Target) -> LawResult {
+    t.put("/d/file", "kept\n").await?;
+    let maker = link(t, "/a", "d/file");
+    link(t, "/b", "d");
+    t.rename(RenameRequest::new(t.path("/a"), t.path("/moved"))).await?;
+    assert!(maker.is_link(&t.path("/moved")) && !t.has("/a").await?);
+    t.delete(DeleteRequest::new(t.path("/moved"))).await?;
+    t.delete(DeleteRequest::new(t.path("/b"))).await?;
+    assert_eq!(t.tree().await?, ["/d", "/d/file"]);
+    assert_eq!(t.text("/d/file").await?, "kept\n");
+    Ok(())
+}
+
+async fn a_link_that_leads_nowhere_is_a_problem_of_its_own(t: &Target) -> LawResult {
+    t.put_each(&["/a", "/z"]).await?;
+    link(t, "/dangling", "missing");
+    link(t, "/loop", "loop");
+    t.refused(t.read(ReadRequest::new(t.path("/dangling"))).await, ErrorKind::NotFound);
+    assert!(t.stat("/loop").await.is_err());
+    let listing = t.ls(LsRequest::new(t.base.clone())).await?;
+    assert_eq!(t.names(&listing.entries), ["/a", "/z"], "the others are listed");
+    let problems: Vec<_> = listing.problems.iter().map(|problem| problem.path.as_str()).collect();
+    assert_eq!(problems, [t.path("/dangling").as_str(), t.path("/loop").as_str()]);
+    t.delete(DeleteRequest::new(t.path("/dangling"))).await?;
+    t.delete(DeleteRequest::new(t.path("/loop"))).await?;
+    assert!(t.ls(LsRequest::new(t.base.clone())).await?.problems.is_empty());
+    Ok(())
+}
+
+async fn glob_shows_links_to_files_and_does_not_go_down_links(t: &Target) -> LawResult {
+    t.put_each(&["/d/file"]).await?;
+    link(t, "/to-file", "d/file");
+    link(t, "/to-dir", "d");
+    assert_eq!(t.found("*file").await?, ["/d/file", "/to-file"]);
+    Ok(())
+}
+
+async fn grep_leaves_links_out_and_counts_them(t: &Target) -> LawResult {
+    t.put("/d/file", "hit\n").await?;
+    link(t, "/to-file", "d/file");
+    link(t, "/to-dir", "d");
+    let result = t.grep(GrepRequest::literal("hit")).await?;
+    assert_eq!((t.lines(&result.matches), result.skipped.links), (vec!["/d/file:1:hit".to_owned()], 2));
+    let named = t.hits(GrepRequest::literal("hit").path(t.path("/to-file"))).await?;
+    assert_eq!(named, ["/to-file:1:hit"], "whoever names a link means it");
+    Ok(())
+}
+
+async fn following_goes_down_each_directory_once(t: &Target) -> LawResult {
+    t.put("/d/file", "hit\n").await?;
+    link(t, "/d/circle", "../d");
+    link(t, "/to-dir", "d");
+    let globbed = t.glob(GlobRequest::new("file").links(LinkMode::Follow)).await?;
+    assert_eq!(t.names(&globbed.entries), ["/d/file", "/to-dir/file"]);
+    let grepped = t.grep(GrepRequest::literal("hit").links(LinkMode::Follow)).await?;
+    assert_eq!(t.lines(&grepped.matches), ["/d/file:1:hit", "/to-dir/file:1:hit"]);
+    Ok(())
+}

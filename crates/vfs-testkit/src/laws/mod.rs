@@ -1,0 +1,136 @@
+//! The laws, by operation.
+//!
+//! Each file holds private functions and the table that lists them: a law that is not listed is dead code, which does not
+//! compile under `-D warnings`.
+
+use std::fmt;
+
+use futures::future::BoxFuture;
+use vfs_core::Error;
+
+use crate::target::{Need, Target};
+
+/// How a law ends, unless it panics: an error that it did not expect breaks it too.
+pub type LawResult = Result<(), Error>;
+
+/// One check of one numbered behaviour.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Law {
+    /// The behaviour's number in `docs/contract.md`.
+    pub number: &'static str,
+    /// The operation that it is about.
+    pub operation: &'static str,
+    /// What it says.
+    pub name: &'static str,
+    /// What a target must have for it to apply.
+    pub need: Need,
+    /// Checks it; panics or fails where it is broken.
+    pub run: for<'a> fn(&'a Target) -> BoxFuture<'a, LawResult>,
+}
+
+impl fmt::Debug for Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Law")
+            .field("number", &self.number)
+            .field("operation", &self.operation)
+            .field("name", &self.name)
+            .field("need", &self.need)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Lists the laws of a file: for an operation the number, need and name of each.
+macro_rules! laws {
+    ($operation:literal: $($number:literal $need:ident $name:ident,)+) => {
+        pub(super) const LAWS: &[$crate::laws::Law] = &[$($crate::laws::Law {
+            number: $number,
+            operation: $operation,
+            name: stringify!($name),
+            need: $crate::target::Need::$need,
+            run: |target| Box::pin($name(target)),
+        }),+];
+    };
+}
+
+mod context;
+mod copy;
+mod delete;
+mod download;
+mod edit;
+mod edit_text;
+mod errors;
+mod glob;
+mod glob_visibility;
+mod grep;
+mod grep_limits;
+mod grep_matches;
+mod grep_scope;
+mod grep_stream;
+mod links;
+mod ls;
+mod names;
+mod paths;
+mod read;
+mod read_window;
+mod rename;
+mod stat;
+mod steps;
+mod upload;
+mod write;
+mod write_race;
+
+const TABLES: &[&[Law]] = &[
+    paths::LAWS,
+    names::LAWS,
+    stat::LAWS,
+    ls::LAWS,
+    read::LAWS,
+    read_window::LAWS,
+    write::LAWS,
+    write_race::LAWS,
+    edit::LAWS,
+    edit_text::LAWS,
+    delete::LAWS,
+    rename::LAWS,
+    copy::LAWS,
+    glob::LAWS,
+    glob_visibility::LAWS,
+    grep::LAWS,
+    grep_matches::LAWS,
+    grep_scope::LAWS,
+    grep_limits::LAWS,
+    grep_stream::LAWS,
+    upload::LAWS,
+    download::LAWS,
+    links::LAWS,
+    context::LAWS,
+    errors::LAWS,
+];
+
+/// Every law.
+pub static ALL: &[Law] = &flatten::<{ count(TABLES) }>(TABLES);
+
+const fn count(tables: &[&[Law]]) -> usize {
+    let (mut total, mut table) = (0, 0);
+    while table < tables.len() {
+        total += tables[table].len();
+        table += 1;
+    }
+    total
+}
+
+const fn flatten<const N: usize>(tables: &[&[Law]]) -> [Law; N] {
+    let mut all = [tables[0][0]; N];
+    let (mut at, mut table) = (0, 0);
+    while table < tables.len() {
+        let mut law = 0;
+        while law < tables[table].len() {
+            all[at] = tables[table][law];
+            at += 1;
+            law += 1;
+        }
+        table += 1;
+    }
+    all
+}

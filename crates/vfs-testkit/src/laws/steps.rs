@@ -1,0 +1,195 @@
+//! The short calls that laws are written in.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use vfs_core::{
+    Backend, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error, ErrorKind, FileInfo,
+    GlobRequest, GlobResult, GrepMatch, GrepRequest, GrepResult, LineKind, LsRequest, LsResult, OpContext, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
+    WriteResult,
+};
+
+use crate::target::Target;
+
+/// What a hostile argument may cost at most. The contract asks for less; this leaves room for an unoptimised build on a
+/// busy machine and still tells a bounded answer from a bomb.
+pub(super) const QUICK: Duration = Duration::from_secs(2);
+
+/// A context with nothing set.
+pub(super) fn cx() -> OpContext {
+    OpContext::new()
+}
+
+/// Runs `work` and asserts that it was quick.
+pub(super) async fn quick<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let start = Instant::now();
+    let value = work.await;
+    let took = start.elapsed();
+    assert!(took < QUICK, "{what} took {took:?}");
+    value
+}
+
+impl Target {
+    /// A handle that a task can own.
+    pub(super) fn shared(&self) -> Arc<dyn Backend> {
+        Arc::clone(&self.backend)
+    }
+
+    /// Writes a file over what is there.
+    pub(super) async fn put(&self, path: &str, content: impl Into<Bytes>) -> Result<Version> {
+        let request = WriteRequest::new(self.path(path), content).mode(WriteMode::Overwrite);
+        Ok(self.write(request).await?.version)
+    }
+
+    /// Writes small files, each holding its own path and a line end.
+    pub(super) async fn put_each(&self, paths: &[&str]) -> Result<()> {
+        for path in paths {
+            self.put(path, format!("{path}\n")).await?;
+        }
+        Ok(())
+    }
+
+    /// All bytes of a file.
+    pub(super) async fn bytes(&self, path: &str) -> Result<Bytes> {
+        let mut answers = self.backend.download_files(&cx(), vec![self.path(path)]).await;
+        let answer = answers.pop().expect("an answer for each path");
+        match (answer.content, answer.cause) {
+            (Some(content), None) => Ok(content),
+            (None, Some(cause)) => Err(cause),
+            other => panic!("a download is either content or a cause: {other:?}"),
+        }
+    }
+
+    /// All text of a file.
+    pub(super) async fn text(&self, path: &str) -> Result<String> {
+        let result = self.read(ReadRequest::new(self.path(path))).await?;
+        Ok(result.content.as_text().expect("the content is text").to_owned())
+    }
+
+    /// Whether something is at `path`.
+    pub(super) async fn has(&self, path: &str) -> Result<bool> {
+        match self.stat(path).await {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The paths of all entries, at every level.
+    pub(super) async fn tree(&self) -> Result<Vec<String>> {
+        Ok(self.names(&self.ls(LsRequest::new(self.base.clone()).recursive()).await?.entries))
+    }
+
+    pub(super) async fn stat(&self, path: &str) -> Result<FileInfo> {
+        self.backend.stat(&cx(), StatRequest::new(self.path(path))).await
+    }
+
+    pub(super) async fn ls(&self, request: LsRequest) -> Result<LsResult> {
+        self.backend.ls(&cx(), request).await
+    }
+
+    pub(super) async fn read(&self, request: ReadRequest) -> Result<ReadResult> {
+        self.backend.read(&cx(), request).await
+    }
+
+    pub(super) async fn write(&self, request: WriteRequest) -> Result<WriteResult> {
+        self.backend.write(&cx(), request).await
+    }
+
+    pub(super) async fn edit(&self, request: EditRequest) -> Result<EditResult> {
+        self.backend.edit(&cx(), request).await
+    }
+
+    pub(super) async fn delete(&self, request: DeleteRequest) -> Result<DeleteResult> {
+        self.backend.delete(&cx(), request).await
+    }
+
+    pub(super) async fn rename(&self, request: RenameRequest) -> Result<RenameResult> {
+        self.backend.rename(&cx(), request).await
+    }
+
+    pub(super) async fn copy(&self, request: CopyRequest) -> Result<CopyResult> {
+        self.backend.copy(&cx(), request).await
+    }
+
+    /// Globs below the target's base, unless the request names a path.
+    pub(super) async fn glob(&self, request: GlobRequest) -> Result<GlobResult> {
+        let path = self.search_path(&request.path);
+        self.backend.glob(&cx(), request.path(path)).await
+    }
+
+    /// The paths that match `pattern` below the base.
+    pub(super) async fn found(&self, pattern: &str) -> Result<Vec<String>> {
+        Ok(self.names(&self.glob(GlobRequest::new(pattern)).await?.entries))
+    }
+
+    /// Searches below the target's base, unless the request names a path.
+    pub(super) async fn grep(&self, request: GrepRequest) -> Result<GrepResult> {
+        let path = self.search_path(&request.path);
+        self.backend.grep(&cx(), request.path(path)).await
+    }
+
+    /// The lines of a search as a terminal shows them: `/path:1:match` and `/path-2-context`.
+    pub(super) async fn hits(&self, request: GrepRequest) -> Result<Vec<String>> {
+        Ok(self.lines(&self.grep(request).await?.matches))
+    }
+
+    fn search_path(&self, asked: &VfsPath) -> VfsPath {
+        if asked.is_root() { self.base.clone() } else { asked.clone() }
+    }
+
+    /// `path` as the law wrote it.
+    pub(super) fn name(&self, path: &VfsPath) -> String {
+        let relative = path.strip_prefix(&self.base).expect("results are at or below the base");
+        format!("/{relative}")
+    }
+
+    pub(super) fn names(&self, entries: &[FileInfo]) -> Vec<String> {
+        entries.iter().map(|entry| self.name(&entry.path)).collect()
+    }
+
+    pub(super) fn lines(&self, matches: &[GrepMatch]) -> Vec<String> {
+        matches
+            .iter()
+            .map(|line| {
+                let mark = if line.kind == LineKind::Match { ':' } else { '-' };
+                format!("{}{mark}{}{mark}{}", self.name(&line.path), line.line, line.text)
+            })
+            .collect()
+    }
+
+    /// Asserts that `result` is an error of `kind` that is fit to be shown.
+    #[track_caller]
+    pub(super) fn refused<T: Debug>(&self, result: Result<T>, kind: ErrorKind) -> Error {
+        self.refused_as(result, &[kind])
+    }
+
+    /// Asserts that `result` is an error of one of `kinds` that is fit to be shown.
+    #[track_caller]
+    pub(super) fn refused_as<T: Debug>(&self, result: Result<T>, kinds: &[ErrorKind]) -> Error {
+        let error = match result {
+            Ok(value) => panic!("expected {kinds:?}, but it was accepted: {value:?}"),
+            Err(error) => error,
+        };
+        assert!(kinds.contains(&error.kind()), "expected {kinds:?}, but got {error:?}");
+        self.assert_fit_to_be_shown(&error);
+        error
+    }
+
+    /// Asserts what holds for every error: short for a model, one line for an operator, silent about the host.
+    #[track_caller]
+    pub(super) fn assert_fit_to_be_shown(&self, error: &Error) {
+        let words = error.for_model();
+        assert!(!words.is_empty() && words.len() <= 2048, "{} bytes for the model: {error:?}", words.len());
+        let line = error.to_string();
+        assert!(!line.contains('\n') && line.len() <= 4096, "not one short line: {line:?}");
+        let json = serde_json::to_string(error).expect("errors have a form in JSON");
+        if let Some(marker) = &self.host_marker {
+            assert!(!words.contains(marker.as_str()), "a host path in {words:?}");
+            assert!(!json.contains(marker.as_str()), "a host path in {json}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The contract of an agent's filesystem, as code.
+//!
+//! * [`ALL`] is the table of laws: each checks one numbered behaviour of `docs/contract.md` on any backend. [`trials`] runs
+//!   them as named tests, `backend::operation::law`.
+//! * [`StrictBackend`] is a strict double: it yields at every call and panics at a result that is not well formed.
+//! * [`Reducing`] keeps an agent's state around a backend that returns its changes instead of making them.
+//! * [`Intercepted`] puts [`Counting`], [`Slow`], [`Faulty`] or an [`Intercept`] of your own before every operation.
+//! * [`model`] compares random operations with a reference.
+//!
+//! A test target without a harness that checks a backend of yours:
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use vfs_testkit::{Target, TargetFactory, trials};
+//! # fn my_backend() -> Arc<dyn vfs_core::Backend> { unreachable!() }
+//!
+//! let factory = TargetFactory::new("mine", || Target::new(my_backend()));
+//! libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials(factory)).exit();
+//! ```
+
+mod intercept;
+mod laws;
+pub mod model;
+mod reducing;
+mod strict;
+mod target;
+mod trials;
+
+pub use intercept::{Counting, Faulty, Intercept, Intercepted, Operation, Slow};
+pub use laws::{ALL, Law, LawResult};
+pub use reducing::Reducing;
+pub use strict::StrictBackend;
+pub use target::{LinkMaker, Need, Target, TargetFactory};
+pub use trials::trials;

@@ -1,0 +1,82 @@
+//! The random operations.
+
+use proptest::prelude::*;
+
+/// What a write, rename or copy of the model does with what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepMode {
+    /// Only a new file.
+    CreateNew,
+    /// Over what is there.
+    Overwrite,
+    /// To the end of it; of a rename or copy the same as `Overwrite`.
+    Append,
+    /// On the version that is there now; of a rename or copy the same as `CreateNew`.
+    IfCurrent,
+    /// On a version that never was; of a rename or copy the same as `CreateNew`.
+    IfStale,
+}
+
+/// One operation of the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are those of the requests")]
+pub enum Step {
+    /// A write.
+    Write { path: String, content: String, mode: StepMode },
+    /// An edit of one replacement.
+    Edit { path: String, old: String, new: String, all: bool },
+    /// A read of a window.
+    Read { path: String, offset: u64, limit: u64 },
+    /// A delete.
+    Delete { path: String, recursive: bool },
+    /// A rename.
+    Rename { from: String, to: String, mode: StepMode },
+    /// A copy.
+    Copy { from: String, to: String, mode: StepMode },
+    /// A listing.
+    Ls { path: String, recursive: bool },
+    /// A glob of a name below the base.
+    Glob { name: String },
+    /// A search for a literal below the base.
+    Grep { literal: String },
+}
+
+/// Few names, so that steps meet: one is the beginning of another, some are files here and directories there.
+fn path() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["/a", "/b", "/a/a", "/a/b", "/a-b", "/a/b/c", "/b/é x", "/c/d/e", "/c/d", "/c"])
+        .prop_map(str::to_owned)
+}
+
+/// Few characters, so that texts repeat and overlap.
+fn content() -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(vec!["a", "b", "ab", "é", "\n", "\r\n"]), 0..10)
+        .prop_map(|parts| parts.concat())
+}
+
+fn mode() -> impl Strategy<Value = StepMode> {
+    use StepMode::{Append, CreateNew, IfCurrent, IfStale, Overwrite};
+    prop::sample::select(vec![CreateNew, Overwrite, Overwrite, Append, IfCurrent, IfStale])
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let literal = prop::sample::select(vec!["a", "b", "ab", "aa", "é", "ba"]).prop_map(str::to_owned);
+    let new = prop::sample::select(vec!["", "x", "a", "aab"]).prop_map(str::to_owned);
+    let name = prop::sample::select(vec!["a", "b", "*", "?", "a*", "e", "é x", "[ab]"]).prop_map(str::to_owned);
+    prop_oneof![
+        6 => (path(), content(), mode()).prop_map(|(path, content, mode)| Step::Write { path, content, mode }),
+        4 => (path(), literal.clone(), new, any::<bool>())
+            .prop_map(|(path, old, new, all)| Step::Edit { path, old, new, all }),
+        2 => (path(), 0..4_u64, 0..4_u64).prop_map(|(path, offset, limit)| Step::Read { path, offset, limit }),
+        2 => (path(), any::<bool>()).prop_map(|(path, recursive)| Step::Delete { path, recursive }),
+        3 => (path(), path(), mode()).prop_map(|(from, to, mode)| Step::Rename { from, to, mode }),
+        3 => (path(), path(), mode()).prop_map(|(from, to, mode)| Step::Copy { from, to, mode }),
+        1 => (path(), any::<bool>()).prop_map(|(path, recursive)| Step::Ls { path, recursive }),
+        1 => name.prop_map(|name| Step::Glob { name }),
+        1 => literal.prop_map(|literal| Step::Grep { literal }),
+    ]
+}
+
+/// Up to forty random operations.
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(), 1..40)
+}

@@ -1,0 +1,249 @@
+//! A double that is correct but not kind: it yields everywhere and lets nothing sloppy pass.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::{BoxStream, StreamExt};
+use tokio::task::yield_now;
+use vfs_core::{
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
+    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, Problem, ReadRequest, ReadResult, RenameRequest,
+    RenameResult, Result, Shell, Snapshots, StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
+};
+
+/// Any backend, observed.
+///
+/// # Behaviour
+///
+/// * It yields before and after every call and before every item of a stream, so that what may interleave does.
+/// * It panics at a result that is not well formed: an entry outside the path that was asked for or out of order, more
+///   entries than the limit, an answer that is missing, an error without a path, a problem without words.
+///
+/// It stands between a caller under test and a backend, or between the laws and a backend under test.
+#[derive(Debug, Clone)]
+pub struct StrictBackend {
+    inner: Arc<dyn Backend>,
+}
+
+impl StrictBackend {
+    /// Observes `inner`.
+    pub fn new(inner: Arc<dyn Backend>) -> Self {
+        Self { inner }
+    }
+}
+
+impl fmt::Display for StrictBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "strict({})", self.inner)
+    }
+}
+
+fn check_error(error: &Error) {
+    assert!(error.path().is_some(), "an error names the path: {error:?}");
+    assert!(!error.message().is_empty() && error.for_model().len() <= 2048, "an error has short words: {error:?}");
+}
+
+fn check_at(asked: &VfsPath, path: &VfsPath) {
+    assert_eq!(asked, path, "a result is about the path that was asked for");
+}
+
+fn check_info(info: &FileInfo) {
+    assert_eq!(info.is_dir, info.version.is_none(), "files have versions, directories have none: {info:?}");
+    assert!(!info.is_dir || info.size == 0, "a directory has no size: {info:?}");
+}
+
+fn check_entries(below: &VfsPath, limit: Option<u64>, entries: &[FileInfo]) {
+    assert!(entries.is_sorted_by(|a, b| a.path < b.path), "entries are sorted and there once: {entries:?}");
+    assert!(limit.is_none_or(|limit| entries.len() as u64 <= limit), "no more entries than the limit");
+    for entry in entries {
+        assert!(entry.path != *below && entry.path.starts_with(below), "{} is not below {below}", entry.path);
+        check_info(entry);
+    }
+}
+
+fn check_problems(problems: &[Problem]) {
+    for problem in problems {
+        assert!(problem.path.starts_with('/') && !problem.message.is_empty(), "a problem is told whole: {problem:?}");
+    }
+}
+
+fn check_grep(request: &GrepRequest, result: &GrepResult) {
+    let places: Vec<_> = result.matches.iter().map(|line| (&line.path, line.line)).collect();
+    assert!(places.is_sorted(), "matches are sorted by path, then line: {places:?}");
+    for line in &result.matches {
+        assert!(line.path.starts_with(&request.path), "{} is not at or below {}", line.path, request.path);
+        assert!(line.line > 0, "lines are counted from 1: {line:?}");
+        let text = line.text.as_str();
+        assert!(line.submatches.iter().all(|place| text.get(place.start..place.end).is_some()), "{line:?}");
+    }
+    assert!(result.files.is_sorted_by(|a, b| a.path < b.path), "files are sorted and there once");
+    check_problems(&result.problems);
+}
+
+/// Yields around a call and checks the error or, with `check`, the result.
+async fn observed<T>(call: impl Future<Output = Result<T>>, check: impl FnOnce(&T)) -> Result<T> {
+    yield_now().await;
+    let result = call.await;
+    match &result {
+        Ok(value) => check(value),
+        Err(error) => check_error(error),
+    }
+    yield_now().await;
+    result
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Backend for StrictBackend {
+    fn capabilities(&self, at: &VfsPath) -> Capabilities {
+        self.inner.capabilities(at)
+    }
+
+    async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
+        let path = req.path.clone();
+        observed(self.inner.stat(cx, req), |info| {
+            check_at(&path, &info.path);
+            check_info(info);
+        })
+        .await
+    }
+
+    async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
+        let (path, limit) = (req.path.clone(), req.limit);
+        observed(self.inner.ls(cx, req), |result| {
+            check_entries(&path, limit, &result.entries);
+            check_problems(&result.problems);
+        })
+        .await
+    }
+
+    async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
+        let path = req.path.clone();
+        observed(self.inner.read(cx, req), |result| {
+            check_at(&path, &result.path);
+            let more = result.next_offset.is_some() || result.next_byte.is_some();
+            assert!(more || result.truncated.is_none(), "a window that was cut says how to go on: {result:?}");
+        })
+        .await
+    }
+
+    async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        let path = req.path.clone();
+        observed(self.inner.write(cx, req), |result| check_at(&path, &result.path)).await
+    }
+
+    async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
+        let (path, diff) = (req.path.clone(), req.wants_diff());
+        observed(self.inner.edit(cx, req), |result| {
+            check_at(&path, &result.path);
+            assert_eq!(result.diff.is_some(), diff, "the diff comes where it was asked for");
+            assert!(result.occurrences > 0, "an edit that replaced nothing is an error");
+        })
+        .await
+    }
+
+    async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
+        let path = req.path.clone();
+        observed(self.inner.delete(cx, req), |result| check_at(&path, &result.path)).await
+    }
+
+    async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
+        let (from, to) = (req.from.clone(), req.to.clone());
+        observed(self.inner.rename(cx, req), |result| {
+            check_at(&from, &result.from);
+            check_at(&to, &result.to);
+        })
+        .await
+    }
+
+    async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
+        let (from, to) = (req.from.clone(), req.to.clone());
+        observed(self.inner.copy(cx, req), |result| {
+            check_at(&from, &result.from);
+            check_at(&to, &result.to);
+        })
+        .await
+    }
+
+    async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
+        let (path, limit, kinds) = (req.path.clone(), req.limit, req.kinds);
+        observed(self.inner.glob(cx, req), |result| {
+            check_entries(&path, limit, &result.entries);
+            check_problems(&result.problems);
+            let asked_for = |entry: &FileInfo| if entry.is_dir { kinds.directories() } else { kinds.files() };
+            assert!(result.entries.iter().all(asked_for), "only {kinds:?} were asked for");
+        })
+        .await
+    }
+
+    async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
+        let request = req.clone();
+        observed(self.inner.grep(cx, req), |result| check_grep(&request, result)).await
+    }
+
+    fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        let mut ended = false;
+        self.inner
+            .grep_stream(cx, req)
+            .then(move |event| {
+                assert!(!ended, "nothing comes after the end or an error: {event:?}");
+                ended = matches!(event, Ok(GrepEvent::End(_)) | Err(_));
+                if let Err(error) = &event {
+                    check_error(error);
+                }
+                async {
+                    yield_now().await;
+                    event
+                }
+            })
+            .boxed()
+    }
+
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
+        yield_now().await;
+        let answers = self.inner.upload_files(cx, files).await;
+        assert!(answers.iter().map(|answer| &answer.path).eq(&paths), "an answer for each file, in order");
+        for answer in &answers {
+            assert_eq!(answer.error.is_some(), answer.cause.is_some(), "word and cause come together: {answer:?}");
+            assert_eq!(answer.error.is_none(), answer.version.is_some(), "either written or not: {answer:?}");
+            answer.cause.iter().for_each(check_error);
+        }
+        answers
+    }
+
+    async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
+        let asked = paths.clone();
+        yield_now().await;
+        let answers = self.inner.download_files(cx, paths).await;
+        assert!(answers.iter().map(|answer| &answer.path).eq(&asked), "an answer for each path, in order");
+        for answer in &answers {
+            assert_eq!(answer.error.is_some(), answer.cause.is_some(), "word and cause come together: {answer:?}");
+            assert_eq!(answer.error.is_none(), answer.content.is_some(), "either read or not: {answer:?}");
+            answer.cause.iter().for_each(check_error);
+        }
+        answers
+    }
+
+    fn as_shell(&self) -> Option<&dyn Shell> {
+        self.inner.as_shell()
+    }
+
+    fn as_streaming_shell(&self) -> Option<&dyn StreamingShell> {
+        self.inner.as_streaming_shell()
+    }
+
+    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+        self.inner.as_multimodal()
+    }
+
+    fn as_snapshots(&self) -> Option<&dyn Snapshots> {
+        self.inner.as_snapshots()
+    }
+
+    fn as_watch(&self) -> Option<&dyn Watch> {
+        self.inner.as_watch()
+    }
+}

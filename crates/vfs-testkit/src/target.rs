@@ -1,0 +1,147 @@
+//! What laws are checked on.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use vfs_core::{Backend, VfsPath};
+
+/// One backend with a place of its own in it, and what the laws need to know beside the trait.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Target {
+    /// The backend. Nothing but the laws uses what is at and below `base`.
+    pub backend: Arc<dyn Backend>,
+    /// An empty directory, where every law works; the root where the whole backend belongs to the law.
+    pub base: VfsPath,
+    /// Makes links, where the backend can have them.
+    pub links: Option<Arc<dyn LinkMaker>>,
+    /// A part of the host path below which the files are kept. No message for the model may show it.
+    pub host_marker: Option<String>,
+    guard: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Target {
+    /// A fresh and empty `backend` that belongs to one law as a whole.
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self { backend, base: VfsPath::root(), links: None, host_marker: None, guard: None }
+    }
+
+    /// Confines the laws to the directory `base`, which is empty.
+    #[must_use]
+    pub fn below(mut self, base: VfsPath) -> Self {
+        self.base = base;
+        self
+    }
+
+    /// Lets the laws of links run.
+    #[must_use]
+    pub fn with_links(mut self, links: Arc<dyn LinkMaker>) -> Self {
+        self.links = Some(links);
+        self
+    }
+
+    /// Names a part of the host path that must not be shown to a model.
+    #[must_use]
+    pub fn with_host_marker(mut self, marker: impl Into<String>) -> Self {
+        self.host_marker = Some(marker.into());
+        self
+    }
+
+    /// Keeps `guard`, such as a temporary directory, for as long as the target lives.
+    #[must_use]
+    pub fn holding(mut self, guard: impl Any + Send + Sync) -> Self {
+        self.guard = Some(Arc::new(guard));
+        self
+    }
+
+    /// `path`, as laws write it, below the target's own base.
+    ///
+    /// # Panics
+    ///
+    /// If it is not a valid path: laws about those parse for themselves.
+    pub fn path(&self, path: &str) -> VfsPath {
+        self.base.join(path).expect("laws name valid paths")
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Target")
+            .field("backend", &self.backend)
+            .field("base", &self.base)
+            .field("links", &self.links.is_some())
+            .field("host_marker", &self.host_marker)
+            .field("guard", &self.guard.is_some())
+            .finish()
+    }
+}
+
+/// Makes symbolic links, which no operation of a backend does.
+pub trait LinkMaker: Send + Sync {
+    /// Puts a link at `at` whose text is `to`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the host.
+    fn link(&self, at: &VfsPath, to: &str) -> std::io::Result<()>;
+
+    /// Whether a link is at `at`.
+    fn is_link(&self, at: &VfsPath) -> bool;
+}
+
+/// What a law needs from a target, beside the trait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Need {
+    /// Nothing.
+    Nothing,
+    /// The backend's root, not only a directory below it.
+    OwnRoot,
+    /// Directories that can exist without files.
+    EmptyDirectories,
+    /// Directories that exist only through their files.
+    ImpliedDirectories,
+    /// Symbolic links, and a way to make them.
+    Links,
+}
+
+impl Need {
+    /// Why `target` does not have it; `None` where it does.
+    pub fn missing_in(self, target: &Target) -> Option<&'static str> {
+        let capabilities = target.backend.capabilities(&target.base);
+        let (met, reason) = match self {
+            Need::Nothing => (true, ""),
+            Need::OwnRoot => (target.base.is_root(), "the laws have only a directory of this backend, not its root"),
+            Need::EmptyDirectories => {
+                (capabilities.empty_directories, "directories exist only through their files here")
+            }
+            Need::ImpliedDirectories => (!capabilities.empty_directories, "directories can exist without files here"),
+            Need::Links => (capabilities.links && target.links.is_some(), "there are no links here"),
+        };
+        (!met).then_some(reason)
+    }
+}
+
+/// Makes fresh targets of one kind.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct TargetFactory {
+    /// The first part of its trials' names.
+    pub name: &'static str,
+    /// Makes a target that no other trial has seen.
+    pub make: Arc<dyn Fn() -> Target + Send + Sync>,
+}
+
+impl TargetFactory {
+    /// Calls `make` for each trial.
+    pub fn new(name: &'static str, make: impl Fn() -> Target + Send + Sync + 'static) -> Self {
+        Self { name, make: Arc::new(make) }
+    }
+}
+
+impl fmt::Debug for TargetFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TargetFactory").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,81 @@
+//! The backends of this workspace as targets of the laws.
+
+#![allow(clippy::missing_panics_doc, reason = "this is test code: what cannot be set up ends the test")]
+
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use vfs_core::VfsPath;
+use vfs_local::{Durability, LocalConfig};
+use vfs_memory::{FilesState, MemoryBackend, StateBackend};
+use vfs_testkit::{LinkMaker, Reducing, StrictBackend, Target, TargetFactory};
+
+/// Every backend of this workspace, and the strict double.
+pub fn targets() -> Vec<TargetFactory> {
+    vec![
+        TargetFactory::new("memory", || Target::new(Arc::new(MemoryBackend::new()))),
+        TargetFactory::new("state-pure", state_pure),
+        TargetFactory::new("state-session", || Target::new(Arc::new(StateBackend::session(FilesState::new())))),
+        TargetFactory::new("local", local),
+        TargetFactory::new("local-host", local_host),
+        TargetFactory::new("strict", || Target::new(Arc::new(StrictBackend::new(Arc::new(MemoryBackend::new()))))),
+    ]
+}
+
+/// The target `name`.
+pub fn target(name: &str) -> TargetFactory {
+    targets().into_iter().find(|target| target.name == name).unwrap_or_else(|| panic!("{name} is not a target"))
+}
+
+/// An agent's state whose changes a runtime merges.
+fn state_pure() -> Target {
+    let reducing = Reducing::new(|files| {
+        let update = files.into_iter().map(|(path, file)| (path, Some(file))).collect();
+        let state = FilesState::new().apply(update).expect("what a backend returned can be merged");
+        Arc::new(StateBackend::pure(state))
+    });
+    Target::new(Arc::new(reducing))
+}
+
+/// A fresh directory of the host. `Durability::Full` would only make the same laws slower: what a power cut leaves is not
+/// theirs to check.
+fn directory() -> TempDir {
+    tempfile::Builder::new().prefix("vfs-laws-").tempdir().expect("a temporary directory can be made")
+}
+
+fn local() -> Target {
+    let root = directory();
+    let backend = LocalConfig::new(root.path()).durability(Durability::Atomic).open().expect("the root can be opened");
+    Target::new(Arc::new(backend))
+        .with_host_marker("vfs-laws-")
+        .with_links(Arc::new(HostLinks { root: root.path().into() }))
+        .holding(root)
+}
+
+fn local_host() -> Target {
+    let directory = directory();
+    // A temporary directory behind a link would be another name for the base than the one that entries are listed under.
+    let real = directory.path().canonicalize().expect("it was just made");
+    let base = VfsPath::parse(real.to_str().expect("its name is UTF-8")).expect("it is a valid path");
+    let backend = LocalConfig::host(&real).durability(Durability::Atomic).open().expect("the host can be opened");
+    Target::new(Arc::new(backend)).below(base).with_links(Arc::new(HostLinks { root: "/".into() })).holding(directory)
+}
+
+/// Makes links on the host's own disk, below `root`.
+#[derive(Debug)]
+struct HostLinks {
+    root: PathBuf,
+}
+
+impl LinkMaker for HostLinks {
+    fn link(&self, at: &VfsPath, to: &str) -> io::Result<()> {
+        symlink(to, self.root.join(at.relative()))
+    }
+
+    fn is_link(&self, at: &VfsPath) -> bool {
+        self.root.join(at.relative()).is_symlink()
+    }
+}

@@ -1,0 +1,81 @@
+//! Which crate may depend on which.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
+
+/// Crates of this workspace, and those of it that each may depend on. Nothing points up.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("vfs-core", &[]),
+    ("vfs-search", &["vfs-core"]),
+    ("vfs-memory", &["vfs-core", "vfs-search"]),
+    ("vfs-local", &["vfs-core", "vfs-search"]),
+    ("vfs-testkit", &["vfs-core"]),
+    ("agent-vfs", &["vfs-core", "vfs-local", "vfs-memory", "vfs-search", "vfs-testkit"]),
+    ("vfs-cli", &["vfs-core", "vfs-local", "vfs-memory", "vfs-search"]),
+];
+
+/// Packages that nobody depends on: they may see everything.
+const TOPS: &[&str] = &["vfs-tests", "vfs-benches"];
+
+/// Crates that reach a file system; only `vfs-local` may.
+const DISK: &[&str] = &["cap-std", "cap-fs-ext", "fs-err", "rustix", "walkdir"];
+
+fn metadata() -> Metadata {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+    MetadataCommand::new().manifest_path(manifest).no_deps().exec().expect("cargo knows its workspace")
+}
+
+fn normal_dependencies(package: &Package) -> BTreeSet<&str> {
+    let normal = package.dependencies.iter().filter(|dependency| dependency.kind != DependencyKind::Development);
+    normal.map(|dependency| dependency.name.as_str()).collect()
+}
+
+#[test]
+fn crates_depend_only_on_what_lies_below_them() {
+    let metadata = metadata();
+    let own: BTreeSet<_> = metadata.packages.iter().map(|package| package.name.as_str()).collect();
+    for package in &metadata.packages {
+        let name = package.name.as_str();
+        if TOPS.contains(&name) {
+            continue;
+        }
+        let (_, allowed) = ALLOWED.iter().find(|(of, _)| *of == name).unwrap_or_else(|| panic!("{name} has no row"));
+        for dependency in normal_dependencies(package).intersection(&own) {
+            assert!(allowed.contains(dependency), "{name} must not depend on {dependency}");
+        }
+    }
+    for (name, _) in ALLOWED {
+        assert!(own.contains(name), "{name} has a row and is not there");
+    }
+}
+
+#[test]
+fn only_the_local_backend_reaches_a_file_system() {
+    for package in metadata().packages {
+        let name = package.name.as_str();
+        if name == "vfs-local" || TOPS.contains(&name) {
+            continue;
+        }
+        for dependency in normal_dependencies(&package) {
+            assert!(!DISK.contains(&dependency), "{name} must not depend on {dependency}");
+        }
+    }
+}
+
+#[test]
+fn the_core_needs_no_runtime() {
+    let tree = Command::new(env!("CARGO"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["tree", "--package", "vfs-core", "--edges", "normal,build", "--all-features", "--prefix", "none"])
+        .output()
+        .expect("cargo can be run");
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let tree = String::from_utf8_lossy(&tree.stdout);
+    assert!(tree.starts_with("vfs-core "), "{tree}");
+    for line in tree.lines() {
+        assert!(!["tokio", "async-std", "smol"].contains(&line.split(' ').next().unwrap_or_default()), "{line}");
+    }
+}

@@ -1,0 +1,5 @@
+//! What holds for the workspace as a whole.
+
+mod contract_coverage;
+mod layering;
+mod model;
