@@ -14,7 +14,9 @@ fn documented() -> BTreeMap<&'static str, BTreeSet<String>> {
         let code = text.split('`').skip(1).step_by(2);
         let is_law = |word: &&str| {
             word.split_once("::").is_some_and(|(operation, law)| {
-                [operation, law].iter().all(|part| part.chars().all(|c| c.is_ascii_lowercase() || "_0123456789".contains(c)))
+                [operation, law]
+                    .iter()
+                    .all(|part| part.chars().all(|c| c.is_ascii_lowercase() || "_0123456789".contains(c)))
             })
         };
         let laws = code.filter(is_law).map(str::to_owned).collect();
@@ -40,9 +42,21 @@ fn every_behaviour_names_its_laws_and_every_law_its_behaviour() {
 #[test]
 fn there_are_laws_for_every_operation() {
     let operations: BTreeSet<_> = vfs_testkit::ALL.iter().map(|law| law.operation).collect();
-    for operation in
-        ["stat", "ls", "read", "write", "edit", "delete", "rename", "copy", "glob", "grep", "grep_stream", "upload", "download"]
-    {
+    for operation in [
+        "stat",
+        "ls",
+        "read",
+        "write",
+        "edit",
+        "delete",
+        "rename",
+        "copy",
+        "glob",
+        "grep",
+        "grep_stream",
+        "upload",
+        "download",
+    ] {
         assert!(operations.contains(operation), "{operation}");
     }
 }

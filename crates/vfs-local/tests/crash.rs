@@ -4,6 +4,8 @@
 //! Killing and failing at each system call needs `strace`; where it is missing those trials show as ignored.
 //! `VFS_CRASH_KILLS` sets how often a writing process is killed at random.
 
+#![expect(clippy::print_stdout, reason = "what was tried is part of what this test tells")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -4,6 +4,8 @@
 //! `VFS_RACE_ATTEMPTS` sets the attempts for each operation; the default is short enough for every run of the tests. A
 //! reader that checks first and opens then is put through the same harness, and must be caught: else it proves nothing.
 
+#![expect(clippy::print_stdout, reason = "how hard was raced is part of what this test tells")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};

@@ -20,6 +20,7 @@ use crate::haystack::FileSearcher;
 use crate::plan::Plan;
 use crate::pool::{Pool, Task};
 use crate::sink::{Item, Outlet};
+use crate::slots::{Head, Slots, Tuning};
 use crate::source::{Batch, BatchPart, Haystack, Source};
 use crate::tree::{Opened, Tree};
 
@@ -35,30 +36,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A multiline search of more than this is not interrupted; another worker stands in for it.
 const LONG_SEARCH: u64 = 1 << 20;
 
-/// How far a search may be ahead of its consumer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Tuning {
-    /// Most batches under way.
-    pub(crate) window: usize,
-    /// Most bytes of items, apart from those of the first batch.
-    pub(crate) budget: usize,
-    /// Most bytes of items of the first batch.
-    pub(crate) head_budget: usize,
-}
-
-impl Tuning {
-    pub(crate) fn for_pool(pool: &Pool) -> Self {
-        Self { window: pool.workers() * 4, budget: 4 << 20, head_budget: 512 << 10 }
-    }
-}
-
 /// One search, shared by its workers and its consumer.
 pub(crate) struct Search<T: Tree> {
     tree: Arc<T>,
     cx: OpContext,
     req: GrepRequest,
     pool: Pool,
-    tuning: Tuning,
     plan: OnceLock<Plan>,
     state: Mutex<State<T::Dir>>,
     /// Told when there is room for more items, or no more are wanted.
@@ -69,11 +52,7 @@ pub(crate) struct Search<T: Tree> {
 
 struct State<D> {
     baton: Baton<D>,
-    slots: VecDeque<Slot>,
-    /// The number of the first slot.
-    first: u64,
-    /// Bytes in all slots.
-    buffered: usize,
+    slots: Slots,
     waker: Option<Waker>,
 }
 
@@ -91,13 +70,8 @@ enum Baton<D> {
     Done,
 }
 
-/// The items of one batch.
-#[derive(Default)]
-struct Slot {
-    items: Vec<Item>,
-    bytes: usize,
-    done: bool,
-}
+/// A batch, and the source of those after it.
+type Walked<D> = (Batch<D>, Option<Source<D>>);
 
 /// What a consumer found.
 pub(crate) enum Taken {
@@ -111,13 +85,12 @@ pub(crate) enum Taken {
 
 impl<T: Tree> Search<T> {
     pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: GrepRequest, pool: Pool, tuning: Tuning) -> Self {
-        let state = State { baton: Baton::New, slots: VecDeque::new(), first: 0, buffered: 0, waker: None };
+        let state = State { baton: Baton::New, slots: Slots::new(tuning), waker: None };
         Self {
             tree,
             cx,
             req,
             pool,
-            tuning,
             plan: OnceLock::new(),
             state: Mutex::new(state),
             room: Condvar::new(),
@@ -150,37 +123,19 @@ impl<T: Tree> Search<T> {
     /// Moves the items of the first slot to `ready`, or keeps `waker` until there are some.
     pub(crate) fn take(self: &Arc<Self>, ready: &mut VecDeque<Item>, waker: &Waker) -> Taken {
         let mut state = self.lock();
-        loop {
-            let Some(head) = state.slots.front_mut() else {
-                if matches!(state.baton, Baton::Done) {
-                    return Taken::Finished;
-                }
-                break;
-            };
-            let (items, bytes, done) = (std::mem::take(&mut head.items), std::mem::take(&mut head.bytes), head.done);
-            state.buffered -= bytes;
-            if done {
-                state.slots.pop_front();
-                state.first += 1;
+        let taken = match state.slots.take(ready) {
+            Head::Items => Taken::Items,
+            Head::None if matches!(state.baton, Baton::Done) => Taken::Finished,
+            Head::None | Head::Waiting => {
+                state.waker = Some(waker.clone());
+                Taken::Pending
             }
-            if !items.is_empty() {
-                let resumed = self.pick_up(&mut state);
-                drop(state);
-                ready.extend(items);
-                self.room.notify_all();
-                self.requeue(resumed);
-                return Taken::Items;
-            }
-            if !done {
-                break;
-            }
-        }
-        state.waker = Some(waker.clone());
-        let resumed = self.pick_up(&mut state);
+        };
+        let resumed = pick_up(&mut state);
         drop(state);
         self.room.notify_all();
         self.requeue(resumed);
-        Taken::Pending
+        taken
     }
 
     /// Ends the work: nobody wants any more.
@@ -188,8 +143,7 @@ impl<T: Tree> Search<T> {
         self.closed.store(true, Ordering::Release);
         let mut state = self.lock();
         let baton = std::mem::replace(&mut state.baton, Baton::Done);
-        let slots = std::mem::take(&mut state.slots);
-        state.buffered = 0;
+        let slots = std::mem::replace(&mut state.slots, Slots::new(Tuning { window: 0, budget: 0, head_budget: 0 }));
         let waker = state.waker.take();
         drop(state);
         self.room.notify_all();
@@ -212,27 +166,6 @@ impl<T: Tree> Search<T> {
         self.cx.check()
     }
 
-    fn has_room(&self, state: &State<T::Dir>) -> bool {
-        state.slots.len() < self.tuning.window && state.buffered < self.tuning.budget
-    }
-
-    /// Takes the baton up again where it was put down and there is room; the caller queues the search.
-    fn pick_up(&self, state: &mut State<T::Dir>) -> bool {
-        if !self.has_room(state) {
-            return false;
-        }
-        match std::mem::replace(&mut state.baton, Baton::Done) {
-            Baton::Down(source) => {
-                state.baton = Baton::Queued(source);
-                true
-            }
-            other => {
-                state.baton = other;
-                false
-            }
-        }
-    }
-
     fn requeue(self: &Arc<Self>, resumed: bool) {
         if !resumed {
             return;
@@ -244,7 +177,7 @@ impl<T: Tree> Search<T> {
     }
 
     /// The first half of a turn: takes a batch from the source.
-    fn walk(&self, source: Option<Source<T::Dir>>) -> Result<(Batch<T::Dir>, Option<Source<T::Dir>>)> {
+    fn walk(&self, source: Option<Source<T::Dir>>) -> Result<Walked<T::Dir>> {
         let check = || self.check();
         check()?;
         let (plan, mut source) = match (self.plan.get(), source) {
@@ -269,14 +202,13 @@ impl<T: Tree> Search<T> {
         if self.closed.load(Ordering::Acquire) {
             return None;
         }
-        let index = state.first + state.slots.len() as u64;
         let walked = Item::Walked { skipped: batch.report.skipped, too_deep: batch.report.too_deep };
-        state.slots.push_back(Slot { items: vec![walked], ..Slot::default() });
+        let index = state.slots.open(walked);
         state.baton = match rest {
             Some(source) => Baton::Down(Some(source)),
             None => Baton::Done,
         };
-        let resumed = self.pick_up(&mut state);
+        let resumed = pick_up(&mut state);
         drop(state);
         self.requeue(resumed);
         Some(index)
@@ -323,13 +255,8 @@ impl<T: Tree> Search<T> {
     /// Marks a slot as complete.
     fn finish(&self, index: u64, error: Option<Error>) {
         let mut state = self.lock();
-        let is_head = index == state.first;
-        let slot = index.checked_sub(state.first).and_then(|at| state.slots.get_mut(usize::try_from(at).ok()?));
-        if let Some(slot) = slot {
-            slot.items.extend(error.map(Item::Failed));
-            slot.done = true;
-        }
-        let waker = if is_head { state.waker.take() } else { None };
+        state.slots.finish(index, error.map(Item::Failed));
+        let waker = state.waker_of(index);
         drop(state);
         wake(waker);
     }
@@ -337,7 +264,8 @@ impl<T: Tree> Search<T> {
     /// Ends the search with `error`, after what was found before.
     fn end_with(&self, error: Error) {
         let mut state = self.lock();
-        state.slots.push_back(Slot { items: vec![Item::Failed(error)], bytes: 0, done: true });
+        let index = state.slots.open(Item::Failed(error));
+        state.slots.finish(index, None);
         let baton = std::mem::replace(&mut state.baton, Baton::Done);
         let waker = state.waker.take();
         drop(state);
@@ -353,28 +281,18 @@ impl<T: Tree> Search<T> {
             self.pool.stand_in(|| self.wait_for_room(index))?;
             state = self.lock();
         }
-        let at = index.checked_sub(state.first).and_then(|at| usize::try_from(at).ok());
-        let Some(slot) = at.and_then(|at| state.slots.get_mut(at)) else {
+        if !state.slots.add(index, items, bytes) {
             return ControlFlow::Break(());
-        };
-        slot.items.append(items);
-        slot.bytes += bytes;
-        state.buffered += bytes;
-        let waker = if index == state.first { state.waker.take() } else { None };
+        }
+        let waker = state.waker_of(index);
         drop(state);
         wake(waker);
         ControlFlow::Continue(())
     }
 
-    /// Whether a worker may add to slot `index`. The first may while the rest may not: the consumer waits for it alone.
+    /// Whether a worker has not to wait with what it has for slot `index`.
     fn admits(&self, state: &State<T::Dir>, index: u64) -> bool {
-        if self.closed.load(Ordering::Acquire) {
-            return true;
-        }
-        match state.slots.front() {
-            Some(head) if index == state.first => head.bytes < self.tuning.head_budget,
-            _ => state.buffered < self.tuning.budget,
-        }
+        self.closed.load(Ordering::Acquire) || state.slots.admits(index)
     }
 
     fn wait_for_room(&self, index: u64) -> ControlFlow<()> {
@@ -388,6 +306,30 @@ impl<T: Tree> Search<T> {
             }
         }
         ControlFlow::Continue(())
+    }
+}
+
+impl<D> State<D> {
+    /// The consumer's waker, where it waits for slot `index`.
+    fn waker_of(&mut self, index: u64) -> Option<Waker> {
+        if self.slots.is_head(index) { self.waker.take() } else { None }
+    }
+}
+
+/// Takes the baton up again where it was put down and there is room; the caller queues the search.
+fn pick_up<D>(state: &mut State<D>) -> bool {
+    if !state.slots.has_room() {
+        return false;
+    }
+    match std::mem::replace(&mut state.baton, Baton::Done) {
+        Baton::Down(source) => {
+            state.baton = Baton::Queued(source);
+            true
+        }
+        other => {
+            state.baton = other;
+            false
+        }
     }
 }
 

@@ -122,8 +122,8 @@ impl Run<'_> {
             Opened::Reader { size, .. } if size > max => too_large(),
             Opened::Reader { mut reader, .. } => {
                 let mut buffer = std::mem::take(self.buffer);
-                let result = match fill(&mut buffer, &mut *reader) {
-                    Err(error) => Err(Stop::Problem(read_error(error))),
+                let result = match fill(&mut buffer, &mut *reader, self.interrupted) {
+                    Err(stop) => Err(stop),
                     Ok((filled, _)) if filled as u64 > max => too_large(),
                     Ok((filled, Ended::Yes)) => self.haystack(&buffer[..filled], None, sink),
                     Ok((filled, Ended::No)) => self.haystack(&buffer[..filled], Some(&mut *reader), sink),
@@ -150,15 +150,15 @@ impl Run<'_> {
         sink.mark = (head.len() - text.len()) as u64;
         match rest {
             Some(rest) => self.reader(text.chain(rest), sink)?,
-            None if self.is_in_one_go(text) => self.slice(text, sink)?,
+            None if self.is_in_one_go(text, sink.matcher) => self.slice(text, sink)?,
             None => self.reader(text, sink)?,
         }
         Ok(Outcome::Searched)
     }
 
     /// Whether `text` is searched where it is: it is short, or a multiline search would have to copy all of it.
-    fn is_in_one_go(&self, text: &[u8]) -> bool {
-        text.len() <= self.pace.bytes() || (self.plan.multiline && text.len() <= HEAP_LIMIT)
+    fn is_in_one_go(&self, text: &[u8], matcher: &RegexMatcher) -> bool {
+        text.len() <= self.pace.bytes() || (text.len() <= HEAP_LIMIT && self.searcher.multi_line_with_matcher(matcher))
     }
 
     fn slice(&mut self, text: &[u8], sink: &mut FileSink<'_>) -> Result<(), Stop> {
@@ -169,7 +169,7 @@ impl Run<'_> {
         let matcher = sink.matcher;
         let result = self.searcher.search_slice(matcher, text, &mut *sink);
         self.pace.took(text.len(), start.elapsed());
-        result.map_err(|error| Stop::Problem(self.beyond_limit(error)))
+        result.map_err(|error| Stop::Problem(self.beyond_limit(matcher, error)))
     }
 
     fn reader(&mut self, text: impl Read, sink: &mut FileSink<'_>) -> Result<(), Stop> {
@@ -185,13 +185,13 @@ impl Run<'_> {
                 Err(Stop::Problem(Error::new(ErrorKind::TooLarge, "it grew over the size limit while it was searched")))
             }
             (Err(_), Some(Halt::Io(error))) => Err(Stop::Problem(read_error(error))),
-            (Err(error), None) => Err(Stop::Problem(self.beyond_limit(error))),
+            (Err(error), None) => Err(Stop::Problem(self.beyond_limit(matcher, error))),
         }
     }
 
     /// The one way in which a search fails by itself.
-    fn beyond_limit(&self, error: io::Error) -> Error {
-        let what = if self.plan.multiline {
+    fn beyond_limit(&self, matcher: &RegexMatcher, error: io::Error) -> Error {
+        let what = if self.searcher.multi_line_with_matcher(matcher) {
             "it is over 64 MiB, too large for a multiline search"
         } else {
             "it has a line of over 64 MiB"
@@ -215,9 +215,12 @@ enum Ended {
 }
 
 /// Reads the beginning of `reader`, up to the window for NUL bytes.
-fn fill(buffer: &mut Vec<u8>, reader: &mut dyn Read) -> io::Result<(usize, Ended)> {
+fn fill(buffer: &mut Vec<u8>, reader: &mut dyn Read, interrupted: &dyn Fn() -> bool) -> Result<(usize, Ended), Stop> {
     let mut filled = 0;
     loop {
+        if interrupted() {
+            return Err(Stop::Interrupted);
+        }
         if filled == buffer.len() {
             if filled >= BINARY_WINDOW {
                 return Ok((filled, Ended::No));
@@ -228,7 +231,7 @@ fn fill(buffer: &mut Vec<u8>, reader: &mut dyn Read) -> io::Result<(usize, Ended
             Ok(0) => return Ok((filled, Ended::Yes)),
             Ok(read) => filled += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(Stop::Problem(read_error(error))),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
@@ -18,7 +19,9 @@ const MAX_RULES: usize = 10_000;
 /// The rules that hold in one directory: its own, and those of the directories above.
 ///
 /// `.ignore` goes before `.gitignore`, and that before `.git/info/exclude`; of one kind the deeper file goes first, and in
-/// one file the later line. The git kinds do not reach from above into a repository.
+/// one file the later line. The git kinds do not reach from above into a repository. Outside of every repository a
+/// `.gitignore` counts as well, unless it excludes every name: such a file speaks of a repository that is not there (that of
+/// a package's packagers, say), and if it were believed a whole tree would vanish; from there on down none counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IgnoreRules(Option<Arc<Node>>);
 
@@ -31,6 +34,21 @@ struct Node {
     gitignore: Gitignore,
     exclude: Gitignore,
     is_repository: bool,
+    scope: Scope,
+    /// Whether there is any rule, here or above.
+    has_rules: bool,
+}
+
+/// What `.gitignore` files mean at a place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Scope {
+    /// No directory at or above holds `.git`; they count.
+    #[default]
+    Outside,
+    /// Some directory at or above holds `.git`; they count.
+    Repository,
+    /// One outside of every repository excludes every name; they do not count.
+    Disowned,
 }
 
 /// What the rules say of an entry.
@@ -82,26 +100,36 @@ impl IgnoreRules {
     ) -> Self {
         let mut reader = Reader { tree, certainty: files.certainty, problems };
         let ignore = reader.rules(dir, path, ".ignore", files.ignore);
-        let gitignore = reader.rules(dir, path, ".gitignore", files.gitignore);
         let (is_repository, exclude) = reader.repository(dir, path, files.git);
+        let inherited = self.0.as_ref().map_or(Scope::Outside, |above| above.scope);
+        let mut scope = if is_repository { Scope::Repository } else { inherited };
+        let mut gitignore = Gitignore::empty();
+        if scope != Scope::Disowned {
+            gitignore = reader.rules(dir, path, ".gitignore", files.gitignore);
+        }
+        if scope == Scope::Outside && excludes_every_name(&gitignore) {
+            (scope, gitignore) = (Scope::Disowned, Gitignore::empty());
+        }
         let silent = ignore.is_empty() && gitignore.is_empty() && exclude.is_empty();
-        if silent && (!is_repository || self.0.is_none()) {
+        if silent && scope == inherited && !is_repository {
             return self.clone();
         }
         let start = if path.is_root() { 1 } else { path.as_str().len() + 1 };
-        Self(Some(Arc::new(Node { above: self.0.clone(), start, ignore, gitignore, exclude, is_repository })))
+        let above = self.0.clone();
+        let has_rules = !silent || !self.is_empty();
+        Self(Some(Arc::new(Node { above, start, ignore, gitignore, exclude, is_repository, scope, has_rules })))
     }
 
     /// Whether there is no rule at all.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_none()
+        !self.0.as_ref().is_some_and(|node| node.has_rules)
     }
 
     /// What the rules say of the entry at the full path `path`.
     pub(crate) fn verdict(&self, path: &str, kind: ChildKind) -> Verdict {
         let is_dir = kind == ChildKind::Directory;
         let (mut git, mut exclude) = (Verdict::Silent, Verdict::Silent);
-        let mut in_repository = true;
+        let mut same_repository = true;
         let mut next = self.0.as_deref();
         while let Some(node) = next {
             let relative = &path[node.start..];
@@ -109,17 +137,23 @@ impl IgnoreRules {
             if ignore != Verdict::Silent {
                 return ignore;
             }
-            if in_repository && git == Verdict::Silent {
+            if same_repository && git == Verdict::Silent {
                 git = ask(&node.gitignore, relative, is_dir);
             }
-            if in_repository && exclude == Verdict::Silent {
+            if same_repository && exclude == Verdict::Silent {
                 exclude = ask(&node.exclude, relative, is_dir);
             }
-            in_repository &= !node.is_repository;
+            same_repository &= !node.is_repository;
             next = node.above.as_deref();
         }
         if git == Verdict::Silent { exclude } else { git }
     }
+}
+
+/// Whether the rules exclude even a name that nobody has thought of.
+fn excludes_every_name(rules: &Gitignore) -> bool {
+    const UNHEARD_OF: &str = "unheard-of-0b8f1c";
+    !rules.is_empty() && [false, true].into_iter().all(|is_dir| ask(rules, UNHEARD_OF, is_dir) == Verdict::Ignored)
 }
 
 fn ask(rules: &Gitignore, relative: &str, is_dir: bool) -> Verdict {
@@ -229,13 +263,16 @@ impl<T: Tree> Reader<'_, T> {
     }
 }
 
-fn read<T: Tree>(tree: &T, dir: &T::Dir, name: &str, kind: ChildKind) -> Result<Vec<u8>> {
+fn read<T: Tree>(tree: &T, dir: &T::Dir, name: &str, kind: ChildKind) -> Result<Bytes> {
+    if kind == ChildKind::Other {
+        return Err(Error::new(ErrorKind::Unsupported, "the ignore file is a FIFO, socket or device"));
+    }
     let text = match tree.open(dir, name, kind)? {
-        Opened::Bytes(bytes) => bytes.into(),
+        Opened::Bytes(bytes) => bytes,
         Opened::Reader { reader, .. } => {
             let mut text = Vec::new();
             reader.take(MAX_SIZE + 1).read_to_end(&mut text).map_err(crate::haystack::read_error)?;
-            text
+            text.into()
         }
     };
     if text.len() as u64 > MAX_SIZE {

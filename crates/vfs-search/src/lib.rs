@@ -25,6 +25,7 @@ mod pattern;
 mod plan;
 mod pool;
 mod sink;
+mod slots;
 mod source;
 mod stream;
 mod tree;
@@ -43,7 +44,7 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use vfs_core::{GrepEvent, GrepRequest, GrepResult, OpContext, Result};
 
-use self::engine::Tuning;
+use self::slots::Tuning;
 use self::stream::GrepEvents;
 
 pub use self::find::glob;
@@ -86,7 +87,7 @@ pub fn grep_stream_on<T: Tree>(
     cx: OpContext,
     req: GrepRequest,
 ) -> BoxStream<'static, Result<GrepEvent>> {
-    GrepEvents::new(tree, cx, req, pool.clone(), Tuning::for_pool(pool)).boxed()
+    GrepEvents::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers())).boxed()
 }
 
 /// Finds text in the files of `tree`, as [`grep_stream`] does, and collects it.
@@ -102,5 +103,5 @@ pub fn grep_stream_on<T: Tree>(
 pub async fn grep<T: Tree>(tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
     let pool = Pool::global();
     let max_bytes = req.max_result_bytes;
-    collect::collect(GrepEvents::new(tree, cx, req, pool.clone(), Tuning::for_pool(pool)), max_bytes).await
+    collect::collect(GrepEvents::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers())), max_bytes).await
 }

@@ -10,9 +10,10 @@ use futures::future::BoxFuture;
 use vfs_core::{Error, ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary, OpContext, Result, Truncation};
 
 use crate::alarm::Alarm;
-use crate::engine::{Search, Taken, Tuning};
+use crate::engine::{Search, Taken};
 use crate::pool::Pool;
 use crate::sink::Item;
+use crate::slots::Tuning;
 use crate::tree::Tree;
 
 /// Events in order, as they are found. Dropping it ends the search.

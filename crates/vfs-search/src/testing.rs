@@ -11,8 +11,8 @@ use vfs_core::{
     Error, ErrorKind, FileInfo, GrepEvent, GrepRequest, GrepSummary, OpContext, Problem, Result, Version, VfsPath,
 };
 
-use crate::engine::Tuning;
 use crate::pool::Pool;
+use crate::slots::Tuning;
 use crate::stream::GrepEvents;
 use crate::{Child, ChildKind, Listing, Located, Opened, Tree};
 

@@ -32,7 +32,8 @@ pub struct Child {
 pub struct Listing {
     /// The entries.
     pub children: Vec<Child>,
-    /// Entries that cannot be named, such as names that are not UTF-8.
+    /// Entries that cannot be named, such as names that are not UTF-8. A path that does not start with `/` is taken to be
+    /// the entry's name in this directory.
     pub problems: Vec<Problem>,
 }
 

@@ -51,7 +51,6 @@ fn regex(parts: &[Part]) -> Result<RegexMatcher, Mistake> {
     push_regex(&mut expression, parts);
     expression.push_str(")$");
     RegexMatcherBuilder::new()
-        .dot_matches_new_line(true)
         .size_limit(SIZE_LIMIT)
         .dfa_size_limit(SIZE_LIMIT)
         .build(&expression)
@@ -63,11 +62,14 @@ fn push_regex(out: &mut String, parts: &[Part]) {
     while let Some(part) = rest.next() {
         match part {
             Part::Literal(text) => out.push_str(&regex_syntax::escape(text)),
-            Part::AnyChar => out.push_str("[^/]"),
-            Part::AnyRun => out.push_str("[^/]*"),
+            // Paths are UTF-8, so that a character may be told by its bytes: that compiles to a tenth of the size.
+            Part::AnyChar => out.push_str(r"(?-u:[^/\x80-\xBF][\x80-\xBF]{0,3})"),
+            Part::AnyRun => out.push_str("(?-u:[^/])*"),
             Part::Separator => out.push('/'),
-            Part::AnySegments if rest.next_if(|next| **next == Part::Separator).is_some() => out.push_str("(?:.*/)?"),
-            Part::AnySegments => out.push_str(".+"),
+            Part::AnySegments if rest.next_if(|next| **next == Part::Separator).is_some() => {
+                out.push_str("(?:(?s-u:.)*/)?")
+            }
+            Part::AnySegments => out.push_str("(?s-u:.)+"),
             Part::Class { negated, ranges } => push_class(out, *negated, ranges),
             Part::Alternatives(alternatives) => {
                 for (index, alternative) in alternatives.iter().enumerate() {

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use futures::executor::block_on;
 use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, OpContext, Truncation};
 
-use crate::engine::Tuning;
+use crate::slots::Tuning;
 use crate::stream::GrepEvents;
 use crate::testing::{TestTree, run_on};
 use crate::{Pool, grep, grep_stream, grep_stream_on};

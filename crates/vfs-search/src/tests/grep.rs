@@ -324,6 +324,34 @@ fn naive_lines(text: &str) -> Vec<&str> {
         .collect()
 }
 
+/// What a search must print, and whether there is more than `limit` matches.
+fn naive_search(
+    files: &[(String, &String)],
+    literal: &str,
+    (before, after): (usize, usize),
+    limit: Option<u64>,
+) -> (Vec<String>, bool) {
+    let mut printed = Vec::new();
+    let mut room = limit.map_or(usize::MAX, |limit| usize::try_from(limit).expect("small"));
+    let mut more = false;
+    for (path, text) in files {
+        let lines = naive_lines(text);
+        let mut hits: Vec<usize> = (0..lines.len()).filter(|n| lines[*n].contains(literal)).collect();
+        let over = if hits.len() > room { hits.split_off(room).first().copied() } else { None };
+        more |= over.is_some();
+        room -= hits.len();
+        for (n, line) in lines.iter().enumerate() {
+            let is_near = hits.iter().any(|hit| n + before >= *hit && n <= hit + after);
+            if hits.contains(&n) {
+                printed.push(format!("{path}:{}:{line}", n + 1));
+            } else if is_near && over.is_none_or(|over| n < over) {
+                printed.push(format!("{path}-{}-{line}", n + 1));
+            }
+        }
+    }
+    (printed, more)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -340,28 +368,9 @@ proptest! {
         let mut req = GrepRequest::literal(literal).context(before, after);
         req.limit = limit;
         let outcome = run(&tree, &req);
-        let mut expected = Vec::new();
-        let mut found = 0;
-        let mut more = false;
-        for (path, text) in &files {
-            let lines = naive_lines(text);
-            let is_hit = |n: usize| lines[n].contains(literal);
-            let allowed: Vec<_> = (0..lines.len()).filter(|n| is_hit(*n)).take(usize::try_from(limit.unwrap_or(99) - found).expect("small")).collect();
-            let first_over = (0..lines.len()).filter(|n| is_hit(*n)).nth(allowed.len());
-            more |= first_over.is_some();
-            found += allowed.len() as u64;
-            for n in 0..lines.len() {
-                let is_context = allowed.iter().any(|hit| n + before as usize >= *hit && n <= hit + after as usize)
-                    && first_over.is_none_or(|over| n < over);
-                if allowed.contains(&n) {
-                    expected.push(format!("{path}:{}:{}", n + 1, lines[n]));
-                } else if is_context {
-                    expected.push(format!("{path}-{}-{}", n + 1, lines[n]));
-                }
-            }
-        }
+        let (expected, more) = naive_search(&files, literal, (before as usize, after as usize), limit);
         prop_assert_eq!(outcome.lines(), expected);
-        prop_assert_eq!(outcome.summary.truncated, more.then_some(Truncation::Limit).or((limit == Some(0)).then_some(Truncation::Limit)));
+        prop_assert_eq!(outcome.summary.truncated, (more || limit == Some(0)).then_some(Truncation::Limit));
         for line in matches(&outcome) {
             for submatch in &line.submatches {
                 prop_assert_eq!(&line.text[submatch.start..submatch.end], literal);

@@ -112,6 +112,7 @@ fn an_ignore_file_that_cannot_be_applied_is_a_problem() {
     let many = "x\n".repeat(10_001);
     for (node, kind) in [
         (Node::Locked, ErrorKind::PermissionDenied),
+        (Node::Fifo, ErrorKind::Unsupported),
         (Node::Link("outside"), ErrorKind::PathEscape),
         (Node::File(huge.into()), ErrorKind::TooLarge),
         (Node::File(many.into()), ErrorKind::TooLarge),
@@ -131,4 +132,27 @@ fn hostile_rules_are_no_rules() {
     let braces = format!("{}x{}", "{".repeat(100_000), "}".repeat(100_000));
     let tree = TestTree::new([("/.gitignore", braces.as_str()), ("/x", "")]);
     assert_eq!(shown(&tree, &all()).0, ["/x"]);
+}
+
+#[test]
+fn a_gitignore_that_excludes_every_name_counts_in_a_repository_only() {
+    let package = |extra: &[&'static str]| {
+        let mut files = vec![
+            ("/package/.gitignore", "*.log\n/*\n!/debian/\n"),
+            ("/package/a", ""),
+            ("/package/a.log", ""),
+            ("/package/sub/.gitignore", "b\n"),
+            ("/package/sub/b", ""),
+        ];
+        files.extend(extra.iter().map(|path| (*path, "")));
+        TestTree::new(files)
+    };
+    let (outside, _, ignored) = shown(&package(&[]), &all());
+    assert_eq!((outside.len(), ignored), (3, 0), "{outside:?}");
+    let below = all().path(path("/package/sub"));
+    assert_eq!(shown(&package(&[]), &below).0, ["/package/sub/b"]);
+    let (inside, _, _) = shown(&package(&["/.git/HEAD"]), &all());
+    assert!(inside.is_empty(), "{inside:?}");
+    let (nested, _, _) = shown(&package(&["/package/sub/.git/HEAD", "/package/sub/c"]), &all());
+    assert_eq!(nested, ["/package/a", "/package/a.log", "/package/sub/c"]);
 }
