@@ -1,5 +1,6 @@
 //! What holds for the workspace as a whole.
 
 mod contract_coverage;
+mod doubles;
 mod layering;
 mod model;

@@ -241,15 +241,11 @@ impl Error {
     /// Nothing is at `path`.
     pub fn not_found(path: &VfsPath) -> Self {
         Self::at(ErrorKind::NotFound, path)
-            .with_model_message(format!("Error: File '{}' not found", shorten(path.as_str(), MAX_PATH_IN_MESSAGE)))
     }
 
     /// Something is at `path` already.
     pub fn already_exists(path: &VfsPath) -> Self {
-        Self::at(ErrorKind::AlreadyExists, path).with_model_message(format!(
-            "Cannot write to {} because it already exists. Read and then make an edit, or write to a new path.",
-            shorten(path.as_str(), MAX_PATH_IN_MESSAGE)
-        ))
+        Self::at(ErrorKind::AlreadyExists, path)
     }
 
     /// An argument is out of its range; `message` says which and what it may be.
@@ -333,9 +329,16 @@ impl Error {
             return model.to_string();
         }
         let message = shorten(&self.0.message, MAX_MESSAGE);
-        match self.path() {
-            Some(path) => format!("Error: '{}': {message}", shorten(path, MAX_PATH_IN_MESSAGE)),
-            None => format!("Error: {message}"),
+        let Some(path) = self.path().map(|path| shorten(path, MAX_PATH_IN_MESSAGE)) else {
+            return format!("Error: {message}");
+        };
+        match self.0.kind {
+            // Two sentences that agents have been taught, unless somebody had something better to say.
+            ErrorKind::NotFound if message == self.0.kind.advice() => format!("Error: File '{path}' not found"),
+            ErrorKind::AlreadyExists if message == self.0.kind.advice() => format!(
+                "Cannot write to {path} because it already exists. Read and then make an edit, or write to a new path."
+            ),
+            _ => format!("Error: '{path}': {message}"),
         }
     }
 }

@@ -197,9 +197,7 @@ fn fold(text: &str) -> Result<String, &'static str> {
 }
 
 fn component_fault(component: &str) -> Option<&'static str> {
-    if component == ".."
-        || (component.starts_with("..\\") || component.ends_with("\\..") || component.contains("\\..\\"))
-    {
+    if component == ".." {
         Some("'..' is not allowed; write the absolute path of the file itself")
     } else if component.len() > VfsPath::MAX_COMPONENT {
         Some("a name in it is longer than 255 bytes; use a shorter name")
@@ -298,6 +296,8 @@ mod tests {
             ("/d/~x", "/d/~x"),
             ("/-rf", "/-rf"),
             ("/a\\b", "/a\\b"),
+            ("..\\x", "/..\\x"),
+            ("/a\\..\\b", "/a\\..\\b"),
             ("/new\nline", "/new\nline"),
             ("a:b", "/a:b"),
             ("/C:/x", "/C:/x"),
@@ -325,8 +325,6 @@ mod tests {
             "C:",
             "\\\\server\\share",
             "/a\0b",
-            "..\\x",
-            "/a\\..\\b",
             &long_name,
             &long_path,
             &huge,

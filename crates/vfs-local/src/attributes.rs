@@ -16,6 +16,9 @@ const KEPT_MODE: u32 = 0o1777;
 /// An attribute that the kernel drops from any file that is written.
 const CAPABILITY: &[u8] = b"security.capability";
 
+/// The access control list of a file.
+const ACCESS_LIST: &str = "system.posix_acl_access";
+
 /// Gives the new file `to` what `from` has beside its content.
 pub(crate) fn keep(from: &HeldFile, to: BorrowedFd<'_>) -> Result<()> {
     let owner = from.metadata.owner();
@@ -39,6 +42,11 @@ fn keep_extended(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<()> {
         Err(Errno::OPNOTSUPP) => return Ok(()),
         Err(errno) => return Err(error(errno)),
     };
+    // A new file takes its directory's default list, which the old one need not have had.
+    match fs::fremovexattr(to, ACCESS_LIST) {
+        Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
+        Err(errno) => return Err(error(errno)),
+    }
     for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && *name != CAPABILITY) {
         let value = match read_whole(|buffer| fs::fgetxattr(from, name, buffer)) {
             Ok(value) => value,

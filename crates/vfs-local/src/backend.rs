@@ -9,8 +9,9 @@ use futures::stream::BoxStream;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LsRequest, LsResult, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult,
-    Result, StatRequest, VfsPath, WriteRequest, WriteResult,
+    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader,
+    OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, Result, StatRequest, VfsPath, WriteRequest,
+    WriteResult, read_multi_modal,
 };
 
 use crate::blocking::blocking;
@@ -124,6 +125,13 @@ impl fmt::Display for LocalBackend {
 }
 
 #[async_trait]
+impl MultiModalReader for LocalBackend {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+        read_multi_modal(self, cx, req).await
+    }
+}
+
+#[async_trait]
 impl Backend for LocalBackend {
     fn capabilities(&self, _at: &VfsPath) -> Capabilities {
         let mut capabilities = Capabilities::new(self.config.max_file_size);
@@ -177,6 +185,10 @@ impl Backend for LocalBackend {
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         vfs_search::grep_stream(self.tree(), cx, req)
+    }
+
+    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+        Some(self)
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {

@@ -4,11 +4,13 @@ use std::os::fd::AsFd;
 
 use rustix::fs::{self, AtFlags, FileType, Mode, RenameFlags};
 use rustix::io::{self, Errno};
+use vfs_core::{ErrorKind, Result};
 
 use crate::config::Durability;
+use crate::errno::error;
+use crate::hidden::{ReservedName, place_anywhere};
 use crate::metadata::Metadata;
 use crate::root::{Entry, MadeDirectories, sync_directory};
-use crate::staging::{ReservedName, Sharing, reserved_name};
 
 /// What has to reach the disk before a rename counts.
 #[derive(Debug, Clone, Copy)]
@@ -36,21 +38,21 @@ pub(crate) fn move_new(from: &Entry, to: &Entry, settle: Settle<'_>) -> io::Resu
 }
 
 /// Renames `from` over `to`, which is an `existing` file, link or empty directory.
-pub(crate) fn move_over(from: &Entry, to: &Entry, existing: FileType, settle: Settle<'_>) -> io::Result<()> {
-    if same_file(from, to)? {
-        // To the kernel two names of one file are renamed already; to the caller the old one must go.
-        fs::unlinkat(&from.parent, &from.name, AtFlags::empty())?;
+pub(crate) fn move_over(from: &Entry, to: &Entry, existing: FileType, settle: Settle<'_>) -> Result<()> {
+    if are_two_names_of_one_file(from, to).map_err(error)? {
+        // To the kernel they are renamed already; to the caller the old one must go.
+        fs::unlinkat(&from.parent, &from.name, AtFlags::empty()).map_err(error)?;
         let back = || fs::linkat(&to.parent, &to.name, &from.parent, &from.name, AtFlags::empty());
-        return settle.sync(from, to).map_err(|errno| back().err().unwrap_or(errno));
+        return settle.sync(from, to).map_err(|errno| error(back().err().unwrap_or(errno)));
     }
     let aside = match settle.durability {
         Durability::Atomic => Aside::Nothing,
         Durability::Full => Aside::keep(to, existing)?,
     };
-    fs::renameat(&from.parent, &from.name, &to.parent, &to.name)?;
+    fs::renameat(&from.parent, &from.name, &to.parent, &to.name).map_err(error)?;
     settle.sync(from, to).map_err(|errno| {
         let back = rename_new(to, from).and_then(|()| aside.restore(to));
-        back.err().unwrap_or(errno)
+        error(back.err().unwrap_or(errno))
     })
 }
 
@@ -58,17 +60,19 @@ pub(crate) fn move_over(from: &Entry, to: &Entry, existing: FileType, settle: Se
 pub(crate) fn rename_new(from: &Entry, to: &Entry) -> io::Result<()> {
     match fs::renameat_with(&from.parent, &from.name, &to.parent, &to.name, RenameFlags::NOREPLACE) {
         // A file system without this flag: looking first leaves a gap, which is the best that it offers.
-        Err(Errno::INVAL | Errno::NOSYS) if to.file_type()?.is_none() => {
-            fs::renameat(&from.parent, &from.name, &to.parent, &to.name)
-        }
-        Err(Errno::NOSYS) => Err(Errno::EXIST),
+        Err(Errno::INVAL | Errno::NOSYS) => match to.file_type()? {
+            None => fs::renameat(&from.parent, &from.name, &to.parent, &to.name),
+            Some(_) => Err(Errno::EXIST),
+        },
         renamed => renamed,
     }
 }
 
-fn same_file(one: &Entry, other: &Entry) -> io::Result<bool> {
-    let identity = |entry: &Entry| Metadata::at(entry.parent.as_fd(), &entry.name).map(|found| found.identity());
-    Ok(identity(one)? == identity(other)?)
+/// Whether both name one file that has more than one name. Where case does not count, one name has two spellings.
+fn are_two_names_of_one_file(one: &Entry, other: &Entry) -> io::Result<bool> {
+    let one = Metadata::at(one.parent.as_fd(), &one.name)?;
+    let other = Metadata::at(other.parent.as_fd(), &other.name)?;
+    Ok(one.identity() == other.identity() && one.links() > 1 && one.file_type() != FileType::Directory)
 }
 
 /// What a rename replaces, kept until the rename is on the disk.
@@ -81,14 +85,21 @@ enum Aside {
 }
 
 impl Aside {
-    fn keep(entry: &Entry, existing: FileType) -> io::Result<Self> {
+    fn keep(entry: &Entry, existing: FileType) -> Result<Self> {
         if existing == FileType::Directory {
-            let mode = Metadata::at(entry.parent.as_fd(), &entry.name)?.mode();
+            let mode = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(error)?.mode();
             return Ok(Aside::EmptyDirectory(Mode::from_raw_mode(mode & 0o7777)));
         }
-        let hidden = entry.sibling(reserved_name(entry, Sharing::Unique))?;
-        fs::linkat(&entry.parent, &entry.name, &hidden.parent, &hidden.name, AtFlags::empty())?;
-        Ok(Aside::Name(ReservedName::of(hidden)))
+        let link =
+            |hidden: &Entry| fs::linkat(&entry.parent, &entry.name, &hidden.parent, &hidden.name, AtFlags::empty());
+        match place_anywhere(entry, link) {
+            Ok(hidden) => Ok(Aside::Name(ReservedName::of(hidden))),
+            // Without a second name it cannot be kept, as on FAT or for a link of somebody else's.
+            Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) => {
+                Ok(Aside::Nothing)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn restore(self, entry: &Entry) -> io::Result<()> {

@@ -4,21 +4,23 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
+use std::time::Instant;
 
-use rustix::fs::{self, FileType, Mode, OFlags};
-use rustix::io;
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+use rustix::io::{self, Errno};
 use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, Result, TransferMode, VfsPath};
 
 use crate::commit::{Settle, move_new, move_over};
-use crate::config::Durability;
+use crate::config::{Durability, HardLinks};
 use crate::disk::Disk;
-use crate::ends::{check_ends, name_end, replaceable, transferable, without_path};
+use crate::ends::{check_ends, name_end, replaceable, same_ends, transferable};
 use crate::errno::error;
+use crate::hidden::{mark_alive, place_beside};
 use crate::lock::EntryLock;
 use crate::metadata::{Metadata, special_file};
 use crate::remove::{for_each_entry, remove_hidden};
 use crate::root::{Entry, MadeDirectories, RESERVED, retry};
-use crate::staging::{Sharing, Staged, reserved_name};
+use crate::staging::Staged;
 
 impl Disk {
     pub(crate) fn copy(&self, request: CopyRequest, cx: &OpContext) -> Result<CopyResult> {
@@ -26,8 +28,23 @@ impl Disk {
         check_ends(&from, &to)?;
         let source = self.root.followed_entry(&from)?;
         let kind = transferable(&source, &from)?;
-        let (target, made) = self.root.make_parents(&to)?;
-        let copied = self.copy_held(&from, &source, kind, &target, &made, mode, cx);
+        let (mut target, made) = self.root.make_parents(&to)?;
+        let until = self.wait_until();
+        let copied = loop {
+            // As for a write, a link at the target is written through, and never replaced by a directory.
+            if mode == TransferMode::Overwrite && kind == FileType::RegularFile {
+                target = self.root.followed_entry(&to)?;
+            }
+            let copied = match kind {
+                FileType::Directory => self.copy_directory(&source, &target, mode, &made, cx),
+                _ => self.copy_file(&from, &source, &target, mode, &made, cx),
+            };
+            match copied {
+                // A new file has come to the target since the look at it.
+                Err(error) if is_overtaken(&error, mode) && Instant::now() < until => cx.check()?,
+                copied => break copied,
+            }
+        };
         match copied {
             Ok((replaced, Copied { files, bytes })) => Ok(CopyResult::new(from, to, replaced, files, bytes)),
             Err(error) => {
@@ -37,39 +54,28 @@ impl Disk {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the two ends of a copy with what is known of each")]
-    fn copy_held(
+    fn copy_file(
         &self,
         from: &VfsPath,
         source: &Entry,
-        kind: FileType,
         target: &Entry,
-        made: &MadeDirectories,
         mode: TransferMode,
+        made: &MadeDirectories,
         cx: &OpContext,
     ) -> Result<(bool, Copied)> {
-        if kind == FileType::Directory {
-            let _lock = EntryLock::acquire(target, cx, self.wait_until())?;
-            let existing = replaceable(target, kind, mode)?;
-            let copied = self.copy_directory(source, target, existing, made, cx)?;
-            return Ok((existing.is_some(), copied));
+        if EntryLock::order(source).map_err(error)? == EntryLock::order(target).map_err(error)? {
+            return Err(same_ends());
         }
         let file = self.open_file(from)?;
         let limit = if file.metadata.size() == 0 { self.max_file_size } else { u64::MAX };
-        let held = match target.file_type().map_err(error)? {
-            Some(FileType::Directory) => return Err(Error::of(ErrorKind::IsADirectory)),
-            Some(_) if mode == TransferMode::CreateNew => return Err(Error::of(ErrorKind::AlreadyExists)),
-            Some(FileType::Symlink) => {
-                return Err(Error::new(ErrorKind::AlreadyExists, "the target is a link; delete it first"));
-            }
-            _ => self.hold(target, &VfsPath::root(), cx).map_err(without_path)?,
-        };
+        replaceable(target, FileType::RegularFile, mode)?;
+        let held = self.hold(target, HardLinks::Allow, cx)?;
         let staged = Staged::new(target, held.file.as_ref(), self.durability)?;
         let bytes = staged.copy_from(file.fd.as_fd(), limit, cx)?;
         let copied = Copied { files: 1, bytes };
         match &held.file {
             Some(replaced) if mode == TransferMode::Overwrite => {
-                staged.publish_over(target, replaced)?;
+                staged.publish_over(&self.root, target, replaced)?;
                 Ok((true, copied))
             }
             Some(_) => Err(Error::of(ErrorKind::AlreadyExists)),
@@ -87,47 +93,62 @@ impl Disk {
         &self,
         source: &Entry,
         target: &Entry,
-        existing: Option<FileType>,
+        mode: TransferMode,
         made: &MadeDirectories,
         cx: &OpContext,
-    ) -> Result<Copied> {
-        if lies_in(target, source)? {
+    ) -> Result<(bool, Copied)> {
+        let _lock = EntryLock::acquire(target, cx, self.wait_until())?;
+        let existing = replaceable(target, FileType::Directory, mode)?;
+        if self.lies_in(target, source)? {
             return Err(Error::invalid_argument("a directory cannot be copied into itself"));
         }
-        let hidden = target.sibling(reserved_name(target, Sharing::Unique)).map_err(error)?;
-        fs::mkdirat(&hidden.parent, &hidden.name, Mode::from_raw_mode(0o700)).map_err(error)?;
+        let mut held = None;
+        let hidden = place_beside(&self.root, target, |hidden| {
+            fs::mkdirat(&hidden.parent, &hidden.name, Mode::from_raw_mode(0o700))?;
+            let opened = self.open_directory(hidden.parent.as_fd(), OsStr::new(&hidden.name));
+            match opened.and_then(|made| mark_alive(&made).map(|()| made)) {
+                Ok(made) => held = Some(made),
+                // Until it is locked, another process may take it for a leftover.
+                Err(Errno::NOENT) => return Err(Errno::EXIST),
+                Err(errno) => {
+                    fs::unlinkat(&hidden.parent, &hidden.name, AtFlags::REMOVEDIR)?;
+                    return Err(errno);
+                }
+            }
+            Ok(())
+        })?;
         let settle = Settle { durability: self.durability, made };
         let published = self.copy_below(source, &hidden, cx).and_then(|copied| {
             match existing {
-                None => move_new(&hidden, target, settle),
-                Some(existing) => move_over(&hidden, target, existing, settle),
+                None => move_new(&hidden, target, settle).map_err(error)?,
+                Some(existing) => move_over(&hidden, target, existing, settle)?,
             }
-            .map_err(error)?;
-            Ok(copied)
+            Ok((existing.is_some(), copied))
         });
-        published.map_err(|failure| match remove_hidden(&hidden) {
+        let published = published.map_err(|failure| match remove_hidden(&self.root, &hidden) {
             Ok(()) => failure,
             Err(error) => error,
-        })
+        });
+        drop(held);
+        published
     }
 
     fn copy_below(&self, source: &Entry, hidden: &Entry, cx: &OpContext) -> Result<Copied> {
         let mut copied = Copied::default();
         let top = Pair {
-            from: open_directory(source.parent.as_fd(), OsStr::new(&source.name)).map_err(error)?,
-            to: open_directory(hidden.parent.as_fd(), OsStr::new(&hidden.name)).map_err(error)?,
+            from: self.open_directory(source.parent.as_fd(), OsStr::new(&source.name)).map_err(error)?,
+            to: self.open_directory(hidden.parent.as_fd(), OsStr::new(&hidden.name)).map_err(error)?,
         };
         let mut pending = self.copy_level(top, &mut copied, cx)?;
         while let Some((above, name)) = pending.pop() {
-            let from = open_directory(above.from.as_fd(), &name).map_err(error)?;
-            fs::mkdirat(&above.to, &name, Mode::from_raw_mode(0o700)).map_err(error)?;
-            let to = open_directory(above.to.as_fd(), &name).map_err(error)?;
+            let from = self.open_directory(above.from.as_fd(), &name).map_err(error)?;
+            let to = self.open_directory(above.to.as_fd(), &name).map_err(error)?;
             pending.extend(self.copy_level(Pair { from, to }, &mut copied, cx)?);
         }
         Ok(copied)
     }
 
-    /// Copies what is not a directory from one directory to another, and returns the directories that are left to do.
+    /// Copies the files of one directory to another, makes its directories, and returns those, which are left to do.
     fn copy_level(&self, pair: Pair, copied: &mut Copied, cx: &OpContext) -> Result<Vec<(Rc<Pair>, OsString)>> {
         cx.check()?;
         let mut entries = Vec::new();
@@ -143,6 +164,7 @@ impl Disk {
         for (name, kind) in entries {
             cx.check()?;
             if kind == FileType::Directory {
+                fs::mkdirat(&pair.to, &name, Mode::from_raw_mode(0o700)).map_err(error)?;
                 directories.push((Rc::clone(&pair), name));
             } else {
                 copied.bytes += self.copy_entry(&pair, &name, kind, cx)?;
@@ -150,8 +172,8 @@ impl Disk {
             }
         }
         let mode = Metadata::of(pair.from.as_fd()).map_err(error)?.mode() & 0o7777;
-        // Until its directories are made, it must stay writable for us, whatever the original allows.
-        fs::fchmod(&pair.to, Mode::from_raw_mode(mode | 0o700)).map_err(error)?;
+        // Its directories are still to be entered, whatever the original allows.
+        fs::fchmod(&pair.to, Mode::from_raw_mode(mode | 0o100)).map_err(error)?;
         if self.durability == Durability::Full {
             retry(|| fs::fsync(&pair.to)).map_err(error)?;
         }
@@ -161,8 +183,7 @@ impl Disk {
     fn copy_entry(&self, pair: &Pair, name: &OsStr, kind: FileType, cx: &OpContext) -> Result<u64> {
         match kind {
             FileType::RegularFile => {
-                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                let file = retry(|| fs::openat(&pair.from, name, flags, Mode::empty())).map_err(error)?;
+                let file = self.root.open_child(pair.from.as_fd(), name.as_bytes(), OFlags::RDONLY).map_err(error)?;
                 let metadata = Metadata::of(file.as_fd()).map_err(error)?;
                 metadata.require_readable_file(self.hard_links)?;
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -182,6 +203,31 @@ impl Disk {
             _ => Err(special_file()),
         }
     }
+
+    fn open_directory(&self, parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
+        self.root.open_child(parent, name.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY)
+    }
+
+    /// Whether the directory that holds `entry` is `directory` or below it, whatever links led there.
+    fn lies_in(&self, entry: &Entry, directory: &Entry) -> Result<bool> {
+        let root = self.root.identity().map_err(error)?;
+        let directory = Metadata::at(directory.parent.as_fd(), &directory.name).map_err(error)?.identity();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut above = fs::openat(&entry.parent, ".", flags, Mode::empty()).map_err(error)?;
+        let mut below = None;
+        loop {
+            let identity = Metadata::of(above.as_fd()).map_err(error)?.identity();
+            if identity == directory {
+                return Ok(true);
+            }
+            // The second is the root of everything, which a directory that was moved out of ours can reach.
+            if identity == root || below == Some(identity) {
+                return Ok(false);
+            }
+            below = Some(identity);
+            above = fs::openat(&above, "..", flags, Mode::empty()).map_err(error)?;
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -196,26 +242,7 @@ struct Pair {
     to: OwnedFd,
 }
 
-fn open_directory(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    retry(|| fs::openat(parent, name, flags, Mode::empty()))
-}
-
-/// Whether the directory that holds `entry` is `directory` or below it, whatever links led there.
-fn lies_in(entry: &Entry, directory: &Entry) -> Result<bool> {
-    let directory = Metadata::at(directory.parent.as_fd(), &directory.name).map_err(error)?.identity();
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut above = fs::openat(&entry.parent, ".", flags, Mode::empty()).map_err(error)?;
-    let mut identity = Metadata::of(above.as_fd()).map_err(error)?.identity();
-    loop {
-        if identity == directory {
-            return Ok(true);
-        }
-        above = fs::openat(&above, "..", flags, Mode::empty()).map_err(error)?;
-        let next = Metadata::of(above.as_fd()).map_err(error)?.identity();
-        if next == identity {
-            return Ok(false);
-        }
-        identity = next;
-    }
+/// Whether a copy over what is there found something that was not there when it looked.
+fn is_overtaken(error: &Error, mode: TransferMode) -> bool {
+    mode == TransferMode::Overwrite && error.kind() == ErrorKind::AlreadyExists
 }

@@ -1,7 +1,7 @@
 //! The blocking side of a backend: one method an operation, each called in one hop.
 
 use std::os::fd::AsFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use vfs_core::{FileInfo, OpContext, Result, VfsPath};
@@ -12,6 +12,9 @@ use crate::lock::{EntryLock, HeldFile};
 use crate::metadata::Metadata;
 use crate::root::{Entry, Root};
 
+/// A wait that is longer than anybody waits, for one that no clock can tell.
+const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// The held root and the settings that every operation follows.
 #[derive(Debug)]
 pub(crate) struct Disk {
@@ -19,7 +22,7 @@ pub(crate) struct Disk {
     pub(crate) durability: Durability,
     pub(crate) hard_links: HardLinks,
     pub(crate) max_file_size: u64,
-    lock_timeout: std::time::Duration,
+    lock_timeout: Duration,
 }
 
 /// An entry that is held for a change, with the file that is there.
@@ -47,15 +50,18 @@ impl Disk {
     }
 
     /// Holds `entry`, and the regular file that it names, for one change.
-    pub(crate) fn hold<'a>(&self, entry: &'a Entry, path: &VfsPath, cx: &OpContext) -> Result<HeldEntry<'a>> {
-        let until = Instant::now() + self.lock_timeout;
-        let lock = EntryLock::acquire(entry, cx, until).map_err(|error| error.or_path(path))?;
-        let file = HeldFile::acquire(entry, path, cx, until)?;
+    ///
+    /// Where the file's content goes into the result or a copy, `hard_links` is the setting for reading.
+    pub(crate) fn hold<'a>(&self, entry: &'a Entry, hard_links: HardLinks, cx: &OpContext) -> Result<HeldEntry<'a>> {
+        let until = self.wait_until();
+        let lock = EntryLock::acquire(entry, cx, until)?;
+        let file = HeldFile::acquire(&self.root, entry, hard_links, cx, until)?;
         Ok(HeldEntry { entry, file, _lock: lock })
     }
 
     /// The moment until which a change waits for others.
     pub(crate) fn wait_until(&self) -> Instant {
-        Instant::now() + self.lock_timeout
+        let now = Instant::now();
+        now.checked_add(self.lock_timeout).unwrap_or(now + FAR)
     }
 }

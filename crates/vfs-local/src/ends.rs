@@ -16,7 +16,7 @@ pub(crate) fn check_ends(from: &VfsPath, to: &VfsPath) -> Result<()> {
     } else if from == to {
         Some(("source and target are the same", to))
     } else if to.starts_with(from) {
-        Some(("a directory cannot go into itself", to))
+        Some(("the target lies below the source", to))
     } else {
         None
     };
@@ -24,6 +24,11 @@ pub(crate) fn check_ends(from: &VfsPath, to: &VfsPath) -> Result<()> {
         Some((message, path)) => Err(Error::invalid_argument(message).with_path(path)),
         None => Ok(()),
     }
+}
+
+/// Two spellings of one entry, by way of a link to its directory.
+pub(crate) fn same_ends() -> Error {
+    Error::invalid_argument("source and target are the same")
 }
 
 /// What stands at `entry`, if it is something that can be renamed or copied.
@@ -48,27 +53,27 @@ pub(crate) fn replaceable(target: &Entry, source: FileType, mode: TransferMode) 
         (FileType::Directory, _) => return Err(Error::of(ErrorKind::NotADirectory)),
         (_, FileType::Directory) => return Err(Error::of(ErrorKind::IsADirectory)),
         (_, FileType::RegularFile) => {
-            fs::accessat(&target.parent, &target.name, fs::Access::WRITE_OK, AtFlags::EACCESS).map_err(error)?;
+            fs::accessat(
+                &target.parent,
+                &target.name,
+                fs::Access::WRITE_OK,
+                AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW,
+            )
+            .map_err(error)?;
         }
         (_, FileType::Symlink) => {}
-        _ => return Err(special_file()),
+        _ => return Err(Error::new(ErrorKind::Unsupported, "the target is a FIFO, socket or device; name another")),
     }
     Ok(Some(existing))
-}
-
-/// The same failure, for an end that is named later.
-pub(crate) fn without_path(failure: Error) -> Error {
-    Error::new(failure.kind(), failure.message().to_owned())
 }
 
 /// Names the end that a failure is about: the target for what stands in its way, else the source.
 pub(crate) fn name_end(failure: Error, from: &VfsPath, to: &VfsPath) -> Error {
     match failure.kind() {
-        ErrorKind::AlreadyExists => match failure.path() {
-            Some(_) => failure,
-            None => Error::already_exists(to),
-        },
-        ErrorKind::IsADirectory | ErrorKind::NotADirectory | ErrorKind::NotEmpty => failure.or_path(to),
+        ErrorKind::AlreadyExists => Error::already_exists(to),
+        ErrorKind::IsADirectory | ErrorKind::NotADirectory | ErrorKind::NotEmpty | ErrorKind::StorageFull => {
+            failure.or_path(to)
+        }
         ErrorKind::PathEscape if failure.path().is_none() => Error::at(ErrorKind::CrossBackend, to),
         _ => failure.or_path(from),
     }

@@ -4,6 +4,9 @@
 //! the workspace that touches a file system. How a virtual path becomes a descriptor is in one place (`root`), how new
 //! content takes a file's place in another (`staging`), and who may do that at a time in a third (`lock`).
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("vfs-local needs Linux: it confines by openat2 and replaces files by linkat and renameat2");
+
 mod attributes;
 mod backend;
 mod blocking;
@@ -13,6 +16,7 @@ mod copy;
 mod disk;
 mod ends;
 mod errno;
+mod hidden;
 mod lock;
 mod metadata;
 mod read;

@@ -5,13 +5,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{self, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{self, FileType, FlockOperation, OFlags};
 use rustix::io::{self, Errno};
-use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, OpContext, Result};
 
-use crate::errno::error_at;
-use crate::metadata::Metadata;
-use crate::root::{Entry, retry};
+use crate::config::HardLinks;
+use crate::errno::error;
+use crate::metadata::{Metadata, special_file};
+use crate::root::{Entry, Root};
 
 /// The device and inode of a directory, and a name in it.
 type Key = (u64, u64, String);
@@ -31,17 +32,14 @@ pub(crate) struct EntryLock(Key);
 impl EntryLock {
     /// Waits for the entry, until `until` or the end of the context.
     pub(crate) fn acquire(entry: &Entry, cx: &OpContext, until: Instant) -> Result<Self> {
-        let (device, inode) = Metadata::of(entry.parent.as_fd()).map_err(crate::errno::error)?.identity();
+        let (device, inode) = Metadata::of(entry.parent.as_fd()).map_err(error)?.identity();
         let key = (device, inode, entry.name.clone());
         let (held, freed) = &*HELD;
         let mut guard = held.lock().unwrap_or_else(PoisonError::into_inner);
         while !guard.insert(key.clone()) {
-            let (woken, timeout) = freed.wait_timeout(guard, WAIT).unwrap_or_else(PoisonError::into_inner);
-            guard = woken;
-            if timeout.timed_out() {
-                cx.check()?;
-                require_time(until)?;
-            }
+            guard = freed.wait_timeout(guard, WAIT).unwrap_or_else(PoisonError::into_inner).0;
+            cx.check()?;
+            require_time(until)?;
         }
         Ok(Self(key))
     }
@@ -79,46 +77,47 @@ impl HeldFile {
     ///
     /// `is_a_directory`, `unsupported` for a FIFO, socket, device or link; `permission_denied` where the file may not be
     /// written, although replacing it would not need that; `busy` where another process keeps it locked.
-    pub(crate) fn acquire(entry: &Entry, path: &VfsPath, cx: &OpContext, until: Instant) -> Result<Option<Self>> {
+    pub(crate) fn acquire(
+        root: &Root,
+        entry: &Entry,
+        hard_links: HardLinks,
+        cx: &OpContext,
+        until: Instant,
+    ) -> Result<Option<Self>> {
         loop {
+            cx.check()?;
             let metadata = match Metadata::at(entry.parent.as_fd(), &entry.name) {
                 Ok(metadata) => metadata,
                 Err(Errno::NOENT) => return Ok(None),
-                Err(errno) => return Err(error_at(errno, path)),
+                Err(errno) => return Err(error(errno)),
             };
             match metadata.file_type() {
                 FileType::RegularFile => {}
-                FileType::Directory => return Err(Error::at(ErrorKind::IsADirectory, path)),
-                _ => return Err(crate::metadata::special_file().with_path(path)),
+                FileType::Directory => return Err(Error::of(ErrorKind::IsADirectory)),
+                _ => return Err(special_file()),
             }
-            let fd = match open_for_change(entry) {
+            let fd = match open_for_change(root, entry) {
                 Ok(fd) => fd,
                 Err(Errno::NOENT) => continue,
-                Err(errno) => return Err(error_at(errno, path)),
+                Err(errno) => return Err(error(errno)),
             };
-            let exclusive = lock(&fd, cx, until).map_err(|error| error.or_path(path))?;
-            let metadata = Metadata::of(fd.as_fd()).map_err(|errno| error_at(errno, path))?;
+            let exclusive = lock(&fd, cx, until)?;
+            let metadata = Metadata::of(fd.as_fd()).map_err(error)?;
             // Whoever held the lock before may have put another file in its place.
             match Metadata::at(entry.parent.as_fd(), &entry.name) {
                 Ok(now) if now.identity() == metadata.identity() => {
-                    metadata.require_readable_file(crate::HardLinks::Allow).map_err(|error| error.with_path(path))?;
+                    metadata.require_readable_file(hard_links)?;
                     return Ok(Some(Self { fd, metadata, exclusive }));
                 }
-                Ok(_) | Err(Errno::NOENT) => {
-                    cx.check()?;
-                    require_time(until)?;
-                }
-                Err(errno) => return Err(error_at(errno, path)),
+                Ok(_) | Err(Errno::NOENT) => require_time(until)?,
+                Err(errno) => return Err(error(errno)),
             }
         }
     }
 }
 
-fn open_for_change(entry: &Entry) -> io::Result<OwnedFd> {
-    let open = |access| {
-        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        retry(|| fs::openat(&entry.parent, &entry.name, flags, Mode::empty()))
-    };
+fn open_for_change(root: &Root, entry: &Entry) -> io::Result<OwnedFd> {
+    let open = |access| root.open_child(entry.parent.as_fd(), entry.name.as_bytes(), access);
     match open(OFlags::RDWR) {
         // A running program may be replaced, though not written to.
         Err(Errno::TXTBSY) => open(OFlags::RDONLY),
@@ -139,7 +138,7 @@ fn lock(fd: &OwnedFd, cx: &OpContext, until: Instant) -> Result<bool> {
                 pause = (pause * 2).min(WAIT);
             }
             Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL) => return Ok(false),
-            Err(errno) => return Err(crate::errno::error(errno)),
+            Err(errno) => return Err(error(errno)),
         }
     }
 }

@@ -37,6 +37,11 @@ impl Metadata {
         self.0.stx_mode.into()
     }
 
+    /// How many names it has.
+    pub(crate) fn links(&self) -> u32 {
+        self.0.stx_nlink
+    }
+
     pub(crate) fn owner(&self) -> (u32, u32) {
         (self.0.stx_uid, self.0.stx_gid)
     }
@@ -75,7 +80,7 @@ impl Metadata {
     /// Refuses whatever is not a regular file that may be read.
     pub(crate) fn require_readable_file(&self, hard_links: HardLinks) -> Result<()> {
         match self.file_type() {
-            FileType::RegularFile if hard_links == HardLinks::Refuse && self.0.stx_nlink > 1 => Err(Error::new(
+            FileType::RegularFile if hard_links == HardLinks::Refuse && self.links() > 1 => Err(Error::new(
                 ErrorKind::PermissionDenied,
                 "the file has more than one name, which is not allowed here",
             )),

@@ -1,23 +1,27 @@
 //! Deleting: a file or link in one step, a directory by moving it out of sight first.
 
 use std::ffi::CStr;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags};
+use rustix::fs::{self, AtFlags, FileType, OFlags, RawDir, RenameFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, OpContext, Result};
 
 use crate::commit::{Settle, move_new, rename_new};
-use crate::config::Durability;
+use crate::config::{Durability, HardLinks};
 use crate::disk::Disk;
 use crate::errno::{error, error_at};
+use crate::hidden::{mark_alive, place_anywhere, place_beside};
 use crate::lock::EntryLock;
 use crate::metadata::special_file;
-use crate::root::{Entry, MadeDirectories, RESERVED, retry};
-use crate::staging::{Sharing, reserved_name};
+use crate::root::{Entry, MadeDirectories, Root};
 
 /// How deep below the removed directory descriptors are held; what lies deeper is moved up first.
 const MAX_HELD: usize = 64;
+
+/// How often a directory that was emptied is found not to be empty.
+const MAX_ROUNDS: usize = 1_000;
 
 impl Disk {
     pub(crate) fn delete(&self, request: DeleteRequest, cx: &OpContext) -> Result<DeleteResult> {
@@ -43,7 +47,7 @@ impl Disk {
                 self.remove_aside(&entry).map_err(|error| error.or_path(path))?
             }
             Some(FileType::RegularFile) => {
-                let held = self.hold(&entry, path, cx)?;
+                let held = self.hold(&entry, HardLinks::Allow, cx).map_err(|error| error.or_path(path))?;
                 let Some(file) = &held.file else { return Err(Error::not_found(path)) };
                 let version = file.metadata.version();
                 if request.expected_version.as_ref().is_some_and(|expected| *expected != version) {
@@ -77,36 +81,50 @@ impl Disk {
     /// Moving it out of sight is the commit point, after which it is gone for every reader, whether or not the caller
     /// waits for the rest. If something of it cannot be removed, what is left comes back under its name.
     fn remove_aside(&self, entry: &Entry) -> Result<u64> {
-        let hidden = self.move_aside(entry)?;
-        empty_and_remove(&hidden).map_err(|failure| rename_new(&hidden, entry).err().map_or(failure, error))
-    }
-
-    /// Gives `entry` a reserved name, which no listing shows.
-    fn move_aside(&self, entry: &Entry) -> Result<Entry> {
-        let hidden = entry.sibling(reserved_name(entry, Sharing::PerEntry)).map_err(error)?;
-        if hidden.file_type().map_err(error)?.is_some() {
-            // A process that died while it changed or removed this name left it.
-            empty_and_remove(&hidden)?;
-        }
         let settle = Settle { durability: self.durability, made: &MadeDirectories::default() };
-        move_new(entry, &hidden, settle).map_err(error)?;
-        Ok(hidden)
+        let place = |hidden: &Entry| move_new(entry, hidden, settle);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let held = match entry.file_type().map_err(error)? {
+            Some(FileType::Directory | FileType::RegularFile) => {
+                Some(self.root.open_child(entry.parent.as_fd(), entry.name.as_bytes(), flags).map_err(error)?)
+            }
+            _ => None,
+        };
+        let hidden = match &held {
+            Some(held) => {
+                mark_alive(held).map_err(error)?;
+                place_beside(&self.root, entry, place)?
+            }
+            None => place_anywhere(entry, place)?,
+        };
+        empty_and_remove(&self.root, &hidden).map_err(|failure| match rename_new(&hidden, entry) {
+            // Something new has its name; what is left stays out of sight.
+            Ok(()) | Err(Errno::EXIST) => failure,
+            Err(errno) => error(errno),
+        })
     }
 }
 
 /// Removes what was made under a reserved name and never got its own.
-pub(crate) fn remove_hidden(hidden: &Entry) -> Result<()> {
-    empty_and_remove(hidden).map(drop)
+pub(crate) fn remove_hidden(root: &Root, hidden: &Entry) -> Result<()> {
+    empty_and_remove(root, hidden).map(drop)
 }
 
-fn empty_and_remove(hidden: &Entry) -> Result<u64> {
+fn empty_and_remove(root: &Root, hidden: &Entry) -> Result<u64> {
     if hidden.file_type().map_err(error)? != Some(FileType::Directory) {
         fs::unlinkat(&hidden.parent, &hidden.name, AtFlags::empty()).map_err(error)?;
         return Ok(1);
     }
-    let files = empty(&hidden.parent, &hidden.name).map_err(error)?;
-    fs::unlinkat(&hidden.parent, &hidden.name, AtFlags::REMOVEDIR).map_err(error)?;
-    Ok(files)
+    let mut files = 0;
+    // A write that was on its way into the directory may put a file into it still; it goes with the rest.
+    for _ in 0..MAX_ROUNDS {
+        files += empty(root, &hidden.parent, &hidden.name).map_err(error)?;
+        match fs::unlinkat(&hidden.parent, &hidden.name, AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+            removed => return removed.map(|()| files).map_err(error),
+        }
+    }
+    Err(Error::of(ErrorKind::Busy))
 }
 
 /// A directory on the way down, with the subdirectories that are still to be emptied.
@@ -117,50 +135,53 @@ struct Level {
 }
 
 /// Removes all that is below the directory `name` of `parent`, without recursion and with few descriptors.
-fn empty(parent: &OwnedFd, name: &str) -> io::Result<u64> {
+fn empty(root: &Root, parent: &OwnedFd, name: &str) -> io::Result<u64> {
     let mut files = 0;
-    let mut moved = 0_u64;
-    let mut levels = vec![Level::open(parent.as_fd(), name.as_bytes().to_vec(), &mut files)?];
+    let mut rounds = 0;
+    let mut levels = vec![Level::open(root, parent.as_fd(), name.as_bytes().to_vec(), &mut files)?];
     while let Some(level) = levels.last_mut() {
         let Some(child) = level.directories.pop() else {
             let done = levels.pop();
-            if let (Some(done), Some(above)) = (done, levels.last()) {
-                fs::unlinkat(&above.fd, &done.name[..], AtFlags::REMOVEDIR)?;
+            if let (Some(done), Some(above)) = (done, levels.last_mut()) {
+                match fs::unlinkat(&above.fd, &done.name[..], AtFlags::REMOVEDIR) {
+                    Err(Errno::NOTEMPTY | Errno::EXIST) if rounds < MAX_ROUNDS => {
+                        rounds += 1;
+                        above.directories.push(done.name);
+                    }
+                    removed => removed?,
+                }
             }
             continue;
         };
         if levels.len() < MAX_HELD {
             let dir = levels[levels.len() - 1].fd.as_fd();
-            let next = Level::open(dir, child, &mut files)?;
+            let next = Level::open(root, dir, child, &mut files)?;
             levels.push(next);
         } else {
             // Too deep to hold a descriptor for each level: it goes on from the top, under a name of its own.
-            let name = move_up(&levels[levels.len() - 1].fd, &child, &levels[0].fd, &mut moved)?;
+            let name = move_up(&levels[levels.len() - 1].fd, &child, &levels[0].fd)?;
             levels[0].directories.push(name);
         }
     }
     Ok(files)
 }
 
-/// Moves a directory to the top of the tree that is removed, and returns its name there.
-fn move_up(from: &OwnedFd, name: &[u8], top: &OwnedFd, moved: &mut u64) -> io::Result<Vec<u8>> {
+/// Moves a directory to the top of the tree that is removed, and returns its name there: one that listings show, in case
+/// something below it cannot be removed.
+fn move_up(from: &OwnedFd, name: &[u8], top: &OwnedFd) -> io::Result<Vec<u8>> {
     loop {
-        *moved += 1;
-        let new = format!("{RESERVED}deep-{moved}").into_bytes();
+        let new = format!("moved-up-{:016x}", RandomState::new().build_hasher().finish()).into_bytes();
         match fs::renameat_with(from, name, top, &new[..], RenameFlags::NOREPLACE) {
-            Ok(()) => return Ok(new),
-            // A removal that was cut short had got this far before.
             Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno),
+            moved => return moved.map(|()| new),
         }
     }
 }
 
 impl Level {
     /// Opens a directory, removes what is not one, and remembers what is.
-    fn open(parent: BorrowedFd<'_>, name: Vec<u8>, files: &mut u64) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = retry(|| fs::openat(parent, &name[..], flags, Mode::empty()))?;
+    fn open(root: &Root, parent: BorrowedFd<'_>, name: Vec<u8>, files: &mut u64) -> io::Result<Self> {
+        let fd = root.open_child_on_same_mount(parent, &name, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let mut directories = Vec::new();
         let mut others = Vec::new();
         for_each_entry(fd.as_fd(), |name, kind| {

@@ -1,12 +1,13 @@
 //! Renaming.
 
-use vfs_core::{OpContext, RenameRequest, RenameResult, Result, TransferMode};
+use std::cmp::Ordering;
 
 use rustix::fs::FileType;
+use vfs_core::{ErrorKind, OpContext, RenameRequest, RenameResult, Result, TransferMode};
 
 use crate::commit::{Settle, move_new, move_over};
 use crate::disk::Disk;
-use crate::ends::{check_ends, name_end, replaceable, transferable};
+use crate::ends::{check_ends, name_end, replaceable, same_ends, transferable};
 use crate::errno::error;
 use crate::lock::EntryLock;
 use crate::root::Entry;
@@ -40,16 +41,26 @@ impl Disk {
         let until = self.wait_until();
         // Every thread takes two entries in the same order, so that none waits for one that waits for it.
         let mut both = [source, target];
-        if EntryLock::order(source).map_err(error)? > EntryLock::order(target).map_err(error)? {
-            both.reverse();
+        match EntryLock::order(source).map_err(error)?.cmp(&EntryLock::order(target).map_err(error)?) {
+            Ordering::Less => {}
+            Ordering::Greater => both.reverse(),
+            Ordering::Equal => return Err(same_ends()),
         }
         let _first = EntryLock::acquire(both[0], cx, until)?;
         let _second = EntryLock::acquire(both[1], cx, until)?;
-        let existing = replaceable(target, kind, mode)?;
-        match existing {
-            None => move_new(source, target, settle).map_err(error)?,
-            Some(existing) => move_over(source, target, existing, settle).map_err(error)?,
+        loop {
+            let existing = replaceable(target, kind, mode)?;
+            let moved = match existing {
+                None => move_new(source, target, settle).map_err(error),
+                Some(existing) => move_over(source, target, existing, settle),
+            };
+            match moved {
+                // A new file has come to the target since the look at it.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && mode == TransferMode::Overwrite => {
+                    cx.check()?;
+                }
+                moved => return moved.map(|()| existing.is_some()),
+            }
         }
-        Ok(existing.is_some())
     }
 }

@@ -10,6 +10,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::config::{Confinement, LocalConfig, Mounts, Resolution};
 use crate::errno::error_at;
+use crate::metadata::Metadata;
 
 /// Flags of every open: no descriptor leaks into a child process, and nothing becomes our terminal.
 const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
@@ -81,9 +82,14 @@ impl Root {
         refuse_reserved(path)?;
         let opened = match &self.resolver {
             Resolver::Portable(_) if !flags.contains(OFlags::DIRECTORY) && !path.is_root() => {
-                let entry = self.followed_entry(path)?;
-                let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | ALWAYS;
-                retry(|| fs::openat(&entry.parent, &entry.name, flags, Mode::empty()))
+                match self.followed_entry(path) {
+                    Ok(entry) => self.open_child(entry.parent.as_fd(), entry.name.as_bytes(), flags),
+                    // A link to the directory it is in, or to one above, which has no name to be opened by.
+                    Err(error) if error.kind() == ErrorKind::IsADirectory => {
+                        self.open_relative(relative(path), flags | OFlags::DIRECTORY)
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             _ => self.open_relative(relative(path), flags),
         };
@@ -169,7 +175,9 @@ impl Root {
                         }
                         held.clear();
                     }
-                    pending.extend(target.as_bytes().split(|byte| *byte == b'/').rev().map(<[u8]>::to_vec));
+                    // A `/` or `.` at the end says that it is a directory, which what is there says as well.
+                    let names = target.as_bytes().split(|byte| *byte == b'/');
+                    pending.extend(names.rev().filter(|name| !matches!(*name, b"" | b".")).map(<[u8]>::to_vec));
                 }
                 _ if is_last => {
                     let name = String::from_utf8(name).map_err(|_| Errno::ILSEQ)?;
@@ -181,8 +189,7 @@ impl Root {
                 }
                 None => return Err(Errno::NOENT),
                 Some(_) => {
-                    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | ALWAYS;
-                    held.push(fs::openat(top, &name[..], flags, Mode::empty())?);
+                    held.push(self.open_child(top, &name, OFlags::PATH | OFlags::DIRECTORY)?);
                 }
             }
         }
@@ -215,16 +222,27 @@ impl Root {
         };
         let mut made = MadeDirectories::default();
         for name in missing.into_iter().rev() {
-            let next = match fs::mkdirat(&top, &name, Mode::from_raw_mode(0o777)) {
-                Ok(()) | Err(Errno::EXIST) => {
-                    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | ALWAYS;
-                    fs::openat(&top, &name, flags, Mode::empty())
-                }
-                Err(errno) => Err(errno),
-            };
-            match next {
-                Ok(next) => made.0.push((std::mem::replace(&mut top, next), name)),
+            let existed = match fs::mkdirat(&top, &name, Mode::from_raw_mode(0o777)) {
+                Ok(()) => false,
+                Err(Errno::EXIST) => true,
                 Err(errno) => {
+                    made.undo();
+                    return Err(error_at(errno, path));
+                }
+            };
+            let next = self.open_child(top.as_fd(), name.as_bytes(), OFlags::PATH | OFlags::DIRECTORY);
+            if existed && made.names.is_empty() {
+                top = next.map_err(|errno| error_at(errno, path))?;
+                continue;
+            }
+            made.names.push(name);
+            match next {
+                Ok(next) => {
+                    let above = std::mem::replace(&mut top, next);
+                    made.above.get_or_insert(above);
+                }
+                Err(errno) => {
+                    made.above.get_or_insert(top);
                     made.undo();
                     return Err(error_at(errno, path));
                 }
@@ -237,28 +255,60 @@ impl Root {
         matches!(self.resolver, Resolver::Host)
     }
 
-    /// How one directory entry may be entered from its parent's descriptor.
-    pub(crate) fn open_child_directory(&self, dir: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | ALWAYS;
+    /// Opens one component of a held directory, without following or blocking.
+    ///
+    /// A single name that is not followed cannot leave its directory; what the kernel still has to look at is whether
+    /// another file system is mounted there.
+    pub(crate) fn open_child(&self, dir: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+        let flags = if flags.contains(OFlags::PATH) {
+            flags | OFlags::NOFOLLOW | OFlags::CLOEXEC
+        } else {
+            flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | ALWAYS
+        };
         match &self.resolver {
             Resolver::Kernel(resolve) if resolve.contains(ResolveFlags::NO_XDEV) => {
                 retry(|| fs::openat2(dir, name, flags, Mode::empty(), *resolve))
             }
-            // A single name that is not followed cannot leave its directory.
             _ => retry(|| fs::openat(dir, name, flags, Mode::empty())),
         }
     }
+
+    /// As [`Root::open_child`], but never into another file system, whatever the setting.
+    pub(crate) fn open_child_on_same_mount(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        flags: OFlags,
+    ) -> io::Result<OwnedFd> {
+        match &self.resolver {
+            Resolver::Kernel(resolve) => {
+                let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | ALWAYS;
+                let opened = retry(|| fs::openat2(dir, name, flags, Mode::empty(), *resolve | ResolveFlags::NO_XDEV));
+                opened.map_err(|errno| if errno == Errno::XDEV { Errno::BUSY } else { errno })
+            }
+            _ => self.open_child(dir, name, flags),
+        }
+    }
+
+    /// What tells the root's directory from every other.
+    pub(crate) fn identity(&self) -> io::Result<(u64, u64)> {
+        Metadata::of(self.fd.as_fd()).map(|metadata| metadata.identity())
+    }
 }
 
-/// Directories that were made on the way to a file.
+/// Directories that were made on the way to a file: the one above them, and their names from the top down.
 #[derive(Debug, Default)]
-pub(crate) struct MadeDirectories(Vec<(OwnedFd, String)>);
+pub(crate) struct MadeDirectories {
+    above: Option<OwnedFd>,
+    names: Vec<String>,
+}
 
 impl MadeDirectories {
     /// Takes them back, unless something else has come to live in them.
-    pub(crate) fn undo(self) {
-        for (parent, name) in self.0.into_iter().rev() {
-            if fs::unlinkat(&parent, &name, AtFlags::REMOVEDIR).is_err() {
+    pub(crate) fn undo(&self) {
+        for depth in (0..self.names.len()).rev() {
+            let removed = self.directory(depth).and_then(|fd| fs::unlinkat(fd, &self.names[depth], AtFlags::REMOVEDIR));
+            if removed.is_err() {
                 break;
             }
         }
@@ -266,7 +316,18 @@ impl MadeDirectories {
 
     /// Syncs the directories that they were made in.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.0.iter().try_for_each(|(parent, _)| sync_directory(parent.as_fd()))
+        (0..self.names.len()).try_for_each(|depth| sync_directory(self.directory(depth)?.as_fd()))
+    }
+
+    /// The directory that the one at `depth` was made in.
+    fn directory(&self, depth: usize) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | ALWAYS;
+        let above = self.above.as_ref().ok_or(Errno::BADF)?;
+        let mut fd = fs::openat(above, ".", flags, Mode::empty())?;
+        for name in &self.names[..depth] {
+            fd = fs::openat(&fd, name, flags, Mode::empty())?;
+        }
+        Ok(fd)
     }
 }
 

@@ -1,6 +1,5 @@
 //! A file's new content, made beside its place and moved there in one step.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,9 +12,10 @@ use crate::attributes;
 use crate::commit::rename_new;
 use crate::config::Durability;
 use crate::errno::error;
+use crate::hidden::{ReservedName, mark_alive, place_anywhere, place_beside};
 use crate::lock::HeldFile;
 use crate::metadata::Metadata;
-use crate::root::{Entry, RESERVED, retry, sync_directory};
+use crate::root::{Entry, Root, retry, sync_directory};
 
 /// How much is written or copied between two looks at the context.
 const CHUNK: usize = 8 << 20;
@@ -30,29 +30,6 @@ pub(crate) struct Staged {
     /// The reserved name, where the file system knows no files without one.
     name: Option<ReservedName>,
     durability: Durability,
-}
-
-/// A reserved name that is removed again unless it becomes an entry.
-#[derive(Debug)]
-pub(crate) struct ReservedName(Entry);
-
-impl ReservedName {
-    /// Takes care of `hidden`, which has come into being.
-    pub(crate) fn of(hidden: Entry) -> Self {
-        Self(hidden)
-    }
-
-    /// Renames it to `entry`, over what is there.
-    pub(crate) fn become_entry(self, entry: &Entry) -> io::Result<()> {
-        fs::renameat(&self.0.parent, &self.0.name, &entry.parent, &entry.name)
-    }
-}
-
-impl Drop for ReservedName {
-    fn drop(&mut self) {
-        // A failure leaves a file that no listing shows and the next change of the same name removes.
-        let _removed = fs::unlinkat(&self.0.parent, &self.0.name, AtFlags::empty());
-    }
 }
 
 impl Staged {
@@ -72,10 +49,13 @@ impl Staged {
     }
 
     fn named(entry: &Entry, mode: Mode, durability: Durability) -> Result<Self> {
-        let hidden = entry.sibling(reserved_name(entry, Sharing::Unique)).map_err(error)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = retry(|| fs::openat(&hidden.parent, &hidden.name, flags, mode)).map_err(error)?;
-        Ok(Self { fd, name: Some(ReservedName::of(hidden)), durability })
+        let mut opened = Err(Errno::EXIST);
+        let hidden = place_anywhere(entry, |hidden| {
+            opened = retry(|| fs::openat(&hidden.parent, &hidden.name, flags, mode));
+            opened.as_ref().map(drop).map_err(|errno| *errno)
+        })?;
+        Ok(Self { fd: opened.map_err(error)?, name: Some(ReservedName::of(hidden)), durability })
     }
 
     /// A file that has its name already, below a directory that is itself staged.
@@ -108,6 +88,7 @@ impl Staged {
             cx.check()?;
             match retry(|| fs::copy_file_range(from, Some(&mut offset), &self.fd, None, CHUNK)) {
                 Ok(0) => break,
+                Ok(_) if offset > max_size => return Err(Error::of(ErrorKind::TooLarge)),
                 Ok(_) => {}
                 Err(Errno::XDEV | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => break,
                 Err(errno) => return Err(error(errno)),
@@ -130,41 +111,43 @@ impl Staged {
         }
     }
 
-    /// Puts it where nothing is; `already_exists` where something is by now.
-    pub(crate) fn publish_new(self, entry: &Entry, before_commit: impl FnOnce() -> io::Result<()>) -> Result<Metadata> {
+    /// Puts it where nothing is; `already_exists` where something is by now. What `settle` does must then succeed, too.
+    pub(crate) fn publish_new(self, entry: &Entry, settle: impl FnOnce() -> io::Result<()>) -> Result<Metadata> {
         self.finish()?;
         match &self.name {
-            None => link(self.fd.as_fd(), entry).map_err(error)?,
-            Some(reserved) => rename_new(&reserved.0, entry).map_err(error)?,
+            None => link(self.fd.as_fd(), entry),
+            Some(reserved) => link_or_rename(reserved.entry(), entry),
         }
-        let undo = |errno| {
-            let _removed = fs::unlinkat(&entry.parent, &entry.name, AtFlags::empty());
-            error(errno)
+        .map_err(error)?;
+        let settled = match self.durability {
+            Durability::Atomic => Ok(()),
+            Durability::Full => settle().and_then(|()| sync_directory(entry.parent.as_fd())),
         };
-        if self.durability == Durability::Full {
-            before_commit().and_then(|()| sync_directory(entry.parent.as_fd())).map_err(undo)?;
+        settled.and_then(|()| self.metadata()).map_err(|errno| {
+            self.take_back(entry);
+            error(errno)
+        })
+    }
+
+    /// Removes `entry` again if it still is this file.
+    fn take_back(&self, entry: &Entry) {
+        let found = Metadata::at(entry.parent.as_fd(), &entry.name);
+        if found.is_ok_and(|found| self.metadata().is_ok_and(|own| own.identity() == found.identity())) {
+            // The failure that is being reported already says that nothing is certain here.
+            let _removed = fs::unlinkat(&entry.parent, &entry.name, AtFlags::empty());
         }
-        self.metadata().map_err(undo)
     }
 
     /// Puts it in the place of `replaced`.
-    pub(crate) fn publish_over(mut self, entry: &Entry, replaced: &HeldFile) -> Result<Metadata> {
+    pub(crate) fn publish_over(mut self, root: &Root, entry: &Entry, replaced: &HeldFile) -> Result<Metadata> {
         self.finish()?;
         let reserved = match self.name.take() {
             Some(reserved) => reserved,
-            None => {
-                let sharing = if replaced.exclusive { Sharing::PerEntry } else { Sharing::Unique };
-                let hidden = entry.sibling(reserved_name(entry, sharing)).map_err(error)?;
-                if let Err(errno) = link(self.fd.as_fd(), &hidden) {
-                    if errno != Errno::EXIST {
-                        return Err(error(errno));
-                    }
-                    // Only a process that died can have left it: this one holds the entry.
-                    fs::unlinkat(&hidden.parent, &hidden.name, AtFlags::empty()).map_err(error)?;
-                    link(self.fd.as_fd(), &hidden).map_err(error)?;
-                }
-                ReservedName::of(hidden)
+            None if replaced.exclusive => {
+                mark_alive(&self.fd).map_err(error)?;
+                ReservedName::of(place_beside(root, entry, |hidden| link(self.fd.as_fd(), hidden))?)
             }
+            None => ReservedName::of(place_anywhere(entry, |hidden| link(self.fd.as_fd(), hidden))?),
         };
         match self.durability {
             Durability::Atomic => {
@@ -177,7 +160,7 @@ impl Staged {
 
     /// Swaps the two names, so that the old file can be brought back while the swap is not yet on the disk.
     fn exchange(&self, entry: &Entry, reserved: ReservedName) -> Result<Metadata> {
-        let hidden = &reserved.0;
+        let hidden = reserved.entry();
         let swap =
             || fs::renameat_with(&hidden.parent, &hidden.name, &entry.parent, &entry.name, RenameFlags::EXCHANGE);
         match swap() {
@@ -225,27 +208,11 @@ fn link(fd: BorrowedFd<'_>, entry: &Entry) -> io::Result<()> {
     }
 }
 
-/// Whether a reserved name may be met by another process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sharing {
-    /// The entry is held, so there is one name for it: what a dead process left is found and removed.
-    PerEntry,
-    /// Nothing keeps others out: a name of its own.
-    Unique,
-}
-
-/// A name that no listing shows, for what is to become `entry`.
-pub(crate) fn reserved_name(entry: &Entry, sharing: Sharing) -> String {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let mut hasher = DefaultHasher::new();
-    entry.name.hash(&mut hasher);
-    let hash = hasher.finish();
-    match sharing {
-        Sharing::PerEntry => format!("{RESERVED}{hash:016x}"),
-        Sharing::Unique => {
-            let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-            format!("{RESERVED}{hash:016x}-{:x}-{count:x}", std::process::id())
-        }
+/// Gives a file with a reserved name its own, where nothing is.
+fn link_or_rename(hidden: &Entry, entry: &Entry) -> io::Result<()> {
+    match fs::linkat(&hidden.parent, &hidden.name, &entry.parent, &entry.name, AtFlags::empty()) {
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK | Errno::NOSYS) => rename_new(hidden, entry),
+        linked => linked,
     }
 }
 

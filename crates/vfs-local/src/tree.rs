@@ -4,16 +4,15 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::fs::{self, FileType, OFlags};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, Result, VfsPath};
 use vfs_search::{Child, ChildKind, Listing, Located, Opened, Tree};
 
-use crate::config::HardLinks;
 use crate::disk::Disk;
 use crate::errno::error;
 use crate::metadata::{Metadata, special_file};
 use crate::remove::for_each_entry;
-use crate::root::{Entry, RESERVED, retry};
+use crate::root::{Entry, RESERVED};
 
 /// Directories deeper than this are opened from the root each time, so that a deep tree does not use up descriptors.
 const MAX_HELD_DEPTH: usize = 100;
@@ -63,7 +62,9 @@ impl Tree for DiskTree {
             }
             FileType::RegularFile => {
                 let Entry { parent, name } = self.0.root.followed_entry(path)?;
-                Ok(Located::File { dir: self.directory(path.parent().unwrap_or_default(), parent), name })
+                // The directory is the file's real one, which a link's path need not name: it is held, however deep.
+                let dir = DirInner { path: path.parent().unwrap_or_default(), fd: Some(parent) };
+                Ok(Located::File { dir: TreeDir(Arc::new(dir)), name })
             }
             _ => Err(special_file().with_path(path)),
         }
@@ -92,7 +93,10 @@ impl Tree for DiskTree {
     }
 
     fn enter(&self, dir: &TreeDir, name: &str, path: &VfsPath) -> Result<TreeDir> {
-        let entered = self.with_fd(dir, |fd| self.0.root.open_child_directory(fd, name).map_err(error));
+        let entered = self.with_fd(dir, |fd| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            self.0.root.open_child(fd, name.as_bytes(), flags).map_err(error)
+        });
         let fd = match entered {
             // A link, which only the root can follow.
             Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::InvalidPath) => {
@@ -123,19 +127,12 @@ impl Tree for DiskTree {
         let fd = if kind == ChildKind::Link {
             self.0.open_file(&dir.0.path.child(name)?)?.fd
         } else {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-            self.with_fd(dir, |fd| retry(|| fs::openat(fd, name, flags, Mode::empty())).map_err(error))?
+            self.with_fd(dir, |fd| self.0.root.open_child(fd, name.as_bytes(), OFlags::RDONLY).map_err(error))?
         };
         // The listing said that it is a file; this is for what was put in its place since.
         let metadata = Metadata::of(fd.as_fd()).map_err(error)?;
-        metadata.require_readable_file(self.hard_links())?;
+        metadata.require_readable_file(self.0.hard_links)?;
         Ok(Opened::Reader { size: metadata.size(), reader: Box::new(File::from(fd)) })
-    }
-}
-
-impl DiskTree {
-    fn hard_links(&self) -> HardLinks {
-        self.0.hard_links
     }
 }
 

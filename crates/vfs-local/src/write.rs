@@ -1,6 +1,7 @@
 //! Writing and editing: the new content is staged beside the file and takes its place in one step.
 
 use std::os::fd::AsFd;
+use std::time::Instant;
 
 use bytes::Bytes;
 use rustix::fs::FileType;
@@ -9,8 +10,9 @@ use vfs_core::{
     VfsPath, WriteMode, WriteRequest, WriteResult, edit,
 };
 
+use crate::config::HardLinks;
 use crate::disk::{Disk, HeldEntry};
-use crate::errno::error_at;
+use crate::errno::error;
 use crate::lock::HeldFile;
 use crate::metadata::Metadata;
 use crate::read::read_to_end;
@@ -55,7 +57,7 @@ impl Disk {
             return Err(Error::at(ErrorKind::IsADirectory, path));
         }
         let entry = self.root.followed_entry(path)?;
-        let held = self.hold(&entry, path, cx)?;
+        let held = self.hold(&entry, self.hard_links, cx).map_err(|error| error.or_path(path))?;
         let Some(mut file) = held.file else {
             return Err(Error::not_found(path));
         };
@@ -75,16 +77,11 @@ impl Disk {
             }
             let staged = Staged::new(&entry, Some(&file), self.durability).map_err(|error| error.or_path(path))?;
             staged.write(&edited.content, cx).map_err(|error| error.or_path(path))?;
-            // A last look before the commit: what another program wrote into the file meanwhile must not be lost.
-            let now = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(|errno| error_at(errno, path))?;
-            if now.identity() != file.metadata.identity() {
-                return Err(Error::conflict(path, Some(now.version())));
-            }
-            if now.version() != version {
+            if let Some(now) = changed_meanwhile(&entry, &file).map_err(|error| error.or_path(path))? {
                 file.metadata = now;
                 continue;
             }
-            let metadata = staged.publish_over(&entry, &file).map_err(|error| error.or_path(path))?;
+            let metadata = staged.publish_over(&self.root, &entry, &file).map_err(|error| error.or_path(path))?;
             return Ok(EditResult::new(path.clone(), edited.occurrences, metadata.version(), size).with_diff(diff));
         }
         Err(Error::at(ErrorKind::Busy, path))
@@ -92,45 +89,37 @@ impl Disk {
 
     /// Writes a file that must not be there yet.
     fn create(&self, path: &VfsPath, content: &Bytes, cx: &OpContext) -> Result<(bool, Metadata)> {
-        let (entry, made) = self.root.make_parents(path)?;
-        match entry.file_type().map_err(|errno| error_at(errno, path))? {
-            None => self.create_at(&entry, made, path, content, cx),
-            Some(FileType::Directory) => Err(Error::at(ErrorKind::IsADirectory, path)),
+        self.with_parents(path, cx, |entry, made| match entry.file_type().map_err(error)? {
+            None => self.create_at(entry, made, content, cx),
+            Some(FileType::Directory) => Err(Error::of(ErrorKind::IsADirectory)),
             Some(_) => Err(Error::already_exists(path)),
-        }
+        })
+        .map_err(|error| if error.kind() == ErrorKind::AlreadyExists { Error::already_exists(path) } else { error })
     }
 
     fn create_at(
         &self,
         entry: &Entry,
-        made: MadeDirectories,
-        path: &VfsPath,
+        made: &MadeDirectories,
         content: &[u8],
         cx: &OpContext,
     ) -> Result<(bool, Metadata)> {
-        let created = Staged::new(entry, None, self.durability)
-            .and_then(|staged| staged.write(content, cx).map(|()| staged))
-            .and_then(|staged| staged.publish_new(entry, || made.sync()));
-        match created {
-            Ok(metadata) => Ok((true, metadata)),
-            Err(error) => {
-                made.undo();
-                Err(if error.kind() == ErrorKind::AlreadyExists { Error::already_exists(path) } else { error })
-            }
-        }
+        let staged = Staged::new(entry, None, self.durability)?;
+        staged.write(content, cx)?;
+        Ok((true, staged.publish_new(entry, || made.sync())?))
     }
 
     fn replace_or_create(&self, path: &VfsPath, content: &Bytes, cx: &OpContext) -> Result<(bool, Metadata)> {
-        self.change(path, cx, |held, made| match &held.file {
-            None => self.create_at(held.entry, made, path, content, cx),
+        self.change(path, HardLinks::Allow, cx, |held, made| match &held.file {
+            None => self.create_at(held.entry, made, content, cx),
             Some(file) => self.replace(held.entry, file, content, cx),
         })
     }
 
     fn append(&self, path: &VfsPath, content: &Bytes, cx: &OpContext) -> Result<(bool, Metadata)> {
-        self.change(path, cx, |held, made| {
+        self.change(path, self.hard_links, cx, |held, made| {
             let Some(file) = &held.file else {
-                return self.create_at(held.entry, made, path, content, cx);
+                return self.create_at(held.entry, made, content, cx);
             };
             if file.metadata.size().saturating_add(content.len() as u64) > self.max_file_size {
                 return Err(self.too_large(path));
@@ -139,7 +128,10 @@ impl Disk {
             let staged = Staged::new(held.entry, Some(file), self.durability)?;
             staged.copy_from(file.fd.as_fd(), self.max_file_size, cx)?;
             staged.write(content, cx)?;
-            Ok((false, staged.publish_over(held.entry, file)?))
+            if changed_meanwhile(held.entry, file)?.is_some() {
+                return Err(Error::of(ErrorKind::Busy));
+            }
+            Ok((false, staged.publish_over(&self.root, held.entry, file)?))
         })
     }
 
@@ -154,50 +146,75 @@ impl Disk {
             ErrorKind::NotFound => Error::conflict(path, None),
             _ => error,
         })?;
-        let held = self.hold(&entry, path, cx)?;
-        match &held.file {
-            None => Err(Error::conflict(path, None)),
-            Some(file) if file.metadata.version() != *expected => {
-                Err(Error::conflict(path, Some(file.metadata.version())))
-            }
-            Some(file) => self.replace(&entry, file, content, cx),
+        let held = self.hold(&entry, HardLinks::Allow, cx)?;
+        let file = held.file.as_ref().ok_or_else(|| Error::conflict(path, None))?;
+        if file.metadata.version() != *expected {
+            return Err(Error::conflict(path, Some(file.metadata.version())));
+        }
+        let staged = Staged::new(&entry, Some(file), self.durability)?;
+        staged.write(content, cx)?;
+        match changed_meanwhile(&entry, file)? {
+            Some(now) => Err(Error::conflict(path, Some(now.version()))),
+            None => Ok((false, staged.publish_over(&self.root, &entry, file)?)),
         }
     }
 
     fn replace(&self, entry: &Entry, file: &HeldFile, content: &[u8], cx: &OpContext) -> Result<(bool, Metadata)> {
         let staged = Staged::new(entry, Some(file), self.durability)?;
         staged.write(content, cx)?;
-        Ok((false, staged.publish_over(entry, file)?))
+        Ok((false, staged.publish_over(&self.root, entry, file)?))
     }
 
     /// Runs `change` on the entry that `path` leads to, held, with its parents made.
-    ///
-    /// Another process may create the file between the look and the commit; then the change starts again on that file.
     fn change(
         &self,
         path: &VfsPath,
+        hard_links: HardLinks,
         cx: &OpContext,
-        change: impl Fn(&HeldEntry<'_>, MadeDirectories) -> Result<(bool, Metadata)>,
+        change: impl Fn(&HeldEntry<'_>, &MadeDirectories) -> Result<(bool, Metadata)>,
+    ) -> Result<(bool, Metadata)> {
+        self.with_parents(path, cx, |entry, made| {
+            if entry.file_type().map_err(error)? == Some(FileType::Symlink) {
+                let target = self.root.followed_entry(path)?;
+                return change(&self.hold(&target, hard_links, cx)?, made);
+            }
+            let changed = change(&self.hold(entry, hard_links, cx)?, made);
+            // Somebody else has created the file since it was looked for: what is to be changed is that file.
+            changed.map_err(|failure| match failure.kind() {
+                ErrorKind::AlreadyExists => Error::of(ErrorKind::Busy),
+                _ => failure,
+            })
+        })
+    }
+
+    /// Runs `work` on the entry `path`, whose parents are made, and taken back where it fails.
+    ///
+    /// It starts again where it was overtaken: the file was created, or its directory removed, or it was changed in place
+    /// by another program.
+    fn with_parents(
+        &self,
+        path: &VfsPath,
+        cx: &OpContext,
+        work: impl Fn(&Entry, &MadeDirectories) -> Result<(bool, Metadata)>,
     ) -> Result<(bool, Metadata)> {
         let until = self.wait_until();
         loop {
-            let (mut entry, made) = self.root.make_parents(path)?;
-            if entry.file_type().map_err(|errno| error_at(errno, path))? == Some(FileType::Symlink) {
-                entry = self.root.followed_entry(path)?;
-            }
-            let held = match self.hold(&entry, path, cx) {
-                Ok(held) => held,
-                Err(error) => {
-                    made.undo();
-                    return Err(error);
-                }
+            let (entry, made) = self.root.make_parents(path)?;
+            let failure = match work(&entry, &made) {
+                Ok(done) => return Ok(done),
+                Err(failure) => failure,
             };
-            match change(&held, made) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists && std::time::Instant::now() < until => {
-                    cx.check()?;
-                }
-                changed => return changed,
+            made.undo();
+            let is_overtaken = match failure.kind() {
+                ErrorKind::Busy => true,
+                // A dangling link to below a directory that is missing stays one.
+                ErrorKind::NotFound => failure.path().is_none(),
+                _ => false,
+            };
+            if !is_overtaken || Instant::now() >= until {
+                return Err(failure);
             }
+            cx.check()?;
         }
     }
 
@@ -208,4 +225,13 @@ impl Disk {
         )
         .with_path(path)
     }
+}
+
+/// A last look before a commit: what another program wrote into the file meanwhile must not be lost. Says what it is now.
+fn changed_meanwhile(entry: &Entry, file: &HeldFile) -> Result<Option<Metadata>> {
+    let now = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(error)?;
+    if now.identity() != file.metadata.identity() {
+        return Err(Error::of(ErrorKind::Conflict));
+    }
+    Ok((now.version() != file.metadata.version()).then_some(now))
 }

@@ -255,3 +255,60 @@ impl Backend for StrictBackend {
         self.inner.as_watch()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use vfs_core::{GrepMatch, Submatch};
+
+    use super::*;
+
+    fn path(text: &str) -> VfsPath {
+        VfsPath::parse(text).expect("the path is valid")
+    }
+
+    fn file(at: &str) -> FileInfo {
+        FileInfo::file(path(at), 1, "v1".into())
+    }
+
+    fn passes(check: impl FnOnce()) -> bool {
+        catch_unwind(AssertUnwindSafe(check)).is_ok()
+    }
+
+    #[test]
+    fn entries_are_below_sorted_once_and_within_the_limit() {
+        for (entries, limit, expected) in [
+            (vec![file("/d/a"), file("/d/b")], None, true),
+            (vec![file("/d/a"), file("/d/b")], Some(2), true),
+            (vec![file("/d/a"), file("/d/b")], Some(1), false),
+            (vec![file("/d/b"), file("/d/a")], None, false),
+            (vec![file("/d/a"), file("/d/a")], None, false),
+            (vec![file("/d")], None, false),
+            (vec![file("/dx/a")], None, false),
+        ] {
+            assert_eq!(passes(|| check_entries(&path("/d"), limit, &entries)), expected, "{entries:?} {limit:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_its_path_unless_it_is_about_an_argument_or_the_call() {
+        let missing = Error::not_found(&path("/a"));
+        let nowhere = Error::new(ErrorKind::NotFound, "it is gone");
+        let pattern = Error::new(ErrorKind::InvalidPattern, "unclosed group");
+        for (error, expected) in [(missing, true), (nowhere, false), (pattern, true)] {
+            assert_eq!(passes(|| check_error(&error)), expected, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_a_match_lie_in_its_text() {
+        let mut hit = GrepMatch::new(path("/a"), 1, "é");
+        for (start, end, expected) in [(0, 2, true), (0, 1, false), (0, 3, false)] {
+            hit.submatches = vec![Submatch { start, end }];
+            let mut result = GrepResult::default();
+            result.matches.push(hit.clone());
+            assert_eq!(passes(|| check_grep(&GrepRequest::literal("x"), &result)), expected, "{start}..{end}");
+        }
+    }
+}

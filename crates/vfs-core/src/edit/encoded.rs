@@ -12,18 +12,34 @@ use crate::types::{Encoding, Replacement};
 const MOST_GROWTH: u64 = 3;
 
 pub(super) fn apply(content: &[u8], replacements: &[Replacement], max_size: u64) -> Result<Edited> {
-    match text::sniff(content, Extent::Whole) {
-        Sniffed::Text(encoding @ (Encoding::Utf16Le | Encoding::Utf16Be)) => {
-            transcoded(content, encoding, replacements, max_size)
-        }
-        Sniffed::Text(encoding @ Encoding::Legacy(legacy)) if !legacy.is_single_byte() => {
-            transcoded(content, encoding, replacements, max_size)
-        }
-        Sniffed::Text(encoding @ Encoding::Legacy(_)) => in_place(content, encoding, replacements, max_size),
-        Sniffed::Text(Encoding::Utf8 | Encoding::Utf8Bom) | Sniffed::Binary => {
-            in_place(content, Encoding::Utf8, replacements, max_size)
-        }
+    let edit = |encoding| match encoding {
+        Encoding::Utf16Le | Encoding::Utf16Be => transcoded(content, encoding, replacements, max_size),
+        Encoding::Legacy(legacy) if !legacy.is_single_byte() => transcoded(content, encoding, replacements, max_size),
+        Encoding::Legacy(_) => in_place(content, encoding, replacements, max_size),
+        Encoding::Utf8 | Encoding::Utf8Bom => in_place(content, Encoding::Utf8, replacements, max_size),
+    };
+    let guessed = match text::sniff(content, Extent::Whole) {
+        Sniffed::Text(encoding) => encoding,
+        Sniffed::Binary => Encoding::Utf8,
+    };
+    let Encoding::Legacy(_) = guessed else { return edit(guessed) };
+    // UTF-8 with a bad byte looks like a legacy encoding as a whole, and like UTF-8 in a window that leaves the byte out:
+    // what either spelling finds can be edited, the likelier one first.
+    let (likely, other) = if is_mostly_utf8(content) { (Encoding::Utf8, guessed) } else { (guessed, Encoding::Utf8) };
+    edit(likely).or_else(|failure| match failure.kind() {
+        ErrorKind::NoMatch | ErrorKind::NotText | ErrorKind::InvalidArgument => edit(other).map_err(|_| failure),
+        _ => Err(failure),
+    })
+}
+
+/// Whether more characters of `content` are UTF-8 beyond ASCII than there are bytes that are none.
+fn is_mostly_utf8(content: &[u8]) -> bool {
+    let (mut good, mut bad) = (0, 0);
+    for chunk in content.utf8_chunks() {
+        good += chunk.valid().chars().filter(|character| !character.is_ascii()).count();
+        bad += chunk.invalid().len();
     }
+    good > bad
 }
 
 /// Replaces bytes by bytes, where every character has one spelling only.
@@ -68,4 +84,39 @@ fn transcoded(content: &[u8], encoding: Encoding, replacements: &[Replacement], 
 
 fn unmappable(encoding: Encoding) -> Error {
     Error::invalid_argument(format!("the new text has a character that the file's encoding, {encoding}, has not"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn utf8_with_a_bad_byte_is_edited_by_either_spelling_and_stays_utf8() {
+        let content = b"h\xc3\xa9llo w\xc3\xb6rld\nok line\nbad \xff\n";
+        for (old, new, expected) in [
+            ("h\u{e9}llo", "hallo", &b"hallo w\xc3\xb6rld\nok line\nbad \xff\n"[..]),
+            ("ok line", "\u{e9} line", b"h\xc3\xa9llo w\xc3\xb6rld\n\xc3\xa9 line\nbad \xff\n"),
+        ] {
+            let edited = apply(content, &[Replacement::new(old, new)], 1 << 20).expect(old);
+            assert_eq!(edited.content, expected, "{old}");
+        }
+        let shown = text::decode(
+            content,
+            match text::sniff(content, Extent::Whole) {
+                Sniffed::Text(encoding) => encoding,
+                Sniffed::Binary => panic!("it is text"),
+            },
+        );
+        let first_word = shown.expect("it decodes").split(' ').next().expect("it has words").to_owned();
+        let edited =
+            apply(content, &[Replacement::new(first_word, "hallo")], 1 << 20).expect("what a read shows is found");
+        assert!(edited.content.starts_with(b"hallo w"));
+    }
+
+    #[test]
+    fn a_legacy_file_stays_in_its_encoding() {
+        let content = b"caf\xe9 cr\xe8me br\xfbl\xe9e, d\xe9j\xe0 vu\n";
+        let edited = apply(content, &[Replacement::new("vu", "\u{e9}t\u{e9}")], 1 << 20).expect("it is found");
+        assert_eq!(edited.content, b"caf\xe9 cr\xe8me br\xfbl\xe9e, d\xe9j\xe0 \xe9t\xe9\n");
+    }
 }

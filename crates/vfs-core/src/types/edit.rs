@@ -190,6 +190,7 @@ impl TryFrom<WireEdit> for EditRequest {
                 replacements.push(Replacement { old, new, occurrences });
             }
             (Some(_), Some(_)) => return Err("give either `old` and `new`, or `replacements`, not both"),
+            (None, None) => return Err("`replace_all` goes with `old` and `new`; a replacement has `occurrences`"),
             _ => return Err("`old` and `new` belong together"),
         }
         Ok(Self { path, replacements, expected_version, mode, diff })

@@ -140,3 +140,36 @@ async fn a_file_that_another_program_keeps_locked_is_busy_within_the_bound() {
     drop(held);
     disk.files.edit_text("/f", "x", "y").await.expect("it is free");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writes_into_a_directory_that_is_being_deleted_succeed_and_so_do_the_deletes() {
+    let disk = Arc::new(Disk::new());
+    let writers = (0..8).map(|task| {
+        let disk = Arc::clone(&disk);
+        tokio::spawn(async move {
+            for round in 0..50 {
+                disk.files.write_text(&format!("/d/sub/{task}"), &round.to_string()).await.expect("it writes");
+            }
+        })
+    });
+    let writers = futures::future::join_all(writers);
+    let deleter = {
+        let disk = Arc::clone(&disk);
+        tokio::spawn(async move {
+            for _ in 0..100 {
+                let request = vfs_core::DeleteRequest::new(path("/d")).recursive();
+                match disk.files.delete(&OpContext::new(), request).await {
+                    Ok(_) => {}
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error:?}"),
+                }
+            }
+        })
+    };
+    for writer in writers.await {
+        writer.expect("no write fails");
+    }
+    deleter.await.expect("no delete fails");
+    disk.files.delete(&OpContext::new(), vfs_core::DeleteRequest::new(path("/d")).recursive()).await.ok();
+    let left: Vec<_> = std::fs::read_dir(disk.root()).expect("it lists").collect();
+    assert!(left.is_empty(), "{left:?}");
+}

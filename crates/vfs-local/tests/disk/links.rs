@@ -200,4 +200,66 @@ fn writing_a_hard_link_never_changes_the_other_name_and_reading_it_can_be_refuse
     assert_fails(block_on(strict.files.read_text("/two")), &[ErrorKind::PermissionDenied]);
     let found = block_on(strict.files.grep(&OpContext::new(), GrepRequest::literal("names"))).expect("it greps");
     assert_eq!((found.matches.len(), found.problems.len()), (0, 2));
+    // Neither a copy of the content nor a word of it comes out by a change.
+    assert_fails(block_on(strict.files.append_text("/two", "")), &[ErrorKind::PermissionDenied]);
+    let dry_run = EditRequest::new(path("/two"), "names", "x").dry_run();
+    assert_fails(block_on(strict.files.edit(&OpContext::new(), dry_run)), &[ErrorKind::PermissionDenied]);
+    let copied = block_on(strict.files.copy(&OpContext::new(), CopyRequest::new(path("/two"), path("/copy"))));
+    assert_fails(copied, &[ErrorKind::PermissionDenied]);
+    block_on(strict.files.write_text("/two", "own")).expect("replacing it shows nothing of it");
+    assert_eq!(strict.get("names"), b"names");
+}
+
+#[test]
+fn two_spellings_of_one_entry_are_neither_renamed_nor_copied_onto_each_other() {
+    let disk = Disk::new();
+    disk.put("a/x", "kept");
+    disk.link("a", "l");
+    let cx = OpContext::new();
+    let rename = RenameRequest::new(path("/a/x"), path("/l/x")).overwrite();
+    assert_fails(block_on(disk.files.rename(&cx, rename)), &[ErrorKind::InvalidArgument]);
+    let copy = CopyRequest::new(path("/a/x"), path("/l/x")).overwrite();
+    assert_fails(block_on(disk.files.copy(&cx, copy)), &[ErrorKind::InvalidArgument]);
+    assert_eq!(disk.get("a/x"), b"kept");
+}
+
+#[test]
+fn two_names_of_one_file_become_one_by_an_overwriting_rename() {
+    let disk = Disk::new();
+    disk.put("a", "kept");
+    std::fs::hard_link(disk.root().join("a"), disk.root().join("b")).expect("hard links are made");
+    let rename = RenameRequest::new(path("/a"), path("/b")).overwrite();
+    block_on(disk.files.rename(&OpContext::new(), rename)).expect("it moves");
+    assert_eq!(disk.get("b"), b"kept");
+    assert!(!disk.root().join("a").exists());
+}
+
+#[test]
+fn an_overwriting_copy_writes_through_a_link_inside_the_root_and_is_refused_at_one_that_leads_outside() {
+    let disk = Disk::new();
+    disk.put("from", "new");
+    disk.put("target", "old");
+    disk.link("target", "inside");
+    disk.link("../outside/secret", "leaves");
+    let cx = OpContext::new();
+    block_on(disk.files.copy(&cx, CopyRequest::new(path("/from"), path("/inside")).overwrite())).expect("it copies");
+    assert_eq!(disk.get("target"), b"new");
+    let leaves = CopyRequest::new(path("/from"), path("/leaves")).overwrite();
+    assert_fails(block_on(disk.files.copy(&cx, leaves)), &[ErrorKind::PathEscape]);
+    disk.assert_outside_untouched();
+}
+
+#[test]
+fn a_link_that_ends_in_a_slash_or_a_dot_leads_to_its_directory() {
+    for resolution in [Resolution::Automatic, Resolution::Portable] {
+        let disk = Disk::with(|config| config.resolution(resolution));
+        disk.put("d/x", "x");
+        disk.link("d/", "slash");
+        disk.link("d/.", "dot");
+        disk.link("../d", "d/up");
+        for name in ["/slash", "/dot", "/d/up"] {
+            assert_eq!(block_on(disk.files.list(name)).expect(name).len(), 2, "{name}");
+            assert!(block_on(disk.files.info(name)).expect(name).is_dir, "{name}");
+        }
+    }
 }

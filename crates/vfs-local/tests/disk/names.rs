@@ -38,3 +38,21 @@ fn names_of_unfinished_writes_are_shown_by_no_listing_and_reached_by_no_path() {
     assert_fails(block_on(disk.files.read_text("/.vfs-tmp-0123")), &[ErrorKind::InvalidPath]);
     assert_fails(block_on(disk.files.create_text("/d/.vfs-tmp-x", "x")), &[ErrorKind::InvalidPath]);
 }
+
+#[test]
+fn what_a_dead_process_left_under_a_reserved_name_is_in_nobodys_way() {
+    let disk = Disk::new();
+    let cx = OpContext::new();
+    disk.put("build/x", "x");
+    block_on(disk.files.delete(&cx, DeleteRequest::new(path("/build")).recursive())).expect("it deletes");
+    // The name that changes of `build` use: a directory left there by a removal, then a file where it is to be removed.
+    let name = ".vfs-tmp-802517e298c70b03";
+    for left in [".vfs-tmp-802517e298c70b03/half/removed", name] {
+        disk.put(left, "left");
+        block_on(disk.files.write_text("/build", "one")).expect("it writes");
+        block_on(disk.files.edit_text("/build", "one", "two")).expect("it edits");
+        assert_eq!(disk.get("build"), b"two");
+        block_on(disk.files.remove("/build")).expect("it deletes");
+        std::fs::remove_dir_all(disk.root().join(name)).or_else(|_| std::fs::remove_file(disk.root().join(name))).ok();
+    }
+}

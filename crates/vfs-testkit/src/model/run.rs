@@ -151,7 +151,7 @@ impl Pair<'_> {
             let text = String::from_utf8_lossy(content);
             let lines: Vec<_> = text.split_inclusive('\n').collect();
             let skip = usize::try_from(offset).expect("steps have small numbers");
-            if skip > lines.len() {
+            if skip > 0 && skip >= lines.len() {
                 return Err(vec![ErrorKind::InvalidArgument]);
             }
             let take = usize::try_from(limit).expect("steps have small numbers").min(lines.len() - skip);

@@ -1,7 +1,6 @@
 //! The answer to one line.
 
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use vfs_core::{Error, ErrorKind, Result};
 
@@ -12,7 +11,7 @@ use crate::session::Session;
 #[derive(Serialize)]
 struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<Value>,
+    id: Option<Box<RawValue>>,
     #[serde(flatten)]
     outcome: Outcome,
 }
@@ -46,7 +45,7 @@ fn too_long() -> Error {
     Error::new(ErrorKind::TooLarge, format!("the line is over {MAX_LINE} bytes; send the content in smaller pieces"))
 }
 
-fn encode(id: Option<Value>, result: Result<Box<RawValue>>) -> Vec<u8> {
+fn encode(id: Option<Box<RawValue>>, result: Result<Box<RawValue>>) -> Vec<u8> {
     let outcome = match result {
         Ok(result) => Outcome::Ok(result),
         Err(error) => Outcome::Error(error),

@@ -1,10 +1,11 @@
 //! A request handed to the backend operation that it names.
 
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use vfs_core::{Backend, Error, ErrorKind, Result};
 
-use super::request::{Request, decode, parse_paths};
+use super::request::{Fields, Request, decode, parse_paths};
 use super::transfer;
 use crate::session::Session;
 
@@ -13,7 +14,16 @@ const OPERATIONS: &str =
 
 /// Carries out `request`; the result is the operation's own, as JSON.
 pub(super) async fn perform(session: &Session, request: Request) -> Result<Box<RawValue>> {
-    let Request { id: _, op, mut fields } = request;
+    let Request { id: _, op, fields } = request;
+    let path = fields.get("path").or_else(|| fields.get("from")).and_then(Value::as_str).map(str::to_owned);
+    carry_out(session, op, fields).await.map_err(|error| match (error.path(), path) {
+        // A fault of the request itself is told at the path that it is about, too.
+        (None, Some(path)) => error.with_path_text(&path),
+        _ => error,
+    })
+}
+
+async fn carry_out(session: &Session, op: Option<String>, mut fields: Fields) -> Result<Box<RawValue>> {
     let op = op.ok_or_else(|| Error::invalid_argument(format!("missing field `op`: it is {OPERATIONS}")))?;
     parse_paths(&mut fields, |text| session.path(text))?;
     let (backend, cx) = (&session.backend, &session.cx);

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use vfs_core::{Error, Result, VfsPath};
 
@@ -12,8 +13,8 @@ pub(super) type Fields = Map<String, Value>;
 /// What a line holds, as far as it could be read.
 #[derive(Debug, Default)]
 pub(super) struct Request {
-    /// Whatever the caller tells the answer by.
-    pub(super) id: Option<Value>,
+    /// Whatever the caller tells the answer by, to the letter.
+    pub(super) id: Option<Box<RawValue>>,
     /// The name of the operation.
     pub(super) op: Option<String>,
     /// Everything else.
@@ -85,23 +86,32 @@ mod tests {
 
     #[test]
     fn faulty_lines_are_refused_and_keep_the_id_that_came_before_the_fault() {
-        let seven = Some(Value::from(7));
+        let seven = Some("7");
         for (line, id, reason) in [
-            (&b"nonsense"[..], &None, "expected ident"),
-            (b"[]", &None, "expected an object"),
-            (b"7", &None, "expected an object"),
-            (br#"{"id":7,"op":"read""#, &seven, "EOF"),
-            (br#"{"id":7,"path":"\ud800"}"#, &seven, "hex escape"),
-            (b"{\"id\":7,\"path\":\"\xff\"}", &seven, "invalid unicode"),
-            (br#"{"id":7,"op":3}"#, &seven, "expected a string"),
-            (br#"{"id":7,"path":"/a","path":"/b"}"#, &seven, "duplicate field `path`"),
-            (br#"{"id":7} {"id":8}"#, &seven, "trailing characters"),
-            (br#"{"id":7,"offset":1e999}"#, &seven, "out of range"),
+            (&b"nonsense"[..], None, "expected ident"),
+            (b"[]", None, "expected an object"),
+            (b"7", None, "expected an object"),
+            (br#"{"id":7,"op":"read""#, seven, "EOF"),
+            (br#"{"id":7,"path":"\ud800"}"#, seven, "hex escape"),
+            (b"{\"id\":7,\"path\":\"\xff\"}", seven, "invalid unicode"),
+            (br#"{"id":7,"op":3}"#, seven, "expected a string"),
+            (br#"{"id":7,"path":"/a","path":"/b"}"#, seven, "duplicate field `path`"),
+            (br#"{"id":7} {"id":8}"#, seven, "trailing characters"),
+            (br#"{"id":7,"offset":1e999}"#, seven, "out of range"),
         ] {
             let (request, outcome) = parse(line);
             let error = outcome.expect_err(reason);
-            assert_eq!(&request.id, id, "{reason}");
+            assert_eq!(request.id.as_deref().map(RawValue::get), id, "{reason}");
             assert!(error.to_string().contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn ids_are_kept_to_the_letter() {
+        for id in ["7", "-0", "1e400", "123456789012345678901234567890", "null", r#"{"a": [1]}"#, r#""\u0041""#] {
+            let (request, outcome) = parse(format!(r#"{{"id":{id},"op":"stat"}}"#).as_bytes());
+            outcome.expect("it is a request");
+            assert_eq!(request.id.as_deref().map(RawValue::get), Some(id));
         }
     }
 
