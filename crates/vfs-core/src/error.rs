@@ -108,7 +108,9 @@ impl ErrorKind {
             ErrorKind::PermissionDenied => "permission denied",
             ErrorKind::PolicyDenied => "a policy forbids this; do not try again",
             ErrorKind::ApprovalRequired => "this needs a person's approval first",
-            ErrorKind::PathEscape => "it leads outside the root; use a path inside it",
+            ErrorKind::PathEscape => {
+                "it leads outside the root, or through an absolute link; use a path inside the root"
+            }
             ErrorKind::InvalidPath => "the path is not valid here",
             ErrorKind::InvalidPattern => "the pattern is not valid",
             ErrorKind::InvalidArgument => "an argument is not valid",

@@ -167,7 +167,10 @@ impl Disk {
                 fs::mkdirat(&pair.to, &name, Mode::from_raw_mode(0o700)).map_err(error)?;
                 directories.push((Rc::clone(&pair), name));
             } else {
-                copied.bytes += self.copy_entry(&pair, &name, kind, cx)?;
+                copied.bytes += self.copy_entry(&pair, &name, kind, cx).map_err(|failure| {
+                    let message = format!("'{}' in it: {}", name.to_string_lossy(), failure.message());
+                    Error::new(failure.kind(), message)
+                })?;
                 copied.files += 1;
             }
         }

@@ -2,10 +2,16 @@
 //!
 //! The source of haystacks is a baton. It is queued for a worker, which takes a batch from it and passes it on before it
 //! searches the batch. So there is one walker at a time without a lock, and a search has one place in the queue of the pool
-//! however much there is to do. Where the window is full the baton is put down, and the consumer picks it up again.
+//! however much there is to do. Where the window is full, or a search has as many workers as there are, the baton is put
+//! down, and the consumer or a worker that is done picks it up again.
+//!
+//! A worker whose batch has brought in more than there is room for does not wait. It parks what is left of the batch and
+//! ends its turn; when the consumer has made room the batch goes on, from the beginning of the file it stopped in, and leaves
+//! out the lines that it brought in before. Only for the batch that the consumer is at a worker waits, since it is about to
+//! be emptied; where that takes long and its thread is missed it parks too.
 
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,11 +24,11 @@ use vfs_core::{Error, ErrorKind, GrepRequest, OpContext, Result};
 use crate::alarm::Sleeper;
 use crate::haystack::FileSearcher;
 use crate::plan::Plan;
-use crate::pool::{Pool, Task};
+use crate::pool::{Pool, Task, Worker};
 use crate::sink::{Item, Outlet};
 use crate::slots::{Head, Slots, Tuning};
-use crate::source::{Batch, BatchPart, Haystack, Source};
-use crate::tree::{Opened, Tree};
+use crate::source::{Batch, BatchPart, Source};
+use crate::tree::Tree;
 
 /// Items that a worker collects before it puts them into its slot.
 const FLUSH_ITEMS: usize = 128;
@@ -32,9 +38,6 @@ const FLUSH_BYTES: usize = 32 << 10;
 
 /// How often a worker that waits for the consumer looks at the context.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// A multiline search of more than this is not interrupted; another worker stands in for it.
-const LONG_SEARCH: u64 = 1 << 20;
 
 /// One search, shared by its workers and its consumer.
 pub(crate) struct Search<T: Tree> {
@@ -54,6 +57,19 @@ struct State<D> {
     baton: Baton<D>,
     slots: Slots,
     waker: Option<Waker>,
+    /// Jobs that stopped for want of room, by their slots.
+    parked: BTreeMap<u64, Job<D>>,
+    /// How many of the queued turns are for parked jobs.
+    resuming: usize,
+    /// How many jobs workers are at.
+    working: usize,
+}
+
+/// What is to be done of a batch.
+struct Job<D> {
+    parts: VecDeque<BatchPart<D>>,
+    /// The last line of the first part that was brought in by an earlier turn, or 0.
+    brought_in: u64,
 }
 
 /// Where the source is.
@@ -85,7 +101,14 @@ pub(crate) enum Taken {
 
 impl<T: Tree> Search<T> {
     pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: GrepRequest, pool: Pool, tuning: Tuning) -> Self {
-        let state = State { baton: Baton::New, slots: Slots::new(tuning), waker: None };
+        let state = State {
+            baton: Baton::New,
+            slots: Slots::new(tuning),
+            waker: None,
+            parked: BTreeMap::new(),
+            resuming: 0,
+            working: 0,
+        };
         Self {
             tree,
             cx,
@@ -131,10 +154,10 @@ impl<T: Tree> Search<T> {
                 Taken::Pending
             }
         };
-        let resumed = pick_up(&mut state);
+        let turns = state.wanted_turns(self.pool.workers());
         drop(state);
         self.room.notify_all();
-        self.requeue(resumed);
+        self.queue(turns);
         taken
     }
 
@@ -145,10 +168,11 @@ impl<T: Tree> Search<T> {
         let baton = std::mem::replace(&mut state.baton, Baton::Done);
         let slots = std::mem::replace(&mut state.slots, Slots::new(Tuning { window: 0, budget: 0, head_budget: 0 }));
         let waker = state.waker.take();
+        let parked = std::mem::take(&mut state.parked);
         drop(state);
         self.room.notify_all();
         // Dropped without the lock: they hold directories, and wakers may run anything.
-        drop((baton, slots, waker));
+        drop((baton, slots, waker, parked));
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T::Dir>> {
@@ -166,19 +190,34 @@ impl<T: Tree> Search<T> {
         self.cx.check()
     }
 
-    fn requeue(self: &Arc<Self>, resumed: bool) {
-        if !resumed {
-            return;
-        }
-        let task: Arc<dyn Task> = Arc::clone(self) as _;
-        if let Err(error) = self.pool.resubmit(task) {
-            self.end_with(error);
+    /// Queues `turns` further turns.
+    fn queue(self: &Arc<Self>, turns: usize) {
+        for _ in 0..turns {
+            let task: Arc<dyn Task> = Arc::clone(self) as _;
+            if let Err(error) = self.pool.resubmit(task) {
+                return self.abandon(error);
+            }
         }
     }
 
+    /// Ends the search where nobody is left to go on with it.
+    fn abandon(&self, error: Error) {
+        let mut state = self.lock();
+        let parked = std::mem::take(&mut state.parked);
+        for index in parked.keys() {
+            state.slots.finish(*index, Some(Item::Failed(error.clone())));
+        }
+        drop(state);
+        drop(parked);
+        self.end_with(error);
+    }
+
     /// The first half of a turn: takes a batch from the source.
-    fn walk(&self, source: Option<Source<T::Dir>>) -> Result<Walked<T::Dir>> {
-        let check = || self.check();
+    fn walk(&self, worker: &Worker, source: Option<Source<T::Dir>>) -> Result<Walked<T::Dir>> {
+        let check = || {
+            worker.beat();
+            self.check()
+        };
         check()?;
         let (plan, mut source) = match (self.plan.get(), source) {
             (Some(plan), Some(source)) => (plan, source),
@@ -208,57 +247,73 @@ impl<T: Tree> Search<T> {
             Some(source) => Baton::Down(Some(source)),
             None => Baton::Done,
         };
-        let resumed = pick_up(&mut state);
+        state.working += 1;
+        let turns = state.wanted_turns(self.pool.workers());
         drop(state);
-        self.requeue(resumed);
+        self.queue(turns);
         Some(index)
     }
 
-    /// The second half of a turn: searches the batch.
-    fn search(&self, batch: Batch<T::Dir>, index: u64) -> Result<()> {
+    /// The second half of a turn: searches the files of a batch. The result is what is left of it for want of room.
+    fn search(&self, worker: &Worker, mut job: Job<T::Dir>, index: u64) -> Result<Option<Job<T::Dir>>> {
         let Some(plan) = self.plan.get() else {
             return Err(Error::new(ErrorKind::Internal, "a batch without a plan"));
         };
         let pooled = self.searchers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut searcher = pooled.unwrap_or_else(|| FileSearcher::new(plan));
-        let mut outlet = SlotOutlet { search: self, index, items: Vec::new(), bytes: 0, broken: false };
-        for part in batch.parts {
-            if outlet.broken {
-                return Ok(());
-            }
+        let mut outlet = SlotOutlet::new(self, worker, index);
+        while let Some(part) = job.parts.pop_front() {
             self.check()?;
-            match part {
-                BatchPart::Problem(problem) => {
-                    let _ = outlet.put(Item::Problem(problem));
+            worker.beat();
+            let is_done = match &part {
+                _ if !outlet.has_room() => false,
+                BatchPart::Problem(problem) => outlet.put(Item::Problem(problem.clone())).is_continue(),
+                BatchPart::Haystack(haystack) => {
+                    outlet.begin_file(job.brought_in);
+                    let interrupted = || {
+                        worker.beat();
+                        self.is_interrupted()
+                    };
+                    let opened = haystack.open(&*self.tree);
+                    searcher.search(plan, opened, &|| haystack.path(), &mut outlet, &interrupted);
+                    job.brought_in = outlet.brought_in;
+                    outlet.is_file_done
                 }
-                BatchPart::Haystack(haystack) => self.search_file(plan, &mut searcher, &haystack, &mut outlet),
+            };
+            if !is_done {
+                job.parts.push_front(part);
+                break;
             }
+            job.brought_in = 0;
         }
+        self.check()?;
         outlet.flush();
         self.searchers.lock().unwrap_or_else(PoisonError::into_inner).push(searcher);
-        Ok(())
+        Ok((!job.parts.is_empty()).then_some(job))
     }
 
-    fn search_file(
-        &self,
-        plan: &Plan,
-        searcher: &mut FileSearcher,
-        haystack: &Haystack<T::Dir>,
-        outlet: &mut SlotOutlet<'_, T>,
-    ) {
-        let opened = haystack.open(&*self.tree);
-        let is_long = plan.multiline && opened.as_ref().is_ok_and(|opened| opened.size_hint() > LONG_SEARCH);
-        let search = || searcher.search(plan, opened, &|| haystack.path(), outlet, &|| self.is_interrupted());
-        if is_long { self.pool.stand_in(search) } else { search() }
+    /// Keeps what is left of the batch of slot `index` until there is room.
+    fn park(self: &Arc<Self>, index: u64, job: Job<T::Dir>) {
+        let mut state = self.lock();
+        state.working -= 1;
+        let unwanted = if self.closed.load(Ordering::Acquire) { Some(job) } else { state.parked.insert(index, job) };
+        // The consumer may have made room since the worker looked.
+        let turns = state.wanted_turns(self.pool.workers());
+        drop(state);
+        drop(unwanted);
+        self.queue(turns);
     }
 
     /// Marks a slot as complete.
-    fn finish(&self, index: u64, error: Option<Error>) {
+    fn finish(self: &Arc<Self>, index: u64, error: Option<Error>) {
         let mut state = self.lock();
+        state.working -= 1;
         state.slots.finish(index, error.map(Item::Failed));
         let waker = state.waker_of(index);
+        let turns = state.wanted_turns(self.pool.workers());
         drop(state);
         wake(waker);
+        self.queue(turns);
     }
 
     /// Ends the search with `error`, after what was found before.
@@ -273,40 +328,67 @@ impl<T: Tree> Search<T> {
         wake(waker);
     }
 
-    /// Puts items into a slot, waiting until there is room; `Break` where nobody wants them.
-    fn emit(&self, index: u64, items: &mut Vec<Item>, bytes: usize) -> ControlFlow<()> {
+    /// Puts items into a slot.
+    fn emit(&self, index: u64, items: &mut Vec<Item>, bytes: usize) -> Room {
         let mut state = self.lock();
-        if !self.admits(&state, index) {
-            drop(state);
-            self.pool.stand_in(|| self.wait_for_room(index))?;
-            state = self.lock();
-        }
         if !state.slots.add(index, items, bytes) {
-            return ControlFlow::Break(());
+            return Room::Unwanted;
         }
         let waker = state.waker_of(index);
         drop(state);
         wake(waker);
-        ControlFlow::Continue(())
+        Room::Unknown
     }
 
-    /// Whether a worker has not to wait with what it has for slot `index`.
-    fn admits(&self, state: &State<T::Dir>, index: u64) -> bool {
-        self.closed.load(Ordering::Acquire) || state.slots.admits(index)
+    /// Whether there is room for more in slot `index`; waits for it where the consumer is at this slot.
+    fn room(&self, worker: &Worker, index: u64) -> Room {
+        let room = self.room_now(&self.lock(), index);
+        if room == Room::Unknown { worker.stand_in(|| self.wait_for_room(worker, index)) } else { room }
     }
 
-    fn wait_for_room(&self, index: u64) -> ControlFlow<()> {
-        let mut state = self.lock();
-        while !self.admits(&state, index) {
+    /// Whether there is room for more in slot `index`; unknown where it is worth waiting.
+    fn room_now(&self, state: &State<T::Dir>, index: u64) -> Room {
+        if self.closed.load(Ordering::Acquire) {
+            Room::Unwanted
+        } else if state.slots.admits(index) {
+            Room::Enough
+        } else if state.slots.is_head(index) {
+            Room::Unknown
+        } else {
+            Room::Short
+        }
+    }
+
+    fn wait_for_room(&self, worker: &Worker, index: u64) -> Room {
+        loop {
+            let state = self.lock();
+            let room = self.room_now(&state, index);
+            if room != Room::Unknown {
+                return room;
+            }
+            let (state, waited) = self.room.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner);
+            drop(state);
             // Nobody polls a search whose consumer is elsewhere, so the context is looked at here.
-            let waited = self.room.wait_timeout(state, LOOK_EVERY);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if self.cx.check().is_err() {
-                return ControlFlow::Break(());
+                return Room::Unwanted;
+            }
+            if waited.timed_out() && worker.is_missed() {
+                return Room::Short;
             }
         }
-        ControlFlow::Continue(())
     }
+}
+
+/// Whether a slot may take more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Enough,
+    /// To be looked at, or waited for.
+    Unknown,
+    /// Not until the consumer has made some.
+    Short,
+    /// Nobody wants any more.
+    Unwanted,
 }
 
 impl<D> State<D> {
@@ -314,46 +396,84 @@ impl<D> State<D> {
     fn waker_of(&mut self, index: u64) -> Option<Waker> {
         if self.slots.is_head(index) { self.waker.take() } else { None }
     }
+
+    /// How many further turns there is something to do for, at a search that may have `workers`; the caller queues them.
+    fn wanted_turns(&mut self, workers: usize) -> usize {
+        usize::from(self.resume(workers)) + usize::from(self.pick_up(workers))
+    }
+
+    /// Whether a turn is to be queued for a parked job. The first goes on first, and always where the consumer waits for it.
+    fn resume(&mut self, workers: usize) -> bool {
+        let Some(&index) = self.parked.keys().nth(self.resuming) else {
+            return false;
+        };
+        let is_free = self.slots.is_head(index) || self.working + self.resuming < workers;
+        let goes_on = is_free && self.slots.invites(index);
+        self.resuming += usize::from(goes_on);
+        goes_on
+    }
+
+    /// Takes the baton up again where it was put down and there is room.
+    fn pick_up(&mut self, workers: usize) -> bool {
+        if !self.slots.has_room() || self.working + self.resuming >= workers {
+            return false;
+        }
+        match std::mem::replace(&mut self.baton, Baton::Done) {
+            Baton::Down(source) => {
+                self.baton = Baton::Queued(source);
+                true
+            }
+            other => {
+                self.baton = other;
+                false
+            }
+        }
+    }
 }
 
-/// Takes the baton up again where it was put down and there is room; the caller queues the search.
-fn pick_up<D>(state: &mut State<D>) -> bool {
-    if !state.slots.has_room() {
-        return false;
-    }
-    match std::mem::replace(&mut state.baton, Baton::Done) {
-        Baton::Down(source) => {
-            state.baton = Baton::Queued(source);
-            true
-        }
-        other => {
-            state.baton = other;
-            false
+impl<T: Tree> Search<T> {
+    /// What a turn is for: a parked job, or the next batch.
+    fn next_job(self: &Arc<Self>, worker: &Worker) -> Option<(u64, Job<T::Dir>)> {
+        let source = {
+            let mut state = self.lock();
+            if state.resuming > 0 {
+                state.resuming -= 1;
+                if let Some(parked) = state.parked.pop_first() {
+                    state.working += 1;
+                    return Some(parked);
+                }
+            }
+            match std::mem::replace(&mut state.baton, Baton::Held) {
+                Baton::Queued(source) => source,
+                other => {
+                    state.baton = other;
+                    return None;
+                }
+            }
+        };
+        match guarded(|| self.walk(worker, source)) {
+            Ok((batch, rest)) => {
+                let index = self.publish(&batch, rest)?;
+                Some((index, Job { parts: batch.parts.into(), brought_in: 0 }))
+            }
+            Err(error) => {
+                self.end_with(error);
+                None
+            }
         }
     }
 }
 
 impl<T: Tree> Task for Search<T> {
-    fn turn(self: Arc<Self>) {
-        let source = {
-            let mut state = self.lock();
-            match std::mem::replace(&mut state.baton, Baton::Held) {
-                Baton::Queued(source) => source,
-                other => {
-                    state.baton = other;
-                    return;
-                }
-            }
-        };
-        let (batch, rest) = match guarded(|| self.walk(source)) {
-            Ok(walked) => walked,
-            Err(error) => return self.end_with(error),
-        };
-        let Some(index) = self.publish(&batch, rest) else {
+    fn turn(self: Arc<Self>, worker: &Worker) {
+        let Some((index, job)) = self.next_job(worker) else {
             return;
         };
-        let result = guarded(|| self.search(batch, index));
-        self.finish(index, result.err());
+        match guarded(|| self.search(worker, job, index)) {
+            Ok(None) => self.finish(index, None),
+            Ok(Some(rest)) => self.park(index, rest),
+            Err(error) => self.finish(index, Some(error)),
+        }
     }
 }
 
@@ -367,40 +487,65 @@ impl<T: Tree> Sleeper for Search<T> {
 /// Collects items, so that the lock is not taken for each.
 struct SlotOutlet<'a, T: Tree> {
     search: &'a Search<T>,
+    worker: &'a Worker,
     index: u64,
     items: Vec<Item>,
     bytes: usize,
-    broken: bool,
+    room: Room,
+    /// The last line of the file that was brought in; those up to it are left out.
+    brought_in: u64,
+    is_file_done: bool,
 }
 
-impl<T: Tree> SlotOutlet<'_, T> {
-    fn flush(&mut self) {
-        if self.items.is_empty() || self.broken {
-            return;
+impl<'a, T: Tree> SlotOutlet<'a, T> {
+    fn new(search: &'a Search<T>, worker: &'a Worker, index: u64) -> Self {
+        let (items, room) = (Vec::new(), Room::Unknown);
+        Self { search, worker, index, items, bytes: 0, room, brought_in: 0, is_file_done: false }
+    }
+
+    /// The items that follow are those of one file, whose lines up to `brought_in` are in the slot already.
+    fn begin_file(&mut self, brought_in: u64) {
+        self.brought_in = brought_in;
+        self.is_file_done = false;
+    }
+
+    /// Whether more is taken. What was put before is in any case.
+    fn has_room(&mut self) -> bool {
+        if self.room == Room::Unknown {
+            self.room = self.search.room(self.worker, self.index);
         }
-        let bytes = std::mem::take(&mut self.bytes);
-        self.broken = self.search.emit(self.index, &mut self.items, bytes).is_break();
+        self.room == Room::Enough
+    }
+
+    fn flush(&mut self) {
+        if !self.items.is_empty() {
+            let bytes = std::mem::take(&mut self.bytes);
+            self.room = self.search.emit(self.index, &mut self.items, bytes);
+            self.worker.beat();
+        }
     }
 }
 
 impl<T: Tree> Outlet for SlotOutlet<'_, T> {
     fn put(&mut self, item: Item) -> ControlFlow<()> {
+        let line = item.line();
+        if line.is_some_and(|line| line <= self.brought_in) {
+            return ControlFlow::Continue(());
+        }
+        if !self.has_room() {
+            return ControlFlow::Break(());
+        }
+        self.brought_in = line.unwrap_or(self.brought_in);
+        self.is_file_done = matches!(item, Item::Done { .. });
         self.bytes += item.cost();
-        let is_whole_file = matches!(item, Item::Done { .. }) && self.items.len() > 1;
         self.items.push(item);
-        if is_whole_file || self.items.len() >= FLUSH_ITEMS || self.bytes >= FLUSH_BYTES {
+        let is_whole_file = self.is_file_done && self.items.len() > 1;
+        // Only between lines and after a file: a file that is begun again leaves out the lines it had, and nothing else.
+        let may_flush = self.is_file_done || line.is_some();
+        if may_flush && (is_whole_file || self.items.len() >= FLUSH_ITEMS || self.bytes >= FLUSH_BYTES) {
             self.flush();
         }
-        if self.broken { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
-impl Opened {
-    fn size_hint(&self) -> u64 {
-        match self {
-            Opened::Bytes(bytes) => bytes.len() as u64,
-            Opened::Reader { size, .. } => *size,
-        }
+        ControlFlow::Continue(())
     }
 }
 

@@ -4,6 +4,7 @@ use vfs_core::{Error, ErrorKind, GlobRequest, GlobResult, LinkMode, OpContext, R
 
 use crate::filter::only_directories;
 use crate::glob::GlobPattern;
+use crate::problems::Problems;
 use crate::tree::{ChildKind, Located, Tree};
 use crate::visibility::Visibility;
 use crate::walk::{Directories, Entry, Found, Guide, Walk, WalkOptions};
@@ -17,6 +18,7 @@ use crate::walk::{Directories, Entry, Found, Guide, Walk, WalkOptions};
 ///   pattern itself starts with a dot.
 /// * FIFOs, sockets and devices are neither files nor directories and never match.
 /// * A link that matches, or that has to be followed, and leads nowhere, outside or in a circle is in `problems`.
+/// * At most 1,000 problems are kept; where there are more, one more says how many.
 /// * With `limit`, `truncated` says whether there is at least one more.
 ///
 /// # Errors
@@ -39,11 +41,12 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
     let guide = Reachable { cx, pattern: &pattern };
     let mut walk = Walk::start(tree, &guide, dir, &req.path, options)?;
     let mut result = GlobResult::default();
+    let mut problems = Problems::default();
     while let Some(found) = walk.next(tree, &guide)? {
         let entry = match found {
             Found::Entry(entry) => entry,
             Found::Problem(problem) => {
-                result.problems.push(problem);
+                problems.push(problem);
                 continue;
             }
         };
@@ -51,7 +54,7 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
             Ok(false) => continue,
             Ok(true) => {}
             Err(error) => {
-                result.problems.push(entry.problem(error));
+                problems.push(entry.problem(error));
                 continue;
             }
         }
@@ -62,7 +65,7 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
         cx.check()?;
         match entry.path().and_then(|path| tree.info(&entry.place.dir, &entry.name, path)) {
             Ok(info) => result.entries.push(info),
-            Err(error) => result.problems.push(entry.problem(error)),
+            Err(error) => problems.push(entry.problem(error)),
         }
     }
     let report = walk.take_report();
@@ -70,6 +73,7 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
     if result.truncated.is_none() && report.too_deep {
         result.truncated = Some(Truncation::Depth);
     }
+    result.problems = problems.into_vec(&req.path);
     Ok(result)
 }
 

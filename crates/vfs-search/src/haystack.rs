@@ -8,7 +8,7 @@ use grep_searcher::Searcher;
 use vfs_core::{BinaryMode, Error, ErrorKind, Problem, Result, Skipped, VfsPath};
 
 use crate::pace::{Halt, Pace, PacedReader};
-use crate::plan::{HEAP_LIMIT, Plan};
+use crate::plan::Plan;
 use crate::sink::{FileSink, Item, Outlet};
 use crate::tree::Opened;
 
@@ -17,6 +17,9 @@ const BINARY_WINDOW: usize = 1 << 20;
 
 /// How much of a reader is taken into memory at first, growing up to the window for NUL bytes.
 const FIRST_READ: usize = 64 << 10;
+
+/// How much more than it claims a file may have. What claims nothing may go on for ever.
+const MOST_UNCLAIMED: u64 = 64 << 20;
 
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -118,15 +121,16 @@ impl Run<'_> {
         let too_large = || Ok(Outcome::Skipped(skipped(|skipped| &mut skipped.too_large)));
         match opened {
             Opened::Bytes(bytes) if bytes.len() as u64 > max => too_large(),
-            Opened::Bytes(bytes) => self.haystack(&bytes, None, sink),
+            Opened::Bytes(bytes) => self.haystack(&bytes, None, bytes.len() as u64, sink),
             Opened::Reader { size, .. } if size > max => too_large(),
-            Opened::Reader { mut reader, .. } => {
+            Opened::Reader { mut reader, size } => {
+                let room = size.saturating_add(MOST_UNCLAIMED).min(max);
                 let mut buffer = std::mem::take(self.buffer);
                 let result = match fill(&mut buffer, &mut *reader, self.interrupted) {
                     Err(stop) => Err(stop),
                     Ok((filled, _)) if filled as u64 > max => too_large(),
-                    Ok((filled, Ended::Yes)) => self.haystack(&buffer[..filled], None, sink),
-                    Ok((filled, Ended::No)) => self.haystack(&buffer[..filled], Some(&mut *reader), sink),
+                    Ok((filled, Ended::Yes)) => self.haystack(&buffer[..filled], None, room, sink),
+                    Ok((filled, Ended::No)) => self.haystack(&buffer[..filled], Some(&mut *reader), room, sink),
                 };
                 *self.buffer = buffer;
                 result
@@ -134,11 +138,12 @@ impl Run<'_> {
         }
     }
 
-    /// Searches `head` and what `rest` has after it.
+    /// Searches `head` and what `rest` has after it, of which there may be `room` bytes in all.
     fn haystack(
         &mut self,
         head: &[u8],
         rest: Option<&mut (dyn Read + Send)>,
+        room: u64,
         sink: &mut FileSink<'_>,
     ) -> Result<Outcome, Stop> {
         let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
@@ -149,16 +154,17 @@ impl Run<'_> {
         let text = head.strip_prefix(UTF8_MARK).unwrap_or(head);
         sink.mark = (head.len() - text.len()) as u64;
         match rest {
-            Some(rest) => self.reader(text.chain(rest), sink)?,
+            Some(rest) => self.reader(text.chain(rest), room, sink)?,
             None if self.is_in_one_go(text, sink.matcher) => self.slice(text, sink)?,
-            None => self.reader(text, sink)?,
+            None => self.reader(text, room, sink)?,
         }
         Ok(Outcome::Searched)
     }
 
     /// Whether `text` is searched where it is: it is short, or a multiline search would have to copy all of it.
     fn is_in_one_go(&self, text: &[u8], matcher: &RegexMatcher) -> bool {
-        text.len() <= self.pace.bytes() || (text.len() <= HEAP_LIMIT && self.searcher.multi_line_with_matcher(matcher))
+        let is_multiline = self.searcher.multi_line_with_matcher(matcher);
+        text.len() <= self.plan.heap_limit && (is_multiline || text.len() <= self.pace.bytes())
     }
 
     fn slice(&mut self, text: &[u8], sink: &mut FileSink<'_>) -> Result<(), Stop> {
@@ -172,8 +178,7 @@ impl Run<'_> {
         result.map_err(|error| Stop::Problem(self.beyond_limit(matcher, error)))
     }
 
-    fn reader(&mut self, text: impl Read, sink: &mut FileSink<'_>) -> Result<(), Stop> {
-        let room = self.plan.max_file_size.unwrap_or(u64::MAX);
+    fn reader(&mut self, text: impl Read, room: u64, sink: &mut FileSink<'_>) -> Result<(), Stop> {
         let mut reader = PacedReader::new(text, self.pace, self.interrupted, room);
         let matcher = sink.matcher;
         let result = self.searcher.search_reader(matcher, &mut reader, &mut *sink);
@@ -182,7 +187,12 @@ impl Run<'_> {
             (Ok(()), _) => Ok(()),
             (Err(_), Some(Halt::Interrupted)) => Err(Stop::Interrupted),
             (Err(_), Some(Halt::TooLarge)) => {
-                Err(Stop::Problem(Error::new(ErrorKind::TooLarge, "it grew over the size limit while it was searched")))
+                let what = if self.plan.max_file_size == Some(room) {
+                    "it grew over the size limit while it was searched"
+                } else {
+                    "it has over 64 MiB more than it claims; the rest was not searched"
+                };
+                Err(Stop::Problem(Error::new(ErrorKind::TooLarge, what)))
             }
             (Err(_), Some(Halt::Io(error))) => Err(Stop::Problem(read_error(error))),
             (Err(error), None) => Err(Stop::Problem(self.beyond_limit(matcher, error))),
@@ -191,10 +201,11 @@ impl Run<'_> {
 
     /// The one way in which a search fails by itself.
     fn beyond_limit(&self, matcher: &RegexMatcher, error: io::Error) -> Error {
+        let limit = self.plan.heap_limit;
         let what = if self.searcher.multi_line_with_matcher(matcher) {
-            "it is over 64 MiB, too large for a multiline search"
+            format!("it is over {limit} bytes, too large for a multiline search with this pattern")
         } else {
-            "it has a line of over 64 MiB"
+            format!("it has a line of over {limit} bytes, too long for this pattern")
         };
         Error::new(ErrorKind::TooLarge, what).with_source(error)
     }
@@ -248,4 +259,73 @@ pub(crate) fn read_error(error: io::Error) -> Error {
         _ => (ErrorKind::Unavailable, "it could not be read"),
     };
     Error::new(kind, message).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use vfs_core::GrepRequest;
+
+    use super::*;
+
+    struct Collected(Vec<Item>);
+
+    impl Outlet for Collected {
+        fn put(&mut self, item: Item) -> std::ops::ControlFlow<()> {
+            self.0.push(item);
+            std::ops::ControlFlow::Continue(())
+        }
+    }
+
+    /// The same line again and again.
+    struct Again {
+        line: Vec<u8>,
+        at: usize,
+    }
+
+    impl Read for Again {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = buffer.len().min(self.line.len() - self.at);
+            buffer[..length].copy_from_slice(&self.line[self.at..self.at + length]);
+            self.at = (self.at + length) % self.line.len();
+            Ok(length)
+        }
+    }
+
+    fn search(req: &GrepRequest, opened: Opened) -> Vec<Item> {
+        let plan = Plan::new(req).expect("a valid request");
+        let mut items = Collected(Vec::new());
+        let mut searcher = FileSearcher::new(&plan);
+        searcher.search(&plan, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &|| false);
+        items.0
+    }
+
+    fn problem(items: &[Item]) -> Option<ErrorKind> {
+        items.iter().find_map(|item| if let Item::Problem(problem) = item { Some(problem.code) } else { None })
+    }
+
+    #[test]
+    fn a_file_that_has_far_more_than_it_claims_is_left() {
+        let mut line = vec![b'x'; 64 << 10];
+        line.push(b'\n');
+        let more = MOST_UNCLAIMED * 2;
+        for (size, expected) in [(0, Some(ErrorKind::TooLarge)), (more, None)] {
+            let again = Again { line: line.clone(), at: 0 };
+            let reader = Box::new(again.take(more));
+            assert_eq!(problem(&search(&GrepRequest::literal("hit"), Opened::Reader { reader, size })), expected);
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_for_a_heavy_expression_is_a_problem_however_it_is_lent() {
+        let text = [vec![b'a'; 200 << 10], b"\n".to_vec()].concat();
+        for (regex, expected) in [("b{10000}", Some(ErrorKind::TooLarge)), ("b{100}", None)] {
+            for req in [GrepRequest::regex(regex), GrepRequest::regex(regex).multiline()] {
+                let (bytes, size) = (text.clone().into(), text.len() as u64);
+                let reader = Box::new(io::Cursor::new(text.clone()));
+                for opened in [Opened::Bytes(bytes), Opened::Reader { reader, size }] {
+                    assert_eq!(problem(&search(&req, opened)), expected, "{regex}");
+                }
+            }
+        }
+    }
 }

@@ -8,7 +8,8 @@
 //!
 //! A search is a pipeline that its consumer pulls. Workers take batches of files from the walk and put what they find into
 //! slots; the consumer empties the slots in the order of the walk. How far the workers may be ahead is bounded, in files and
-//! in bytes, so that a search which matches everything holds little, and starves nobody.
+//! in bytes, so that a search which matches everything holds little, and starves nobody. A worker that is stuck in one call
+//! is stood in for.
 
 mod alarm;
 mod collect;
@@ -24,6 +25,8 @@ mod pace;
 mod pattern;
 mod plan;
 mod pool;
+mod problems;
+mod pulse;
 mod sink;
 mod slots;
 mod source;
@@ -67,7 +70,10 @@ pub use self::types::file_type_names;
 /// * A literal that holds a line break makes the search multiline and matches `\r\n` too. `$` matches before `\r\n`.
 /// * `limit` and `limit_per_file` set `truncated` only where there is at least one match more. A limit of 0 finds nothing
 ///   and is truncated.
-/// * A line of over 64 MiB, and a file of over 64 MiB in a multiline search, is a problem.
+/// * A line of over 64 MiB, and a file of over 64 MiB in a multiline search, is a problem. So is less with an expression
+///   that repeats a lot: 1 GiB divided by what its counted repetitions expand to, about 105 KiB for the largest.
+/// * A file that has over 64 MiB more than it claims is a problem.
+/// * Counted repetitions that expand to over 10,000 places (`(a{100}){101}`) are an invalid pattern.
 ///
 /// # Errors
 ///

@@ -2,6 +2,7 @@
 
 use vfs_core::{Error, ErrorKind, LinkMode, LsRequest, LsResult, OpContext, Result, Truncation};
 
+use crate::problems::Problems;
 use crate::tree::{Located, Tree};
 use crate::visibility::Visibility;
 use crate::walk::{Directories, Found, Guide, Walk, WalkOptions};
@@ -13,6 +14,7 @@ use crate::walk::{Directories, Found, Guide, Walk, WalkOptions};
 /// * Every entry is listed, hidden and ignored ones too, sorted by the bytes of the full path.
 /// * A link inside the tree is described by what it leads to; it is not gone down.
 /// * An entry that cannot be described is in `problems`.
+/// * At most 1,000 problems are kept; where there are more, one more says how many.
 /// * With `limit`, what is not returned is not described either.
 ///
 /// # Errors
@@ -34,11 +36,12 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
     let guide = Everywhere { cx, recursive: req.recursive };
     let mut walk = Walk::start(tree, &guide, dir, &req.path, options)?;
     let mut result = LsResult::default();
+    let mut problems = Problems::default();
     while let Some(found) = walk.next(tree, &guide)? {
         let entry = match found {
             Found::Entry(entry) => entry,
             Found::Problem(problem) => {
-                result.problems.push(problem);
+                problems.push(problem);
                 continue;
             }
         };
@@ -49,12 +52,13 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
         cx.check()?;
         match entry.path().and_then(|path| tree.info(&entry.place.dir, &entry.name, path)) {
             Ok(info) => result.entries.push(info),
-            Err(error) => result.problems.push(entry.problem(error)),
+            Err(error) => problems.push(entry.problem(error)),
         }
     }
     if result.truncated.is_none() && walk.take_report().too_deep {
         result.truncated = Some(Truncation::Depth);
     }
+    result.problems = problems.into_vec(&req.path);
     Ok(result)
 }
 

@@ -3,6 +3,7 @@
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use regex_syntax::ast::{self, AssertionKind, Ast};
 use regex_syntax::hir::translate::TranslatorBuilder;
+use regex_syntax::hir::{Hir, HirKind};
 use vfs_core::{CaseMode, Error, ErrorKind, GrepRequest, Pattern, Result};
 
 /// Longest pattern, in bytes.
@@ -10,6 +11,9 @@ const MAX_LEN: usize = 64 << 10;
 
 /// Deepest nesting of groups.
 const MAX_NESTING: u32 = 100;
+
+/// Most places that counted repetitions may expand to.
+const MAX_EXPANSION: u64 = 10_000;
 
 /// Most bytes of the compiled expression.
 const SIZE_LIMIT: usize = 10 << 20;
@@ -22,6 +26,8 @@ const CACHE_LIMIT: usize = 16 << 20;
 pub(crate) struct Compiled {
     pub(crate) matcher: RegexMatcher,
     pub(crate) multiline: bool,
+    /// How many places its counted repetitions expand to: how much work each byte may be.
+    pub(crate) expansion: u64,
 }
 
 /// Compiles the pattern of `req`.
@@ -46,8 +52,13 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
         .size_limit(SIZE_LIMIT)
         .dfa_size_limit(CACHE_LIMIT)
         .nest_limit(MAX_NESTING * 2);
+    let mut expansion = 0;
     let (expression, multiline) = match &req.pattern {
-        Pattern::Regex(regex) => (with_carriage_returns(regex, req.multiline)?, req.multiline),
+        Pattern::Regex(regex) => {
+            let checked = check(regex, req.multiline)?;
+            expansion = checked.expansion;
+            (checked.expression, req.multiline)
+        }
         Pattern::Literal(text) if text.contains('\n') => (literal_lines(text), true),
         Pattern::Literal(text) => {
             builder.fixed_strings(true);
@@ -66,7 +77,7 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
         }
         _ => invalid(&format!("it is too large when compiled (over {SIZE_LIMIT} bytes); make it simpler")),
     })?;
-    Ok(Compiled { matcher, multiline })
+    Ok(Compiled { matcher, multiline, expansion })
 }
 
 /// The expression for a text of several lines; what a read showed is found in a file with `\r\n` too.
@@ -76,18 +87,30 @@ fn literal_lines(text: &str) -> String {
     lines.join("\\r?\\n")
 }
 
+/// An expression that was found to be in order.
+struct Checked {
+    expression: String,
+    expansion: u64,
+}
+
 /// Checks `regex`, and lets each `$` match before `\r\n` as before `\n`.
 ///
 /// The engine's own mode for this would let `^` match after a lone `\r`, which ends no line here.
-fn with_carriage_returns(regex: &str, multiline: bool) -> Result<String> {
+fn check(regex: &str, multiline: bool) -> Result<Checked> {
     let ast = parser().parse(regex).map_err(|error| mistake(regex, &error.kind().to_string(), error.span()))?;
-    TranslatorBuilder::new()
+    let hir = TranslatorBuilder::new()
         .utf8(false)
         .multi_line(true)
         .dot_matches_new_line(multiline)
         .build()
         .translate(regex, &ast)
         .map_err(|error| mistake(regex, &error.kind().to_string(), error.span()))?;
+    let expansion = expansion(&hir, Repeated::No);
+    if expansion > MAX_EXPANSION {
+        return Err(invalid(&format!(
+            "its counted repetitions expand to {expansion} places; at most {MAX_EXPANSION} are allowed"
+        )));
+    }
     let ends = match ast::visit(&ast, LineEnds(Vec::new())) {
         Ok(ends) => ends,
         Err(never) => match never {},
@@ -104,7 +127,32 @@ fn with_carriage_returns(regex: &str, multiline: bool) -> Result<String> {
     if expression.contains('#') && parser().parse(&format!("(?:{expression})")).is_err() {
         expression.push('\n');
     }
-    Ok(expression)
+    Ok(Checked { expression, expansion })
+}
+
+/// Whether an expression is inside a counted repetition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeated {
+    Yes,
+    No,
+}
+
+/// How many places the counted repetitions of `hir` expand to: the product along their nesting, summed over what stands side
+/// by side. What is not repeated by a count is not counted. The parser bounds the depth.
+fn expansion(hir: &Hir, repeated: Repeated) -> u64 {
+    let sum = |parts: &[Hir]| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(expansion(part, repeated)));
+    match hir.kind() {
+        HirKind::Repetition(repetition) => {
+            let times = u64::from(repetition.max.unwrap_or(repetition.min).max(1));
+            let inner = if times > 1 { Repeated::Yes } else { repeated };
+            times.saturating_mul(expansion(&repetition.sub, inner))
+        }
+        HirKind::Capture(capture) => expansion(&capture.sub, repeated),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => sum(parts),
+        _ if repeated == Repeated::No => 0,
+        HirKind::Literal(literal) => literal.0.len() as u64,
+        HirKind::Empty | HirKind::Look(_) | HirKind::Class(_) => 1,
+    }
 }
 
 fn parser() -> ast::parse::Parser {
@@ -197,6 +245,10 @@ mod tests {
             "a**{99999}{99999}{99999}",
             r"foo\nbar",
             r"(\w{1000}){1000}",
+            "((((a{10}){10}){10}){10}){10}",
+            "(a{100}){101}",
+            "a{5000}b*(c{0,5001}|d)",
+            "(?:){4000000000}(a{65536}){65537}",
             &nested,
             &"a".repeat(MAX_LEN + 1),
         ] {
@@ -205,6 +257,23 @@ mod tests {
             assert!(error.message().starts_with("Invalid regex pattern:"), "{error}");
             assert!(error.for_model().starts_with("Invalid regex pattern:"), "{}", error.for_model());
             assert!(error.for_model().len() < 2048);
+        }
+    }
+
+    #[test]
+    fn counted_repetitions_are_expanded() {
+        for (regex, expected) in [
+            ("a long text", 0),
+            ("a*b+c?[d-f]", 0),
+            ("a{10}", 10),
+            ("a{2,}", 2),
+            ("x(ab){3,7}[c-d]{2}", 16),
+            ("((a{10}){10}){10}", 1000),
+            (r"(\w{2}-){5}|z{3}", 18),
+            ("(a{100}){100}", 10_000),
+        ] {
+            let expansion = compile(&GrepRequest::regex(regex)).expect("a valid pattern").expansion;
+            assert_eq!(expansion, expected, "{regex}");
         }
     }
 

@@ -9,12 +9,17 @@ use crate::pattern;
 use crate::visibility::Visibility;
 
 /// Most bytes that one worker holds of a line, or of a file in a multiline search.
-pub(crate) const HEAP_LIMIT: usize = 64 << 20;
+const HEAP_LIMIT: usize = 64 << 20;
+
+/// Most steps, about, that the engine takes in one call, which nobody can interrupt: bytes times places of an expression.
+const MOST_STEPS: u64 = 1 << 30;
 
 /// What is searched for, where, and how much of it.
 pub(crate) struct Plan {
     pub(crate) matcher: RegexMatcher,
     pub(crate) multiline: bool,
+    /// Most bytes of a line, or of a file in a multiline search.
+    pub(crate) heap_limit: usize,
     pub(crate) filter: Filter,
     pub(crate) visibility: Visibility,
     pub(crate) links: LinkMode,
@@ -42,6 +47,7 @@ impl Plan {
         Ok(Self {
             matcher: compiled.matcher,
             multiline: compiled.multiline,
+            heap_limit: heap_limit(compiled.expansion),
             filter: Filter::new(req)?,
             visibility: Visibility { hidden: req.hidden, no_ignore: req.no_ignore },
             links: req.links,
@@ -71,8 +77,26 @@ impl Plan {
             .line_number(self.output == GrepOutput::Matches)
             .before_context(self.before as usize)
             .after_context(self.after as usize)
-            .heap_limit(Some(HEAP_LIMIT))
+            .heap_limit(Some(self.heap_limit))
             .binary_detection(BinaryDetection::none())
             .build()
+    }
+}
+
+/// How large a line may be with an expression whose counted repetitions expand to `expansion` places.
+fn heap_limit(expansion: u64) -> usize {
+    let bytes = MOST_STEPS / expansion.max(1);
+    usize::try_from(bytes).map_or(HEAP_LIMIT, |bytes| bytes.min(HEAP_LIMIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_that_repeat_much_take_shorter_lines() {
+        for (expansion, expected) in [(0, 64 << 20), (16, 64 << 20), (32, 32 << 20), (10_000, 107_374)] {
+            assert_eq!(heap_limit(expansion), expected);
+        }
     }
 }

@@ -5,19 +5,25 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use vfs_core::{Error, ErrorKind, Result};
+
+use crate::pulse::Pulse;
 
 /// Most turns that wait for a worker before new searches are turned away.
 const MAX_WAITING: usize = 4096;
 
-/// Most threads that stand in for workers which wait for a slow consumer.
-const MAX_SUBSTITUTES: usize = 64;
+/// Most threads that stand in for workers which wait, or are late.
+const MAX_STAND_INS: usize = 64;
+
+/// How often the watcher looks for workers that are late.
+const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 /// Something that workers do, one turn at a time.
 pub(crate) trait Task: Send + Sync + 'static {
     /// Does one turn. To have another, it queues itself again, behind all others: so every search gets its share.
-    fn turn(self: Arc<Self>);
+    fn turn(self: Arc<Self>, worker: &Worker);
 }
 
 /// Worker threads that searches take turns on.
@@ -25,7 +31,8 @@ pub(crate) trait Task: Send + Sync + 'static {
 /// # Behaviour
 ///
 /// * Threads are started when there is work, up to the number of workers, and end when the last handle is dropped.
-/// * A worker that has to wait until a consumer takes results is stood in for, by at most 64 threads in all.
+/// * A worker that waits for a consumer, or has been in one uninterruptible call for over 50 ms, is stood in for, by at most
+///   64 threads in all. Where these are not enough, those that wait for a consumer make way.
 /// * When 4,096 turns wait, a new search gets [`ErrorKind::Busy`].
 ///
 /// Cloning gives another handle to the same workers.
@@ -37,24 +44,59 @@ struct Owner(Arc<Shared>);
 
 struct Shared {
     workers: usize,
+    stand_ins: usize,
     state: Mutex<State>,
     ready: Condvar,
+    /// Told when there is something to watch again.
+    watch: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     queue: VecDeque<Arc<dyn Task>>,
-    threads: usize,
+    /// One for each thread.
+    pulses: Vec<Arc<Pulse>>,
     idle: usize,
-    waiting_for_consumers: usize,
+    /// How many wait for consumers.
+    waiting: usize,
+    /// How many were late when the watcher last looked.
+    late: usize,
     started: usize,
+    is_watched: bool,
     closed: bool,
+}
+
+impl State {
+    fn threads(&self) -> usize {
+        self.pulses.len()
+    }
+
+    /// How many threads do not get on.
+    fn absent(&self) -> usize {
+        self.waiting + self.late
+    }
+
+    /// Whether nobody is at work and nothing is to be done.
+    fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.threads() == self.idle
+    }
 }
 
 impl Pool {
     /// A pool of `workers` threads, at least one.
     pub fn new(workers: usize) -> Self {
-        let shared = Shared { workers: workers.max(1), state: Mutex::default(), ready: Condvar::new() };
+        Self::with_stand_ins(workers, MAX_STAND_INS)
+    }
+
+    /// A pool of `workers` threads, at least one, and at most `stand_ins` more for those that do not get on.
+    pub(crate) fn with_stand_ins(workers: usize, stand_ins: usize) -> Self {
+        let shared = Shared {
+            workers: workers.max(1),
+            stand_ins,
+            state: Mutex::default(),
+            ready: Condvar::new(),
+            watch: Condvar::new(),
+        };
         Self(Arc::new(Owner(Arc::new(shared))))
     }
 
@@ -87,32 +129,23 @@ impl Pool {
     ///
     /// [`ErrorKind::Unavailable`] where there is no thread and none can be started.
     pub(crate) fn resubmit(&self, task: Arc<dyn Task>) -> Result<()> {
-        let mut state = self.0.0.lock();
-        state.queue.push_back(task);
-        self.0.0.ready.notify_one();
-        self.0.0.staff(&mut state)
-    }
-
-    /// Runs `wait`, which may take long without using this worker's processor fairly, while another stands in.
-    pub(crate) fn stand_in<R>(&self, wait: impl FnOnce() -> R) -> R {
-        struct Waiting<'a>(&'a Shared);
-        impl Drop for Waiting<'_> {
-            fn drop(&mut self) {
-                self.0.lock().waiting_for_consumers -= 1;
-                // An idle substitute looks whether it is still needed.
-                self.0.ready.notify_one();
-            }
-        }
         let shared = &self.0.0;
         let mut state = shared.lock();
-        state.waiting_for_consumers += 1;
-        let waiting = Waiting(shared);
-        // Without a substitute the others wait too; nothing is lost.
-        let _ = shared.staff(&mut state);
-        drop(state);
-        let result = wait();
-        drop(waiting);
-        result
+        let was_quiet = state.is_quiet();
+        state.queue.push_back(task);
+        shared.ready.notify_one();
+        if let Err(error) = shared.staff(&mut state) {
+            let task = state.queue.pop_back();
+            drop(state);
+            drop(task);
+            return Err(error);
+        }
+        if !state.is_watched {
+            shared.start_watcher(&mut state);
+        } else if was_quiet {
+            shared.watch.notify_one();
+        }
+        Ok(())
     }
 }
 
@@ -124,50 +157,124 @@ impl Shared {
 
     /// How many threads there may be now.
     fn most_threads(&self, state: &State) -> usize {
-        self.workers + state.waiting_for_consumers.min(MAX_SUBSTITUTES)
+        self.workers + state.absent().min(self.stand_ins)
     }
 
     /// Starts a thread where there is a turn that no idle thread will take.
     fn staff(self: &Arc<Self>, state: &mut State) -> Result<()> {
-        if state.queue.len() <= state.idle || state.threads >= self.most_threads(state) {
+        if state.queue.len() <= state.idle || state.threads() >= self.most_threads(state) {
             return Ok(());
         }
         state.started += 1;
         let name = format!("vfs-search-{}", state.started);
-        let shared = Arc::clone(self);
-        match thread::Builder::new().name(name).spawn(move || shared.work()) {
+        let pulse = Arc::new(Pulse::new());
+        let worker = Worker { shared: Arc::clone(self), pulse: Arc::clone(&pulse) };
+        match thread::Builder::new().name(name).spawn(move || worker.work()) {
             Ok(_) => {
-                state.threads += 1;
+                state.pulses.push(pulse);
                 Ok(())
             }
-            Err(_) if state.threads > 0 => Ok(()),
+            Err(_) if state.threads() > 0 => Ok(()),
             Err(error) => {
-                state.queue.pop_back();
                 Err(Error::new(ErrorKind::Unavailable, "no thread could be started to search").with_source(error))
             }
         }
     }
 
-    /// What a thread does from its start to its end.
-    fn work(&self) {
+    /// Starts the watcher. Without one the workers that are late are not stood in for; nothing is lost.
+    fn start_watcher(self: &Arc<Self>, state: &mut State) {
+        let shared = Arc::clone(self);
+        let watcher = thread::Builder::new().name("vfs-search-watch".into()).spawn(move || shared.watch());
+        state.is_watched = watcher.is_ok();
+    }
+
+    /// What the watcher does: while there is work, it looks who is late.
+    fn watch(self: &Arc<Self>) {
         let mut state = self.lock();
         loop {
-            if state.threads > self.most_threads(&state) || (state.closed && state.queue.is_empty()) {
-                state.threads -= 1;
+            if !state.is_quiet() {
+                state = self.watch.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+            } else if state.closed {
+                return;
+            } else {
+                state = self.watch.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            let late = state.pulses.iter().filter(|pulse| pulse.is_late()).count();
+            let before = std::mem::replace(&mut state.late, late);
+            // There is a thread, or nothing to be done; where no more can be started the others take longer.
+            let _ = self.staff(&mut state);
+            if late < before {
+                // Idle stand-ins look whether they are still needed.
+                self.ready.notify_all();
+            }
+        }
+    }
+}
+
+/// The thread that a task has its turn on.
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    pulse: Arc<Pulse>,
+}
+
+impl Worker {
+    /// Says that this worker gets on. One that does not say so for 50 ms is stood in for.
+    pub(crate) fn beat(&self) {
+        self.pulse.beat();
+    }
+
+    /// Runs `wait`, which takes long without using the processor, while another stands in.
+    pub(crate) fn stand_in<R>(&self, wait: impl FnOnce() -> R) -> R {
+        struct Waiting<'a>(&'a Worker);
+        impl Drop for Waiting<'_> {
+            fn drop(&mut self) {
+                self.0.shared.lock().waiting -= 1;
+                self.0.beat();
+                // An idle stand-in looks whether it is still needed.
+                self.0.shared.ready.notify_one();
+            }
+        }
+        let mut state = self.shared.lock();
+        state.waiting += 1;
+        self.pulse.rest();
+        let waiting = Waiting(self);
+        // Whoever waits asks again whether the others can do without it.
+        let _ = self.shared.staff(&mut state);
+        drop(state);
+        let result = wait();
+        drop(waiting);
+        result
+    }
+
+    /// Whether a turn waits for a thread while fewer than the workers get on, so that one which only waits should make way.
+    pub(crate) fn is_missed(&self) -> bool {
+        let mut state = self.shared.lock();
+        let _ = self.shared.staff(&mut state);
+        state.queue.len() > state.idle && state.threads() < self.shared.workers + state.absent()
+    }
+
+    /// What a thread does from its start to its end.
+    fn work(&self) {
+        let mut state = self.shared.lock();
+        loop {
+            if state.threads() > self.shared.most_threads(&state) || (state.closed && state.queue.is_empty()) {
+                state.pulses.retain(|pulse| !Arc::ptr_eq(pulse, &self.pulse));
                 // It may have been woken for a turn that it now leaves to another.
-                self.ready.notify_one();
+                self.shared.ready.notify_one();
                 return;
             }
             let Some(task) = state.queue.pop_front() else {
                 state.idle += 1;
-                state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.shared.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
                 state.idle -= 1;
                 continue;
             };
             drop(state);
+            self.pulse.beat();
             // A task reports its own panics; this keeps the thread if even that fails.
-            let _ = catch_unwind(AssertUnwindSafe(|| task.turn()));
-            state = self.lock();
+            let _ = catch_unwind(AssertUnwindSafe(|| task.turn(self)));
+            self.pulse.rest();
+            state = self.shared.lock();
         }
     }
 }
@@ -176,6 +283,7 @@ impl Drop for Owner {
     fn drop(&mut self) {
         self.0.lock().closed = true;
         self.0.ready.notify_all();
+        self.0.watch.notify_all();
     }
 }
 
@@ -184,7 +292,7 @@ impl fmt::Debug for Pool {
         let state = self.0.0.lock();
         f.debug_struct("Pool")
             .field("workers", &self.0.0.workers)
-            .field("threads", &state.threads)
+            .field("threads", &state.threads())
             .field("queued", &state.queue.len())
             .finish_non_exhaustive()
     }
@@ -196,16 +304,16 @@ mod tests {
 
     use super::*;
 
-    struct Call(Box<dyn Fn() + Send + Sync>);
+    struct Call<F>(F);
 
-    impl Task for Call {
-        fn turn(self: Arc<Self>) {
-            (self.0)();
+    impl<F: Fn(&Worker) + Send + Sync + 'static> Task for Call<F> {
+        fn turn(self: Arc<Self>, worker: &Worker) {
+            (self.0)(worker);
         }
     }
 
     fn call(f: impl Fn() + Send + Sync + 'static) -> Arc<dyn Task> {
-        Arc::new(Call(Box::new(f)))
+        Arc::new(Call(move |_: &Worker| f()))
     }
 
     #[test]
@@ -224,23 +332,60 @@ mod tests {
         assert_eq!(receiver.iter().collect::<Vec<_>>(), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
     }
 
+    /// Queues a turn that ends when the receiver's other end is used, and does so by way of `block`.
+    fn stuck(
+        pool: &Pool,
+        block: impl Fn(&Worker, &dyn Fn()) + Send + Sync + 'static,
+    ) -> (mpsc::Sender<()>, mpsc::Receiver<()>) {
+        let (release, released) = mpsc::channel::<()>();
+        let (done, finished) = mpsc::channel();
+        let (released, done) = (Mutex::new(released), Mutex::new(done));
+        let task = Call(move |worker: &Worker| {
+            block(worker, &|| {
+                let _ = released.lock().expect("not poisoned").recv();
+            });
+            let _ = done.lock().expect("not poisoned").send(());
+        });
+        pool.submit(Arc::new(task)).expect("there is room");
+        (release, finished)
+    }
+
     #[test]
     fn a_waiting_worker_is_stood_in_for() {
         let pool = Pool::new(1);
-        let (release, released) = mpsc::channel::<()>();
-        let released = Mutex::new(released);
-        let inner = pool.clone();
-        pool.submit(call(move || {
-            inner.stand_in(|| released.lock().expect("not poisoned").recv().expect("the second turn releases"));
-        }))
-        .expect("there is room");
-        let (done, finished) = mpsc::channel();
-        pool.submit(call(move || {
-            release.send(()).expect("the first turn waits");
-            done.send(()).expect("the test listens");
-        }))
-        .expect("there is room");
+        let (release, finished) = stuck(&pool, |worker, wait| worker.stand_in(wait));
+        pool.submit(call(move || release.send(()).expect("the first turn waits"))).expect("there is room");
         finished.recv().expect("the second turn ran while the first waited");
+    }
+
+    #[test]
+    fn a_late_worker_is_stood_in_for_within_bounds() {
+        let pool = Pool::with_stand_ins(1, 2);
+        let all: Vec<_> = (0..2).map(|_| stuck(&pool, |_, wait| wait())).collect();
+        let (done, finished) = mpsc::channel();
+        pool.submit(call(move || done.send(()).expect("the test listens"))).expect("there is room");
+        finished.recv().expect("it ran while two workers were late");
+        assert!(pool.0.0.lock().threads() <= 3);
+        for (release, finished) in all {
+            drop(release);
+            finished.recv().expect("it ends");
+        }
+    }
+
+    #[test]
+    fn a_worker_that_waits_is_missed_when_all_stand_ins_are_used() {
+        let pool = Pool::with_stand_ins(1, 0);
+        let (_release, finished) = stuck(&pool, |worker, _| {
+            worker.stand_in(|| {
+                while !worker.is_missed() {
+                    thread::yield_now();
+                }
+            });
+        });
+        let (done, second) = mpsc::channel();
+        pool.submit(call(move || done.send(()).expect("the test listens"))).expect("there is room");
+        finished.recv().expect("the first turn made way");
+        second.recv().expect("the second turn ran");
     }
 
     #[test]

@@ -36,6 +36,14 @@ pub(crate) enum Item {
 }
 
 impl Item {
+    /// The number of the line that it is, if it is one. The lines of a file come in order.
+    pub(crate) fn line(&self) -> Option<u64> {
+        match self {
+            Item::Match(line) | Item::Before(line) | Item::After(line) => Some(line.line),
+            _ => None,
+        }
+    }
+
     /// About how many bytes it takes.
     pub(crate) fn cost(&self) -> usize {
         let text = match self {

@@ -80,6 +80,12 @@ impl Slots {
         }
     }
 
+    /// Whether a batch that had to stop may go on in slot `index`. It begins a file again, so there has to be room enough
+    /// to make that worthwhile.
+    pub(crate) fn invites(&self, index: u64) -> bool {
+        if self.is_head(index) { self.admits(index) } else { self.buffered < self.tuning.budget / 2 }
+    }
+
     /// Adds `items`, which cost `bytes`; `false` where the slot is gone.
     pub(crate) fn add(&mut self, index: u64, items: &mut Vec<Item>, bytes: usize) -> bool {
         let Some(slot) = self.slot(index) else {
@@ -168,6 +174,7 @@ mod tests {
         assert!(!slots.has_room());
         assert!(slots.add(b, &mut vec![item(3)], 20));
         assert!(slots.admits(a) && !slots.admits(b));
+        assert!(slots.invites(a) && !slots.invites(b));
         assert!(slots.add(a, &mut vec![item(4)], 10));
         assert!(!slots.admits(a));
         assert_eq!(slots.take(&mut VecDeque::new()), Head::Items);

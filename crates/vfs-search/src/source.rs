@@ -1,5 +1,7 @@
 //! Where haystacks come from: one file, or a walk that hands them out in batches.
 
+use std::sync::Arc;
+
 use vfs_core::{Error, ErrorKind, GrepRequest, LinkMode, Problem, Result, VfsPath};
 
 use crate::plan::Plan;
@@ -8,6 +10,9 @@ use crate::walk::{Directories, Entry, Found, Guide, Walk, WalkOptions, WalkRepor
 
 /// Most entries of one batch. The first batches are smaller, so that the first results are there soon.
 const LARGEST_BATCH: usize = 32;
+
+/// Most directories that the files of one batch are in: each is held, on a disk by a descriptor, until they are searched.
+const MOST_DIRECTORIES: usize = 8;
 
 /// A file that is to be searched.
 #[derive(Debug)]
@@ -123,7 +128,9 @@ impl<D: Clone + Send + Sync + 'static> Source<D> {
         let mut parts = Vec::with_capacity(size);
         let mut links = 0;
         let mut is_last = false;
-        while parts.len() < size {
+        let mut directories = 0;
+        let mut last: Option<*const _> = None;
+        while parts.len() < size && directories < MOST_DIRECTORIES {
             let entry = match walk.next(tree, &guide)? {
                 None => {
                     is_last = true;
@@ -136,7 +143,11 @@ impl<D: Clone + Send + Sync + 'static> Source<D> {
                 Some(Found::Entry(entry)) => entry,
             };
             match judge(tree, plan, &entry) {
-                Ok(Judgement::Search) => parts.push(BatchPart::Haystack(Haystack::Walked(entry))),
+                Ok(Judgement::Search) => {
+                    let place = Arc::as_ptr(&entry.place);
+                    directories += usize::from(last.replace(place) != Some(place));
+                    parts.push(BatchPart::Haystack(Haystack::Walked(entry)));
+                }
                 Ok(Judgement::SkipLink) => links += 1,
                 Ok(Judgement::Pass) => {}
                 Err(error) => parts.push(BatchPart::Problem(entry.problem(error))),
@@ -159,11 +170,19 @@ enum Judgement {
 
 fn judge<T: Tree>(tree: &T, plan: &Plan, entry: &Entry<T::Dir>) -> Result<Judgement> {
     let is_wanted = plan.filter.opens(entry.place.relative(), &entry.name);
+    let is_left_out = entry.kind == ChildKind::Link && plan.links == LinkMode::Skip;
+    if !is_wanted && !is_left_out {
+        return Ok(Judgement::Pass);
+    }
     let kind = match entry.kind {
-        ChildKind::Link => tree.follow(&entry.place.dir, &entry.name)?,
+        ChildKind::Link => match tree.follow(&entry.place.dir, &entry.name) {
+            Ok(kind) => kind,
+            // It was followed only to see whether a directory is left out here, and it leads to none.
+            Err(_) if !is_wanted => return Ok(Judgement::Pass),
+            Err(error) => return Err(error),
+        },
         kind => kind,
     };
-    let is_left_out = entry.kind == ChildKind::Link && plan.links == LinkMode::Skip;
     match kind {
         ChildKind::File if is_wanted => Ok(if is_left_out { Judgement::SkipLink } else { Judgement::Search }),
         ChildKind::Directory if is_left_out => Ok(Judgement::SkipLink),
@@ -187,5 +206,73 @@ impl Guide for Filtered<'_> {
 
     fn check(&self) -> Result<()> {
         (self.check)()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::testing::{Node, TestTree};
+
+    fn batches(tree: &TestTree, req: &GrepRequest, check: &dyn Fn() -> Result<()>) -> Vec<Batch<String>> {
+        let plan = Plan::new(req).expect("a valid request");
+        let mut source = Source::start(tree, req, &plan, check).expect("it starts");
+        let mut batches: Vec<Batch<String>> = Vec::new();
+        while batches.last().is_none_or(|batch| !batch.is_last) {
+            batches.push(source.next_batch(tree, &plan, check).expect("it goes on"));
+        }
+        batches
+    }
+
+    #[test]
+    fn a_batch_holds_few_directories() {
+        let paths: Vec<_> = (0..100).map(|n| format!("/d{n:03}/f")).collect();
+        let tree = TestTree::new(paths.iter().map(|path| (path.as_str(), "")));
+        let sizes: Vec<_> =
+            batches(&tree, &GrepRequest::literal("x"), &|| Ok(())).iter().map(|batch| batch.parts.len()).collect();
+        assert_eq!(sizes.iter().sum::<usize>(), 100);
+        assert_eq!(sizes.iter().max(), Some(&MOST_DIRECTORIES));
+    }
+
+    #[test]
+    fn a_batch_of_one_directory_is_large() {
+        let paths: Vec<_> = (0..100).map(|n| format!("/d/f{n:03}")).collect();
+        let tree = TestTree::new(paths.iter().map(|path| (path.as_str(), "")));
+        let all = batches(&tree, &GrepRequest::literal("x"), &|| Ok(()));
+        assert_eq!(all.iter().map(|batch| batch.parts.len()).max(), Some(LARGEST_BATCH));
+    }
+
+    #[test]
+    fn a_long_run_of_unwanted_entries_is_interrupted() {
+        let paths: Vec<_> = (0..5000).map(|n| format!("/f{n:04}.txt")).collect();
+        let tree = TestTree::new(paths.iter().map(|path| (path.as_str(), "")));
+        let req = GrepRequest::literal("x").glob("*.rs");
+        let plan = Plan::new(&req).expect("a valid request");
+        let mut source = Source::start(&tree, &req, &plan, &|| Ok(())).expect("it starts");
+        let looks = Cell::new(0);
+        let check = || {
+            looks.set(looks.get() + 1);
+            if looks.get() > 3 { Err(Error::new(ErrorKind::Cancelled, "enough")) } else { Ok(()) }
+        };
+        let error = source.next_batch(&tree, &plan, &check).expect_err("interrupted");
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_no_problem_where_its_name_is_not_wanted() {
+        for links in [LinkMode::Skip, LinkMode::Follow] {
+            let tree = TestTree::new([("/a.rs", "")]).with("/foo.txt", Node::Link("/nothing"));
+            let mut req = GrepRequest::literal("x");
+            req.links = links;
+            let problems = |req: &GrepRequest| {
+                let all = batches(&tree, req, &|| Ok(()));
+                let parts = all.iter().flat_map(|batch| &batch.parts);
+                parts.filter(|part| matches!(part, BatchPart::Problem(_))).count()
+            };
+            assert_eq!(problems(&req), 1, "{links:?}");
+            assert_eq!(problems(&req.clone().glob("*.rs")), 0, "{links:?}");
+        }
     }
 }

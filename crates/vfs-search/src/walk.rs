@@ -9,7 +9,7 @@ use crate::ignore_rules::IgnoreRules;
 use crate::tree::{Child, ChildKind, Tree};
 use crate::visibility::Visibility;
 
-/// Entries of one directory that are looked at between two looks at the context.
+/// Entries that are looked at between two looks at the context.
 const CHECK_EVERY: usize = 256;
 
 /// How a walk goes.
@@ -108,6 +108,7 @@ pub(crate) struct Walk<D> {
     frames: Vec<Frame<D>>,
     problems: VecDeque<Problem>,
     report: WalkReport,
+    steps_taken: usize,
 }
 
 /// A directory whose entries are not all done yet.
@@ -144,7 +145,13 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
         path: &VfsPath,
         options: WalkOptions,
     ) -> Result<Self> {
-        let mut walk = Self { options, frames: Vec::new(), problems: VecDeque::new(), report: WalkReport::default() };
+        let mut walk = Self {
+            options,
+            frames: Vec::new(),
+            problems: VecDeque::new(),
+            report: WalkReport::default(),
+            steps_taken: 0,
+        };
         let mut problems = Vec::new();
         let rules = options.visibility.rules_above(tree, path, &mut problems);
         walk.problems.extend(problems);
@@ -175,6 +182,11 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
                 self.frames.pop();
                 continue;
             };
+            // Most entries may be of no interest, so that the caller has no occasion to look.
+            self.steps_taken = self.steps_taken.wrapping_add(1);
+            if self.steps_taken.is_multiple_of(CHECK_EVERY) {
+                guide.check()?;
+            }
             let place = Arc::clone(&frame.place);
             let child = &mut frame.children[step.child];
             if step.stage == Stage::Entry {

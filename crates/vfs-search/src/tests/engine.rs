@@ -58,12 +58,14 @@ fn a_dropped_stream_stops_its_workers() {
     let (opened, opens) = mpsc::channel();
     let (allow, allowed) = mpsc::channel::<()>();
     let (opened, allowed) = (Mutex::new(opened), Mutex::new(allowed));
-    let tree = Arc::new(many(1000, "hit\n").on_open(move |_| {
+    let tree = Arc::new(many(1000, "hit\n").on_open(move |path| {
         let _ = opened.lock().expect("not poisoned").send(());
-        let _ = allowed.lock().expect("not poisoned").recv();
+        // The first file is let through; which worker comes next is not known.
+        if path != "/d0/f00000" {
+            let _ = allowed.lock().expect("not poisoned").recv();
+        }
     }));
     let mut events = grep_stream_on(&pool, Arc::clone(&tree), OpContext::new(), hit());
-    allow.send(()).expect("a worker waits");
     assert!(matches!(block_on(events.next()), Some(Ok(GrepEvent::Match(_)))));
     drop(events);
     // Whoever is in `open` now is let out of it; nobody goes in again but for a file that was begun.
@@ -164,4 +166,68 @@ fn a_collected_search_keeps_its_size_limit() {
     assert!(!result.matches.is_empty() && result.matches.len() < 1000 / 32);
     let result = block_on(grep(tree, OpContext::new(), hit())).expect("it searches");
     assert_eq!((result.matches.len(), result.truncated, result.files_searched), (1000, None, 10));
+}
+
+#[test]
+fn more_unpolled_streams_than_there_can_be_threads_hold_up_nobody_and_lose_nothing() {
+    let pool = Pool::with_stand_ins(2, 2);
+    let tuning = Tuning { window: 8, budget: 1 << 12, head_budget: 1 << 10 };
+    let text: String = (0..3000).map(|n| format!("hit {n}\nbetween\n")).collect();
+    let noisy = Arc::new(many(12, &text));
+    let req = hit().context(1, 1);
+    let expected: Vec<_> =
+        block_on(GrepEvents::new(Arc::clone(&noisy), OpContext::new(), req.clone(), Pool::new(2), tuning).collect());
+    let expected: Vec<_> = expected.into_iter().map(|event| event.expect("it searches")).collect();
+    let mut idle: Vec<_> = (0..10)
+        .map(|_| GrepEvents::new(Arc::clone(&noisy), OpContext::new(), req.clone(), pool.clone(), tuning))
+        .collect();
+    let firsts: Vec<_> = idle.iter_mut().map(|events| block_on(events.next()).expect("an item")).collect();
+    let quiet = Arc::new(many(50, "hit\n"));
+    let events: Vec<_> = block_on(GrepEvents::new(quiet, OpContext::new(), hit(), pool, tuning).collect());
+    assert_eq!(events.len(), 51);
+    for (first, rest) in firsts.into_iter().zip(idle) {
+        let all: Vec<_> = std::iter::once(first).chain(block_on(rest.collect::<Vec<_>>())).collect();
+        let all: Vec<_> = all.into_iter().map(|event| event.expect("it searches")).collect();
+        assert!(all == expected, "{} events, not {}", all.len(), expected.len());
+    }
+}
+
+#[test]
+fn a_search_whose_workers_are_all_stuck_takes_no_more() {
+    let pool = Pool::with_stand_ins(2, 4);
+    let (opened, opens) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let (opened, released) = (Mutex::new(opened), Mutex::new(released));
+    let tree = Arc::new(many(200, "hit\n").on_open(move |_| {
+        let _ = opened.lock().expect("not poisoned").send(());
+        let _ = released.lock().expect("not poisoned").recv();
+    }));
+    let mut stuck = grep_stream_on(&pool, tree, OpContext::new(), hit());
+    assert!(futures::FutureExt::now_or_never(stuck.next()).is_none());
+    let quiet = Arc::new(many(50, "hit\n"));
+    for _ in 0..20 {
+        let events = grep_stream_on(&pool, Arc::clone(&quiet), OpContext::new(), hit());
+        assert_eq!(block_on(events.count()), 51);
+    }
+    assert!(opens.try_iter().count() <= 2);
+    drop(stuck);
+    drop(release);
+}
+
+#[test]
+fn searches_that_are_over_hold_up_nobody_though_their_workers_are_stuck() {
+    let pool = Pool::with_stand_ins(1, 4);
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let tree = Arc::new(many(50, "hit\n").on_open(move |_| {
+        let _ = released.lock().expect("not poisoned").recv();
+    }));
+    for _ in 0..4 {
+        let cx = OpContext::new().with_timeout(Duration::from_millis(20));
+        let events: Vec<_> = block_on(grep_stream_on(&pool, Arc::clone(&tree), cx, hit()).collect());
+        assert!(events.iter().all(Result::is_err));
+    }
+    let quiet = Arc::new(many(50, "hit\n"));
+    assert_eq!(block_on(grep_stream_on(&pool, quiet, OpContext::new(), hit()).count()), 51);
+    drop(release);
 }

@@ -11,6 +11,7 @@ laws! { "glob":
     "V3" Nothing the_nearer_and_the_later_rule_decide,
     "V4" Nothing git_itself_is_shown_only_by_both_requests,
     "V5" Nothing grep_sees_what_glob_sees,
+    "V7" Nothing a_gitignore_that_excludes_every_name_counts_in_a_repository_only,
     "V6" Nothing only_what_the_pattern_can_reach_is_visited,
 }
 
@@ -49,6 +50,16 @@ async fn the_nearer_and_the_later_rule_decide(t: &Target) -> LawResult {
     assert_eq!(t.found("*").await?, expected);
     let below = t.glob(GlobRequest::new("*").path(t.path("/d"))).await?;
     assert_eq!(t.names(&below.entries), ["/d/a.log", "/d/only-here"], "rules above the start count, too");
+    Ok(())
+}
+
+async fn a_gitignore_that_excludes_every_name_counts_in_a_repository_only(t: &Target) -> LawResult {
+    t.put("/package/.gitignore", "*.log\n/*\n!/debian/\n").await?;
+    t.put("/package/sub/.gitignore", "b\n").await?;
+    t.put_each(&["/package/a", "/package/a.log", "/package/sub/b"]).await?;
+    assert_eq!(t.found("*").await?, ["/package/a", "/package/a.log", "/package/sub/b"]);
+    t.put_each(&["/.git/HEAD"]).await?;
+    assert!(t.found("*").await?.is_empty());
     Ok(())
 }
 
