@@ -19,7 +19,7 @@ Paths start at the root: '/src/main.rs' and 'src/main.rs' are the same file. Not
 unless --host is given.
 
 Exit status: 0 for success or a match, 1 for no match, 2 for an error. Entries that a listing or search could not open \
-are warnings on standard error and do not change it.";
+are warnings on standard error.";
 
 const GREP_EXAMPLES: &str = "\
 Examples:
@@ -31,8 +31,8 @@ Examples:
 Lines are printed as '/path:line:text', context as '/path-line-text'. Hidden files, what ignore files exclude, and \
 files with NUL bytes are left out.
 
-Exit status: 0 for a match, 1 for none, 2 for an error. Files that could not be opened are warnings on standard error \
-and do not change it.";
+Exit status: 0 for a match, 1 for none, 2 for an error, also where nothing was found and a file could not be read. Files \
+that could not be read are warnings on standard error.";
 
 const BATCH_EXAMPLES: &str = "\
 Each line of standard input is one request, each line of standard output one answer:
@@ -49,7 +49,7 @@ end of the input, whatever the answers were.";
 
 /// An agent's view of a directory: list, read, write, edit and search the files below a root
 #[derive(Debug, Parser)]
-#[command(name = "vfs", version, arg_required_else_help = false, after_help = EXAMPLES)]
+#[command(name = "vfs", version, arg_required_else_help = false, args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) place: Place,
@@ -91,7 +91,7 @@ pub(crate) enum Command {
     #[command(after_help = "Exit status: 0 where a file matches, 1 where none does, 2 for an error.")]
     Glob(GlobArgs),
     /// Find text in files
-    #[command(after_help = GREP_EXAMPLES)]
+    #[command(args_override_self = true, after_help = GREP_EXAMPLES)]
     Grep(GrepArgs),
     /// Answer JSON requests from standard input, one a line
     #[command(after_help = BATCH_EXAMPLES)]

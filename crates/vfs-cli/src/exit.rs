@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     Success,
     /// It found nothing: 1.
     NoMatch,
+    /// It found nothing, and could not read everything: 2.
+    Unread,
 }
 
 impl Exit {
@@ -72,6 +74,7 @@ pub(crate) fn code(outcome: Result<Exit, Failure>) -> ExitCode {
     match outcome {
         Ok(Exit::Success) => ExitCode::SUCCESS,
         Ok(Exit::NoMatch) => ExitCode::from(1),
+        Ok(Exit::Unread) => ExitCode::from(2),
         // Whoever reads the output has seen enough.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {

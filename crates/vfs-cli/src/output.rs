@@ -40,8 +40,10 @@ impl Output {
         let stdout = io::stdout();
         // On a terminal lines show as they come: standard output is line-buffered by itself.
         let buffer = if stdout.is_terminal() { 0 } else { BUFFER };
+        // Whatever the environment forces: what a script reads has no colours.
         let palette = match AutoStream::choice(&stdout) {
             ColorChoice::Never => Palette::default(),
+            _ if !stdout.is_terminal() => Palette::default(),
             _ => Palette::coloured(),
         };
         Self { writer: BufWriter::with_capacity(buffer, stdout.lock()), palette }

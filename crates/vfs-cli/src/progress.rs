@@ -39,8 +39,8 @@ impl Progress {
     }
 
     /// Draws the line.
-    pub(crate) fn show(&mut self, matches: u64) {
-        let message = format!("searching for {} s, {matches} matches so far", self.started.elapsed().as_secs());
+    pub(crate) fn show(&mut self, what: &str) {
+        let message = format!("{what}, {} s so far", self.started.elapsed().as_secs());
         let bar = self.shown.get_or_insert_with(|| {
             ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
                 .with_style(ProgressStyle::default_spinner())

@@ -157,10 +157,12 @@ const OPERATIONS: &[(&str, Operation)] = &[
         show(block_on(files.write(cx, WriteRequest::new(path("/d/deep/er/a"), INSIDE))))
     }),
     ("rename", |files, cx| {
-        show(block_on(files.rename(cx, RenameRequest::new(path("/d/a"), path("/d/deep/moved")))))?;
-        show(block_on(files.rename(cx, RenameRequest::new(path("/d/deep/moved"), path("/d/a")))))
+        show(block_on(files.rename(cx, RenameRequest::new(path("/d/a"), path("/d/deep/moved")).overwrite())))?;
+        show(block_on(files.rename(cx, RenameRequest::new(path("/d/deep/moved"), path("/d/a")).overwrite())))
     }),
     ("copy", |files, cx| {
+        // What an attempt before left half done is in the way of the next.
+        let _cleared = block_on(files.delete(cx, DeleteRequest::new(path("/d/copied")).recursive()));
         show(block_on(files.copy(cx, CopyRequest::new(path("/d/deep"), path("/d/copied")))))?;
         let text = show(block_on(files.read(cx, ReadRequest::new(path("/d/copied/a")))));
         show(block_on(files.delete(cx, DeleteRequest::new(path("/d/copied")).recursive())))?;

@@ -1,37 +1,45 @@
 //! A search, collected.
 
 use futures::StreamExt as _;
-use vfs_core::{GrepEvent, GrepRequest, GrepResult, GrepSummary, Result, Truncation};
+use vfs_core::{GrepEvent, GrepRequest, GrepResult, GrepSummary, Problem, Result, Truncation, VfsPath};
 
+use crate::problems::Problems;
 use crate::stream::GrepEvents;
 use crate::tree::Tree;
 
 /// What an item takes beside its text: fields, and room in a list.
 const ITEM_BYTES: u64 = 32;
 
-/// Collects `events` up to the size limit of a result.
-pub(crate) async fn collect<T: Tree>(mut events: GrepEvents<T>, max_bytes: Option<u64>) -> Result<GrepResult> {
+/// Collects `events` of a search from `start` up to the size limit of a result.
+pub(crate) async fn collect<T: Tree>(
+    mut events: GrepEvents<T>,
+    start: &VfsPath,
+    max_bytes: Option<u64>,
+) -> Result<GrepResult> {
     let mut result = GrepResult::default();
+    let mut problems = Problems::default();
     let mut room = max_bytes.unwrap_or(GrepRequest::DEFAULT_MAX_RESULT_BYTES);
     while let Some(event) = events.next().await {
         let event = event?;
         let Some(left) = room.checked_sub(cost(&event)) else {
             let summary = events.stop(Truncation::MaxBytes);
-            return Ok(summarise(result, summary));
+            return Ok(summarise(result, problems.into_vec(start), summary));
         };
         room = left;
         match event {
             GrepEvent::Match(line) => result.matches.push(line),
             GrepEvent::File(file) => result.files.push(file),
-            GrepEvent::Problem(problem) => result.problems.push(problem),
-            GrepEvent::End(summary) => return Ok(summarise(result, summary)),
+            GrepEvent::Problem(problem) => problems.push(problem),
+            GrepEvent::End(summary) => return Ok(summarise(result, problems.into_vec(start), summary)),
             _ => {}
         }
     }
+    result.problems = problems.into_vec(start);
     Ok(result)
 }
 
-fn summarise(mut result: GrepResult, summary: GrepSummary) -> GrepResult {
+fn summarise(mut result: GrepResult, problems: Vec<Problem>, summary: GrepSummary) -> GrepResult {
+    result.problems = problems;
     result.truncated = summary.truncated;
     result.skipped = summary.skipped;
     result.files_searched = summary.files_searched;

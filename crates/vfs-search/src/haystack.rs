@@ -3,10 +3,10 @@
 use std::io::{self, Read};
 use std::time::Instant;
 
-use grep_regex::RegexMatcher;
 use grep_searcher::Searcher;
 use vfs_core::{BinaryMode, Error, ErrorKind, Problem, Result, Skipped, VfsPath};
 
+use crate::matcher::LineMatcher;
 use crate::pace::{Halt, Pace, PacedReader};
 use crate::plan::Plan;
 use crate::sink::{FileSink, Item, Outlet};
@@ -25,7 +25,7 @@ const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What a worker needs to search one file after another.
 pub(crate) struct FileSearcher {
-    matcher: RegexMatcher,
+    matcher: LineMatcher,
     searcher: Searcher,
     buffer: Vec<u8>,
     found: Vec<(usize, usize)>,
@@ -74,6 +74,7 @@ impl FileSearcher {
             outlet,
             mark: 0,
             matches: 0,
+            after_left: 0,
             left_early: false,
             failure: None,
             found: std::mem::take(found),
@@ -162,7 +163,7 @@ impl Run<'_> {
     }
 
     /// Whether `text` is searched where it is: it is short, or a multiline search would have to copy all of it.
-    fn is_in_one_go(&self, text: &[u8], matcher: &RegexMatcher) -> bool {
+    fn is_in_one_go(&self, text: &[u8], matcher: &LineMatcher) -> bool {
         let is_multiline = self.searcher.multi_line_with_matcher(matcher);
         text.len() <= self.plan.heap_limit && (is_multiline || text.len() <= self.pace.bytes())
     }
@@ -200,7 +201,7 @@ impl Run<'_> {
     }
 
     /// The one way in which a search fails by itself.
-    fn beyond_limit(&self, matcher: &RegexMatcher, error: io::Error) -> Error {
+    fn beyond_limit(&self, matcher: &LineMatcher, error: io::Error) -> Error {
         let limit = self.plan.heap_limit;
         let what = if self.searcher.multi_line_with_matcher(matcher) {
             format!("it is over {limit} bytes, too large for a multiline search with this pattern")

@@ -21,6 +21,7 @@ mod haystack;
 mod ignore_rules;
 mod line;
 mod list;
+mod matcher;
 mod pace;
 mod pattern;
 mod plan;
@@ -108,6 +109,7 @@ pub fn grep_stream_on<T: Tree>(
 /// As [`grep_stream`].
 pub async fn grep<T: Tree>(tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
     let pool = Pool::global();
-    let max_bytes = req.max_result_bytes;
-    collect::collect(GrepEvents::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers())), max_bytes).await
+    let (start, max_bytes) = (req.path.clone(), req.max_result_bytes);
+    let events = GrepEvents::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers()));
+    collect::collect(events, &start, max_bytes).await
 }

@@ -1,10 +1,13 @@
 //! From what is searched for to a matcher.
 
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_matcher::Matcher as _;
+use grep_regex::RegexMatcherBuilder;
 use regex_syntax::ast::{self, AssertionKind, Ast};
 use regex_syntax::hir::translate::TranslatorBuilder;
 use regex_syntax::hir::{Hir, HirKind};
 use vfs_core::{CaseMode, Error, ErrorKind, GrepRequest, Pattern, Result};
+
+use crate::matcher::{CarriageReturn, LineMatcher};
 
 /// Longest pattern, in bytes.
 const MAX_LEN: usize = 64 << 10;
@@ -24,7 +27,7 @@ const CACHE_LIMIT: usize = 16 << 20;
 /// A matcher, and whether its matches may span lines.
 #[derive(Debug, Clone)]
 pub(crate) struct Compiled {
-    pub(crate) matcher: RegexMatcher,
+    pub(crate) matcher: LineMatcher,
     pub(crate) multiline: bool,
     /// How many places its counted repetitions expand to: how much work each byte may be.
     pub(crate) expansion: u64,
@@ -41,7 +44,7 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
         return Err(Error::invalid_argument("`pattern` must not be empty"));
     }
     if text.len() > MAX_LEN {
-        return Err(invalid(&format!("it is {} bytes long; at most {MAX_LEN} are allowed", text.len())));
+        return Err(refused(&req.pattern, &format!("it is {} bytes long; at most {MAX_LEN} are allowed", text.len())));
     }
     let mut builder = RegexMatcherBuilder::new();
     builder
@@ -71,20 +74,39 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
     } else {
         builder.line_terminator(Some(b'\n'));
     }
-    let matcher = builder.build(&expression).map_err(|error| match error.kind() {
+    let regex = builder.build(&expression).map_err(|error| match error.kind() {
         grep_regex::ErrorKind::NotAllowed(_) => {
-            invalid("it matches a line break; ask for a multiline search, or leave the '\\n' out")
+            refused(&req.pattern, "it matches a line break; ask for a multiline search, or leave the '\\n' out")
         }
-        _ => invalid(&format!("it is too large when compiled (over {SIZE_LIMIT} bytes); make it simpler")),
+        _ => {
+            refused(&req.pattern, &format!("it is too large when compiled (over {SIZE_LIMIT} bytes); make it simpler"))
+        }
     })?;
-    Ok(Compiled { matcher, multiline, expansion })
+    // Who asks for a `\r` by itself, literally, means it.
+    // A multiline search with an expression that cannot match a line break goes line by line all the same.
+    let is_by_line = !multiline || regex.non_matching_bytes().is_some_and(|bytes| bytes.contains(b'\n'));
+    let carriage_return = match (&req.pattern, is_by_line) {
+        (Pattern::Literal(_), _) => CarriageReturn::Text,
+        (_, true) => CarriageReturn::EndsLineOrHaystack,
+        (_, false) => CarriageReturn::EndsLine,
+    };
+    Ok(Compiled { matcher: LineMatcher::new(regex, carriage_return), multiline, expansion })
 }
 
 /// The expression for a text of several lines; what a read showed is found in a file with `\r\n` too.
+///
+/// A `\r\n` in the text is meant as it is.
 fn literal_lines(text: &str) -> String {
-    let lines: Vec<_> =
-        text.split('\n').map(|line| regex_syntax::escape(line.strip_suffix('\r').unwrap_or(line))).collect();
-    lines.join("\\r?\\n")
+    let mut expression = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let Some(content) = line.strip_suffix('\n') else {
+            expression.push_str(&regex_syntax::escape(line));
+            break;
+        };
+        expression.push_str(&regex_syntax::escape(content));
+        expression.push_str(if content.ends_with('\r') { "\\n" } else { "\\r?\\n" });
+    }
+    expression
 }
 
 /// An expression that was found to be in order.
@@ -189,14 +211,23 @@ fn mistake(regex: &str, what: &str, span: &ast::Span) -> Error {
 }
 
 fn invalid(what: &str) -> Error {
-    let message = format!("Invalid regex pattern: {what}");
+    invalid_pattern(format!("Invalid regex pattern: {what}"))
+}
+
+/// A mistake of any kind of pattern.
+fn refused(pattern: &Pattern, what: &str) -> Error {
+    match pattern {
+        Pattern::Regex(_) => invalid(what),
+        _ => invalid_pattern(format!("Invalid pattern: {what}")),
+    }
+}
+
+fn invalid_pattern(message: String) -> Error {
     Error::new(ErrorKind::InvalidPattern, message.clone()).with_model_message(message)
 }
 
 #[cfg(test)]
 mod tests {
-    use grep_matcher::Matcher as _;
-
     use super::*;
 
     fn finds(req: &GrepRequest, text: &str) -> bool {
@@ -218,6 +249,21 @@ mod tests {
             (GrepRequest::regex("^b$").multiline(), "a\nb\nc", true),
             (GrepRequest::literal("a\nb"), "a\r\nb", true),
             (GrepRequest::literal("a\nb"), "a\nb", true),
+            (GrepRequest::literal("a\r\nb"), "a\r\nb", true),
+            (GrepRequest::literal("a\r\nb"), "a\nb", false),
+            (GrepRequest::literal("a\nb\r\nc"), "a\r\nb\r\nc", true),
+            (GrepRequest::literal("a\nb\r\nc"), "a\r\nb\nc", false),
+            (GrepRequest::literal("a\nb\r"), "a\nb", false),
+            (GrepRequest::literal("\n"), "\r\n", true),
+            (GrepRequest::literal("\r"), "a\r", true),
+            (GrepRequest::regex("[^a]"), "a\r", false),
+            (GrepRequest::regex("[^a]"), "a\rb", true),
+            (GrepRequest::regex(r"\s$"), "a\r", false),
+            (GrepRequest::regex(r"\s$"), "a \r", true),
+            (GrepRequest::regex("^$"), "\r", true),
+            (GrepRequest::regex("a*$"), "b\r", true),
+            (GrepRequest::regex("[^a]").multiline(), "a\r", true),
+            (GrepRequest::regex("[^a\\n]").multiline(), "a\r\na", false),
             (GrepRequest::regex("foo$"), "foo\r", true),
             (GrepRequest::regex("(foo|bar)$"), "bar\r", true),
             (GrepRequest::regex(r"foo\$"), "foo$", true),
@@ -258,6 +304,13 @@ mod tests {
             assert!(error.for_model().starts_with("Invalid regex pattern:"), "{}", error.for_model());
             assert!(error.for_model().len() < 2048);
         }
+    }
+
+    #[test]
+    fn a_literal_that_is_too_long_is_not_called_a_regex() {
+        let error = compile(&GrepRequest::literal("a".repeat(MAX_LEN + 1))).expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidPattern);
+        assert!(error.for_model().starts_with("Invalid pattern: "), "{}", error.for_model());
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! A request, checked and compiled: what every worker of a search shares.
 
-use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use vfs_core::{BinaryMode, Error, GrepOutput, GrepRequest, LinkMode, Result};
 
 use crate::filter::Filter;
+use crate::matcher::LineMatcher;
 use crate::pattern;
 use crate::visibility::Visibility;
 
@@ -16,7 +16,7 @@ const MOST_STEPS: u64 = 1 << 30;
 
 /// What is searched for, where, and how much of it.
 pub(crate) struct Plan {
-    pub(crate) matcher: RegexMatcher,
+    pub(crate) matcher: LineMatcher,
     pub(crate) multiline: bool,
     /// Most bytes of a line, or of a file in a multiline search.
     pub(crate) heap_limit: usize,
@@ -41,6 +41,9 @@ impl Plan {
                 let most = GrepRequest::MAX_CONTEXT;
                 return Err(Error::invalid_argument(format!("`{name}` is {lines}; at most {most} lines of context")));
             }
+        }
+        if req.max_line_bytes == Some(0) {
+            return Err(Error::invalid_argument("`max_line_bytes` is 0; a line has at least one byte"));
         }
         let compiled = pattern::compile(req)?;
         let shows_lines = req.output == GrepOutput::Matches;

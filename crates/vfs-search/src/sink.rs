@@ -1,14 +1,14 @@
 //! What one file's matches become.
 
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
-use grep_matcher::Matcher as _;
-use grep_regex::RegexMatcher;
+use grep_matcher::{Match, Matcher as _};
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkError as _, SinkMatch};
 use vfs_core::{Error, FileCount, GrepMatch, GrepOutput, LineKind, Problem, Result, Skipped, VfsPath};
 
 use crate::line;
+use crate::matcher::LineMatcher;
 use crate::plan::Plan;
 
 /// How far an expression may look beyond a match for word boundaries and the like.
@@ -66,7 +66,7 @@ pub(crate) trait Outlet {
 /// Turns the matches of one file into items.
 pub(crate) struct FileSink<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) matcher: &'a RegexMatcher,
+    pub(crate) matcher: &'a LineMatcher,
     /// Makes the file's path, once, where there is a match.
     pub(crate) make_path: &'a dyn Fn() -> Result<VfsPath>,
     pub(crate) path: Option<VfsPath>,
@@ -74,6 +74,8 @@ pub(crate) struct FileSink<'a> {
     /// Bytes of a byte order mark that were taken off the front.
     pub(crate) mark: u64,
     pub(crate) matches: u64,
+    /// How many lines of context may still follow the last match.
+    pub(crate) after_left: u32,
     pub(crate) left_early: bool,
     pub(crate) failure: Option<Error>,
     pub(crate) found: Vec<(usize, usize)>,
@@ -105,80 +107,203 @@ impl FileSink<'_> {
         self.path.clone()
     }
 
-    fn line(&mut self, path: VfsPath, number: Option<u64>, offset: u64, bytes: &[u8]) -> GrepMatch {
+    fn line(&mut self, path: VfsPath, lines: &Lines<'_>) -> GrepMatch {
+        let bytes = line::without_ending(lines.bytes);
+        self.found.retain(|(start, _)| *start <= bytes.len());
         let text = line::text_of(bytes, self.plan.max_line_bytes, &self.found);
-        let mut line = GrepMatch::new(path, number.unwrap_or_default(), text.text);
+        let mut line = GrepMatch::new(path, lines.number.unwrap_or_default(), text.text);
         line.submatches = text.submatches;
         line.cut = text.cut;
-        line.byte_offset = if offset == 0 { 0 } else { offset + self.mark };
+        line.byte_offset = if lines.offset == 0 { 0 } else { lines.offset + self.mark };
         line
     }
 
-    /// Finds the pattern again in a matching line, or in the lines of a multiline match; the result is the column.
-    fn find_submatches(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<u64> {
-        let range = found.bytes_range_in_buffer();
-        let text = line::without_ending(found.bytes()).len();
-        let max = self.plan.max_line_bytes;
-        // A line is looked at alone, as it was when it was found. A match of several may depend on what is around them.
-        let (haystack, start, end) = if searcher.multi_line_with_matcher(self.matcher) {
-            let buffer = found.buffer();
-            (&buffer[..buffer.len().min(range.end.saturating_add(LOOK_AHEAD))], range.start, range.end)
+    fn is_at_limit(&self) -> bool {
+        self.plan.limit_per_file.is_some_and(|limit| self.matches >= limit)
+    }
+
+    /// Reports a match, whose ranges are in `found`; whether the search goes on.
+    fn report(&mut self, lines: &Lines<'_>, column: u64) -> bool {
+        let is_over = self.is_at_limit();
+        if is_over {
+            self.left_early = true;
+            if self.after_left == 0 {
+                return false;
+            }
         } else {
-            let line = found.bytes().strip_suffix(b"\n").unwrap_or(found.bytes());
-            (line, 0, line.len() + 1)
+            self.matches += 1;
+            match self.plan.output {
+                GrepOutput::Files => return false,
+                GrepOutput::Counts => return true,
+                _ => {}
+            }
+        }
+        let Some(path) = self.path() else {
+            return false;
         };
+        let mut line = self.line(path, lines);
+        if is_over {
+            let context = as_context(line, &mut self.after_left);
+            return self.outlet.put(Item::After(context)).is_continue() && self.after_left > 0;
+        }
+        line.column = column;
+        self.after_left = self.plan.after;
+        // One more than the limit is looked for, so that the result can say whether there is more; beyond it, only what may
+        // be context of the last one.
+        let most = self.plan.limit.map(|limit| limit.saturating_add(u64::from(self.plan.after)));
+        self.outlet.put(Item::Match(line)).is_continue() && most.is_none_or(|most| self.matches <= most)
+    }
+
+    /// Finds the pattern again in a matching line; the result is the column.
+    ///
+    /// The line is looked at alone, as it was when it was found.
+    fn find_submatches(&mut self, line: &[u8]) -> io::Result<u64> {
+        let text = line::without_ending(line).len();
+        let reach = self.plan.max_line_bytes.min(text);
         let mut column = 0;
         let ranges = &mut self.found;
-        let result = self.matcher.find_iter_at(haystack, start, |submatch| {
-            if submatch.start() >= end {
-                return false;
-            }
-            let (from, to) = (submatch.start() - start, submatch.end() - start);
+        let mut take = |submatch: Match| {
             if column == 0 {
-                column = from as u64 + 1;
+                column = submatch.start() as u64 + 1;
             }
-            if from > max.min(text) {
+            if submatch.start() > reach {
                 return false;
             }
-            ranges.push((from, to.min(text)));
+            ranges.push((submatch.start(), submatch.end().min(text)));
             true
-        });
+        };
+        let result = match line.strip_suffix(b"\n") {
+            Some(line) => self.matcher.find_iter(line, &mut take),
+            None => self.matcher.regex().find_iter(line, &mut take),
+        };
         result.map_err(io::Error::error_message)?;
         Ok(column)
     }
+
+    /// Reports the matches of a multiline search that lie in a block of adjacent lines; whether the search goes on.
+    ///
+    /// A match that begins on the lines of the one before it is part of that one, so that no line is reported twice.
+    fn report_block(&mut self, found: &SinkMatch<'_>) -> io::Result<bool> {
+        let block = found.bytes_range_in_buffer();
+        let buffer = found.buffer();
+        // A match may depend on what is around it.
+        let haystack = &buffer[..buffer.len().min(block.end.saturating_add(LOOK_AHEAD))];
+        let max = self.plan.max_line_bytes;
+        let mut next =
+            Lines { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
+        // The lines and the column of the match that is being put together, and where the lines that are left begin.
+        let mut current: Option<(Range<usize>, u64)> = None;
+        let mut rest = block.start;
+        let mut goes_on = true;
+        self.found.clear();
+        let matcher = self.matcher;
+        let result = matcher.find_iter_at(haystack, block.start, |submatch| {
+            if submatch.start() >= block.end {
+                return false;
+            }
+            match &mut current {
+                Some((lines, _)) if submatch.start() < lines.end => {
+                    lines.end = lines.end.max(line_end(buffer, &block, submatch));
+                }
+                _ => {
+                    if let Some((lines, column)) = current.take() {
+                        next = next.skip(lines.start - rest);
+                        rest = lines.start;
+                        goes_on = self.report(&next.first(lines.len()), column);
+                        self.found.clear();
+                    }
+                    let before = &buffer[block.start..submatch.start()];
+                    let start = memchr::memrchr(b'\n', before).map_or(block.start, |at| block.start + at + 1);
+                    let end = line_end(buffer, &block, submatch);
+                    current = Some((start..end, (submatch.start() - start) as u64 + 1));
+                }
+            }
+            if let Some((lines, _)) = &current
+                && submatch.start() - lines.start <= max
+            {
+                self.found.push((submatch.start() - lines.start, submatch.end() - lines.start));
+            }
+            goes_on
+        });
+        result.map_err(io::Error::error_message)?;
+        if !goes_on {
+            return Ok(false);
+        }
+        // What was found once, but is not found again, is reported as it came.
+        let (lines, column) = current.unwrap_or((block, 0));
+        Ok(self.report(&next.skip(lines.start - rest).first(lines.len()), column))
+    }
+}
+
+/// Whole lines of a file.
+#[derive(Clone, Copy)]
+struct Lines<'a> {
+    bytes: &'a [u8],
+    /// The number of the first one, where lines are counted.
+    number: Option<u64>,
+    offset: u64,
+}
+
+impl Lines<'_> {
+    /// What follows the first `length` bytes, which are whole lines.
+    fn skip(self, length: usize) -> Self {
+        let (skipped, bytes) = self.bytes.split_at(length);
+        let number = self.number.map(|number| number + memchr::memchr_iter(b'\n', skipped).count() as u64);
+        Self { bytes, number, offset: self.offset + length as u64 }
+    }
+
+    /// The first `length` bytes, which are whole lines.
+    fn first(self, length: usize) -> Self {
+        Self { bytes: &self.bytes[..length], ..self }
+    }
+}
+
+/// Where the last line of `found` ends, in a block of whole lines.
+fn line_end(buffer: &[u8], block: &Range<usize>, found: Match) -> usize {
+    let end = found.end().min(block.end);
+    if end > found.start() && buffer[end - 1] == b'\n' {
+        return end;
+    }
+    memchr::memchr(b'\n', &buffer[end..block.end]).map_or(block.end, |at| end + at + 1)
+}
+
+/// `line` as context: of its lines the first `room`, which is lessened by them.
+///
+/// A match that is over a limit may be context of the last one that is not.
+pub(crate) fn as_context(mut line: GrepMatch, room: &mut u32) -> GrepMatch {
+    line.kind = LineKind::Context;
+    line.column = 0;
+    line.submatches.clear();
+    let mut ends = line.text.match_indices('\n').map(|(at, _)| at);
+    while *room > 0 {
+        *room -= 1;
+        let Some(end) = ends.next() else { break };
+        if *room == 0 {
+            line.text.truncate(end - usize::from(line.text[..end].ends_with('\r')));
+            line.cut = false;
+            break;
+        }
+    }
+    line
 }
 
 impl Sink for FileSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        if self.plan.limit_per_file.is_some_and(|limit| self.matches >= limit) {
-            self.left_early = true;
-            return Ok(false);
+        if !self.plan.invert && searcher.multi_line_with_matcher(self.matcher) {
+            return self.report_block(found);
         }
-        self.matches += 1;
-        match self.plan.output {
-            GrepOutput::Files => return Ok(false),
-            GrepOutput::Counts => return Ok(true),
-            _ => {}
-        }
-        let Some(path) = self.path() else {
-            return Ok(false);
-        };
         self.found.clear();
-        let column = if self.plan.invert { 0 } else { self.find_submatches(searcher, found)? };
-        let bytes = line::without_ending(found.bytes());
-        let mut line = self.line(path, found.line_number(), found.absolute_byte_offset(), bytes);
-        line.column = column;
-        // One more than the limit is looked for, so that the result can say whether there is more; no need for a third.
-        let enough = self.plan.limit.is_some_and(|limit| self.matches > limit);
-        Ok(self.outlet.put(Item::Match(line)).is_continue() && !enough)
+        let shows_column = self.plan.output == GrepOutput::Matches && !self.plan.invert;
+        let column = if shows_column { self.find_submatches(found.bytes())? } else { 0 };
+        let lines = Lines { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
+        Ok(self.report(&lines, column))
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
-        let at_limit = self.plan.limit_per_file.is_some_and(|limit| self.matches >= limit);
         let is_after = *context.kind() == SinkContextKind::After;
-        if at_limit && !is_after {
+        if self.is_at_limit() && !is_after {
             // Context of a match that is over the limit: the match that follows says so.
             return Ok(true);
         }
@@ -186,10 +311,17 @@ impl Sink for FileSink<'_> {
             return Ok(false);
         };
         self.found.clear();
-        let bytes = line::without_ending(context.bytes());
-        let mut line = self.line(path, context.line_number(), context.absolute_byte_offset(), bytes);
+        let lines =
+            Lines { bytes: context.bytes(), number: context.line_number(), offset: context.absolute_byte_offset() };
+        let mut line = self.line(path, &lines);
         line.kind = LineKind::Context;
-        let item = if is_after { Item::After(line) } else { Item::Before(line) };
-        Ok(self.outlet.put(item).is_continue())
+        let item = if is_after {
+            self.after_left = self.after_left.saturating_sub(1);
+            Item::After(line)
+        } else {
+            Item::Before(line)
+        };
+        let is_over = self.left_early && self.after_left == 0;
+        Ok(self.outlet.put(item).is_continue() && !is_over)
     }
 }

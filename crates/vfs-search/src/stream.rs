@@ -12,7 +12,7 @@ use vfs_core::{Error, ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary
 use crate::alarm::Alarm;
 use crate::engine::{Search, Taken};
 use crate::pool::Pool;
-use crate::sink::Item;
+use crate::sink::{self, Item};
 use crate::slots::Tuning;
 use crate::tree::Tree;
 
@@ -23,6 +23,8 @@ pub(crate) struct GrepEvents<T: Tree> {
     summary: GrepSummary,
     /// Whether the file that is being reported is in the summary already.
     file_counted: bool,
+    /// How many lines of context may still follow the last match.
+    after_left: u32,
     stage: Stage,
     cancelled: Option<BoxFuture<'static, ()>>,
     alarm: Option<Alarm>,
@@ -44,6 +46,7 @@ impl<T: Tree> GrepEvents<T> {
             ready: VecDeque::new(),
             summary: GrepSummary::default(),
             file_counted: false,
+            after_left: 0,
             stage: Stage::New,
             cancelled: None,
             alarm: None,
@@ -90,12 +93,17 @@ impl<T: Tree> GrepEvents<T> {
     fn event(&mut self, item: Item) -> Result<Option<GrepEvent>> {
         let at_limit = self.search.request().limit.is_some_and(|limit| self.reported() >= limit);
         Ok(match item {
+            Item::Match(line) if at_limit && self.after_left > 0 => {
+                self.summary.truncated = Some(Truncation::Limit);
+                Some(GrepEvent::Match(sink::as_context(line, &mut self.after_left)))
+            }
             Item::Match(_) | Item::File(_) if at_limit => {
                 self.summary.truncated = Some(Truncation::Limit);
                 Some(self.end())
             }
             Item::Match(line) => {
                 self.summary.matches += 1;
+                self.after_left = self.search.request().after;
                 self.count_file();
                 Some(GrepEvent::Match(line))
             }
@@ -106,7 +114,9 @@ impl<T: Tree> GrepEvents<T> {
             }
             // At the limit these belong to a match that is over it.
             Item::Before(_) if at_limit => None,
-            Item::Before(line) | Item::After(line) => Some(GrepEvent::Match(line)),
+            Item::After(_) if at_limit && self.after_left == 0 => None,
+            Item::Before(line) => Some(GrepEvent::Match(line)),
+            Item::After(line) => Some(GrepEvent::Match(sink::as_context(line, &mut self.after_left))),
             Item::Problem(problem) => Some(GrepEvent::Problem(problem)),
             Item::Done { searched, left_early, skipped } => {
                 let counted = std::mem::take(&mut self.file_counted);
@@ -115,7 +125,9 @@ impl<T: Tree> GrepEvents<T> {
                 if left_early {
                     self.summary.truncated = Some(Truncation::Limit);
                 }
-                None
+                self.after_left = 0;
+                // Another match was seen, and the lines after the last one that counts are all given out.
+                (at_limit && self.summary.truncated == Some(Truncation::Limit)).then(|| self.end())
             }
             Item::Walked { skipped, too_deep } => {
                 self.summary.skipped += skipped;

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use futures::StreamExt;
-use vfs_core::{Backend, CaseMode, GrepEvent, GrepOutput, GrepRequest, GrepSummary, LineKind, Pattern};
+use vfs_core::{Backend, CaseMode, ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary, LineKind, Pattern};
 
 use crate::args::GrepArgs;
 use crate::exit::{self, Exit, Failure};
@@ -34,13 +34,14 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> 
     let mut events = session.backend.grep_stream(session.cx.clone(), request);
     let mut progress = Progress::start();
     let mut found = 0;
+    let mut unreadable = false;
     loop {
         let event = tokio::select! {
             biased;
             event = events.next() => event,
             () = progress.due() => {
                 out.flush()?;
-                progress.show(found);
+                progress.show(&format!("searching, {found} matches"));
                 continue;
             }
         };
@@ -52,12 +53,28 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> 
         {
             found += 1;
         }
+        if let GrepEvent::Problem(problem) = &event {
+            unreadable |= is_failure(problem.code);
+        }
         write_event(out, &mut format, &event)?;
         if let (GrepEvent::End(summary), 0) = (&event, found) {
             explain_silence(summary);
         }
     }
-    Ok(Exit::found(found > 0))
+    // What could not be read may hold what was searched for: that is not the same as finding nothing.
+    if found == 0 && unreadable { Ok(Exit::Unread) } else { Ok(Exit::found(found > 0)) }
+}
+
+/// Whether a file that is there was not searched; links that lead nowhere or outside, and special files, hold nothing.
+fn is_failure(problem: ErrorKind) -> bool {
+    !matches!(
+        problem,
+        ErrorKind::PathEscape
+            | ErrorKind::InvalidPath
+            | ErrorKind::NotFound
+            | ErrorKind::NotADirectory
+            | ErrorKind::Unsupported
+    )
 }
 
 /// The request that the arguments make.

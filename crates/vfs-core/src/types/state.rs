@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use chrono::{DateTime, NaiveDateTime, Utc};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::path::VfsPath;
 
@@ -45,10 +45,23 @@ pub struct FileData {
     /// `utf-8` or `base64` where the content is a string; left out where it is lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
-    /// When it was made.
+    /// When it was made; 1970 where JSON leaves it out.
+    #[serde(default, deserialize_with = "time")]
     pub created_at: DateTime<Utc>,
-    /// When it last changed.
+    /// When it last changed; 1970 where JSON leaves it out.
+    #[serde(default, deserialize_with = "time")]
     pub modified_at: DateTime<Utc>,
+}
+
+/// Reads an ISO 8601 time: one without an offset is UTC, and an empty one is none.
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty()) else {
+        return Ok(DateTime::default());
+    };
+    let with_offset = DateTime::parse_from_rfc3339(&text).map(|time| time.with_timezone(&Utc));
+    with_offset
+        .or_else(|_| text.parse::<NaiveDateTime>().map(|time| time.and_utc()))
+        .map_err(|_| serde::de::Error::custom(format_args!("`{text}` is not an ISO 8601 time")))
 }
 
 impl FileData {
@@ -88,5 +101,25 @@ impl FileData {
             }
             (_, Some(other)) => Err(format!("the encoding '{other}' is neither 'utf-8' nor 'base64'")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_in_every_form_that_states_have() {
+        for (json, expected) in [
+            (r#"{"content": "a", "created_at": "2025-01-15T10:30:00Z"}"#, "2025-01-15T10:30:00+00:00"),
+            (r#"{"content": "a", "created_at": "2025-01-15T10:30:00+02:00"}"#, "2025-01-15T08:30:00+00:00"),
+            (r#"{"content": "a", "created_at": "2025-01-15T10:30:00.5"}"#, "2025-01-15T10:30:00.500+00:00"),
+            (r#"{"content": ["a"], "created_at": ""}"#, "1970-01-01T00:00:00+00:00"),
+            (r#"{"content": ["a"]}"#, "1970-01-01T00:00:00+00:00"),
+        ] {
+            let data: FileData = serde_json::from_str(json).expect(json);
+            assert_eq!(data.created_at.to_rfc3339(), expected, "{json}");
+        }
+        assert!(serde_json::from_str::<FileData>(r#"{"content": "a", "created_at": "yesterday"}"#).is_err());
     }
 }

@@ -95,11 +95,12 @@ fn columns_ranges_and_offsets_are_bytes() {
 
 #[test]
 fn ranges_of_a_multiline_match_are_of_its_whole_text() {
-    let outcome = run(&TestTree::new([("/f", "x\nab\r\ncd\nab\r\ncd\n")]), &GrepRequest::regex(r"b.{2}c").multiline());
+    let outcome = run(&TestTree::new([("/f", "x\nab\r\ncdb\r\ncd\n")]), &GrepRequest::regex(r"b.{2}c").multiline());
     let found = matches(&outcome);
-    assert_eq!(found[0].text, "ab\r\ncd\nab\r\ncd");
+    assert_eq!(found[0].text, "ab\r\ncdb\r\ncd");
+    assert_eq!(found.len(), 1);
     assert_eq!((found[0].line, found[0].column), (2, 2));
-    assert_eq!(found[0].submatches, [Submatch { start: 1, end: 5 }, Submatch { start: 8, end: 12 }]);
+    assert_eq!(found[0].submatches, [Submatch { start: 1, end: 5 }, Submatch { start: 6, end: 10 }]);
 }
 
 #[test]
@@ -131,6 +132,23 @@ fn limits_stop_and_say_whether_there_is_more() {
         (hit().limit(4), &["/a:1:hit", "/a:3:hit", "/a:4:hit", "/b:1:hit"], None),
         (hit().limit(1).context(0, 1), &["/a:1:hit", "/a-2-x"], limit),
         (hit().limit(1).context(1, 0), &["/a:1:hit"], limit),
+        (hit().limit(2).context(0, 1), &["/a:1:hit", "/a-2-x", "/a:3:hit", "/a-4-hit"], limit),
+        (hit().limit(1).context(0, 9), &["/a:1:hit", "/a-2-x", "/a-3-hit", "/a-4-hit"], limit),
+        (
+            hit().limit_per_file(1).context(0, 9),
+            &["/a:1:hit", "/a-2-x", "/a-3-hit", "/a-4-hit", "/b:1:hit", "/b-2-y"],
+            limit,
+        ),
+        (
+            hit().limit_per_file(1).limit(2).context(0, 2),
+            &["/a:1:hit", "/a-2-x", "/a-3-hit", "/b:1:hit", "/b-2-y"],
+            limit,
+        ),
+        (
+            hit().limit_per_file(3).context(0, 9),
+            &["/a:1:hit", "/a-2-x", "/a:3:hit", "/a:4:hit", "/b:1:hit", "/b-2-y"],
+            None,
+        ),
         (hit().limit(4).context(0, 1), &["/a:1:hit", "/a-2-x", "/a:3:hit", "/a:4:hit", "/b:1:hit", "/b-2-y"], None),
         (hit().limit_per_file(0), &[], limit),
         (hit().limit_per_file(1), &["/a:1:hit", "/b:1:hit"], limit),
@@ -148,6 +166,74 @@ fn limits_stop_and_say_whether_there_is_more() {
             "{req:?}"
         );
     }
+}
+
+#[test]
+fn lines_after_the_last_match_of_a_limit_are_context_even_if_they_match() {
+    let text = "m1\nm2\nc3\nm4\nc5\nm6\n";
+    let lines = GrepRequest::literal("m");
+    let blocks = GrepRequest::regex(r"^m\d").multiline();
+    for req in [lines, blocks] {
+        for (after, expected) in [
+            (0, &["/f:1:m1"][..]),
+            (1, &["/f:1:m1", "/f-2-m2"]),
+            (2, &["/f:1:m1", "/f-2-m2", "/f-3-c3"]),
+            (4, &["/f:1:m1", "/f-2-m2", "/f-3-c3", "/f-4-m4", "/f-5-c5"]),
+        ] {
+            for req in [req.clone().limit(1), req.clone().limit_per_file(1)] {
+                let outcome = run(&TestTree::new([("/f", text)]), &req.context(1, after));
+                assert_eq!(outcome.lines(), expected);
+                assert_eq!((outcome.summary.matches, outcome.summary.truncated), (1, Some(Truncation::Limit)));
+            }
+        }
+    }
+    let spanning = GrepRequest::regex(r"m\d\r\n.").multiline().limit(1).context(0, 1);
+    assert_eq!(one("m1\r\na\r\nm2\r\nb\r\n", &spanning), ["/f:1:m1\r\na", "/f-3-m2"]);
+}
+
+#[test]
+fn adjacent_multiline_matches_are_matches_of_their_own() {
+    let text = "m1\nm2\nm3\nx\nm5\n";
+    let m = || GrepRequest::regex(r"^m\d").multiline();
+    for (req, expected) in [
+        (m(), &["/f:1:m1", "/f:2:m2", "/f:3:m3", "/f:5:m5"][..]),
+        (m().output(GrepOutput::Counts), &["/f:4"]),
+        (m().output(GrepOutput::Counts).limit_per_file(2), &["/f:2"]),
+        (m().limit_per_file(1), &["/f:1:m1"]),
+        (m().limit(2), &["/f:1:m1", "/f:2:m2"]),
+        (m().invert(), &["/f:4:x"]),
+        (GrepRequest::regex(r"1\nm|2|3").multiline(), &["/f:1:m1\nm2", "/f:3:m3"]),
+        (GrepRequest::regex(r"m\d\n").multiline(), &["/f:1:m1", "/f:2:m2", "/f:3:m3", "/f:5:m5"]),
+    ] {
+        assert_eq!(one(text, &req), expected, "{req:?}");
+    }
+    let outcome = run(&TestTree::new([("/f", "\u{feff}x\nab\r\nbb\n")]), &GrepRequest::regex("b").multiline());
+    let found: Vec<_> = matches(&outcome)
+        .iter()
+        .map(|found| (found.line, found.column, found.byte_offset, found.submatches.len()))
+        .collect();
+    assert_eq!(found, [(2, 2, 5, 1), (3, 1, 9, 2)]);
+}
+
+#[test]
+fn the_carriage_return_of_a_line_ending_is_no_match_by_itself() {
+    let text = "a\r\nab\r\n\r\na \r\na\n";
+    for (req, expected) in [
+        (GrepRequest::regex("[^a]"), &["/f:2:ab", "/f:4:a "][..]),
+        (GrepRequest::regex("[^a]").output(GrepOutput::Counts), &["/f:2"]),
+        (GrepRequest::regex("[^a]").invert(), &["/f:1:a", "/f:3:", "/f:5:a"]),
+        (GrepRequest::regex("[^a]").context(1, 0), &["/f-1-a", "/f:2:ab", "/f-3-", "/f:4:a "]),
+        (GrepRequest::regex(r"\s$"), &["/f:4:a "]),
+        (GrepRequest::regex("[^a\\n]").multiline(), &["/f:2:ab", "/f:4:a "]),
+        (GrepRequest::regex("^$"), &["/f:3:"]),
+        (GrepRequest::regex("a$"), &["/f:1:a", "/f:5:a"]),
+        (GrepRequest::literal("b\r\n\r\na"), &["/f:2:ab\r\n\r\na "]),
+        (GrepRequest::literal(" \na"), &["/f:4:a \r\na"]),
+        (GrepRequest::literal("a\r\na\r\n"), &[]),
+    ] {
+        assert_eq!(one(text, &req), expected, "{req:?}");
+    }
+    assert_eq!(one("a\r", &GrepRequest::regex("[^a]")), ["/f:1:a\r"]);
 }
 
 #[test]
@@ -185,6 +271,7 @@ fn requests_that_cannot_be_meant_are_refused() {
         (GrepRequest::literal("x").glob("!../x"), ErrorKind::InvalidPattern),
         (GrepRequest::literal("x").file_type("klingon"), ErrorKind::InvalidArgument),
         (GrepRequest::literal("x").context(10_001, 0), ErrorKind::InvalidArgument),
+        (GrepRequest::literal("x").max_line_bytes(0), ErrorKind::InvalidArgument),
         (GrepRequest::literal("x").path(path("/nothing")), ErrorKind::NotFound),
     ] {
         assert_eq!(try_run(&tree, &req).expect_err("refused").kind(), kind, "{req:?}");
@@ -337,14 +424,14 @@ fn naive_search(
     for (path, text) in files {
         let lines = naive_lines(text);
         let mut hits: Vec<usize> = (0..lines.len()).filter(|n| lines[*n].contains(literal)).collect();
-        let over = if hits.len() > room { hits.split_off(room).first().copied() } else { None };
-        more |= over.is_some();
+        more |= hits.len() > room;
+        hits.truncate(room);
         room -= hits.len();
         for (n, line) in lines.iter().enumerate() {
             let is_near = hits.iter().any(|hit| n + before >= *hit && n <= hit + after);
             if hits.contains(&n) {
                 printed.push(format!("{path}:{}:{line}", n + 1));
-            } else if is_near && over.is_none_or(|over| n < over) {
+            } else if is_near {
                 printed.push(format!("{path}-{}-{line}", n + 1));
             }
         }

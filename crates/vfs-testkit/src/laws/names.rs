@@ -27,6 +27,8 @@ fn ordinary_names() -> Vec<String> {
         "...",
         "..hidden",
         "foo..",
+        "..\\x",
+        "a\\..\\b",
         "[...slug]",
         "with space",
         " leading",
