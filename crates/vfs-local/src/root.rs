@@ -251,6 +251,11 @@ impl Root {
         Ok((Entry { parent: top, name: path.name().unwrap_or_default().to_owned() }, made))
     }
 
+    /// Whether the root's directory itself was removed, so that nothing can be made in it.
+    pub(crate) fn is_gone(&self) -> bool {
+        Metadata::of(self.fd.as_fd()).is_ok_and(|root| root.links() == 0)
+    }
+
     pub(crate) fn is_host(&self) -> bool {
         matches!(self.resolver, Resolver::Host)
     }

@@ -199,19 +199,28 @@ impl Disk {
     ) -> Result<(bool, Metadata)> {
         let until = self.wait_until();
         loop {
-            let (entry, made) = self.root.make_parents(path)?;
-            let failure = match work(&entry, &made) {
-                Ok(done) => return Ok(done),
-                Err(failure) => failure,
+            let (failure, is_overtaken) = match self.root.make_parents(path) {
+                // What is missing is made, so only a removal beside it can leave something missing.
+                Err(failure) => {
+                    let is_overtaken = failure.kind() == ErrorKind::NotFound;
+                    (failure, is_overtaken)
+                }
+                Ok((entry, made)) => match work(&entry, &made) {
+                    Ok(done) => return Ok(done),
+                    Err(failure) => {
+                        made.undo();
+                        let is_overtaken = match failure.kind() {
+                            ErrorKind::Busy => true,
+                            // The file itself went; a dangling link, which names its path, stays one.
+                            ErrorKind::NotFound if failure.path().is_none() => true,
+                            // In a directory that was removed nothing can be made, and the reasons given differ.
+                            _ => Metadata::of(entry.parent.as_fd()).is_ok_and(|parent| parent.links() == 0),
+                        };
+                        (failure, is_overtaken)
+                    }
+                },
             };
-            made.undo();
-            let is_overtaken = match failure.kind() {
-                ErrorKind::Busy => true,
-                // A dangling link to below a directory that is missing stays one.
-                ErrorKind::NotFound => failure.path().is_none(),
-                _ => false,
-            };
-            if !is_overtaken || Instant::now() >= until {
+            if !is_overtaken || self.root.is_gone() || Instant::now() >= until {
                 return Err(failure);
             }
             cx.check()?;

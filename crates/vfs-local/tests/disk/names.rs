@@ -56,3 +56,12 @@ fn what_a_dead_process_left_under_a_reserved_name_is_in_nobodys_way() {
         std::fs::remove_dir_all(disk.root().join(name)).or_else(|_| std::fs::remove_file(disk.root().join(name))).ok();
     }
 }
+
+#[test]
+fn where_the_root_was_removed_everything_is_not_found_at_once() {
+    let disk = Disk::new();
+    std::fs::remove_dir(disk.root()).expect("it is empty");
+    assert_fails(block_on(disk.files.create_text("/a/b", "x")), &[ErrorKind::NotFound]);
+    assert_fails(block_on(disk.files.write_text("/a", "x")), &[ErrorKind::NotFound, ErrorKind::PermissionDenied]);
+    assert_fails(block_on(disk.files.read_text("/a")), &[ErrorKind::NotFound]);
+}
