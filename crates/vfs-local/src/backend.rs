@@ -13,6 +13,7 @@ use vfs_core::{
     OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, Result, StatRequest, VfsPath, WriteRequest,
     WriteResult, read_multi_modal,
 };
+use vfs_search::Pool;
 
 use crate::blocking::blocking;
 use crate::config::{Confinement, LocalConfig};
@@ -174,8 +175,9 @@ impl Backend for LocalBackend {
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
-        let tree = self.tree();
-        self.on_disk(cx, req.path.clone(), move |_, cx| vfs_search::glob(&*tree, cx, &req)).await
+        let path = req.path.clone();
+        let found = vfs_search::glob_on(Pool::global(), self.tree(), cx.clone(), req).await;
+        found.map_err(|error| error.or_path(&path))
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {

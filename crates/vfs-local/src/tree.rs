@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{self, FileType, OFlags};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, Result, VfsPath};
@@ -29,12 +30,20 @@ pub(crate) struct TreeDir(Arc<DirInner>);
 struct DirInner {
     path: VfsPath,
     fd: Option<OwnedFd>,
+    /// Whether the descriptor was read from, so that it has to be set back to the beginning.
+    was_listed: AtomicBool,
+}
+
+impl DirInner {
+    fn new(path: VfsPath, fd: Option<OwnedFd>) -> Self {
+        Self { path, fd, was_listed: AtomicBool::new(false) }
+    }
 }
 
 impl DiskTree {
     fn directory(&self, path: VfsPath, fd: OwnedFd) -> TreeDir {
         let fd = (path.components().count() <= MAX_HELD_DEPTH).then_some(fd);
-        TreeDir(Arc::new(DirInner { path, fd }))
+        TreeDir(Arc::new(DirInner::new(path, fd)))
     }
 
     fn with_fd<T>(&self, dir: &TreeDir, call: impl FnOnce(BorrowedFd<'_>) -> Result<T>) -> Result<T> {
@@ -63,7 +72,7 @@ impl Tree for DiskTree {
             FileType::RegularFile => {
                 let Entry { parent, name } = self.0.root.followed_entry(path)?;
                 // The directory is the file's real one, which a link's path need not name: it is held, however deep.
-                let dir = DirInner { path: path.parent().unwrap_or_default(), fd: Some(parent) };
+                let dir = DirInner::new(path.parent().unwrap_or_default(), Some(parent));
                 Ok(Located::File { dir: TreeDir(Arc::new(dir)), name })
             }
             _ => Err(special_file().with_path(path)),
@@ -73,7 +82,9 @@ impl Tree for DiskTree {
     fn list(&self, dir: &TreeDir) -> Result<Listing> {
         self.with_fd(dir, |fd| {
             let mut listing = Listing::default();
-            fs::seek(fd, fs::SeekFrom::Start(0)).map_err(error)?;
+            if dir.0.was_listed.swap(true, Ordering::Relaxed) {
+                fs::seek(fd, fs::SeekFrom::Start(0)).map_err(error)?;
+            }
             for_each_entry(fd, |name, kind| {
                 let Ok(name) = name.to_str() else {
                     let spelled = format!("{}/{}", dir.0.path.as_str().trim_end_matches('/'), name.to_string_lossy());

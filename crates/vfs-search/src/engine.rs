@@ -1,93 +1,63 @@
-//! The parallel search: workers take batches of haystacks and fill slots, the consumer empties the slots in order.
+//! The parallel search: workers claim work and fill slots, the consumer empties the slots in order.
 //!
-//! The source of haystacks is a baton. It is queued for a worker, which takes a batch from it and passes it on before it
-//! searches the batch. So there is one walker at a time without a lock, and a search has one place in the queue of the pool
-//! however much there is to do. Where the window is full, or a search has as many workers as there are, the baton is put
-//! down, and the consumer or a worker that is done picks it up again.
+//! A search has at most as many turns at once as its pool has workers. In a turn a worker claims one thing after another: a
+//! directory to list, or entries to visit. It ends its turn when there is nothing to claim, or for want of room, and after
+//! each claim where others wait for a worker. Whoever brings in more work or makes room queues the turns that are wanted.
 //!
-//! A worker whose batch has brought in more than there is room for does not wait. It parks what is left of the batch and
-//! ends its turn; when the consumer has made room the batch goes on, from the beginning of the file it stopped in, and leaves
-//! out the lines that it brought in before. Only for the batch that the consumer is at a worker waits, since it is about to
-//! be emptied; where that takes long and its thread is missed it parks too.
+//! A worker whose entries have brought in more than there is room for does not wait. It parks what is left of its claim;
+//! when the consumer has made room that goes on, from the beginning of the file it stopped in, and leaves out the lines
+//! that it brought in before. Only for the slot that the consumer is at a worker waits, since it is about to be emptied;
+//! where that takes long and its thread is missed it parks too.
 
 use std::any::Any;
-use std::collections::{BTreeMap, VecDeque};
-use std::ops::ControlFlow;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use vfs_core::{Error, ErrorKind, GrepRequest, OpContext, Result};
+use vfs_core::{Error, ErrorKind, OpContext, Result};
 
 use crate::alarm::Sleeper;
-use crate::haystack::FileSearcher;
-use crate::plan::Plan;
+use crate::frontier::{Claim, Cursor, Entries, Frontier, Head, Job, Key, Tuning, Visit};
+use crate::item::{Item, Outlet as _, Tally};
+use crate::level::{Entry, Findings, Guide, Level, Opener, Stage};
+use crate::outlet::{Collector, Room, Slot};
 use crate::pool::{Pool, Task, Worker};
-use crate::sink::{Item, Outlet};
-use crate::slots::{Head, Slots, Tuning};
-use crate::source::{Batch, BatchPart, Source};
-use crate::tree::Tree;
-
-/// Items that a worker collects before it puts them into its slot.
-const FLUSH_ITEMS: usize = 128;
-
-/// Bytes that a worker collects before it puts them into its slot.
-const FLUSH_BYTES: usize = 32 << 10;
+use crate::quest::{Named, Quest};
+use crate::tree::{Located, Tree};
 
 /// How often a worker that waits for the consumer looks at the context.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// One search, shared by its workers and its consumer.
-pub(crate) struct Search<T: Tree> {
+pub(crate) struct Search<T: Tree, Q: Quest> {
     tree: Arc<T>,
     cx: OpContext,
-    req: GrepRequest,
+    req: Q::Request,
     pool: Pool,
-    plan: OnceLock<Plan>,
+    quest: OnceLock<Q>,
     state: Mutex<State<T::Dir>>,
     /// Told when there is room for more items, or no more are wanted.
     room: Condvar,
     closed: AtomicBool,
-    searchers: Mutex<Vec<FileSearcher>>,
+    /// Whether a worker had nothing to claim; whoever has entries to spare shares them.
+    hungry: AtomicBool,
+    /// By the threads that used them last, which they are fastest on.
+    tools: Mutex<Vec<(ThreadId, Q::Tools)>>,
 }
 
 struct State<D> {
-    baton: Baton<D>,
-    slots: Slots,
+    frontier: Frontier<D>,
+    /// Turns that are queued or under way.
+    turns: usize,
+    /// Workers that wait for room.
+    waiting: usize,
     waker: Option<Waker>,
-    /// Jobs that stopped for want of room, by their slots.
-    parked: BTreeMap<u64, Job<D>>,
-    /// How many of the queued turns are for parked jobs.
-    resuming: usize,
-    /// How many jobs workers are at.
-    working: usize,
+    failure: Option<Error>,
 }
-
-/// What is to be done of a batch.
-struct Job<D> {
-    parts: VecDeque<BatchPart<D>>,
-    /// The last line of the first part that was brought in by an earlier turn, or 0.
-    brought_in: u64,
-}
-
-/// Where the source is.
-enum Baton<D> {
-    /// Nobody has asked yet.
-    New,
-    /// In the pool's queue.
-    Queued(Option<Source<D>>),
-    /// With a worker.
-    Held,
-    /// Put down until the consumer has taken something.
-    Down(Option<Source<D>>),
-    /// All was handed out, or no more is wanted.
-    Done,
-}
-
-/// A batch, and the source of those after it.
-type Walked<D> = (Batch<D>, Option<Source<D>>);
 
 /// What a consumer found.
 pub(crate) enum Taken {
@@ -99,26 +69,34 @@ pub(crate) enum Taken {
     Finished,
 }
 
-impl<T: Tree> Search<T> {
-    pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: GrepRequest, pool: Pool, tuning: Tuning) -> Self {
-        let state = State {
-            baton: Baton::New,
-            slots: Slots::new(tuning),
-            waker: None,
-            parked: BTreeMap::new(),
-            resuming: 0,
-            working: 0,
-        };
+impl<D> State<D> {
+    /// The consumer's waker, where there is something for it.
+    fn waker(&mut self) -> Option<Waker> {
+        if self.frontier.is_ready() || self.failure.is_some() { self.waker.take() } else { None }
+    }
+
+    /// Whether one more turn is to be queued, at a search that may have `most`; the caller does so.
+    fn wants_turn(&mut self, most: usize) -> bool {
+        let wants = self.turns < most && self.failure.is_none() && self.frontier.has_next();
+        self.turns += usize::from(wants);
+        wants
+    }
+}
+
+impl<T: Tree, Q: Quest> Search<T, Q> {
+    pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: Q::Request, pool: Pool, tuning: Tuning) -> Self {
+        let frontier = Frontier::new(tuning);
         Self {
             tree,
             cx,
             req,
             pool,
-            plan: OnceLock::new(),
-            state: Mutex::new(state),
+            quest: OnceLock::new(),
+            state: Mutex::new(State { frontier, turns: 0, waiting: 0, waker: None, failure: None }),
             room: Condvar::new(),
             closed: AtomicBool::new(false),
-            searchers: Mutex::default(),
+            hungry: AtomicBool::new(false),
+            tools: Mutex::default(),
         }
     }
 
@@ -126,38 +104,39 @@ impl<T: Tree> Search<T> {
         &self.cx
     }
 
-    pub(crate) fn request(&self) -> &GrepRequest {
+    pub(crate) fn request(&self) -> &Q::Request {
         &self.req
     }
 
-    /// Begins the work, unless it has begun.
+    /// Begins the work.
     pub(crate) fn begin(self: &Arc<Self>) -> Result<()> {
-        {
-            let mut state = self.lock();
-            let Baton::New = state.baton else {
-                return Ok(());
-            };
-            state.baton = Baton::Queued(None);
-        }
+        self.lock().turns += 1;
         let task: Arc<dyn Task> = Arc::clone(self) as _;
         self.pool.submit(task)
     }
 
-    /// Moves the items of the first slot to `ready`, or keeps `waker` until there are some.
+    /// Moves the items that are next to `ready`, or keeps `waker` until there are some.
     pub(crate) fn take(self: &Arc<Self>, ready: &mut VecDeque<Item>, waker: &Waker) -> Taken {
         let mut state = self.lock();
-        let taken = match state.slots.take(ready) {
+        if let Some(error) = state.failure.take() {
+            ready.push_back(Item::Failed(error));
+            return Taken::Items;
+        }
+        let taken = match state.frontier.take(ready) {
             Head::Items => Taken::Items,
-            Head::None if matches!(state.baton, Baton::Done) => Taken::Finished,
-            Head::None | Head::Waiting => {
+            Head::Finished => Taken::Finished,
+            Head::Waiting => {
                 state.waker = Some(waker.clone());
                 Taken::Pending
             }
         };
-        let turns = state.wanted_turns(self.pool.workers());
+        let wants_turn = state.wants_turn(self.pool.workers());
+        let is_waited_for = state.waiting > 0;
         drop(state);
-        self.room.notify_all();
-        self.queue(turns);
+        if is_waited_for {
+            self.room.notify_all();
+        }
+        self.queue(wants_turn);
         taken
     }
 
@@ -165,14 +144,12 @@ impl<T: Tree> Search<T> {
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         let mut state = self.lock();
-        let baton = std::mem::replace(&mut state.baton, Baton::Done);
-        let slots = std::mem::replace(&mut state.slots, Slots::new(Tuning { window: 0, budget: 0, head_budget: 0 }));
+        let frontier = std::mem::replace(&mut state.frontier, Frontier::closed());
         let waker = state.waker.take();
-        let parked = std::mem::take(&mut state.parked);
         drop(state);
         self.room.notify_all();
         // Dropped without the lock: they hold directories, and wakers may run anything.
-        drop((baton, slots, waker, parked));
+        drop((frontier, waker));
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T::Dir>> {
@@ -180,372 +157,357 @@ impl<T: Tree> Search<T> {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.closed.load(Ordering::Acquire) || self.cx.check().is_err()
+        self.closed.load(Ordering::Relaxed) || self.cx.check().is_err()
     }
 
     fn check(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) {
+        if self.closed.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Cancelled, "nobody wants the rest"));
         }
         self.cx.check()
     }
 
-    /// Queues `turns` further turns.
-    fn queue(self: &Arc<Self>, turns: usize) {
-        for _ in 0..turns {
-            let task: Arc<dyn Task> = Arc::clone(self) as _;
-            if let Err(error) = self.pool.resubmit(task) {
-                return self.abandon(error);
-            }
+    /// Queues a further turn, where one is wanted.
+    fn queue(self: &Arc<Self>, wants_turn: bool) {
+        if !wants_turn {
+            return;
+        }
+        let task: Arc<dyn Task> = Arc::clone(self) as _;
+        if let Err(error) = self.pool.resubmit(task) {
+            // Nobody is left to go on with it.
+            let mut state = self.lock();
+            state.turns -= 1;
+            state.failure = Some(error);
+            let waker = state.waker();
+            drop(state);
+            wake(waker);
         }
     }
 
-    /// Ends the search where nobody is left to go on with it.
-    fn abandon(&self, error: Error) {
-        let mut state = self.lock();
-        let parked = std::mem::take(&mut state.parked);
-        for index in parked.keys() {
-            state.slots.finish(*index, Some(Item::Failed(error.clone())));
+    /// Claims something, or ends the turn.
+    fn claim(self: &Arc<Self>, mut state: MutexGuard<'_, State<T::Dir>>) -> Option<Claim<T::Dir>> {
+        let claim = if state.failure.is_none() { state.frontier.claim() } else { None };
+        if claim.is_none() {
+            state.turns -= 1;
+            self.hungry.store(state.frontier.is_out_of_work(), Ordering::Relaxed);
         }
+        let waker = state.waker();
+        let wants_turn = claim.is_some() && state.wants_turn(self.pool.workers());
         drop(state);
-        drop(parked);
-        self.end_with(error);
+        wake(waker);
+        self.queue(wants_turn);
+        claim
     }
 
-    /// The first half of a turn: takes a batch from the source.
-    fn walk(&self, worker: &Worker, source: Option<Source<T::Dir>>) -> Result<Walked<T::Dir>> {
-        let check = || {
-            worker.beat();
-            self.check()
-        };
-        check()?;
-        let (plan, mut source) = match (self.plan.get(), source) {
-            (Some(plan), Some(source)) => (plan, source),
-            _ => {
-                let plan = Plan::new(&self.req)?;
-                let plan = self.plan.get_or_init(|| plan);
-                (plan, Source::start(&*self.tree, &self.req, plan, &check)?)
+    /// Does what was claimed.
+    fn work(self: &Arc<Self>, worker: &Worker, tools: &mut Option<Q::Tools>, claim: Claim<T::Dir>) -> Outcome<T::Dir> {
+        worker.beat();
+        self.check()?;
+        match claim.job {
+            Job::Start => self.start(worker, tools, &claim.key),
+            Job::Descend { level, step } => {
+                let quest = self.quest()?;
+                let mut findings = Findings::default();
+                let guide = Checked { search: self, quest, worker };
+                let opener = Opener { tree: &*self.tree, guide: &guide, options: quest.options() };
+                let below = opener.descend(&level, step, &mut findings)?;
+                let below = below.map(|below| self.judged(quest, below, &mut findings));
+                Ok(Done { cursor: below, items: items(findings), rest: None })
+            }
+            Job::Visit(visit) => self.visit(worker, tools, visit, &claim.key),
+        }
+    }
+
+    fn quest(&self) -> Result<&Q> {
+        self.quest.get().ok_or_else(|| Error::new(ErrorKind::Internal, "work before the start"))
+    }
+
+    /// Compiles the request and finds where the walk starts.
+    fn start(self: &Arc<Self>, worker: &Worker, tools: &mut Option<Q::Tools>, key: &Key) -> Outcome<T::Dir> {
+        let quest = Q::new(&self.req)?;
+        let quest = self.quest.get_or_init(|| quest);
+        let path = Q::path(&self.req);
+        let mut findings = Findings::default();
+        let cursor = match self.tree.locate(path).map_err(|error| error.or_path(path))? {
+            _ if quest.wants_nothing() => None,
+            Located::File { dir, name } => {
+                let entries = Entries::Named(Named { dir, name, path: path.clone() });
+                return self.visit(worker, tools, Visit { entries, brought_in: 0 }, key);
+            }
+            Located::Directory(dir) => {
+                let guide = Checked { search: self, quest, worker };
+                let opener = Opener { tree: &*self.tree, guide: &guide, options: quest.options() };
+                let level = opener.start(dir, path, &mut findings)?;
+                level.map(|level| self.judged(quest, level, &mut findings))
             }
         };
-        if plan.wants_nothing() {
-            return Ok((Batch::nothing(), None));
-        }
-        let batch = source.next_batch(&*self.tree, plan, &check)?;
-        let rest = (!batch.is_last).then_some(source);
-        Ok((batch, rest))
+        Ok(Done { cursor, items: items(findings), rest: None })
     }
 
-    /// Between the halves: opens a slot for the batch, and passes the baton on.
-    fn publish(self: &Arc<Self>, batch: &Batch<T::Dir>, rest: Option<Source<T::Dir>>) -> Option<u64> {
+    /// What is to be done in a level.
+    fn judged(&self, quest: &Q, level: Level<T::Dir>, findings: &mut Findings) -> Cursor<T::Dir> {
+        let level = Arc::new(level).judge(&mut findings.skipped, |entry| quest.judge(&*self.tree, entry));
+        Cursor { steps: 0..level.len(), level }
+    }
+
+    /// Visits the entries of a claim, until there is no room for what they bring in.
+    fn visit(
+        self: &Arc<Self>,
+        worker: &Worker,
+        tools: &mut Option<Q::Tools>,
+        mut visit: Visit<T::Dir>,
+        key: &Key,
+    ) -> Outcome<T::Dir> {
+        let quest = self.quest()?;
+        let tools = tools.get_or_insert_with(|| quest.tools());
+        let interrupted = || {
+            worker.beat();
+            self.is_interrupted()
+        };
+        let mut collector = Collector::new(WorkerSlot { search: self, worker, key });
+        let is_left = match &mut visit.entries {
+            Entries::Named(file) => {
+                collector.begin_file(visit.brought_in);
+                quest.visit_named(tools, &*self.tree, file, &mut collector, &interrupted)?;
+                visit.brought_in = collector.brought_in;
+                !collector.is_file_done
+            }
+            Entries::Steps(cursor) => loop {
+                if cursor.steps.is_empty() {
+                    break false;
+                }
+                let step = cursor.level.step(cursor.steps.start);
+                let is_done = match step.stage {
+                    Stage::Problem(index) => {
+                        let problem = cursor.level.problem(index).clone();
+                        collector.put(Item::Problem(problem)).is_continue()
+                    }
+                    _ => {
+                        collector.begin_file(visit.brought_in);
+                        let entry = Entry::of(&cursor.level, step);
+                        quest.visit(tools, &*self.tree, &entry, &mut collector, &interrupted);
+                        visit.brought_in = collector.brought_in;
+                        collector.is_file_done
+                    }
+                };
+                if !is_done {
+                    break true;
+                }
+                visit.brought_in = 0;
+                cursor.steps.start += 1;
+                if self.is_interrupted() {
+                    break false;
+                }
+                worker.beat();
+                if !cursor.steps.is_empty() && self.hungry.load(Ordering::Relaxed) {
+                    self.share(cursor);
+                }
+            },
+        };
+        self.check()?;
+        let (items, bytes) = collector.into_rest();
+        Ok(Done { cursor: None, items: (items, bytes), rest: is_left.then_some(visit) })
+    }
+
+    /// Leaves the entries of a claim, beyond the next, to whoever has nothing to do.
+    fn share(self: &Arc<Self>, cursor: &mut Cursor<T::Dir>) {
+        let next = cursor.steps.start + 1;
+        if next >= cursor.steps.end || !self.hungry.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let shared = Cursor { level: Arc::clone(&cursor.level), steps: next..cursor.steps.end };
+        cursor.steps.end = next;
         let mut state = self.lock();
         if self.closed.load(Ordering::Acquire) {
-            return None;
+            return;
         }
-        let walked = Item::Walked { skipped: batch.report.skipped, too_deep: batch.report.too_deep };
-        let index = state.slots.open(walked);
-        state.baton = match rest {
-            Some(source) => Baton::Down(Some(source)),
-            None => Baton::Done,
-        };
-        state.working += 1;
-        let turns = state.wanted_turns(self.pool.workers());
+        state.frontier.push(shared);
+        let wants_turn = state.wants_turn(self.pool.workers());
         drop(state);
-        self.queue(turns);
-        Some(index)
+        self.queue(wants_turn);
     }
 
-    /// The second half of a turn: searches the files of a batch. The result is what is left of it for want of room.
-    fn search(&self, worker: &Worker, mut job: Job<T::Dir>, index: u64) -> Result<Option<Job<T::Dir>>> {
-        let Some(plan) = self.plan.get() else {
-            return Err(Error::new(ErrorKind::Internal, "a batch without a plan"));
-        };
-        let pooled = self.searchers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut searcher = pooled.unwrap_or_else(|| FileSearcher::new(plan));
-        let mut outlet = SlotOutlet::new(self, worker, index);
-        while let Some(part) = job.parts.pop_front() {
-            self.check()?;
-            worker.beat();
-            let is_done = match &part {
-                _ if !outlet.has_room() => false,
-                BatchPart::Problem(problem) => outlet.put(Item::Problem(problem.clone())).is_continue(),
-                BatchPart::Haystack(haystack) => {
-                    outlet.begin_file(job.brought_in);
-                    let interrupted = || {
-                        worker.beat();
-                        self.is_interrupted()
-                    };
-                    let opened = haystack.open(&*self.tree);
-                    searcher.search(plan, opened, &|| haystack.path(), &mut outlet, &interrupted);
-                    job.brought_in = outlet.brought_in;
-                    outlet.is_file_done
-                }
-            };
-            if !is_done {
-                job.parts.push_front(part);
+    /// Hands over what came of a claim; the result is the state, still locked.
+    fn settle(&self, key: &Key, outcome: Outcome<T::Dir>) -> MutexGuard<'_, State<T::Dir>> {
+        let mut done = outcome.unwrap_or_else(|error| {
+            let item = Item::Failed(error);
+            Done { cursor: None, items: (vec![item], 0), rest: None }
+        });
+        let mut state = self.lock();
+        if self.closed.load(Ordering::Acquire) {
+            drop(state);
+            // Dropped without the lock.
+            drop(done);
+            return self.lock();
+        }
+        state.frontier.add(key, &mut done.items.0, done.items.1);
+        if let Some(cursor) = done.cursor {
+            state.frontier.push(cursor);
+        }
+        match done.rest {
+            None => state.frontier.finish(key),
+            Some(rest) => {
+                let unwanted = state.frontier.park(key, rest);
+                debug_assert!(unwanted.is_none(), "a slot stays until its job is done");
+            }
+        }
+        state
+    }
+}
+
+/// What came of a claim.
+struct Done<D> {
+    cursor: Option<Cursor<D>>,
+    /// Items, and what they cost.
+    items: (Vec<Item>, usize),
+    /// What is left for want of room.
+    rest: Option<Visit<D>>,
+}
+
+type Outcome<D> = Result<Done<D>>;
+
+/// What was found beside entries, in the order it is shown.
+fn items(findings: Findings) -> (Vec<Item>, usize) {
+    let Findings { problems, skipped, too_deep } = findings;
+    let tally = Tally { searched: 0, skipped, too_deep };
+    let mut items: Vec<_> = if tally.is_empty() { Vec::new() } else { vec![Item::Tally(tally)] };
+    items.extend(problems.into_iter().map(Item::Problem));
+    let bytes = items.iter().map(Item::cost).sum();
+    (items, bytes)
+}
+
+/// Steers the walk of a search.
+struct Checked<'a, T: Tree, Q: Quest> {
+    search: &'a Search<T, Q>,
+    quest: &'a Q,
+    worker: &'a Worker,
+}
+
+impl<T: Tree, Q: Quest> Guide for Checked<'_, T, Q> {
+    fn enters(&self, relative: &str, name: &str) -> bool {
+        self.quest.enters(relative, name)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.worker.beat();
+        self.search.check()
+    }
+}
+
+impl<T: Tree, Q: Quest> Task for Search<T, Q> {
+    fn turn(self: Arc<Self>, worker: &Worker) {
+        let mut tools = self.borrow_tools();
+        let mut claim = self.claim(self.lock());
+        while let Some(next) = claim {
+            let key = Arc::clone(&next.key);
+            let outcome = guarded(|| self.work(worker, &mut tools, next));
+            if outcome.is_err() {
+                // A panic, or a line that was too long, may have left anything behind.
+                tools = None;
+            }
+            let state = self.settle(&key, outcome);
+            if worker.is_wanted() {
+                self.make_way(state);
                 break;
             }
-            job.brought_in = 0;
+            claim = self.claim(state);
         }
-        self.check()?;
-        outlet.flush();
-        self.searchers.lock().unwrap_or_else(PoisonError::into_inner).push(searcher);
-        Ok((!job.parts.is_empty()).then_some(job))
+        self.return_tools(tools);
     }
+}
 
-    /// Keeps what is left of the batch of slot `index` until there is room.
-    fn park(self: &Arc<Self>, index: u64, job: Job<T::Dir>) {
-        let mut state = self.lock();
-        state.working -= 1;
-        let unwanted = if self.closed.load(Ordering::Acquire) { Some(job) } else { state.parked.insert(index, job) };
-        // The consumer may have made room since the worker looked.
-        let turns = state.wanted_turns(self.pool.workers());
-        drop(state);
-        drop(unwanted);
-        self.queue(turns);
-    }
-
-    /// Marks a slot as complete.
-    fn finish(self: &Arc<Self>, index: u64, error: Option<Error>) {
-        let mut state = self.lock();
-        state.working -= 1;
-        state.slots.finish(index, error.map(Item::Failed));
-        let waker = state.waker_of(index);
-        let turns = state.wanted_turns(self.pool.workers());
+impl<T: Tree, Q: Quest> Search<T, Q> {
+    /// Ends a turn for the sake of others that wait for the worker; another is queued behind them, where one is wanted.
+    fn make_way(self: &Arc<Self>, mut state: MutexGuard<'_, State<T::Dir>>) {
+        state.turns -= 1;
+        let waker = state.waker();
+        let wants_turn = state.wants_turn(self.pool.workers());
         drop(state);
         wake(waker);
-        self.queue(turns);
+        self.queue(wants_turn);
     }
 
-    /// Ends the search with `error`, after what was found before.
-    fn end_with(&self, error: Error) {
-        let mut state = self.lock();
-        let index = state.slots.open(Item::Failed(error));
-        state.slots.finish(index, None);
-        let baton = std::mem::replace(&mut state.baton, Baton::Done);
-        let waker = state.waker.take();
-        drop(state);
-        drop(baton);
-        wake(waker);
+    fn borrow_tools(&self) -> Option<Q::Tools> {
+        let mut all = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let thread = thread::current().id();
+        let mine = all.iter().position(|(owner, _)| *owner == thread);
+        mine.map(|at| all.swap_remove(at)).or_else(|| all.pop()).map(|(_, tools)| tools)
     }
 
-    /// Puts items into a slot.
-    fn emit(&self, index: u64, items: &mut Vec<Item>, bytes: usize) -> Room {
-        let mut state = self.lock();
-        if !state.slots.add(index, items, bytes) {
-            return Room::Unwanted;
-        }
-        let waker = state.waker_of(index);
-        drop(state);
-        wake(waker);
-        Room::Unknown
-    }
-
-    /// Whether there is room for more in slot `index`; waits for it where the consumer is at this slot.
-    fn room(&self, worker: &Worker, index: u64) -> Room {
-        let room = self.room_now(&self.lock(), index);
-        if room == Room::Unknown { worker.stand_in(|| self.wait_for_room(worker, index)) } else { room }
-    }
-
-    /// Whether there is room for more in slot `index`; unknown where it is worth waiting.
-    fn room_now(&self, state: &State<T::Dir>, index: u64) -> Room {
-        if self.closed.load(Ordering::Acquire) {
-            Room::Unwanted
-        } else if state.slots.admits(index) {
-            Room::Enough
-        } else if state.slots.is_head(index) {
-            Room::Unknown
-        } else {
-            Room::Short
-        }
-    }
-
-    fn wait_for_room(&self, worker: &Worker, index: u64) -> Room {
-        loop {
-            let state = self.lock();
-            let room = self.room_now(&state, index);
-            if room != Room::Unknown {
-                return room;
-            }
-            let (state, waited) = self.room.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner);
-            drop(state);
-            // Nobody polls a search whose consumer is elsewhere, so the context is looked at here.
-            if self.cx.check().is_err() {
-                return Room::Unwanted;
-            }
-            if waited.timed_out() && worker.is_missed() {
-                return Room::Short;
-            }
+    fn return_tools(&self, tools: Option<Q::Tools>) {
+        if let Some(tools) = tools {
+            self.tools.lock().unwrap_or_else(PoisonError::into_inner).push((thread::current().id(), tools));
         }
     }
 }
 
-/// Whether a slot may take more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
-    Enough,
-    /// To be looked at, or waited for.
-    Unknown,
-    /// Not until the consumer has made some.
-    Short,
-    /// Nobody wants any more.
-    Unwanted,
-}
-
-impl<D> State<D> {
-    /// The consumer's waker, where it waits for slot `index`.
-    fn waker_of(&mut self, index: u64) -> Option<Waker> {
-        if self.slots.is_head(index) { self.waker.take() } else { None }
-    }
-
-    /// How many further turns there is something to do for, at a search that may have `workers`; the caller queues them.
-    fn wanted_turns(&mut self, workers: usize) -> usize {
-        usize::from(self.resume(workers)) + usize::from(self.pick_up(workers))
-    }
-
-    /// Whether a turn is to be queued for a parked job. The first goes on first, and always where the consumer waits for it.
-    fn resume(&mut self, workers: usize) -> bool {
-        let Some(&index) = self.parked.keys().nth(self.resuming) else {
-            return false;
-        };
-        let is_free = self.slots.is_head(index) || self.working + self.resuming < workers;
-        let goes_on = is_free && self.slots.invites(index);
-        self.resuming += usize::from(goes_on);
-        goes_on
-    }
-
-    /// Takes the baton up again where it was put down and there is room.
-    fn pick_up(&mut self, workers: usize) -> bool {
-        if !self.slots.has_room() || self.working + self.resuming >= workers {
-            return false;
-        }
-        match std::mem::replace(&mut self.baton, Baton::Done) {
-            Baton::Down(source) => {
-                self.baton = Baton::Queued(source);
-                true
-            }
-            other => {
-                self.baton = other;
-                false
-            }
-        }
-    }
-}
-
-impl<T: Tree> Search<T> {
-    /// What a turn is for: a parked job, or the next batch.
-    fn next_job(self: &Arc<Self>, worker: &Worker) -> Option<(u64, Job<T::Dir>)> {
-        let source = {
-            let mut state = self.lock();
-            if state.resuming > 0 {
-                state.resuming -= 1;
-                if let Some(parked) = state.parked.pop_first() {
-                    state.working += 1;
-                    return Some(parked);
-                }
-            }
-            match std::mem::replace(&mut state.baton, Baton::Held) {
-                Baton::Queued(source) => source,
-                other => {
-                    state.baton = other;
-                    return None;
-                }
-            }
-        };
-        match guarded(|| self.walk(worker, source)) {
-            Ok((batch, rest)) => {
-                let index = self.publish(&batch, rest)?;
-                Some((index, Job { parts: batch.parts.into(), brought_in: 0 }))
-            }
-            Err(error) => {
-                self.end_with(error);
-                None
-            }
-        }
-    }
-}
-
-impl<T: Tree> Task for Search<T> {
-    fn turn(self: Arc<Self>, worker: &Worker) {
-        let Some((index, job)) = self.next_job(worker) else {
-            return;
-        };
-        match guarded(|| self.search(worker, job, index)) {
-            Ok(None) => self.finish(index, None),
-            Ok(Some(rest)) => self.park(index, rest),
-            Err(error) => self.finish(index, Some(error)),
-        }
-    }
-}
-
-impl<T: Tree> Sleeper for Search<T> {
+impl<T: Tree, Q: Quest> Sleeper for Search<T, Q> {
     fn wake(&self) {
         let waker = self.lock().waker.take();
         wake(waker);
     }
 }
 
-/// Collects items, so that the lock is not taken for each.
-struct SlotOutlet<'a, T: Tree> {
-    search: &'a Search<T>,
+/// A slot, as the worker that fills it sees it.
+struct WorkerSlot<'a, T: Tree, Q: Quest> {
+    search: &'a Search<T, Q>,
     worker: &'a Worker,
-    index: u64,
-    items: Vec<Item>,
-    bytes: usize,
-    room: Room,
-    /// The last line of the file that was brought in; those up to it are left out.
-    brought_in: u64,
-    is_file_done: bool,
+    key: &'a Key,
 }
 
-impl<'a, T: Tree> SlotOutlet<'a, T> {
-    fn new(search: &'a Search<T>, worker: &'a Worker, index: u64) -> Self {
-        let (items, room) = (Vec::new(), Room::Unknown);
-        Self { search, worker, index, items, bytes: 0, room, brought_in: 0, is_file_done: false }
-    }
-
-    /// The items that follow are those of one file, whose lines up to `brought_in` are in the slot already.
-    fn begin_file(&mut self, brought_in: u64) {
-        self.brought_in = brought_in;
-        self.is_file_done = false;
-    }
-
-    /// Whether more is taken. What was put before is in any case.
-    fn has_room(&mut self) -> bool {
-        if self.room == Room::Unknown {
-            self.room = self.search.room(self.worker, self.index);
+impl<T: Tree, Q: Quest> Slot for WorkerSlot<'_, T, Q> {
+    fn emit(&self, items: &mut Vec<Item>, bytes: usize) -> Room {
+        let mut state = self.search.lock();
+        if !state.frontier.add(self.key, items, bytes) {
+            return Room::Unwanted;
         }
-        self.room == Room::Enough
+        let waker = state.waker();
+        drop(state);
+        wake(waker);
+        self.worker.beat();
+        Room::Unknown
     }
 
-    fn flush(&mut self) {
-        if !self.items.is_empty() {
-            let bytes = std::mem::take(&mut self.bytes);
-            self.room = self.search.emit(self.index, &mut self.items, bytes);
-            self.worker.beat();
-        }
+    fn room(&self) -> Room {
+        let room = self.room_now(&self.search.lock());
+        if room == Room::Unknown { self.worker.stand_in(|| self.wait_for_room()) } else { room }
     }
 }
 
-impl<T: Tree> Outlet for SlotOutlet<'_, T> {
-    fn put(&mut self, item: Item) -> ControlFlow<()> {
-        let line = item.line();
-        if line.is_some_and(|line| line <= self.brought_in) {
-            return ControlFlow::Continue(());
+impl<T: Tree, Q: Quest> WorkerSlot<'_, T, Q> {
+    /// Whether there is room for more; unknown where it is worth waiting.
+    fn room_now(&self, state: &State<T::Dir>) -> Room {
+        if self.search.closed.load(Ordering::Acquire) {
+            Room::Unwanted
+        } else if state.frontier.admits(self.key) {
+            Room::Enough
+        } else if state.frontier.is_head(self.key) {
+            Room::Unknown
+        } else {
+            Room::Short
         }
-        if !self.has_room() {
-            return ControlFlow::Break(());
+    }
+
+    fn wait_for_room(&self) -> Room {
+        loop {
+            let mut state = self.search.lock();
+            let room = self.room_now(&state);
+            if room != Room::Unknown {
+                return room;
+            }
+            state.waiting += 1;
+            let waited = self.search.room.wait_timeout(state, LOOK_EVERY);
+            let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+            drop(state);
+            // Nobody polls a search whose consumer is elsewhere, so the context is looked at here.
+            if self.search.cx.check().is_err() {
+                return Room::Unwanted;
+            }
+            if waited.timed_out() && self.worker.is_missed() {
+                return Room::Short;
+            }
         }
-        self.brought_in = line.unwrap_or(self.brought_in);
-        self.is_file_done = matches!(item, Item::Done { .. });
-        self.bytes += item.cost();
-        self.items.push(item);
-        let is_whole_file = self.is_file_done && self.items.len() > 1;
-        // Only between lines and after a file: a file that is begun again leaves out the lines it had, and nothing else.
-        let may_flush = self.is_file_done || line.is_some();
-        if may_flush && (is_whole_file || self.items.len() >= FLUSH_ITEMS || self.bytes >= FLUSH_BYTES) {
-            self.flush();
-        }
-        ControlFlow::Continue(())
     }
 }
 
@@ -555,9 +517,9 @@ fn wake(waker: Option<Waker>) {
     }
 }
 
-/// Runs one half of a turn; a panic in it becomes an error.
-fn guarded<R>(half: impl FnOnce() -> Result<R>) -> Result<R> {
-    catch_unwind(AssertUnwindSafe(half)).unwrap_or_else(|panic| {
+/// Does a claim; a panic in it becomes an error.
+fn guarded<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         Err(Error::new(ErrorKind::Internal, "a search worker panicked")
             .with_source(std::io::Error::other(words(&*panic))))
     })

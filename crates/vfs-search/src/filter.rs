@@ -45,9 +45,8 @@ impl Filter {
         if last.is_some_and(|(effect, _)| *effect == Effect::Exclude) {
             return false;
         }
-        let path = if relative.is_empty() { name.to_owned() } else { format!("{relative}/{name}") };
         let mut includes = self.globs.iter().filter(|(effect, _)| *effect == Effect::Include);
-        !self.has_includes || includes.any(|(_, glob)| glob.reaches(&path))
+        !self.has_includes || includes.any(|(_, glob)| glob.reaches_entry(relative, name))
     }
 }
 

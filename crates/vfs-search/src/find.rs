@@ -1,15 +1,24 @@
 //! Finding entries by name.
 
-use vfs_core::{Error, ErrorKind, GlobRequest, GlobResult, LinkMode, OpContext, Result, Truncation};
+use std::future::poll_fn;
+use std::sync::Arc;
 
+use vfs_core::{Error, ErrorKind, GlobRequest, GlobResult, LinkMode, OpContext, Result, Skipped, Truncation, VfsPath};
+
+use crate::feed::Feed;
 use crate::filter::only_directories;
+use crate::frontier::Tuning;
 use crate::glob::GlobPattern;
+use crate::item::{Item, Outlet, Tally};
+use crate::level::{Directories, Entry, Guide, Judgement, WalkOptions};
+use crate::pool::Pool;
 use crate::problems::Problems;
+use crate::quest::{Named, Quest};
 use crate::tree::{ChildKind, Located, Tree};
 use crate::visibility::Visibility;
-use crate::walk::{Directories, Entry, Found, Guide, Walk, WalkOptions};
+use crate::walk::{Found, Walk};
 
-/// Finds the entries below `req.path` of `tree` that match a pattern, as [`GlobPattern`] matches.
+/// Finds the entries below `req.path` of `tree` that match a pattern, as [`GlobPattern`] matches, on the caller's thread.
 ///
 /// # Behaviour
 ///
@@ -27,90 +36,215 @@ use crate::walk::{Directories, Entry, Found, Guide, Walk, WalkOptions};
 /// gives, and the context's [`ErrorKind::Cancelled`] and [`ErrorKind::Timeout`].
 pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<GlobResult> {
     cx.check()?;
-    let pattern = GlobPattern::new(&req.pattern)?;
-    if pattern.is_only_directories() && !req.kinds.directories() {
-        return Err(only_directories());
-    }
+    let sought = Sought::new(req)?;
     let dir = match tree.locate(&req.path).map_err(|error| error.or_path(&req.path))? {
         Located::Directory(dir) => dir,
         Located::File { .. } => return Err(Error::at(ErrorKind::NotADirectory, &req.path)),
     };
-    let directories = if req.kinds.directories() { Directories::Yielded } else { Directories::OnlyEntered };
-    let visibility = Visibility { hidden: req.hidden, no_ignore: req.no_ignore };
-    let options = WalkOptions { visibility, links: req.links, max_depth: None, directories };
-    let guide = Reachable { cx, pattern: &pattern };
-    let mut walk = Walk::start(tree, &guide, dir, &req.path, options)?;
-    let mut result = GlobResult::default();
-    let mut problems = Problems::default();
-    while let Some(found) = walk.next(tree, &guide)? {
-        let entry = match found {
+    let guide = Reachable { cx, sought: &sought };
+    let mut walk = Walk::start(tree, &guide, dir, &req.path, sought.options())?;
+    let mut found = Collected::default();
+    while let Some(next) = walk.next(tree, &guide)? {
+        let entry = match next {
             Found::Entry(entry) => entry,
             Found::Problem(problem) => {
-                problems.push(problem);
+                found.problems.push(problem);
                 continue;
             }
         };
-        match wanted(tree, req, &pattern, &entry) {
-            Ok(false) => continue,
-            Ok(true) => {}
+        match sought.judge(tree, &entry) {
+            Ok(Judgement::Take) => {}
+            Ok(Judgement::Pass | Judgement::SkipLink) => continue,
             Err(error) => {
-                problems.push(entry.problem(error));
+                found.problems.push(entry.problem(error));
                 continue;
             }
         }
-        if req.limit.is_some_and(|limit| result.entries.len() as u64 >= limit) {
-            result.truncated = Some(Truncation::Limit);
+        if found.is_full(req) {
             break;
         }
         cx.check()?;
-        match entry.path().and_then(|path| tree.info(&entry.place.dir, &entry.name, path)) {
-            Ok(info) => result.entries.push(info),
-            Err(error) => problems.push(entry.problem(error)),
+        found.item(describe(tree, &entry));
+    }
+    let findings = walk.take_findings();
+    found.item(Item::Tally(Tally { searched: 0, skipped: findings.skipped, too_deep: findings.too_deep }));
+    Ok(found.into_result(&req.path))
+}
+
+/// As [`glob`], on the workers of `pool`: for trees that take long to list.
+///
+/// # Behaviour
+///
+/// As [`glob`]. Dropping the future ends the search.
+///
+/// # Errors
+///
+/// As [`glob`], and [`ErrorKind::Busy`] where 4,096 turns of searches wait already.
+pub async fn glob_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: GlobRequest) -> Result<GlobResult> {
+    let tuning = Tuning::for_workers(pool.workers());
+    let mut feed = Feed::<T, Sought>::new(tree, cx, req, pool.clone(), tuning);
+    let mut found = Collected::default();
+    while let Some(item) = poll_fn(|task| feed.poll_item(task)).await? {
+        if matches!(item, Item::Entry(_)) && found.is_full(feed.request()) {
+            break;
+        }
+        found.item(item);
+    }
+    Ok(found.into_result(&feed.request().path))
+}
+
+/// What a glob looks for.
+#[derive(Debug)]
+pub(crate) struct Sought {
+    pattern: GlobPattern,
+    options: WalkOptions,
+    files: Want,
+    directories: Want,
+}
+
+/// Whether entries of a kind are results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Want {
+    Yes,
+    No,
+}
+
+impl Want {
+    fn when(wanted: bool) -> Self {
+        if wanted { Self::Yes } else { Self::No }
+    }
+}
+
+impl Quest for Sought {
+    type Request = GlobRequest;
+    type Tools = ();
+
+    fn new(req: &GlobRequest) -> Result<Self> {
+        let pattern = GlobPattern::new(&req.pattern)?;
+        if pattern.is_only_directories() && !req.kinds.directories() {
+            return Err(only_directories());
+        }
+        let options = WalkOptions {
+            visibility: Visibility { hidden: req.hidden, no_ignore: req.no_ignore },
+            links: req.links,
+            max_depth: None,
+            directories: if req.kinds.directories() { Directories::Yielded } else { Directories::OnlyEntered },
+        };
+        let files = Want::when(req.kinds.files() && !pattern.is_only_directories());
+        Ok(Self { pattern, options, files, directories: Want::when(req.kinds.directories()) })
+    }
+
+    fn path(req: &GlobRequest) -> &VfsPath {
+        &req.path
+    }
+
+    fn options(&self) -> WalkOptions {
+        self.options
+    }
+
+    fn enters(&self, relative: &str, name: &str) -> bool {
+        self.pattern.reaches_entry(relative, name)
+    }
+
+    fn judge<T: Tree>(&self, tree: &T, entry: &Entry<T::Dir>) -> Result<Judgement> {
+        let (relative, name) = (entry.place().relative(), entry.name());
+        let is_link = entry.kind() == ChildKind::Link;
+        let matches = self.pattern.matches_entry(relative, name);
+        // A link that has to be followed is looked at even where it is no result, to tell where it leads nowhere.
+        let leads_on = is_link && self.options.links == LinkMode::Follow && self.pattern.reaches_entry(relative, name);
+        if !matches && !leads_on {
+            return Ok(Judgement::Pass);
+        }
+        let kind = if is_link { tree.follow(&entry.place().dir, name)? } else { entry.kind() };
+        let want = match kind {
+            ChildKind::File => self.files,
+            ChildKind::Directory => self.directories,
+            ChildKind::Link | ChildKind::Other => Want::No,
+        };
+        Ok(if matches && want == Want::Yes { Judgement::Take } else { Judgement::Pass })
+    }
+
+    fn tools(&self) {}
+
+    fn visit<T: Tree>(
+        &self,
+        (): &mut (),
+        tree: &T,
+        entry: &Entry<T::Dir>,
+        outlet: &mut dyn Outlet,
+        _interrupted: &dyn Fn() -> bool,
+    ) {
+        // An item that nobody takes ends the visit, which the outlet knows.
+        if outlet.put(describe(tree, entry)).is_continue() {
+            let _ = outlet.put(Item::Done { searched: false, left_early: false, skipped: Skipped::default() });
         }
     }
-    let report = walk.take_report();
-    result.skipped = report.skipped;
-    if result.truncated.is_none() && report.too_deep {
-        result.truncated = Some(Truncation::Depth);
+
+    fn visit_named<T: Tree>(
+        &self,
+        (): &mut (),
+        _tree: &T,
+        file: &Named<T::Dir>,
+        _outlet: &mut dyn Outlet,
+        _interrupted: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        Err(Error::at(ErrorKind::NotADirectory, &file.path))
     }
-    result.problems = problems.into_vec(&req.path);
-    Ok(result)
 }
 
-/// Whether `entry` is a result.
-fn wanted<T: Tree>(tree: &T, req: &GlobRequest, pattern: &GlobPattern, entry: &Entry<T::Dir>) -> Result<bool> {
-    let relative = entry.place.relative();
-    let matches = pattern.matches_entry(relative, &entry.name);
-    let leads_on =
-        req.links == LinkMode::Follow && entry.kind == ChildKind::Link && reaches(pattern, relative, &entry.name);
-    if !matches && !leads_on {
-        return Ok(false);
+fn describe<T: Tree>(tree: &T, entry: &Entry<T::Dir>) -> Item {
+    match entry.path().and_then(|path| tree.info(&entry.place().dir, entry.name(), path)) {
+        Ok(info) => Item::Entry(info),
+        Err(error) => Item::Problem(entry.problem(error)),
     }
-    let kind = match entry.kind {
-        ChildKind::Link => tree.follow(&entry.place.dir, &entry.name)?,
-        kind => kind,
-    };
-    Ok(matches
-        && match kind {
-            ChildKind::File => req.kinds.files() && !pattern.is_only_directories(),
-            ChildKind::Directory => req.kinds.directories(),
-            ChildKind::Link | ChildKind::Other => false,
-        })
 }
 
-fn reaches(pattern: &GlobPattern, relative: &str, name: &str) -> bool {
-    if relative.is_empty() { pattern.reaches(name) } else { pattern.reaches(&format!("{relative}/{name}")) }
+/// A result that is being put together.
+#[derive(Default)]
+struct Collected {
+    result: GlobResult,
+    problems: Problems,
+}
+
+impl Collected {
+    /// Whether one more entry would be over the limit, which is noted.
+    fn is_full(&mut self, req: &GlobRequest) -> bool {
+        let is_full = req.limit.is_some_and(|limit| self.result.entries.len() as u64 >= limit);
+        if is_full {
+            self.result.truncated = Some(Truncation::Limit);
+        }
+        is_full
+    }
+
+    fn item(&mut self, item: Item) {
+        match item {
+            Item::Entry(info) => self.result.entries.push(info),
+            Item::Problem(problem) => self.problems.push(problem),
+            Item::Tally(tally) => {
+                self.result.skipped += tally.skipped;
+                if tally.too_deep && self.result.truncated.is_none() {
+                    self.result.truncated = Some(Truncation::Depth);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn into_result(mut self, start: &VfsPath) -> GlobResult {
+        self.result.problems = self.problems.into_vec(start);
+        self.result
+    }
 }
 
 /// Goes down the directories that a pattern can reach.
 struct Reachable<'a> {
     cx: &'a OpContext,
-    pattern: &'a GlobPattern,
+    sought: &'a Sought,
 }
 
 impl Guide for Reachable<'_> {
     fn enters(&self, relative: &str, name: &str) -> bool {
-        reaches(self.pattern, relative, name)
+        self.sought.enters(relative, name)
     }
 
     fn check(&self) -> Result<()> {

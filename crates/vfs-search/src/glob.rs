@@ -84,6 +84,16 @@ impl GlobPattern {
     }
 
     /// As [`matches`](Self::matches), of the entry `name` of `directory`; joins the two only where that is needed.
+    /// As [`GlobPattern::reaches`], of the directory `name` of the directory `directory`.
+    pub(crate) fn reaches_entry(&self, directory: &str, name: &str) -> bool {
+        match &self.matcher {
+            Matcher::Name(_) => true,
+            Matcher::Path { reach, .. } if reach.is_everywhere() => true,
+            Matcher::Path { reach, .. } if directory.is_empty() => reach.reaches(name),
+            Matcher::Path { reach, .. } => reach.reaches(&format!("{directory}/{name}")),
+        }
+    }
+
     pub(crate) fn matches_entry(&self, directory: &str, name: &str) -> bool {
         match &self.matcher {
             Matcher::Name(matcher) => matcher.matches(name),

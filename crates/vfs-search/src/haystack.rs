@@ -6,10 +6,11 @@ use std::time::Instant;
 use grep_searcher::Searcher;
 use vfs_core::{BinaryMode, Error, ErrorKind, Problem, Result, Skipped, VfsPath};
 
+use crate::item::{Item, Outlet};
 use crate::matcher::LineMatcher;
 use crate::pace::{Halt, Pace, PacedReader};
 use crate::plan::Plan;
-use crate::sink::{FileSink, Item, Outlet};
+use crate::sink::FileSink;
 use crate::tree::Opened;
 
 /// How much of a file is looked at for NUL bytes; those beyond are text.
@@ -20,6 +21,9 @@ const FIRST_READ: usize = 64 << 10;
 
 /// How much more than it claims a file may have. What claims nothing may go on for ever.
 const MOST_UNCLAIMED: u64 = 64 << 20;
+
+/// How long a file is, in bytes, that tells something of the pace.
+const TIMED: usize = 16 << 10;
 
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -127,7 +131,7 @@ impl Run<'_> {
             Opened::Reader { mut reader, size } => {
                 let room = size.saturating_add(MOST_UNCLAIMED).min(max);
                 let mut buffer = std::mem::take(self.buffer);
-                let result = match fill(&mut buffer, &mut *reader, self.interrupted) {
+                let result = match fill(&mut buffer, &mut *reader, size, self.interrupted) {
                     Err(stop) => Err(stop),
                     Ok((filled, _)) if filled as u64 > max => too_large(),
                     Ok((filled, Ended::Yes)) => self.haystack(&buffer[..filled], None, room, sink),
@@ -172,10 +176,13 @@ impl Run<'_> {
         if (self.interrupted)() {
             return Err(Stop::Interrupted);
         }
-        let start = Instant::now();
+        // Short ones are not worth a look at the clock.
+        let start = (text.len() >= TIMED).then(Instant::now);
         let matcher = sink.matcher;
         let result = self.searcher.search_slice(matcher, text, &mut *sink);
-        self.pace.took(text.len(), start.elapsed());
+        if let Some(start) = start {
+            self.pace.took(text.len(), start.elapsed());
+        }
         result.map_err(|error| Stop::Problem(self.beyond_limit(matcher, error)))
     }
 
@@ -226,8 +233,13 @@ enum Ended {
     No,
 }
 
-/// Reads the beginning of `reader`, up to the window for NUL bytes.
-fn fill(buffer: &mut Vec<u8>, reader: &mut dyn Read, interrupted: &dyn Fn() -> bool) -> Result<(usize, Ended), Stop> {
+/// Reads the beginning of `reader`, which claims `size` bytes, up to the window for NUL bytes.
+fn fill(
+    buffer: &mut Vec<u8>,
+    reader: &mut dyn Read,
+    size: u64,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(usize, Ended), Stop> {
     let mut filled = 0;
     loop {
         if interrupted() {
@@ -237,11 +249,18 @@ fn fill(buffer: &mut Vec<u8>, reader: &mut dyn Read, interrupted: &dyn Fn() -> b
             if filled >= BINARY_WINDOW {
                 return Ok((filled, Ended::No));
             }
-            buffer.resize((filled * 2).clamp(FIRST_READ, BINARY_WINDOW), 0);
+            let claimed = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
+            buffer.resize(claimed.max(filled * 2).clamp(FIRST_READ, BINARY_WINDOW), 0);
         }
         match reader.read(&mut buffer[filled..]) {
             Ok(0) => return Ok((filled, Ended::Yes)),
-            Ok(read) => filled += read,
+            Ok(read) => {
+                filled += read;
+                // It has what it claims and there was room for more: the end need not be asked for.
+                if filled as u64 == size && filled < buffer.len() {
+                    return Ok((filled, Ended::Yes));
+                }
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Stop::Problem(read_error(error))),
         }

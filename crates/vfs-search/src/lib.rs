@@ -3,34 +3,38 @@
 //! A backend lends its files as a [`Tree`]; this crate does the rest, and never touches a disk itself:
 //!
 //! * [`ls`] and [`glob`] walk the tree on the caller's thread, in order;
-//! * [`grep_stream`] and [`grep`] search it with ripgrep's engine on the workers of a [`Pool`] that all searches share,
-//!   in order as well: the same call gives the same answer.
+//! * [`grep_stream`] and [`grep`] search it with ripgrep's engine, and [`glob_on`] walks it, on the workers of a [`Pool`]
+//!   that all searches share, in order as well: the same call gives the same answer.
 //!
-//! A search is a pipeline that its consumer pulls. Workers take batches of files from the walk and put what they find into
-//! slots; the consumer empties the slots in the order of the walk. How far the workers may be ahead is bounded, in files and
-//! in bytes, so that a search which matches everything holds little, and starves nobody. A worker that is stuck in one call
-//! is stood in for.
+//! A search is a pipeline that its consumer pulls. Workers claim directories to list and files to search, always the first
+//! that nobody has claimed, and put what they find into slots; the consumer empties the slots in the order of the walk. How
+//! far the workers may be ahead is bounded, in slots and in bytes, so that a search which matches everything holds little,
+//! and starves nobody. A worker that is stuck in one call is stood in for.
 
 mod alarm;
 mod collect;
 mod engine;
+mod feed;
 mod filter;
 mod find;
+mod frontier;
 mod glob;
 mod haystack;
 mod ignore_rules;
+mod item;
+mod level;
 mod line;
 mod list;
 mod matcher;
+mod outlet;
 mod pace;
 mod pattern;
 mod plan;
 mod pool;
 mod problems;
 mod pulse;
+mod quest;
 mod sink;
-mod slots;
-mod source;
 mod stream;
 mod tree;
 mod types;
@@ -48,10 +52,10 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use vfs_core::{GrepEvent, GrepRequest, GrepResult, OpContext, Result};
 
-use self::slots::Tuning;
+use self::frontier::Tuning;
 use self::stream::GrepEvents;
 
-pub use self::find::glob;
+pub use self::find::{glob, glob_on};
 pub use self::glob::GlobPattern;
 pub use self::list::ls;
 pub use self::pool::Pool;

@@ -2,10 +2,11 @@
 
 use vfs_core::{Error, ErrorKind, LinkMode, LsRequest, LsResult, OpContext, Result, Truncation};
 
+use crate::level::{Directories, Guide, WalkOptions};
 use crate::problems::Problems;
 use crate::tree::{Located, Tree};
 use crate::visibility::Visibility;
-use crate::walk::{Directories, Found, Guide, Walk, WalkOptions};
+use crate::walk::{Found, Walk};
 
 /// Lists what the directory `req.path` of `tree` holds.
 ///
@@ -50,12 +51,12 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
             break;
         }
         cx.check()?;
-        match entry.path().and_then(|path| tree.info(&entry.place.dir, &entry.name, path)) {
+        match entry.path().and_then(|path| tree.info(&entry.place().dir, entry.name(), path)) {
             Ok(info) => result.entries.push(info),
             Err(error) => problems.push(entry.problem(error)),
         }
     }
-    if result.truncated.is_none() && walk.take_report().too_deep {
+    if result.truncated.is_none() && walk.take_findings().too_deep {
         result.truncated = Some(Truncation::Depth);
     }
     result.problems = problems.into_vec(&req.path);

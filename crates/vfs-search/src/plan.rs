@@ -67,11 +67,6 @@ impl Plan {
         })
     }
 
-    /// Whether a limit of 0 leaves nothing to look for.
-    pub(crate) fn wants_nothing(&self) -> bool {
-        self.limit == Some(0) || self.limit_per_file == Some(0)
-    }
-
     /// A searcher for this plan, for one worker.
     pub(crate) fn searcher(&self) -> Searcher {
         SearcherBuilder::new()

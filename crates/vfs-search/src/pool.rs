@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vfs_core::{Error, ErrorKind, Result};
 
@@ -20,9 +21,13 @@ const MAX_STAND_INS: usize = 64;
 /// How often the watcher looks for workers that are late.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
+/// How long the watcher goes on looking when nothing is to be done, so that it need not be woken for every short search.
+const QUIET_FOR: Duration = Duration::from_secs(1);
+
 /// Something that workers do, one turn at a time.
 pub(crate) trait Task: Send + Sync + 'static {
-    /// Does one turn. To have another, it queues itself again, behind all others: so every search gets its share.
+    /// Does one turn, which is short where [`Worker::is_wanted`] elsewhere. To have another, it queues itself again, behind
+    /// all others: so every search gets its share.
     fn turn(self: Arc<Self>, worker: &Worker);
 }
 
@@ -31,7 +36,7 @@ pub(crate) trait Task: Send + Sync + 'static {
 /// # Behaviour
 ///
 /// * Threads are started when there is work, up to the number of workers, and end when the last handle is dropped.
-/// * A worker that waits for a consumer, or has been in one uninterruptible call for over 50 ms, is stood in for, by at most
+/// * A worker that waits for a consumer, or has been in one uninterruptible call for 50 to 75 ms, is stood in for, by at most
 ///   64 threads in all. Where these are not enough, those that wait for a consumer make way.
 /// * When 4,096 turns wait, a new search gets [`ErrorKind::Busy`].
 ///
@@ -46,6 +51,8 @@ struct Shared {
     workers: usize,
     stand_ins: usize,
     state: Mutex<State>,
+    /// How many turns wait, for a look without the lock.
+    queued: AtomicUsize,
     ready: Condvar,
     /// Told when there is something to watch again.
     watch: Condvar,
@@ -63,6 +70,7 @@ struct State {
     late: usize,
     started: usize,
     is_watched: bool,
+    is_watcher_asleep: bool,
     closed: bool,
 }
 
@@ -94,6 +102,7 @@ impl Pool {
             workers: workers.max(1),
             stand_ins,
             state: Mutex::default(),
+            queued: AtomicUsize::new(0),
             ready: Condvar::new(),
             watch: Condvar::new(),
         };
@@ -131,18 +140,24 @@ impl Pool {
     pub(crate) fn resubmit(&self, task: Arc<dyn Task>) -> Result<()> {
         let shared = &self.0.0;
         let mut state = shared.lock();
-        let was_quiet = state.is_quiet();
         state.queue.push_back(task);
-        shared.ready.notify_one();
         if let Err(error) = shared.staff(&mut state) {
             let task = state.queue.pop_back();
             drop(state);
             drop(task);
             return Err(error);
         }
+        shared.queued.store(state.queue.len(), Ordering::Relaxed);
         if !state.is_watched {
             shared.start_watcher(&mut state);
-        } else if was_quiet {
+        }
+        let (is_idle, wakes_watcher) = (state.idle > 0, std::mem::take(&mut state.is_watcher_asleep));
+        drop(state);
+        // Not under the lock, which whoever is woken takes first.
+        if is_idle {
+            shared.ready.notify_one();
+        }
+        if wakes_watcher {
             shared.watch.notify_one();
         }
         Ok(())
@@ -191,15 +206,24 @@ impl Shared {
     /// What the watcher does: while there is work, it looks who is late.
     fn watch(self: &Arc<Self>) {
         let mut state = self.lock();
+        let mut busy = Instant::now();
         loop {
             if !state.is_quiet() {
-                state = self.watch.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+                busy = Instant::now();
             } else if state.closed {
                 return;
-            } else {
+            } else if busy.elapsed() >= QUIET_FOR {
+                state.is_watcher_asleep = true;
                 state = self.watch.wait(state).unwrap_or_else(PoisonError::into_inner);
+                busy = Instant::now();
+                continue;
             }
-            let late = state.pulses.iter().filter(|pulse| pulse.is_late()).count();
+            let waited = self.watch.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner);
+            state = waited.0;
+            if !waited.1.timed_out() {
+                continue;
+            }
+            let late = state.pulses.iter().filter(|pulse| pulse.look()).count();
             let before = std::mem::replace(&mut state.late, late);
             // There is a thread, or nothing to be done; where no more can be started the others take longer.
             let _ = self.staff(&mut state);
@@ -218,9 +242,14 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Says that this worker gets on. One that does not say so for 50 ms is stood in for.
+    /// Says that this worker gets on. One that does not say so for two looks of the watcher is stood in for.
     pub(crate) fn beat(&self) {
         self.pulse.beat();
+    }
+
+    /// Whether others wait for a worker.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.shared.queued.load(Ordering::Relaxed) > 0
     }
 
     /// Runs `wait`, which takes long without using the processor, while another stands in.
@@ -263,7 +292,9 @@ impl Worker {
                 self.shared.ready.notify_one();
                 return;
             }
-            let Some(task) = state.queue.pop_front() else {
+            let task = state.queue.pop_front();
+            self.shared.queued.store(state.queue.len(), Ordering::Relaxed);
+            let Some(task) = task else {
                 state.idle += 1;
                 state = self.shared.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
                 state.idle -= 1;

@@ -1,48 +1,49 @@
 //! Signs of life of a worker.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
-/// A worker that has given no sign for so long is late.
-const LATE: Duration = Duration::from_millis(50);
+/// A worker that has given no sign for so many looks is late.
+const LATE: u64 = 2;
 
-/// Stands for a worker from which no sign is expected.
-const AT_REST: u64 = u64::MAX;
+/// The lowest bit of the beats: whether no sign is expected.
+const AT_REST: u64 = 1;
 
-/// When a worker last gave a sign of life.
+/// The signs of life of a worker.
 ///
 /// A worker cannot be interrupted inside one call into an engine or a tree; what can be done is to see from outside that it
-/// is in there.
+/// is in there. It counts its signs, which costs next to nothing; whoever watches it keeps the time.
 #[derive(Debug)]
 pub(crate) struct Pulse {
-    epoch: Instant,
-    /// Milliseconds since the epoch.
-    last: AtomicU64,
+    /// Written by the worker alone.
+    beats: AtomicU64,
+    /// The beats at the last look, and how many looks they have been the same. Written by the watcher alone.
+    seen: AtomicU64,
+    missed: AtomicU64,
 }
 
 impl Pulse {
     pub(crate) fn new() -> Self {
-        Self { epoch: Instant::now(), last: AtomicU64::new(AT_REST) }
+        Self { beats: AtomicU64::new(AT_REST), seen: AtomicU64::new(AT_REST), missed: AtomicU64::new(0) }
     }
 
     /// Gives a sign: the worker gets on, and the next sign is expected soon.
     pub(crate) fn beat(&self) {
-        self.last.store(self.now(), Ordering::Relaxed);
+        let beats = self.beats.load(Ordering::Relaxed);
+        self.beats.store((beats & !AT_REST).wrapping_add(2), Ordering::Relaxed);
     }
 
     /// No sign is to be expected until the next.
     pub(crate) fn rest(&self) {
-        self.last.store(AT_REST, Ordering::Relaxed);
+        self.beats.store(self.beats.load(Ordering::Relaxed) | AT_REST, Ordering::Relaxed);
     }
 
-    /// Whether a sign is overdue.
-    pub(crate) fn is_late(&self) -> bool {
-        let last = self.last.load(Ordering::Relaxed);
-        last != AT_REST && u128::from(self.now().saturating_sub(last)) > LATE.as_millis()
-    }
-
-    fn now(&self) -> u64 {
-        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(AT_REST - 1)
+    /// Whether a sign is overdue: none came since the last two looks.
+    pub(crate) fn look(&self) -> bool {
+        let beats = self.beats.load(Ordering::Relaxed);
+        let is_same = self.seen.swap(beats, Ordering::Relaxed) == beats && beats & AT_REST == 0;
+        let missed = if is_same { self.missed.load(Ordering::Relaxed) + 1 } else { 0 };
+        self.missed.store(missed, Ordering::Relaxed);
+        missed >= LATE
     }
 }
 
@@ -52,13 +53,13 @@ mod tests {
 
     #[test]
     fn only_a_worker_that_is_expected_can_be_late() {
-        let long_ago = Instant::now() - Duration::from_secs(1);
-        let pulse = Pulse { epoch: long_ago, last: AtomicU64::new(0) };
-        assert!(pulse.is_late());
+        let pulse = Pulse::new();
+        assert!((0..5).all(|_| !pulse.look()));
         pulse.beat();
-        assert!(!pulse.is_late());
-        pulse.last.store(0, Ordering::Relaxed);
+        assert_eq!([(); 4].map(|()| pulse.look()), [false, false, true, true]);
+        pulse.beat();
+        assert!(!pulse.look());
         pulse.rest();
-        assert!(!pulse.is_late());
+        assert!((0..5).all(|_| !pulse.look()));
     }
 }

@@ -1,67 +1,19 @@
 //! What one file's matches become.
 
 use std::io;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 use grep_matcher::{Match, Matcher as _};
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkError as _, SinkMatch};
-use vfs_core::{Error, FileCount, GrepMatch, GrepOutput, LineKind, Problem, Result, Skipped, VfsPath};
+use vfs_core::{Error, FileCount, GrepMatch, GrepOutput, LineKind, Result, VfsPath};
 
+use crate::item::{Item, Outlet};
 use crate::line;
 use crate::matcher::LineMatcher;
 use crate::plan::Plan;
 
 /// How far an expression may look beyond a match for word boundaries and the like.
 const LOOK_AHEAD: usize = 128;
-
-/// One item of a search on its way from a worker to the consumer.
-#[derive(Debug)]
-pub(crate) enum Item {
-    /// A matching line.
-    Match(GrepMatch),
-    /// A line of context before a match.
-    Before(GrepMatch),
-    /// A line of context after a match.
-    After(GrepMatch),
-    /// A file that matches.
-    File(FileCount),
-    /// An entry that could not be searched.
-    Problem(Problem),
-    /// A file is done; it may have been left at its own limit with matches to come.
-    Done { searched: bool, left_early: bool, skipped: Skipped },
-    /// What the walk left out on the way to the files that follow.
-    Walked { skipped: Skipped, too_deep: bool },
-    /// The search cannot go on.
-    Failed(Error),
-}
-
-impl Item {
-    /// The number of the line that it is, if it is one. The lines of a file come in order.
-    pub(crate) fn line(&self) -> Option<u64> {
-        match self {
-            Item::Match(line) | Item::Before(line) | Item::After(line) => Some(line.line),
-            _ => None,
-        }
-    }
-
-    /// About how many bytes it takes.
-    pub(crate) fn cost(&self) -> usize {
-        let text = match self {
-            Item::Match(found) | Item::Before(found) | Item::After(found) => {
-                found.text.len() + size_of_val(found.submatches.as_slice())
-            }
-            Item::Problem(problem) => problem.path.len() + problem.message.len(),
-            Item::File(_) | Item::Done { .. } | Item::Walked { .. } | Item::Failed(_) => 0,
-        };
-        size_of::<Self>() + text
-    }
-}
-
-/// Where items go.
-pub(crate) trait Outlet {
-    /// Takes `item`; `Break` where nobody wants any more.
-    fn put(&mut self, item: Item) -> ControlFlow<()>;
-}
 
 /// Turns the matches of one file into items.
 pub(crate) struct FileSink<'a> {

@@ -1,55 +1,40 @@
-//! The consumer's end of a search.
+//! The items of a search as the events that its consumer sees.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::Stream;
-use futures::future::BoxFuture;
-use vfs_core::{Error, ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary, OpContext, Result, Truncation};
+use vfs_core::{GrepEvent, GrepOutput, GrepRequest, GrepSummary, OpContext, Result, Truncation};
 
-use crate::alarm::Alarm;
-use crate::engine::{Search, Taken};
+use crate::feed::Feed;
+use crate::frontier::Tuning;
+use crate::item::{Item, Tally};
+use crate::plan::Plan;
 use crate::pool::Pool;
-use crate::sink::{self, Item};
-use crate::slots::Tuning;
+use crate::sink;
 use crate::tree::Tree;
 
 /// Events in order, as they are found. Dropping it ends the search.
 pub(crate) struct GrepEvents<T: Tree> {
-    search: Arc<Search<T>>,
-    ready: VecDeque<Item>,
+    feed: Feed<T, Plan>,
     summary: GrepSummary,
     /// Whether the file that is being reported is in the summary already.
     file_counted: bool,
     /// How many lines of context may still follow the last match.
     after_left: u32,
-    stage: Stage,
-    cancelled: Option<BoxFuture<'static, ()>>,
-    alarm: Option<Alarm>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Nobody has polled yet.
-    New,
-    Running,
-    /// The end or an error was given out.
-    Over,
+    /// Whether the end or an error was given out.
+    is_over: bool,
 }
 
 impl<T: Tree> GrepEvents<T> {
     pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: GrepRequest, pool: Pool, tuning: Tuning) -> Self {
         Self {
-            search: Arc::new(Search::new(tree, cx, req, pool, tuning)),
-            ready: VecDeque::new(),
+            feed: Feed::new(tree, cx, req, pool, tuning),
             summary: GrepSummary::default(),
             file_counted: false,
             after_left: 0,
-            stage: Stage::New,
-            cancelled: None,
-            alarm: None,
+            is_over: false,
         }
     }
 
@@ -60,39 +45,23 @@ impl<T: Tree> GrepEvents<T> {
     }
 
     fn next_event(&mut self, task: &mut Context<'_>) -> Poll<Result<GrepEvent>> {
-        self.search.context().check()?;
-        if self.stage == Stage::New {
-            self.stage = Stage::Running;
-            self.alarm = self.search.context().deadline().map(|deadline| Alarm::set(deadline, &self.search));
-            self.search.begin()?;
-        }
         loop {
-            while let Some(item) = self.ready.pop_front() {
-                if let Some(event) = self.event(item)? {
-                    return Poll::Ready(Ok(event));
+            match self.feed.poll_item(task)? {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => return Poll::Ready(Ok(self.end())),
+                Poll::Ready(Some(item)) => {
+                    if let Some(event) = self.event(item) {
+                        return Poll::Ready(Ok(event));
+                    }
                 }
             }
-            match self.search.take(&mut self.ready, task.waker()) {
-                Taken::Items => {}
-                Taken::Finished => return Poll::Ready(Ok(self.end())),
-                Taken::Pending => break,
-            }
         }
-        let token = self.search.context().cancel_token();
-        let cancelled = self.cancelled.get_or_insert_with(|| {
-            let token = token.clone();
-            Box::pin(async move { token.cancelled().await })
-        });
-        let _ = cancelled.as_mut().poll(task);
-        // Looked at once more, now that everything that can happen from here on wakes this task.
-        self.search.context().check()?;
-        Poll::Pending
     }
 
     /// What the consumer sees of an item, if anything.
-    fn event(&mut self, item: Item) -> Result<Option<GrepEvent>> {
-        let at_limit = self.search.request().limit.is_some_and(|limit| self.reported() >= limit);
-        Ok(match item {
+    fn event(&mut self, item: Item) -> Option<GrepEvent> {
+        let at_limit = self.feed.request().limit.is_some_and(|limit| self.reported() >= limit);
+        match item {
             Item::Match(line) if at_limit && self.after_left > 0 => {
                 self.summary.truncated = Some(Truncation::Limit);
                 Some(GrepEvent::Match(sink::as_context(line, &mut self.after_left)))
@@ -103,7 +72,7 @@ impl<T: Tree> GrepEvents<T> {
             }
             Item::Match(line) => {
                 self.summary.matches += 1;
-                self.after_left = self.search.request().after;
+                self.after_left = self.feed.request().after;
                 self.count_file();
                 Some(GrepEvent::Match(line))
             }
@@ -129,20 +98,22 @@ impl<T: Tree> GrepEvents<T> {
                 // Another match was seen, and the lines after the last one that counts are all given out.
                 (at_limit && self.summary.truncated == Some(Truncation::Limit)).then(|| self.end())
             }
-            Item::Walked { skipped, too_deep } => {
+            Item::Tally(Tally { searched, skipped, too_deep }) => {
+                self.summary.files_searched += searched;
                 self.summary.skipped += skipped;
                 if too_deep && self.summary.truncated.is_none() {
                     self.summary.truncated = Some(Truncation::Depth);
                 }
                 None
             }
-            Item::Failed(error) => return Err(error),
-        })
+            // Errors end the feed, and entries are what a glob is after.
+            Item::Failed(_) | Item::Entry(_) => None,
+        }
     }
 
     /// How much counts towards the limit.
     fn reported(&self) -> u64 {
-        match self.search.request().output {
+        match self.feed.request().output {
             GrepOutput::Matches => self.summary.matches,
             _ => self.summary.files_matched,
         }
@@ -156,20 +127,12 @@ impl<T: Tree> GrepEvents<T> {
     }
 
     fn end(&mut self) -> GrepEvent {
-        let request = self.search.request();
+        let request = self.feed.request();
         if request.limit == Some(0) || request.limit_per_file == Some(0) {
             self.summary.truncated = Some(Truncation::Limit);
         }
-        self.stage = Stage::Over;
+        self.is_over = true;
         GrepEvent::End(std::mem::take(&mut self.summary))
-    }
-
-    fn close(&mut self) {
-        self.stage = Stage::Over;
-        self.alarm = None;
-        self.cancelled = None;
-        self.search.close();
-        self.ready.clear();
     }
 }
 
@@ -178,26 +141,16 @@ impl<T: Tree> Stream for GrepEvents<T> {
 
     fn poll_next(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let events = self.get_mut();
-        if events.stage == Stage::Over {
+        if events.is_over {
             return Poll::Ready(None);
         }
         let Poll::Ready(event) = events.next_event(task) else {
             return Poll::Pending;
         };
-        if event.is_err() || events.stage == Stage::Over {
-            events.close();
+        if event.is_err() || events.is_over {
+            events.is_over = true;
+            events.feed.close();
         }
-        Poll::Ready(Some(event.map_err(|error| in_context(error, events.search.context()))))
-    }
-}
-
-/// A worker that was stopped cannot know why; the context does.
-fn in_context(error: Error, cx: &OpContext) -> Error {
-    if error.kind() == ErrorKind::Cancelled { cx.check().err().unwrap_or(error) } else { error }
-}
-
-impl<T: Tree> Drop for GrepEvents<T> {
-    fn drop(&mut self) {
-        self.close();
+        Poll::Ready(Some(event))
     }
 }

@@ -8,13 +8,14 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::executor::block_on;
 use vfs_core::{
-    Error, ErrorKind, FileInfo, GrepEvent, GrepRequest, GrepSummary, OpContext, Problem, Result, Version, VfsPath,
+    Error, ErrorKind, FileInfo, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepSummary, OpContext, Problem,
+    Result, Version, VfsPath,
 };
 
+use crate::frontier::Tuning;
 use crate::pool::Pool;
-use crate::slots::Tuning;
 use crate::stream::GrepEvents;
-use crate::{Child, ChildKind, Listing, Located, Opened, Tree};
+use crate::{Child, ChildKind, Listing, Located, Opened, Tree, glob, glob_on};
 
 /// What is at a path. Directories come into being with what is below them.
 #[derive(Debug, Clone)]
@@ -47,6 +48,7 @@ pub(crate) struct TestTree {
     pub(crate) listed: Mutex<Vec<String>>,
     pub(crate) opened: Mutex<Vec<String>>,
     pub(crate) on_open: Option<Hook>,
+    on_list: Option<Hook>,
 }
 
 impl TestTree {
@@ -56,7 +58,14 @@ impl TestTree {
 
     pub(crate) fn of<'a>(nodes: impl IntoIterator<Item = (&'a str, Node)>) -> Self {
         let nodes = nodes.into_iter().map(|(path, node)| (path.to_owned(), node)).collect();
-        Self { nodes, lend: Lend::Bytes, listed: Mutex::default(), opened: Mutex::default(), on_open: None }
+        Self {
+            nodes,
+            lend: Lend::Bytes,
+            listed: Mutex::default(),
+            opened: Mutex::default(),
+            on_open: None,
+            on_list: None,
+        }
     }
 
     pub(crate) fn with(mut self, path: &str, node: Node) -> Self {
@@ -71,6 +80,11 @@ impl TestTree {
 
     pub(crate) fn on_open(mut self, hook: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_open = Some(Box::new(hook));
+        self
+    }
+
+    pub(crate) fn on_list(mut self, hook: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_list = Some(Box::new(hook));
         self
     }
 
@@ -136,6 +150,9 @@ impl Tree for TestTree {
 
     fn list(&self, dir: &String) -> Result<Listing> {
         self.listed.lock().expect("not poisoned").push(format!("{dir}/"));
+        if let Some(hook) = &self.on_list {
+            hook(dir);
+        }
         if matches!(self.nodes.get(dir), Some(Node::LockedDirectory)) {
             return Err(Error::new(ErrorKind::PermissionDenied, "permission denied"));
         }
@@ -225,6 +242,21 @@ impl Read for Steps {
         let step = self.step.min(buffer.len());
         self.bytes.read(&mut buffer[..step])
     }
+}
+
+/// Finds entries on the caller's thread and on pools; all must agree.
+pub(crate) fn find(tree: &TestTree, req: &GlobRequest) -> Result<GlobResult> {
+    let expected = glob(tree, &OpContext::new(), req);
+    for workers in [1, 2, 8] {
+        let tree = Arc::new(tree.copy(Lend::Bytes));
+        let found = block_on(glob_on(&Pool::new(workers), tree, OpContext::new(), req.clone()));
+        match (&expected, &found) {
+            (Ok(expected), Ok(found)) => assert_eq!(found, expected, "{workers} workers: {req:?}"),
+            (Err(expected), Err(found)) => assert_eq!(found.to_string(), expected.to_string(), "{req:?}"),
+            _ => panic!("{workers} workers: {found:?}, not {expected:?}"),
+        }
+    }
+    expected
 }
 
 pub(crate) fn path(text: &str) -> VfsPath {

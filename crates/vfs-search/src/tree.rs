@@ -59,7 +59,7 @@ pub enum Opened {
     Reader {
         /// The bytes from the beginning.
         reader: Box<dyn Read + Send>,
-        /// How many there are likely to be; only a hint.
+        /// How many there are likely to be; only a hint. Where as many came and a read had room for more, it is at its end.
         size: u64,
     },
 }

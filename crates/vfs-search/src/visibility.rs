@@ -39,9 +39,9 @@ impl Visibility {
         above.with(tree, dir, path, IgnoreFiles::among(children), problems)
     }
 
-    /// Whether the entry `child` of the directory `path` is shown; counts it where it is not.
-    pub(crate) fn shows(self, rules: &IgnoreRules, path: &VfsPath, child: &Child, skipped: &mut Skipped) -> bool {
-        let verdict = if rules.is_empty() { Verdict::Silent } else { rules.verdict(&full(path, child), child.kind) };
+    /// Whether the entry `child` of the directory `full` is shown; counts it where it is not.
+    pub(crate) fn shows(self, rules: &IgnoreRules, full: &mut FullPath, child: &Child, skipped: &mut Skipped) -> bool {
+        let verdict = if rules.is_empty() { Verdict::Silent } else { rules.verdict(full.of(&child.name), child.kind) };
         if verdict == Verdict::Ignored {
             skipped.ignored += 1;
             return false;
@@ -63,6 +63,22 @@ impl Visibility {
     }
 }
 
-fn full(path: &VfsPath, child: &Child) -> String {
-    format!("{}/{}", path.as_str().trim_end_matches('/'), child.name)
+/// The full paths of a directory's entries, one at a time in one buffer.
+pub(crate) struct FullPath {
+    text: String,
+    directory: usize,
+}
+
+impl FullPath {
+    /// Of the entries of the directory `path`.
+    pub(crate) fn below(path: &VfsPath) -> Self {
+        let text = format!("{}/", path.as_str().trim_end_matches('/'));
+        Self { directory: text.len(), text }
+    }
+
+    fn of(&mut self, name: &str) -> &str {
+        self.text.truncate(self.directory);
+        self.text.push_str(name);
+        &self.text
+    }
 }

@@ -37,6 +37,14 @@ impl Reach {
         Ok(Reach::Ways(ways))
     }
 
+    /// Whether every directory can have something below it.
+    pub(super) fn is_everywhere(&self) -> bool {
+        match self {
+            Reach::Everywhere => true,
+            Reach::Ways(ways) => ways.iter().any(|way| matches!(way[..], [Segment::AnySegments, ..])),
+        }
+    }
+
     /// Whether something below the directory `relative` can match; the start of the walk is `""`.
     pub(super) fn reaches(&self, relative: &str) -> bool {
         match self {

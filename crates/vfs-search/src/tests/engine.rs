@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::executor::block_on;
-use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, OpContext, Truncation};
+use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, LinkMode, OpContext, Truncation};
 
-use crate::slots::Tuning;
+use crate::frontier::Tuning;
 use crate::stream::GrepEvents;
-use crate::testing::{TestTree, run_on};
+use crate::testing::{Node, TestTree, run, run_on};
 use crate::{Pool, grep, grep_stream, grep_stream_on};
 
 fn many(files: usize, text: &str) -> TestTree {
@@ -230,4 +230,38 @@ fn searches_that_are_over_hold_up_nobody_though_their_workers_are_stuck() {
     let quiet = Arc::new(many(50, "hit\n"));
     assert_eq!(block_on(grep_stream_on(&pool, quiet, OpContext::new(), hit()).count()), 51);
     drop(release);
+}
+
+#[test]
+fn a_long_run_of_unwanted_entries_is_interrupted() {
+    let paths: Vec<_> = (0..5000).map(|n| format!("/f{n:04}.txt")).collect();
+    let token = CancelToken::new();
+    let cancel = token.clone();
+    let tree = TestTree::new(paths.iter().map(|path| (path.as_str(), ""))).on_list(move |_| cancel.cancel());
+    let cx = OpContext::new().with_cancel_token(token);
+    let error = block_on(grep(Arc::new(tree), cx, hit().glob("*.rs"))).expect_err("cancelled");
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_no_problem_where_its_name_is_not_wanted() {
+    for links in [LinkMode::Skip, LinkMode::Follow] {
+        let tree = TestTree::new([("/a.rs", "")]).with("/foo.txt", Node::Link("/nothing"));
+        let mut req = GrepRequest::literal("x");
+        req.links = links;
+        assert_eq!(run(&tree, &req).lines(), ["/foo.txt! not_found"], "{links:?}");
+        assert!(run(&tree, &req.clone().glob("*.rs")).lines().is_empty(), "{links:?}");
+    }
+}
+
+#[test]
+fn one_large_directory_is_searched_by_all_workers() {
+    // Each file is held until another is opened beside it, which the worker that claimed it cannot do.
+    let barrier = Arc::new(std::sync::Barrier::new(2));
+    let meeting = Arc::clone(&barrier);
+    let tree = Arc::new(many(1, "hit\n").with("/d0/f00001", Node::File("hit\n".into())).on_open(move |_| {
+        meeting.wait();
+    }));
+    let outcome = run_on(tree, hit(), 2, 8).expect("it searches");
+    assert_eq!(outcome.events.len(), 2);
 }

@@ -1,10 +1,9 @@
-use vfs_core::{EntryKinds, ErrorKind, GlobRequest, GlobResult, LinkMode, OpContext, Truncation};
+use vfs_core::{EntryKinds, ErrorKind, GlobRequest, GlobResult, LinkMode, Truncation};
 
-use crate::glob;
-use crate::testing::{Node, TestTree, path};
+use crate::testing::{self, Node, TestTree, path};
 
 fn find(tree: &TestTree, req: &GlobRequest) -> GlobResult {
-    glob(tree, &OpContext::new(), req).unwrap_or_else(|error| panic!("{req:?}: {error}"))
+    testing::find(tree, req).unwrap_or_else(|error| panic!("{req:?}: {error}"))
 }
 
 fn paths(result: &GlobResult) -> Vec<&str> {
@@ -55,7 +54,7 @@ fn kinds_choose_between_files_and_directories() {
         assert_eq!(paths(&find(&tree, &GlobRequest::new("*").kinds(kinds))), expected, "{kinds:?}");
     }
     assert_eq!(paths(&find(&tree, &GlobRequest::new("a/").kinds(EntryKinds::All))), ["/a"]);
-    let error = glob(&tree, &OpContext::new(), &GlobRequest::new("a/")).expect_err("it can match no file");
+    let error = testing::find(&tree, &GlobRequest::new("a/")).expect_err("it can match no file");
     assert_eq!(error.kind(), ErrorKind::InvalidPattern);
 }
 
@@ -122,6 +121,6 @@ fn missing_paths_files_and_bad_patterns_are_errors() {
         (GlobRequest::new("["), ErrorKind::InvalidPattern),
         (GlobRequest::new("../*"), ErrorKind::InvalidPattern),
     ] {
-        assert_eq!(glob(&tree, &OpContext::new(), &req).expect_err("refused").kind(), kind, "{req:?}");
+        assert_eq!(testing::find(&tree, &req).expect_err("refused").kind(), kind, "{req:?}");
     }
 }

@@ -127,7 +127,7 @@ fn problems_are_bounded() {
     let paths: Vec<_> = (0..1500).map(|n| format!("/l{n}")).collect();
     let tree = TestTree::of(paths.iter().map(|path| (path.as_str(), Node::Link("/nothing"))));
     let listed = ls(&tree, &OpContext::new(), &LsRequest::new(path("/"))).expect("it lists").problems;
-    let found = crate::glob(&tree, &OpContext::new(), &vfs_core::GlobRequest::new("l*")).expect("it searches").problems;
+    let found = crate::testing::find(&tree, &vfs_core::GlobRequest::new("l*")).expect("it searches").problems;
     for problems in [listed, found] {
         assert_eq!(problems.len(), 1001);
         assert!(problems[1000].message.contains("500 more"), "{}", problems[1000].message);

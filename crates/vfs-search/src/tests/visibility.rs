@@ -1,10 +1,9 @@
-use vfs_core::{ErrorKind, GlobRequest, OpContext, Skipped};
+use vfs_core::{ErrorKind, GlobRequest, Skipped};
 
-use crate::glob;
-use crate::testing::{Node, TestTree, path};
+use crate::testing::{Node, TestTree, find, path};
 
 fn shown(tree: &TestTree, req: &GlobRequest) -> (Vec<String>, u64, u64) {
-    let result = glob(tree, &OpContext::new(), req).expect("it walks");
+    let result = find(tree, req).expect("it walks");
     assert!(result.problems.is_empty(), "{:?}", result.problems);
     let Skipped { hidden, ignored, .. } = result.skipped;
     (result.entries.iter().map(|info| info.path.to_string()).collect(), hidden, ignored)
@@ -119,7 +118,7 @@ fn an_ignore_file_that_cannot_be_applied_is_a_problem() {
     ] {
         let tree = TestTree::new([("/d/x", "")]).with("/d/.gitignore", node);
         for at in ["/", "/d"] {
-            let result = glob(&tree, &OpContext::new(), &all().path(path(at))).expect("it walks");
+            let result = find(&tree, &all().path(path(at))).expect("it walks");
             assert_eq!(result.entries.len(), 1);
             assert_eq!(result.problems.len(), 1, "{:?}", result.problems);
             assert_eq!((result.problems[0].path.as_str(), result.problems[0].code), ("/d/.gitignore", kind));

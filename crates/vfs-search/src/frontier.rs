@@ -1,0 +1,516 @@
+//! What is to be searched and what was found, in the order of the walk, and how much of it there may be.
+//!
+//! Work and results are kept by keys that sort as paths do. Work that is claimed becomes a slot under the same key, which
+//! its results go to; a directory that was listed brings in work whose keys lie where its own was. So several workers may
+//! list and search at once, each the first thing that nobody has claimed, and the consumer empties the slots in order: the
+//! first slot is ready for it as soon as no work is left before it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::item::{Item, Tally};
+use crate::level::{Level, Stage, Step};
+use crate::quest::Named;
+
+/// Most entries that are claimed at once. The first claims are smaller, so that the first results are there soon.
+const LARGEST_CLAIM: usize = 32;
+
+/// How many slots that are complete and show nothing there may be for one that is not. They hold next to nothing, and let the
+/// other workers go on while one is at a huge file.
+const QUIET_FOR_ONE: usize = 64;
+
+/// What sorts work and slots, as bytes: the full path of an entry, with a `/` for what lies below it.
+pub(crate) type Key = Arc<str>;
+
+/// How far a search may be ahead of its consumer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tuning {
+    /// Most slots that are not complete, or show something.
+    pub(crate) window: usize,
+    /// Most bytes of items, apart from those of the first slot.
+    pub(crate) budget: usize,
+    /// Most bytes of items of the first slot.
+    pub(crate) head_budget: usize,
+}
+
+impl Tuning {
+    /// What suits a pool of `workers`.
+    pub(crate) fn for_workers(workers: usize) -> Self {
+        Self { window: workers * 16, budget: 4 << 20, head_budget: 512 << 10 }
+    }
+}
+
+/// The work and the slots of one search.
+#[derive(Debug)]
+pub(crate) struct Frontier<D> {
+    tuning: Tuning,
+    /// Whether it is still to be found where the walk starts.
+    is_new: bool,
+    work: BTreeMap<Key, Cursor<D>>,
+    slots: BTreeMap<Key, Slot<D>>,
+    /// How many slots hold a parked job.
+    parked: usize,
+    /// How many slots are complete and show nothing.
+    quiet: usize,
+    /// Bytes in all slots.
+    buffered: usize,
+    /// Whether there was too much in the slots, until there is much less.
+    is_full: bool,
+    /// What the slots that showed nothing were counted as.
+    passed: Tally,
+    claim_size: usize,
+}
+
+/// Steps of a level that nobody has claimed.
+#[derive(Debug)]
+pub(crate) struct Cursor<D> {
+    pub(crate) level: Arc<Level<D>>,
+    pub(crate) steps: Range<usize>,
+}
+
+/// Something for a worker to do, with its slot's key.
+#[derive(Debug)]
+pub(crate) struct Claim<D> {
+    pub(crate) key: Key,
+    pub(crate) job: Job<D>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Job<D> {
+    /// Find where the walk starts.
+    Start,
+    /// List the directory that the step leads to.
+    Descend { level: Arc<Level<D>>, step: Step },
+    /// Visit entries.
+    Visit(Visit<D>),
+}
+
+/// Entries that are visited one after the other.
+#[derive(Debug)]
+pub(crate) struct Visit<D> {
+    pub(crate) entries: Entries<D>,
+    /// The last line of the first entry that was brought in by an earlier turn, or 0.
+    pub(crate) brought_in: u64,
+}
+
+#[derive(Debug)]
+pub(crate) enum Entries<D> {
+    /// The file that the request names.
+    Named(Named<D>),
+    Steps(Cursor<D>),
+}
+
+#[derive(Debug)]
+struct Slot<D> {
+    items: Vec<Item>,
+    bytes: usize,
+    /// Whether there is more than counts among the items.
+    shows: bool,
+    is_done: bool,
+    /// What is left of its job, which stopped for want of room.
+    parked: Option<Visit<D>>,
+}
+
+impl<D> Default for Slot<D> {
+    fn default() -> Self {
+        Self { items: Vec::new(), bytes: 0, shows: false, is_done: false, parked: None }
+    }
+}
+
+/// What the consumer got.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Head {
+    /// Some items.
+    Items,
+    /// Nothing yet.
+    Waiting,
+    /// Nothing, and nothing will come.
+    Finished,
+}
+
+/// What may be claimed next.
+enum Next {
+    Start,
+    Parked(Key),
+    Work,
+}
+
+impl<D> Frontier<D> {
+    pub(crate) fn new(tuning: Tuning) -> Self {
+        Self {
+            tuning,
+            is_new: true,
+            work: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            parked: 0,
+            quiet: 0,
+            buffered: 0,
+            is_full: false,
+            passed: Tally::default(),
+            claim_size: 1,
+        }
+    }
+
+    /// The frontier of a search that nobody wants any more.
+    pub(crate) fn closed() -> Self {
+        let tuning = Tuning { window: 0, budget: 0, head_budget: 0 };
+        Self { is_new: false, ..Self::new(tuning) }
+    }
+
+    /// Whether nothing is left that could be claimed, now or when there is room.
+    pub(crate) fn is_out_of_work(&self) -> bool {
+        !self.is_new && self.work.is_empty() && self.parked == 0
+    }
+
+    /// Whether there is something to claim.
+    pub(crate) fn has_next(&mut self) -> bool {
+        self.next().is_some()
+    }
+
+    /// Takes the first thing that is to be done, if there is room for what it brings in.
+    pub(crate) fn claim(&mut self) -> Option<Claim<D>> {
+        match self.next()? {
+            Next::Start => {
+                self.is_new = false;
+                Some(self.open(Key::from(""), Job::Start))
+            }
+            Next::Parked(key) => {
+                let visit = self.slots.get_mut(&key)?.parked.take()?;
+                self.parked -= 1;
+                Some(Claim { key, job: Job::Visit(visit) })
+            }
+            Next::Work => {
+                let (key, mut cursor) = self.work.pop_first()?;
+                let first = cursor.level.step(cursor.steps.start);
+                if first.stage == Stage::Descent {
+                    let level = Arc::clone(&cursor.level);
+                    cursor.steps.start += 1;
+                    self.push(cursor);
+                    return Some(self.open(key, Job::Descend { level, step: first }));
+                }
+                let most = cursor.steps.end.min(cursor.steps.start + self.claim_size);
+                self.claim_size = (self.claim_size * 2).min(LARGEST_CLAIM);
+                let mut rest = cursor.steps.start + 1..cursor.steps.end;
+                while rest.start < most && cursor.level.step(rest.start).stage != Stage::Descent {
+                    rest.start += 1;
+                }
+                cursor.steps.end = rest.start;
+                self.push(Cursor { level: Arc::clone(&cursor.level), steps: rest });
+                Some(self.open(key, Job::Visit(Visit { entries: Entries::Steps(cursor), brought_in: 0 })))
+            }
+        }
+    }
+
+    /// Adds work, if there is any in `cursor`.
+    pub(crate) fn push(&mut self, cursor: Cursor<D>) {
+        if !cursor.steps.is_empty() {
+            self.work.insert(cursor.level.key(cursor.steps.start), cursor);
+        }
+    }
+
+    fn open(&mut self, key: Key, job: Job<D>) -> Claim<D> {
+        self.slots.insert(Arc::clone(&key), Slot::default());
+        Claim { key, job }
+    }
+
+    fn next(&mut self) -> Option<Next> {
+        if self.is_new {
+            return Some(Next::Start);
+        }
+        // Once full it is so until there is much less, so that workers do not stop and go with each item.
+        let Tuning { window, budget, .. } = self.tuning;
+        let (part, open) = (if self.is_full { 2 } else { 1 }, self.slots.len() - self.quiet);
+        self.is_full = self.buffered >= budget / part
+            || open >= window.div_ceil(part)
+            || self.quiet >= window * QUIET_FOR_ONE / part;
+        if self.parked > 0
+            && let Some((key, _)) = self.slots.iter().find(|(_, slot)| slot.parked.is_some())
+        {
+            // It begins a file again, so there has to be room enough to make that worthwhile.
+            let is_invited = if self.is_head(key) { self.admits(key) } else { self.buffered < self.tuning.budget / 2 };
+            if is_invited {
+                return Some(Next::Parked(Arc::clone(key)));
+            }
+        }
+        let (first, _) = self.work.first_key_value()?;
+        (!self.is_full || self.slots.keys().next().is_none_or(|slot| first < slot)).then_some(Next::Work)
+    }
+
+    /// Whether the consumer waits for slot `key` alone.
+    pub(crate) fn is_head(&self, key: &str) -> bool {
+        let is_first = self.slots.keys().next().is_some_and(|first| **first == *key);
+        is_first && !self.is_new && self.work.keys().next().is_none_or(|first| **first > *key)
+    }
+
+    /// Whether slot `key` may take more. The first may while the rest may not, or no slot would ever be emptied.
+    pub(crate) fn admits(&self, key: &str) -> bool {
+        match self.slots.get(key) {
+            Some(slot) if self.is_head(key) => slot.bytes < self.tuning.head_budget,
+            _ => self.buffered < self.tuning.budget,
+        }
+    }
+
+    /// Adds `items`, which cost `bytes`; `false` where the slot is gone.
+    pub(crate) fn add(&mut self, key: &str, items: &mut Vec<Item>, bytes: usize) -> bool {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return false;
+        };
+        slot.shows |= items.iter().any(Item::shows);
+        if slot.items.is_empty() {
+            std::mem::swap(&mut slot.items, items);
+        } else {
+            slot.items.append(items);
+        }
+        slot.bytes += bytes;
+        self.buffered += bytes;
+        true
+    }
+
+    /// Marks slot `key` as complete.
+    pub(crate) fn finish(&mut self, key: &str) {
+        if let Some(slot) = self.slots.get_mut(key) {
+            slot.is_done = true;
+            self.quiet += usize::from(!slot.shows);
+        }
+        self.pass();
+    }
+
+    /// Keeps what is left of the job of slot `key` until there is room. Gives it back where nobody wants it any more.
+    pub(crate) fn park(&mut self, key: &str, visit: Visit<D>) -> Option<Visit<D>> {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return Some(visit);
+        };
+        slot.parked = Some(visit);
+        self.parked += 1;
+        None
+    }
+
+    /// Goes past the complete slots at the front that show nothing, so that the consumer need not be woken for them.
+    fn pass(&mut self) {
+        while let Some((key, slot)) = self.slots.first_key_value()
+            && slot.is_done
+            && !slot.shows
+            && self.is_head(key)
+            && let Some((_, slot)) = self.slots.pop_first()
+        {
+            self.buffered -= slot.bytes;
+            self.quiet -= 1;
+            for item in slot.items {
+                if let Item::Tally(tally) = item {
+                    self.passed += tally;
+                }
+            }
+        }
+    }
+
+    /// Whether the consumer would get something, if only the end.
+    pub(crate) fn is_ready(&self) -> bool {
+        match self.slots.first_key_value() {
+            Some((key, slot)) => slot.shows && self.is_head(key),
+            None => self.is_out_of_work(),
+        }
+    }
+
+    /// Moves what the first slots have to `ready`.
+    pub(crate) fn take(&mut self, ready: &mut VecDeque<Item>) -> Head {
+        if !self.is_ready() {
+            return Head::Waiting;
+        }
+        let passed = std::mem::take(&mut self.passed);
+        if !passed.is_empty() {
+            ready.push_back(Item::Tally(passed));
+        }
+        while let Some((key, _)) = self.slots.first_key_value()
+            && self.is_head(key)
+            && let Some(mut head) = self.slots.first_entry()
+        {
+            let slot = head.get_mut();
+            ready.extend(slot.items.drain(..));
+            self.buffered -= std::mem::take(&mut slot.bytes);
+            let showed = std::mem::take(&mut slot.shows);
+            if !slot.is_done {
+                break;
+            }
+            head.remove();
+            self.quiet -= usize::from(!showed);
+        }
+        if ready.is_empty() { Head::Finished } else { Head::Items }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vfs_core::{FileCount, VfsPath};
+
+    use super::*;
+    use crate::level::{Directories, Findings, Guide, Opener, WalkOptions};
+    use crate::testing::TestTree;
+    use crate::tree::Tree as _;
+    use crate::visibility::Visibility;
+
+    struct Everywhere;
+
+    impl Guide for Everywhere {
+        fn enters(&self, _: &str, _: &str) -> bool {
+            true
+        }
+
+        fn check(&self) -> vfs_core::Result<()> {
+            Ok(())
+        }
+    }
+
+    const OPTIONS: WalkOptions = WalkOptions {
+        visibility: Visibility::ALL,
+        links: vfs_core::LinkMode::Skip,
+        max_depth: None,
+        directories: Directories::OnlyEntered,
+    };
+
+    fn item(count: u64) -> Vec<Item> {
+        vec![Item::File(FileCount::new(VfsPath::root(), Some(count)))]
+    }
+
+    fn tally(searched: u64) -> Vec<Item> {
+        vec![Item::Tally(Tally { searched, ..Tally::default() })]
+    }
+
+    /// What was taken: the count of each file, and 100 and more for what was searched.
+    fn taken(frontier: &mut Frontier<String>) -> (Head, Vec<u64>) {
+        let mut ready = VecDeque::new();
+        let head = frontier.take(&mut ready);
+        let count = |item| match item {
+            Item::File(file) => file.count.unwrap_or_default(),
+            Item::Tally(tally) => 100 + tally.searched,
+            _ => 0,
+        };
+        (head, ready.into_iter().map(count).collect())
+    }
+
+    /// A frontier whose start was done: the root of `tree` is to be visited.
+    fn started(tree: &TestTree, tuning: Tuning) -> Frontier<String> {
+        let mut frontier = Frontier::new(tuning);
+        let start = frontier.claim().expect("the start");
+        assert!(matches!(start.job, Job::Start));
+        assert!(!frontier.has_next());
+        let crate::Located::Directory(dir) = tree.locate(&VfsPath::root()).expect("the root") else {
+            panic!("a directory")
+        };
+        let opener = Opener { tree, guide: &Everywhere, options: OPTIONS };
+        let level = opener.start(dir, &VfsPath::root(), &mut Findings::default()).expect("it lists").expect("a level");
+        push(&mut frontier, level);
+        frontier.finish(&start.key);
+        frontier
+    }
+
+    fn push(frontier: &mut Frontier<String>, level: Level<String>) {
+        let steps = 0..level.len();
+        frontier.push(Cursor { level: Arc::new(level), steps });
+    }
+
+    fn keys(frontier: &mut Frontier<String>) -> Vec<Key> {
+        std::iter::from_fn(|| frontier.claim()).map(|claim| claim.key).collect()
+    }
+
+    const WIDE: Tuning = Tuning { window: 100, budget: 100, head_budget: 10 };
+
+    #[test]
+    fn what_is_claimed_is_first_in_the_order_of_paths() {
+        let tree = TestTree::new([("/a/f", ""), ("/a.b", ""), ("/a0", ""), ("/b", ""), ("/c", "")]);
+        let mut frontier = started(&tree, WIDE);
+        let keys = keys(&mut frontier);
+        assert_eq!(keys.iter().map(|key| &**key).collect::<Vec<_>>(), ["/a.b", "/a/", "/a0", "/c"]);
+        assert!(keys.is_sorted() && frontier.is_out_of_work() && !frontier.is_ready());
+    }
+
+    #[test]
+    fn a_directory_that_was_listed_comes_before_what_follows_it() {
+        let tree = TestTree::new([("/a/f", ""), ("/b", "")]);
+        let mut frontier = started(&tree, WIDE);
+        let Some(Claim { key: a, job: Job::Descend { level, step } }) = frontier.claim() else { panic!("/a/") };
+        let b = frontier.claim().expect("/b").key;
+        assert!(frontier.add(&b, &mut item(2), 1));
+        frontier.finish(&b);
+        assert_eq!(taken(&mut frontier), (Head::Waiting, vec![]));
+        let opener = Opener { tree: &tree, guide: &Everywhere, options: OPTIONS };
+        let below = opener.descend(&level, step, &mut Findings::default()).expect("it goes on").expect("a level");
+        push(&mut frontier, below);
+        frontier.finish(&a);
+        assert_eq!(taken(&mut frontier), (Head::Waiting, vec![]));
+        let f = frontier.claim().expect("/a/f").key;
+        assert_eq!(&*f, "/a/f");
+        assert!(frontier.add(&f, &mut item(1), 1));
+        frontier.finish(&f);
+        assert_eq!(taken(&mut frontier), (Head::Items, vec![1, 2]));
+        assert_eq!(taken(&mut frontier), (Head::Finished, vec![]));
+    }
+
+    #[test]
+    fn what_shows_nothing_is_passed_without_the_consumer() {
+        let tree = TestTree::new([("/a", ""), ("/b", ""), ("/c", ""), ("/d", "")]);
+        let mut frontier = started(&tree, Tuning { window: 2, ..WIDE });
+        for searched in [1, 2] {
+            let key = frontier.claim().expect("there is room").key;
+            assert!(frontier.add(&key, &mut tally(searched), 1));
+            frontier.finish(&key);
+            assert_eq!(taken(&mut frontier), (Head::Waiting, vec![]));
+        }
+        let key = frontier.claim().expect("there is room").key;
+        assert!(frontier.add(&key, &mut item(4), 1));
+        assert_eq!(taken(&mut frontier), (Head::Items, vec![103, 4]));
+        assert!(frontier.add(&key, &mut tally(1), 1));
+        frontier.finish(&key);
+        assert_eq!(taken(&mut frontier), (Head::Items, vec![101]));
+        assert_eq!(taken(&mut frontier), (Head::Finished, vec![]));
+    }
+
+    #[test]
+    fn the_first_slot_takes_more_when_the_others_may_not() {
+        let paths: Vec<_> = (0..9).map(|n| format!("/f{n}")).collect();
+        let tree = TestTree::new(paths.iter().map(|path| (path.as_str(), "")));
+        let mut frontier = started(&tree, Tuning { window: 4, budget: 20, head_budget: 10 });
+        let (a, b) = (frontier.claim().expect("a slot").key, frontier.claim().expect("a slot").key);
+        assert!(frontier.add(&b, &mut item(3), 20));
+        assert!(!frontier.has_next());
+        assert!(frontier.admits(&a) && !frontier.admits(&b));
+        assert!(frontier.add(&a, &mut item(4), 10));
+        assert!(!frontier.admits(&a));
+        assert_eq!(taken(&mut frontier), (Head::Items, vec![4]));
+        assert!(frontier.admits(&a) && !frontier.has_next());
+        frontier.finish(&a);
+        assert_eq!(taken(&mut frontier), (Head::Items, vec![3]));
+        assert!(frontier.admits(&b) && frontier.has_next());
+    }
+
+    #[test]
+    fn what_was_parked_goes_on_when_there_is_room() {
+        let tree = TestTree::new([("/a", ""), ("/b", "")]);
+        let mut frontier = started(&tree, Tuning { window: 4, budget: 20, head_budget: 10 });
+        let a = frontier.claim().expect("/a").key;
+        let Some(Claim { key: b, job: Job::Visit(visit) }) = frontier.claim() else { panic!("/b") };
+        assert!(frontier.add(&b, &mut item(3), 20));
+        assert!(frontier.park(&b, visit).is_none());
+        assert!(!frontier.has_next() && !frontier.is_out_of_work());
+        frontier.finish(&a);
+        assert_eq!(taken(&mut frontier), (Head::Items, vec![3]));
+        let again = frontier.claim().expect("it is invited");
+        assert_eq!(again.key, b);
+        frontier.finish(&b);
+        assert_eq!(taken(&mut frontier), (Head::Finished, vec![]));
+    }
+
+    #[test]
+    fn complete_slots_that_show_nothing_take_little_of_the_window() {
+        let paths: Vec<_> = (0..2000).map(|n| format!("/d{n:04}/f")).collect();
+        let tree = TestTree::new(paths.iter().map(|path| (path.as_str(), "")));
+        let mut frontier = started(&tree, Tuning { window: 2, ..WIDE });
+        frontier.claim().expect("the first is not complete for long");
+        let mut done = 0;
+        while let Some(claim) = frontier.claim() {
+            frontier.finish(&claim.key);
+            done += 1;
+        }
+        assert_eq!(done, 2 * QUIET_FOR_ONE);
+    }
+}

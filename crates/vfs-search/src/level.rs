@@ -1,0 +1,392 @@
+//! One directory of a walk: what of it is shown, in order.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use vfs_core::{Error, ErrorKind, LinkMode, Problem, Result, Skipped, VfsPath};
+
+use crate::ignore_rules::IgnoreRules;
+use crate::tree::{Child, ChildKind, Tree};
+use crate::visibility::{FullPath, Visibility};
+
+/// Entries that are looked at between two looks at the context.
+pub(crate) const CHECK_EVERY: usize = 256;
+
+/// How a walk goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WalkOptions {
+    pub(crate) visibility: Visibility,
+    pub(crate) links: LinkMode,
+    /// How many levels; `None` for all.
+    pub(crate) max_depth: Option<u32>,
+    /// Whether directories are entries of their own.
+    pub(crate) directories: Directories,
+}
+
+/// Whether a walk yields directories beside going down them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Directories {
+    Yielded,
+    OnlyEntered,
+}
+
+/// What steers a walk, and stops it.
+pub(crate) trait Guide {
+    /// Whether to go down the directory `name` of the directory `relative` (to where the walk started).
+    fn enters(&self, relative: &str, name: &str) -> bool;
+
+    /// Whether to go on.
+    fn check(&self) -> Result<()>;
+}
+
+/// A directory that a walk is in.
+#[derive(Debug)]
+pub(crate) struct Place<D> {
+    pub(crate) dir: D,
+    pub(crate) path: VfsPath,
+    /// Where in `path` the part below the start of the walk begins.
+    start: usize,
+    depth: u32,
+    rules: IgnoreRules,
+    above: Option<Arc<Above>>,
+}
+
+/// The identities of a directory and of those above it, for the loop guard.
+#[derive(Debug)]
+struct Above {
+    identity: (u64, u64),
+    above: Option<Arc<Above>>,
+}
+
+impl<D> Place<D> {
+    /// The path relative to where the walk started.
+    pub(crate) fn relative(&self) -> &str {
+        self.path.as_str().get(self.start..).unwrap_or_default()
+    }
+}
+
+/// A directory with what is to be done in it.
+#[derive(Debug)]
+pub(crate) struct Level<D> {
+    pub(crate) place: Place<D>,
+    children: Vec<Child>,
+    steps: Vec<Step>,
+    problems: Vec<Problem>,
+}
+
+/// One thing to be done in a directory.
+///
+/// A directory is two steps: its entry, sorted by `name`, and what is below it, sorted by `name/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step {
+    child: usize,
+    pub(crate) stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Entry,
+    Descent,
+    /// It could not be told what the entry is; the problem is the level's, by its place there.
+    Problem(usize),
+}
+
+/// What happens to an entry.
+pub(crate) enum Judgement {
+    Take,
+    /// It is a link, and links are left out.
+    SkipLink,
+    /// It is of no interest.
+    Pass,
+}
+
+/// What a walk left out, and what it could not reach.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) skipped: Skipped,
+    /// Whether something lies deeper than the depth limit, or than a path can name.
+    pub(crate) too_deep: bool,
+}
+
+impl<D> Level<D> {
+    /// How many steps there are.
+    pub(crate) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    pub(crate) fn step(&self, index: usize) -> Step {
+        self.steps[index]
+    }
+
+    pub(crate) fn problem(&self, index: usize) -> &Problem {
+        &self.problems[index]
+    }
+
+    /// What sorts the step `index` among those of the whole walk, by bytes.
+    pub(crate) fn key(&self, index: usize) -> Arc<str> {
+        let Step { child, stage } = self.steps[index];
+        let slash = if stage == Stage::Descent { "/" } else { "" };
+        format!("{}/{}{slash}", self.place.path.as_str().trim_end_matches('/'), self.children[child].name).into()
+    }
+
+    /// Drops the entries that `judge` does not take, and counts the links among them. What it cannot judge is a problem.
+    pub(crate) fn judge(
+        mut self: Arc<Self>,
+        skipped: &mut Skipped,
+        mut judge: impl FnMut(&Entry<D>) -> Result<Judgement>,
+    ) -> Arc<Self> {
+        let mut steps = Vec::with_capacity(self.steps.len());
+        let mut problems = Vec::new();
+        for step in &self.steps {
+            if step.stage != Stage::Entry {
+                steps.push(*step);
+                continue;
+            }
+            let entry = Entry { level: Arc::clone(&self), child: step.child };
+            match judge(&entry) {
+                Ok(Judgement::Take) => steps.push(*step),
+                Ok(Judgement::SkipLink) => skipped.links += 1,
+                Ok(Judgement::Pass) => {}
+                Err(error) => {
+                    steps.push(Step { child: step.child, stage: Stage::Problem(problems.len()) });
+                    problems.push(entry.problem(error));
+                }
+            }
+        }
+        if let Some(level) = Arc::get_mut(&mut self) {
+            (level.steps, level.problems) = (steps, problems);
+        }
+        self
+    }
+}
+
+/// An entry of a level.
+#[derive(Debug)]
+pub(crate) struct Entry<D> {
+    level: Arc<Level<D>>,
+    child: usize,
+}
+
+impl<D> Entry<D> {
+    pub(crate) fn of(level: &Arc<Level<D>>, step: Step) -> Self {
+        Self { level: Arc::clone(level), child: step.child }
+    }
+
+    /// The directory that it is in.
+    pub(crate) fn place(&self) -> &Place<D> {
+        &self.level.place
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.level.children[self.child].name
+    }
+
+    pub(crate) fn kind(&self) -> ChildKind {
+        self.level.children[self.child].kind
+    }
+
+    pub(crate) fn path(&self) -> Result<VfsPath> {
+        self.place().path.child(self.name())
+    }
+
+    /// A problem with this entry.
+    pub(crate) fn problem(&self, error: Error) -> Problem {
+        problem_at(&self.place().path, self.name(), error)
+    }
+}
+
+/// Opens the directories of a walk.
+pub(crate) struct Opener<'a, T> {
+    pub(crate) tree: &'a T,
+    pub(crate) guide: &'a dyn Guide,
+    pub(crate) options: WalkOptions,
+}
+
+impl<T: Tree> Opener<'_, T> {
+    /// The level that a walk starts at: the directory `dir` at `path`.
+    ///
+    /// # Errors
+    ///
+    /// What listing that directory gives: everywhere below an error is a problem, but this is the directory asked for.
+    pub(crate) fn start(&self, dir: T::Dir, path: &VfsPath, findings: &mut Findings) -> Result<Option<Level<T::Dir>>> {
+        let rules = self.options.visibility.rules_above(self.tree, path, &mut findings.problems);
+        if self.options.max_depth == Some(0) {
+            let listing = self.tree.list(&dir).map_err(|error| error.with_path(path))?;
+            findings.too_deep = !listing.children.is_empty();
+            return Ok(None);
+        }
+        let above = self.guard(&dir, None)?;
+        let start = if path.is_root() { 1 } else { path.as_str().len() + 1 };
+        self.open(Place { dir, path: path.clone(), start, depth: 1, rules, above }, findings).map(Some)
+    }
+
+    /// The level that a step of `level` leads down to, unless it leads to none. An error is a problem of that step.
+    pub(crate) fn descend(
+        &self,
+        level: &Level<T::Dir>,
+        step: Step,
+        findings: &mut Findings,
+    ) -> Result<Option<Level<T::Dir>>> {
+        let (place, child) = (&level.place, &level.children[step.child]);
+        self.guide.check()?;
+        let below = self.below(place, child, findings);
+        match below {
+            Ok(below) => Ok(below),
+            Err(error) => {
+                self.guide.check()?;
+                findings.problems.push(problem_at(&place.path, &child.name, error));
+                Ok(None)
+            }
+        }
+    }
+
+    fn below(&self, place: &Place<T::Dir>, child: &Child, findings: &mut Findings) -> Result<Option<Level<T::Dir>>> {
+        // What a link leads to, and whether it can be followed, was told with its entry.
+        let tree = self.tree;
+        if child.kind == ChildKind::Link && !matches!(tree.follow(&place.dir, &child.name), Ok(ChildKind::Directory)) {
+            return Ok(None);
+        }
+        let path = place.path.child(&child.name)?;
+        let is_border = self.options.max_depth.is_some_and(|max| place.depth >= max);
+        if is_border && findings.too_deep {
+            return Ok(None);
+        }
+        let dir = tree.enter(&place.dir, &child.name, &path)?;
+        if is_border {
+            findings.too_deep = !tree.list(&dir)?.children.is_empty();
+            return Ok(None);
+        }
+        let above = self.guard(&dir, place.above.as_ref())?;
+        let (start, depth, rules) = (place.start, place.depth + 1, place.rules.clone());
+        self.open(Place { dir, path, start, depth, rules, above }, findings).map(Some)
+    }
+
+    /// Refuses a directory that is one of those above it; only links can make one so.
+    fn guard(&self, dir: &T::Dir, above: Option<&Arc<Above>>) -> Result<Option<Arc<Above>>> {
+        if self.options.links != LinkMode::Follow {
+            return Ok(None);
+        }
+        let Some(identity) = self.tree.identity(dir) else {
+            return Ok(above.map(Arc::clone));
+        };
+        let mut next = above;
+        while let Some(ancestor) = next {
+            if ancestor.identity == identity {
+                return Err(Error::new(ErrorKind::InvalidPath, "a link leads back to a directory above it"));
+            }
+            next = ancestor.above.as_ref();
+        }
+        Ok(Some(Arc::new(Above { identity, above: above.map(Arc::clone) })))
+    }
+
+    /// Lists a directory and puts its steps in order.
+    fn open(&self, mut place: Place<T::Dir>, findings: &mut Findings) -> Result<Level<T::Dir>> {
+        let listing = self.tree.list(&place.dir).map_err(|error| error.with_path(&place.path))?;
+        findings.problems.extend(listing.problems.into_iter().map(|problem| locate_problem(&place.path, problem)));
+        let mut children = listing.children;
+        let visibility = self.options.visibility;
+        let (above, dir) = (&place.rules, &place.dir);
+        place.rules = visibility.rules_in(self.tree, above, dir, &place.path, &children, &mut findings.problems);
+        let mut full = FullPath::below(&place.path);
+        let mut looked_at = 0_usize;
+        let mut stopped = None;
+        children.retain(|child| {
+            looked_at += 1;
+            if looked_at.is_multiple_of(CHECK_EVERY) && stopped.is_none() {
+                stopped = self.guide.check().err();
+            }
+            stopped.is_none()
+                && visibility.shows(&place.rules, &mut full, child, &mut findings.skipped)
+                && can_be_named(&place.path, child, findings)
+        });
+        if let Some(error) = stopped {
+            return Err(error);
+        }
+        let steps = self.steps(&place, &children);
+        Ok(Level { place, children, steps, problems: Vec::new() })
+    }
+
+    fn steps(&self, place: &Place<T::Dir>, children: &[Child]) -> Vec<Step> {
+        let mut steps = Vec::with_capacity(children.len());
+        for (index, child) in children.iter().enumerate() {
+            let may_descend = match child.kind {
+                ChildKind::Directory => true,
+                ChildKind::Link => self.options.links == LinkMode::Follow,
+                ChildKind::File | ChildKind::Other => false,
+            };
+            if child.kind != ChildKind::Directory || self.options.directories == Directories::Yielded {
+                steps.push(Step { child: index, stage: Stage::Entry });
+            }
+            if may_descend && self.guide.enters(place.relative(), &child.name) {
+                steps.push(Step { child: index, stage: Stage::Descent });
+            }
+        }
+        steps.sort_unstable_by(|a, b| order(children, *a, *b));
+        steps
+    }
+}
+
+/// The order of `name` and `name/` by their bytes.
+fn order(children: &[Child], a: Step, b: Step) -> Ordering {
+    let (a_name, b_name) = (children[a.child].name.as_bytes(), children[b.child].name.as_bytes());
+    let common = a_name.len().min(b_name.len());
+    let rest = |name: &[u8], step: Step| {
+        let slash = (step.stage == Stage::Descent).then_some(b'/');
+        name.get(common).copied().or(slash)
+    };
+    // Beyond the common length one of them is at its end, where only a slash may follow, which no name holds.
+    a_name[..common].cmp(&b_name[..common]).then_with(|| rest(a_name, a).cmp(&rest(b_name, b)))
+}
+
+/// Whether `child` has a path; makes it a problem where it has none.
+fn can_be_named(path: &VfsPath, child: &Child, findings: &mut Findings) -> bool {
+    let name = child.name.as_str();
+    let length = path.as_str().len() + 1 + name.len();
+    let is_plain = name.len() <= VfsPath::MAX_COMPONENT && !name.starts_with('.') && !name.contains('\\');
+    if is_plain && !name.is_empty() && length <= VfsPath::MAX_LEN {
+        return true;
+    }
+    match path.child(name) {
+        Ok(_) => true,
+        Err(error) => {
+            findings.too_deep |= length > VfsPath::MAX_LEN;
+            findings.problems.push(problem_at(path, name, error));
+            false
+        }
+    }
+}
+
+fn problem_at(path: &VfsPath, name: &str, error: Error) -> Problem {
+    let path = format!("{}/{name}", path.as_str().trim_end_matches('/'));
+    Problem::new(path.as_str(), &error.with_path_text(&path))
+}
+
+/// A listing's problem, which may name the entry alone.
+fn locate_problem(path: &VfsPath, mut problem: Problem) -> Problem {
+    if !problem.path.starts_with('/') {
+        problem.path = format!("{}/{}", path.as_str().trim_end_matches('/'), problem.path);
+    }
+    problem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_sort_as_their_paths_do() {
+        let names = ["a", "a-", "a.b", "a0", "ab", "é"];
+        let children: Vec<_> =
+            names.iter().map(|name| Child { name: (*name).to_owned(), kind: ChildKind::Directory }).collect();
+        let steps: Vec<_> = (0..names.len())
+            .flat_map(|child| [Stage::Entry, Stage::Descent].map(|stage| Step { child, stage }))
+            .collect();
+        let text = |step: &Step| names[step.child].to_owned() + if step.stage == Stage::Descent { "/" } else { "" };
+        for a in &steps {
+            for b in &steps {
+                assert_eq!(order(&children, *a, *b), text(a).cmp(&text(b)), "{} {}", text(a), text(b));
+            }
+        }
+    }
+}

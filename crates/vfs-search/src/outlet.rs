@@ -1,0 +1,136 @@
+//! What a worker has found and not handed over yet, so that the lock is not taken for each item.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use crate::item::{Item, Outlet, Tally};
+
+/// Items that a worker collects before it hands them over.
+const FLUSH_ITEMS: usize = 512;
+
+/// Bytes that a worker collects before it hands them over.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// How long a worker keeps what it has found in the files it is done with.
+const FLUSH_AFTER: Duration = Duration::from_millis(1);
+
+/// Whether a slot may take more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    Enough,
+    /// To be looked at, or waited for.
+    Unknown,
+    /// Not until the consumer has made some.
+    Short,
+    /// Nobody wants any more.
+    Unwanted,
+}
+
+/// Where items are handed over.
+pub(crate) trait Slot {
+    /// Takes items that cost `bytes`, and says whether there is room for more.
+    fn emit(&self, items: &mut Vec<Item>, bytes: usize) -> Room;
+
+    /// Whether there is room for more; waits for it where that is worthwhile.
+    fn room(&self) -> Room;
+}
+
+/// Collects the items of one claim.
+pub(crate) struct Collector<S> {
+    slot: S,
+    items: Vec<Item>,
+    bytes: usize,
+    tally: Tally,
+    room: Room,
+    flushed: Instant,
+    /// The last line of the file that was brought in; those up to it are left out.
+    pub(crate) brought_in: u64,
+    /// Whether an item of the file was put, or could not be: then its end counts for more than a number.
+    has_shown: bool,
+    pub(crate) is_file_done: bool,
+}
+
+impl<S: Slot> Collector<S> {
+    pub(crate) fn new(slot: S) -> Self {
+        Self {
+            slot,
+            items: Vec::new(),
+            bytes: 0,
+            tally: Tally::default(),
+            room: Room::Unknown,
+            flushed: Instant::now(),
+            brought_in: 0,
+            has_shown: false,
+            is_file_done: false,
+        }
+    }
+
+    /// The items that follow are those of one file, whose lines up to `brought_in` are in the slot already.
+    pub(crate) fn begin_file(&mut self, brought_in: u64) {
+        self.brought_in = brought_in;
+        self.has_shown = brought_in > 0;
+        self.is_file_done = false;
+    }
+
+    /// Whether more is taken. What was put before is in any case.
+    pub(crate) fn has_room(&mut self) -> bool {
+        if self.room == Room::Unknown {
+            self.room = self.slot.room();
+        }
+        self.room == Room::Enough
+    }
+
+    /// What is left to hand over, and what it costs.
+    pub(crate) fn into_rest(mut self) -> (Vec<Item>, usize) {
+        self.push_tally();
+        (self.items, self.bytes)
+    }
+
+    pub(crate) fn count(&mut self, tally: Tally) {
+        self.tally += tally;
+    }
+
+    fn push_tally(&mut self) {
+        if !self.tally.is_empty() {
+            self.bytes += size_of::<Item>();
+            self.items.push(Item::Tally(std::mem::take(&mut self.tally)));
+        }
+    }
+
+    fn flush(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.room = self.slot.emit(&mut self.items, bytes);
+        self.flushed = Instant::now();
+    }
+}
+
+impl<S: Slot> Outlet for Collector<S> {
+    fn put(&mut self, item: Item) -> ControlFlow<()> {
+        if let Item::Done { searched, left_early: false, skipped } = item
+            && !self.has_shown
+        {
+            self.count(Tally { searched: searched.into(), skipped, too_deep: false });
+            self.is_file_done = true;
+            return ControlFlow::Continue(());
+        }
+        let line = item.line();
+        if line.is_some_and(|line| line <= self.brought_in) {
+            return ControlFlow::Continue(());
+        }
+        self.has_shown = true;
+        if !self.has_room() {
+            return ControlFlow::Break(());
+        }
+        self.push_tally();
+        self.brought_in = line.unwrap_or(self.brought_in);
+        self.is_file_done = matches!(item, Item::Done { .. });
+        self.bytes += item.cost();
+        self.items.push(item);
+        // Only between lines and after a file: a file that is begun again leaves out the lines it had, and nothing else.
+        let is_much = self.items.len() >= FLUSH_ITEMS || self.bytes >= FLUSH_BYTES;
+        if (line.is_some() && is_much) || (self.is_file_done && (is_much || self.flushed.elapsed() >= FLUSH_AFTER)) {
+            self.flush();
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,150 @@
+//! What a search is after: which entries of the walk it takes, and what it does with them.
+
+use vfs_core::{Error, ErrorKind, GrepRequest, LinkMode, Result, VfsPath};
+
+use crate::haystack::FileSearcher;
+use crate::item::Outlet;
+use crate::level::{Directories, Entry, Judgement, WalkOptions};
+use crate::plan::Plan;
+use crate::tree::{ChildKind, Tree};
+
+/// What a search is after.
+pub(crate) trait Quest: Sized + Send + Sync + 'static {
+    type Request: Send + Sync + 'static;
+    /// What a worker needs to visit one entry after another.
+    type Tools: Send + 'static;
+
+    /// Checks and compiles a request.
+    fn new(req: &Self::Request) -> Result<Self>;
+
+    /// Where a request starts.
+    fn path(req: &Self::Request) -> &VfsPath;
+
+    /// Whether a limit of 0 leaves nothing to look for.
+    fn wants_nothing(&self) -> bool {
+        false
+    }
+
+    /// How it walks.
+    fn options(&self) -> WalkOptions;
+
+    /// Whether to go down the directory `name` of the directory `relative`.
+    fn enters(&self, relative: &str, name: &str) -> bool;
+
+    /// What happens to an entry, as far as that can be told without opening it.
+    fn judge<T: Tree>(&self, tree: &T, entry: &Entry<T::Dir>) -> Result<Judgement>;
+
+    fn tools(&self) -> Self::Tools;
+
+    /// Visits an entry; what comes of it goes to `outlet`.
+    fn visit<T: Tree>(
+        &self,
+        tools: &mut Self::Tools,
+        tree: &T,
+        entry: &Entry<T::Dir>,
+        outlet: &mut dyn Outlet,
+        interrupted: &dyn Fn() -> bool,
+    );
+
+    /// Visits the file that the request names in the place of a directory.
+    ///
+    /// # Errors
+    ///
+    /// Where it has to be a directory.
+    fn visit_named<T: Tree>(
+        &self,
+        tools: &mut Self::Tools,
+        tree: &T,
+        file: &Named<T::Dir>,
+        outlet: &mut dyn Outlet,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<()>;
+}
+
+/// A file that a request names.
+#[derive(Debug)]
+pub(crate) struct Named<D> {
+    pub(crate) dir: D,
+    pub(crate) name: String,
+    pub(crate) path: VfsPath,
+}
+
+impl Quest for Plan {
+    type Request = GrepRequest;
+    type Tools = FileSearcher;
+
+    fn new(req: &GrepRequest) -> Result<Self> {
+        Plan::new(req)
+    }
+
+    fn path(req: &GrepRequest) -> &VfsPath {
+        &req.path
+    }
+
+    fn wants_nothing(&self) -> bool {
+        self.limit == Some(0) || self.limit_per_file == Some(0)
+    }
+
+    fn options(&self) -> WalkOptions {
+        let (visibility, links) = (self.visibility, self.links);
+        WalkOptions { visibility, links, max_depth: None, directories: Directories::OnlyEntered }
+    }
+
+    fn enters(&self, relative: &str, name: &str) -> bool {
+        self.filter.enters(relative, name)
+    }
+
+    fn judge<T: Tree>(&self, tree: &T, entry: &Entry<T::Dir>) -> Result<Judgement> {
+        let is_wanted = self.filter.opens(entry.place().relative(), entry.name());
+        let is_left_out = entry.kind() == ChildKind::Link && self.links == LinkMode::Skip;
+        if !is_wanted && !is_left_out {
+            return Ok(Judgement::Pass);
+        }
+        let kind = match entry.kind() {
+            ChildKind::Link => match tree.follow(&entry.place().dir, entry.name()) {
+                Ok(kind) => kind,
+                // It was followed only to see whether a directory is left out here, and it leads to none.
+                Err(_) if !is_wanted => return Ok(Judgement::Pass),
+                Err(error) => return Err(error),
+            },
+            kind => kind,
+        };
+        match kind {
+            ChildKind::File if is_wanted => Ok(if is_left_out { Judgement::SkipLink } else { Judgement::Take }),
+            ChildKind::Directory if is_left_out => Ok(Judgement::SkipLink),
+            ChildKind::Other if is_wanted => {
+                Err(Error::new(ErrorKind::Unsupported, "it is a FIFO, socket or device, not a file"))
+            }
+            _ => Ok(Judgement::Pass),
+        }
+    }
+
+    fn tools(&self) -> FileSearcher {
+        FileSearcher::new(self)
+    }
+
+    fn visit<T: Tree>(
+        &self,
+        searcher: &mut FileSearcher,
+        tree: &T,
+        entry: &Entry<T::Dir>,
+        outlet: &mut dyn Outlet,
+        interrupted: &dyn Fn() -> bool,
+    ) {
+        let opened = tree.open(&entry.place().dir, entry.name(), entry.kind());
+        searcher.search(self, opened, &|| entry.path(), outlet, interrupted);
+    }
+
+    fn visit_named<T: Tree>(
+        &self,
+        searcher: &mut FileSearcher,
+        tree: &T,
+        file: &Named<T::Dir>,
+        outlet: &mut dyn Outlet,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let opened = tree.open(&file.dir, &file.name, ChildKind::File);
+        searcher.search(self, opened, &|| Ok(file.path.clone()), outlet, interrupted);
+        Ok(())
+    }
+}
