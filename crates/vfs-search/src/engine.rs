@@ -10,6 +10,7 @@
 //! where that takes long and its thread is missed it parks too.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,6 +44,8 @@ pub(crate) struct Search<T: Tree, Q: Quest> {
     /// Told when there is room for more items, or no more are wanted.
     room: Condvar,
     closed: AtomicBool,
+    /// Whether the consumer had nothing to take.
+    starving: AtomicBool,
     /// Whether a worker had nothing to claim; whoever has entries to spare shares them.
     hungry: AtomicBool,
     /// By the threads that used them last, which they are fastest on.
@@ -95,6 +98,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             state: Mutex::new(State { frontier, turns: 0, waiting: 0, waker: None, failure: None }),
             room: Condvar::new(),
             closed: AtomicBool::new(false),
+            starving: AtomicBool::new(false),
             hungry: AtomicBool::new(false),
             tools: Mutex::default(),
         }
@@ -122,7 +126,9 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             ready.push_back(Item::Failed(error));
             return Taken::Items;
         }
-        let taken = match state.frontier.take(ready) {
+        let head = state.frontier.take(ready);
+        self.starving.store(head == Head::Waiting, Ordering::Relaxed);
+        let taken = match head {
             Head::Items => Taken::Items,
             Head::Finished => Taken::Finished,
             Head::Waiting => {
@@ -260,17 +266,19 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     ) -> Outcome<T::Dir> {
         let quest = self.quest()?;
         let tools = tools.get_or_insert_with(|| quest.tools());
+        let slot = WorkerSlot { search: self, worker, key };
+        let collector = RefCell::new(Collector::new(slot));
         let interrupted = || {
             worker.beat();
+            collector.borrow_mut().flush_old();
             self.is_interrupted()
         };
-        let mut collector = Collector::new(WorkerSlot { search: self, worker, key });
+        let mut outlet = &collector;
         let is_left = match &mut visit.entries {
             Entries::Named(file) => {
-                collector.begin_file(visit.brought_in);
-                quest.visit_named(tools, &*self.tree, file, &mut collector, &interrupted)?;
-                visit.brought_in = collector.brought_in;
-                !collector.is_file_done
+                collector.borrow_mut().begin_file(visit.brought_in);
+                quest.visit_named(tools, &*self.tree, file, &mut outlet, &interrupted)?;
+                !collector.borrow_mut().end_file(&mut visit.brought_in)
             }
             Entries::Steps(cursor) => loop {
                 if cursor.steps.is_empty() {
@@ -279,34 +287,28 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
                 let step = cursor.level.step(cursor.steps.start);
                 let is_done = match step.stage {
                     Stage::Problem(index) => {
-                        let problem = cursor.level.problem(index).clone();
-                        collector.put(Item::Problem(problem)).is_continue()
+                        outlet.put(Item::Problem(cursor.level.problem(index).clone())).is_continue()
                     }
                     _ => {
-                        collector.begin_file(visit.brought_in);
+                        collector.borrow_mut().begin_file(visit.brought_in);
                         let entry = Entry::of(&cursor.level, step);
-                        quest.visit(tools, &*self.tree, &entry, &mut collector, &interrupted);
-                        visit.brought_in = collector.brought_in;
-                        collector.is_file_done
+                        quest.visit(tools, &*self.tree, &entry, &mut outlet, &interrupted);
+                        collector.borrow_mut().end_file(&mut visit.brought_in)
                     }
                 };
                 if !is_done {
                     break true;
                 }
-                visit.brought_in = 0;
                 cursor.steps.start += 1;
-                if self.is_interrupted() {
-                    break false;
-                }
+                self.check()?;
                 worker.beat();
-                if !cursor.steps.is_empty() && self.hungry.load(Ordering::Relaxed) {
+                if self.hungry.load(Ordering::Relaxed) {
                     self.share(cursor);
                 }
             },
         };
         self.check()?;
-        let (items, bytes) = collector.into_rest();
-        Ok(Done { cursor: None, items: (items, bytes), rest: is_left.then_some(visit) })
+        Ok(Done { cursor: None, items: collector.into_inner().into_rest(), rest: is_left.then_some(visit) })
     }
 
     /// Leaves the entries of a claim, beyond the next, to whoever has nothing to do.
@@ -471,6 +473,10 @@ impl<T: Tree, Q: Quest> Slot for WorkerSlot<'_, T, Q> {
     fn room(&self) -> Room {
         let room = self.room_now(&self.search.lock());
         if room == Room::Unknown { self.worker.stand_in(|| self.wait_for_room()) } else { room }
+    }
+
+    fn is_starving(&self) -> bool {
+        self.search.starving.load(Ordering::Relaxed)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a worker has found and not handed over yet, so that the lock is not taken for each item.
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ const FLUSH_ITEMS: usize = 512;
 /// Bytes that a worker collects before it hands them over.
 const FLUSH_BYTES: usize = 64 << 10;
 
-/// How long a worker keeps what it has found in the files it is done with.
+/// How long a worker keeps what it has found, as far as it has an occasion to hand it over.
 const FLUSH_AFTER: Duration = Duration::from_millis(1);
 
 /// Whether a slot may take more.
@@ -33,6 +34,9 @@ pub(crate) trait Slot {
 
     /// Whether there is room for more; waits for it where that is worthwhile.
     fn room(&self) -> Room;
+
+    /// Whether the consumer has nothing to do.
+    fn is_starving(&self) -> bool;
 }
 
 /// Collects the items of one claim.
@@ -42,12 +46,13 @@ pub(crate) struct Collector<S> {
     bytes: usize,
     tally: Tally,
     room: Room,
-    flushed: Instant,
+    /// When items were handed over last, if any were.
+    flushed: Option<Instant>,
     /// The last line of the file that was brought in; those up to it are left out.
-    pub(crate) brought_in: u64,
+    brought_in: u64,
     /// Whether an item of the file was put, or could not be: then its end counts for more than a number.
     has_shown: bool,
-    pub(crate) is_file_done: bool,
+    is_file_done: bool,
 }
 
 impl<S: Slot> Collector<S> {
@@ -58,7 +63,7 @@ impl<S: Slot> Collector<S> {
             bytes: 0,
             tally: Tally::default(),
             room: Room::Unknown,
-            flushed: Instant::now(),
+            flushed: None,
             brought_in: 0,
             has_shown: false,
             is_file_done: false,
@@ -72,8 +77,14 @@ impl<S: Slot> Collector<S> {
         self.is_file_done = false;
     }
 
+    /// Whether the file is done. Sets the last line that was brought in of one that is not; of the next it is 0.
+    pub(crate) fn end_file(&mut self, brought_in: &mut u64) -> bool {
+        *brought_in = if self.is_file_done { 0 } else { self.brought_in };
+        self.is_file_done
+    }
+
     /// Whether more is taken. What was put before is in any case.
-    pub(crate) fn has_room(&mut self) -> bool {
+    fn has_room(&mut self) -> bool {
         if self.room == Room::Unknown {
             self.room = self.slot.room();
         }
@@ -86,10 +97,6 @@ impl<S: Slot> Collector<S> {
         (self.items, self.bytes)
     }
 
-    pub(crate) fn count(&mut self, tally: Tally) {
-        self.tally += tally;
-    }
-
     fn push_tally(&mut self) {
         if !self.tally.is_empty() {
             self.bytes += size_of::<Item>();
@@ -97,10 +104,25 @@ impl<S: Slot> Collector<S> {
         }
     }
 
+    /// Hands over what a consumer has waited for long enough.
+    pub(crate) fn flush_old(&mut self) {
+        if !self.items.is_empty() && self.is_due() {
+            self.flush();
+        }
+    }
+
+    /// Whether the consumer is not to wait any longer. What is found first is not kept from it at all.
+    fn is_due(&self) -> bool {
+        match self.flushed {
+            None => self.slot.is_starving(),
+            Some(flushed) => flushed.elapsed() >= FLUSH_AFTER,
+        }
+    }
+
     fn flush(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         self.room = self.slot.emit(&mut self.items, bytes);
-        self.flushed = Instant::now();
+        self.flushed = Some(Instant::now());
     }
 }
 
@@ -109,7 +131,7 @@ impl<S: Slot> Outlet for Collector<S> {
         if let Item::Done { searched, left_early: false, skipped } = item
             && !self.has_shown
         {
-            self.count(Tally { searched: searched.into(), skipped, too_deep: false });
+            self.tally += Tally { searched: searched.into(), skipped, too_deep: false };
             self.is_file_done = true;
             return ControlFlow::Continue(());
         }
@@ -128,9 +150,16 @@ impl<S: Slot> Outlet for Collector<S> {
         self.items.push(item);
         // Only between lines and after a file: a file that is begun again leaves out the lines it had, and nothing else.
         let is_much = self.items.len() >= FLUSH_ITEMS || self.bytes >= FLUSH_BYTES;
-        if (line.is_some() && is_much) || (self.is_file_done && (is_much || self.flushed.elapsed() >= FLUSH_AFTER)) {
+        if (line.is_some() && is_much) || (self.is_file_done && (is_much || self.is_due())) {
             self.flush();
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Shared with what looks, between two pieces of a file, whether items are due.
+impl<S: Slot> Outlet for &RefCell<Collector<S>> {
+    fn put(&mut self, item: Item) -> ControlFlow<()> {
+        self.borrow_mut().put(item)
     }
 }
