@@ -19,6 +19,7 @@ pub(crate) enum Groups {
 #[derive(Debug)]
 pub(crate) struct Printer {
     palette: Palette,
+    is_plain: bool,
     groups: Groups,
     last: Option<(VfsPath, u64)>,
 }
@@ -26,7 +27,8 @@ pub(crate) struct Printer {
 impl Printer {
     /// A printer that has printed nothing yet.
     pub(crate) fn new(palette: Palette, groups: Groups) -> Self {
-        Self { palette, groups, last: None }
+        let is_plain = [palette.path, palette.line, palette.matched].into_iter().all(anstyle::Style::is_plain);
+        Self { palette, is_plain, groups, last: None }
     }
 
     /// Writes the line or lines of one match, or one line of context.
@@ -36,15 +38,26 @@ impl Printer {
         }
         let Palette { path: path_style, line: line_style, .. } = self.palette;
         let separator = match found.kind {
-            LineKind::Match => ':',
-            LineKind::Context => '-',
+            LineKind::Match => b":",
+            LineKind::Context => b"-",
         };
         let mut start = 0;
         let mut number = found.line;
         for text in found.text.split('\n') {
-            write!(out, "{path_style}{}{path_style:#}{separator}", found.path)?;
-            write!(out, "{line_style}{number}{line_style:#}{separator}")?;
-            self.highlighted(out, text, start, &found.submatches)?;
+            if self.is_plain {
+                // Without formatting: most results are read by programs, and there may be millions.
+                out.write_all(found.path.as_str().as_bytes())?;
+                out.write_all(separator)?;
+                out.write_all(itoa::Buffer::new().format(number).as_bytes())?;
+                out.write_all(separator)?;
+                out.write_all(text.as_bytes())?;
+            } else {
+                write!(out, "{path_style}{}{path_style:#}", found.path)?;
+                out.write_all(separator)?;
+                write!(out, "{line_style}{number}{line_style:#}")?;
+                out.write_all(separator)?;
+                self.highlighted(out, text, start, &found.submatches)?;
+            }
             out.write_all(b"\n")?;
             start += text.len() + 1;
             number += 1;

@@ -23,6 +23,11 @@ pub(crate) fn without_ending(bytes: &[u8]) -> &[u8] {
 /// Each byte run that is not UTF-8 becomes one U+FFFD. Ranges are widened to whole characters and clipped to the text; one
 /// that lies beyond a cut is left out.
 pub(crate) fn text_of(line: &[u8], max: usize, found: &[(usize, usize)]) -> LineText {
+    if line.len() <= max
+        && let Ok(text) = std::str::from_utf8(line)
+    {
+        return whole(text, found);
+    }
     const LONGEST_CHAR: usize = 4;
     let window = &line[..line.len().min(max.saturating_add(LONGEST_CHAR))];
     let mut text = String::with_capacity(window.len().min(max));
@@ -61,6 +66,16 @@ pub(crate) fn text_of(line: &[u8], max: usize, found: &[(usize, usize)]) -> Line
         })
         .collect();
     LineText { text, submatches, cut }
+}
+
+/// As [`text_of`], of a line that is UTF-8 and not cut: the ranges stay where they are.
+fn whole(text: &str, found: &[(usize, usize)]) -> LineText {
+    let range = |&(start, end): &(usize, usize)| Submatch {
+        start: text.floor_char_boundary(start),
+        end: text.ceil_char_boundary(end.min(text.len())),
+    };
+    let found = &found[..found.partition_point(|(start, _)| *start <= text.len())];
+    LineText { text: text.to_owned(), submatches: found.iter().map(range).collect(), cut: false }
 }
 
 #[cfg(test)]

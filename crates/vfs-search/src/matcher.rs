@@ -2,6 +2,7 @@
 
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoCaptures, NoError};
 use grep_regex::RegexMatcher;
+use memchr::memmem::Finder;
 
 /// What a `\r` is to a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,18 +18,34 @@ pub(crate) enum CarriageReturn {
 /// A matcher that has no match of nothing but the `\r` of a line ending.
 #[derive(Debug, Clone)]
 pub(crate) struct LineMatcher {
-    regex: RegexMatcher,
+    engine: Engine,
     carriage_return: CarriageReturn,
+}
+
+#[derive(Debug, Clone)]
+enum Engine {
+    /// A text without a line break, found by SIMD without an expression around it.
+    Literal(Box<Finder<'static>>),
+    Regex(RegexMatcher),
 }
 
 impl LineMatcher {
     pub(crate) fn new(regex: RegexMatcher, carriage_return: CarriageReturn) -> Self {
-        Self { regex, carriage_return }
+        Self { engine: Engine::Regex(regex), carriage_return }
     }
 
-    /// The expression itself, for a last line that has no ending.
-    pub(crate) fn regex(&self) -> &RegexMatcher {
-        &self.regex
+    /// Matches `text`, which holds no line break and is not empty, as it is.
+    pub(crate) fn literal(text: &[u8]) -> Self {
+        let finder = Finder::new(text).into_owned();
+        Self { engine: Engine::Literal(Box::new(finder)), carriage_return: CarriageReturn::Text }
+    }
+
+    /// Finds the matches in a last line, which has no ending: a `\r` there is text.
+    pub(crate) fn find_iter_in_last_line(&self, line: &[u8], found: impl FnMut(Match) -> bool) -> Result<(), NoError> {
+        match &self.engine {
+            Engine::Literal(_) => self.find_iter(line, found),
+            Engine::Regex(regex) => regex.find_iter(line, found),
+        }
     }
 
     /// Whether the `\r` before `end`, if it is one, belongs to a line ending.
@@ -49,12 +66,20 @@ impl Matcher for LineMatcher {
     type Error = NoError;
 
     fn find_at(&self, haystack: &[u8], mut at: usize) -> Result<Option<Match>, NoError> {
-        while let Some(found) = self.regex.find_at(haystack, at)? {
+        let regex = match &self.engine {
+            Engine::Literal(finder) => {
+                let length = finder.needle().len();
+                let start = haystack.get(at..).and_then(|rest| finder.find(rest)).map(|start| at + start);
+                return Ok(start.map(|start| Match::new(start, start + length)));
+            }
+            Engine::Regex(regex) => regex,
+        };
+        while let Some(found) = regex.find_at(haystack, at)? {
             if found.len() != 1 || !self.is_ending(haystack, found.end()) {
                 return Ok(Some(found));
             }
             // An expression such as `^$` takes the `\r` in, but does not need it.
-            if let Some(without) = self.regex.find_at(&haystack[..found.start()], found.start())? {
+            if let Some(without) = regex.find_at(&haystack[..found.start()], found.start())? {
                 return Ok(Some(without));
             }
             at = found.end();
@@ -63,14 +88,21 @@ impl Matcher for LineMatcher {
     }
 
     fn shortest_match_at(&self, haystack: &[u8], at: usize) -> Result<Option<usize>, NoError> {
-        match self.regex.shortest_match_at(haystack, at)? {
+        let Engine::Regex(regex) = &self.engine else {
+            return Ok(self.find_at(haystack, at)?.map(|found| found.end()));
+        };
+        match regex.shortest_match_at(haystack, at)? {
             Some(end) if self.is_ending(haystack, end) => Ok(self.find_at(haystack, at)?.map(|found| found.end())),
             other => Ok(other),
         }
     }
 
     fn find_candidate_line(&self, haystack: &[u8]) -> Result<Option<LineMatchKind>, NoError> {
-        let found = self.regex.find_candidate_line(haystack)?;
+        let regex = match &self.engine {
+            Engine::Literal(finder) => return Ok(finder.find(haystack).map(LineMatchKind::Confirmed)),
+            Engine::Regex(regex) => regex,
+        };
+        let found = regex.find_candidate_line(haystack)?;
         Ok(match found {
             // The haystack is many lines here, and what is at its end is the end of the file.
             Some(LineMatchKind::Confirmed(end))
@@ -87,10 +119,40 @@ impl Matcher for LineMatcher {
     }
 
     fn non_matching_bytes(&self) -> Option<&ByteSet> {
-        self.regex.non_matching_bytes()
+        match &self.engine {
+            Engine::Literal(_) => None,
+            Engine::Regex(regex) => regex.non_matching_bytes(),
+        }
     }
 
     fn line_terminator(&self) -> Option<LineTerminator> {
-        self.regex.line_terminator()
+        match &self.engine {
+            Engine::Literal(_) => Some(LineTerminator::byte(b'\n')),
+            Engine::Regex(regex) => regex.line_terminator(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_literal_is_found_as_often_as_its_expression_finds_it() {
+        let texts = ["aaaa", "", "aa", "a", "baab aa", "b\naa\r\naaa\n"];
+        let regex = LineMatcher::new(RegexMatcher::new("aa").expect("valid"), CarriageReturn::Text);
+        let all = |matcher: &LineMatcher, text: &str| {
+            let mut found = Vec::new();
+            matcher
+                .find_iter(text.as_bytes(), |one| {
+                    found.push(one);
+                    true
+                })
+                .expect("cannot fail");
+            found
+        };
+        for text in texts {
+            assert_eq!(all(&LineMatcher::literal(b"aa"), text), all(&regex, text), "{text:?}");
+        }
     }
 }

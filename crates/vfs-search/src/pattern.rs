@@ -46,6 +46,9 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
     if text.len() > MAX_LEN {
         return Err(refused(&req.pattern, &format!("it is {} bytes long; at most {MAX_LEN} are allowed", text.len())));
     }
+    if let Some(matcher) = as_text(req) {
+        return Ok(Compiled { matcher, multiline: false, expansion: 0 });
+    }
     let mut builder = RegexMatcherBuilder::new();
     builder
         .multi_line(true)
@@ -91,6 +94,22 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
         (_, false) => CarriageReturn::EndsLine,
     };
     Ok(Compiled { matcher: LineMatcher::new(regex, carriage_return), multiline, expansion })
+}
+
+/// A matcher for a pattern that is one line of text, to be found as it is.
+fn as_text(req: &GrepRequest) -> Option<LineMatcher> {
+    let text = match &req.pattern {
+        Pattern::Literal(text) => text,
+        // What has no sign in it that means anything is text; a `\r` has its own meaning in an expression.
+        Pattern::Regex(regex) if !regex.contains('\r') && regex_syntax::escape(regex) == *regex => regex,
+        _ => return None,
+    };
+    let is_exact = match req.case {
+        CaseMode::Sensitive => true,
+        CaseMode::Smart => text.chars().any(char::is_uppercase),
+        _ => false,
+    };
+    (is_exact && !req.whole_word && !req.multiline && !text.contains('\n')).then(|| LineMatcher::literal(text.as_bytes()))
 }
 
 /// The expression for a text of several lines; what a read showed is found in a file with `\r\n` too.

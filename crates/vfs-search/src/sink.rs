@@ -126,7 +126,7 @@ impl FileSink<'_> {
         };
         let result = match line.strip_suffix(b"\n") {
             Some(line) => self.matcher.find_iter(line, &mut take),
-            None => self.matcher.regex().find_iter(line, &mut take),
+            None => self.matcher.find_iter_in_last_line(line, &mut take),
         };
         result.map_err(io::Error::error_message)?;
         Ok(column)

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use vfs_core::{Backend, CaseMode, ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary, LineKind, Pattern};
 
 use crate::args::GrepArgs;
@@ -36,14 +36,17 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> 
     let mut found = 0;
     let mut unreadable = false;
     loop {
-        let event = tokio::select! {
-            biased;
-            event = events.next() => event,
-            () = progress.due() => {
-                out.flush()?;
-                progress.show(&format!("searching, {found} matches"));
-                continue;
-            }
+        let event = match events.next().now_or_never() {
+            Some(event) => event,
+            None => tokio::select! {
+                biased;
+                event = events.next() => event,
+                () = progress.due() => {
+                    out.flush()?;
+                    progress.show(&format!("searching, {found} matches"));
+                    continue;
+                }
+            },
         };
         progress.clear();
         let Some(event) = event else { break };
