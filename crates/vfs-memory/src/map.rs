@@ -33,9 +33,13 @@ pub(crate) enum Entry<'a> {
 }
 
 /// One entry of a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Child<'a> {
-    File(&'a str),
+    File {
+        name: &'a str,
+        path: &'a VfsPath,
+        file: &'a Arc<File>,
+    },
     Directory(&'a str),
     /// A directory behind a file of the same name.
     Shadowed(&'a str),
@@ -108,9 +112,10 @@ impl FileMap {
     pub(crate) fn for_each_child(&self, dir: &VfsPath, mut visit: impl FnMut(Child<'_>)) {
         let all = Below::directory(dir);
         let mut files = self.files.range::<str, _>(all.clone());
-        while let Some((path, _)) = files.next() {
-            let Some((name, _)) = path.as_str()[all.start.len()..].split_once('/') else {
-                visit(Child::File(&path.as_str()[all.start.len()..]));
+        while let Some((path, file)) = files.next() {
+            let below = &path.as_str()[all.start.len()..];
+            let Some((name, _)) = below.split_once('/') else {
+                visit(Child::File { name: below, path, file });
                 continue;
             };
             let child = &path.as_str()[..all.start.len() + name.len()];
@@ -214,7 +219,7 @@ mod tests {
         let mut found = Vec::new();
         map.for_each_child(&path(dir), |child| {
             found.push(match child {
-                Child::File(name) => name.to_owned(),
+                Child::File { name, .. } => name.to_owned(),
                 Child::Directory(name) => format!("{name}/"),
                 Child::Shadowed(name) => format!("{name}/ shadowed"),
             });

@@ -1,14 +1,43 @@
 //! A map of files as the tree that is searched.
 
+use std::sync::{Arc, OnceLock};
+
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, Result, VfsPath};
 use vfs_search::{Child, ChildKind, Listing, Located, Opened, Tree};
 
+use crate::file::File;
 use crate::map::{self, Entry, FileMap};
 
-/// The files of one moment. It has no links, and a directory of it is no more than its path.
+/// The files of one moment. It has no links.
 #[derive(Debug)]
 pub(crate) struct MemoryTree {
     files: FileMap,
+}
+
+/// A directory: no more than its path, and once it was listed the files in it, which are then opened without a search of
+/// the whole map.
+#[derive(Debug, Clone)]
+pub(crate) struct MemoryDir(Arc<DirInner>);
+
+#[derive(Debug)]
+struct DirInner {
+    path: VfsPath,
+    /// By the bytes of their paths.
+    listed: OnceLock<Vec<(VfsPath, Arc<File>)>>,
+}
+
+impl MemoryDir {
+    fn new(path: VfsPath) -> Self {
+        Self(Arc::new(DirInner { path, listed: OnceLock::new() }))
+    }
+
+    /// The file `name` of this directory, if that was listed.
+    fn listed(&self, name: &str) -> Option<&Arc<File>> {
+        let files = self.0.listed.get()?;
+        let start = if self.0.path.is_root() { 1 } else { self.0.path.as_str().len() + 1 };
+        let at = files.binary_search_by(|(path, _)| path.as_str()[start..].cmp(name)).ok()?;
+        Some(&files[at].1)
+    }
 }
 
 impl MemoryTree {
@@ -18,51 +47,66 @@ impl MemoryTree {
 }
 
 impl Tree for MemoryTree {
-    type Dir = VfsPath;
+    type Dir = MemoryDir;
 
-    fn locate(&self, path: &VfsPath) -> Result<Located<VfsPath>> {
+    fn locate(&self, path: &VfsPath) -> Result<Located<MemoryDir>> {
         match (self.files.find(path)?, path.parent(), path.name()) {
-            (Entry::File(_), Some(dir), Some(name)) => Ok(Located::File { dir, name: name.to_owned() }),
-            _ => Ok(Located::Directory(path.clone())),
+            (Entry::File(_), Some(dir), Some(name)) => {
+                Ok(Located::File { dir: MemoryDir::new(dir), name: name.to_owned() })
+            }
+            _ => Ok(Located::Directory(MemoryDir::new(path.clone()))),
         }
     }
 
-    fn list(&self, dir: &VfsPath) -> Result<Listing> {
+    fn list(&self, dir: &MemoryDir) -> Result<Listing> {
         let mut listing = Listing::default();
-        self.files.for_each_child(dir, |child| match child {
-            map::Child::File(name) => listing.children.push(Child { name: name.to_owned(), kind: ChildKind::File }),
+        let mut files = Vec::new();
+        self.files.for_each_child(&dir.0.path, |child| match child {
+            map::Child::File { name, path, file } => {
+                listing.children.push(Child { name: name.to_owned(), kind: ChildKind::File });
+                files.push((path.clone(), Arc::clone(file)));
+            }
             map::Child::Directory(name) => {
                 listing.children.push(Child { name: name.to_owned(), kind: ChildKind::Directory });
             }
-            map::Child::Shadowed(name) => listing.problems.push(shadowed(dir, name)),
+            map::Child::Shadowed(name) => listing.problems.push(shadowed(&dir.0.path, name)),
         });
+        // Another listing of this directory found the same files.
+        let _ = dir.0.listed.set(files);
         Ok(listing)
     }
 
-    fn enter(&self, _dir: &VfsPath, _name: &str, path: &VfsPath) -> Result<VfsPath> {
+    fn enter(&self, _dir: &MemoryDir, _name: &str, path: &VfsPath) -> Result<MemoryDir> {
         match self.files.find(path)? {
-            Entry::Directory => Ok(path.clone()),
+            Entry::Directory => Ok(MemoryDir::new(path.clone())),
             Entry::File(_) => Err(Error::at(ErrorKind::NotADirectory, path)),
         }
     }
 
-    fn identity(&self, _dir: &VfsPath) -> Option<(u64, u64)> {
+    fn identity(&self, _dir: &MemoryDir) -> Option<(u64, u64)> {
         None
     }
 
-    fn follow(&self, _dir: &VfsPath, _name: &str) -> Result<ChildKind> {
+    fn follow(&self, _dir: &MemoryDir, _name: &str) -> Result<ChildKind> {
         Err(Error::new(ErrorKind::Unsupported, "there are no links here"))
     }
 
-    fn info(&self, _dir: &VfsPath, _name: &str, path: VfsPath) -> Result<FileInfo> {
+    fn info(&self, dir: &MemoryDir, name: &str, path: VfsPath) -> Result<FileInfo> {
+        if let Some(file) = dir.listed(name) {
+            return Ok(file.info(path));
+        }
         Ok(match self.files.find(&path)? {
             Entry::File(file) => file.info(path),
             Entry::Directory => FileInfo::directory(path),
         })
     }
 
-    fn open(&self, dir: &VfsPath, name: &str, _kind: ChildKind) -> Result<Opened> {
-        Ok(Opened::Bytes(self.files.find_file(&dir.child(name)?)?.content().clone()))
+    fn open(&self, dir: &MemoryDir, name: &str, _kind: ChildKind) -> Result<Opened> {
+        let content = match dir.listed(name) {
+            Some(file) => file.content().clone(),
+            None => self.files.find_file(&dir.0.path.child(name)?)?.content().clone(),
+        };
+        Ok(Opened::Bytes(content))
     }
 }
 
@@ -96,10 +140,10 @@ mod tests {
     #[test]
     fn a_search_starts_at_a_directory_or_a_file_and_nowhere_else() {
         let tree = tree(&["/d/f"]);
-        assert!(matches!(tree.locate(&VfsPath::root()), Ok(Located::Directory(dir)) if dir.is_root()));
-        assert!(matches!(tree.locate(&path("/d")), Ok(Located::Directory(dir)) if dir == path("/d")));
+        assert!(matches!(tree.locate(&VfsPath::root()), Ok(Located::Directory(dir)) if dir.0.path.is_root()));
+        assert!(matches!(tree.locate(&path("/d")), Ok(Located::Directory(dir)) if dir.0.path == path("/d")));
         assert!(
-            matches!(tree.locate(&path("/d/f")), Ok(Located::File { dir, name }) if dir == path("/d") && name == "f")
+            matches!(tree.locate(&path("/d/f")), Ok(Located::File { dir, name }) if dir.0.path == path("/d") && name == "f")
         );
         assert_eq!(tree.locate(&path("/x")).expect_err("missing").kind(), ErrorKind::NotFound);
         assert_eq!(tree.locate(&path("/d/f/x")).expect_err("below a file").kind(), ErrorKind::NotADirectory);
@@ -108,7 +152,7 @@ mod tests {
     #[test]
     fn directories_are_entered_and_files_are_opened_without_a_copy() {
         let tree = tree(&["/d/f"]);
-        let root = VfsPath::root();
+        let root = MemoryDir::new(VfsPath::root());
         let dir = tree.enter(&root, "d", &path("/d")).expect("a directory");
         let Ok(Opened::Bytes(bytes)) = tree.open(&dir, "f", ChildKind::File) else { panic!("a file in memory") };
         let stored = tree.files.find_file(&path("/d/f")).expect("a file");
@@ -120,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_directory_behind_a_file_is_a_problem_of_the_listing() {
-        let listing = tree(&["/p/a", "/p/a/b", "/p/c"]).list(&path("/p")).expect("a listing");
+        let listing = tree(&["/p/a", "/p/a/b", "/p/c"]).list(&MemoryDir::new(path("/p"))).expect("a listing");
         let names: Vec<_> = listing.children.iter().map(|child| (child.name.as_str(), child.kind)).collect();
         assert_eq!(names, [("a", ChildKind::File), ("c", ChildKind::File)]);
         let [problem] = &listing.problems[..] else { panic!("one problem") };

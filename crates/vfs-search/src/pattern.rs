@@ -109,7 +109,8 @@ fn as_text(req: &GrepRequest) -> Option<LineMatcher> {
         CaseMode::Smart => text.chars().any(char::is_uppercase),
         _ => false,
     };
-    (is_exact && !req.whole_word && !req.multiline && !text.contains('\n')).then(|| LineMatcher::literal(text.as_bytes()))
+    (is_exact && !req.whole_word && !req.multiline && !text.contains('\n'))
+        .then(|| LineMatcher::literal(text.as_bytes()))
 }
 
 /// The expression for a text of several lines; what a read showed is found in a file with `\r\n` too.
