@@ -117,6 +117,10 @@ impl LocalBackend {
     fn tree(&self) -> Arc<DiskTree> {
         Arc::new(DiskTree(Arc::clone(&self.disk)))
     }
+
+    fn search_pool(&self) -> &Pool {
+        self.config.search_pool.as_ref().unwrap_or_else(|| Pool::global())
+    }
 }
 
 impl fmt::Display for LocalBackend {
@@ -182,11 +186,13 @@ impl Backend for LocalBackend {
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         let path = req.path.clone();
-        vfs_search::grep(self.tree(), cx.clone(), req).await.map_err(|error| error.or_path(&path))
+        vfs_search::grep_on(self.search_pool(), self.tree(), cx.clone(), req)
+            .await
+            .map_err(|error| error.or_path(&path))
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        vfs_search::grep_stream(self.tree(), cx, req)
+        vfs_search::grep_stream_on(self.search_pool(), self.tree(), cx, req)
     }
 
     fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use vfs_core::Result;
+use vfs_search::Pool;
 
 use crate::backend::LocalBackend;
 
@@ -86,6 +87,8 @@ pub struct LocalConfig {
     pub max_file_size: u64,
     /// How long a change waits for another change of the same file before it is `busy`. Default 10 s.
     pub lock_timeout: Duration,
+    /// The workers that `grep` takes. Default: [`Pool::global`], which all searches of the process share.
+    pub search_pool: Option<Pool>,
 }
 
 impl LocalConfig {
@@ -100,6 +103,7 @@ impl LocalConfig {
             resolution: Resolution::default(),
             max_file_size: 256 << 20,
             lock_timeout: Duration::from_secs(10),
+            search_pool: None,
         }
     }
 
@@ -147,6 +151,13 @@ impl LocalConfig {
     #[must_use]
     pub fn lock_timeout(mut self, timeout: Duration) -> Self {
         self.lock_timeout = timeout;
+        self
+    }
+
+    /// Sets the workers that `grep` takes.
+    #[must_use]
+    pub fn search_pool(mut self, pool: Pool) -> Self {
+        self.search_pool = Some(pool);
         self
     }
 

@@ -1,12 +1,13 @@
-//! What a store in memory may hold, and what a change to it goes by.
+//! What a store in memory may hold, what searches it, and what a change to it goes by.
 
 use chrono::{DateTime, Utc};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
+use vfs_search::Pool;
 
 use crate::file::StateFormat;
 use crate::map::FileMap;
 
-/// How much a store in memory may hold.
+/// How much a store in memory may hold, and what searches it.
 ///
 /// ```
 /// use vfs_memory::{MemoryBackend, MemoryConfig};
@@ -22,6 +23,8 @@ pub struct MemoryConfig {
     pub max_file_size: u64,
     /// Most bytes of all files together; a file that was copied counts twice. Default: no bound.
     pub max_total_size: Option<u64>,
+    /// The workers that `grep` takes. Default: [`Pool::global`], which all searches of the process share.
+    pub search_pool: Option<Pool>,
 }
 
 impl MemoryConfig {
@@ -30,7 +33,7 @@ impl MemoryConfig {
 
     /// The defaults.
     pub fn new() -> Self {
-        Self { max_file_size: Self::DEFAULT_MAX_FILE_SIZE, max_total_size: None }
+        Self { max_file_size: Self::DEFAULT_MAX_FILE_SIZE, max_total_size: None, search_pool: None }
     }
 
     /// Sets the largest file, in bytes.
@@ -45,6 +48,18 @@ impl MemoryConfig {
     pub fn max_total_size(mut self, bytes: u64) -> Self {
         self.max_total_size = Some(bytes);
         self
+    }
+
+    /// Sets the workers that `grep` takes.
+    #[must_use]
+    pub fn search_pool(mut self, pool: Pool) -> Self {
+        self.search_pool = Some(pool);
+        self
+    }
+
+    /// The workers that `grep` takes.
+    pub(crate) fn pool(&self) -> &Pool {
+        self.search_pool.as_ref().unwrap_or_else(|| Pool::global())
     }
 }
 

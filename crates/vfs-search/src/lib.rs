@@ -11,6 +11,7 @@
 //! far the workers may be ahead is bounded, in slots and in bytes, so that a search which matches everything holds little,
 //! and starves nobody. A worker that is stuck in one call is stood in for.
 
+mod activity;
 mod alarm;
 mod collect;
 mod engine;
@@ -55,6 +56,7 @@ use vfs_core::{GrepEvent, GrepRequest, GrepResult, OpContext, Result};
 use self::frontier::Tuning;
 use self::stream::GrepEvents;
 
+pub use self::activity::Activity;
 pub use self::find::{glob, glob_on};
 pub use self::glob::GlobPattern;
 pub use self::list::ls;
@@ -112,7 +114,15 @@ pub fn grep_stream_on<T: Tree>(
 ///
 /// As [`grep_stream`].
 pub async fn grep<T: Tree>(tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
-    let pool = Pool::global();
+    grep_on(Pool::global(), tree, cx, req).await
+}
+
+/// As [`grep`], on the workers of `pool`.
+///
+/// # Errors
+///
+/// As [`grep_stream`].
+pub async fn grep_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
     let (start, max_bytes) = (req.path.clone(), req.max_result_bytes);
     let events = GrepEvents::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers()));
     collect::collect(events, &start, max_bytes).await

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use vfs_core::{Error, ErrorKind, Result};
 
+use crate::activity::Activity;
 use crate::pulse::Pulse;
 
 /// Most turns that wait for a worker before new searches are turned away.
@@ -118,6 +119,17 @@ impl Pool {
     /// How many workers it has.
     pub fn workers(&self) -> usize {
         self.0.0.workers
+    }
+
+    /// What its workers are at now.
+    ///
+    /// # Behaviour
+    ///
+    /// A search that is over, was dropped or was cancelled leaves its workers at their next look, and is then no part of
+    /// this. One that its consumer neither polls nor drops keeps what it has found, and may keep a worker waiting.
+    pub fn activity(&self) -> Activity {
+        let state = self.0.0.lock();
+        Activity { threads: state.threads(), busy: state.threads() - state.idle, queued: state.queue.len() }
     }
 
     /// Queues the first turn of a task.
@@ -318,14 +330,18 @@ impl Drop for Owner {
     }
 }
 
+/// Handles are equal where they are to the same workers.
+impl PartialEq for Pool {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Pool {}
+
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.0.0.lock();
-        f.debug_struct("Pool")
-            .field("workers", &self.0.0.workers)
-            .field("threads", &state.threads())
-            .field("queued", &state.queue.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Pool").field("workers", &self.workers()).field("activity", &self.activity()).finish()
     }
 }
 
@@ -387,6 +403,26 @@ mod tests {
         let (release, finished) = stuck(&pool, |worker, wait| worker.stand_in(wait));
         pool.submit(call(move || release.send(()).expect("the first turn waits"))).expect("there is room");
         finished.recv().expect("the second turn ran while the first waited");
+    }
+
+    #[test]
+    fn activity_tells_who_is_in_a_turn_and_what_waits() {
+        let pool = Pool::new(1);
+        assert!(pool.activity().is_idle());
+        let (started, running) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let released = Mutex::new(released);
+        pool.submit(call(move || {
+            started.send(()).expect("the test listens");
+            let _ = released.lock().expect("not poisoned").recv();
+        }))
+        .expect("there is room");
+        running.recv().expect("the turn begins");
+        assert_eq!(pool.activity(), Activity { threads: 1, busy: 1, queued: 0 });
+        drop(release);
+        while !pool.activity().is_idle() {
+            thread::yield_now();
+        }
     }
 
     #[test]

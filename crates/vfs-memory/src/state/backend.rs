@@ -229,11 +229,11 @@ impl Backend for StateBackend {
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         cx.check()?;
-        vfs_search::grep(Arc::new(self.tree()), cx.clone(), req).await
+        vfs_search::grep_on(self.config.pool(), Arc::new(self.tree()), cx.clone(), req).await
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        vfs_search::grep_stream(Arc::new(self.tree()), cx, req)
+        vfs_search::grep_stream_on(self.config.pool(), Arc::new(self.tree()), cx, req)
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
