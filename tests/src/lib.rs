@@ -1,6 +1,11 @@
-//! The backends of this workspace as targets of the laws.
+//! The backends of this workspace as targets of the laws, and what else its tests share.
 
 #![allow(clippy::missing_panics_doc, reason = "this is test code: what cannot be set up ends the test")]
+
+pub mod nasty;
+pub mod process;
+pub mod settings;
+pub mod sketch;
 
 use std::io;
 use std::os::unix::fs::symlink;

@@ -1,0 +1,67 @@
+//! The same over a tree of this machine, where one is named.
+//!
+//! `VFS_ORDER_TREE` is its directory, `VFS_ORDER_PATTERN` the text to find (default `return`), and `VFS_ORDER_RUNS` how often
+//! at each number of workers (default 100).
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::path::Path;
+
+use futures::StreamExt as _;
+use futures::executor::block_on;
+use vfs_core::{Backend, GrepEvent, GrepRequest, GrepSummary, OpContext};
+use vfs_local::LocalConfig;
+use vfs_search::Pool;
+use vfs_tests::settings::{directory, setting};
+
+/// What tells one answer from another, however long it is.
+#[derive(Debug, PartialEq, Eq)]
+struct Digest {
+    matches: u64,
+    hash: u64,
+    summary: GrepSummary,
+}
+
+fn search(root: &Path, pool: &Pool, pattern: &str) -> Digest {
+    let files = LocalConfig::new(root).search_pool(pool.clone()).open().expect("the root opens");
+    let mut events = files.grep_stream(OpContext::new(), GrepRequest::literal(pattern));
+    let mut last = None;
+    let mut matches = 0;
+    let mut hash = DefaultHasher::new();
+    block_on(async {
+        while let Some(event) = events.next().await {
+            match event.expect("it searches") {
+                GrepEvent::Match(found) => {
+                    (&found.path, found.line, found.column, &found.text).hash(&mut hash);
+                    let place = Some((found.path, found.line));
+                    assert!(last < place, "{place:?} follows {last:?}");
+                    last = place;
+                    matches += 1;
+                }
+                GrepEvent::Problem(problem) => (problem.path, problem.message).hash(&mut hash),
+                GrepEvent::End(summary) => return Digest { matches, hash: hash.finish(), summary },
+                other => panic!("{other:?} was not asked for"),
+            }
+        }
+        panic!("a stream ends with its end")
+    })
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "what was searched, and how often, is part of what this test tells")]
+fn a_tree_of_this_machine_is_searched_in_order() {
+    let Some(root) = directory("VFS_ORDER_TREE") else {
+        println!("VFS_ORDER_TREE names no tree");
+        return;
+    };
+    let pattern: String = setting("VFS_ORDER_PATTERN", "return".to_owned());
+    let runs: usize = setting("VFS_ORDER_RUNS", 100);
+    let expected = search(&root, &Pool::new(1), &pattern);
+    for workers in 1..=8 {
+        let pool = Pool::new(workers);
+        for run in 0..runs {
+            assert_eq!(search(&root, &pool, &pattern), expected, "run {run} on {workers} workers");
+        }
+        println!("{workers} workers: {runs} runs gave the same {} lines", expected.matches);
+    }
+}

@@ -1,0 +1,38 @@
+//! What the kernel says of this process.
+
+use std::fs;
+
+/// What this process takes, at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes of memory in use.
+    pub resident: u64,
+    /// Of these, bytes that are no file's.
+    pub anonymous: u64,
+    /// Most bytes of memory that were ever in use at once.
+    pub peak: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Open descriptors.
+    pub descriptors: u64,
+}
+
+impl Usage {
+    /// What it takes now.
+    pub fn now() -> Self {
+        let status = fs::read_to_string("/proc/self/status").expect("the kernel tells of this process");
+        let field = |name: &str| -> u64 {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the field is there");
+            line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("it is a number")
+        };
+        let descriptors = fs::read_dir("/proc/self/fd").expect("the kernel tells of descriptors").count() as u64;
+        Self {
+            resident: field("VmRSS:") << 10,
+            anonymous: field("RssAnon:") << 10,
+            peak: field("VmHWM:") << 10,
+            threads: field("Threads:"),
+            // One of them is the directory that is being read.
+            descriptors: descriptors - 1,
+        }
+    }
+}

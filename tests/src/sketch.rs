@@ -1,0 +1,147 @@
+//! Trees for searches that count what is asked of them, and that can hold it up.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
+use vfs_search::{Child, ChildKind, Listing, Located, Opened, Tree};
+
+/// What is at a path of a [`SketchTree`]. Directories come into being with what is below them, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node {
+    /// A file.
+    File(Bytes),
+    /// A file that cannot be opened.
+    LockedFile,
+    /// A directory.
+    Directory,
+    /// A directory that cannot be listed.
+    LockedDirectory,
+}
+
+type Hook = Box<dyn Fn(&str) + Send + Sync>;
+
+/// A tree in a map.
+#[derive(Default)]
+pub struct SketchTree {
+    nodes: BTreeMap<String, Node>,
+    on_open: Option<Hook>,
+    opens: AtomicUsize,
+}
+
+impl SketchTree {
+    /// A tree of `nodes`, by absolute paths.
+    pub fn new(nodes: impl IntoIterator<Item = (String, Node)>) -> Self {
+        Self { nodes: nodes.into_iter().collect(), ..Self::default() }
+    }
+
+    /// `count` files of `text`, fifty to a directory.
+    pub fn alike(count: usize, text: &str) -> Self {
+        let text = Bytes::copy_from_slice(text.as_bytes());
+        Self::new((0..count).map(|n| (format!("/d{:05}/f{n:07}", n / 50), Node::File(text.clone()))))
+    }
+
+    /// Calls `hook` with the path of each file that is opened, before it is.
+    #[must_use]
+    pub fn on_open(mut self, hook: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_open = Some(Box::new(hook));
+        self
+    }
+
+    /// How often a file was opened.
+    pub fn opens(&self) -> usize {
+        self.opens.load(Ordering::SeqCst)
+    }
+
+    fn kind(&self, path: &str) -> Option<ChildKind> {
+        match self.nodes.get(path) {
+            Some(Node::File(_) | Node::LockedFile) => Some(ChildKind::File),
+            Some(Node::Directory | Node::LockedDirectory) => Some(ChildKind::Directory),
+            None => self.below(path).next().map(|_| ChildKind::Directory),
+        }
+    }
+
+    fn below(&self, path: &str) -> impl Iterator<Item = &str> {
+        let below = format!("{path}/");
+        let range = self.nodes.range(below.clone()..);
+        range.map_while(move |(path, _)| path.starts_with(&below).then(|| &path[below.len()..]))
+    }
+}
+
+impl fmt::Debug for SketchTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SketchTree")
+            .field("nodes", &self.nodes.len())
+            .field("opens", &self.opens)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tree for SketchTree {
+    type Dir = String;
+
+    fn locate(&self, path: &VfsPath) -> Result<Located<String>> {
+        if path.is_root() {
+            return Ok(Located::Directory(String::new()));
+        }
+        let text = path.as_str();
+        match (self.kind(text), text.rsplit_once('/')) {
+            (Some(ChildKind::File), Some((dir, name))) => {
+                Ok(Located::File { dir: dir.to_owned(), name: name.to_owned() })
+            }
+            (Some(_), _) => Ok(Located::Directory(text.to_owned())),
+            (None, _) => Err(Error::not_found(path)),
+        }
+    }
+
+    fn list(&self, dir: &String) -> Result<Listing> {
+        if self.nodes.get(dir) == Some(&Node::LockedDirectory) {
+            return Err(Error::new(ErrorKind::PermissionDenied, "it cannot be listed"));
+        }
+        let mut names: Vec<_> = self.below(dir).filter_map(|rest| rest.split('/').next()).collect();
+        names.sort_unstable();
+        names.dedup();
+        // Out of order, as a disk gives them.
+        names.reverse();
+        let child = |name: &str| {
+            let kind = self.kind(&format!("{dir}/{name}"))?;
+            Some(Child { name: name.to_owned(), kind })
+        };
+        Ok(Listing { children: names.into_iter().filter_map(child).collect(), problems: Vec::new() })
+    }
+
+    fn enter(&self, _: &String, _: &str, path: &VfsPath) -> Result<String> {
+        Ok(path.as_str().to_owned())
+    }
+
+    fn identity(&self, _: &String) -> Option<(u64, u64)> {
+        None
+    }
+
+    fn follow(&self, _: &String, _: &str) -> Result<ChildKind> {
+        Err(Error::new(ErrorKind::Unsupported, "there are no links here"))
+    }
+
+    fn info(&self, _: &String, _: &str, path: VfsPath) -> Result<FileInfo> {
+        Ok(match self.nodes.get(path.as_str()) {
+            Some(Node::File(bytes)) => FileInfo::file(path, bytes.len() as u64, Version::new("1")),
+            Some(Node::LockedFile) => FileInfo::file(path, 0, Version::new("1")),
+            _ => FileInfo::directory(path),
+        })
+    }
+
+    fn open(&self, dir: &String, name: &str, _: ChildKind) -> Result<Opened> {
+        let path = format!("{dir}/{name}");
+        self.opens.fetch_add(1, Ordering::SeqCst);
+        if let Some(hook) = &self.on_open {
+            hook(&path);
+        }
+        match self.nodes.get(&path) {
+            Some(Node::File(bytes)) => Ok(Opened::Bytes(bytes.clone())),
+            Some(Node::LockedFile) => Err(Error::new(ErrorKind::PermissionDenied, "it cannot be opened")),
+            _ => Err(Error::new(ErrorKind::NotFound, "no file is there")),
+        }
+    }
+}
