@@ -1,38 +1,12 @@
-//! In-process kernels, at three sizes where the size of the store could matter and must not.
+//! In-process kernels.
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 use futures::executor::block_on;
-use vfs_benches::{RARE, source_tree};
-use vfs_core::{
-    Backend, BackendExt, EditRequest, GlobRequest, GrepRequest, LsRequest, OpContext, ReadRequest, VfsPath,
-};
+use vfs_core::{Backend, BackendExt, EditRequest, OpContext, ReadRequest, VfsPath};
 use vfs_local::{Durability, LocalConfig};
-use vfs_memory::MemoryBackend;
-
-const SIZES: [u64; 3] = [1_000, 10_000, 100_000];
 
 fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("the paths of the benchmarks are valid")
-}
-
-fn memory(criterion: &mut Criterion) {
-    let cx = OpContext::new();
-    for size in SIZES {
-        let files = source_tree(size).and_then(MemoryBackend::from_files).expect("the tree is valid");
-        let mut group = criterion.benchmark_group("memory");
-        group.bench_function(BenchmarkId::new("ls_of_one_directory", size), |bencher| {
-            bencher.iter(|| block_on(files.ls(&cx, LsRequest::new(path("/src/d0003")))).expect("it lists"));
-        });
-        group.bench_function(BenchmarkId::new("glob_of_one_directory", size), |bencher| {
-            bencher.iter(|| block_on(files.glob(&cx, GlobRequest::new("src/d0003/*.go"))).expect("it globs"));
-        });
-        group.bench_function(BenchmarkId::new("snapshot", size), |bencher| bencher.iter(|| files.snapshot()));
-        group.throughput(Throughput::Elements(size));
-        group.sample_size(20).bench_function(BenchmarkId::new("grep_rare_literal", size), |bencher| {
-            bencher.iter(|| block_on(files.grep(&cx, GrepRequest::literal(RARE))).expect("it greps"));
-        });
-        group.finish();
-    }
 }
 
 fn disk(criterion: &mut Criterion) {
@@ -68,5 +42,5 @@ fn disk(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(kernels, memory, disk);
+criterion_group!(kernels, disk);
 criterion_main!(kernels);
