@@ -180,7 +180,7 @@ impl Backend for LocalBackend {
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         let path = req.path.clone();
-        let found = vfs_search::glob_on(Pool::global(), self.tree(), cx.clone(), req).await;
+        let found = vfs_search::glob_on(self.search_pool(), self.tree(), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
