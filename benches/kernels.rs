@@ -1,9 +1,10 @@
 //! In-process kernels.
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use futures::executor::block_on;
-use vfs_core::{Backend, BackendExt, EditRequest, OpContext, ReadRequest, VfsPath};
-use vfs_local::{Durability, LocalConfig};
+use vfs_benches::long_text;
+use vfs_core::{Backend, BackendExt, EditRequest, OpContext, ReadRequest, VfsPath, WriteMode, WriteRequest};
+use vfs_local::{Durability, LocalBackend, LocalConfig};
 
 fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("the paths of the benchmarks are valid")
@@ -31,16 +32,52 @@ fn disk(criterion: &mut Criterion) {
                 .expect("it reads")
         });
     });
+    // The routine is started many times, and each edit undoes the one before.
+    let mut flip = false;
     group.bench_function("edit_one_line", |bencher| {
-        let mut flip = false;
         bencher.iter(|| {
             flip = !flip;
             let (old, new) = if flip { ("line 50", "LINE 50") } else { ("LINE 50", "line 50") };
             runtime.block_on(files.edit(&cx, EditRequest::new(path("/f"), old, new))).expect("it edits")
         });
     });
+    group.bench_function("overwrite_4_kib", |bencher| {
+        bencher.iter(|| {
+            let request = WriteRequest::new(path("/g"), lines.clone()).mode(WriteMode::Overwrite);
+            runtime.block_on(files.write(&cx, request)).expect("it writes")
+        });
+    });
+    group.bench_function("write_4_kib_new", |bencher| {
+        bencher.iter_batched(
+            || drop(std::fs::remove_file(root.path().join("h"))),
+            |()| runtime.block_on(files.write(&cx, WriteRequest::new(path("/h"), lines.clone()))).expect("it writes"),
+            BatchSize::PerIteration,
+        );
+    });
     group.finish();
 }
 
-criterion_group!(kernels, disk);
+/// 100 lines of a file of 93 MB. A backend that has just been opened knows nothing of the file yet.
+fn windows(criterion: &mut Criterion) {
+    let root = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(root.path().join("huge"), long_text(1_000_000)).expect("it writes");
+    let open = || LocalConfig::new(root.path()).open().expect("the root opens");
+    let cx = OpContext::new();
+    let mut group = criterion.benchmark_group("window_of_93_mb");
+    let window = |files: &LocalBackend, offset| {
+        block_on(files.read(&cx, ReadRequest::new(path("/huge")).lines(offset, 100))).expect("it reads")
+    };
+    for offset in [0, 900_000] {
+        group.bench_function(BenchmarkId::new("first_read", offset), |bencher| {
+            bencher.iter_batched(open, |files| window(&files, offset), BatchSize::PerIteration);
+        });
+    }
+    let files = open();
+    group.bench_function(BenchmarkId::new("read_again", 900_000), |bencher| {
+        bencher.iter(|| window(&files, 900_000));
+    });
+    group.finish();
+}
+
+criterion_group!(kernels, disk, windows);
 criterion_main!(kernels);

@@ -52,3 +52,15 @@ pub fn source_tree(count: u64) -> Result<Vec<(VfsPath, Bytes)>> {
 
 /// A text that few files of [`source_tree`] hold.
 pub const RARE: &str = "xylophone_quartz";
+
+/// Text of `lines` lines of some 93 bytes each.
+pub fn long_text(lines: u64) -> String {
+    let mut seeded = Seeded::new(11);
+    let mut text = String::new();
+    for line in 0..lines {
+        text.push_str(&format!("{line:09} worker-{:02} INFO request took ", seeded.below(64)));
+        text.push_str(&format!("{:>7} us and gave ", seeded.below(1_000_000)));
+        text.push_str(&format!("{:>width$} bytes\n", seeded.below(1_000_000), width = 8 + seeded.below(40) as usize));
+    }
+    text
+}

@@ -8,6 +8,7 @@ use vfs_core::{FileInfo, OpContext, Result, VfsPath};
 
 use crate::config::{Durability, HardLinks, LocalConfig};
 use crate::errno::error_at;
+use crate::line_indexes::LineIndexes;
 use crate::lock::{EntryLock, HeldFile};
 use crate::metadata::Metadata;
 use crate::root::{Entry, Root};
@@ -22,6 +23,7 @@ pub(crate) struct Disk {
     pub(crate) durability: Durability,
     pub(crate) hard_links: HardLinks,
     pub(crate) max_file_size: u64,
+    pub(crate) line_indexes: LineIndexes,
     lock_timeout: Duration,
 }
 
@@ -40,6 +42,7 @@ impl Disk {
             durability: config.durability,
             hard_links: config.hard_links,
             max_file_size: config.max_file_size,
+            line_indexes: LineIndexes::new(),
             lock_timeout: config.lock_timeout,
         })
     }

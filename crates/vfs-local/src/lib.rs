@@ -17,6 +17,7 @@ mod disk;
 mod ends;
 mod errno;
 mod hidden;
+mod line_indexes;
 mod lock;
 mod metadata;
 mod read;

@@ -1,6 +1,7 @@
 //! What the disk knows of a file, and its version.
 
 use std::os::fd::BorrowedFd;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 use rustix::fs::{self, AtFlags, FileType, Statx, StatxFlags, StatxTimestamp};
@@ -35,6 +36,12 @@ impl Metadata {
 
     pub(crate) fn mode(&self) -> u32 {
         self.0.stx_mode.into()
+    }
+
+    /// When its content, or anything else of it, was changed last; nobody can set this back.
+    pub(crate) fn changed(&self) -> SystemTime {
+        let since = Duration::new(self.0.stx_ctime.tv_sec.try_into().unwrap_or(0), self.0.stx_ctime.tv_nsec);
+        SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH)
     }
 
     /// How many names it has.

@@ -42,7 +42,11 @@ impl Disk {
     pub(crate) fn read(&self, request: &ReadRequest, cx: &OpContext) -> Result<ReadResult> {
         let OpenFile { fd, metadata } = self.open_file(&request.path)?;
         let mut source = FileSource { fd, size: metadata.size(), cx };
-        window::read(&mut source, request, metadata.version()).map_err(|error| error.or_path(&request.path))
+        let version = metadata.version();
+        let mut index = self.line_indexes.of(&version);
+        let window = window::read_indexed(&mut source, &mut index, request, version.clone());
+        self.line_indexes.keep(&metadata, version, index);
+        window
     }
 
     pub(crate) fn download(&self, path: VfsPath, cx: &OpContext) -> FileDownloadResponse {

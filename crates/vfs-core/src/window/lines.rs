@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::blocks::{Blocks, Memory};
 use super::line_ends::LineEnds;
+use super::line_index::{LineIndex, Mark};
 use super::{BLOCK, line_ending, max_bytes};
 use crate::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::text::{self, Extent, SAMPLE, Sniffed};
@@ -22,13 +23,20 @@ pub(super) fn read_small(content: &[u8], request: &ReadRequest, version: Version
     let first = first_byte(encoding);
     let after_first = content.get(first as usize..).unwrap_or_default();
     let total_lines = count_lines(LineEnds::of(encoding), after_first);
-    Lines { file, request, encoding, valid, total_lines: Some(total_lines) }.read(version)
+    Lines { file, index: None, request, encoding, valid, total_lines: Some(total_lines) }.read(version)
 }
 
 /// Reads lines of a file of any size.
-pub(super) fn read_large(file: &mut impl Blocks, request: &ReadRequest, version: Version) -> Result<ReadResult> {
+pub(super) fn read_large(
+    file: &mut impl Blocks,
+    index: Option<&mut LineIndex>,
+    request: &ReadRequest,
+    version: Version,
+) -> Result<ReadResult> {
     match text::sniff(file.part(0, SAMPLE)?, Extent::Beginning) {
-        Sniffed::Text(encoding) => Lines { file, request, encoding, valid: None, total_lines: None }.read(version),
+        Sniffed::Text(encoding) => {
+            Lines { file, index, request, encoding, valid: None, total_lines: None }.read(version)
+        }
         Sniffed::Binary => binary(file, request, version),
     }
 }
@@ -74,6 +82,7 @@ fn binary(file: &mut impl Blocks, request: &ReadRequest, version: Version) -> Re
 /// A text file and what is wanted of it.
 struct Lines<'a, F> {
     file: &'a mut F,
+    index: Option<&'a mut LineIndex>,
     request: &'a ReadRequest,
     encoding: Encoding,
     /// The whole file, where it is in memory and known to be UTF-8.
@@ -144,8 +153,9 @@ impl<F: Blocks> Lines<'_, F> {
     fn skip(&mut self) -> Result<u64> {
         let line_ends = self.line_ends();
         let offset = self.request.offset;
-        let mut at = first_byte(self.encoding);
-        let mut skipped = 0;
+        let beginning = Mark { at: first_byte(self.encoding), lines: 0 };
+        let known = self.index.as_ref().and_then(|index| index.before(offset));
+        let Mark { mut at, lines: mut skipped } = known.unwrap_or(beginning);
         let mut in_line = false;
         loop {
             let block = self.file.part(at, if skipped == offset { 1 } else { BLOCK })?;
@@ -155,6 +165,9 @@ impl<F: Blocks> Lines<'_, F> {
             }
             if skipped == offset {
                 return Ok(at);
+            }
+            if let Some(index) = &mut self.index {
+                index.note(Mark { at, lines: skipped });
             }
             let ended = line_ends.count(block);
             let length = if ended < offset - skipped {
@@ -190,7 +203,7 @@ impl<F: Blocks> Lines<'_, F> {
         }
         // One byte over the bound shows whether there is more than the bound.
         let most = max.saturating_add(1);
-        let mut want = if self.request.limit.is_some() { most.min(BLOCK) } else { most };
+        let mut want = if self.request.limit.is_some() { most.min(SAMPLE) } else { most };
         loop {
             let part = self.file.part(start, want)?;
             let within = &part[..part.len().min(max)];

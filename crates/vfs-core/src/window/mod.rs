@@ -2,12 +2,15 @@
 
 mod blocks;
 mod line_ends;
+mod line_index;
 mod lines;
 mod range;
 #[cfg(test)]
 mod tests;
 
 use bytes::Bytes;
+
+pub use self::line_index::LineIndex;
 
 use self::blocks::{Buffered, Memory, Opening, open};
 use crate::error::{Error, Result};
@@ -66,14 +69,60 @@ impl Source for &[u8] {
 ///
 /// All of them name the request's path.
 pub fn read(source: &mut dyn Source, request: &ReadRequest, version: Version) -> Result<ReadResult> {
+    read_source(source, None, request, version)
+}
+
+/// [`read`] that starts where `index` knows a place before the window, and adds to it what it finds on the way, also where
+/// it fails.
+///
+/// # Behaviour
+///
+/// * The result is that of [`read`], whatever the index knows. It must have been filled from the same content only.
+/// * Nothing is added of a file up to 1 MiB by its own size.
+///
+/// # Errors
+///
+/// Those of [`read`].
+///
+/// ```
+/// use vfs_core::window::{LineIndex, read_indexed};
+/// use vfs_core::{ReadRequest, Version, VfsPath};
+///
+/// let log = "one line of many\n".repeat(100_000);
+/// let mut index = LineIndex::new();
+/// for page in [80_000, 80_100] {
+///     let request = ReadRequest::new(VfsPath::parse("/log")?).lines(page, 100);
+///     let window = read_indexed(&mut log.as_bytes(), &mut index, &request, Version::new("1"))?;
+///     assert_eq!(window.start_line, page + 1);
+/// }
+/// assert!(index.reach() > 1 << 20, "the second page was found by what the first one knew");
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+pub fn read_indexed(
+    source: &mut dyn Source,
+    index: &mut LineIndex,
+    request: &ReadRequest,
+    version: Version,
+) -> Result<ReadResult> {
+    read_source(source, Some(index), request, version)
+}
+
+fn read_source(
+    source: &mut dyn Source,
+    index: Option<&mut LineIndex>,
+    request: &ReadRequest,
+    version: Version,
+) -> Result<ReadResult> {
     let read = || {
         check(request)?;
         if let Some(asked) = request.bytes {
             return range::read(&mut Buffered::new(source), asked, request, version);
         }
+        // A file that says less than it has may well say the same when it has something else.
+        let index = index.filter(|_| source.size() > SMALL as u64);
         match open(source)? {
             Opening::Small(content) => lines::read_small(&content, request, version),
-            Opening::Large(mut file) => lines::read_large(&mut file, request, version),
+            Opening::Large(mut file) => lines::read_large(&mut file, index, request, version),
         }
     };
     read().map_err(|error: Error| error.or_path(&request.path))
@@ -90,7 +139,7 @@ pub fn read_bytes(content: &Bytes, request: &ReadRequest, version: Version) -> R
         match request.bytes {
             Some(asked) => range::read(&mut Memory(content), asked, request, version),
             None if content.len() <= SMALL => lines::read_small(content, request, version),
-            None => lines::read_large(&mut Memory(content), request, version),
+            None => lines::read_large(&mut Memory(content), None, request, version),
         }
     };
     read().map_err(|error: Error| error.or_path(&request.path))

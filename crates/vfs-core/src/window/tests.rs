@@ -234,6 +234,84 @@ fn texts() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// Some megabytes of lines, of which some end at the boundaries of blocks, just before or after them, or nowhere near.
+fn long_texts() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        (1..200_usize, 1..2_000_usize).prop_map(|(length, times)| format!("{}\n", "x".repeat(length)).repeat(times)),
+        (BLOCK - 2..BLOCK + 2).prop_map(|length| format!("{}\r\n", "é".repeat(length / 2))),
+        Just("\n".repeat(BLOCK)),
+        Just("y".repeat(2 * BLOCK)),
+    ];
+    let encoding = prop::sample::select(vec![Encoding::Utf8, Encoding::Utf16Le, Encoding::Utf16Be]);
+    (prop::collection::vec(piece, 8..16), encoding).prop_map(|(pieces, encoding)| {
+        let mut content = crate::text::encode(&pieces.concat(), encoding).expect("holds every character");
+        content.resize(content.len().max(SMALL + 2), b' ');
+        content
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+    #[test]
+    fn an_index_never_changes_a_window(content in long_texts(), offsets in prop::collection::vec(0..120_u64, 1..20)) {
+        let total = memchr::memchr_iter(b'\n', &content).count() as u64;
+        let mut index = LineIndex::new();
+        for offset in offsets {
+            // Any line, and some past the end.
+            let request = request().lines(offset * total / 100, 3).max_bytes(1 << 19);
+            let plain = read(&mut content.as_slice(), &request, Version::new("v"));
+            let indexed = read_indexed(&mut content.as_slice(), &mut index, &request, Version::new("v"));
+            prop_assert_eq!(indexed, plain);
+        }
+    }
+}
+
+/// A source that counts what is read of it.
+struct Counting<'a> {
+    content: &'a [u8],
+    read: u64,
+}
+
+impl Source for Counting<'_> {
+    fn size(&self) -> u64 {
+        self.content.size()
+    }
+
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let count = self.content.read_at(offset, buffer)?;
+        self.read += count as u64;
+        Ok(count)
+    }
+}
+
+#[test]
+fn a_window_costs_what_lies_between_it_and_the_nearest_known_place() {
+    let content = "a line of a huge file\n".repeat(500_000).into_bytes();
+    let mut index = LineIndex::new();
+    let mut cost = |offset| {
+        let mut source = Counting { content: &content, read: 0 };
+        let request = request().lines(offset, 100);
+        read_indexed(&mut source, &mut index, &request, Version::new("v")).expect("reads");
+        source.read
+    };
+    assert!(cost(0) < 2 * BLOCK as u64, "the rest of the file is not read for a window at its beginning");
+    assert!(cost(400_000) > 8_000_000, "nothing is known yet");
+    for offset in [400_000, 400_100, 300_000, 10, 409_000] {
+        assert!(cost(offset) < 4 * BLOCK as u64, "{offset}");
+    }
+}
+
+#[test]
+fn nothing_is_kept_of_a_small_file_or_one_that_says_less_than_it_has() {
+    let content = "cpu 1\n".repeat(400_000);
+    for (content, says) in [(&content[..60_000], 60_000), (&content, 0)] {
+        let mut source = Trickle { content: content.as_bytes(), says, step: 1 << 16 };
+        let mut index = LineIndex::new();
+        read_indexed(&mut source, &mut index, &request().lines(9_000, 1), Version::new("v")).expect("reads");
+        assert_eq!(index.reach(), 0);
+    }
+}
+
 proptest! {
     #[test]
     fn every_way_to_a_file_gives_the_same_window(
@@ -253,9 +331,9 @@ proptest! {
         let without_total = |result: Result<ReadResult>| {
             result.map(|result| ReadResult { total_lines: None, size: 0, ..result }).map_err(|error| error.for_model())
         };
-        let in_memory = lines::read_large(&mut Memory(&content), &request, version());
+        let in_memory = lines::read_large(&mut Memory(&content), None, &request, version());
         prop_assert_eq!(without_total(in_memory), without_total(expected.clone()));
-        let buffered = lines::read_large(&mut Buffered::new(&mut source), &request, version());
+        let buffered = lines::read_large(&mut Buffered::new(&mut source), None, &request, version());
         prop_assert_eq!(without_total(buffered), without_total(expected));
     }
 }
