@@ -70,7 +70,7 @@ pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: 
     if metadata.size() > max_size {
         return Err(too_large());
     }
-    // One byte more than the size: the read that fills the file's own then also finds its end.
+    // One byte more than the size: a read that leaves it empty has met the end.
     let claimed = usize::try_from(metadata.size()).map_err(|_| too_large())?;
     let mut content = vec![0; claimed + 1];
     let mut filled = 0;
@@ -86,6 +86,10 @@ pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: 
                 return Ok(content);
             }
             count => filled += count,
+        }
+        if filled == claimed && claimed > 0 && filled < end {
+            content.truncate(filled);
+            return Ok(content);
         }
         if filled as u64 > max_size {
             return Err(too_large());

@@ -6,6 +6,9 @@ use crate::error::{Error, ErrorKind, Result};
 /// How far a file may go on beyond the size that it says: 64 MiB.
 pub(super) const BEYOND_SIZE: u64 = 64 << 20;
 
+/// The least that is asked for of a file that is larger than it says: 4 KiB.
+const PAGE: usize = 4 << 10;
+
 /// A file that is looked at part by part.
 pub(super) trait Blocks {
     /// The first `want` bytes from `start`; fewer only where the file ends.
@@ -63,17 +66,30 @@ impl<'a> Buffered<'a> {
             return Err(Error::new(ErrorKind::TooLarge, "the file goes on and on beyond the size that it says"));
         }
         if self.buffer.len() == self.filled {
-            // Doubling bounds what is zeroed for a file that ends long before `want`.
-            self.buffer.resize(want.min(self.filled.saturating_mul(2).max(BLOCK)), 0);
+            // Doubling, and the size, bound what is zeroed for a file that ends long before `want`.
+            let rest = usize::try_from(self.source.size().saturating_sub(at)).unwrap_or(usize::MAX);
+            let step = rest.saturating_add(1).clamp(PAGE, BLOCK);
+            self.buffer.resize(want.min(self.filled.saturating_add(self.filled.max(step))), 0);
         }
-        let room = self.buffer.len().min(want);
-        let count = self.source.read_at(at, &mut self.buffer[self.filled..room])?;
+        let until = self.buffer.len().min(want);
+        let room = &mut self.buffer[self.filled..until];
+        let asked = room.len();
+        let count = self.source.read_at(at, room)?;
         self.filled += count;
-        // Nothing far behind the end does not say where the end is.
-        if count == 0 && (self.filled > 0 || at <= self.source.size()) {
-            self.end = Some(at);
+        let reached = at + count as u64;
+        let is_end = match count {
+            // Nothing far behind the end does not say where the end is.
+            0 => self.filled > 0 || at <= self.source.size(),
+            _ => count < asked && reached == self.source.size(),
+        };
+        if is_end {
+            self.end = Some(reached);
         }
         Ok(count > 0)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.end.is_some_and(|end| end <= self.start.saturating_add(self.filled as u64))
     }
 }
 
@@ -82,7 +98,7 @@ impl Blocks for Buffered<'_> {
         if start != self.start {
             self.seek(start);
         }
-        while self.filled < want && self.fill(want)? {}
+        while self.filled < want && !self.has_ended() && self.fill(want)? {}
         Ok(&self.buffer[..self.filled.min(want)])
     }
 
@@ -107,7 +123,7 @@ pub(super) fn open(source: &mut dyn Source) -> Result<Opening<'_>> {
     if size > SMALL {
         return Ok(Opening::Large(file));
     }
-    // One byte more than the size, so that the end is met in the same round.
+    // One byte more than the size: a read that leaves it empty has met the end.
     file.buffer = vec![0; size + 1];
     if file.part(0, SMALL + 1)?.len() > SMALL {
         return Ok(Opening::Large(file));

@@ -29,6 +29,9 @@ pub trait Source {
 
     /// Fills the beginning of `buffer` from `offset` and says how far; 0 at the end of the file only.
     ///
+    /// It may fill less than there is, but where it stops just at [`Source::size`] with room to spare, the file ends there,
+    /// and it is not asked again.
+    ///
     /// # Errors
     ///
     /// Those of the place the bytes come from, and cancellation; no path needs to be named.

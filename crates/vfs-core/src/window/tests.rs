@@ -29,7 +29,11 @@ impl Source for Trickle<'_> {
     }
 
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let room = buffer.len().min(self.step);
+        let mut room = buffer.len().min(self.step);
+        if offset + room as u64 == self.says {
+            // Stopping there would mean that the file ends there.
+            room = buffer.len().min(room + 1);
+        }
         (&mut &*self.content).read_at(offset, &mut buffer[..room])
     }
 }
@@ -269,6 +273,7 @@ proptest! {
 /// A source that counts what is read of it.
 struct Counting<'a> {
     content: &'a [u8],
+    calls: u64,
     read: u64,
 }
 
@@ -279,8 +284,19 @@ impl Source for Counting<'_> {
 
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let count = self.content.read_at(offset, buffer)?;
+        self.calls += 1;
         self.read += count as u64;
         Ok(count)
+    }
+}
+
+#[test]
+fn a_small_file_is_read_in_one_go() {
+    let content = "a line\n".repeat(600);
+    for request in [request(), request().lines(3, 2), request().lines(599, 9), request().bytes(7, None)] {
+        let mut source = Counting { content: content.as_bytes(), calls: 0, read: 0 };
+        read(&mut source, &request, Version::new("v")).expect("reads");
+        assert_eq!((source.calls, source.read <= 4_200), (1, true), "{request:?}");
     }
 }
 
@@ -289,7 +305,7 @@ fn a_window_costs_what_lies_between_it_and_the_nearest_known_place() {
     let content = "a line of a huge file\n".repeat(500_000).into_bytes();
     let mut index = LineIndex::new();
     let mut cost = |offset| {
-        let mut source = Counting { content: &content, read: 0 };
+        let mut source = Counting { content: &content, calls: 0, read: 0 };
         let request = request().lines(offset, 100);
         read_indexed(&mut source, &mut index, &request, Version::new("v")).expect("reads");
         source.read
