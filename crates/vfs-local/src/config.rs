@@ -24,7 +24,8 @@ pub enum Durability {
     /// A power cut: file and directory are synced before the call returns.
     #[default]
     Full,
-    /// A crash of the process: the old file or the new one is there whole, but perhaps not yet on the disk.
+    /// A crash of the process: the old file or the new one is there whole, but perhaps not yet on the disk. A power cut soon
+    /// after may leave a file that was changed empty.
     Atomic,
 }
 

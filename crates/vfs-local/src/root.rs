@@ -339,8 +339,7 @@ impl MadeDirectories {
 impl Entry {
     /// Another name in the same directory.
     pub(crate) fn sibling(&self, name: String) -> io::Result<Entry> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | ALWAYS;
-        Ok(Entry { parent: fs::openat(&self.parent, ".", flags, Mode::empty())?, name })
+        Ok(Entry { parent: io::fcntl_dupfd_cloexec(&self.parent, 0)?, name })
     }
 
     /// What is there, not following a link; `None` where nothing is.

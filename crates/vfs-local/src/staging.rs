@@ -149,33 +149,45 @@ impl Staged {
             }
             None => ReservedName::of(place_anywhere(entry, |hidden| link(self.fd.as_fd(), hidden))?),
         };
-        match self.durability {
-            Durability::Atomic => {
-                reserved.become_entry(entry).map_err(error)?;
-                self.metadata().map_err(error)
-            }
-            Durability::Full => self.exchange(entry, reserved),
-        }
+        self.exchange(entry, reserved, replaced)
     }
 
-    /// Swaps the two names, so that the old file can be brought back while the swap is not yet on the disk.
-    fn exchange(&self, entry: &Entry, reserved: ReservedName) -> Result<Metadata> {
+    /// Swaps the two names, so that the old file can be brought back where it is not the one that was to go, or the swap
+    /// does not reach the disk.
+    ///
+    /// It is also many times faster than a rename over the old file, for which ext4 and others write the content out.
+    fn exchange(&self, entry: &Entry, reserved: ReservedName, replaced: &HeldFile) -> Result<Metadata> {
         let hidden = reserved.entry();
         let swap =
             || fs::renameat_with(&hidden.parent, &hidden.name, &entry.parent, &entry.name, RenameFlags::EXCHANGE);
         match swap() {
+            // `reserved` then names the old file, or after a failure the new one again; it goes either way.
             Ok(()) => {
-                let settled = sync_directory(entry.parent.as_fd()).and_then(|()| self.metadata());
-                // `reserved` now names the old file, or after a failure the new one again; it goes either way.
-                settled.map_err(|errno| swap().err().map_or(error(errno), error))
+                self.confirm_exchange(entry, hidden, replaced).map_err(|failure| swap().err().map_or(failure, error))
             }
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 reserved.become_entry(entry).map_err(error)?;
-                sync_directory(entry.parent.as_fd()).map_err(error)?;
-                self.metadata().map_err(error)
+                self.settle(entry).map_err(error)
             }
             Err(errno) => Err(error(errno)),
         }
+    }
+
+    /// Makes sure that what came out of the swap is `replaced`, and not what another program put there just before it.
+    fn confirm_exchange(&self, entry: &Entry, hidden: &Entry, replaced: &HeldFile) -> Result<Metadata> {
+        let out = Metadata::at(hidden.parent.as_fd(), &hidden.name).map_err(error)?;
+        if out.identity() != replaced.metadata.identity() {
+            return Err(Error::of(ErrorKind::Conflict));
+        }
+        self.settle(entry).map_err(error)
+    }
+
+    /// Brings its name to the disk where that is asked for, and says what it is now.
+    fn settle(&self, entry: &Entry) -> io::Result<Metadata> {
+        if self.durability == Durability::Full {
+            sync_directory(entry.parent.as_fd())?;
+        }
+        self.metadata()
     }
 
     /// Gives it a time that no other write has, and brings it to the disk where that is asked for.
@@ -225,4 +237,45 @@ fn unique_time() -> Timespec {
         LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(now.max(last + 1))).unwrap_or_default();
     let unique = now.max(last + 1);
     Timespec { tv_sec: (unique / 1_000_000_000).cast_signed(), tv_nsec: (unique % 1_000_000_000).cast_signed() }
+}
+
+#[cfg(test)]
+mod tests {
+    use vfs_core::VfsPath;
+
+    use super::*;
+    use crate::config::{HardLinks, LocalConfig};
+    use crate::disk::Disk;
+
+    #[test]
+    fn what_another_program_puts_there_at_the_last_moment_stays() {
+        let cx = OpContext::new();
+        for durability in [Durability::Atomic, Durability::Full] {
+            for theirs_is_directory in [false, true] {
+                let tree = tempfile::tempdir().expect("a temporary directory");
+                let at = tree.path().join("f");
+                std::fs::write(&at, "old").expect("it writes");
+                let disk = Disk::open(&LocalConfig::new(tree.path())).expect("the root opens");
+                let entry = disk.root.entry(&VfsPath::parse("/f").expect("it is a path")).expect("it is found");
+                let held = disk.hold(&entry, HardLinks::Allow, &cx).expect("nobody else holds it");
+                let file = held.file.as_ref().expect("it is there");
+                let staged = Staged::new(&entry, Some(file), durability).expect("it is staged");
+                staged.write(b"ours", &cx).expect("it writes");
+
+                std::fs::remove_file(&at).expect("it goes");
+                if theirs_is_directory {
+                    std::fs::create_dir(&at).expect("it is made");
+                    std::fs::write(at.join("g"), "theirs").expect("it writes");
+                } else {
+                    std::fs::write(&at, "theirs").expect("it writes");
+                }
+                let failure = staged.publish_over(&disk.root, &entry, file).expect_err("the file is another one");
+
+                assert_eq!(failure.kind(), ErrorKind::Conflict);
+                let found = if theirs_is_directory { at.join("g") } else { at };
+                assert_eq!(std::fs::read_to_string(found).expect("it reads"), "theirs");
+                assert_eq!(std::fs::read_dir(tree.path()).expect("it lists").count(), 1, "nothing else is left");
+            }
+        }
+    }
 }

@@ -174,14 +174,14 @@ impl Disk {
         change: impl Fn(&HeldEntry<'_>, &MadeDirectories) -> Result<(bool, Metadata)>,
     ) -> Result<(bool, Metadata)> {
         self.with_parents(path, cx, |entry, made| {
-            if entry.file_type().map_err(error)? == Some(FileType::Symlink) {
-                let target = self.root.followed_entry(path)?;
-                return change(&self.hold(&target, hard_links, cx)?, made);
-            }
-            let changed = change(&self.hold(entry, hard_links, cx)?, made);
-            // Somebody else has created the file since it was looked for: what is to be changed is that file.
+            let target = match entry.file_type().map_err(error)? {
+                Some(FileType::Symlink) => &self.root.followed_entry(path)?,
+                _ => entry,
+            };
+            let changed = change(&self.hold(target, hard_links, cx)?, made);
+            // Somebody else has put a file there since it was looked for: what is to be changed is that file.
             changed.map_err(|failure| match failure.kind() {
-                ErrorKind::AlreadyExists => Error::of(ErrorKind::Busy),
+                ErrorKind::AlreadyExists | ErrorKind::Conflict => Error::of(ErrorKind::Busy),
                 _ => failure,
             })
         })
