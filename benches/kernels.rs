@@ -1,6 +1,6 @@
 //! In-process kernels.
 
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use futures::executor::block_on;
 use vfs_benches::long_text;
 use vfs_core::{Backend, BackendExt, EditRequest, OpContext, ReadRequest, VfsPath, WriteMode, WriteRequest};
