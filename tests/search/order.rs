@@ -182,8 +182,7 @@ fn memory_is_searched_in_order() {
 #[test]
 fn a_disk_is_searched_in_order() {
     let nasty = NastyTree::new(3);
-    let root = tempfile::tempdir().expect("a temporary directory");
-    nasty.make(root.path()).expect("the tree is made");
+    let root = nasty.on_disk().expect("the tree is made");
     let on = |pool: &Pool| LocalConfig::new(root.path()).search_pool(pool.clone()).open().expect("the root opens");
     check(&nasty, &|pool, request| on(pool).grep_stream(OpContext::new(), request));
     let collected = block_on(on(&Pool::new(2)).grep(&OpContext::new(), needle())).expect("it searches");

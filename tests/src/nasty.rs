@@ -8,6 +8,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use bytes::Bytes;
+use tempfile::TempDir;
 use vfs_core::VfsPath;
 
 use crate::sketch::Node;
@@ -17,6 +18,8 @@ pub const NEEDLE: &str = "needle";
 
 /// Names whose order among one another is another with a `/` behind them than without.
 const AROUND_A_SLASH: [&str; 12] = ["a", "a b", "a!", "a+", "a-b", "a.b", "a.b.c", "a0", "aa", "a_", "a~", "\u{e4}"];
+
+const LOCKED_DIRECTORY: &str = "order/a+.locked";
 
 /// Deeper than as many directories as a backend may want to hold open.
 const DEPTH: usize = 120;
@@ -34,6 +37,27 @@ pub struct NastyTree {
     random: fastrand::Rng,
 }
 
+/// A [`NastyTree`] on the disk, until it is dropped.
+#[derive(Debug)]
+pub struct NastyDirectory {
+    root: TempDir,
+}
+
+impl NastyDirectory {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.root.path()
+    }
+}
+
+impl Drop for NastyDirectory {
+    /// Unlocks its one locked directory, which could not be removed otherwise.
+    fn drop(&mut self) {
+        // Where that fails nothing was locked yet, or the directory stays behind; neither is worth a panic.
+        let _ = fs::set_permissions(self.path().join(LOCKED_DIRECTORY), fs::Permissions::from_mode(0o700));
+    }
+}
+
 impl NastyTree {
     /// The tree of `seed`.
     pub fn new(seed: u64) -> Self {
@@ -48,7 +72,6 @@ impl NastyTree {
         for (path, node) in [
             ("/empty/a/b/c", Node::Directory),
             ("/empty/a.b", Node::Directory),
-            ("/order/a+.locked", Node::LockedDirectory),
             ("/order/a/a.locked", Node::LockedFile),
             ("/order/a/a/locked", Node::LockedFile),
             ("/many/small0007.locked", Node::LockedFile),
@@ -56,6 +79,7 @@ impl NastyTree {
         ] {
             tree.nodes.insert(path.to_owned(), node);
         }
+        tree.nodes.insert(format!("/{LOCKED_DIRECTORY}"), Node::LockedDirectory);
         tree.lines.sort();
         tree
     }
@@ -68,12 +92,14 @@ impl NastyTree {
         })
     }
 
-    /// Makes the tree below `root`, with links and names that only a disk has.
+    /// Makes the tree in a directory of the host, with links and names that only a disk has.
     ///
     /// # Errors
     ///
     /// Those of the file system.
-    pub fn make(&self, root: &Path) -> io::Result<()> {
+    pub fn on_disk(&self) -> io::Result<NastyDirectory> {
+        let made = NastyDirectory { root: tempfile::tempdir()? };
+        let root = made.path();
         let mut locked = Vec::new();
         for (path, node) in &self.nodes {
             let host = root.join(path.trim_start_matches('/'));
@@ -104,7 +130,8 @@ impl NastyTree {
         }
         fs::write(root.join("order/a").join(std::ffi::OsStr::from_bytes(b"not utf-8 \xff")), NEEDLE)?;
         // Last, and only taken notice of where the tests do not run as root.
-        locked.iter().try_for_each(|host| fs::set_permissions(host, fs::Permissions::from_mode(0o000)))
+        locked.iter().try_for_each(|host| fs::set_permissions(host, fs::Permissions::from_mode(0o000)))?;
+        Ok(made)
     }
 
     /// Adds a visible file.
