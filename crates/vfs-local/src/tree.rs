@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{self, FileType, OFlags};
+use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, Result, VfsPath};
 use vfs_search::{Child, ChildKind, Listing, Located, Opened, Tree};
 
@@ -99,6 +100,24 @@ impl Tree for DiskTree {
                 Ok(())
             })
             .map_err(error)?;
+            Ok(listing)
+        })
+    }
+
+    fn list_only(&self, dir: &TreeDir, names: &[String]) -> Result<Listing> {
+        self.with_fd(dir, |fd| {
+            let mut listing = Listing::default();
+            for name in names.iter().filter(|name| !name.starts_with(RESERVED)) {
+                match Metadata::at(fd, name) {
+                    Ok(found) => {
+                        let kind = child_kind(found.file_type());
+                        listing.children.push(Child { name: name.clone(), kind });
+                    }
+                    // Nothing can have a name that is too long.
+                    Err(Errno::NOENT | Errno::NAMETOOLONG) => {}
+                    Err(errno) => return Err(error(errno)),
+                }
+            }
             Ok(listing)
         })
     }

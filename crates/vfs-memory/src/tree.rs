@@ -76,6 +76,24 @@ impl Tree for MemoryTree {
         Ok(listing)
     }
 
+    fn list_only(&self, dir: &MemoryDir, names: &[String]) -> Result<Listing> {
+        let mut listing = Listing::default();
+        for name in names {
+            let Ok(path) = dir.0.path.child(name) else { continue };
+            let is_directory = self.files.is_directory(&path);
+            let kind = match self.files.get(&path) {
+                Some(_) => ChildKind::File,
+                None if is_directory => ChildKind::Directory,
+                None => continue,
+            };
+            if kind == ChildKind::File && is_directory {
+                listing.problems.push(shadowed(&dir.0.path, name));
+            }
+            listing.children.push(Child { name: name.clone(), kind });
+        }
+        Ok(listing)
+    }
+
     fn enter(&self, _dir: &MemoryDir, _name: &str, path: &VfsPath) -> Result<MemoryDir> {
         match self.files.find(path)? {
             Entry::Directory => Ok(MemoryDir::new(path.clone())),
@@ -160,6 +178,20 @@ mod tests {
         assert_eq!(tree.open(&root, "d", ChildKind::File).expect_err("a directory").kind(), ErrorKind::IsADirectory);
         assert_eq!(tree.enter(&dir, "f", &path("/d/f")).expect_err("a file").kind(), ErrorKind::NotADirectory);
         assert_eq!(tree.enter(&root, "x", &path("/x")).expect_err("missing").kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn names_that_are_looked_up_are_what_a_listing_says_they_are() {
+        let tree = tree(&["/p/a", "/p/a/b", "/p/c/d", "/p/e"]);
+        let dir = MemoryDir::new(path("/p"));
+        let names: Vec<_> = ["a", "c", "missing", "e", ".."].map(str::to_owned).into();
+        let (all, some) = (tree.list(&dir).expect("a listing"), tree.list_only(&dir, &names).expect("a listing"));
+        let by_name = |mut children: Vec<Child>| {
+            children.sort_by(|a, b| a.name.cmp(&b.name));
+            children
+        };
+        assert_eq!(by_name(some.children), by_name(all.children));
+        assert_eq!(some.problems, all.problems);
     }
 
     #[test]

@@ -390,6 +390,10 @@ impl<T: Tree, Q: Quest> Guide for Checked<'_, T, Q> {
         self.quest.enters(relative, name)
     }
 
+    fn names(&self, relative: &str) -> Option<Vec<String>> {
+        self.quest.names(relative)
+    }
+
     fn check(&self) -> Result<()> {
         self.worker.beat();
         self.search.check()

@@ -36,6 +36,16 @@ impl Filter {
         included && self.types.as_ref().is_none_or(|types| types.matched(name, false).is_whitelist())
     }
 
+    /// The only names in the directory `relative` that are of interest, where the globs spell them.
+    pub(crate) fn names_in(&self, relative: &str) -> Option<Vec<String>> {
+        if !self.has_includes {
+            return None;
+        }
+        let includes = self.globs.iter().filter(|(effect, _)| *effect == Effect::Include);
+        let names: Option<Vec<_>> = includes.map(|(_, glob)| glob.names_in(relative)).collect();
+        names.map(|names| names.concat())
+    }
+
     /// Whether the directory `name` of the directory `relative` can hold a file that is searched.
     pub(crate) fn enters(&self, relative: &str, name: &str) -> bool {
         if self.globs.is_empty() {

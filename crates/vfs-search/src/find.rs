@@ -22,8 +22,9 @@ use crate::walk::{Found, Walk};
 ///
 /// # Behaviour
 ///
-/// * Sorted by the bytes of the full path. Only directories that the pattern can reach are listed.
-/// * Hidden and ignored entries are left out and counted in `skipped` unless the request includes them, also where the
+/// * Sorted by the bytes of the full path. Only directories that the pattern can reach are listed, and where it spells the
+///   names in one, these are looked up instead.
+/// * Hidden and ignored entries are left out, and counted in `skipped` where they were come by, unless the request includes them, also where the
 ///   pattern itself starts with a dot.
 /// * FIFOs, sockets and devices are neither files nor directories and never match.
 /// * A link that matches, or that has to be followed, and leads nowhere, outside or in a circle is in `problems`.
@@ -146,6 +147,10 @@ impl Quest for Sought {
         self.pattern.reaches_entry(relative, name)
     }
 
+    fn names(&self, relative: &str) -> Option<Vec<String>> {
+        self.pattern.names_in(relative)
+    }
+
     fn judge<T: Tree>(&self, tree: &T, entry: &Entry<T::Dir>) -> Result<Judgement> {
         let (relative, name) = (entry.place().relative(), entry.name());
         let is_link = entry.kind() == ChildKind::Link;
@@ -245,6 +250,10 @@ struct Reachable<'a> {
 impl Guide for Reachable<'_> {
     fn enters(&self, relative: &str, name: &str) -> bool {
         self.sought.enters(relative, name)
+    }
+
+    fn names(&self, relative: &str) -> Option<Vec<String>> {
+        self.sought.names(relative)
     }
 
     fn check(&self) -> Result<()> {

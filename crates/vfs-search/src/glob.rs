@@ -84,6 +84,14 @@ impl GlobPattern {
     }
 
     /// As [`matches`](Self::matches), of the entry `name` of `directory`; joins the two only where that is needed.
+    /// The only names in the directory `relative` that can have to do with a match, where the pattern spells them.
+    pub(crate) fn names_in(&self, relative: &str) -> Option<Vec<String>> {
+        match &self.matcher {
+            Matcher::Name(_) => None,
+            Matcher::Path { reach, .. } => reach.names_in(relative),
+        }
+    }
+
     /// As [`GlobPattern::reaches`], of the directory `name` of the directory `directory`.
     pub(crate) fn reaches_entry(&self, directory: &str, name: &str) -> bool {
         match &self.matcher {

@@ -182,7 +182,7 @@ pub(crate) struct IgnoreFiles {
 
 impl IgnoreFiles {
     /// Any may be there; links are followed, as a link may be.
-    const UNKNOWN: Self = Self {
+    pub(crate) const UNKNOWN: Self = Self {
         certainty: Certainty::Guessed,
         ignore: Some(ChildKind::Link),
         gitignore: Some(ChildKind::Link),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vfs_core::{Error, ErrorKind, LinkMode, Problem, Result, Skipped, VfsPath};
 
-use crate::ignore_rules::IgnoreRules;
+use crate::ignore_rules::{IgnoreFiles, IgnoreRules};
 use crate::tree::{Child, ChildKind, Tree};
 use crate::visibility::{FullPath, Visibility};
 
@@ -34,6 +34,11 @@ pub(crate) enum Directories {
 pub(crate) trait Guide {
     /// Whether to go down the directory `name` of the directory `relative` (to where the walk started).
     fn enters(&self, relative: &str, name: &str) -> bool;
+
+    /// The only names in the directory `relative` that are of interest, where these can be told beforehand.
+    fn names(&self, _relative: &str) -> Option<Vec<String>> {
+        None
+    }
 
     /// Whether to go on.
     fn check(&self) -> Result<()>;
@@ -282,12 +287,23 @@ impl<T: Tree> Opener<'_, T> {
 
     /// Lists a directory and puts its steps in order.
     fn open(&self, mut place: Place<T::Dir>, findings: &mut Findings) -> Result<Level<T::Dir>> {
-        let listing = self.tree.list(&place.dir).map_err(|error| error.with_path(&place.path))?;
+        let names = self.guide.names(place.relative()).map(|mut names| {
+            names.retain(|name| place.path.child(name).is_ok());
+            names.sort_unstable();
+            names.dedup();
+            names
+        });
+        let listing = match &names {
+            Some(names) => self.tree.list_only(&place.dir, names),
+            None => self.tree.list(&place.dir),
+        };
+        let listing = listing.map_err(|error| error.with_path(&place.path))?;
         findings.problems.extend(listing.problems.into_iter().map(|problem| locate_problem(&place.path, problem)));
         let mut children = listing.children;
         let visibility = self.options.visibility;
+        let files = if names.is_some() { IgnoreFiles::UNKNOWN } else { IgnoreFiles::among(&children) };
         let (above, dir) = (&place.rules, &place.dir);
-        place.rules = visibility.rules_in(self.tree, above, dir, &place.path, &children, &mut findings.problems);
+        place.rules = visibility.rules_in(self.tree, above, dir, &place.path, files, &mut findings.problems);
         let mut full = FullPath::below(&place.path);
         let mut looked_at = 0_usize;
         let mut stopped = None;

@@ -31,6 +31,9 @@ pub(crate) trait Quest: Sized + Send + Sync + 'static {
     /// Whether to go down the directory `name` of the directory `relative`.
     fn enters(&self, relative: &str, name: &str) -> bool;
 
+    /// The only names in the directory `relative` that are of interest, where these can be told beforehand.
+    fn names(&self, relative: &str) -> Option<Vec<String>>;
+
     /// What happens to an entry, as far as that can be told without opening it.
     fn judge<T: Tree>(&self, tree: &T, entry: &Entry<T::Dir>) -> Result<Judgement>;
 
@@ -92,6 +95,10 @@ impl Quest for Plan {
 
     fn enters(&self, relative: &str, name: &str) -> bool {
         self.filter.enters(relative, name)
+    }
+
+    fn names(&self, relative: &str) -> Option<Vec<String>> {
+        self.filter.names_in(relative)
     }
 
     fn judge<T: Tree>(&self, tree: &T, entry: &Entry<T::Dir>) -> Result<Judgement> {

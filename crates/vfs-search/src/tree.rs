@@ -95,6 +95,15 @@ pub trait Tree: Send + Sync + 'static {
     /// Lists a directory, not sorted, not following links.
     fn list(&self, dir: &Self::Dir) -> Result<Listing>;
 
+    /// As [`Tree::list`], of those entries alone whose names are in `names`; a name that is not there is left out.
+    ///
+    /// For trees that can look a name up, which is a matter of a few names where a directory may hold a million.
+    fn list_only(&self, dir: &Self::Dir, names: &[String]) -> Result<Listing> {
+        let mut listing = self.list(dir)?;
+        listing.children.retain(|child| names.contains(&child.name));
+        Ok(listing)
+    }
+
     /// Opens the directory `name` of `dir`; `path` is where it is. A link to a directory inside the tree is followed.
     fn enter(&self, dir: &Self::Dir, name: &str, path: &VfsPath) -> Result<Self::Dir>;
 

@@ -23,20 +23,20 @@ impl Visibility {
         if self.no_ignore { IgnoreRules::default() } else { IgnoreRules::above(tree, path, problems) }
     }
 
-    /// The rules in the directory `dir` at `path`, which holds `children`.
+    /// The rules in the directory `dir` at `path`, which holds `files`.
     pub(crate) fn rules_in<T: Tree>(
         self,
         tree: &T,
         above: &IgnoreRules,
         dir: &T::Dir,
         path: &VfsPath,
-        children: &[Child],
+        files: IgnoreFiles,
         problems: &mut Vec<Problem>,
     ) -> IgnoreRules {
         if self.no_ignore {
             return IgnoreRules::default();
         }
-        above.with(tree, dir, path, IgnoreFiles::among(children), problems)
+        above.with(tree, dir, path, files, problems)
     }
 
     /// Whether the entry `child` of the directory `full` is shown; counts it where it is not.

@@ -45,6 +45,21 @@ impl Reach {
         }
     }
 
+    /// The only names in the directory `relative` that are on a way, where all of them are spelled.
+    pub(super) fn names_in(&self, relative: &str) -> Option<Vec<String>> {
+        let Reach::Ways(ways) = self else {
+            return None;
+        };
+        let mut names = Vec::new();
+        for segment in ways.iter().filter_map(|way| next_segment(way, relative)) {
+            match segment {
+                Segment::Name(TextMatcher::Literal(name)) => names.push(name.clone()),
+                _ => return None,
+            }
+        }
+        Some(names)
+    }
+
     /// Whether something below the directory `relative` can match; the start of the walk is `""`.
     pub(super) fn reaches(&self, relative: &str) -> bool {
         match self {
@@ -55,16 +70,20 @@ impl Reach {
 }
 
 fn leads_through(way: &[Segment], relative: &str) -> bool {
+    next_segment(way, relative).is_some()
+}
+
+/// What comes in a way after the directory `relative`, if it leads through that.
+fn next_segment<'a>(way: &'a [Segment], relative: &str) -> Option<&'a Segment> {
     let mut segments = way.iter();
     for name in relative.split('/').filter(|name| !name.is_empty()) {
-        match segments.next() {
-            None => return false,
-            Some(Segment::AnySegments) => return true,
-            Some(Segment::Name(matcher)) if matcher.matches(name) => {}
-            Some(Segment::Name(_)) => return false,
+        match segments.next()? {
+            segment @ Segment::AnySegments => return Some(segment),
+            Segment::Name(matcher) if matcher.matches(name) => {}
+            Segment::Name(_) => return None,
         }
     }
-    segments.next().is_some()
+    segments.next()
 }
 
 fn way(spelling: &[Part]) -> Result<Vec<Segment>, Mistake> {
