@@ -19,7 +19,8 @@ pub(crate) fn describe() -> Vec<(&'static str, String)> {
     });
     let cores = std::thread::available_parallelism().ok().map(|cores| cores.to_string());
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|text| text.trim().to_owned());
-    let commit = first_line(Command::new("git").args(["describe", "--always", "--dirty"]));
+    let describe = ["describe", "--always", "--dirty"];
+    let commit = first_line(Command::new("git").args(describe).current_dir(env!("CARGO_MANIFEST_DIR")));
     let facts = [
         ("processor", value("/proc/cpuinfo", "model name")),
         ("cores", cores),

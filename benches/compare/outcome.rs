@@ -57,12 +57,14 @@ impl Figures {
     pub(crate) fn of(unit: Unit, samples: Samples) -> Option<Self> {
         let Samples { ours, theirs } = samples;
         let pairs = theirs.as_deref().unwrap_or_default();
-        let answer = |samples: &[crate::timing::Sample]| samples.last().map(|sample| sample.answer);
-        let both = answer(&ours).zip(answer(pairs));
+        // One pair that did not do the same is enough to tell.
+        let compared =
+            ours.iter().enumerate().map(|(at, ours)| answers(ours.answer, pairs.get(at).map(|of| of.answer)));
+        let answers = compared.reduce(|told, other| if told == Answers::Same { other } else { told })?;
         let ratios = ours.iter().zip(pairs).map(|(ours, theirs)| unit.of(ours) / unit.of(theirs));
         Some(Self {
             ratio: Spread::of(ratios.filter(|ratio| ratio.is_finite())),
-            answers: answers(answer(&ours)?, both.map(|(_, theirs)| theirs)),
+            answers,
             ours: Spread::of(ours.iter().map(|sample| unit.of(sample)))?,
             theirs: theirs.and_then(|samples| {
                 Spread::of(samples.iter().map(|sample| unit.of(sample))).ok_or_else(|| "no samples".to_owned())

@@ -9,9 +9,9 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use eino::{Checkouts, Eino};
 
 pub(crate) use deepagents::Deepagents;
-pub(crate) use eino::Eino;
 pub(crate) use partner::Partner;
 pub(crate) use ripgrep::{glob_arguments, grep_arguments, spawned, tool};
 
@@ -24,12 +24,8 @@ pub(crate) struct Named {
     /// A Python environment with deepagents 0.7 [default: one made in the cache]
     #[arg(long, value_name = "DIR")]
     python_venv: Option<PathBuf>,
-    /// A checkout of eino [default: what Go fetches]
-    #[arg(long, value_name = "DIR")]
-    eino: Option<PathBuf>,
-    /// A checkout of doublestar, which eino needs [default: what Go fetches]
-    #[arg(long, value_name = "DIR")]
-    doublestar: Option<PathBuf>,
+    #[command(flatten)]
+    eino: Checkouts,
 }
 
 /// The rivals, each prepared when it is first needed. The error is why one is not run.
@@ -80,15 +76,21 @@ impl Rivals {
         self.deepagents_process.get_or_init(start).clone()
     }
 
-    /// Eino, in the process that stays.
+    /// Eino in memory, in the process that stays.
     pub(crate) fn eino(&self) -> Result<Partner, String> {
         let (_, partner) = self.eino_built()?;
         Ok(partner.clone())
     }
 
+    /// Eino, where its glob on disk is built in.
+    pub(crate) fn eino_on_disk(&self) -> Result<Partner, String> {
+        let (eino, partner) = self.eino_built()?;
+        eino.disk().map(|()| partner.clone())
+    }
+
     fn eino_built(&self) -> Result<&(Eino, Partner), String> {
         let built = self.eino.get_or_init(|| {
-            let eino = Eino::prepare(self.named.eino.as_deref(), self.named.doublestar.as_deref(), &self.cache);
+            let eino = Eino::prepare(&self.named.eino, &self.cache);
             let started = eino.and_then(|eino| eino.start().map(|partner| (eino, partner)));
             started.map_err(|error| format!("eino: {error:#}"))
         });

@@ -1,4 +1,4 @@
-// Eino's in-memory backend, asked by the comparison: a JSON request a line, a JSON answer a line.
+// Eino's backends, asked by the comparison: a JSON request a line, a JSON answer a line.
 package main
 
 import (
@@ -39,6 +39,11 @@ type reply struct {
 	Answer  answer  `json:"answer"`
 }
 
+// disk is eino's backend for files on disk, where it is built in.
+var disk interface {
+	GlobInfo(context.Context, *filesystem.GlobInfoRequest) ([]filesystem.FileInfo, error)
+}
+
 // load puts all files below root into a fresh backend, under their paths relative to it.
 func load(root string) (*filesystem.InMemoryBackend, error) {
 	files := filesystem.NewInMemoryBackend()
@@ -61,6 +66,12 @@ func operate(files *filesystem.InMemoryBackend, req request) (int, error) {
 	switch req.Op {
 	case "ls":
 		found, err := files.LsInfo(ctx, &filesystem.LsInfoRequest{Path: req.Path})
+		return len(found), err
+	case "glob_disk":
+		if disk == nil {
+			return 0, fmt.Errorf("the backend for the disk is not built in")
+		}
+		found, err := disk.GlobInfo(ctx, &filesystem.GlobInfoRequest{Pattern: req.Pattern, Path: req.Root})
 		return len(found), err
 	case "glob":
 		found, err := files.GlobInfo(ctx, &filesystem.GlobInfoRequest{Pattern: req.Pattern, Path: req.Path})
@@ -113,7 +124,7 @@ func main() {
 		} else if req.Op == "hello" {
 			answered.Version = runtime.Version()
 		} else {
-			if loaded != req.Root {
+			if loaded != req.Root && req.Op != "glob_disk" {
 				var err error
 				if files, err = load(req.Root); err != nil {
 					answered.Error = err.Error()

@@ -118,7 +118,7 @@ pub(super) fn rows() -> Vec<Row> {
             id: "glob-directory-disk",
             work: "glob of one directory among 20,000 files, on disk",
             ours: IN_PROCESS,
-            theirs: "eino, in memory",
+            theirs: "eino, on disk",
             unit: Unit::Cpu,
             goal: Goal::Ratio(0.02),
             prepare: glob_directory,
@@ -222,9 +222,9 @@ fn glob_directory(lab: &Lab) -> Result<Contest> {
     let root = lab.sources()?;
     let (runtime, files) = (Rc::clone(&lab.runtime), LocalBackend::open(&root)?);
     let pattern = format!("{DIRECTORY}/*.go");
-    let request = json!({ "op": "glob", "root": root, "path": "/", "pattern": pattern, "repeat": 10 });
+    let request = json!({ "op": "glob_disk", "root": root, "pattern": pattern });
     let ours = move || measured(200, || glob(&runtime, &files, &GlobRequest::new(pattern.as_str())));
-    Ok(Contest::new(ours, lab.rivals.eino().map(|eino| move || eino.ask(&request))))
+    Ok(Contest::new(ours, lab.rivals.eino_on_disk().map(|eino| move || eino.ask(&request))))
 }
 
 fn rg(
