@@ -84,7 +84,7 @@ impl Report<'_> {
             page,
             &format!("{} of {goals} goals are met. A ratio is ours to theirs: the median of", count(Verdict::Met)),
         );
-        line(page, "the pairs, with the least and the greatest. A row has the medians of both sides.\n");
+        line(page, "the pairs, with the least and the greatest. The figures of the two sides are medians, too.\n");
         line(page, "| row | work | what | ours | theirs | ratio | to reach | met |\n|---|---|---|---|---|---|---|---|");
         for outcome in self.outcomes {
             line(page, &table_row(outcome));

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::partner::Partner;
@@ -150,17 +150,17 @@ fn function<'a>(text: &'a str, start: &str) -> Option<&'a str> {
 
 /// Where Go has put a module.
 fn downloaded(module: &str, version: &str, cache: &Path) -> Result<PathBuf> {
+    /// What Go says of the module, whether it could fetch it or not.
     #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
     struct Download {
-        #[serde(rename = "Dir")]
-        directory: PathBuf,
+        dir: Option<PathBuf>,
+        error: Option<String>,
     }
     let wanted = format!("{module}@{version}");
-    let answer = checked(Command::new("go").args(["mod", "download", "-json", &wanted]).current_dir(cache))
-        .with_context(|| format!("Go cannot fetch {wanted}, and no checkout is named"))?;
-    let download: Download = serde_json::from_str(&answer)?;
-    ensure!(download.directory.is_dir(), "Go says that {wanted} is in {}", download.directory.display());
-    Ok(download.directory)
+    let output = Command::new("go").args(["mod", "download", "-json", &wanted]).current_dir(cache).output()?;
+    let Download { dir, error } = serde_json::from_slice(&output.stdout).context("go mod download")?;
+    dir.with_context(|| format!("no checkout is named, and Go fetches none: {}", error.unwrap_or_default()))
 }
 
 /// What a checkout calls its version, or the one that was fetched.
