@@ -30,12 +30,18 @@ pub(crate) struct File {
     format: StateFormat,
     /// Hashed when it is first asked for, as many files are only ever searched.
     version: OnceLock<Version>,
+    /// Whether a search takes it for binary; looked at by the first.
+    is_binary: OnceLock<bool>,
 }
 
 impl File {
     /// A file made at `now`.
     pub(crate) fn new(content: Bytes, now: DateTime<Utc>, format: StateFormat) -> Self {
-        Self { content, created_at: now, modified_at: now, format, version: OnceLock::new() }
+        Self::of(content, now, now, format)
+    }
+
+    fn of(content: Bytes, created_at: DateTime<Utc>, modified_at: DateTime<Utc>, format: StateFormat) -> Self {
+        Self { content, created_at, modified_at, format, version: OnceLock::new(), is_binary: OnceLock::new() }
     }
 
     /// The file that `data` spells; `path` is where it is, for the error.
@@ -45,13 +51,12 @@ impl File {
             FileText::Lines(_) => StateFormat::Lines,
             FileText::Text(_) => StateFormat::Text,
         };
-        let (created_at, modified_at) = (data.created_at, data.modified_at);
-        Ok(Self { content, created_at, modified_at, format, version: OnceLock::new() })
+        Ok(Self::of(content, data.created_at, data.modified_at, format))
     }
 
     /// This file, changed at `now` to hold `content`.
     pub(crate) fn changed(&self, content: Bytes, now: DateTime<Utc>) -> Self {
-        Self { content, created_at: self.created_at, modified_at: now, format: self.format, version: OnceLock::new() }
+        Self::of(content, self.created_at, now, self.format)
     }
 
     /// A copy of this file, made at `now`.
@@ -61,6 +66,11 @@ impl File {
 
     pub(crate) fn content(&self) -> &Bytes {
         &self.content
+    }
+
+    /// Whether a search takes it for binary.
+    pub(crate) fn is_binary(&self) -> bool {
+        *self.is_binary.get_or_init(|| vfs_search::is_binary(&self.content))
     }
 
     pub(crate) fn size(&self) -> u64 {

@@ -112,14 +112,17 @@ impl FileMap {
     pub(crate) fn for_each_child(&self, dir: &VfsPath, mut visit: impl FnMut(Child<'_>)) {
         let all = Below::directory(dir);
         let mut files = self.files.range::<str, _>(all.clone());
+        // What a directory may stand behind came before it, and is looked for here rather than in the whole map.
+        let mut names: Vec<&str> = Vec::new();
         while let Some((path, file)) = files.next() {
             let below = &path.as_str()[all.start.len()..];
             let Some((name, _)) = below.split_once('/') else {
                 visit(Child::File { name: below, path, file });
+                names.push(below);
                 continue;
             };
             let child = &path.as_str()[..all.start.len() + name.len()];
-            visit(if self.files.contains_key(child) { Child::Shadowed(name) } else { Child::Directory(name) });
+            visit(if names.binary_search(&name).is_ok() { Child::Shadowed(name) } else { Child::Directory(name) });
             files = self.files.range::<str, _>(all.after_directory(child));
         }
     }

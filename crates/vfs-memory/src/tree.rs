@@ -1,5 +1,6 @@
 //! A map of files as the tree that is searched.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, Result, VfsPath};
@@ -14,16 +15,26 @@ pub(crate) struct MemoryTree {
     files: FileMap,
 }
 
-/// A directory: no more than its path, and once it was listed the files in it, which are then opened without a search of
-/// the whole map.
+/// A directory: no more than its path, and once it was listed what is in it, which is then opened without a search of the
+/// whole map.
 #[derive(Debug, Clone)]
 pub(crate) struct MemoryDir(Arc<DirInner>);
 
 #[derive(Debug)]
 struct DirInner {
     path: VfsPath,
+    listed: OnceLock<Listed>,
+}
+
+/// What a listing found.
+#[derive(Debug, Default)]
+struct Listed {
     /// By the bytes of their paths.
-    listed: OnceLock<Vec<(VfsPath, Arc<File>)>>,
+    files: Vec<(VfsPath, Arc<File>)>,
+    /// In the order of their names.
+    directories: Vec<String>,
+    /// Which file is likely to be asked for next: most are, one after the other.
+    next: AtomicUsize,
 }
 
 impl MemoryDir {
@@ -32,11 +43,23 @@ impl MemoryDir {
     }
 
     /// The file `name` of this directory, if that was listed.
-    fn listed(&self, name: &str) -> Option<&Arc<File>> {
-        let files = self.0.listed.get()?;
+    fn file(&self, name: &str) -> Option<&Arc<File>> {
+        let listed = self.0.listed.get()?;
         let start = if self.0.path.is_root() { 1 } else { self.0.path.as_str().len() + 1 };
-        let at = files.binary_search_by(|(path, _)| path.as_str()[start..].cmp(name)).ok()?;
-        Some(&files[at].1)
+        let name_at = |(path, _): &(VfsPath, Arc<File>)| path.as_str()[start..].cmp(name);
+        let next = listed.next.load(Ordering::Relaxed);
+        let at = match listed.files.get(next) {
+            Some(file) if name_at(file).is_eq() => next,
+            _ => listed.files.binary_search_by(name_at).ok()?,
+        };
+        listed.next.store(at + 1, Ordering::Relaxed);
+        Some(&listed.files[at].1)
+    }
+
+    /// Whether a listing of this directory found the directory `name`.
+    fn has_directory(&self, name: &str) -> bool {
+        let listed = self.0.listed.get();
+        listed.is_some_and(|listed| listed.directories.binary_search_by(|found| found.as_str().cmp(name)).is_ok())
     }
 }
 
@@ -60,19 +83,22 @@ impl Tree for MemoryTree {
 
     fn list(&self, dir: &MemoryDir) -> Result<Listing> {
         let mut listing = Listing::default();
-        let mut files = Vec::new();
+        let mut listed = Listed::default();
         self.files.for_each_child(&dir.0.path, |child| match child {
             map::Child::File { name, path, file } => {
                 listing.children.push(Child { name: name.to_owned(), kind: ChildKind::File });
-                files.push((path.clone(), Arc::clone(file)));
+                listed.files.push((path.clone(), Arc::clone(file)));
             }
             map::Child::Directory(name) => {
                 listing.children.push(Child { name: name.to_owned(), kind: ChildKind::Directory });
+                listed.directories.push(name.to_owned());
             }
             map::Child::Shadowed(name) => listing.problems.push(shadowed(&dir.0.path, name)),
         });
-        // Another listing of this directory found the same files.
-        let _ = dir.0.listed.set(files);
+        // They come by the bytes of what is below them, which sorts `a.b/` before `a/`.
+        listed.directories.sort_unstable();
+        // Another listing of this directory found the same.
+        let _ = dir.0.listed.set(listed);
         Ok(listing)
     }
 
@@ -94,7 +120,10 @@ impl Tree for MemoryTree {
         Ok(listing)
     }
 
-    fn enter(&self, _dir: &MemoryDir, _name: &str, path: &VfsPath) -> Result<MemoryDir> {
+    fn enter(&self, dir: &MemoryDir, name: &str, path: &VfsPath) -> Result<MemoryDir> {
+        if dir.has_directory(name) {
+            return Ok(MemoryDir::new(path.clone()));
+        }
         match self.files.find(path)? {
             Entry::Directory => Ok(MemoryDir::new(path.clone())),
             Entry::File(_) => Err(Error::at(ErrorKind::NotADirectory, path)),
@@ -110,7 +139,7 @@ impl Tree for MemoryTree {
     }
 
     fn info(&self, dir: &MemoryDir, name: &str, path: VfsPath) -> Result<FileInfo> {
-        if let Some(file) = dir.listed(name) {
+        if let Some(file) = dir.file(name) {
             return Ok(file.info(path));
         }
         Ok(match self.files.find(&path)? {
@@ -120,11 +149,11 @@ impl Tree for MemoryTree {
     }
 
     fn open(&self, dir: &MemoryDir, name: &str, _kind: ChildKind) -> Result<Opened> {
-        let content = match dir.listed(name) {
-            Some(file) => file.content().clone(),
-            None => self.files.find_file(&dir.0.path.child(name)?)?.content().clone(),
+        let file = match dir.file(name) {
+            Some(file) => file,
+            None => self.files.find_file(&dir.0.path.child(name)?)?,
         };
-        Ok(Opened::Bytes(content))
+        Ok(Opened::Bytes { bytes: file.content().clone(), is_binary: Some(file.is_binary()) })
     }
 }
 
@@ -172,7 +201,7 @@ mod tests {
         let tree = tree(&["/d/f"]);
         let root = MemoryDir::new(VfsPath::root());
         let dir = tree.enter(&root, "d", &path("/d")).expect("a directory");
-        let Ok(Opened::Bytes(bytes)) = tree.open(&dir, "f", ChildKind::File) else { panic!("a file in memory") };
+        let Ok(Opened::Bytes { bytes, .. }) = tree.open(&dir, "f", ChildKind::File) else { panic!("a file in memory") };
         let stored = tree.files.find_file(&path("/d/f")).expect("a file");
         assert_eq!(bytes.as_ptr(), stored.content().as_ptr());
         assert_eq!(tree.open(&root, "d", ChildKind::File).expect_err("a directory").kind(), ErrorKind::IsADirectory);

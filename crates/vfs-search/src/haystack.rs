@@ -48,6 +48,13 @@ enum Stop {
     Problem(Error),
 }
 
+/// Whether a search takes a file that begins with `content` for binary: there is a NUL in its first mebibyte, and no byte
+/// order mark of UTF-16.
+pub fn is_binary(content: &[u8]) -> bool {
+    let is_utf16 = content.starts_with(b"\xff\xfe") || content.starts_with(b"\xfe\xff");
+    !is_utf16 && memchr::memchr(0, &content[..content.len().min(BINARY_WINDOW)]).is_some()
+}
+
 impl FileSearcher {
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
@@ -125,8 +132,8 @@ impl Run<'_> {
         let max = self.plan.max_file_size.unwrap_or(u64::MAX);
         let too_large = || Ok(Outcome::Skipped(skipped(|skipped| &mut skipped.too_large)));
         match opened {
-            Opened::Bytes(bytes) if bytes.len() as u64 > max => too_large(),
-            Opened::Bytes(bytes) => self.haystack(&bytes, None, bytes.len() as u64, sink),
+            Opened::Bytes { bytes, .. } if bytes.len() as u64 > max => too_large(),
+            Opened::Bytes { bytes, is_binary } => self.haystack(&bytes, is_binary, None, bytes.len() as u64, sink),
             Opened::Reader { size, .. } if size > max => too_large(),
             Opened::Reader { mut reader, size } => {
                 let room = size.saturating_add(MOST_UNCLAIMED).min(max);
@@ -134,8 +141,8 @@ impl Run<'_> {
                 let result = match fill(&mut buffer, &mut *reader, size, self.interrupted) {
                     Err(stop) => Err(stop),
                     Ok((filled, _)) if filled as u64 > max => too_large(),
-                    Ok((filled, Ended::Yes)) => self.haystack(&buffer[..filled], None, room, sink),
-                    Ok((filled, Ended::No)) => self.haystack(&buffer[..filled], Some(&mut *reader), room, sink),
+                    Ok((filled, Ended::Yes)) => self.haystack(&buffer[..filled], None, None, room, sink),
+                    Ok((filled, Ended::No)) => self.haystack(&buffer[..filled], None, Some(&mut *reader), room, sink),
                 };
                 *self.buffer = buffer;
                 result
@@ -147,13 +154,12 @@ impl Run<'_> {
     fn haystack(
         &mut self,
         head: &[u8],
+        known_binary: Option<bool>,
         rest: Option<&mut (dyn Read + Send)>,
         room: u64,
         sink: &mut FileSink<'_>,
     ) -> Result<Outcome, Stop> {
-        let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
-        let window = &head[..head.len().min(BINARY_WINDOW)];
-        if self.plan.binary == BinaryMode::Skip && !is_utf16 && memchr::memchr(0, window).is_some() {
+        if self.plan.binary == BinaryMode::Skip && known_binary.unwrap_or_else(|| is_binary(head)) {
             return Ok(Outcome::Skipped(skipped(|skipped| &mut skipped.binary)));
         }
         let text = head.strip_prefix(UTF8_MARK).unwrap_or(head);
@@ -283,6 +289,7 @@ pub(crate) fn read_error(error: io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use vfs_core::GrepRequest;
 
     use super::*;
@@ -340,9 +347,9 @@ mod tests {
         let text = [vec![b'a'; 200 << 10], b"\n".to_vec()].concat();
         for (regex, expected) in [("b{10000}", Some(ErrorKind::TooLarge)), ("b{100}", None)] {
             for req in [GrepRequest::regex(regex), GrepRequest::regex(regex).multiline()] {
-                let (bytes, size) = (text.clone().into(), text.len() as u64);
+                let (bytes, size) = (Bytes::from(text.clone()), text.len() as u64);
                 let reader = Box::new(io::Cursor::new(text.clone()));
-                for opened in [Opened::Bytes(bytes), Opened::Reader { reader, size }] {
+                for opened in [Opened::from(bytes), Opened::Reader { reader, size }] {
                     assert_eq!(problem(&search(&req, opened)), expected, "{regex}");
                 }
             }

@@ -268,7 +268,7 @@ fn read<T: Tree>(tree: &T, dir: &T::Dir, name: &str, kind: ChildKind) -> Result<
         return Err(Error::new(ErrorKind::Unsupported, "the ignore file is a FIFO, socket or device"));
     }
     let text = match tree.open(dir, name, kind)? {
-        Opened::Bytes(bytes) => bytes,
+        Opened::Bytes { bytes, .. } => bytes,
         Opened::Reader { reader, .. } => {
             let mut text = Vec::new();
             reader.take(MAX_SIZE + 1).read_to_end(&mut text).map_err(crate::haystack::read_error)?;

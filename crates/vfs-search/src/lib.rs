@@ -59,6 +59,7 @@ use self::stream::GrepEvents;
 pub use self::activity::Activity;
 pub use self::find::{glob, glob_on};
 pub use self::glob::GlobPattern;
+pub use self::haystack::is_binary;
 pub use self::list::ls;
 pub use self::pool::Pool;
 pub use self::tree::{Child, ChildKind, Listing, Located, Opened, Tree};

@@ -222,7 +222,7 @@ impl Tree for TestTree {
             None => return Err(Error::new(ErrorKind::NotFound, "nothing is there")),
         };
         Ok(match self.lend {
-            Lend::Bytes => Opened::Bytes(bytes),
+            Lend::Bytes => bytes.into(),
             Lend::Reader(step) => {
                 let size = bytes.len() as u64;
                 Opened::Reader { reader: Box::new(Steps { bytes: Cursor::new(bytes), step }), size }

@@ -54,7 +54,12 @@ pub enum Located<D> {
 /// The content of a file that was opened for searching.
 pub enum Opened {
     /// It is in memory.
-    Bytes(Bytes),
+    Bytes {
+        /// The content.
+        bytes: Bytes,
+        /// Whether it [is binary](crate::is_binary), where that is known already.
+        is_binary: Option<bool>,
+    },
     /// It is read as it is searched.
     Reader {
         /// The bytes from the beginning.
@@ -64,10 +69,18 @@ pub enum Opened {
     },
 }
 
+impl From<Bytes> for Opened {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes { bytes, is_binary: None }
+    }
+}
+
 impl std::fmt::Debug for Opened {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Opened::Bytes(bytes) => f.debug_tuple("Bytes").field(&bytes.len()).finish(),
+            Opened::Bytes { bytes, is_binary } => {
+                f.debug_struct("Bytes").field("size", &bytes.len()).field("is_binary", is_binary).finish()
+            }
             Opened::Reader { size, .. } => f.debug_struct("Reader").field("size", size).finish_non_exhaustive(),
         }
     }
