@@ -139,7 +139,7 @@ impl Tree for SketchTree {
             hook(&path);
         }
         match self.nodes.get(&path) {
-            Some(Node::File(bytes)) => Ok(Opened::Bytes(bytes.clone())),
+            Some(Node::File(bytes)) => Ok(Opened::from(bytes.clone())),
             Some(Node::LockedFile) => Err(Error::new(ErrorKind::PermissionDenied, "it cannot be opened")),
             _ => Err(Error::new(ErrorKind::NotFound, "no file is there")),
         }

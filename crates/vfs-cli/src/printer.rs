@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn each_line_of_a_multiline_match_has_its_number_and_its_part_of_the_mark() {
         let mut lines = found("/a", 3, "x ab\ncd y", LineKind::Match);
-        lines.submatches = vec![Submatch { start: 2, end: 7 }];
+        lines.submatches = [Submatch { start: 2, end: 7 }].into();
         let palette = Palette { matched: anstyle::Style::new().bold(), ..Palette::default() };
         let expected = "/a:3:x \u{1b}[1mab\u{1b}[0m\n/a:4:\u{1b}[1mcd\u{1b}[0m y\n";
         assert_eq!(printed(palette, Groups::Joined, &[lines]), expected);
@@ -145,7 +145,7 @@ mod tests {
     fn submatches_that_do_not_fit_the_text_are_harmless() {
         let mut line = found("/a", 1, "é", LineKind::Match);
         line.submatches =
-            vec![Submatch { start: 1, end: 2 }, Submatch { start: 5, end: 3 }, Submatch { start: 0, end: 9 }];
+            [Submatch { start: 1, end: 2 }, Submatch { start: 5, end: 3 }, Submatch { start: 0, end: 9 }].into();
         let palette = Palette { matched: anstyle::Style::new().bold(), ..Palette::default() };
         assert_eq!(printed(palette, Groups::Joined, &[line]), "/a:1:\u{1b}[1mé\u{1b}[0m\n");
     }

@@ -177,7 +177,7 @@ fn mutations() {
 #[test]
 fn searches() {
     let mut matched = GrepMatch::new(path("/a"), 3, "fn main()");
-    (matched.column, matched.submatches, matched.byte_offset) = (4, vec![Submatch { start: 3, end: 7 }], 40);
+    (matched.column, matched.submatches, matched.byte_offset) = (4, [Submatch { start: 3, end: 7 }].into(), 40);
     matched.cut = true;
     let mut context = GrepMatch::new(path("/a"), 4, "{");
     context.kind = LineKind::Context;

@@ -49,7 +49,7 @@ fn summarise(mut result: GrepResult, problems: Vec<Problem>, summary: GrepSummar
 /// The bytes of an event in a result; the end takes none.
 fn cost(event: &GrepEvent) -> u64 {
     let text = match event {
-        GrepEvent::Match(line) => line.text.len() + line.path.as_str().len() + size_of_val(line.submatches.as_slice()),
+        GrepEvent::Match(line) => line.text.len() + line.path.as_str().len() + size_of_val(&*line.submatches),
         GrepEvent::File(file) => file.path.as_str().len(),
         GrepEvent::Problem(problem) => problem.path.len() + problem.message.len(),
         _ => return 0,

@@ -20,6 +20,9 @@ const LARGEST_CLAIM: usize = 32;
 /// other workers go on while one is at a huge file.
 const QUIET_FOR_ONE: usize = 64;
 
+/// Most empty lists that are kept.
+const MOST_SPARES: usize = 16;
+
 /// What sorts work and slots, as bytes: the full path of an entry, with a `/` for what lies below it.
 pub(crate) type Key = Arc<str>;
 
@@ -57,6 +60,8 @@ pub(crate) struct Frontier<D> {
     buffered: usize,
     /// Whether there was too much in the slots, until there is much less.
     is_full: bool,
+    /// Empty lists that were emptied by the consumer, for the workers to fill again.
+    spares: Vec<Vec<Item>>,
     /// What the slots that showed nothing were counted as.
     passed: Tally,
     claim_size: usize,
@@ -147,6 +152,7 @@ impl<D> Frontier<D> {
             quiet: 0,
             buffered: 0,
             is_full: false,
+            spares: Vec::new(),
             passed: Tally::default(),
             claim_size: 1,
         }
@@ -259,6 +265,9 @@ impl<D> Frontier<D> {
         slot.shows |= items.iter().any(Item::shows);
         if slot.items.is_empty() {
             std::mem::swap(&mut slot.items, items);
+            if items.capacity() == 0 {
+                *items = self.spares.pop().unwrap_or_default();
+            }
         } else {
             slot.items.append(items);
         }
@@ -329,6 +338,9 @@ impl<D> Frontier<D> {
             ready.extend(slot.items.drain(..));
             self.buffered -= std::mem::take(&mut slot.bytes);
             let showed = std::mem::take(&mut slot.shows);
+            if self.spares.len() < MOST_SPARES && slot.items.capacity() > 0 {
+                self.spares.push(std::mem::take(&mut slot.items));
+            }
             if !slot.is_done {
                 break;
             }

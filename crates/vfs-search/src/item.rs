@@ -45,7 +45,7 @@ impl Item {
     pub(crate) fn cost(&self) -> usize {
         let text = match self {
             Item::Match(found) | Item::Before(found) | Item::After(found) => {
-                found.text.len() + size_of_val(found.submatches.as_slice())
+                found.text.len() + size_of_val(&*found.submatches)
             }
             Item::Problem(problem) => problem.path.len() + problem.message.len(),
             Item::File(_) | Item::Entry(_) | Item::Done { .. } | Item::Tally(_) | Item::Failed(_) => 0,

@@ -1,12 +1,12 @@
 //! The text of a found line: without its ending, cut to a length, and UTF-8.
 
-use vfs_core::Submatch;
+use vfs_core::{Submatch, Submatches};
 
 /// The text of a line, and its ranges.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LineText {
     pub(crate) text: String,
-    pub(crate) submatches: Vec<Submatch>,
+    pub(crate) submatches: Submatches,
     pub(crate) cut: bool,
 }
 
@@ -108,7 +108,7 @@ mod tests {
             (b"abc", 0, vec![(0, 1)], "", vec![], true),
         ] {
             let line_text = text_of(line, max, &found);
-            let expected: Vec<_> = expected.into_iter().map(|(start, end)| Submatch { start, end }).collect();
+            let expected: Submatches = expected.into_iter().map(|(start, end)| Submatch { start, end }).collect();
             assert_eq!((line_text.text.as_str(), line_text.cut), (text, cut), "{line:?} {max}");
             assert_eq!(line_text.submatches, expected, "{line:?} {max}");
         }
@@ -127,7 +127,7 @@ mod tests {
             let whole = String::from_utf8_lossy(&line);
             prop_assert!(whole.starts_with(&line_text.text));
             prop_assert_eq!(line_text.cut, whole.len() > line_text.text.len());
-            for submatch in line_text.submatches {
+            for submatch in &line_text.submatches {
                 prop_assert!(line_text.text.get(submatch.start..submatch.end).is_some());
             }
         }

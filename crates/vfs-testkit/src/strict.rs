@@ -305,7 +305,7 @@ mod tests {
     fn ranges_of_a_match_lie_in_its_text() {
         let mut hit = GrepMatch::new(path("/a"), 1, "é");
         for (start, end, expected) in [(0, 2, true), (0, 1, false), (0, 3, false)] {
-            hit.submatches = vec![Submatch { start, end }];
+            hit.submatches = [Submatch { start, end }].into();
             let mut result = GrepResult::default();
             result.matches.push(hit.clone());
             assert_eq!(passes(|| check_grep(&GrepRequest::literal("x"), &result)), expected, "{start}..{end}");

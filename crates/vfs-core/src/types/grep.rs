@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::entry::{Problem, Skipped, Truncation};
 use super::glob::LinkMode;
+use super::submatches::Submatches;
 use super::wire;
 use crate::path::VfsPath;
 
@@ -354,15 +355,6 @@ pub enum LineKind {
     Context,
 }
 
-/// Where in a matching line's `text` the pattern is: bytes, end exclusive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Submatch {
-    /// The first byte.
-    pub start: usize,
-    /// One past the last.
-    pub end: usize,
-}
-
 /// A line that matched, or one of context.
 ///
 /// A multiline match is one of these, its `text` holding all its lines.
@@ -378,8 +370,8 @@ pub struct GrepMatch {
     /// The line without its ending; U+FFFD where it is not UTF-8.
     pub text: String,
     /// Where in `text` the pattern is.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub submatches: Vec<Submatch>,
+    #[serde(default, skip_serializing_if = "Submatches::is_empty")]
+    pub submatches: Submatches,
     /// Whether it matched or is context.
     #[serde(default)]
     pub kind: LineKind,
@@ -398,7 +390,7 @@ impl GrepMatch {
             line,
             column: 0,
             text: text.into(),
-            submatches: Vec::new(),
+            submatches: Submatches::new(),
             kind: LineKind::Match,
             byte_offset: 0,
             cut: false,

@@ -11,6 +11,7 @@ mod ls;
 mod manage;
 mod read;
 mod state;
+mod submatches;
 mod transfer;
 mod wire;
 mod write;
@@ -20,11 +21,12 @@ pub use entry::{FileInfo, Problem, Skipped, StatRequest, Truncation, Version};
 pub use glob::{EntryKinds, GlobRequest, GlobResult, LinkMode};
 pub use grep::{
     BinaryMode, CaseMode, FileCount, GrepEvent, GrepMatch, GrepOutput, GrepRequest, GrepResult, GrepSummary, LineKind,
-    Pattern, Submatch,
+    Pattern,
 };
 pub use ls::{LsRequest, LsResult};
 pub use manage::{CopyRequest, CopyResult, DeleteRequest, DeleteResult, RenameRequest, RenameResult, TransferMode};
 pub use read::{ByteRange, Content, Encoding, LineEnding, ReadRequest, ReadResult};
 pub use state::{FileData, FileText, FilesUpdate};
+pub use submatches::{Submatch, Submatches};
 pub use transfer::{FileDownloadResponse, FileOperationError, FileUpload, FileUploadResponse};
 pub use write::{WriteMode, WriteRequest, WriteResult};
