@@ -65,13 +65,16 @@ impl Metadata {
     /// another program moves the inode's time, which no program can set back.
     pub(crate) fn version(&self) -> Version {
         let (device, inode) = self.identity();
-        let time = |at: StatxTimestamp| (at.tv_sec, at.tv_nsec);
-        let (modified, modified_ns) = time(self.0.stx_mtime);
-        let (changed, changed_ns) = time(self.0.stx_ctime);
-        Version::new(format!(
-            "{device:x}.{inode:x}.{:x}.{modified:x}.{modified_ns:x}.{changed:x}.{changed_ns:x}",
-            self.size()
-        ))
+        let time = |at: StatxTimestamp| [at.tv_sec.cast_unsigned(), at.tv_nsec.into()];
+        let ([modified, modified_ns], [changed, changed_ns]) = (time(self.0.stx_mtime), time(self.0.stx_ctime));
+        let mut text = String::with_capacity(96);
+        for number in [device, inode, self.size(), modified, modified_ns, changed, changed_ns] {
+            if !text.is_empty() {
+                text.push('.');
+            }
+            push_hex(&mut text, number);
+        }
+        Version::new(text)
     }
 
     /// The entry at `path`, or why it is none: neither file nor directory.
@@ -98,6 +101,12 @@ impl Metadata {
     }
 }
 
+/// Every entry of a listing has a version, and formatting by `write!` costs more than the rest of it.
+fn push_hex(text: &mut String, number: u64) {
+    let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
+    text.extend((0..digits).rev().map(|digit| char::from(b"0123456789abcdef"[(number >> (4 * digit)) as usize & 0xF])));
+}
+
 /// Neither a file nor a directory: nothing here opens it.
 pub(crate) fn special_file() -> Error {
     Error::new(
@@ -108,4 +117,18 @@ pub(crate) fn special_file() -> Error {
 
 fn timestamp(at: StatxTimestamp) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(at.tv_sec, at.tv_nsec).filter(|time| time.timestamp() != 0 || at.tv_nsec != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_in_hexadecimal() {
+        for number in [0, 1, 9, 15, 16, 0xABC, u64::from(u32::MAX), u64::MAX, (-2_i64).cast_unsigned()] {
+            let mut text = String::new();
+            push_hex(&mut text, number);
+            assert_eq!(text, format!("{number:x}"));
+        }
+    }
 }

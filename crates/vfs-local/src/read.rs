@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use bytes::Bytes;
+use rustix::buffer::spare_capacity;
 use rustix::fs::OFlags;
 use rustix::io;
 use vfs_core::{
@@ -41,8 +42,13 @@ impl Disk {
 
     pub(crate) fn read(&self, request: &ReadRequest, cx: &OpContext) -> Result<ReadResult> {
         let OpenFile { fd, metadata } = self.open_file(&request.path)?;
-        let mut source = FileSource { fd, size: metadata.size(), cx };
         let version = metadata.version();
+        if request.bytes.is_none()
+            && let Some(content) = read_at_once(&fd, &metadata).map_err(|errno| error_at(errno, &request.path))?
+        {
+            return window::read_bytes(&content.into(), request, version);
+        }
+        let mut source = FileSource { fd, size: metadata.size(), cx };
         let mut index = self.line_indexes.of(&version);
         let window = window::read_indexed(&mut source, &mut index, request, version.clone());
         self.line_indexes.keep(&metadata, version, index);
@@ -63,6 +69,17 @@ impl Disk {
     }
 }
 
+/// Files up to this size, 1 MiB, are read by one call.
+const AT_ONCE: u64 = 1 << 20;
+
+/// All of `fd` where that is small and one read gives as many bytes as its size says, with room for more.
+fn read_at_once(fd: &OwnedFd, metadata: &Metadata) -> io::Result<Option<Vec<u8>>> {
+    let size @ 1..=AT_ONCE = metadata.size() else { return Ok(None) };
+    let mut content = Vec::with_capacity(size as usize + 1);
+    let count = retry(|| io::pread(fd, spare_capacity(&mut content), 0))?;
+    Ok((count as u64 == size).then_some(content))
+}
+
 /// Reads all of `fd`; `too_large` where it is over `max_size` bytes, whatever size it claims.
 pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: &OpContext) -> Result<Vec<u8>> {
     const CHUNK: usize = 4 << 20;
@@ -70,7 +87,10 @@ pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: 
     if metadata.size() > max_size {
         return Err(too_large());
     }
-    // One byte more than the size: a read that leaves it empty has met the end.
+    if let Some(content) = read_at_once(fd, metadata).map_err(error)? {
+        return Ok(content);
+    }
+    // One byte more than the size: the read that fills the file's own then also finds its end.
     let claimed = usize::try_from(metadata.size()).map_err(|_| too_large())?;
     let mut content = vec![0; claimed + 1];
     let mut filled = 0;
@@ -86,10 +106,6 @@ pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: 
                 return Ok(content);
             }
             count => filled += count,
-        }
-        if filled == claimed && claimed > 0 && filled < end {
-            content.truncate(filled);
-            return Ok(content);
         }
         if filled as u64 > max_size {
             return Err(too_large());

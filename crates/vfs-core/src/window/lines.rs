@@ -201,6 +201,9 @@ impl<F: Blocks> Lines<'_, F> {
         if limit == 0 {
             return Ok(Span { start, length: 0, lines: 0, cut: None });
         }
+        if let Some(rest) = self.rest(start, limit, max)? {
+            return Ok(rest);
+        }
         // One byte over the bound shows whether there is more than the bound.
         let most = max.saturating_add(1);
         let mut want = if self.request.limit.is_some() { most.min(SAMPLE) } else { most };
@@ -224,6 +227,16 @@ impl<F: Blocks> Lines<'_, F> {
             }
             want = want.saturating_mul(2).min(most);
         }
+    }
+
+    /// All from `start` on, where it is known to have as few lines and bytes as are wanted, so that none need be counted.
+    fn rest(&mut self, start: u64, limit: u64, max: usize) -> Result<Option<Span>> {
+        let Some(lines) = self.total_lines.map(|total| total.saturating_sub(self.request.offset)) else {
+            return Ok(None);
+        };
+        let part = self.file.part(start, max.saturating_add(1))?;
+        let fits = lines <= limit && part.len() <= max;
+        Ok(fits.then_some(Span { start, length: part.len(), lines, cut: None }))
     }
 
     /// The content of the window, which a cut line shortens to its last whole character.

@@ -170,15 +170,14 @@ fn max_bytes(request: &ReadRequest) -> usize {
 
 fn line_ending(text: &str) -> LineEnding {
     let bytes = text.as_bytes();
-    let lines = memchr::memchr_iter(b'\n', bytes).count();
     let crlf = match memchr::memchr(b'\r', bytes) {
         Some(first) => memchr::memmem::find_iter(&bytes[first..], b"\r\n").count(),
         None => 0,
     };
-    match (lines, crlf) {
-        (0, _) => LineEnding::None,
-        (_, 0) => LineEnding::Lf,
-        (lines, crlf) if lines == crlf => LineEnding::Crlf,
+    match crlf {
+        0 if memchr::memchr(b'\n', bytes).is_none() => LineEnding::None,
+        0 => LineEnding::Lf,
+        _ if memchr::memchr_iter(b'\n', bytes).count() == crlf => LineEnding::Crlf,
         _ => LineEnding::Mixed,
     }
 }
