@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
-use vfs_search::{Child, ChildKind, Listing, Located, Opened, Tree};
+use vfs_search::{ChildKind, Listing, Located, Opened, Tree};
 
 /// What is at a path of a [`SketchTree`]. Directories come into being with what is below them, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,11 +105,13 @@ impl Tree for SketchTree {
         names.dedup();
         // Out of order, as a disk gives them.
         names.reverse();
-        let child = |name: &str| {
-            let kind = self.kind(&format!("{dir}/{name}"))?;
-            Some(Child { name: name.to_owned(), kind })
-        };
-        Ok(Listing { children: names.into_iter().filter_map(child).collect(), problems: Vec::new() })
+        let mut listing = Listing::default();
+        for name in names {
+            if let Some(kind) = self.kind(&format!("{dir}/{name}")) {
+                listing.push(name, kind);
+            }
+        }
+        Ok(listing)
     }
 
     fn enter(&self, _: &String, _: &str, path: &VfsPath) -> Result<String> {

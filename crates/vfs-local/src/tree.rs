@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, Result, VfsPath};
-use vfs_search::{Child, ChildKind, Listing, Located, Opened, Tree};
+use vfs_search::{ChildKind, Listing, Located, Opened, Tree};
 
 use crate::disk::Disk;
 use crate::errno::error;
@@ -95,7 +95,7 @@ impl Tree for DiskTree {
                     return Ok(());
                 };
                 if !name.starts_with(RESERVED) {
-                    listing.children.push(Child { name: name.to_owned(), kind: child_kind(kind) });
+                    listing.push(name, child_kind(kind));
                 }
                 Ok(())
             })
@@ -109,10 +109,7 @@ impl Tree for DiskTree {
             let mut listing = Listing::default();
             for name in names.iter().filter(|name| !name.starts_with(RESERVED)) {
                 match Metadata::at(fd, name) {
-                    Ok(found) => {
-                        let kind = child_kind(found.file_type());
-                        listing.children.push(Child { name: name.clone(), kind });
-                    }
+                    Ok(found) => listing.push(name, child_kind(found.file_type())),
                     // Nothing can have a name that is too long.
                     Err(Errno::NOENT | Errno::NAMETOOLONG) => {}
                     Err(errno) => return Err(error(errno)),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, Result, VfsPath};
-use vfs_search::{Child, ChildKind, Listing, Located, Opened, Tree};
+use vfs_search::{ChildKind, Listing, Located, Opened, Tree};
 
 use crate::file::File;
 use crate::map::{self, Entry, FileMap};
@@ -86,11 +86,11 @@ impl Tree for MemoryTree {
         let mut listed = Listed::default();
         self.files.for_each_child(&dir.0.path, |child| match child {
             map::Child::File { name, path, file } => {
-                listing.children.push(Child { name: name.to_owned(), kind: ChildKind::File });
+                listing.push(name, ChildKind::File);
                 listed.files.push((path.clone(), Arc::clone(file)));
             }
             map::Child::Directory(name) => {
-                listing.children.push(Child { name: name.to_owned(), kind: ChildKind::Directory });
+                listing.push(name, ChildKind::Directory);
                 listed.directories.push(name.to_owned());
             }
             map::Child::Shadowed(name) => listing.problems.push(shadowed(&dir.0.path, name)),
@@ -115,7 +115,7 @@ impl Tree for MemoryTree {
             if kind == ChildKind::File && is_directory {
                 listing.problems.push(shadowed(&dir.0.path, name));
             }
-            listing.children.push(Child { name: name.clone(), kind });
+            listing.push(name, kind);
         }
         Ok(listing)
     }
@@ -215,18 +215,19 @@ mod tests {
         let dir = MemoryDir::new(path("/p"));
         let names: Vec<_> = ["a", "c", "missing", "e", ".."].map(str::to_owned).into();
         let (all, some) = (tree.list(&dir).expect("a listing"), tree.list_only(&dir, &names).expect("a listing"));
-        let by_name = |mut children: Vec<Child>| {
-            children.sort_by(|a, b| a.name.cmp(&b.name));
-            children
+        let by_name = |listing: &Listing| {
+            let mut entries: Vec<_> = listing.iter().map(|(name, kind)| (name.to_owned(), kind)).collect();
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            entries
         };
-        assert_eq!(by_name(some.children), by_name(all.children));
+        assert_eq!(by_name(&some), by_name(&all));
         assert_eq!(some.problems, all.problems);
     }
 
     #[test]
     fn a_directory_behind_a_file_is_a_problem_of_the_listing() {
         let listing = tree(&["/p/a", "/p/a/b", "/p/c"]).list(&MemoryDir::new(path("/p"))).expect("a listing");
-        let names: Vec<_> = listing.children.iter().map(|child| (child.name.as_str(), child.kind)).collect();
+        let names: Vec<_> = listing.iter().collect();
         assert_eq!(names, [("a", ChildKind::File), ("c", ChildKind::File)]);
         let [problem] = &listing.problems[..] else { panic!("one problem") };
         assert_eq!((problem.path.as_str(), problem.code), ("/p/a", ErrorKind::NotADirectory));

@@ -22,7 +22,7 @@ use std::time::Duration;
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
 use crate::alarm::Sleeper;
-use crate::frontier::{Claim, Cursor, Entries, Frontier, Head, Job, Key, Tuning, Visit};
+use crate::frontier::{Claim, Cursor, Entries, Frontier, Head, Job, Key, LARGEST_CLAIM, Tuning, Visit};
 use crate::item::{Item, Outlet as _, Tally};
 use crate::level::{Entry, Findings, Guide, Level, Opener, Stage};
 use crate::outlet::{Collector, Room, Slot};
@@ -99,7 +99,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             room: Condvar::new(),
             closed: AtomicBool::new(false),
             starving: AtomicBool::new(false),
-            hungry: AtomicBool::new(false),
+            hungry: AtomicBool::new(true),
             tools: Mutex::default(),
         }
     }
@@ -218,10 +218,43 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
                 let opener = Opener { tree: &*self.tree, guide: &guide, options: quest.options() };
                 let below = opener.descend(&level, step, &mut findings)?;
                 let below = below.map(|below| self.judged(quest, below, &mut findings));
-                Ok(Done { cursor: below, items: items(findings), rest: None })
+                self.go_on(worker, tools, below, items(findings), &claim.key)
             }
-            Job::Visit(visit) => self.visit(worker, tools, visit, &claim.key),
+            Job::Visit(visit) => self.visit(worker, tools, visit, Vec::new(), &claim.key),
         }
+    }
+
+    /// Goes on from a listing with the entries that come first in it: most directories hold few, and no more.
+    fn go_on(
+        self: &Arc<Self>,
+        worker: &Worker,
+        tools: &mut Option<Q::Tools>,
+        below: Option<Cursor<T::Dir>>,
+        items: Vec<Item>,
+        key: &Key,
+    ) -> Outcome<T::Dir> {
+        let (first, rest) = below.map_or((None, None), |below| below.split(LARGEST_CLAIM));
+        let Some(first) = first else {
+            return Ok(Done { cursor: rest, items: costed(items), rest: None });
+        };
+        if let Some(rest) = rest {
+            self.offer(rest);
+        }
+        let visit = Visit { entries: Entries::Steps(first), brought_in: 0 };
+        self.visit(worker, tools, visit, items, key)
+    }
+
+    /// Lets others have work that comes after the worker's own.
+    fn offer(self: &Arc<Self>, cursor: Cursor<T::Dir>) {
+        let mut state = self.lock();
+        if self.closed.load(Ordering::Acquire) {
+            drop(state);
+            return;
+        }
+        state.frontier.push(cursor);
+        let wants_turn = state.wants_turn(self.pool.workers());
+        drop(state);
+        self.queue(wants_turn);
     }
 
     fn quest(&self) -> Result<&Q> {
@@ -238,7 +271,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             _ if quest.wants_nothing() => None,
             Located::File { dir, name } => {
                 let entries = Entries::Named(Named { dir, name, path: path.clone() });
-                return self.visit(worker, tools, Visit { entries, brought_in: 0 }, key);
+                return self.visit(worker, tools, Visit { entries, brought_in: 0 }, Vec::new(), key);
             }
             Located::Directory(dir) => {
                 let guide = Checked { search: self, quest, worker };
@@ -247,27 +280,28 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
                 level.map(|level| self.judged(quest, level, &mut findings))
             }
         };
-        Ok(Done { cursor, items: items(findings), rest: None })
+        Ok(Done { cursor, items: costed(items(findings)), rest: None })
     }
 
     /// What is to be done in a level.
-    fn judged(&self, quest: &Q, level: Level<T::Dir>, findings: &mut Findings) -> Cursor<T::Dir> {
-        let level = Arc::new(level).judge(&mut findings.skipped, |entry| quest.judge(&*self.tree, entry));
-        Cursor { steps: 0..level.len(), level }
+    fn judged(&self, quest: &Q, mut level: Level<T::Dir>, findings: &mut Findings) -> Cursor<T::Dir> {
+        level.judge(&mut findings.skipped, |entry| quest.judge(&*self.tree, entry));
+        Cursor { steps: 0..level.len(), level: Arc::new(level) }
     }
 
-    /// Visits the entries of a claim, until there is no room for what they bring in.
+    /// Visits the entries of a claim, until there is no room for what they bring in; `items` go before that.
     fn visit(
         self: &Arc<Self>,
         worker: &Worker,
         tools: &mut Option<Q::Tools>,
         mut visit: Visit<T::Dir>,
+        items: Vec<Item>,
         key: &Key,
     ) -> Outcome<T::Dir> {
         let quest = self.quest()?;
         let tools = tools.get_or_insert_with(|| quest.tools());
         let slot = WorkerSlot { search: self, worker, key };
-        let collector = RefCell::new(Collector::new(slot));
+        let collector = RefCell::new(Collector::new(slot, items));
         let interrupted = || {
             worker.beat();
             collector.borrow_mut().flush_old();
@@ -284,6 +318,9 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
                 if cursor.steps.is_empty() {
                     break false;
                 }
+                if self.hungry.load(Ordering::Relaxed) {
+                    self.share(cursor);
+                }
                 let step = cursor.level.step(cursor.steps.start);
                 let is_done = match step.stage {
                     Stage::Problem(index) => {
@@ -292,7 +329,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
                     _ => {
                         collector.borrow_mut().begin_file(visit.brought_in);
                         let entry = Entry::of(&cursor.level, step);
-                        quest.visit(tools, &*self.tree, &entry, &mut outlet, &interrupted);
+                        quest.visit(tools, &*self.tree, entry, &mut outlet, &interrupted);
                         collector.borrow_mut().end_file(&mut visit.brought_in)
                     }
                 };
@@ -302,9 +339,6 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
                 cursor.steps.start += 1;
                 self.check()?;
                 worker.beat();
-                if self.hungry.load(Ordering::Relaxed) {
-                    self.share(cursor);
-                }
             },
         };
         self.check()?;
@@ -319,14 +353,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
         }
         let shared = Cursor { level: Arc::clone(&cursor.level), steps: next..cursor.steps.end };
         cursor.steps.end = next;
-        let mut state = self.lock();
-        if self.closed.load(Ordering::Acquire) {
-            return;
-        }
-        state.frontier.push(shared);
-        let wants_turn = state.wants_turn(self.pool.workers());
-        drop(state);
-        self.queue(wants_turn);
+        self.offer(shared);
     }
 
     /// Hands over what came of a claim; the result is the state, still locked.
@@ -369,11 +396,16 @@ struct Done<D> {
 type Outcome<D> = Result<Done<D>>;
 
 /// What was found beside entries, in the order it is shown.
-fn items(findings: Findings) -> (Vec<Item>, usize) {
+fn items(findings: Findings) -> Vec<Item> {
     let Findings { problems, skipped, too_deep } = findings;
     let tally = Tally { searched: 0, skipped, too_deep };
     let mut items: Vec<_> = if tally.is_empty() { Vec::new() } else { vec![Item::Tally(tally)] };
     items.extend(problems.into_iter().map(Item::Problem));
+    items
+}
+
+/// `items` and what they cost.
+fn costed(items: Vec<Item>) -> (Vec<Item>, usize) {
     let bytes = items.iter().map(Item::cost).sum();
     (items, bytes)
 }

@@ -46,14 +46,15 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
     let mut walk = Walk::start(tree, &guide, dir, &req.path, sought.options())?;
     let mut found = Collected::default();
     while let Some(next) = walk.next(tree, &guide)? {
-        let entry = match next {
-            Found::Entry(entry) => entry,
+        let (level, step) = match next {
+            Found::Entry(level, step) => (level, step),
             Found::Problem(problem) => {
                 found.problems.push(problem);
                 continue;
             }
         };
-        match sought.judge(tree, &entry) {
+        let entry = Entry::of(&level, step);
+        match sought.judge(tree, entry) {
             Ok(Judgement::Take) => {}
             Ok(Judgement::Pass | Judgement::SkipLink) => continue,
             Err(error) => {
@@ -65,7 +66,7 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
             break;
         }
         cx.check()?;
-        found.item(describe(tree, &entry));
+        found.item(describe(tree, entry));
     }
     let findings = walk.take_findings();
     found.item(Item::Tally(Tally { searched: 0, skipped: findings.skipped, too_deep: findings.too_deep }));
@@ -151,7 +152,7 @@ impl Quest for Sought {
         self.pattern.names_in(relative)
     }
 
-    fn judge<T: Tree>(&self, tree: &T, entry: &Entry<T::Dir>) -> Result<Judgement> {
+    fn judge<T: Tree>(&self, tree: &T, entry: Entry<'_, T::Dir>) -> Result<Judgement> {
         let (relative, name) = (entry.place().relative(), entry.name());
         let is_link = entry.kind() == ChildKind::Link;
         let matches = self.pattern.matches_entry(relative, name);
@@ -175,7 +176,7 @@ impl Quest for Sought {
         &self,
         (): &mut (),
         tree: &T,
-        entry: &Entry<T::Dir>,
+        entry: Entry<'_, T::Dir>,
         outlet: &mut dyn Outlet,
         _interrupted: &dyn Fn() -> bool,
     ) {
@@ -197,7 +198,7 @@ impl Quest for Sought {
     }
 }
 
-fn describe<T: Tree>(tree: &T, entry: &Entry<T::Dir>) -> Item {
+fn describe<T: Tree>(tree: &T, entry: Entry<'_, T::Dir>) -> Item {
     match entry.path().and_then(|path| tree.info(&entry.place().dir, entry.name(), path)) {
         Ok(info) => Item::Entry(info),
         Err(error) => Item::Problem(entry.problem(error)),

@@ -14,7 +14,7 @@ use crate::level::{Level, Stage, Step};
 use crate::quest::Named;
 
 /// Most entries that are claimed at once. The first claims are smaller, so that the first results are there soon.
-const LARGEST_CLAIM: usize = 32;
+pub(crate) const LARGEST_CLAIM: usize = 32;
 
 /// How many slots that are complete and show nothing there may be for one that is not. They hold next to nothing, and let the
 /// other workers go on while one is at a huge file.
@@ -72,6 +72,20 @@ pub(crate) struct Frontier<D> {
 pub(crate) struct Cursor<D> {
     pub(crate) level: Arc<Level<D>>,
     pub(crate) steps: Range<usize>,
+}
+
+impl<D> Cursor<D> {
+    /// The entries that come first, up to `most` and to the next directory, and what is left.
+    pub(crate) fn split(self, most: usize) -> (Option<Self>, Option<Self>) {
+        let Self { level, steps } = self;
+        let last = steps.end.min(steps.start + most);
+        let mut middle = steps.start;
+        while middle < last && level.step(middle).stage != Stage::Descent {
+            middle += 1;
+        }
+        let part = |steps: Range<usize>| (!steps.is_empty()).then(|| Self { level: Arc::clone(&level), steps });
+        (part(steps.start..middle), part(middle..steps.end))
+    }
 }
 
 /// Something for a worker to do, with its slot's key.
@@ -195,15 +209,13 @@ impl<D> Frontier<D> {
                     self.push(cursor);
                     return Some(self.open(key, Job::Descend { level, step: first }));
                 }
-                let most = cursor.steps.end.min(cursor.steps.start + self.claim_size);
+                let (entries, rest) = cursor.split(self.claim_size);
                 self.claim_size = (self.claim_size * 2).min(LARGEST_CLAIM);
-                let mut rest = cursor.steps.start + 1..cursor.steps.end;
-                while rest.start < most && cursor.level.step(rest.start).stage != Stage::Descent {
-                    rest.start += 1;
+                if let Some(rest) = rest {
+                    self.push(rest);
                 }
-                cursor.steps.end = rest.start;
-                self.push(Cursor { level: Arc::clone(&cursor.level), steps: rest });
-                Some(self.open(key, Job::Visit(Visit { entries: Entries::Steps(cursor), brought_in: 0 })))
+                let entries = Entries::Steps(entries?);
+                Some(self.open(key, Job::Visit(Visit { entries, brought_in: 0 })))
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::time::Instant;
 
+use grep_matcher::Matcher as _;
 use grep_searcher::Searcher;
 use vfs_core::{BinaryMode, Error, ErrorKind, Problem, Result, Skipped, VfsPath};
 
@@ -182,6 +183,9 @@ impl Run<'_> {
         if (self.interrupted)() {
             return Err(Stop::Interrupted);
         }
+        if self.is_hopeless(text, sink.matcher) {
+            return Ok(());
+        }
         // Short ones are not worth a look at the clock.
         let start = (text.len() >= TIMED).then(Instant::now);
         let matcher = sink.matcher;
@@ -190,6 +194,15 @@ impl Run<'_> {
             self.pace.took(text.len(), start.elapsed());
         }
         result.map_err(|error| Stop::Problem(self.beyond_limit(matcher, error)))
+    }
+
+    /// Whether a short text has no line that could match. Most have none, and then nothing is to be set up or counted.
+    fn is_hopeless(&self, text: &[u8], matcher: &LineMatcher) -> bool {
+        let is_by_line = matcher.line_terminator().is_some() && !self.searcher.multi_line_with_matcher(matcher);
+        let is_transcoded = text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff");
+        let is_short = text.len() < TIMED;
+        let may_skip = is_by_line && is_short && !is_transcoded && !self.plan.invert;
+        may_skip && matches!(matcher.find_candidate_line(text), Ok(None))
     }
 
     fn reader(&mut self, text: impl Read, room: u64, sink: &mut FileSink<'_>) -> Result<(), Stop> {

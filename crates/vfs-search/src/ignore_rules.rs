@@ -8,7 +8,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use crate::glob;
-use crate::tree::{Child, ChildKind, Located, Opened, Tree};
+use crate::tree::{ChildKind, Listing, Located, Opened, Tree};
 
 /// Largest ignore file.
 const MAX_SIZE: u64 = 1 << 20;
@@ -189,14 +189,14 @@ impl IgnoreFiles {
         git: Some(ChildKind::Directory),
     };
 
-    /// Those among `children`.
-    pub(crate) fn among(children: &[Child]) -> Self {
+    /// Those in `listing`.
+    pub(crate) fn among(listing: &Listing) -> Self {
         let mut files = Self { certainty: Certainty::Listed, ignore: None, gitignore: None, git: None };
-        for child in children.iter().filter(|child| child.name.starts_with('.')) {
-            match child.name.as_str() {
-                ".ignore" => files.ignore = Some(child.kind),
-                ".gitignore" => files.gitignore = Some(child.kind),
-                ".git" => files.git = Some(child.kind),
+        for (name, kind) in listing.iter().filter(|(name, _)| name.starts_with('.')) {
+            match name {
+                ".ignore" => files.ignore = Some(kind),
+                ".gitignore" => files.gitignore = Some(kind),
+                ".git" => files.git = Some(kind),
                 _ => {}
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vfs_core::{Error, ErrorKind, LinkMode, Problem, Result, Skipped, VfsPath};
 
 use crate::ignore_rules::{IgnoreFiles, IgnoreRules};
-use crate::tree::{Child, ChildKind, Tree};
+use crate::tree::{ChildKind, Listing, Tree};
 use crate::visibility::{FullPath, Visibility};
 
 /// Entries that are looked at between two looks at the context.
@@ -74,7 +74,7 @@ impl<D> Place<D> {
 #[derive(Debug)]
 pub(crate) struct Level<D> {
     pub(crate) place: Place<D>,
-    children: Vec<Child>,
+    listing: Listing,
     steps: Vec<Step>,
     problems: Vec<Problem>,
 }
@@ -132,15 +132,11 @@ impl<D> Level<D> {
     pub(crate) fn key(&self, index: usize) -> Arc<str> {
         let Step { child, stage } = self.steps[index];
         let slash = if stage == Stage::Descent { "/" } else { "" };
-        format!("{}/{}{slash}", self.place.path.as_str().trim_end_matches('/'), self.children[child].name).into()
+        format!("{}/{}{slash}", self.place.path.as_str().trim_end_matches('/'), self.listing.name(child)).into()
     }
 
     /// Drops the entries that `judge` does not take, and counts the links among them. What it cannot judge is a problem.
-    pub(crate) fn judge(
-        mut self: Arc<Self>,
-        skipped: &mut Skipped,
-        mut judge: impl FnMut(&Entry<D>) -> Result<Judgement>,
-    ) -> Arc<Self> {
+    pub(crate) fn judge(&mut self, skipped: &mut Skipped, mut judge: impl FnMut(Entry<'_, D>) -> Result<Judgement>) {
         let mut steps = Vec::with_capacity(self.steps.len());
         let mut problems = Vec::new();
         for step in &self.steps {
@@ -148,8 +144,8 @@ impl<D> Level<D> {
                 steps.push(*step);
                 continue;
             }
-            let entry = Entry { level: Arc::clone(&self), child: step.child };
-            match judge(&entry) {
+            let entry = Entry { level: self, child: step.child };
+            match judge(entry) {
                 Ok(Judgement::Take) => steps.push(*step),
                 Ok(Judgement::SkipLink) => skipped.links += 1,
                 Ok(Judgement::Pass) => {}
@@ -159,44 +155,49 @@ impl<D> Level<D> {
                 }
             }
         }
-        if let Some(level) = Arc::get_mut(&mut self) {
-            (level.steps, level.problems) = (steps, problems);
-        }
-        self
+        (self.steps, self.problems) = (steps, problems);
     }
 }
 
 /// An entry of a level.
 #[derive(Debug)]
-pub(crate) struct Entry<D> {
-    level: Arc<Level<D>>,
+pub(crate) struct Entry<'a, D> {
+    level: &'a Level<D>,
     child: usize,
 }
 
-impl<D> Entry<D> {
-    pub(crate) fn of(level: &Arc<Level<D>>, step: Step) -> Self {
-        Self { level: Arc::clone(level), child: step.child }
+impl<D> Clone for Entry<'_, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D> Copy for Entry<'_, D> {}
+
+impl<'a, D> Entry<'a, D> {
+    pub(crate) fn of(level: &'a Level<D>, step: Step) -> Self {
+        Self { level, child: step.child }
     }
 
     /// The directory that it is in.
-    pub(crate) fn place(&self) -> &Place<D> {
+    pub(crate) fn place(self) -> &'a Place<D> {
         &self.level.place
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.level.children[self.child].name
+    pub(crate) fn name(self) -> &'a str {
+        self.level.listing.name(self.child)
     }
 
-    pub(crate) fn kind(&self) -> ChildKind {
-        self.level.children[self.child].kind
+    pub(crate) fn kind(self) -> ChildKind {
+        self.level.listing.entry(self.child).1
     }
 
-    pub(crate) fn path(&self) -> Result<VfsPath> {
+    pub(crate) fn path(self) -> Result<VfsPath> {
         self.place().path.child(self.name())
     }
 
     /// A problem with this entry.
-    pub(crate) fn problem(&self, error: Error) -> Problem {
+    pub(crate) fn problem(self, error: Error) -> Problem {
         problem_at(&self.place().path, self.name(), error)
     }
 }
@@ -218,7 +219,7 @@ impl<T: Tree> Opener<'_, T> {
         let rules = self.options.visibility.rules_above(self.tree, path, &mut findings.problems);
         if self.options.max_depth == Some(0) {
             let listing = self.tree.list(&dir).map_err(|error| error.with_path(path))?;
-            findings.too_deep = !listing.children.is_empty();
+            findings.too_deep = !listing.is_empty();
             return Ok(None);
         }
         let above = self.guard(&dir, None)?;
@@ -233,33 +234,34 @@ impl<T: Tree> Opener<'_, T> {
         step: Step,
         findings: &mut Findings,
     ) -> Result<Option<Level<T::Dir>>> {
-        let (place, child) = (&level.place, &level.children[step.child]);
+        let entry = Entry::of(level, step);
         self.guide.check()?;
-        let below = self.below(place, child, findings);
+        let below = self.below(entry, findings);
         match below {
             Ok(below) => Ok(below),
             Err(error) => {
                 self.guide.check()?;
-                findings.problems.push(problem_at(&place.path, &child.name, error));
+                findings.problems.push(entry.problem(error));
                 Ok(None)
             }
         }
     }
 
-    fn below(&self, place: &Place<T::Dir>, child: &Child, findings: &mut Findings) -> Result<Option<Level<T::Dir>>> {
+    fn below(&self, entry: Entry<'_, T::Dir>, findings: &mut Findings) -> Result<Option<Level<T::Dir>>> {
+        let (place, name) = (entry.place(), entry.name());
         // What a link leads to, and whether it can be followed, was told with its entry.
         let tree = self.tree;
-        if child.kind == ChildKind::Link && !matches!(tree.follow(&place.dir, &child.name), Ok(ChildKind::Directory)) {
+        if entry.kind() == ChildKind::Link && !matches!(tree.follow(&place.dir, name), Ok(ChildKind::Directory)) {
             return Ok(None);
         }
-        let path = place.path.child(&child.name)?;
+        let path = place.path.child(name)?;
         let is_border = self.options.max_depth.is_some_and(|max| place.depth >= max);
         if is_border && findings.too_deep {
             return Ok(None);
         }
-        let dir = tree.enter(&place.dir, &child.name, &path)?;
+        let dir = tree.enter(&place.dir, name, &path)?;
         if is_border {
-            findings.too_deep = !tree.list(&dir)?.children.is_empty();
+            findings.too_deep = !tree.list(&dir)?.is_empty();
             return Ok(None);
         }
         let above = self.guard(&dir, place.above.as_ref())?;
@@ -297,55 +299,55 @@ impl<T: Tree> Opener<'_, T> {
             Some(names) => self.tree.list_only(&place.dir, names),
             None => self.tree.list(&place.dir),
         };
-        let listing = listing.map_err(|error| error.with_path(&place.path))?;
-        findings.problems.extend(listing.problems.into_iter().map(|problem| locate_problem(&place.path, problem)));
-        let mut children = listing.children;
+        let mut listing = listing.map_err(|error| error.with_path(&place.path))?;
+        let problems = std::mem::take(&mut listing.problems);
+        findings.problems.extend(problems.into_iter().map(|problem| locate_problem(&place.path, problem)));
         let visibility = self.options.visibility;
-        let files = if names.is_some() { IgnoreFiles::UNKNOWN } else { IgnoreFiles::among(&children) };
+        let files = if names.is_some() { IgnoreFiles::UNKNOWN } else { IgnoreFiles::among(&listing) };
         let (above, dir) = (&place.rules, &place.dir);
         place.rules = visibility.rules_in(self.tree, above, dir, &place.path, files, &mut findings.problems);
         let mut full = FullPath::below(&place.path);
         let mut looked_at = 0_usize;
         let mut stopped = None;
-        children.retain(|child| {
+        listing.retain(|name, kind| {
             looked_at += 1;
             if looked_at.is_multiple_of(CHECK_EVERY) && stopped.is_none() {
                 stopped = self.guide.check().err();
             }
             stopped.is_none()
-                && visibility.shows(&place.rules, &mut full, child, &mut findings.skipped)
-                && can_be_named(&place.path, child, findings)
+                && visibility.shows(&place.rules, &mut full, (name, kind), &mut findings.skipped)
+                && can_be_named(&place.path, name, findings)
         });
         if let Some(error) = stopped {
             return Err(error);
         }
-        let steps = self.steps(&place, &children);
-        Ok(Level { place, children, steps, problems: Vec::new() })
+        let steps = self.steps(&place, &listing);
+        Ok(Level { place, listing, steps, problems: Vec::new() })
     }
 
-    fn steps(&self, place: &Place<T::Dir>, children: &[Child]) -> Vec<Step> {
-        let mut steps = Vec::with_capacity(children.len());
-        for (index, child) in children.iter().enumerate() {
-            let may_descend = match child.kind {
+    fn steps(&self, place: &Place<T::Dir>, listing: &Listing) -> Vec<Step> {
+        let mut steps = Vec::with_capacity(listing.len());
+        for (index, (name, kind)) in listing.iter().enumerate() {
+            let may_descend = match kind {
                 ChildKind::Directory => true,
                 ChildKind::Link => self.options.links == LinkMode::Follow,
                 ChildKind::File | ChildKind::Other => false,
             };
-            if child.kind != ChildKind::Directory || self.options.directories == Directories::Yielded {
+            if kind != ChildKind::Directory || self.options.directories == Directories::Yielded {
                 steps.push(Step { child: index, stage: Stage::Entry });
             }
-            if may_descend && self.guide.enters(place.relative(), &child.name) {
+            if may_descend && self.guide.enters(place.relative(), name) {
                 steps.push(Step { child: index, stage: Stage::Descent });
             }
         }
-        steps.sort_unstable_by(|a, b| order(children, *a, *b));
+        steps.sort_unstable_by(|a, b| order(listing, *a, *b));
         steps
     }
 }
 
 /// The order of `name` and `name/` by their bytes.
-fn order(children: &[Child], a: Step, b: Step) -> Ordering {
-    let (a_name, b_name) = (children[a.child].name.as_bytes(), children[b.child].name.as_bytes());
+fn order(listing: &Listing, a: Step, b: Step) -> Ordering {
+    let (a_name, b_name) = (listing.name(a.child).as_bytes(), listing.name(b.child).as_bytes());
     let common = a_name.len().min(b_name.len());
     let rest = |name: &[u8], step: Step| {
         let slash = (step.stage == Stage::Descent).then_some(b'/');
@@ -355,9 +357,8 @@ fn order(children: &[Child], a: Step, b: Step) -> Ordering {
     a_name[..common].cmp(&b_name[..common]).then_with(|| rest(a_name, a).cmp(&rest(b_name, b)))
 }
 
-/// Whether `child` has a path; makes it a problem where it has none.
-fn can_be_named(path: &VfsPath, child: &Child, findings: &mut Findings) -> bool {
-    let name = child.name.as_str();
+/// Whether `name` has a path; makes it a problem where it has none.
+fn can_be_named(path: &VfsPath, name: &str, findings: &mut Findings) -> bool {
     let length = path.as_str().len() + 1 + name.len();
     let is_plain = name.len() <= VfsPath::MAX_COMPONENT && !name.starts_with('.') && !name.contains('\\');
     if is_plain && !name.is_empty() && length <= VfsPath::MAX_LEN {
@@ -393,15 +394,15 @@ mod tests {
     #[test]
     fn steps_sort_as_their_paths_do() {
         let names = ["a", "a-", "a.b", "a0", "ab", "é"];
-        let children: Vec<_> =
-            names.iter().map(|name| Child { name: (*name).to_owned(), kind: ChildKind::Directory }).collect();
+        let mut listing = Listing::default();
+        names.iter().for_each(|name| listing.push(name, ChildKind::Directory));
         let steps: Vec<_> = (0..names.len())
             .flat_map(|child| [Stage::Entry, Stage::Descent].map(|stage| Step { child, stage }))
             .collect();
         let text = |step: &Step| names[step.child].to_owned() + if step.stage == Stage::Descent { "/" } else { "" };
         for a in &steps {
             for b in &steps {
-                assert_eq!(order(&children, *a, *b), text(a).cmp(&text(b)), "{} {}", text(a), text(b));
+                assert_eq!(order(&listing, *a, *b), text(a).cmp(&text(b)), "{} {}", text(a), text(b));
             }
         }
     }

@@ -62,7 +62,7 @@ pub use self::glob::GlobPattern;
 pub use self::haystack::is_binary;
 pub use self::list::ls;
 pub use self::pool::Pool;
-pub use self::tree::{Child, ChildKind, Listing, Located, Opened, Tree};
+pub use self::tree::{ChildKind, Listing, Located, Opened, Tree};
 pub use self::types::file_type_names;
 
 /// Finds text in the files of `tree`, and gives it out as it is found.

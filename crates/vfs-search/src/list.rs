@@ -2,7 +2,7 @@
 
 use vfs_core::{Error, ErrorKind, LinkMode, LsRequest, LsResult, OpContext, Result, Truncation};
 
-use crate::level::{Directories, Guide, WalkOptions};
+use crate::level::{Directories, Entry, Guide, WalkOptions};
 use crate::problems::Problems;
 use crate::tree::{Located, Tree};
 use crate::visibility::Visibility;
@@ -39,13 +39,14 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
     let mut result = LsResult::default();
     let mut problems = Problems::default();
     while let Some(found) = walk.next(tree, &guide)? {
-        let entry = match found {
-            Found::Entry(entry) => entry,
+        let (level, step) = match found {
+            Found::Entry(level, step) => (level, step),
             Found::Problem(problem) => {
                 problems.push(problem);
                 continue;
             }
         };
+        let entry = Entry::of(&level, step);
         if req.limit.is_some_and(|limit| result.entries.len() as u64 >= limit) {
             result.truncated = Some(Truncation::Limit);
             break;

@@ -56,11 +56,12 @@ pub(crate) struct Collector<S> {
 }
 
 impl<S: Slot> Collector<S> {
-    pub(crate) fn new(slot: S) -> Self {
+    /// A collector that begins with `items`.
+    pub(crate) fn new(slot: S, items: Vec<Item>) -> Self {
         Self {
             slot,
-            items: Vec::new(),
-            bytes: 0,
+            bytes: items.iter().map(Item::cost).sum(),
+            items,
             tally: Tally::default(),
             room: Room::Unknown,
             flushed: None,

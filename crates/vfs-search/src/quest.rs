@@ -35,7 +35,7 @@ pub(crate) trait Quest: Sized + Send + Sync + 'static {
     fn names(&self, relative: &str) -> Option<Vec<String>>;
 
     /// What happens to an entry, as far as that can be told without opening it.
-    fn judge<T: Tree>(&self, tree: &T, entry: &Entry<T::Dir>) -> Result<Judgement>;
+    fn judge<T: Tree>(&self, tree: &T, entry: Entry<'_, T::Dir>) -> Result<Judgement>;
 
     fn tools(&self) -> Self::Tools;
 
@@ -44,7 +44,7 @@ pub(crate) trait Quest: Sized + Send + Sync + 'static {
         &self,
         tools: &mut Self::Tools,
         tree: &T,
-        entry: &Entry<T::Dir>,
+        entry: Entry<'_, T::Dir>,
         outlet: &mut dyn Outlet,
         interrupted: &dyn Fn() -> bool,
     );
@@ -101,7 +101,7 @@ impl Quest for Plan {
         self.filter.names_in(relative)
     }
 
-    fn judge<T: Tree>(&self, tree: &T, entry: &Entry<T::Dir>) -> Result<Judgement> {
+    fn judge<T: Tree>(&self, tree: &T, entry: Entry<'_, T::Dir>) -> Result<Judgement> {
         let is_wanted = self.filter.opens(entry.place().relative(), entry.name());
         let is_left_out = entry.kind() == ChildKind::Link && self.links == LinkMode::Skip;
         if !is_wanted && !is_left_out {
@@ -134,7 +134,7 @@ impl Quest for Plan {
         &self,
         searcher: &mut FileSearcher,
         tree: &T,
-        entry: &Entry<T::Dir>,
+        entry: Entry<'_, T::Dir>,
         outlet: &mut dyn Outlet,
         interrupted: &dyn Fn() -> bool,
     ) {

@@ -15,7 +15,7 @@ use vfs_core::{
 use crate::frontier::Tuning;
 use crate::pool::Pool;
 use crate::stream::GrepEvents;
-use crate::{Child, ChildKind, Listing, Located, Opened, Tree, glob, glob_on};
+use crate::{ChildKind, Listing, Located, Opened, Tree, glob, glob_on};
 
 /// What is at a path. Directories come into being with what is below them.
 #[derive(Debug, Clone)]
@@ -171,11 +171,12 @@ impl Tree for TestTree {
         names.dedup();
         // Not sorted, as a disk gives them.
         names.reverse();
-        let child = |name: &str| {
-            let kind = self.kind(&format!("{below}{name}")).expect("it was listed");
-            Child { name: name.to_owned(), kind }
-        };
-        Ok(Listing { children: names.into_iter().map(child).collect(), problems })
+        let mut listing = Listing::default();
+        listing.problems = problems;
+        for name in names {
+            listing.push(name, self.kind(&format!("{below}{name}")).expect("it was listed"));
+        }
+        Ok(listing)
     }
 
     fn enter(&self, dir: &String, name: &str, _: &VfsPath) -> Result<String> {

@@ -18,23 +18,71 @@ pub enum ChildKind {
     Other,
 }
 
-/// One entry of a directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Child {
-    /// Its name: one component, UTF-8.
-    pub name: String,
-    /// What it is.
-    pub kind: ChildKind,
-}
-
 /// The entries of one directory, in any order, and those that have no name here.
+///
+/// ```
+/// use vfs_search::{ChildKind, Listing};
+///
+/// let mut listing = Listing::default();
+/// listing.push("src", ChildKind::Directory);
+/// assert_eq!(listing.iter().next(), Some(("src", ChildKind::Directory)));
+/// ```
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// The entries.
-    pub children: Vec<Child>,
+    /// One after the other: a directory may have a million, and most are of no interest.
+    names: String,
+    children: Vec<Child>,
     /// Entries that cannot be named, such as names that are not UTF-8. A path that does not start with `/` is taken to be
     /// the entry's name in this directory.
     pub problems: Vec<Problem>,
+}
+
+/// One entry of a listing, and where its name is.
+#[derive(Debug, Clone, Copy)]
+struct Child {
+    start: usize,
+    end: usize,
+    kind: ChildKind,
+}
+
+impl Listing {
+    /// Adds an entry; `name` is one component.
+    pub fn push(&mut self, name: &str, kind: ChildKind) {
+        let start = self.names.len();
+        self.names.push_str(name);
+        self.children.push(Child { start, end: self.names.len(), kind });
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    /// The entries: name and kind.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, ChildKind)> {
+        (0..self.len()).map(|index| self.entry(index))
+    }
+
+    /// Keeps those entries that `keep` says.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str, ChildKind) -> bool) {
+        let names = &self.names;
+        self.children.retain(|child| keep(&names[child.start..child.end], child.kind));
+    }
+
+    /// The entry at `index`.
+    pub(crate) fn entry(&self, index: usize) -> (&str, ChildKind) {
+        let child = self.children[index];
+        (&self.names[child.start..child.end], child.kind)
+    }
+
+    pub(crate) fn name(&self, index: usize) -> &str {
+        self.entry(index).0
+    }
 }
 
 /// What a search starts at.
@@ -113,7 +161,7 @@ pub trait Tree: Send + Sync + 'static {
     /// For trees that can look a name up, which is a matter of a few names where a directory may hold a million.
     fn list_only(&self, dir: &Self::Dir, names: &[String]) -> Result<Listing> {
         let mut listing = self.list(dir)?;
-        listing.children.retain(|child| names.contains(&child.name));
+        listing.retain(|name, _| names.iter().any(|wanted| wanted == name));
         Ok(listing)
     }
 

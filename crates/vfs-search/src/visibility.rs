@@ -3,7 +3,7 @@
 use vfs_core::{Problem, Skipped, VfsPath};
 
 use crate::ignore_rules::{IgnoreFiles, IgnoreRules, Verdict};
-use crate::tree::{Child, Tree};
+use crate::tree::{ChildKind, Tree};
 
 /// What a request asks to be shown beyond the rule.
 #[derive(Debug, Clone, Copy)]
@@ -39,14 +39,20 @@ impl Visibility {
         above.with(tree, dir, path, files, problems)
     }
 
-    /// Whether the entry `child` of the directory `full` is shown; counts it where it is not.
-    pub(crate) fn shows(self, rules: &IgnoreRules, full: &mut FullPath, child: &Child, skipped: &mut Skipped) -> bool {
-        let verdict = if rules.is_empty() { Verdict::Silent } else { rules.verdict(full.of(&child.name), child.kind) };
+    /// Whether the entry `name` of the directory `full` is shown; counts it where it is not.
+    pub(crate) fn shows(
+        self,
+        rules: &IgnoreRules,
+        full: &mut FullPath,
+        (name, kind): (&str, ChildKind),
+        skipped: &mut Skipped,
+    ) -> bool {
+        let verdict = if rules.is_empty() { Verdict::Silent } else { rules.verdict(full.of(name), kind) };
         if verdict == Verdict::Ignored {
             skipped.ignored += 1;
             return false;
         }
-        if child.name == ".git" {
+        if name == ".git" {
             match (self.hidden, self.no_ignore) {
                 (true, true) => return true,
                 (true, false) => skipped.ignored += 1,
@@ -55,7 +61,7 @@ impl Visibility {
             return false;
         }
         // As for ripgrep, a rule that asks for an entry by `!` shows it though its name starts with a dot.
-        if self.hidden || verdict == Verdict::Wanted || !child.name.starts_with('.') {
+        if self.hidden || verdict == Verdict::Wanted || !name.starts_with('.') {
             return true;
         }
         skipped.hidden += 1;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use vfs_core::{Problem, Result, VfsPath};
 
-use crate::level::{CHECK_EVERY, Entry, Findings, Guide, Level, Opener, Stage, WalkOptions};
+use crate::level::{CHECK_EVERY, Findings, Guide, Level, Opener, Stage, Step, WalkOptions};
 use crate::tree::Tree;
 
 /// One step of a walk.
 #[derive(Debug)]
 pub(crate) enum Found<D> {
     /// An entry that is shown.
-    Entry(Entry<D>),
+    Entry(Arc<Level<D>>, Step),
     /// One that could not be.
     Problem(Problem),
 }
@@ -84,7 +84,7 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
             }
             let step = level.step(index);
             match step.stage {
-                Stage::Entry => return Ok(Some(Found::Entry(Entry::of(&level, step)))),
+                Stage::Entry => return Ok(Some(Found::Entry(level, step))),
                 Stage::Problem(index) => return Ok(Some(Found::Problem(level.problem(index).clone()))),
                 Stage::Descent => {
                     let opener = Opener { tree, guide, options: self.options };
