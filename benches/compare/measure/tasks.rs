@@ -88,7 +88,8 @@ pub(crate) struct Latency {
 impl Latency {
     fn of(mut waits: Vec<Duration>) -> Option<Self> {
         waits.sort_unstable();
-        let at = |hundredths: usize| waits.get((waits.len() * hundredths / 100).min(waits.len() - 1));
+        let last = waits.len().checked_sub(1)?;
+        let at = |hundredths: usize| waits.get((waits.len() * hundredths / 100).min(last));
         Some(Self { p50: at(50)?.as_secs_f64(), p99: at(99)?.as_secs_f64() })
     }
 }

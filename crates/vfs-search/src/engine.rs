@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::thread::{self, ThreadId};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
-use crate::alarm::Sleeper;
+use crate::alarm::{Alarm, Sleeper};
 use crate::frontier::{Claim, Cursor, Entries, Frontier, Head, Job, Key, LARGEST_CLAIM, Tuning, Visit};
 use crate::item::{Item, Outlet as _, Tally};
 use crate::level::{Entry, Findings, Guide, Level, Opener, Stage};
@@ -32,6 +32,9 @@ use crate::tree::{Located, Tree};
 
 /// How often a worker that waits for the consumer looks at the context.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How soon a consumer that was woken is woken again, except for the end.
+const WAKE_EVERY: Duration = Duration::from_millis(1);
 
 /// One search, shared by its workers and its consumer.
 pub(crate) struct Search<T: Tree, Q: Quest> {
@@ -59,7 +62,19 @@ struct State<D> {
     /// Workers that wait for room.
     waiting: usize,
     waker: Option<Waker>,
+    /// When the consumer was woken last, if it was.
+    woken: Option<Instant>,
+    /// Wakes the consumer for what came soon after.
+    soon: Option<Alarm>,
     failure: Option<Error>,
+}
+
+/// How soon a consumer is woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Haste {
+    /// Within a millisecond.
+    Soon,
+    Now,
 }
 
 /// What a consumer found.
@@ -73,11 +88,6 @@ pub(crate) enum Taken {
 }
 
 impl<D> State<D> {
-    /// The consumer's waker, where there is something for it.
-    fn waker(&mut self) -> Option<Waker> {
-        if self.frontier.is_ready() || self.failure.is_some() { self.waker.take() } else { None }
-    }
-
     /// Whether one more turn is to be queued, at a search that may have `most`; the caller does so.
     fn wants_turn(&mut self, most: usize) -> bool {
         let wants = self.turns < most && self.failure.is_none() && self.frontier.has_next();
@@ -95,7 +105,15 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             req,
             pool,
             quest: OnceLock::new(),
-            state: Mutex::new(State { frontier, turns: 0, waiting: 0, waker: None, failure: None }),
+            state: Mutex::new(State {
+                frontier,
+                turns: 0,
+                waiting: 0,
+                waker: None,
+                woken: None,
+                soon: None,
+                failure: None,
+            }),
             room: Condvar::new(),
             closed: AtomicBool::new(false),
             starving: AtomicBool::new(false),
@@ -110,6 +128,31 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
 
     pub(crate) fn request(&self) -> &Q::Request {
         &self.req
+    }
+
+    /// The consumer's waker, where there is something for it.
+    ///
+    /// It is not woken again right away: where there is much to find it would do nothing but wake up and fall asleep. What
+    /// comes first, and the end, it hears of at once.
+    fn waker(self: &Arc<Self>, state: &mut State<T::Dir>, haste: Haste) -> Option<Waker> {
+        if !state.frontier.is_ready() && state.failure.is_none() {
+            return None;
+        }
+        state.waker.as_ref()?;
+        let now = Instant::now();
+        let next = state.woken.map_or(now, |woken| woken + WAKE_EVERY);
+        let is_over = state.frontier.is_finished() || state.failure.is_some();
+        if haste == Haste::Soon && !is_over && now < next && !self.is_closed() {
+            state.soon.get_or_insert_with(|| Alarm::set(next, self));
+            return None;
+        }
+        state.woken = Some(now);
+        state.soon = None;
+        state.waker.take()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Begins the work.
@@ -151,11 +194,11 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
         self.closed.store(true, Ordering::Release);
         let mut state = self.lock();
         let frontier = std::mem::replace(&mut state.frontier, Frontier::closed());
-        let waker = state.waker.take();
+        let (waker, soon) = (state.waker.take(), state.soon.take());
         drop(state);
         self.room.notify_all();
         // Dropped without the lock: they hold directories, and wakers may run anything.
-        drop((frontier, waker));
+        drop((frontier, waker, soon));
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T::Dir>> {
@@ -184,7 +227,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             let mut state = self.lock();
             state.turns -= 1;
             state.failure = Some(error);
-            let waker = state.waker();
+            let waker = self.waker(&mut state, Haste::Soon);
             drop(state);
             wake(waker);
         }
@@ -197,7 +240,9 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             state.turns -= 1;
             self.hungry.store(state.frontier.is_out_of_work(), Ordering::Relaxed);
         }
-        let waker = state.waker();
+        // Whoever has nothing to claim may wait for the consumer to make room.
+        let haste = if claim.is_some() { Haste::Soon } else { Haste::Now };
+        let waker = self.waker(&mut state, haste);
         let wants_turn = claim.is_some() && state.wants_turn(self.pool.workers());
         drop(state);
         wake(waker);
@@ -458,7 +503,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     /// Ends a turn for the sake of others that wait for the worker; another is queued behind them, where one is wanted.
     fn make_way(self: &Arc<Self>, mut state: MutexGuard<'_, State<T::Dir>>) {
         state.turns -= 1;
-        let waker = state.waker();
+        let waker = self.waker(&mut state, Haste::Soon);
         let wants_turn = state.wants_turn(self.pool.workers());
         drop(state);
         wake(waker);
@@ -481,14 +526,18 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
 
 impl<T: Tree, Q: Quest> Sleeper for Search<T, Q> {
     fn wake(&self) {
-        let waker = self.lock().waker.take();
+        let mut state = self.lock();
+        state.woken = Some(Instant::now());
+        let (waker, soon) = (state.waker.take(), state.soon.take());
+        drop(state);
+        drop(soon);
         wake(waker);
     }
 }
 
 /// A slot, as the worker that fills it sees it.
 struct WorkerSlot<'a, T: Tree, Q: Quest> {
-    search: &'a Search<T, Q>,
+    search: &'a Arc<Search<T, Q>>,
     worker: &'a Worker,
     key: &'a Key,
 }
@@ -499,7 +548,7 @@ impl<T: Tree, Q: Quest> Slot for WorkerSlot<'_, T, Q> {
         if !state.frontier.add(self.key, items, bytes) {
             return Room::Unwanted;
         }
-        let waker = state.waker();
+        let waker = self.search.waker(&mut state, Haste::Soon);
         drop(state);
         wake(waker);
         self.worker.beat();
@@ -536,6 +585,11 @@ impl<T: Tree, Q: Quest> WorkerSlot<'_, T, Q> {
             let room = self.room_now(&state);
             if room != Room::Unknown {
                 return room;
+            }
+            if let Some(waker) = self.search.waker(&mut state, Haste::Now) {
+                drop(state);
+                waker.wake();
+                continue;
             }
             state.waiting += 1;
             let waited = self.search.room.wait_timeout(state, LOOK_EVERY);

@@ -18,7 +18,7 @@ pub(crate) const LARGEST_CLAIM: usize = 32;
 
 /// How many slots that are complete and show nothing there may be for one that is not. They hold next to nothing, and let the
 /// other workers go on while one is at a huge file.
-const QUIET_FOR_ONE: usize = 64;
+const QUIET_FOR_ONE: usize = 16;
 
 /// Most empty lists that are kept.
 const MOST_SPARES: usize = 16;
@@ -40,7 +40,7 @@ pub(crate) struct Tuning {
 impl Tuning {
     /// What suits a pool of `workers`.
     pub(crate) fn for_workers(workers: usize) -> Self {
-        Self { window: workers * 16, budget: 4 << 20, head_budget: 512 << 10 }
+        Self { window: workers * 128, budget: 4 << 20, head_budget: 512 << 10 }
     }
 }
 
@@ -323,6 +323,11 @@ impl<D> Frontier<D> {
                 }
             }
         }
+    }
+
+    /// Whether all is done; there may be something left to take.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_out_of_work() && self.slots.values().all(|slot| slot.is_done)
     }
 
     /// Whether the consumer would get something, if only the end.

@@ -4,6 +4,9 @@ use std::ops::{AddAssign, ControlFlow};
 
 use vfs_core::{Error, FileCount, FileInfo, GrepMatch, Problem, Skipped};
 
+/// About how long the version of an entry is.
+const ENTRY_TEXT: usize = 64;
+
 /// One item of a search on its way from a worker to the consumer.
 #[derive(Debug)]
 pub(crate) enum Item {
@@ -48,7 +51,8 @@ impl Item {
                 found.text.len() + size_of_val(&*found.submatches)
             }
             Item::Problem(problem) => problem.path.len() + problem.message.len(),
-            Item::File(_) | Item::Entry(_) | Item::Done { .. } | Item::Tally(_) | Item::Failed(_) => 0,
+            Item::Entry(info) => info.path.as_str().len() + ENTRY_TEXT,
+            Item::File(_) | Item::Done { .. } | Item::Tally(_) | Item::Failed(_) => 0,
         };
         size_of::<Self>() + text
     }
