@@ -181,8 +181,11 @@ pub(crate) struct IgnoreFiles {
 }
 
 impl IgnoreFiles {
+    /// What they are called.
+    pub(crate) const NAMES: [&str; 3] = [".ignore", ".gitignore", ".git"];
+
     /// Any may be there; links are followed, as a link may be.
-    pub(crate) const UNKNOWN: Self = Self {
+    const UNKNOWN: Self = Self {
         certainty: Certainty::Guessed,
         ignore: Some(ChildKind::Link),
         gitignore: Some(ChildKind::Link),

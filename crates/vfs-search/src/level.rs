@@ -296,14 +296,22 @@ impl<T: Tree> Opener<'_, T> {
             names
         });
         let listing = match &names {
-            Some(names) => self.tree.list_only(&place.dir, names),
+            Some(names) => {
+                // Looked up with the rest, but of interest only for the rules.
+                let rules = IgnoreFiles::NAMES.iter().filter(|_| !self.options.visibility.no_ignore);
+                let rules = rules.map(|name| (*name).to_owned()).filter(|name| !names.contains(name));
+                self.tree.list_only(&place.dir, &names.iter().cloned().chain(rules).collect::<Vec<_>>())
+            }
             None => self.tree.list(&place.dir),
         };
         let mut listing = listing.map_err(|error| error.with_path(&place.path))?;
         let problems = std::mem::take(&mut listing.problems);
         findings.problems.extend(problems.into_iter().map(|problem| locate_problem(&place.path, problem)));
         let visibility = self.options.visibility;
-        let files = if names.is_some() { IgnoreFiles::UNKNOWN } else { IgnoreFiles::among(&listing) };
+        let files = IgnoreFiles::among(&listing);
+        if let Some(names) = &names {
+            listing.retain(|name, _| names.iter().any(|wanted| wanted == name));
+        }
         let (above, dir) = (&place.rules, &place.dir);
         place.rules = visibility.rules_in(self.tree, above, dir, &place.path, files, &mut findings.problems);
         let mut full = FullPath::below(&place.path);
