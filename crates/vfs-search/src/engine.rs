@@ -88,8 +88,11 @@ pub(crate) enum Taken {
 }
 
 impl<D> State<D> {
-    /// Whether one more turn is to be queued, at a search that may have `most`; the caller does so.
-    fn wants_turn(&mut self, most: usize) -> bool {
+    /// Whether one more turn is to be queued, on the workers of `pool`; the caller does so.
+    ///
+    /// A search has more than one only where no other waits, so that each gets its share and the queue stays short.
+    fn wants_turn(&mut self, pool: &Pool) -> bool {
+        let most = if pool.is_wanted() { 1 } else { pool.workers() };
         let wants = self.turns < most && self.failure.is_none() && self.frontier.has_next();
         self.turns += usize::from(wants);
         wants
@@ -179,7 +182,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
                 Taken::Pending
             }
         };
-        let wants_turn = state.wants_turn(self.pool.workers());
+        let wants_turn = state.wants_turn(&self.pool);
         let is_waited_for = state.waiting > 0;
         drop(state);
         if is_waited_for {
@@ -243,7 +246,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
         // Whoever has nothing to claim may wait for the consumer to make room.
         let haste = if claim.is_some() { Haste::Soon } else { Haste::Now };
         let waker = self.waker(&mut state, haste);
-        let wants_turn = claim.is_some() && state.wants_turn(self.pool.workers());
+        let wants_turn = claim.is_some() && state.wants_turn(&self.pool);
         drop(state);
         wake(waker);
         self.queue(wants_turn);
@@ -297,7 +300,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             return;
         }
         state.frontier.push(cursor);
-        let wants_turn = state.wants_turn(self.pool.workers());
+        let wants_turn = state.wants_turn(&self.pool);
         drop(state);
         self.queue(wants_turn);
     }
@@ -504,7 +507,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     fn make_way(self: &Arc<Self>, mut state: MutexGuard<'_, State<T::Dir>>) {
         state.turns -= 1;
         let waker = self.waker(&mut state, Haste::Soon);
-        let wants_turn = state.wants_turn(self.pool.workers());
+        let wants_turn = state.wants_turn(&self.pool);
         drop(state);
         wake(waker);
         self.queue(wants_turn);

@@ -132,6 +132,11 @@ impl Pool {
         Activity { threads: state.threads(), busy: state.threads() - state.idle, queued: state.queue.len() }
     }
 
+    /// Whether turns wait for a worker.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.0.0.queued.load(Ordering::Relaxed) > 0
+    }
+
     /// Queues the first turn of a task.
     ///
     /// # Errors
