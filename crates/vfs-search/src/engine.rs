@@ -9,10 +9,11 @@
 //! that it brought in before. Only for the slot that the consumer is at a worker waits, since it is about to be emptied;
 //! where that takes long and its thread is missed it parks too.
 
-use std::any::Any;
+mod outcome;
+mod worker_slot;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
@@ -21,17 +22,16 @@ use std::time::{Duration, Instant};
 
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
+use self::outcome::{Done, Outcome, costed, guarded, items};
+use self::worker_slot::WorkerSlot;
 use crate::alarm::{Alarm, Sleeper};
 use crate::frontier::{Claim, Cursor, Entries, Frontier, Head, Job, Key, LARGEST_CLAIM, Tuning, Visit};
-use crate::item::{Item, Outlet as _, Tally};
+use crate::item::{Item, Outlet as _};
 use crate::level::{Entry, Findings, Guide, Level, Opener, Stage};
-use crate::outlet::{Collector, Room, Slot};
+use crate::outlet::Collector;
 use crate::pool::{Pool, Task, Worker};
 use crate::quest::{Named, Quest};
 use crate::tree::{Located, Tree};
-
-/// How often a worker that waits for the consumer looks at the context.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How soon a consumer that was woken is woken again, except for the end.
 const WAKE_EVERY: Duration = Duration::from_millis(1);
@@ -432,32 +432,6 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     }
 }
 
-/// What came of a claim.
-struct Done<D> {
-    cursor: Option<Cursor<D>>,
-    /// Items, and what they cost.
-    items: (Vec<Item>, usize),
-    /// What is left for want of room.
-    rest: Option<Visit<D>>,
-}
-
-type Outcome<D> = Result<Done<D>>;
-
-/// What was found beside entries, in the order it is shown.
-fn items(findings: Findings) -> Vec<Item> {
-    let Findings { problems, skipped, too_deep } = findings;
-    let tally = Tally { searched: 0, skipped, too_deep };
-    let mut items: Vec<_> = if tally.is_empty() { Vec::new() } else { vec![Item::Tally(tally)] };
-    items.extend(problems.into_iter().map(Item::Problem));
-    items
-}
-
-/// `items` and what they cost.
-fn costed(items: Vec<Item>) -> (Vec<Item>, usize) {
-    let bytes = items.iter().map(Item::cost).sum();
-    (items, bytes)
-}
-
 /// Steers the walk of a search.
 struct Checked<'a, T: Tree, Q: Quest> {
     search: &'a Search<T, Q>,
@@ -538,93 +512,8 @@ impl<T: Tree, Q: Quest> Sleeper for Search<T, Q> {
     }
 }
 
-/// A slot, as the worker that fills it sees it.
-struct WorkerSlot<'a, T: Tree, Q: Quest> {
-    search: &'a Arc<Search<T, Q>>,
-    worker: &'a Worker,
-    key: &'a Key,
-}
-
-impl<T: Tree, Q: Quest> Slot for WorkerSlot<'_, T, Q> {
-    fn emit(&self, items: &mut Vec<Item>, bytes: usize) -> Room {
-        let mut state = self.search.lock();
-        if !state.frontier.add(self.key, items, bytes) {
-            return Room::Unwanted;
-        }
-        let waker = self.search.waker(&mut state, Haste::Soon);
-        drop(state);
-        wake(waker);
-        self.worker.beat();
-        Room::Unknown
-    }
-
-    fn room(&self) -> Room {
-        let room = self.room_now(&self.search.lock());
-        if room == Room::Unknown { self.worker.stand_in(|| self.wait_for_room()) } else { room }
-    }
-
-    fn is_starving(&self) -> bool {
-        self.search.starving.load(Ordering::Relaxed)
-    }
-}
-
-impl<T: Tree, Q: Quest> WorkerSlot<'_, T, Q> {
-    /// Whether there is room for more; unknown where it is worth waiting.
-    fn room_now(&self, state: &State<T::Dir>) -> Room {
-        if self.search.closed.load(Ordering::Acquire) {
-            Room::Unwanted
-        } else if state.frontier.admits(self.key) {
-            Room::Enough
-        } else if state.frontier.is_head(self.key) {
-            Room::Unknown
-        } else {
-            Room::Short
-        }
-    }
-
-    fn wait_for_room(&self) -> Room {
-        loop {
-            let mut state = self.search.lock();
-            let room = self.room_now(&state);
-            if room != Room::Unknown {
-                return room;
-            }
-            if let Some(waker) = self.search.waker(&mut state, Haste::Now) {
-                drop(state);
-                waker.wake();
-                continue;
-            }
-            state.waiting += 1;
-            let waited = self.search.room.wait_timeout(state, LOOK_EVERY);
-            let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-            state.waiting -= 1;
-            drop(state);
-            // Nobody polls a search whose consumer is elsewhere, so the context is looked at here.
-            if self.search.cx.check().is_err() {
-                return Room::Unwanted;
-            }
-            if waited.timed_out() && self.worker.is_missed() {
-                return Room::Short;
-            }
-        }
-    }
-}
-
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();
     }
-}
-
-/// Does a claim; a panic in it becomes an error.
-fn guarded<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        Err(Error::new(ErrorKind::Internal, "a search worker panicked")
-            .with_source(std::io::Error::other(words(&*panic))))
-    })
-}
-
-fn words(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("a panic without words").to_owned()
 }
