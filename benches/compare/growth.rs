@@ -1,8 +1,10 @@
 //! What criterion has estimated at several sizes, where it has run.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use anyhow::{Context as _, Result};
 
 /// The sizes, in files.
 pub(crate) const SIZES: [u64; 3] = [1_000, 10_000, 100_000];
@@ -10,33 +12,49 @@ pub(crate) const SIZES: [u64; 3] = [1_000, 10_000, 100_000];
 /// Seconds at each size, by the name of the bench.
 pub(crate) type Growth = BTreeMap<String, [Option<f64>; 3]>;
 
-/// The benches below `criterion` that have an estimate at every size.
-pub(crate) fn read(criterion: &Path) -> Growth {
+/// The benches below `criterion` that have an estimate at one of the sizes; none where criterion has not run.
+pub(crate) fn read(criterion: &Path) -> Result<Growth> {
     let mut growth = Growth::new();
-    for group in directories(criterion) {
-        for bench in directories(&group) {
-            let means = SIZES.map(|size| mean(&bench.join(size.to_string()).join("new/estimates.json")));
+    for (group, path) in directories(criterion)? {
+        for (bench, path) in directories(&path)? {
+            let mut means = [None; 3];
+            for (mean, size) in means.iter_mut().zip(SIZES) {
+                *mean = estimate(&path.join(size.to_string()).join("new/estimates.json"))?;
+            }
             if means.iter().any(Option::is_some) {
-                growth.insert(format!("{}/{}", name(&group), name(&bench)), means);
+                growth.insert(format!("{group}/{bench}"), means);
             }
         }
     }
-    growth
+    Ok(growth)
 }
 
-fn directories(parent: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+fn directories(parent: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let entries = match fs::read_dir(parent) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(|| format!("{} cannot be listed", parent.display()))?,
+    };
+    let mut directories = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            directories.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
+        }
+    }
+    Ok(directories)
 }
 
-fn name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn mean(estimates: &Path) -> Option<f64> {
-    let text = fs::read_to_string(estimates).ok()?;
-    let estimates: serde_json::Value = serde_json::from_str(&text).ok()?;
-    Some(estimates["mean"]["point_estimate"].as_f64()? / 1e9)
+/// The mean in seconds; `None` where there is no such estimate.
+fn estimate(path: &Path) -> Result<Option<f64>> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.with_context(|| format!("{} cannot be read", path.display()))?,
+    };
+    let estimates: serde_json::Value =
+        serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))?;
+    let nanoseconds = estimates["mean"]["point_estimate"].as_f64();
+    let nanoseconds = nanoseconds.with_context(|| format!("{} has no mean", path.display()))?;
+    Ok(Some(nanoseconds / 1e9))
 }
 
 #[cfg(test)]
@@ -55,7 +73,7 @@ mod tests {
         estimate("memory/ls/1000", 500.0);
         estimate("memory/ls/100000", 700.0);
         estimate("disk/edit", 9.0);
-        let growth = read(root.path());
+        let growth = read(root.path()).unwrap();
         assert_eq!(growth, Growth::from([("memory/ls".to_owned(), [Some(5e-7), None, Some(7e-7)])]));
     }
 }

@@ -110,7 +110,7 @@ fn compare(arguments: Arguments) -> Result<()> {
         notes: all.into_iter().filter(|(id, _)| outcomes.iter().any(|outcome| outcome.row.id == *id)).collect(),
         outcomes: &outcomes,
         instructions,
-        growth: growth::read(&target.join("criterion")),
+        growth: growth::read(&target.join("criterion"))?,
     };
 
     let workspace_docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs").into();

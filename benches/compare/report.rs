@@ -1,7 +1,5 @@
 //! The report: a page of Markdown.
 
-use std::fmt::Write;
-
 use chrono::NaiveDate;
 
 use crate::growth::{Growth, SIZES};
@@ -196,11 +194,11 @@ fn figure_cells(row: &Row, figures: &Figures) -> [String; 3] {
         Answers::Same => {}
         Answers::OursCut => ours.push_str(", cut short"),
         Answers::TheirsCut(count, all) => {
-            let _ = write!(theirs, ", cut short: {count} results of {all}");
+            theirs.push_str(&format!(", cut short: {count} results of {all}"));
         }
         Answers::Differ(our_count, their_count) => {
-            let _ = write!(ours, ", {our_count} results");
-            let _ = write!(theirs, ", {their_count} results");
+            ours.push_str(&format!(", {our_count} results"));
+            theirs.push_str(&format!(", {their_count} results"));
         }
     }
     let ratio = figures.ratio.map_or_else(String::new, |ratio| {

@@ -18,6 +18,12 @@ impl Seeded {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound.max(1)
     }
+
+    /// The next index of something that has `length` of them.
+    pub fn index(&mut self, length: usize) -> usize {
+        // What is below a `usize` is one.
+        self.below(length as u64) as usize
+    }
 }
 
 /// `count` source-like files of about 4 KiB, 50 to a directory; one in a thousand holds [`RARE`].

@@ -32,7 +32,7 @@ fn write_lines(out: &mut impl Write, lines: u64) -> io::Result<()> {
     let mut seeded = Seeded::new(11);
     let words = "the quick brown fox jumps over the lazy dog while ".repeat(3);
     for line in 0..lines {
-        let length = usize::try_from(52 + seeded.below(65)).unwrap_or_default();
+        let length = 52 + seeded.index(65);
         writeln!(out, "{line:07} {}", &words[..length])?;
     }
     out.flush()

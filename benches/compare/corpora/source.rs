@@ -58,13 +58,12 @@ fn text(file: u64) -> String {
     if file % 1_000 == 17 {
         lines.push(format!("\tlet {RARE} = lookup({file});"));
     }
-    let wanted = 3_600 + usize::try_from(seeded.below(1_001)).unwrap_or_default();
+    let wanted = 3_600 + seeded.index(1_001);
     let mut size: usize = lines.iter().map(|line| line.len() + 1).sum();
     while size < wanted {
         let line = filler(&mut seeded);
         size += line.len() + 1;
-        let place = seeded.below(lines.len() as u64);
-        lines.insert(1 + usize::try_from(place).unwrap_or_default(), line);
+        lines.insert(1 + seeded.index(lines.len()), line);
     }
     lines.join("\n") + "\n"
 }

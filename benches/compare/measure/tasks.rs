@@ -154,7 +154,7 @@ impl Tasks {
 }
 
 fn value_name(value: impl ValueEnum) -> String {
-    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    value.to_possible_value().expect("no value is left out of the command line").get_name().to_owned()
 }
 
 fn stay_on_one_core() -> Result<()> {

@@ -19,7 +19,7 @@ pub enum StepMode {
 
 /// One operation of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields are those of the requests")]
+#[allow(missing_docs, reason = "each field is that of the request it becomes, and documented there")]
 pub enum Step {
     /// A write.
     Write { path: String, content: String, mode: StepMode },
