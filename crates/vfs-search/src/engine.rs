@@ -209,11 +209,11 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.closed.load(Ordering::Relaxed) || self.cx.check().is_err()
+        self.is_closed() || self.cx.check().is_err()
     }
 
     fn check(&self) -> Result<()> {
-        if self.closed.load(Ordering::Relaxed) {
+        if self.is_closed() {
             return Err(Error::new(ErrorKind::Cancelled, "nobody wants the rest"));
         }
         self.cx.check()
@@ -295,7 +295,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     /// Lets others have work that comes after the worker's own.
     fn offer(self: &Arc<Self>, cursor: Cursor<T::Dir>) {
         let mut state = self.lock();
-        if self.closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             drop(state);
             return;
         }
@@ -411,7 +411,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             Done { cursor: None, items: (vec![item], 0), rest: None }
         });
         let mut state = self.lock();
-        if self.closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             drop(state);
             // Dropped without the lock.
             drop(done);

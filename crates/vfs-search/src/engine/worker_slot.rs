@@ -48,7 +48,7 @@ impl<T: Tree, Q: Quest> Slot for WorkerSlot<'_, T, Q> {
 impl<T: Tree, Q: Quest> WorkerSlot<'_, T, Q> {
     /// Whether there is room for more; unknown where it is worth waiting.
     fn room_now(&self, state: &State<T::Dir>) -> Room {
-        if self.search.closed.load(Ordering::Acquire) {
+        if self.search.is_closed() {
             Room::Unwanted
         } else if state.frontier.admits(self.key) {
             Room::Enough
