@@ -1,18 +1,18 @@
 //! The parallel search: workers claim work and fill slots, the consumer empties the slots in order.
 //!
-//! A search has at most as many turns at once as its pool has workers. In a turn a worker claims one thing after another: a
-//! directory to list, or entries to visit. It ends its turn when there is nothing to claim, or for want of room, and after
-//! each claim where others wait for a worker. Whoever brings in more work or makes room queues the turns that are wanted.
+//! A search has at most as many turns at once as its pool has workers. In a turn a worker claims one stretch of the walk
+//! after another. It ends its turn when there is nothing to claim, or for want of room, and after each claim where others
+//! wait for a worker. Whoever brings in more work or makes room queues the turns that are wanted.
 //!
-//! A worker whose entries have brought in more than there is room for does not wait. It parks what is left of its claim;
+//! A worker whose stretch has brought in more than there is room for does not wait. It parks what is left of its claim;
 //! when the consumer has made room that goes on, from the beginning of the file it stopped in, and leaves out the lines
 //! that it brought in before. Only for the slot that the consumer is at a worker waits, since it is about to be emptied;
 //! where that takes long and its thread is missed it parks too.
 
 mod outcome;
+mod walker;
 mod worker_slot;
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,15 +22,14 @@ use std::time::{Duration, Instant};
 
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
-use self::outcome::{Done, Outcome, costed, guarded, items};
-use self::worker_slot::WorkerSlot;
+use self::outcome::{Done, Outcome, guarded};
 use crate::alarm::{Alarm, Sleeper};
-use crate::frontier::{Claim, Cursor, Entries, Frontier, Head, Job, Key, LARGEST_CLAIM, Tuning, Visit};
-use crate::item::{Item, Outlet as _};
-use crate::level::{Entry, Findings, Guide, Level, Opener, Stage};
-use crate::outlet::Collector;
+use crate::frontier::{Claim, Frontier, Head, Job, Key, Progress, Tuning};
+use crate::item::Item;
+use crate::level::{Findings, Guide, Opener};
 use crate::pool::{Pool, Task, Worker};
 use crate::quest::{Named, Quest};
+use crate::stretch::Stretch;
 use crate::tree::{Located, Tree};
 
 /// How soon a consumer that was woken is woken again, except for the end.
@@ -47,9 +46,7 @@ pub(crate) struct Search<T: Tree, Q: Quest> {
     /// Told when there is room for more items, or no more are wanted.
     room: Condvar,
     closed: AtomicBool,
-    /// Whether the consumer had nothing to take.
-    starving: AtomicBool,
-    /// Whether a worker had nothing to claim; whoever has entries to spare shares them.
+    /// Whether a worker had nothing to claim; whoever has steps to spare shares them.
     hungry: AtomicBool,
     /// By the threads that used them last, which they are fastest on.
     tools: Mutex<Vec<(ThreadId, Q::Tools)>>,
@@ -119,7 +116,6 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             }),
             room: Condvar::new(),
             closed: AtomicBool::new(false),
-            starving: AtomicBool::new(false),
             hungry: AtomicBool::new(true),
             tools: Mutex::default(),
         }
@@ -173,7 +169,6 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             return Taken::Items;
         }
         let head = state.frontier.take(ready);
-        self.starving.store(head == Head::Waiting, Ordering::Relaxed);
         let taken = match head {
             Head::Items => Taken::Items,
             Head::Finished => Taken::Finished,
@@ -257,158 +252,45 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     fn work(self: &Arc<Self>, worker: &Worker, tools: &mut Option<Q::Tools>, claim: Claim<T::Dir>) -> Outcome<T::Dir> {
         worker.beat();
         self.check()?;
+        let key = &claim.key;
         match claim.job {
-            Job::Start => self.start(worker, tools, &claim.key),
-            Job::Descend { level, step } => {
-                let quest = self.quest()?;
-                let mut findings = Findings::default();
-                let guide = Checked { search: self, quest, worker };
-                let opener = Opener { tree: &*self.tree, guide: &guide, options: quest.options() };
-                let below = opener.descend(&level, step, &mut findings)?;
-                let below = below.map(|below| self.judged(quest, below, &mut findings));
-                self.go_on(worker, tools, below, items(findings), &claim.key)
-            }
-            Job::Visit(visit) => self.visit(worker, tools, visit, Vec::new(), &claim.key),
+            Job::Start => self.start(worker, tools, key),
+            Job::Named(file) => self.visit_named(worker, tools, file, key),
+            Job::Walk(stretch) => self.walk(worker, tools, stretch, Findings::default(), key),
         }
-    }
-
-    /// Goes on from a listing with the entries that come first in it: most directories hold few, and no more.
-    fn go_on(
-        self: &Arc<Self>,
-        worker: &Worker,
-        tools: &mut Option<Q::Tools>,
-        below: Option<Cursor<T::Dir>>,
-        items: Vec<Item>,
-        key: &Key,
-    ) -> Outcome<T::Dir> {
-        let (first, rest) = below.map_or((None, None), |below| below.split(LARGEST_CLAIM));
-        let Some(first) = first else {
-            return Ok(Done { cursor: rest, items: costed(items), rest: None });
-        };
-        if let Some(rest) = rest {
-            self.offer(rest);
-        }
-        let visit = Visit { entries: Entries::Steps(first), brought_in: 0 };
-        self.visit(worker, tools, visit, items, key)
-    }
-
-    /// Lets others have work that comes after the worker's own.
-    fn offer(self: &Arc<Self>, cursor: Cursor<T::Dir>) {
-        let mut state = self.lock();
-        if self.is_closed() {
-            drop(state);
-            return;
-        }
-        state.frontier.push(cursor);
-        let wants_turn = state.wants_turn(&self.pool);
-        drop(state);
-        self.queue(wants_turn);
     }
 
     fn quest(&self) -> Result<&Q> {
         self.quest.get().ok_or_else(|| Error::new(ErrorKind::Internal, "work before the start"))
     }
 
-    /// Compiles the request and finds where the walk starts.
+    /// Compiles the request, finds where the walk starts, and goes on from there.
     fn start(self: &Arc<Self>, worker: &Worker, tools: &mut Option<Q::Tools>, key: &Key) -> Outcome<T::Dir> {
         let quest = Q::new(&self.req)?;
         let quest = self.quest.get_or_init(|| quest);
         let path = Q::path(&self.req);
         let mut findings = Findings::default();
-        let cursor = match self.tree.locate(path).map_err(|error| error.or_path(path))? {
-            _ if quest.wants_nothing() => None,
+        let stretch = match self.tree.locate(path).map_err(|error| error.or_path(path))? {
+            _ if quest.wants_nothing() => Stretch::default(),
             Located::File { dir, name } => {
-                let entries = Entries::Named(Named { dir, name, path: path.clone() });
-                return self.visit(worker, tools, Visit { entries, brought_in: 0 }, Vec::new(), key);
+                let file = Named { dir, name, path: path.clone() };
+                return self.visit_named(worker, tools, Progress::new(file), key);
             }
             Located::Directory(dir) => {
                 let guide = Checked { search: self, quest, worker };
                 let opener = Opener { tree: &*self.tree, guide: &guide, options: quest.options() };
                 let level = opener.start(dir, path, &mut findings)?;
-                level.map(|level| self.judged(quest, level, &mut findings))
+                level.map(|level| self.judged(quest, level, &mut findings)).map(Stretch::new).unwrap_or_default()
             }
         };
-        Ok(Done { cursor, items: costed(items(findings)), rest: None })
-    }
-
-    /// What is to be done in a level.
-    fn judged(&self, quest: &Q, mut level: Level<T::Dir>, findings: &mut Findings) -> Cursor<T::Dir> {
-        level.judge(&mut findings.skipped, |entry| quest.judge(&*self.tree, entry));
-        Cursor { steps: 0..level.len(), level: Arc::new(level) }
-    }
-
-    /// Visits the entries of a claim, until there is no room for what they bring in; `items` go before that.
-    fn visit(
-        self: &Arc<Self>,
-        worker: &Worker,
-        tools: &mut Option<Q::Tools>,
-        mut visit: Visit<T::Dir>,
-        items: Vec<Item>,
-        key: &Key,
-    ) -> Outcome<T::Dir> {
-        let quest = self.quest()?;
-        let tools = tools.get_or_insert_with(|| quest.tools());
-        let slot = WorkerSlot { search: self, worker, key };
-        let collector = RefCell::new(Collector::new(slot, items));
-        let interrupted = || {
-            worker.beat();
-            collector.borrow_mut().flush_old();
-            self.is_interrupted()
-        };
-        let mut outlet = &collector;
-        let is_left = match &mut visit.entries {
-            Entries::Named(file) => {
-                collector.borrow_mut().begin_file(visit.brought_in);
-                quest.visit_named(tools, &*self.tree, file, &mut outlet, &interrupted)?;
-                !collector.borrow_mut().end_file(&mut visit.brought_in)
-            }
-            Entries::Steps(cursor) => loop {
-                if cursor.steps.is_empty() {
-                    break false;
-                }
-                if self.hungry.load(Ordering::Relaxed) {
-                    self.share(cursor);
-                }
-                let step = cursor.level.step(cursor.steps.start);
-                let is_done = match step.stage {
-                    Stage::Problem(index) => {
-                        outlet.put(Item::Problem(cursor.level.problem(index).clone())).is_continue()
-                    }
-                    _ => {
-                        collector.borrow_mut().begin_file(visit.brought_in);
-                        let entry = Entry::of(&cursor.level, step);
-                        quest.visit(tools, &*self.tree, entry, &mut outlet, &interrupted);
-                        collector.borrow_mut().end_file(&mut visit.brought_in)
-                    }
-                };
-                if !is_done {
-                    break true;
-                }
-                cursor.steps.start += 1;
-                self.check()?;
-                worker.beat();
-            },
-        };
-        self.check()?;
-        Ok(Done { cursor: None, items: collector.into_inner().into_rest(), rest: is_left.then_some(visit) })
-    }
-
-    /// Leaves the entries of a claim, beyond the next, to whoever has nothing to do.
-    fn share(self: &Arc<Self>, cursor: &mut Cursor<T::Dir>) {
-        let next = cursor.steps.start + 1;
-        if next >= cursor.steps.end || !self.hungry.swap(false, Ordering::Relaxed) {
-            return;
-        }
-        let shared = Cursor { level: Arc::clone(&cursor.level), steps: next..cursor.steps.end };
-        cursor.steps.end = next;
-        self.offer(shared);
+        self.walk(worker, tools, Progress::new(stretch), findings, key)
     }
 
     /// Hands over what came of a claim; the result is the state, still locked.
     fn settle(&self, key: &Key, outcome: Outcome<T::Dir>) -> MutexGuard<'_, State<T::Dir>> {
         let mut done = outcome.unwrap_or_else(|error| {
             let item = Item::Failed(error);
-            Done { cursor: None, items: (vec![item], 0), rest: None }
+            Done { work: None, items: (vec![item], 0), rest: None }
         });
         let mut state = self.lock();
         if self.is_closed() {
@@ -418,8 +300,8 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             return self.lock();
         }
         state.frontier.add(key, &mut done.items.0, done.items.1);
-        if let Some(cursor) = done.cursor {
-            state.frontier.push(cursor);
+        if let Some(work) = done.work {
+            state.frontier.push_all(work);
         }
         match done.rest {
             None => state.frontier.finish(key),

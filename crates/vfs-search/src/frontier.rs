@@ -6,15 +6,14 @@
 //! first slot is ready for it as soon as no work is left before it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::item::{Item, Tally};
-use crate::level::{Level, Stage, Step};
 use crate::quest::Named;
+use crate::stretch::{Cursor, Stretch};
 
-/// Most entries that are claimed at once. The first claims are smaller, so that the first results are there soon.
-pub(crate) const LARGEST_CLAIM: usize = 32;
+/// Most steps that are claimed at once. The first claims are smaller, so that the first results are there soon.
+const LARGEST_CLAIM: usize = 32;
 
 /// How many slots that are complete and show nothing there may be for one that is not. They hold next to nothing, and let the
 /// other workers go on while one is at a huge file.
@@ -67,27 +66,6 @@ pub(crate) struct Frontier<D> {
     claim_size: usize,
 }
 
-/// Steps of a level that nobody has claimed.
-#[derive(Debug)]
-pub(crate) struct Cursor<D> {
-    pub(crate) level: Arc<Level<D>>,
-    pub(crate) steps: Range<usize>,
-}
-
-impl<D> Cursor<D> {
-    /// The entries that come first, up to `most` and to the next directory, and what is left.
-    pub(crate) fn split(self, most: usize) -> (Option<Self>, Option<Self>) {
-        let Self { level, steps } = self;
-        let last = steps.end.min(steps.start + most);
-        let mut middle = steps.start;
-        while middle < last && level.step(middle).stage != Stage::Descent {
-            middle += 1;
-        }
-        let part = |steps: Range<usize>| (!steps.is_empty()).then(|| Self { level: Arc::clone(&level), steps });
-        (part(steps.start..middle), part(middle..steps.end))
-    }
-}
-
 /// Something for a worker to do, with its slot's key.
 #[derive(Debug)]
 pub(crate) struct Claim<D> {
@@ -99,25 +77,24 @@ pub(crate) struct Claim<D> {
 pub(crate) enum Job<D> {
     /// Find where the walk starts.
     Start,
-    /// List the directory that the step leads to.
-    Descend { level: Arc<Level<D>>, step: Step },
-    /// Visit entries.
-    Visit(Visit<D>),
+    /// Visit the file that the request names.
+    Named(Progress<Named<D>>),
+    /// Go on with a stretch of the walk.
+    Walk(Progress<Stretch<D>>),
 }
 
-/// Entries that are visited one after the other.
+/// What is visited, and how far that has come.
 #[derive(Debug)]
-pub(crate) struct Visit<D> {
-    pub(crate) entries: Entries<D>,
-    /// The last line of the first entry that was brought in by an earlier turn, or 0.
+pub(crate) struct Progress<W> {
+    pub(crate) what: W,
+    /// The last line of its first file that was brought in by an earlier turn, or 0.
     pub(crate) brought_in: u64,
 }
 
-#[derive(Debug)]
-pub(crate) enum Entries<D> {
-    /// The file that the request names.
-    Named(Named<D>),
-    Steps(Cursor<D>),
+impl<W> Progress<W> {
+    pub(crate) fn new(what: W) -> Self {
+        Self { what, brought_in: 0 }
+    }
 }
 
 #[derive(Debug)]
@@ -128,7 +105,7 @@ struct Slot<D> {
     shows: bool,
     is_done: bool,
     /// What is left of its job, which stopped for want of room.
-    parked: Option<Visit<D>>,
+    parked: Option<Job<D>>,
 }
 
 impl<D> Default for Slot<D> {
@@ -196,28 +173,23 @@ impl<D> Frontier<D> {
                 Some(self.open(Key::from(""), Job::Start))
             }
             Next::Parked(key) => {
-                let visit = self.slots.get_mut(&key)?.parked.take()?;
+                let job = self.slots.get_mut(&key)?.parked.take()?;
                 self.parked -= 1;
-                Some(Claim { key, job: Job::Visit(visit) })
+                Some(Claim { key, job })
             }
             Next::Work => {
                 let (key, mut cursor) = self.work.pop_first()?;
-                let first = cursor.level.step(cursor.steps.start);
-                if first.stage == Stage::Descent {
-                    let level = Arc::clone(&cursor.level);
-                    cursor.steps.start += 1;
-                    self.push(cursor);
-                    return Some(self.open(key, Job::Descend { level, step: first }));
-                }
-                let (entries, rest) = cursor.split(self.claim_size);
+                let first = cursor.take(self.claim_size);
                 self.claim_size = (self.claim_size * 2).min(LARGEST_CLAIM);
-                if let Some(rest) = rest {
-                    self.push(rest);
-                }
-                let entries = Entries::Steps(entries?);
-                Some(self.open(key, Job::Visit(Visit { entries, brought_in: 0 })))
+                self.push(cursor);
+                Some(self.open(key, Job::Walk(Progress::new(Stretch::new(first)))))
             }
         }
+    }
+
+    /// Adds what is left of `stretch` to the work.
+    pub(crate) fn push_all(&mut self, stretch: Stretch<D>) {
+        stretch.into_cursors().for_each(|cursor| self.push(cursor));
     }
 
     /// Adds work, if there is any in `cursor`.
@@ -298,11 +270,11 @@ impl<D> Frontier<D> {
     }
 
     /// Keeps what is left of the job of slot `key` until there is room. Gives it back where nobody wants it any more.
-    pub(crate) fn park(&mut self, key: &str, visit: Visit<D>) -> Option<Visit<D>> {
+    pub(crate) fn park(&mut self, key: &str, job: Job<D>) -> Option<Job<D>> {
         let Some(slot) = self.slots.get_mut(key) else {
-            return Some(visit);
+            return Some(job);
         };
-        slot.parked = Some(visit);
+        slot.parked = Some(job);
         self.parked += 1;
         None
     }
@@ -373,29 +345,9 @@ mod tests {
     use vfs_core::{FileCount, VfsPath};
 
     use super::*;
-    use crate::level::{Directories, Findings, Guide, Opener, WalkOptions};
+    use crate::level::{Findings, Opener};
+    use crate::stretch::testing::{EVERYWHERE, OPTIONS, root, whole};
     use crate::testing::TestTree;
-    use crate::tree::Tree as _;
-    use crate::visibility::Visibility;
-
-    struct Everywhere;
-
-    impl Guide for Everywhere {
-        fn enters(&self, _: &str, _: &str) -> bool {
-            true
-        }
-
-        fn check(&self) -> vfs_core::Result<()> {
-            Ok(())
-        }
-    }
-
-    const OPTIONS: WalkOptions = WalkOptions {
-        visibility: Visibility::ALL,
-        links: vfs_core::LinkMode::Skip,
-        max_depth: None,
-        directories: Directories::OnlyEntered,
-    };
 
     fn item(count: u64) -> Vec<Item> {
         vec![Item::File(FileCount::new(VfsPath::root(), Some(count)))]
@@ -423,19 +375,9 @@ mod tests {
         let start = frontier.claim().expect("the start");
         assert!(matches!(start.job, Job::Start));
         assert!(!frontier.has_next());
-        let crate::Located::Directory(dir) = tree.locate(&VfsPath::root()).expect("the root") else {
-            panic!("a directory")
-        };
-        let opener = Opener { tree, guide: &Everywhere, options: OPTIONS };
-        let level = opener.start(dir, &VfsPath::root(), &mut Findings::default()).expect("it lists").expect("a level");
-        push(&mut frontier, level);
+        frontier.push(root(tree));
         frontier.finish(&start.key);
         frontier
-    }
-
-    fn push(frontier: &mut Frontier<String>, level: Level<String>) {
-        let steps = 0..level.len();
-        frontier.push(Cursor { level: Arc::new(level), steps });
     }
 
     fn keys(frontier: &mut Frontier<String>) -> Vec<Key> {
@@ -445,11 +387,11 @@ mod tests {
     const WIDE: Tuning = Tuning { window: 100, budget: 100, head_budget: 10 };
 
     #[test]
-    fn what_is_claimed_is_first_in_the_order_of_paths() {
+    fn what_is_claimed_is_first_in_the_order_of_paths_and_ever_more_at_once() {
         let tree = TestTree::new([("/a/f", ""), ("/a.b", ""), ("/a0", ""), ("/b", ""), ("/c", "")]);
         let mut frontier = started(&tree, WIDE);
         let keys = keys(&mut frontier);
-        assert_eq!(keys.iter().map(|key| &**key).collect::<Vec<_>>(), ["/a.b", "/a/", "/a0", "/c"]);
+        assert_eq!(keys.iter().map(|key| &**key).collect::<Vec<_>>(), ["/a.b", "/a/", "/b"]);
         assert!(keys.is_sorted() && frontier.is_out_of_work() && !frontier.is_ready());
     }
 
@@ -457,14 +399,15 @@ mod tests {
     fn a_directory_that_was_listed_comes_before_what_follows_it() {
         let tree = TestTree::new([("/a/f", ""), ("/b", "")]);
         let mut frontier = started(&tree, WIDE);
-        let Some(Claim { key: a, job: Job::Descend { level, step } }) = frontier.claim() else { panic!("/a/") };
+        let Some(Claim { key: a, job: Job::Walk(stretch) }) = frontier.claim() else { panic!("/a/") };
         let b = frontier.claim().expect("/b").key;
         assert!(frontier.add(&b, &mut item(2), 1));
         frontier.finish(&b);
         assert_eq!(taken(&mut frontier), (Head::Waiting, vec![]));
-        let opener = Opener { tree: &tree, guide: &Everywhere, options: OPTIONS };
+        let opener = Opener { tree: &tree, guide: &EVERYWHERE, options: OPTIONS };
+        let (level, step) = stretch.what.next().expect("/a/");
         let below = opener.descend(&level, step, &mut Findings::default()).expect("it goes on").expect("a level");
-        push(&mut frontier, below);
+        frontier.push(whole(below));
         frontier.finish(&a);
         assert_eq!(taken(&mut frontier), (Head::Waiting, vec![]));
         let f = frontier.claim().expect("/a/f").key;
@@ -517,9 +460,9 @@ mod tests {
         let tree = TestTree::new([("/a", ""), ("/b", "")]);
         let mut frontier = started(&tree, Tuning { window: 4, budget: 20, head_budget: 10 });
         let a = frontier.claim().expect("/a").key;
-        let Some(Claim { key: b, job: Job::Visit(visit) }) = frontier.claim() else { panic!("/b") };
+        let Claim { key: b, job } = frontier.claim().expect("/b");
         assert!(frontier.add(&b, &mut item(3), 20));
-        assert!(frontier.park(&b, visit).is_none());
+        assert!(frontier.park(&b, job).is_none());
         assert!(!frontier.has_next() && !frontier.is_out_of_work());
         frontier.finish(&a);
         assert_eq!(taken(&mut frontier), (Head::Items, vec![3]));

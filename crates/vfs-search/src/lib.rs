@@ -37,6 +37,7 @@ mod pulse;
 mod quest;
 mod sink;
 mod stream;
+mod stretch;
 mod tree;
 mod types;
 mod visibility;

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use crate::item::{Item, Outlet, Tally};
+use crate::level::Findings;
 
 /// Items that a worker collects before it hands them over.
 const FLUSH_ITEMS: usize = 512;
@@ -34,9 +35,6 @@ pub(crate) trait Slot {
 
     /// Whether there is room for more; waits for it where that is worthwhile.
     fn room(&self) -> Room;
-
-    /// Whether the consumer has nothing to do.
-    fn is_starving(&self) -> bool;
 }
 
 /// Collects the items of one claim.
@@ -56,12 +54,11 @@ pub(crate) struct Collector<S> {
 }
 
 impl<S: Slot> Collector<S> {
-    /// A collector that begins with `items`.
-    pub(crate) fn new(slot: S, items: Vec<Item>) -> Self {
+    pub(crate) fn new(slot: S) -> Self {
         Self {
             slot,
-            bytes: items.iter().map(Item::cost).sum(),
-            items,
+            bytes: 0,
+            items: Vec::new(),
             tally: Tally::default(),
             room: Room::Unknown,
             flushed: None,
@@ -82,6 +79,18 @@ impl<S: Slot> Collector<S> {
     pub(crate) fn end_file(&mut self, brought_in: &mut u64) -> bool {
         *brought_in = if self.is_file_done { 0 } else { self.brought_in };
         self.is_file_done
+    }
+
+    /// Takes what was found beside entries, whether there is room for it or not: it is not found again.
+    pub(crate) fn note(&mut self, findings: Findings) {
+        let Findings { problems, skipped, too_deep } = findings;
+        self.tally += Tally { searched: 0, skipped, too_deep };
+        if problems.is_empty() {
+            return;
+        }
+        self.push_tally();
+        let items = problems.into_iter().map(Item::Problem);
+        self.items.extend(items.inspect(|item| self.bytes += item.cost()));
     }
 
     /// Whether more is taken. What was put before is in any case.
@@ -112,12 +121,10 @@ impl<S: Slot> Collector<S> {
         }
     }
 
-    /// Whether the consumer is not to wait any longer. What is found first is not kept from it at all.
+    /// Whether the consumer is not to wait any longer. What is found first is not kept from it at all: opening the next file
+    /// may take for ever.
     fn is_due(&self) -> bool {
-        match self.flushed {
-            None => self.slot.is_starving(),
-            Some(flushed) => flushed.elapsed() >= FLUSH_AFTER,
-        }
+        self.flushed.is_none_or(|flushed| flushed.elapsed() >= FLUSH_AFTER)
     }
 
     fn flush(&mut self) {

@@ -1,6 +1,5 @@
 //! The slot of a claim, as the worker that fills it sees it: where items go, and whether there is room for more.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -38,10 +37,6 @@ impl<T: Tree, Q: Quest> Slot for WorkerSlot<'_, T, Q> {
     fn room(&self) -> Room {
         let room = self.room_now(&self.search.lock());
         if room == Room::Unknown { self.worker.stand_in(|| self.wait_for_room()) } else { room }
-    }
-
-    fn is_starving(&self) -> bool {
-        self.search.starving.load(Ordering::Relaxed)
     }
 }
 
