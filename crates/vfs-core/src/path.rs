@@ -5,6 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use arrayvec::ArrayString;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -131,13 +133,14 @@ impl VfsPath {
         if let Some(reason) = reason {
             return Err(Error::new(ErrorKind::InvalidPath, reason).with_path_text(&format!("{}/{name}", self.0)));
         }
-        let mut joined = String::with_capacity(self.0.len() + 1 + name.len());
+        // Put together where it costs no allocation: every entry of every listing has a path.
+        let mut joined = ArrayString::<{ Self::MAX_LEN }>::new();
         if !self.is_root() {
             joined.push_str(&self.0);
         }
         joined.push('/');
         joined.push_str(name);
-        Ok(Self(Arc::from(joined)))
+        Ok(Self(Arc::from(joined.as_str())))
     }
 
     /// Whether this is `ancestor` or lies below it.

@@ -3,6 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, SystemTime};
 
+use arrayvec::ArrayString;
 use chrono::{DateTime, Utc};
 use rustix::fs::{self, AtFlags, FileType, Statx, StatxFlags, StatxTimestamp};
 use rustix::io;
@@ -10,6 +11,9 @@ use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
 
 use crate::config::HardLinks;
 use crate::root::retry;
+
+/// Longest version, in bytes: seven numbers of 16 digits, and what is between them.
+const MAX_VERSION: usize = 7 * 16 + 6;
 
 /// The facts of one file, as of one moment.
 #[derive(Debug, Clone, Copy)]
@@ -67,14 +71,14 @@ impl Metadata {
         let (device, inode) = self.identity();
         let time = |at: StatxTimestamp| [at.tv_sec.cast_unsigned(), at.tv_nsec.into()];
         let ([modified, modified_ns], [changed, changed_ns]) = (time(self.0.stx_mtime), time(self.0.stx_ctime));
-        let mut text = String::with_capacity(96);
+        let mut text = ArrayString::<MAX_VERSION>::new();
         for number in [device, inode, self.size(), modified, modified_ns, changed, changed_ns] {
             if !text.is_empty() {
                 text.push('.');
             }
             push_hex(&mut text, number);
         }
-        Version::new(text)
+        Version::new(text.as_str())
     }
 
     /// The entry at `path`, or why it is none: neither file nor directory.
@@ -102,9 +106,11 @@ impl Metadata {
 }
 
 /// Every entry of a listing has a version, and formatting by `write!` costs more than the rest of it.
-fn push_hex(text: &mut String, number: u64) {
+fn push_hex(text: &mut ArrayString<MAX_VERSION>, number: u64) {
     let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
-    text.extend((0..digits).rev().map(|digit| char::from(b"0123456789abcdef"[(number >> (4 * digit)) as usize & 0xF])));
+    for digit in (0..digits).rev() {
+        text.push(char::from(b"0123456789abcdef"[(number >> (4 * digit)) as usize & 0xF]));
+    }
 }
 
 /// Neither a file nor a directory: nothing here opens it.
@@ -126,9 +132,9 @@ mod tests {
     #[test]
     fn numbers_are_written_in_hexadecimal() {
         for number in [0, 1, 9, 15, 16, 0xABC, u64::from(u32::MAX), u64::MAX, (-2_i64).cast_unsigned()] {
-            let mut text = String::new();
+            let mut text = ArrayString::new();
             push_hex(&mut text, number);
-            assert_eq!(text, format!("{number:x}"));
+            assert_eq!(text.as_str(), format!("{number:x}"));
         }
     }
 }

@@ -46,8 +46,33 @@ pub struct GlobPattern {
 
 #[derive(Clone)]
 enum Matcher {
+    /// A name, wherever it is.
     Name(TextMatcher),
-    Path { whole: TextMatcher, reach: Reach },
+    /// What is below the directory `base`, which the pattern spells.
+    Path { base: String, below: Below, reach: Reach },
+}
+
+/// What is matched below a directory. Most patterns end in a name, which takes no expression over a whole path.
+#[derive(Clone)]
+enum Below {
+    /// A name in it.
+    Directly(TextMatcher),
+    /// A name in it, or anywhere below it.
+    AtAnyDepth(TextMatcher),
+    /// A path relative to it.
+    Path(TextMatcher),
+}
+
+impl Below {
+    /// Whether the entry `name` of the directory `relative` matches.
+    fn matches(&self, relative: &str, name: &str) -> bool {
+        match self {
+            Below::Directly(matcher) => relative.is_empty() && matcher.matches(name),
+            Below::AtAnyDepth(matcher) => matcher.matches(name),
+            Below::Path(matcher) if relative.is_empty() => matcher.matches(name),
+            Below::Path(matcher) => matcher.matches(&format!("{relative}/{name}")),
+        }
+    }
 }
 
 impl GlobPattern {
@@ -83,7 +108,6 @@ impl GlobPattern {
         self.only_directories
     }
 
-    /// As [`matches`](Self::matches), of the entry `name` of `directory`; joins the two only where that is needed.
     /// The only names in the directory `relative` that can have to do with a match, where the pattern spells them.
     pub(crate) fn names_in(&self, relative: &str) -> Option<Vec<String>> {
         match &self.matcher {
@@ -102,11 +126,13 @@ impl GlobPattern {
         }
     }
 
+    /// As [`GlobPattern::matches`], of the entry `name` of `directory`; joins the two only where that is needed.
     pub(crate) fn matches_entry(&self, directory: &str, name: &str) -> bool {
         match &self.matcher {
             Matcher::Name(matcher) => matcher.matches(name),
-            Matcher::Path { whole, .. } if directory.is_empty() => whole.matches(name),
-            Matcher::Path { whole, .. } => whole.matches(&format!("{directory}/{name}")),
+            Matcher::Path { base, below, .. } => {
+                relative_to(base, directory).is_some_and(|relative| below.matches(relative, name))
+            }
         }
     }
 }
@@ -133,23 +159,51 @@ fn compile(text: &str) -> Result<GlobPattern, Mistake> {
     }
     let only_directories = parts.last() == Some(&Part::Separator);
     let segments = fold(&parts);
-    let Some(first) = segments.first() else {
+    if segments.is_empty() {
         return Err(Mistake::new(0, "it names nothing; write '*' for every name"));
-    };
+    }
     let meaningful = if only_directories { parts.iter().rposition(|part| *part != Part::Separator) } else { None };
     let meaningful = &parts[..meaningful.map_or(parts.len(), |last| last + 1)];
     let is_path = meaningful.iter().any(|part| part.spans_segments() && *part != Part::AnySegments);
-    let any_directory = segments.len() == 2 && *first == [Part::AnySegments];
     let matcher = match segments.as_slice() {
-        [name] if !is_path && **name == [Part::AnySegments] => Matcher::Name(TextMatcher::Any),
+        [[Part::AnySegments]] if !is_path => Matcher::Name(TextMatcher::Any),
         [name] if !is_path => Matcher::Name(TextMatcher::new(name)?),
-        [_, name] if any_directory && !name.iter().any(Part::spans_segments) => Matcher::Name(TextMatcher::new(name)?),
-        segments => {
-            let whole = segments.join(&Part::Separator);
-            Matcher::Path { whole: TextMatcher::new(&whole)?, reach: Reach::new(&whole)? }
-        }
+        [[Part::AnySegments], name] if !name.iter().any(Part::spans_segments) => Matcher::Name(TextMatcher::new(name)?),
+        segments => Matcher::Path {
+            base: base(segments).join("/"),
+            below: below(&segments[base(segments).len()..])?,
+            reach: Reach::new(&segments.join(&Part::Separator))?,
+        },
     };
     Ok(GlobPattern { text: text.to_owned(), matcher, only_directories })
+}
+
+/// The segments that spell a directory: plain text, with something after it.
+fn base<'a>(segments: &[&'a [Part]]) -> Vec<&'a str> {
+    let before_last = segments.split_last().map_or(&[][..], |(_, before)| before);
+    let spelled = before_last.iter().map_while(|segment| match segment {
+        [Part::Literal(text)] => Some(text.as_str()),
+        _ => None,
+    });
+    spelled.collect()
+}
+
+fn below(segments: &[&[Part]]) -> Result<Below, Mistake> {
+    let is_name = |segment: &[Part]| !segment.iter().any(Part::spans_segments);
+    Ok(match segments {
+        [[Part::AnySegments]] => Below::AtAnyDepth(TextMatcher::Any),
+        [name] if is_name(name) => Below::Directly(TextMatcher::new(name)?),
+        [[Part::AnySegments], name] if is_name(name) => Below::AtAnyDepth(TextMatcher::new(name)?),
+        segments => Below::Path(TextMatcher::new(&segments.join(&Part::Separator))?),
+    })
+}
+
+/// `path` relative to `base`, if it is that or lies below it.
+fn relative_to<'a>(base: &str, path: &'a str) -> Option<&'a str> {
+    match path.strip_prefix(base)? {
+        rest if base.is_empty() || rest.is_empty() => Some(rest),
+        rest => rest.strip_prefix('/'),
+    }
 }
 
 /// The segments, without empty ones, `.`, and `**` after `**`.

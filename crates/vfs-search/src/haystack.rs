@@ -26,6 +26,9 @@ const MOST_UNCLAIMED: u64 = 64 << 20;
 /// How long a file is, in bytes, that tells something of the pace.
 const TIMED: usize = 16 << 10;
 
+/// How much is looked through for a literal between two looks whether to go on, in bytes.
+const PIECE: usize = 256 << 10;
+
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What a worker needs to search one file after another.
@@ -167,6 +170,7 @@ impl Run<'_> {
         sink.mark = (head.len() - text.len()) as u64;
         match rest {
             Some(rest) => self.reader(text.chain(rest), room, sink)?,
+            None if self.is_hopeless(text, sink.matcher)? => {}
             None if self.is_in_one_go(text, sink.matcher) => self.slice(text, sink)?,
             None => self.reader(text, room, sink)?,
         }
@@ -183,9 +187,6 @@ impl Run<'_> {
         if (self.interrupted)() {
             return Err(Stop::Interrupted);
         }
-        if self.is_hopeless(text, sink.matcher) {
-            return Ok(());
-        }
         // Short ones are not worth a look at the clock.
         let start = (text.len() >= TIMED).then(Instant::now);
         let matcher = sink.matcher;
@@ -196,13 +197,28 @@ impl Run<'_> {
         result.map_err(|error| Stop::Problem(self.beyond_limit(matcher, error)))
     }
 
-    /// Whether a short text has no line that could match. Most have none, and then nothing is to be set up or counted.
-    fn is_hopeless(&self, text: &[u8], matcher: &LineMatcher) -> bool {
+    /// Whether no line of `text` can match. Most texts have none that does, and then nothing is to be set up or counted.
+    ///
+    /// What costs more than a literal is not looked for twice in a text that is long.
+    fn is_hopeless(&self, text: &[u8], matcher: &LineMatcher) -> Result<bool, Stop> {
         let is_by_line = matcher.line_terminator().is_some() && !self.searcher.multi_line_with_matcher(matcher);
         let is_transcoded = text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff");
-        let is_short = text.len() < TIMED;
-        let may_skip = is_by_line && is_short && !is_transcoded && !self.plan.invert;
-        may_skip && matches!(matcher.find_candidate_line(text), Ok(None))
+        let is_cheap = text.len() < TIMED || (matcher.is_literal() && text.len() <= self.plan.heap_limit);
+        if !is_by_line || is_transcoded || !is_cheap || self.plan.invert {
+            return Ok(false);
+        }
+        let mut rest = text;
+        while !rest.is_empty() {
+            if (self.interrupted)() {
+                return Err(Stop::Interrupted);
+            }
+            let (piece, after) = rest.split_at(whole_lines(rest, PIECE));
+            if !matches!(matcher.find_candidate_line(piece), Ok(None)) {
+                return Ok(false);
+            }
+            rest = after;
+        }
+        Ok(true)
     }
 
     fn reader(&mut self, text: impl Read, room: u64, sink: &mut FileSink<'_>) -> Result<(), Stop> {
@@ -236,6 +252,12 @@ impl Run<'_> {
         };
         Error::new(ErrorKind::TooLarge, what).with_source(error)
     }
+}
+
+/// How long the lines at the front of `text` are that are over `most` bytes together, or all of them.
+fn whole_lines(text: &[u8], most: usize) -> usize {
+    let after = text.get(most..).unwrap_or_default();
+    memchr::memchr(b'\n', after).map_or(text.len(), |end| most + end + 1)
 }
 
 /// One file that was left out, counted in `field`.

@@ -40,6 +40,11 @@ impl LineMatcher {
         Self { engine: Engine::Literal(Box::new(finder)), carriage_return: CarriageReturn::Text }
     }
 
+    /// Whether it looks for a plain text.
+    pub(crate) fn is_literal(&self) -> bool {
+        matches!(self.engine, Engine::Literal(_))
+    }
+
     /// Finds the matches in a last line, which has no ending: a `\r` there is text.
     pub(crate) fn find_iter_in_last_line(&self, line: &[u8], found: impl FnMut(Match) -> bool) -> Result<(), NoError> {
         match &self.engine {
