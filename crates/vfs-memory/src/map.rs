@@ -32,15 +32,21 @@ pub(crate) enum Entry<'a> {
     Directory,
 }
 
+/// Most files of a subdirectory that are come by beside it: reading on is cheaper than to look for what follows.
+const FEW: usize = 32;
+
+/// Most files that are come by beside all subdirectories of one directory.
+const MOST_BESIDE: usize = 4096;
+
 /// One entry of a directory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Child<'a> {
     File {
-        name: &'a str,
         path: &'a VfsPath,
         file: &'a Arc<File>,
     },
-    Directory(&'a str),
+    /// A directory, and all that is in it where that is a few files and nothing else.
+    Directory(&'a str, Option<&'a [(&'a VfsPath, &'a Arc<File>)]>),
     /// A directory behind a file of the same name.
     Shadowed(&'a str),
 }
@@ -108,22 +114,41 @@ impl FileMap {
     }
 
     /// Hands over the entries of `dir`, by the bytes of the paths that they were found by. The cost follows their
-    /// number: of each directory only the first file is looked at.
+    /// number: of each directory only the first files are looked at.
     pub(crate) fn for_each_child(&self, dir: &VfsPath, mut visit: impl FnMut(Child<'_>)) {
         let all = Below::directory(dir);
         let mut files = self.files.range::<str, _>(all.clone());
         // What a directory may stand behind came before it, and is looked for here rather than in the whole map.
         let mut names: Vec<&str> = Vec::new();
-        while let Some((path, file)) = files.next() {
-            let below = &path.as_str()[all.start.len()..];
-            let Some((name, _)) = below.split_once('/') else {
-                visit(Child::File { name: below, path, file });
-                names.push(below);
+        let mut few = Vec::new();
+        let mut beside = 0;
+        let mut next = files.next();
+        while let Some((path, file)) = next {
+            let Some((name, _)) = path.as_str()[all.start.len()..].split_once('/') else {
+                visit(Child::File { path, file });
+                names.push(&path.as_str()[all.start.len()..]);
+                next = files.next();
                 continue;
             };
             let child = &path.as_str()[..all.start.len() + name.len()];
-            visit(if names.binary_search(&name).is_ok() { Child::Shadowed(name) } else { Child::Directory(name) });
-            files = self.files.range::<str, _>(all.after_directory(child));
+            few.clear();
+            while let Some((path, file)) = next
+                && few.len() < FEW.min(MOST_BESIDE - beside)
+                && is_in(child, path)
+            {
+                few.push((path, file));
+                next = files.next();
+            }
+            let is_whole = !few.is_empty() && next.is_none_or(|(path, _)| !is_below(child, path));
+            beside += few.len();
+            visit(match names.binary_search(&name) {
+                Ok(_) => Child::Shadowed(name),
+                Err(_) => Child::Directory(name, is_whole.then_some(few.as_slice())),
+            });
+            if !is_whole {
+                files = self.files.range::<str, _>(all.after_directory(child));
+                next = files.next();
+            }
         }
     }
 
@@ -163,6 +188,16 @@ impl fmt::Debug for FileMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileMap").field("files", &self.len()).field("bytes", &self.bytes).finish()
     }
+}
+
+/// Whether `path` lies below the directory `dir`, at any depth.
+fn is_below(dir: &str, path: &VfsPath) -> bool {
+    path.as_str().strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether `path` lies in the directory `dir` itself.
+fn is_in(dir: &str, path: &VfsPath) -> bool {
+    is_below(dir, path) && !path.as_str()[dir.len() + 1..].contains('/')
 }
 
 /// A range of keys below one directory.
@@ -222,8 +257,8 @@ mod tests {
         let mut found = Vec::new();
         map.for_each_child(&path(dir), |child| {
             found.push(match child {
-                Child::File { name, .. } => name.to_owned(),
-                Child::Directory(name) => format!("{name}/"),
+                Child::File { path, .. } => path.name().unwrap_or_default().to_owned(),
+                Child::Directory(name, _) => format!("{name}/"),
                 Child::Shadowed(name) => format!("{name}/ shadowed"),
             });
         });
@@ -261,6 +296,43 @@ mod tests {
         expected.sort();
         assert_eq!(found, expected);
         assert_eq!(children(&files, "/d/d").len(), names.len());
+    }
+
+    #[test]
+    fn a_directory_comes_with_its_files_where_they_are_few_and_all_that_it_holds() {
+        let many: Vec<_> = (0..=FEW).map(|n| format!("/d/many/{n:02}")).collect();
+        let mut paths = vec!["/d/few/a", "/d/few/b", "/d/few-er/x", "/d/nested/a", "/d/nested/b/c", "/d/z"];
+        paths.extend(many.iter().map(String::as_str));
+        let (files, mut found) = (map(&paths), Vec::new());
+        files.for_each_child(&path("/d"), |child| {
+            if let Child::Directory(name, files) = child {
+                let paths =
+                    files.map(|files| files.iter().map(|(path, _)| path.as_str().to_owned()).collect::<Vec<_>>());
+                found.push((name.to_owned(), paths));
+            }
+        });
+        let with =
+            |name: &str, paths: &[&str]| (name.to_owned(), Some(paths.iter().map(|path| (*path).to_owned()).collect()));
+        let expected = [
+            with("few-er", &["/d/few-er/x"]),
+            with("few", &["/d/few/a", "/d/few/b"]),
+            ("many".to_owned(), None),
+            ("nested".to_owned(), None),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(children(&files, "/d"), ["few-er/", "few/", "many/", "nested/", "z"]);
+    }
+
+    #[test]
+    fn what_comes_beside_directories_is_bounded() {
+        let paths: Vec<_> = (0..MOST_BESIDE + 10).map(|n| format!("/{n:05}/f")).collect();
+        let files = map(&paths.iter().map(String::as_str).collect::<Vec<_>>());
+        let (mut with, mut all) = (0, 0);
+        files.for_each_child(&VfsPath::root(), |child| {
+            all += 1;
+            with += usize::from(matches!(child, Child::Directory(_, Some(_))));
+        });
+        assert_eq!((with, all), (MOST_BESIDE, paths.len()));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) struct MemoryDir(Arc<DirInner>);
 #[derive(Debug)]
 struct DirInner {
     path: VfsPath,
-    listed: OnceLock<Listed>,
+    listed: OnceLock<Arc<Listed>>,
 }
 
 /// What a listing found.
@@ -31,10 +31,19 @@ struct DirInner {
 struct Listed {
     /// By the bytes of their paths.
     files: Vec<(VfsPath, Arc<File>)>,
-    /// In the order of their names.
-    directories: Vec<String>,
+    /// In the order of their names, with what is in them where that was come by.
+    directories: Vec<(String, Option<Arc<Listed>>)>,
+    /// Directories behind files of the same name.
+    shadowed: Vec<String>,
     /// Which file is likely to be asked for next: most are, one after the other.
     next: AtomicUsize,
+}
+
+impl Listed {
+    fn of<'a>(files: impl IntoIterator<Item = (&'a VfsPath, &'a Arc<File>)>) -> Self {
+        let files = files.into_iter().map(|(path, file)| (path.clone(), Arc::clone(file))).collect();
+        Self { files, ..Self::default() }
+    }
 }
 
 impl MemoryDir {
@@ -42,10 +51,19 @@ impl MemoryDir {
         Self(Arc::new(DirInner { path, listed: OnceLock::new() }))
     }
 
+    fn with(path: VfsPath, listed: Arc<Listed>) -> Self {
+        Self(Arc::new(DirInner { path, listed: listed.into() }))
+    }
+
+    /// Where in the path of an entry its name begins.
+    fn name_start(&self) -> usize {
+        if self.0.path.is_root() { 1 } else { self.0.path.as_str().len() + 1 }
+    }
+
     /// The file `name` of this directory, if that was listed.
     fn file(&self, name: &str) -> Option<&Arc<File>> {
         let listed = self.0.listed.get()?;
-        let start = if self.0.path.is_root() { 1 } else { self.0.path.as_str().len() + 1 };
+        let start = self.name_start();
         let name_at = |(path, _): &(VfsPath, Arc<File>)| path.as_str()[start..].cmp(name);
         let next = listed.next.load(Ordering::Relaxed);
         let at = match listed.files.get(next) {
@@ -56,16 +74,35 @@ impl MemoryDir {
         Some(&listed.files[at].1)
     }
 
-    /// Whether a listing of this directory found the directory `name`.
-    fn has_directory(&self, name: &str) -> bool {
-        let listed = self.0.listed.get();
-        listed.is_some_and(|listed| listed.directories.binary_search_by(|found| found.as_str().cmp(name)).is_ok())
+    /// The directory `name` at `path`, if a listing of this one found it.
+    fn directory(&self, name: &str, path: &VfsPath) -> Option<Self> {
+        let directories = &self.0.listed.get()?.directories;
+        let at = directories.binary_search_by(|(found, _)| found.as_str().cmp(name)).ok()?;
+        Some(match &directories[at].1 {
+            Some(listed) => Self::with(path.clone(), Arc::clone(listed)),
+            None => Self::new(path.clone()),
+        })
     }
 }
 
 impl MemoryTree {
     pub(crate) fn new(files: FileMap) -> Self {
         Self { files }
+    }
+
+    fn listed(&self, dir: &VfsPath) -> Listed {
+        let mut listed = Listed::default();
+        self.files.for_each_child(dir, |child| match child {
+            map::Child::File { path, file } => listed.files.push((path.clone(), Arc::clone(file))),
+            map::Child::Directory(name, files) => {
+                let below = files.map(|files| Arc::new(Listed::of(files.iter().copied())));
+                listed.directories.push((name.to_owned(), below));
+            }
+            map::Child::Shadowed(name) => listed.shadowed.push(name.to_owned()),
+        });
+        // They come by the bytes of what is below them, which sorts `a.b/` before `a/`.
+        listed.directories.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        listed
     }
 }
 
@@ -82,23 +119,16 @@ impl Tree for MemoryTree {
     }
 
     fn list(&self, dir: &MemoryDir) -> Result<Listing> {
-        let mut listing = Listing::default();
-        let mut listed = Listed::default();
-        self.files.for_each_child(&dir.0.path, |child| match child {
-            map::Child::File { name, path, file } => {
-                listing.push(name, ChildKind::File);
-                listed.files.push((path.clone(), Arc::clone(file)));
-            }
-            map::Child::Directory(name) => {
-                listing.push(name, ChildKind::Directory);
-                listed.directories.push(name.to_owned());
-            }
-            map::Child::Shadowed(name) => listing.problems.push(shadowed(&dir.0.path, name)),
-        });
-        // They come by the bytes of what is below them, which sorts `a.b/` before `a/`.
-        listed.directories.sort_unstable();
-        // Another listing of this directory found the same.
-        let _ = dir.0.listed.set(listed);
+        let listed = dir.0.listed.get_or_init(|| Arc::new(self.listed(&dir.0.path)));
+        let start = dir.name_start();
+        let mut listing = Listing::with_capacity(listed.files.len() + listed.directories.len());
+        for (path, _) in &listed.files {
+            listing.push(&path.as_str()[start..], ChildKind::File);
+        }
+        for (name, _) in &listed.directories {
+            listing.push(name, ChildKind::Directory);
+        }
+        listing.problems.extend(listed.shadowed.iter().map(|name| shadowed(&dir.0.path, name)));
         Ok(listing)
     }
 
@@ -121,8 +151,8 @@ impl Tree for MemoryTree {
     }
 
     fn enter(&self, dir: &MemoryDir, name: &str, path: &VfsPath) -> Result<MemoryDir> {
-        if dir.has_directory(name) {
-            return Ok(MemoryDir::new(path.clone()));
+        if let Some(found) = dir.directory(name, path) {
+            return Ok(found);
         }
         match self.files.find(path)? {
             Entry::Directory => Ok(MemoryDir::new(path.clone())),

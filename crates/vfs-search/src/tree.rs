@@ -45,7 +45,16 @@ struct Child {
     kind: ChildKind,
 }
 
+/// About how long a name is, in bytes.
+const NAME: usize = 16;
+
 impl Listing {
+    /// An empty listing with room for about `entries`.
+    pub fn with_capacity(entries: usize) -> Self {
+        let (names, children) = (String::with_capacity(entries * NAME), Vec::with_capacity(entries));
+        Self { names, children, problems: Vec::new() }
+    }
+
     /// Adds an entry; `name` is one component.
     pub fn push(&mut self, name: &str, kind: ChildKind) {
         let start = self.names.len();
