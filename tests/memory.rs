@@ -89,7 +89,11 @@ fn check(place: &str, search: &str, tree: &Path, pattern: &str, limit: u64) -> R
         return Err(format!("it failed: {said}{}", String::from_utf8_lossy(&output.stderr)).into());
     }
     print!("{place}, {search}: {said}");
-    let grew: u64 = said.split_whitespace().next().ok_or("it said nothing")?.parse()?;
+    let mut numbers = said.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
+    let (grew, found) = numbers.next().zip(numbers.next()).ok_or("it did not say how much, and of what")?;
+    if found == 0 {
+        return Err("it found nothing".into());
+    }
     if grew < limit { Ok(()) } else { Err(format!("{grew} bytes are not under {limit}").into()) }
 }
 

@@ -27,13 +27,15 @@ use crate::tree::DiskTree;
 /// * Confined by default: every path is resolved by the kernel below a root directory that is held open. Nothing outside
 ///   is ever read, made or changed, whatever links there are and whoever swaps directories meanwhile.
 /// * Links inside the root are followed; deleting or renaming one moves the link. Absolute links are refused.
-/// * Every change puts a new file in the old one's place in one step: a reader, and a crash, finds the old content or the
-///   new. Mode, owner, access control lists and extended attributes are kept; hard links are broken, not written through.
+/// * Every change puts a new file in the old one's place in one step: a reader, and a crash of the process, finds the old
+///   content or the new; so does a power cut, unless [`Durability`](crate::Durability) says otherwise. Mode, owner, access
+///   control lists and extended attributes are kept; hard links are broken, not written through.
 /// * Changes of one file take turns, in this process and, through `flock`, with other processes that use this library.
 /// * Only regular files are opened. FIFOs, sockets and devices are refused without being touched.
 ///
-/// Needs Linux. A clone is a handle on the same root. Operations run on the blocking pool of the tokio runtime that they
-/// are awaited in, or in place where there is none.
+/// Needs Linux. A clone is a handle on the same root. `glob` and `grep` run on the workers of a search pool, which turns
+/// them away as [`Busy`](vfs_core::ErrorKind::Busy) where thousands wait; other operations run on the blocking pool of the
+/// tokio runtime that they are awaited in, or in place where there is none.
 ///
 /// ```no_run
 /// # async fn example() -> vfs_core::Result<()> {

@@ -24,8 +24,8 @@ pub enum Durability {
     /// A power cut: file and directory are synced before the call returns.
     #[default]
     Full,
-    /// A crash of the process: the old file or the new one is there whole, but perhaps not yet on the disk. A power cut soon
-    /// after may leave a file that was changed empty.
+    /// A crash of the process: the old file or the new one is there whole, but perhaps not yet on the disk. A power cut
+    /// soon after may leave a file that was changed empty.
     Atomic,
 }
 
@@ -88,7 +88,7 @@ pub struct LocalConfig {
     pub max_file_size: u64,
     /// How long a change waits for another change of the same file before it is `busy`. Default 10 s.
     pub lock_timeout: Duration,
-    /// The workers that `grep` takes. Default: [`Pool::global`], which all searches of the process share.
+    /// The workers that `glob` and `grep` take. Default: [`Pool::global`], which all searches of the process share.
     pub search_pool: Option<Pool>,
 }
 
@@ -155,7 +155,7 @@ impl LocalConfig {
         self
     }
 
-    /// Sets the workers that `grep` takes.
+    /// Sets the workers that `glob` and `grep` take.
     #[must_use]
     pub fn search_pool(mut self, pool: Pool) -> Self {
         self.search_pool = Some(pool);

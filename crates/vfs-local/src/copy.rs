@@ -169,7 +169,7 @@ impl Disk {
             } else {
                 copied.bytes += self.copy_entry(&pair, &name, kind, cx).map_err(|failure| {
                     let message = format!("'{}' in it: {}", name.to_string_lossy(), failure.message());
-                    Error::new(failure.kind(), message)
+                    Error::new(failure.kind(), message).with_source(failure)
                 })?;
                 copied.files += 1;
             }

@@ -162,9 +162,12 @@ impl Staged {
             || fs::renameat_with(&hidden.parent, &hidden.name, &entry.parent, &entry.name, RenameFlags::EXCHANGE);
         match swap() {
             // `reserved` then names the old file, or after a failure the new one again; it goes either way.
-            Ok(()) => {
-                self.confirm_exchange(entry, hidden, replaced).map_err(|failure| swap().err().map_or(failure, error))
-            }
+            Ok(()) => self.confirm_exchange(entry, hidden, replaced).map_err(|failure| match swap() {
+                Ok(()) => failure,
+                // Ours is gone from there by now, and what came out may be another program's: that goes back.
+                Err(Errno::NOENT) => rename_new(hidden, entry).err().map_or(failure, error),
+                Err(errno) => error(errno),
+            }),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 reserved.become_entry(entry).map_err(error)?;
                 self.settle(entry).map_err(error)

@@ -112,7 +112,7 @@ impl Tree for DiskTree {
                     Ok(found) => listing.push(name, child_kind(found.file_type())),
                     // Nothing can have a name that is too long.
                     Err(Errno::NOENT | Errno::NAMETOOLONG) => {}
-                    Err(errno) => return Err(error(errno)),
+                    Err(errno) => listing.problems.push(Problem::new(name.as_str(), &error(errno))),
                 }
             }
             Ok(listing)

@@ -280,7 +280,10 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
                 let guide = Checked { search: self, quest, worker };
                 let opener = Opener { tree: &*self.tree, guide: &guide, options: quest.options() };
                 let level = opener.start(dir, path, &mut findings)?;
-                level.map(|level| self.judged(quest, level, &mut findings)).map(Stretch::new).unwrap_or_default()
+                match level {
+                    Some(level) => Stretch::new(self.judged(quest, worker, level)?),
+                    None => Stretch::default(),
+                }
             }
         };
         self.walk(worker, tools, Progress::new(stretch), findings, key)
@@ -306,8 +309,9 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
         match done.rest {
             None => state.frontier.finish(key),
             Some(rest) => {
-                let unwanted = state.frontier.park(key, rest);
-                debug_assert!(unwanted.is_none(), "a slot stays until its job is done");
+                if state.frontier.park(key, rest).is_some() {
+                    state.failure = Some(Error::new(ErrorKind::Internal, "a slot went before its job was done"));
+                }
             }
         }
         state
@@ -338,6 +342,7 @@ impl<T: Tree, Q: Quest> Guide for Checked<'_, T, Q> {
 
 impl<T: Tree, Q: Quest> Task for Search<T, Q> {
     fn turn(self: Arc<Self>, worker: &Worker) {
+        let turn = Turn(&self);
         let mut tools = self.borrow_tools();
         let mut claim = self.claim(self.lock());
         while let Some(next) = claim {
@@ -355,6 +360,28 @@ impl<T: Tree, Q: Quest> Task for Search<T, Q> {
             claim = self.claim(state);
         }
         self.return_tools(tools);
+        drop(turn);
+    }
+}
+
+/// A turn under way. Where it ends in a panic outside of a claim, the search fails instead of waiting for ever.
+struct Turn<'a, T: Tree, Q: Quest>(&'a Arc<Search<T, Q>>);
+
+impl<T: Tree, Q: Quest> Drop for Turn<'_, T, Q> {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            return;
+        }
+        let mut state = self.0.lock();
+        state.turns -= 1;
+        state.failure = Some(Error::new(ErrorKind::Internal, "a search worker panicked between two claims"));
+        let waker = state.waker.take();
+        drop(state);
+        // A waker runs what it likes, and a second panic here would end the process.
+        let _woken = guarded(|| {
+            wake(waker);
+            Ok(())
+        });
     }
 }
 

@@ -24,8 +24,8 @@ use crate::walk::{Found, Walk};
 ///
 /// * Sorted by the bytes of the full path. Only directories that the pattern can reach are listed, and where it spells the
 ///   names in one, these are looked up instead.
-/// * Hidden and ignored entries are left out, and counted in `skipped` where they were come by, unless the request includes them, also where the
-///   pattern itself starts with a dot.
+/// * Hidden and ignored entries are left out, and counted in `skipped` where they were come by, unless the request includes
+///   them, also where the pattern itself starts with a dot.
 /// * FIFOs, sockets and devices are neither files nor directories and never match.
 /// * A link that matches, or that has to be followed, and leads nowhere, outside or in a circle is in `problems`.
 /// * At most 1,000 problems are kept; where there are more, one more says how many.

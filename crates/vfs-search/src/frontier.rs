@@ -1,9 +1,9 @@
 //! What is to be searched and what was found, in the order of the walk, and how much of it there may be.
 //!
-//! Work and results are kept by keys that sort as paths do. Work that is claimed becomes a slot under the same key, which
-//! its results go to; a directory that was listed brings in work whose keys lie where its own was. So several workers may
-//! list and search at once, each the first thing that nobody has claimed, and the consumer empties the slots in order: the
-//! first slot is ready for it as soon as no work is left before it.
+//! Work and results are kept by keys that sort as paths do. A stretch of the walk that is claimed becomes a slot under the
+//! key of its first step, which its results go to; what is left of it comes back as work, whose keys lie behind that. So
+//! several workers may list and search at once, each the first thing that nobody has claimed, and the consumer empties the
+//! slots in order: the first slot is ready for it as soon as no work is left before it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -114,6 +114,15 @@ pub(crate) struct Findings {
     pub(crate) too_deep: bool,
 }
 
+impl Findings {
+    /// A link that was left out.
+    pub(crate) fn skipped_link() -> Self {
+        let mut findings = Self::default();
+        findings.skipped.links = 1;
+        findings
+    }
+}
+
 impl<D> Level<D> {
     /// How many steps there are.
     pub(crate) fn len(&self) -> usize {
@@ -135,11 +144,22 @@ impl<D> Level<D> {
         format!("{}/{}{slash}", self.place.path.as_str().trim_end_matches('/'), self.listing.name(child)).into()
     }
 
-    /// Drops the entries that `judge` does not take, and counts the links among them. What it cannot judge is a problem.
-    pub(crate) fn judge(&mut self, skipped: &mut Skipped, mut judge: impl FnMut(Entry<'_, D>) -> Result<Judgement>) {
+    /// Drops the entries that `judge` does not take. What it cannot judge is a problem.
+    ///
+    /// # Errors
+    ///
+    /// What the guide's check gives.
+    pub(crate) fn judge(
+        &mut self,
+        guide: &dyn Guide,
+        mut judge: impl FnMut(Entry<'_, D>) -> Result<Judgement>,
+    ) -> Result<()> {
         let mut steps = Vec::with_capacity(self.steps.len());
         let mut problems = Vec::new();
-        for step in &self.steps {
+        for (index, step) in self.steps.iter().enumerate() {
+            if index % CHECK_EVERY == CHECK_EVERY - 1 {
+                guide.check()?;
+            }
             if step.stage != Stage::Entry {
                 steps.push(*step);
                 continue;
@@ -147,8 +167,7 @@ impl<D> Level<D> {
             let entry = Entry { level: self, child: step.child };
             match judge(entry) {
                 Ok(Judgement::Take) => steps.push(*step),
-                Ok(Judgement::SkipLink) => skipped.links += 1,
-                Ok(Judgement::Pass) => {}
+                Ok(Judgement::Pass | Judgement::SkipLink) => {}
                 Err(error) => {
                     steps.push(Step { child: step.child, stage: Stage::Problem(problems.len()) });
                     problems.push(entry.problem(error));
@@ -156,6 +175,7 @@ impl<D> Level<D> {
             }
         }
         (self.steps, self.problems) = (steps, problems);
+        Ok(())
     }
 }
 
@@ -349,6 +369,8 @@ impl<T: Tree> Opener<'_, T> {
             }
         }
         steps.sort_unstable_by(|a, b| order(listing, *a, *b));
+        // A directory that changes while it is listed may give a name twice, and each step has a place of its own.
+        steps.dedup_by(|next, before| order(listing, *before, *next).is_eq());
         steps
     }
 }
@@ -398,6 +420,19 @@ fn locate_problem(path: &VfsPath, mut problem: Problem) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stretch::testing::{EVERYWHERE, OPTIONS, root};
+    use crate::testing::TestTree;
+
+    #[test]
+    fn a_name_that_is_listed_twice_is_one_entry() {
+        let tree = TestTree::new([("/d/a", ""), ("/d/b/c", "")]).listing_twice();
+        let (cursor, mut names) = (root(&tree), Vec::new());
+        let opener = Opener { tree: &tree, guide: &EVERYWHERE, options: OPTIONS };
+        let below = opener.descend(&cursor.level, cursor.level.step(0), &mut Findings::default()).expect("it goes on");
+        let below = below.expect("a level");
+        (0..below.len()).for_each(|index| names.push(below.key(index)));
+        assert_eq!(names.iter().map(|name| &**name).collect::<Vec<_>>(), ["/d/a", "/d/b/"]);
+    }
 
     #[test]
     fn steps_sort_as_their_paths_do() {

@@ -6,10 +6,11 @@
 //! * [`grep_stream`] and [`grep`] search it with ripgrep's engine, and [`glob_on`] walks it, on the workers of a [`Pool`]
 //!   that all searches share, in order as well: the same call gives the same answer.
 //!
-//! A search is a pipeline that its consumer pulls. Workers claim directories to list and files to search, always the first
-//! that nobody has claimed, and put what they find into slots; the consumer empties the slots in the order of the walk. How
-//! far the workers may be ahead is bounded, in slots and in bytes, so that a search which matches everything holds little,
-//! and starves nobody. A worker that is stuck in one call is stood in for.
+//! A search is a pipeline that its consumer pulls. Workers claim stretches of the walk, always the first that nobody has
+//! claimed, go down into the directories there, and put what they find into slots; what they have no time for goes back to
+//! be claimed. The consumer empties the slots in the order of the walk. How far the workers may be ahead is bounded, in
+//! slots and in bytes, so that a search which matches everything holds little, and starves nobody. A worker that is stuck
+//! in one call, or long in one file while others wait, is stood in for.
 
 mod activity;
 mod alarm;

@@ -37,9 +37,10 @@ pub(crate) trait Task: Send + Sync + 'static {
 /// # Behaviour
 ///
 /// * Threads are started when there is work, up to the number of workers, and end when the last handle is dropped.
-/// * A worker that waits for a consumer, or has been in one uninterruptible call for 50 to 75 ms, is stood in for, by at most
-///   64 threads in all. Where these are not enough, those that wait for a consumer make way.
-/// * When 4,096 turns wait, a new search gets [`ErrorKind::Busy`].
+/// * A worker that waits for a consumer, or has been in one uninterruptible call, or in one file while others wait, for
+///   some 50 to 100 ms, is stood in for, by at most 64 threads in all. Where these are not enough, those that wait for a
+///   consumer make way.
+/// * When about 4,096 turns wait, a new search gets [`ErrorKind::Busy`].
 ///
 /// Cloning gives another handle to the same workers.
 #[derive(Clone)]

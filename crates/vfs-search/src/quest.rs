@@ -103,15 +103,20 @@ impl Quest for Plan {
 
     fn judge<T: Tree>(&self, tree: &T, entry: Entry<'_, T::Dir>) -> Result<Judgement> {
         let is_wanted = self.filter.opens(entry.place().relative(), entry.name());
-        let is_left_out = entry.kind() == ChildKind::Link && self.links == LinkMode::Skip;
-        if !is_wanted && !is_left_out {
+        let is_link = entry.kind() == ChildKind::Link;
+        let is_left_out = is_link && self.links == LinkMode::Skip;
+        // It may be a directory that is gone down.
+        let leads_on = is_link && !is_left_out && self.filter.enters(entry.place().relative(), entry.name());
+        if !is_wanted && !is_left_out && !leads_on {
             return Ok(Judgement::Pass);
         }
         let kind = match entry.kind() {
             ChildKind::Link => match tree.follow(&entry.place().dir, entry.name()) {
                 Ok(kind) => kind,
-                // It was followed only to see whether a directory is left out here, and it leads to none.
-                Err(_) if !is_wanted => return Ok(Judgement::Pass),
+                // It was followed only to see whether it leads to a directory, and it leads to none.
+                Err(error) if !is_wanted && (is_left_out || error.kind() == ErrorKind::NotFound) => {
+                    return Ok(Judgement::Pass);
+                }
                 Err(error) => return Err(error),
             },
             kind => kind,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -49,6 +50,9 @@ pub(crate) struct TestTree {
     pub(crate) opened: Mutex<Vec<String>>,
     pub(crate) on_open: Option<Hook>,
     on_list: Option<Hook>,
+    lists_twice: bool,
+    /// How many links were followed to see where they lead.
+    pub(crate) follows: AtomicUsize,
 }
 
 impl TestTree {
@@ -65,7 +69,15 @@ impl TestTree {
             opened: Mutex::default(),
             on_open: None,
             on_list: None,
+            lists_twice: false,
+            follows: AtomicUsize::new(0),
         }
+    }
+
+    /// The same, with every name twice in a listing.
+    pub(crate) fn listing_twice(mut self) -> Self {
+        self.lists_twice = true;
+        self
     }
 
     pub(crate) fn with(mut self, path: &str, node: Node) -> Self {
@@ -89,7 +101,7 @@ impl TestTree {
     }
 
     fn copy(&self, lend: Lend) -> Self {
-        Self { nodes: self.nodes.clone(), ..Self::of([]) }.lend(lend)
+        Self { nodes: self.nodes.clone(), lists_twice: self.lists_twice, ..Self::of([]) }.lend(lend)
     }
 
     fn kind(&self, path: &str) -> Option<ChildKind> {
@@ -174,7 +186,9 @@ impl Tree for TestTree {
         let mut listing = Listing::default();
         listing.problems = problems;
         for name in names {
-            listing.push(name, self.kind(&format!("{below}{name}")).expect("it was listed"));
+            for _ in 0..=usize::from(self.lists_twice) {
+                listing.push(name, self.kind(&format!("{below}{name}")).expect("it was listed"));
+            }
         }
         Ok(listing)
     }
@@ -195,6 +209,7 @@ impl Tree for TestTree {
     }
 
     fn follow(&self, dir: &String, name: &str) -> Result<ChildKind> {
+        self.follows.fetch_add(1, Ordering::Relaxed);
         let real = self.resolve(&format!("{dir}/{name}"))?;
         Ok(self.kind(&real).unwrap_or(ChildKind::Directory))
     }

@@ -18,7 +18,7 @@ pub enum ChildKind {
     Other,
 }
 
-/// The entries of one directory, in any order, and those that have no name here.
+/// The entries of one directory, in any order, and those that have no name here. A name that is in it twice counts once.
 ///
 /// ```
 /// use vfs_search::{ChildKind, Listing};

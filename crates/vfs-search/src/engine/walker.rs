@@ -13,18 +13,21 @@ use super::worker_slot::WorkerSlot;
 use super::{Checked, Search};
 use crate::frontier::{Job, Key, Progress};
 use crate::item::{Item, Outlet as _};
-use crate::level::{Entry, Findings, Level, Opener, Stage, Step};
+use crate::level::{Entry, Findings, Judgement, Level, Opener, Stage, Step};
 use crate::outlet::Collector;
 use crate::pool::Worker;
 use crate::quest::{Named, Quest};
 use crate::stretch::{Cursor, Stretch};
-use crate::tree::Tree;
+use crate::tree::{ChildKind, Tree};
 
 /// How long a worker goes on with a stretch: long beside what a claim costs, and no longer than a consumer waits anyway.
 const LONG_STRETCH: Duration = Duration::from_millis(1);
 
 /// How long it does so where others wait for a worker.
 const SHORT_STRETCH: Duration = Duration::from_micros(200);
+
+/// How long a worker is at one file before it asks for a stand-in, where others wait for a worker.
+const LONG_FILE: Duration = Duration::from_millis(25);
 
 /// Why a stretch was left.
 enum Left {
@@ -76,9 +79,14 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     }
 
     /// What is to be done in a level.
-    pub(super) fn judged(&self, quest: &Q, mut level: Level<T::Dir>, findings: &mut Findings) -> Cursor<T::Dir> {
-        level.judge(&mut findings.skipped, |entry| quest.judge(&*self.tree, entry));
-        Cursor { steps: 0..level.len(), level: Arc::new(level) }
+    pub(super) fn judged(&self, quest: &Q, worker: &Worker, mut level: Level<T::Dir>) -> Result<Cursor<T::Dir>> {
+        let guide = Checked { search: self, quest, worker };
+        level.judge(&guide, |entry| match entry.kind() {
+            // It takes a look at the disk to tell what a link leads to, which is left until its turn comes.
+            ChildKind::Link => Ok(Judgement::Take),
+            _ => quest.judge(&*self.tree, entry),
+        })?;
+        Ok(Cursor { steps: 0..level.len(), level: Arc::new(level) })
     }
 
     /// Leaves the steps of a stretch, beyond the next, to whoever has nothing to do.
@@ -106,16 +114,17 @@ struct Walker<'a, T: Tree, Q: Quest> {
     quest: &'a Q,
     collector: RefCell<Collector<WorkerSlot<'a, T, Q>>>,
     stretch: RefCell<Stretch<T::Dir>>,
+    start: Instant,
 }
 
 impl<'a, T: Tree, Q: Quest> Walker<'a, T, Q> {
     fn new(search: &'a Arc<Search<T, Q>>, worker: &'a Worker, key: &'a Key, stretch: Stretch<T::Dir>) -> Result<Self> {
         let collector = RefCell::new(Collector::new(WorkerSlot { search, worker, key }));
-        Ok(Self { search, worker, quest: search.quest()?, collector, stretch: RefCell::new(stretch) })
+        let stretch = RefCell::new(stretch);
+        Ok(Self { search, worker, quest: search.quest()?, collector, stretch, start: Instant::now() })
     }
 
     fn walk(&self, tools: &mut Q::Tools, brought_in: &mut u64) -> Result<Left> {
-        let start = Instant::now();
         loop {
             self.share();
             let next = self.stretch.borrow().next();
@@ -128,12 +137,7 @@ impl<'a, T: Tree, Q: Quest> Walker<'a, T, Q> {
                     true
                 }
                 Stage::Problem(index) => self.put(Item::Problem(level.problem(index).clone())),
-                Stage::Entry => {
-                    self.collector.borrow_mut().begin_file(*brought_in);
-                    let (entry, mut outlet) = (Entry::of(&level, step), &self.collector);
-                    self.quest.visit(tools, &*self.search.tree, entry, &mut outlet, &|| self.is_interrupted());
-                    self.collector.borrow_mut().end_file(brought_in)
-                }
+                Stage::Entry => self.visit(tools, Entry::of(&level, step), brought_in),
             };
             if !is_done {
                 return Ok(Left::NoRoom);
@@ -144,10 +148,29 @@ impl<'a, T: Tree, Q: Quest> Walker<'a, T, Q> {
             self.search.check()?;
             self.worker.beat();
             let time = if self.worker.is_wanted() { SHORT_STRETCH } else { LONG_STRETCH };
-            if start.elapsed() >= time {
+            if self.start.elapsed() >= time {
                 return Ok(Left::TimeIsUp);
             }
         }
+    }
+
+    /// Visits an entry; whether it is done.
+    fn visit(&self, tools: &mut Q::Tools, entry: Entry<'_, T::Dir>, brought_in: &mut u64) -> bool {
+        if entry.kind() == ChildKind::Link {
+            match self.quest.judge(&*self.search.tree, entry) {
+                Ok(Judgement::Take) => {}
+                Ok(Judgement::Pass) => return true,
+                Ok(Judgement::SkipLink) => {
+                    self.collector.borrow_mut().note(Findings::skipped_link());
+                    return true;
+                }
+                Err(error) => return self.put(Item::Problem(entry.problem(error))),
+            }
+        }
+        self.collector.borrow_mut().begin_file(*brought_in);
+        let mut outlet = &self.collector;
+        self.quest.visit(tools, &*self.search.tree, entry, &mut outlet, &|| self.is_interrupted());
+        self.collector.borrow_mut().end_file(brought_in)
     }
 
     fn put(&self, item: Item) -> bool {
@@ -163,8 +186,10 @@ impl<'a, T: Tree, Q: Quest> Walker<'a, T, Q> {
         let guide = Checked { search, quest, worker };
         let opener = Opener { tree: &*search.tree, guide: &guide, options: quest.options() };
         let below = opener.descend(&level, step, &mut findings)?;
-        let below = below.map(|below| search.judged(quest, below, &mut findings));
-        below.into_iter().for_each(|below| self.stretch.borrow_mut().enter(below));
+        if let Some(below) = below {
+            let below = search.judged(quest, worker, below)?;
+            self.stretch.borrow_mut().enter(below);
+        }
         self.collector.borrow_mut().note(findings);
         Ok(())
     }
@@ -177,7 +202,10 @@ impl<'a, T: Tree, Q: Quest> Walker<'a, T, Q> {
 
     /// Looks, between two pieces of a file, whether to go on, and at what others wait for.
     fn is_interrupted(&self) -> bool {
-        self.worker.beat();
+        // Without a beat the worker is late, and is stood in for. A file cannot be left for others: it would begin again.
+        if !self.worker.is_wanted() || self.start.elapsed() < LONG_FILE {
+            self.worker.beat();
+        }
         self.share();
         self.collector.borrow_mut().flush_old();
         self.search.is_interrupted()

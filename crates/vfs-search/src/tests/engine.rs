@@ -8,7 +8,7 @@ use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, LinkMode, OpConte
 
 use crate::frontier::Tuning;
 use crate::stream::GrepEvents;
-use crate::testing::{Node, TestTree, run, run_on};
+use crate::testing::{Lend, Node, TestTree, run, run_on};
 use crate::{Pool, grep, grep_stream, grep_stream_on};
 
 fn many(files: usize, text: &str) -> TestTree {
@@ -252,6 +252,49 @@ fn a_link_that_leads_nowhere_is_no_problem_where_its_name_is_not_wanted() {
         assert_eq!(run(&tree, &req).lines(), ["/foo.txt! not_found"], "{links:?}");
         assert!(run(&tree, &req.clone().glob("*.rs")).lines().is_empty(), "{links:?}");
     }
+}
+
+#[test]
+fn a_link_that_leads_outside_is_a_problem_though_its_name_is_not_wanted_where_links_are_followed() {
+    let tree = TestTree::new([("/a.rs", "hit")]).with("/vendor", Node::Link("../elsewhere"));
+    let mut req = hit().glob("*.rs");
+    assert_eq!(run(&tree, &req).lines(), ["/a.rs:1:hit"]);
+    req.links = LinkMode::Follow;
+    assert_eq!(run(&tree, &req).lines(), ["/a.rs:1:hit", "/vendor! path_escape"]);
+}
+
+#[test]
+fn links_beyond_a_limit_are_not_followed() {
+    let names: Vec<&'static str> = (0..1000).map(|n| &*format!("/l{n:03}").leak()).collect();
+    let tree = names.iter().fold(TestTree::new([("/a", "hit\nhit\n")]), |tree, name| tree.with(name, Node::Link("/a")));
+    let tree = Arc::new(tree);
+    let found = block_on(grep_stream_on(&Pool::new(1), Arc::clone(&tree), OpContext::new(), hit().limit(1)).count());
+    assert_eq!(found, 2);
+    assert_eq!(tree.follows.load(std::sync::atomic::Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_name_that_is_listed_twice_is_searched_once_at_every_number_of_workers() {
+    let tree = Arc::new(many(60, "hit\n").listing_twice());
+    for workers in [1, 2, 8] {
+        let outcome = run_on(Arc::clone(&tree), hit(), workers, 64).expect("it searches");
+        assert_eq!(outcome.events.len(), 60, "{workers} workers");
+    }
+}
+
+#[test]
+fn a_file_that_takes_long_does_not_hold_up_another_search() {
+    let pool = Pool::new(1);
+    let text = "x\n".repeat(16 << 20);
+    let long = Arc::new(TestTree::new([("/long", text.as_str())]).lend(Lend::Reader(16)));
+    let mut long = grep_stream_on(&pool, long, OpContext::new(), hit());
+    assert!(futures::FutureExt::now_or_never(long.next()).is_none());
+    while pool.activity().busy == 0 {
+        std::thread::yield_now();
+    }
+    let events = grep_stream_on(&pool, Arc::new(many(50, "hit\n")), OpContext::new(), hit());
+    assert_eq!(block_on(events.count()), 51);
+    assert!(futures::FutureExt::now_or_never(long.next()).is_none(), "the long one was over first");
 }
 
 #[test]
