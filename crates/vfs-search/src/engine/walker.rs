@@ -156,16 +156,22 @@ impl<'a, T: Tree, Q: Quest> Walker<'a, T, Q> {
 
     /// Visits an entry; whether it is done.
     fn visit(&self, tools: &mut Q::Tools, entry: Entry<'_, T::Dir>, brought_in: &mut u64) -> bool {
-        if entry.kind() == ChildKind::Link {
-            match self.quest.judge(&*self.search.tree, entry) {
-                Ok(Judgement::Take) => {}
-                Ok(Judgement::Pass) => return true,
-                Ok(Judgement::SkipLink) => {
-                    self.collector.borrow_mut().note(Findings::skipped_link());
-                    return true;
-                }
-                Err(error) => return self.put(Item::Problem(entry.problem(error))),
+        let judgement = match entry.kind() {
+            ChildKind::Link => self.quest.judge(&*self.search.tree, entry),
+            _ => Ok(Judgement::Take),
+        };
+        if !matches!(judgement, Ok(Judgement::Take)) {
+            // It may have been a file whose lines an earlier turn brought in.
+            *brought_in = 0;
+        }
+        match judgement {
+            Ok(Judgement::Take) => {}
+            Ok(Judgement::Pass) => return true,
+            Ok(Judgement::SkipLink) => {
+                self.collector.borrow_mut().note(Findings::skipped_link());
+                return true;
             }
+            Err(error) => return self.put(Item::Problem(entry.problem(error))),
         }
         self.collector.borrow_mut().begin_file(*brought_in);
         let mut outlet = &self.collector;
