@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
+use futures::executor::block_on;
 use futures::future::{join_all, poll_immediate};
 use tokio::runtime::Builder;
-use vfs_core::{Backend, CancelToken, OpContext};
+use vfs_core::{Backend, CancelToken, LsRequest, OpContext, VfsPath};
 use vfs_search::Pool;
 use vfs_tests::process::Usage;
 
+use super::HEAP;
 use super::judge::{Ending, Interruption, Tally, assert_expected};
 use super::operations;
 
@@ -40,6 +42,8 @@ impl End {
 pub(crate) struct Slice {
     /// When all tasks were over.
     pub(crate) idle: Usage,
+    /// Bytes that were allocated then, beside what the files in memory hold.
+    pub(crate) heap: u64,
     /// The most of each while they were not.
     busy: Usage,
     calls: u64,
@@ -51,9 +55,12 @@ impl fmt::Display for Slice {
         let (resident, anonymous, busy) = (resident >> 10, anonymous >> 10, self.busy.resident >> 10);
         write!(
             f,
-            "{:>8} calls; idle {resident} KiB ({anonymous} anonymous), {threads} threads, {descriptors} descriptors; at \
-             most {busy} KiB, {} threads, {} descriptors",
-            self.calls, self.busy.threads, self.busy.descriptors,
+            "{:>8} calls; idle {} KiB beside the files of {resident} KiB ({anonymous} anonymous), {threads} threads, \
+             {descriptors} descriptors; at most {busy} KiB, {} threads, {} descriptors",
+            self.calls,
+            self.heap >> 10,
+            self.busy.threads,
+            self.busy.descriptors,
         )
     }
 }
@@ -87,7 +94,14 @@ pub(crate) fn run(backends: &[Arc<dyn Backend>], end: End, seed: u64, tally: &mu
     }
     let calls = all.calls();
     tally.merge(all);
-    Slice { idle: Usage::now(), busy, calls }
+    let heap = (HEAP.current_usage() as u64).saturating_sub(bytes_of(&*backends[0]));
+    Slice { idle: Usage::now(), heap, busy, calls }
+}
+
+/// How many bytes the files of a backend hold.
+fn bytes_of(files: &dyn Backend) -> u64 {
+    let all = block_on(files.ls(&OpContext::new(), LsRequest::new(VfsPath::root()).recursive()));
+    all.expect("the root can be listed").entries.iter().map(|entry| entry.size).sum()
 }
 
 fn most(a: Usage, b: Usage) -> Usage {

@@ -39,7 +39,10 @@ impl Staged {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let staged = match retry(|| fs::openat(&entry.parent, ".", flags, mode)) {
             Ok(fd) => Self { fd, name: None, durability },
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => Self::named(entry, mode, durability)?,
+            // In a directory that was just removed ext4 says EPERM, where a file with a name says ENOENT.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT | Errno::PERM) => {
+                Self::named(entry, mode, durability)?
+            }
             Err(errno) => return Err(error(errno)),
         };
         if let Some(replaced) = replaced {
@@ -249,6 +252,17 @@ mod tests {
     use super::*;
     use crate::config::{HardLinks, LocalConfig};
     use crate::disk::Disk;
+
+    #[test]
+    fn in_a_directory_that_is_gone_nothing_can_be_made() {
+        let tree = tempfile::tempdir().expect("a temporary directory");
+        std::fs::create_dir(tree.path().join("d")).expect("it is made");
+        let disk = Disk::open(&LocalConfig::new(tree.path())).expect("the root opens");
+        let entry = disk.root.entry(&VfsPath::parse("/d/f").expect("it is a path")).expect("it is found");
+        std::fs::remove_dir(tree.path().join("d")).expect("it goes");
+        let failure = Staged::new(&entry, None, Durability::Atomic).expect_err("there is nowhere to make it");
+        assert_eq!(failure.kind(), ErrorKind::NotFound);
+    }
 
     #[test]
     fn what_another_program_puts_there_at_the_last_moment_stays() {

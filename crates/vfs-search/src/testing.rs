@@ -52,7 +52,7 @@ pub(crate) struct TestTree {
     on_list: Option<Hook>,
     lists_twice: bool,
     /// How many links were followed to see where they lead.
-    pub(crate) follows: AtomicUsize,
+    pub(crate) follows: Arc<AtomicUsize>,
 }
 
 impl TestTree {
@@ -70,7 +70,7 @@ impl TestTree {
             on_open: None,
             on_list: None,
             lists_twice: false,
-            follows: AtomicUsize::new(0),
+            follows: Arc::default(),
         }
     }
 

@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -264,13 +265,15 @@ fn a_link_that_leads_outside_is_a_problem_though_its_name_is_not_wanted_where_li
 }
 
 #[test]
-fn links_beyond_a_limit_are_not_followed() {
-    let names: Vec<&'static str> = (0..1000).map(|n| &*format!("/l{n:03}").leak()).collect();
-    let tree = names.iter().fold(TestTree::new([("/a", "hit\nhit\n")]), |tree, name| tree.with(name, Node::Link("/a")));
-    let tree = Arc::new(tree);
-    let found = block_on(grep_stream_on(&Pool::new(1), Arc::clone(&tree), OpContext::new(), hit().limit(1)).count());
-    assert_eq!(found, 2);
-    assert_eq!(tree.follows.load(std::sync::atomic::Ordering::Relaxed), 0);
+fn a_link_is_not_followed_before_its_turn() {
+    let links: Vec<String> = (0..1000).map(|n| format!("/l{n:03}")).collect();
+    let tree = links.iter().fold(TestTree::new([("/a", "hit")]), |tree, link| tree.with(link, Node::Link("/a")));
+    let (follows, before) = (Arc::clone(&tree.follows), Arc::new(AtomicUsize::new(usize::MAX)));
+    let seen = Arc::clone(&before);
+    let tree = tree.on_open(move |_| seen.store(follows.load(Ordering::SeqCst), Ordering::SeqCst));
+    let events = grep_stream_on(&Pool::new(1), Arc::new(tree), OpContext::new(), hit());
+    assert_eq!(block_on(events.count()), 2);
+    assert_eq!(before.load(Ordering::SeqCst), 0, "links were followed before the first file was opened");
 }
 
 #[test]
