@@ -6,7 +6,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use arrayvec::ArrayString;
-
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, ErrorKind, Result};

@@ -373,7 +373,8 @@ impl<T: Tree, Q: Quest> Drop for Turn<'_, T, Q> {
             return;
         }
         let mut state = self.0.lock();
-        state.turns -= 1;
+        // It may have been counted as ended already; a search that has failed queues no further turn either way.
+        state.turns = state.turns.saturating_sub(1);
         state.failure = Some(Error::new(ErrorKind::Internal, "a search worker panicked between two claims"));
         let waker = state.waker.take();
         drop(state);
