@@ -5,9 +5,9 @@ use std::fmt::Debug;
 use fastrand::Rng;
 use futures::{Stream, StreamExt as _};
 use vfs_core::{
-    Backend, CaseMode, Content, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, GlobRequest, GrepEvent,
-    GrepMatch, GrepOutput, GrepRequest, LineKind, LsRequest, OpContext, Problem, ReadRequest, RenameRequest, Result,
-    StatRequest, WriteMode, WriteRequest,
+    Backend, CaseMode, Content, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, ForgetRequest,
+    GlobRequest, GrepEvent, GrepMatch, GrepOutput, GrepRequest, LineKind, LsRequest, OpContext, Problem, ReadRequest,
+    RenameRequest, RestoreRequest, Result, SnapshotRequest, StatRequest, WriteMode, WriteRequest,
 };
 
 use super::content::{LARGE, LINE, WORDS, directory, file, is_whole, mark, text};
@@ -237,10 +237,11 @@ async fn snapshot(files: &dyn Backend, random: &mut Rng, cx: &OpContext) -> Resu
     let Some(snapshots) = files.as_snapshots() else {
         return stat(files, random, cx).await;
     };
-    let id = snapshots.snapshot(cx).await?;
-    let restored = if random.u8(..10) == 0 { snapshots.restore(cx, &id).await } else { Ok(()) };
+    let id = snapshots.snapshot(cx, SnapshotRequest::new()).await?.id;
+    let restored =
+        if random.u8(..10) == 0 { snapshots.restore(cx, RestoreRequest::new(id.clone())).await } else { Ok(()) };
     // Whatever came between: what is not forgotten stays.
-    snapshots.forget(&OpContext::new(), &id).await?;
+    snapshots.forget(&OpContext::new(), ForgetRequest::new(id)).await?;
     restored
 }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
-use vfs_search::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::{Error, ErrorKind, FileInfo, Resolved, Result, Version, VfsPath};
 
 /// What is at a path of a [`SketchTree`]. Directories come into being with what is below them, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +132,10 @@ impl Tree for SketchTree {
             Some(Node::LockedFile) => FileInfo::file(path, 0, Version::new("1")),
             _ => FileInfo::directory(path),
         })
+    }
+
+    fn resolve(&self, dir: &String, name: &str) -> Result<Resolved> {
+        VfsPath::parse(&format!("{dir}/{name}")).map(Resolved::at)
     }
 
     fn open(&self, dir: &String, name: &str, _: ChildKind) -> Result<Opened> {

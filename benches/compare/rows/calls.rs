@@ -5,11 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::Result;
-use async_trait::async_trait;
 use serde_json::json;
-use vfs_core::{Backend, EditRequest, OpContext, ReadRequest, VfsPath};
+use vfs_core::{Around, Backend, EditRequest, OpContext, ReadRequest, Request, VfsPath, Wrapped};
 use vfs_local::{Durability, LocalBackend, LocalConfig};
-use vfs_testkit::{Intercept, Intercepted, Operation};
 
 use super::{Goal, Row};
 use crate::lab::Lab;
@@ -46,10 +44,13 @@ pub(super) fn rows() -> Vec<Row> {
 #[derive(Debug)]
 struct LetThrough;
 
-#[async_trait]
-impl Intercept for LetThrough {
-    async fn before(&self, _: Operation, _: &VfsPath) -> vfs_core::Result<()> {
-        Ok(())
+impl Around for LetThrough {
+    fn name(&self) -> &'static str {
+        "let-through"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> vfs_core::Result<Q::Output> {
+        request.send(inner, cx).await
     }
 }
 
@@ -63,7 +64,7 @@ fn read(lab: &Lab) -> Result<Contest> {
     let host = directory.join("file");
     fs::write(&host, text())?;
     let local: Arc<dyn Backend> = Arc::new(LocalBackend::open(&directory)?);
-    let layered = (0..LAYERS).fold(local, |inner, _| Arc::new(Intercepted::new(inner, Arc::new(LetThrough))));
+    let layered = (0..LAYERS).fold(local, |inner, _| Arc::new(Wrapped::new(inner, Arc::new(LetThrough))));
     let (runtime, path) = (Rc::clone(&lab.runtime), VfsPath::parse("/file")?);
     // Both loops run on a worker of the runtime, as an agent's tools do.
     let ours = move || {

@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::OpContext;
 use crate::error::Result;
-use crate::facets::{MultiModalReader, Snapshots, Watch};
+use crate::facets::{MultiModalReader, Searchable, Snapshots, Watch};
 use crate::path::VfsPath;
 use crate::shell::{Shell, StreamingShell};
 use crate::types::{
     CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, FileDownloadResponse, FileInfo,
     FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult,
-    ReadRequest, ReadResult, RenameRequest, RenameResult, StatRequest, WriteRequest, WriteResult,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, StatRequest, WriteRequest,
+    WriteResult,
 };
 
 /// What may differ between backends, at one path.
@@ -95,6 +96,9 @@ pub trait Backend: Debug + Display + Send + Sync + 'static {
     /// Says what is at a path. A link is followed.
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo>;
 
+    /// Says where a path really is, all links in it followed; nothing need be there. This is what a rule about paths goes by.
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved>;
+
     /// Lists a directory, sorted by path. Nothing is hidden here; what cannot be looked at is in `problems`.
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult>;
 
@@ -146,6 +150,11 @@ pub trait Backend: Debug + Display + Send + Sync + 'static {
         None
     }
 
+    /// Its tree, where it lends it to be searched as a part of a larger one.
+    fn as_searchable(&self) -> Option<&dyn Searchable> {
+        None
+    }
+
     /// Its snapshots, where it has them.
     fn as_snapshots(&self) -> Option<&dyn Snapshots> {
         None
@@ -167,6 +176,9 @@ macro_rules! forward {
             }
             async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
                 (**self).stat(cx, req).await
+            }
+            async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+                (**self).resolve(cx, req).await
             }
             async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
                 (**self).ls(cx, req).await
@@ -212,6 +224,9 @@ macro_rules! forward {
             }
             fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
                 (**self).as_multimodal()
+            }
+            fn as_searchable(&self) -> Option<&dyn Searchable> {
+                (**self).as_searchable()
             }
             fn as_snapshots(&self) -> Option<&dyn Snapshots> {
                 (**self).as_snapshots()

@@ -279,6 +279,14 @@ impl Error {
         self
     }
 
+    /// The same failure, with its path spelled `to` in place of `from` in every word.
+    pub(crate) fn respell_path(mut self, from: &str, to: &str) -> Self {
+        if let Some(model) = &self.0.model {
+            self.0.model = Some(model.replace(&format!("'{from}'"), &format!("'{to}'")).into());
+        }
+        self.with_path_text(to)
+    }
+
     /// The same failure with its own words for the model, instead of the code, path and message.
     #[must_use]
     pub fn with_model_message(mut self, message: impl Into<String>) -> Self {

@@ -9,7 +9,11 @@ use crate::backend::Backend;
 use crate::context::OpContext;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
-use crate::types::{Content, FileInfo, ReadRequest, ReadResult};
+use crate::tree::SharedTree;
+use crate::types::{
+    ChangeSet, Content, DiffRequest, ForgetRequest, LendRequest, ReadRequest, ReadResult, RestoreRequest, SnapshotInfo,
+    SnapshotRequest, WatchEvent, WatchRequest,
+};
 
 /// Asks for a file as something a multimodal model can look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,53 +168,55 @@ async fn download(backend: &dyn Backend, cx: &OpContext, path: VfsPath) -> Resul
     }
 }
 
-/// Names a snapshot within its backend.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct SnapshotId(String);
-
-impl SnapshotId {
-    /// The snapshot of that name.
-    pub fn new(id: impl Into<String>) -> Self {
-        Self(id.into())
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+/// Lends its files as a tree, so that a wrapper or a namespace of several backends can search them as its own.
+///
+/// # Behaviour
+///
+/// Lending is an operation: a layer around the backend sees it, and lends what its caller may see. The tree may be of the
+/// moment it was lent, and is used until the search is over.
+///
+/// # Errors
+///
+/// What keeps the backend as a whole from being searched. That nothing is at the path is for the search to find.
+#[async_trait]
+pub trait Searchable: Send + Sync {
+    /// Lends the tree of all files.
+    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree>;
 }
 
 /// Remembers states of all files and goes back to them.
 #[async_trait]
 pub trait Snapshots: Send + Sync {
     /// Remembers the state of now.
-    async fn snapshot(&self, cx: &OpContext) -> Result<SnapshotId>;
+    async fn snapshot(&self, cx: &OpContext, req: SnapshotRequest) -> Result<SnapshotInfo>;
+
+    /// The states that are remembered, the oldest first.
+    async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>>;
 
     /// Goes back to a remembered state, which stays remembered.
-    async fn restore(&self, cx: &OpContext, id: &SnapshotId) -> Result<()>;
+    async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()>;
 
     /// Forgets a state.
-    async fn forget(&self, cx: &OpContext, id: &SnapshotId) -> Result<()>;
-}
+    async fn forget(&self, cx: &OpContext, req: ForgetRequest) -> Result<()>;
 
-/// What happened to a path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum WatchEvent {
-    /// It was made or changed.
-    Changed(FileInfo),
-    /// It is gone.
-    Removed(VfsPath),
-    /// Events were lost; list again.
-    Overflow,
+    /// Says what differs between two states, or between one and now.
+    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet>;
 }
 
 /// Tells of changes as they happen.
+///
+/// # Behaviour
+///
+/// * Events come in the order in which the changes were made, to every subscriber.
+/// * A subscriber that is too slow, or asks for events that are no longer remembered, gets [`Change::Overflow`] in place of
+///   those it missed, and then what follows.
+/// * The feed begins when `watch` is called, not when its stream is first asked. It never ends by itself; the context's
+///   token and deadline end it.
+///
+/// [`Change::Overflow`]: crate::Change::Overflow
 pub trait Watch: Send + Sync {
-    /// Changes at and below `path`, from now on.
-    fn watch(&self, cx: OpContext, path: VfsPath) -> BoxStream<'static, Result<WatchEvent>>;
+    /// Changes at and below the request's path.
+    fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>>;
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@
 //! }
 //! ```
 
+mod around;
 mod backend;
 mod cancel;
 mod context;
@@ -25,24 +26,32 @@ mod ext;
 mod facets;
 mod layer;
 mod path;
+mod rebase;
+mod request;
 mod shell;
 mod types;
 
 pub mod edit;
 pub mod format;
 pub mod text;
+pub mod tree;
 pub mod window;
 
+pub use around::{Around, Wrapped};
 pub use backend::{Access, Backend, Capabilities, Mutations};
 pub use cancel::CancelToken;
 pub use context::OpContext;
 pub use error::{Error, ErrorDetail, ErrorKind, NearLine, Result};
 pub use ext::BackendExt;
 pub use facets::{
-    FilePart, MultiModalContent, MultiModalReadRequest, MultiModalReader, PartKind, SnapshotId, Snapshots, Watch,
-    WatchEvent, read_multi_modal,
+    FilePart, MultiModalContent, MultiModalReadRequest, MultiModalReader, PartKind, Searchable, Snapshots, Watch,
+    read_multi_modal,
 };
 pub use layer::{Layer, layered};
 pub use path::VfsPath;
+pub use rebase::{Rebase, Relocate};
+pub use request::{
+    Action, Call, Effect, ExecuteStreamRequest, GrepStreamRequest, Operation, Request, SnapshotsRequest,
+};
 pub use shell::{ExecuteEvent, ExecuteRequest, ExecuteResponse, RunMode, Shell, StreamingShell};
 pub use types::*;

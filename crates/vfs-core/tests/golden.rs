@@ -213,8 +213,33 @@ fn commands_and_events() {
             ExecuteEvent::Stderr("b".into()),
             ExecuteEvent::Exit(ExecuteResponse::default()),
         ],
-        "watch_events" => vec![WatchEvent::Changed(file()), WatchEvent::Removed(path("/a")), WatchEvent::Overflow],
-        "snapshot_id" => SnapshotId::new("s1"),
+    }
+}
+
+#[test]
+fn states_and_changes() {
+    let event = |change| WatchEvent::new(Cursor::new("c1"), change);
+    let change = FileChange::new(path("/a"), ChangeKind::Changed).versions(Some(version()), Some(version()));
+    golden! {
+        "watch_request" => WatchRequest::new(path("/d")).since(Cursor::new("c1")),
+        "watch_events" => vec![
+            event(Change::Created { path: path("/a"), version: Some(version()) }),
+            event(Change::Changed { path: path("/a"), version: None }),
+            event(Change::Removed { path: path("/a") }),
+            event(Change::Renamed { from: path("/a"), to: path("/b"), version: Some(version()) }),
+            event(Change::Overflow),
+        ],
+        "snapshot_request" => SnapshotRequest::new().label("before"),
+        "snapshot_info" => SnapshotInfo::new(SnapshotId::new("s1"), at()).label(Some("before".into())).holding(2, 10),
+        "restore_request" => RestoreRequest::new(SnapshotId::new("s1")),
+        "forget_request" => ForgetRequest::new(SnapshotId::new("s1")),
+        "diff_request" => DiffRequest::between(SnapshotId::new("s1"), SnapshotId::new("s2")),
+        "change_set" => ChangeSet::new(vec![change.diff("--- a/a\n".into())]),
+        "resolve_request" => ResolveRequest::new(path("/a")),
+        "resolved" => Resolved::at(path("/a")).names(2),
+        "lend_request" => LendRequest::new(path("/d"), Purpose::Grep),
+        "download_request" => DownloadRequest::new(path("/a")),
+        "call" => WriteRequest::new(path("/a"), "text").into_call(),
     }
 }
 

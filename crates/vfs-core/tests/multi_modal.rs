@@ -28,6 +28,9 @@ impl Backend for OneFile {
     async fn stat(&self, _: &OpContext, _: StatRequest) -> Result<FileInfo> {
         unsupported()
     }
+    async fn resolve(&self, _: &OpContext, _: ResolveRequest) -> Result<Resolved> {
+        unsupported()
+    }
     async fn ls(&self, _: &OpContext, _: LsRequest) -> Result<LsResult> {
         unsupported()
     }

@@ -9,9 +9,9 @@ use futures::stream::BoxStream;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader,
-    OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, Result, StatRequest, VfsPath, WriteRequest,
-    WriteResult, read_multi_modal,
+    GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    MultiModalReader, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
+    Result, Searchable, StatRequest, VfsPath, WriteRequest, WriteResult, read_multi_modal, tree::SharedTree,
 };
 use vfs_search::Pool;
 
@@ -139,6 +139,14 @@ impl MultiModalReader for LocalBackend {
 }
 
 #[async_trait]
+impl Searchable for LocalBackend {
+    async fn lend(&self, cx: &OpContext, _req: LendRequest) -> Result<SharedTree> {
+        cx.check()?;
+        Ok(SharedTree::of(self.tree()))
+    }
+}
+
+#[async_trait]
 impl Backend for LocalBackend {
     fn capabilities(&self, _at: &VfsPath) -> Capabilities {
         let mut capabilities = Capabilities::new(self.config.max_file_size);
@@ -149,6 +157,10 @@ impl Backend for LocalBackend {
 
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
         self.on_disk(cx, req.path.clone(), move |disk, _| disk.stat(&req.path)).await
+    }
+
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+        self.on_disk(cx, req.path.clone(), move |disk, _| disk.resolve(&req.path)).await
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -198,6 +210,10 @@ impl Backend for LocalBackend {
     }
 
     fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+        Some(self)
+    }
+
+    fn as_searchable(&self) -> Option<&dyn Searchable> {
         Some(self)
     }
 

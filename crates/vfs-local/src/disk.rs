@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
-use vfs_core::{FileInfo, OpContext, Result, VfsPath};
+use vfs_core::{ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
 
 use crate::config::{Durability, HardLinks, LocalConfig};
 use crate::errno::error_at;
@@ -50,6 +50,16 @@ impl Disk {
     pub(crate) fn stat(&self, path: &VfsPath) -> Result<FileInfo> {
         let fd = self.root.open_at(path, OFlags::PATH)?;
         Metadata::of(fd.as_fd()).map_err(|errno| error_at(errno, path))?.info(path.clone())
+    }
+
+    pub(crate) fn resolve(&self, path: &VfsPath) -> Result<Resolved> {
+        let real = self.root.real_path(path)?;
+        let names = match self.root.open_at(&real, OFlags::PATH) {
+            Ok(fd) => Metadata::of(fd.as_fd()).map_err(|errno| error_at(errno, path))?.names(),
+            Err(error) if error.kind() == ErrorKind::NotFound => 1,
+            Err(error) => return Err(error.with_path(path)),
+        };
+        Ok(Resolved::at(real).names(names))
     }
 
     /// Holds `entry`, and the regular file that it names, for one change.

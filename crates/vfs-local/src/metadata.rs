@@ -53,6 +53,11 @@ impl Metadata {
         self.0.stx_nlink
     }
 
+    /// How many names it has as a file; a directory has one.
+    pub(crate) fn names(&self) -> u64 {
+        if self.file_type() == FileType::Directory { 1 } else { self.links().max(1).into() }
+    }
+
     pub(crate) fn owner(&self) -> (u32, u32) {
         (self.0.stx_uid, self.0.stx_gid)
     }

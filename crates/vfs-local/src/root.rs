@@ -147,12 +147,50 @@ impl Root {
         }
     }
 
-    /// Resolves `path` a component at a time, holding every directory on the way, so that `..` in a link means the
-    /// directory that was really passed and the root is never left.
+    /// Where `path` really is: the same, or where the links in it lead. Nothing need be there.
+    pub(crate) fn real_path(&self, path: &VfsPath) -> Result<VfsPath> {
+        refuse_reserved(path)?;
+        if let Resolver::Kernel(resolve) = &self.resolver {
+            let flags = OFlags::PATH | OFlags::CLOEXEC;
+            let resolve = *resolve | ResolveFlags::NO_SYMLINKS;
+            match retry(|| fs::openat2(&self.fd, relative(path), flags, Mode::empty(), resolve)) {
+                // A part that is missing ends the search for links: those before it are none.
+                Ok(_) | Err(Errno::NOENT) => return Ok(path.clone()),
+                Err(Errno::LOOP) => {}
+                Err(errno) => return Err(error_at(errno, path)),
+            }
+        }
+        let (mut above, mut missing) = (path.clone(), Vec::new());
+        let mut names = loop {
+            match self.follow(&above).map(Followed::into_names) {
+                Ok(names) => break names,
+                Err(Errno::NOENT) => {
+                    missing.extend(above.name().map(|name| name.as_bytes().to_vec()));
+                    above = above.parent().unwrap_or_default();
+                }
+                Err(errno) => return Err(error_at(errno, path)),
+            }
+        };
+        names.extend(missing.into_iter().rev());
+        let real = String::from_utf8(names.join(&b'/')).map_err(|_| error_at(Errno::ILSEQ, path))?;
+        VfsPath::parse(&format!("/{real}")).map_err(|error| error.with_path(path))
+    }
+
+    /// The entry that `path` leads to, which need not exist.
     fn resolve(&self, path: &VfsPath) -> io::Result<Entry> {
-        let mut held: Vec<OwnedFd> = Vec::new();
+        match self.follow(path)? {
+            Followed::Entry { entry, .. } => Ok(entry),
+            Followed::Directory { .. } => Err(Errno::ISDIR),
+        }
+    }
+
+    /// Follows `path` a component at a time, holding every directory on the way, so that `..` in a link means the
+    /// directory that was really passed and the root is never left.
+    fn follow(&self, path: &VfsPath) -> io::Result<Followed> {
+        let mut held: Vec<(Vec<u8>, OwnedFd)> = Vec::new();
         let mut pending: Vec<Vec<u8>> = path.components().rev().map(|name| name.as_bytes().to_vec()).collect();
         let mut links = 0;
+        let names = |held: Vec<(Vec<u8>, OwnedFd)>| held.into_iter().map(|(name, _)| name).collect();
         while let Some(name) = pending.pop() {
             match name.as_slice() {
                 b"" | b"." => continue,
@@ -160,7 +198,7 @@ impl Root {
                 b".." => return Err(Errno::XDEV),
                 _ => {}
             }
-            let top = held.last().map_or(self.fd.as_fd(), |fd| fd.as_fd());
+            let top = held.last().map_or(self.fd.as_fd(), |(_, fd)| fd.as_fd());
             let is_last = pending.is_empty();
             match file_type_at(top, &name)? {
                 Some(FileType::Symlink) => {
@@ -185,16 +223,17 @@ impl Root {
                         return Err(Errno::NOENT);
                     }
                     let parent = fs::openat(top, ".", OFlags::PATH | OFlags::DIRECTORY | ALWAYS, Mode::empty())?;
-                    return Ok(Entry { parent, name });
+                    return Ok(Followed::Entry { above: names(held), entry: Entry { parent, name } });
                 }
                 None => return Err(Errno::NOENT),
                 Some(_) => {
-                    held.push(self.open_child(top, &name, OFlags::PATH | OFlags::DIRECTORY)?);
+                    let fd = self.open_child(top, &name, OFlags::PATH | OFlags::DIRECTORY)?;
+                    held.push((name, fd));
                 }
             }
         }
         // Nothing but dots was left at the end: a link to a directory's own self.
-        Err(Errno::ISDIR)
+        Ok(Followed::Directory { names: names(held) })
     }
 
     /// Opens the directory that is to hold `path`, making it and those above it where they are missing.
@@ -298,6 +337,28 @@ impl Root {
     /// What tells the root's directory from every other.
     pub(crate) fn identity(&self) -> io::Result<(u64, u64)> {
         Metadata::of(self.fd.as_fd()).map(|metadata| metadata.identity())
+    }
+}
+
+/// What a path leads to when its links are followed.
+#[derive(Debug)]
+enum Followed {
+    /// An entry, which need not exist, below the directories of these names.
+    Entry { above: Vec<Vec<u8>>, entry: Entry },
+    /// A directory that was come by on the way; of no names where it is the root.
+    Directory { names: Vec<Vec<u8>> },
+}
+
+impl Followed {
+    /// The names from the root down.
+    fn into_names(self) -> Vec<Vec<u8>> {
+        match self {
+            Followed::Entry { above: mut names, entry } => {
+                names.push(entry.name.into_bytes());
+                names
+            }
+            Followed::Directory { names } => names,
+        }
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::Errno;
-use vfs_core::{Error, ErrorKind, FileInfo, Problem, Result, VfsPath};
-use vfs_search::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::{Error, ErrorKind, FileInfo, Problem, Resolved, Result, VfsPath};
 
 use crate::disk::Disk;
 use crate::errno::error;
@@ -160,6 +160,10 @@ impl Tree for DiskTree {
         let metadata = Metadata::of(fd.as_fd()).map_err(error)?;
         metadata.require_readable_file(self.0.hard_links)?;
         Ok(Opened::Reader { size: metadata.size(), reader: Box::new(Direct(fd)) })
+    }
+
+    fn resolve(&self, dir: &TreeDir, name: &str) -> Result<Resolved> {
+        self.0.resolve(&dir.0.path.child(name)?)
     }
 }
 

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext,
-    ReadRequest, ReadResult, RenameRequest, RenameResult, Result, SnapshotId, Snapshots, StatRequest, VfsPath,
-    WriteMode, WriteRequest, WriteResult,
+    Backend, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, EditRequest,
+    EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    MultiModalReader, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
+    RestoreRequest, Result, Searchable, SnapshotInfo, SnapshotRequest, Snapshots, StatRequest, VfsPath, WriteMode,
+    WriteRequest, WriteResult,
 };
 
 use crate::config::{MemoryConfig, Rules};
@@ -150,6 +152,11 @@ impl Backend for MemoryBackend {
         ops::stat(&self.inner.files.load(), cx, req)
     }
 
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+        cx.check()?;
+        Ok(Resolved::at(req.path))
+    }
+
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         cx.check()?;
         vfs_search::ls(&self.tree(), cx, &req)
@@ -210,8 +217,20 @@ impl Backend for MemoryBackend {
         Some(self)
     }
 
+    fn as_searchable(&self) -> Option<&dyn Searchable> {
+        Some(self)
+    }
+
     fn as_snapshots(&self) -> Option<&dyn Snapshots> {
         Some(self)
+    }
+}
+
+#[async_trait]
+impl Searchable for MemoryBackend {
+    async fn lend(&self, cx: &OpContext, _req: LendRequest) -> Result<SharedTree> {
+        cx.check()?;
+        Ok(SharedTree::of(Arc::new(self.tree())))
     }
 }
 
@@ -224,19 +243,34 @@ impl MultiModalReader for MemoryBackend {
 
 #[async_trait]
 impl Snapshots for MemoryBackend {
-    async fn snapshot(&self, cx: &OpContext) -> Result<SnapshotId> {
+    async fn snapshot(&self, cx: &OpContext, req: SnapshotRequest) -> Result<SnapshotInfo> {
         cx.check()?;
-        Ok(self.inner.remembered.keep(MemoryBackend::snapshot(self)))
+        Ok(self.inner.remembered.keep(MemoryBackend::snapshot(self), req))
     }
 
-    async fn restore(&self, cx: &OpContext, id: &SnapshotId) -> Result<()> {
+    async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>> {
         cx.check()?;
-        MemoryBackend::restore(self, &self.inner.remembered.get(id)?);
+        Ok(self.inner.remembered.list())
+    }
+
+    async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()> {
+        cx.check()?;
+        MemoryBackend::restore(self, &self.inner.remembered.get(&req.id)?);
         Ok(())
     }
 
-    async fn forget(&self, cx: &OpContext, id: &SnapshotId) -> Result<()> {
+    async fn forget(&self, cx: &OpContext, req: ForgetRequest) -> Result<()> {
         cx.check()?;
-        self.inner.remembered.forget(id)
+        self.inner.remembered.forget(&req.id)
+    }
+
+    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet> {
+        cx.check()?;
+        let from = self.inner.remembered.get(&req.from)?;
+        let to = match &req.to {
+            Some(id) => self.inner.remembered.get(id)?,
+            None => MemoryBackend::snapshot(self),
+        };
+        Ok(from.diff(&to))
     }
 }

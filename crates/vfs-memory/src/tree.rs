@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use vfs_core::{Error, ErrorKind, FileInfo, Problem, Result, VfsPath};
-use vfs_search::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::{Error, ErrorKind, FileInfo, Problem, Resolved, Result, VfsPath};
 
 use crate::file::File;
 use crate::map::{self, Entry, FileMap};
@@ -184,6 +184,10 @@ impl Tree for MemoryTree {
             None => self.files.find_file(&dir.0.path.child(name)?)?,
         };
         Ok(Opened::Bytes { bytes: file.content().clone(), is_binary: Some(file.is_binary()) })
+    }
+
+    fn resolve(&self, dir: &MemoryDir, name: &str) -> Result<Resolved> {
+        dir.0.path.child(name).map(Resolved::at)
     }
 }
 

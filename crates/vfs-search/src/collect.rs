@@ -5,7 +5,7 @@ use vfs_core::{GrepEvent, GrepRequest, GrepResult, GrepSummary, Problem, Result,
 
 use crate::problems::Problems;
 use crate::stream::GrepEvents;
-use crate::tree::Tree;
+use vfs_core::tree::Tree;
 
 /// What an item takes beside its text: fields, and room in a list.
 const ITEM_BYTES: u64 = 32;

@@ -30,7 +30,7 @@ use crate::level::{Findings, Guide, Opener};
 use crate::pool::{Pool, Task, Worker};
 use crate::quest::{Named, Quest};
 use crate::stretch::Stretch;
-use crate::tree::{Located, Tree};
+use vfs_core::tree::{Located, Tree};
 
 /// How soon a consumer that was woken is woken again, except for the end.
 const WAKE_EVERY: Duration = Duration::from_millis(1);

@@ -13,7 +13,7 @@ use crate::frontier::Tuning;
 use crate::item::Item;
 use crate::pool::Pool;
 use crate::quest::Quest;
-use crate::tree::Tree;
+use vfs_core::tree::Tree;
 
 /// Items in order, as they come. Dropping it ends the search.
 pub(crate) struct Feed<T: Tree, Q: Quest> {

@@ -14,9 +14,9 @@ use crate::level::{Directories, Entry, Guide, Judgement, WalkOptions};
 use crate::pool::Pool;
 use crate::problems::Problems;
 use crate::quest::{Named, Quest};
-use crate::tree::{ChildKind, Located, Tree};
 use crate::visibility::Visibility;
 use crate::walk::{Found, Walk};
+use vfs_core::tree::{ChildKind, Located, Tree};
 
 /// Finds the entries below `req.path` of `tree` that match a pattern, as [`GlobPattern`] matches, on the caller's thread.
 ///

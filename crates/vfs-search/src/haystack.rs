@@ -12,7 +12,7 @@ use crate::matcher::LineMatcher;
 use crate::pace::{Halt, Pace, PacedReader};
 use crate::plan::Plan;
 use crate::sink::FileSink;
-use crate::tree::Opened;
+use vfs_core::tree::Opened;
 
 /// How much of a file is looked at for NUL bytes; those beyond are text.
 const BINARY_WINDOW: usize = 1 << 20;

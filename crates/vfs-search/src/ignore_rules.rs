@@ -8,7 +8,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
 use crate::glob;
-use crate::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
 
 /// Largest ignore file.
 const MAX_SIZE: u64 = 1 << 20;

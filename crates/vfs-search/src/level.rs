@@ -6,8 +6,8 @@ use std::sync::Arc;
 use vfs_core::{Error, ErrorKind, LinkMode, Problem, Result, Skipped, VfsPath};
 
 use crate::ignore_rules::{IgnoreFiles, IgnoreRules};
-use crate::tree::{ChildKind, Listing, Tree};
 use crate::visibility::{FullPath, Visibility};
+use vfs_core::tree::{ChildKind, Listing, Tree};
 
 /// Entries that are looked at between two looks at the context.
 pub(crate) const CHECK_EVERY: usize = 256;

@@ -1,6 +1,6 @@
 //! Haystacks to matches: one meaning of listing, globs, file types, ignore rules and search for every backend.
 //!
-//! A backend lends its files as a [`Tree`]; this crate does the rest, and never touches a disk itself:
+//! A backend lends its files as a [`Tree`](vfs_core::tree::Tree); this crate does the rest, and never touches a disk itself:
 //!
 //! * [`ls`] and [`glob`] walk the tree on the caller's thread, in order;
 //! * [`grep_stream`] and [`grep`] search it with ripgrep's engine, and [`glob_on`] walks it, on the workers of a [`Pool`]
@@ -39,7 +39,6 @@ mod quest;
 mod sink;
 mod stream;
 mod stretch;
-mod tree;
 mod types;
 mod visibility;
 mod walk;
@@ -53,6 +52,7 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
+use vfs_core::tree::Tree;
 use vfs_core::{GrepEvent, GrepRequest, GrepResult, OpContext, Result};
 
 use self::frontier::Tuning;
@@ -64,7 +64,6 @@ pub use self::glob::GlobPattern;
 pub use self::haystack::is_binary;
 pub use self::list::ls;
 pub use self::pool::Pool;
-pub use self::tree::{ChildKind, Listing, Located, Opened, Tree};
 pub use self::types::file_type_names;
 
 /// Finds text in the files of `tree`, and gives it out as it is found.

@@ -4,9 +4,9 @@ use vfs_core::{Error, ErrorKind, LinkMode, LsRequest, LsResult, OpContext, Resul
 
 use crate::level::{Directories, Entry, Guide, WalkOptions};
 use crate::problems::Problems;
-use crate::tree::{Located, Tree};
 use crate::visibility::Visibility;
 use crate::walk::{Found, Walk};
+use vfs_core::tree::{Located, Tree};
 
 /// Lists what the directory `req.path` of `tree` holds.
 ///

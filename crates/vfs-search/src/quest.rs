@@ -6,7 +6,7 @@ use crate::haystack::FileSearcher;
 use crate::item::Outlet;
 use crate::level::{Directories, Entry, Judgement, WalkOptions};
 use crate::plan::Plan;
-use crate::tree::{ChildKind, Tree};
+use vfs_core::tree::{ChildKind, Tree};
 
 /// What a search is after.
 pub(crate) trait Quest: Sized + Send + Sync + 'static {

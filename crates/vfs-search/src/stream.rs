@@ -13,7 +13,7 @@ use crate::item::{Item, Tally};
 use crate::plan::Plan;
 use crate::pool::Pool;
 use crate::sink;
-use crate::tree::Tree;
+use vfs_core::tree::Tree;
 
 /// Events in order, as they are found. Dropping it ends the search.
 pub(crate) struct GrepEvents<T: Tree> {

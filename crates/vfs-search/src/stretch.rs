@@ -93,8 +93,8 @@ pub(crate) mod testing {
     use super::*;
     use crate::level::{Directories, Findings, Guide, Opener, WalkOptions};
     use crate::testing::TestTree;
-    use crate::tree::{Located, Tree as _};
     use crate::visibility::Visibility;
+    use vfs_core::tree::{Located, Tree as _};
 
     pub(crate) struct Everywhere;
 

@@ -8,15 +8,16 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::executor::block_on;
+use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
 use vfs_core::{
     Error, ErrorKind, FileInfo, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepSummary, OpContext, Problem,
-    Result, Version, VfsPath,
+    Resolved, Result, Version, VfsPath,
 };
 
 use crate::frontier::Tuning;
 use crate::pool::Pool;
 use crate::stream::GrepEvents;
-use crate::{ChildKind, Listing, Located, Opened, Tree, glob, glob_on};
+use crate::{glob, glob_on};
 
 /// What is at a path. Directories come into being with what is below them.
 #[derive(Debug, Clone)]
@@ -222,6 +223,10 @@ impl Tree for TestTree {
             Some(Node::Fifo | Node::Link(_)) => Err(Error::new(ErrorKind::Unsupported, "not a file")),
             Some(Node::Directory | Node::LockedDirectory) | None => Ok(FileInfo::directory(path)),
         }
+    }
+
+    fn resolve(&self, dir: &String, name: &str) -> Result<Resolved> {
+        VfsPath::parse(&format!("{dir}/{name}")).map(Resolved::at)
     }
 
     fn open(&self, dir: &String, name: &str, kind: ChildKind) -> Result<Opened> {

@@ -3,7 +3,7 @@
 use vfs_core::{Problem, Skipped, VfsPath};
 
 use crate::ignore_rules::{IgnoreFiles, IgnoreRules, Verdict};
-use crate::tree::{ChildKind, Tree};
+use vfs_core::tree::{ChildKind, Tree};
 
 /// What a request asks to be shown beyond the rule.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vfs_core::{Problem, Result, VfsPath};
 
 use crate::level::{CHECK_EVERY, Findings, Guide, Level, Opener, Stage, Step, WalkOptions};
-use crate::tree::Tree;
+use vfs_core::tree::Tree;
 
 /// One step of a walk.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 //!   them as named tests, `backend::operation::law`.
 //! * [`StrictBackend`] is a strict double: it yields at every call and panics at a result that is not well formed.
 //! * [`Reducing`] keeps an agent's state around a backend that returns its changes instead of making them.
-//! * [`Intercepted`] puts [`Counting`], [`Slow`], [`Faulty`] or an [`Intercept`] of your own before every operation.
+//! * [`Counting`] counts the operations of the backend that it is put around.
 //! * [`model`] compares random operations with a reference.
 //!
 //! A test target without a harness that checks a backend of yours:
@@ -18,7 +18,7 @@
 //! libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials(factory)).exit();
 //! ```
 
-mod intercept;
+mod counting;
 mod laws;
 pub mod model;
 mod reducing;
@@ -26,7 +26,7 @@ mod strict;
 mod target;
 mod trials;
 
-pub use intercept::{Counting, Faulty, Intercept, Intercepted, Operation, Slow};
+pub use counting::Counting;
 pub use laws::{ALL, Law, LawResult};
 pub use reducing::Reducing;
 pub use strict::StrictBackend;

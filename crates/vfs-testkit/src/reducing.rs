@@ -10,8 +10,8 @@ use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditMode, EditRequest, EditResult,
     FileData, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FilesUpdate, GlobRequest, GlobResult,
     GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, Mutations, OpContext, ReadRequest,
-    ReadResult, RenameRequest, RenameResult, Result, Shell, Snapshots, StatRequest, StreamingShell, VfsPath, Watch,
-    WriteRequest, WriteResult,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots,
+    StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// The files of an agent's state, as a runtime keeps them between two steps.
@@ -108,6 +108,10 @@ impl Backend for Reducing {
         self.now().stat(cx, req).await
     }
 
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+        self.now().resolve(cx, req).await
+    }
+
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         self.now().ls(cx, req).await
     }
@@ -190,6 +194,10 @@ impl Backend for Reducing {
     }
 
     fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+        None
+    }
+
+    fn as_searchable(&self) -> Option<&dyn Searchable> {
         None
     }
 

@@ -10,8 +10,8 @@ use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
     GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, Problem, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, Result, Shell, Snapshots, StatRequest, StreamingShell, VfsPath, Watch, WriteRequest,
-    WriteResult,
+    RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest,
+    StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// Any backend, observed.
@@ -116,6 +116,10 @@ impl Backend for StrictBackend {
             check_info(info);
         })
         .await
+    }
+
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+        observed(self.inner.resolve(cx, req), |_| ()).await
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -245,6 +249,10 @@ impl Backend for StrictBackend {
 
     fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
         self.inner.as_multimodal()
+    }
+
+    fn as_searchable(&self) -> Option<&dyn Searchable> {
+        self.inner.as_searchable()
     }
 
     fn as_snapshots(&self) -> Option<&dyn Snapshots> {

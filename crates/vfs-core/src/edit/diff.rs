@@ -11,6 +11,9 @@ use crate::text::{self, Extent, Sniffed};
 /// Lines shown on either side of a change.
 const CONTEXT: usize = 3;
 
+/// How a diff calls a file that is not there.
+const NOTHING: &str = "/dev/null";
+
 /// Compared in one step.
 const BLOCK: usize = 4 << 10;
 
@@ -25,18 +28,42 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// * UTF-16 and legacy text is shown decoded. What is not text is one line, `Binary files a/x and b/x differ`.
 /// * After half a second of work the rest is shown coarsely, as lines taken out and lines put in.
 pub fn diff(path: &VfsPath, old: &[u8], new: &[u8]) -> String {
+    diff_files(path, Some(old), Some(new))
+}
+
+/// As [`diff`], of a file that need not be there before or after: then the header names `/dev/null` in its place.
+pub fn diff_files(path: &VfsPath, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
     if old == new {
         return String::new();
     }
-    let (before, after) = (format!("a{path}"), format!("b{path}"));
-    match (decoded(old), decoded(new)) {
+    let name = |side: char, content: Option<&[u8]>| match content {
+        Some(_) => header_name(&format!("{side}{path}")),
+        None => NOTHING.to_owned(),
+    };
+    let (before, after) = (name('a', old), name('b', new));
+    match (decoded(old.unwrap_or_default()), decoded(new.unwrap_or_default())) {
         (Some(old), Some(new)) => {
-            let mut out = format!("--- {}\n+++ {}\n", header_name(&before), header_name(&after));
+            let mut out = format!("--- {before}\n+++ {after}\n");
             push_hunks(&mut out, &old, &new);
             out
         }
-        _ => format!("Binary files {} and {} differ\n", header_name(&before), header_name(&after)),
+        _ => format!("Binary files {before} and {after} differ\n"),
     }
+}
+
+/// `text`, a diff of the file `from`, as one of the file `to`: only its headers name the file.
+pub(crate) fn rename_in_diff(text: &str, from: &VfsPath, to: &VfsPath) -> String {
+    let names = |path: &VfsPath| (header_name(&format!("a{path}")), header_name(&format!("b{path}")));
+    let headers = |path: &VfsPath| {
+        let (before, after) = names(path);
+        [format!("--- {before}\n+++ {after}\n"), format!("Binary files {before} and {after} differ\n")]
+    };
+    for (old, new) in headers(from).into_iter().zip(headers(to)) {
+        if let Some(rest) = text.strip_prefix(&old) {
+            return new + rest;
+        }
+    }
+    text.to_owned()
 }
 
 fn decoded(content: &[u8]) -> Option<String> {

@@ -8,7 +8,9 @@ mod nearest;
 mod places;
 mod replace;
 
-pub use self::diff::diff;
+pub(crate) use self::diff::rename_in_diff;
+
+pub use self::diff::{diff, diff_files};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::{EditRequest, Replacement};

@@ -10,9 +10,12 @@ mod grep;
 mod ls;
 mod manage;
 mod read;
+mod resolve;
+mod snapshot;
 mod state;
 mod submatches;
 mod transfer;
+mod watch;
 mod wire;
 mod write;
 
@@ -26,7 +29,13 @@ pub use grep::{
 pub use ls::{LsRequest, LsResult};
 pub use manage::{CopyRequest, CopyResult, DeleteRequest, DeleteResult, RenameRequest, RenameResult, TransferMode};
 pub use read::{ByteRange, Content, Encoding, LineEnding, ReadRequest, ReadResult};
+pub use resolve::{LendRequest, Purpose, ResolveRequest, Resolved};
+pub use snapshot::{
+    ChangeKind, ChangeSet, DiffRequest, FileChange, ForgetRequest, RestoreRequest, SnapshotId, SnapshotInfo,
+    SnapshotRequest,
+};
 pub use state::{FileData, FileText, FilesUpdate};
 pub use submatches::{Submatch, Submatches};
-pub use transfer::{FileDownloadResponse, FileOperationError, FileUpload, FileUploadResponse};
+pub use transfer::{DownloadRequest, FileDownloadResponse, FileOperationError, FileUpload, FileUploadResponse};
+pub use watch::{Change, Cursor, WatchEvent, WatchRequest};
 pub use write::{WriteMode, WriteRequest, WriteResult};

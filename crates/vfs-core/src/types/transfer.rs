@@ -54,6 +54,22 @@ impl TryFrom<WireUpload> for FileUpload {
     }
 }
 
+/// Asks for one file of a download.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct DownloadRequest {
+    /// The file.
+    pub path: VfsPath,
+}
+
+impl DownloadRequest {
+    /// Asks for the bytes of `path`.
+    pub fn new(path: VfsPath) -> Self {
+        Self { path }
+    }
+}
+
 /// What an upload or download can fail with, in the four words that agents are taught.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use rpds::RedBlackTreeMapSync;
+use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
     FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FilesUpdate, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader,
-    Mutations, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, Result, StatRequest, VfsPath,
-    WriteRequest, WriteResult,
+    GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    MultiModalReader, Mutations, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
+    Resolved, Result, Searchable, StatRequest, VfsPath, WriteRequest, WriteResult,
 };
 
 use super::files::FilesState;
@@ -183,6 +184,11 @@ impl Backend for StateBackend {
         ops::stat(&self.session.load().files, cx, req)
     }
 
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+        cx.check()?;
+        Ok(Resolved::at(req.path))
+    }
+
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         cx.check()?;
         vfs_search::ls(&self.tree(), cx, &req)
@@ -252,6 +258,18 @@ impl Backend for StateBackend {
 
     fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
         Some(self)
+    }
+
+    fn as_searchable(&self) -> Option<&dyn Searchable> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Searchable for StateBackend {
+    async fn lend(&self, cx: &OpContext, _req: LendRequest) -> Result<SharedTree> {
+        cx.check()?;
+        Ok(SharedTree::of(Arc::new(self.tree())))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Snapshots, forks and going back.
 
-use vfs_core::{Backend, BackendExt, ErrorKind, OpContext, SnapshotId};
+use vfs_core::{Backend, BackendExt, ChangeKind, ErrorKind, ForgetRequest, OpContext, RestoreRequest, SnapshotRequest};
 use vfs_memory::MemoryBackend;
 
 use super::{path, run};
@@ -50,24 +50,48 @@ fn named_snapshots_are_found_until_they_are_forgotten() {
         let cx = OpContext::new();
         let snapshots = files.as_snapshots().expect("memory has snapshots");
         files.create_text("/a", "first").await?;
-        let first = snapshots.snapshot(&cx).await?;
+        let first = snapshots.snapshot(&cx, SnapshotRequest::new().label("one")).await?;
         files.write_text("/a", "second").await?;
-        let second = snapshots.snapshot(&cx).await?;
-        assert_eq!((first.as_str(), second.as_str()), ("snap-1", "snap-2"));
+        let second = snapshots.snapshot(&cx, SnapshotRequest::new()).await?;
+        assert_eq!((first.id.as_str(), second.id.as_str()), ("snap-1", "snap-2"));
+        assert_eq!((first.label.as_deref(), first.files, first.bytes), (Some("one"), 1, 5));
+        assert_eq!(snapshots.snapshots(&cx).await?, [first.clone(), second.clone()]);
 
-        snapshots.restore(&cx, &first).await?;
+        snapshots.restore(&cx, RestoreRequest::new(first.id.clone())).await?;
         assert_eq!(files.read_text("/a").await?, "first");
-        snapshots.restore(&cx, &second).await?;
+        snapshots.restore(&cx, RestoreRequest::new(second.id.clone())).await?;
         assert_eq!(files.read_text("/a").await?, "second");
 
-        snapshots.forget(&cx, &second).await?;
-        for unknown in [&second, &SnapshotId::new("elsewhere")] {
-            for outcome in [snapshots.restore(&cx, unknown).await, snapshots.forget(&cx, unknown).await] {
-                assert_eq!(outcome.expect_err("it is not there").kind(), ErrorKind::NotFound);
-            }
+        snapshots.forget(&cx, ForgetRequest::new(first.id.clone())).await?;
+        let gone = snapshots.restore(&cx, RestoreRequest::new(first.id)).await;
+        assert_eq!(gone.map_err(|error| error.kind()), Err(ErrorKind::NotFound));
+        assert_eq!(snapshots.snapshots(&cx).await?, [second]);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_lies_between_two_snapshots_is_told_with_diffs() {
+    run(async {
+        let files = MemoryBackend::new();
+        for (path, text) in [("/changed", "one\n"), ("/removed", "gone\n"), ("/same", "same\n")] {
+            files.create_text(path, text).await?;
         }
-        assert_eq!(snapshots.snapshot(&cx).await?.as_str(), "snap-3");
-        assert_eq!(files.read_text("/a").await?, "second");
+        let before = files.snapshot();
+        files.write_text("/changed", "two\n").await?;
+        files.write_text("/same", "same\n").await?;
+        files.remove("/removed").await?;
+        files.create_text("/added", "new\n").await?;
+        let changes = before.diff(&files.snapshot());
+        let kinds: Vec<_> = changes.changes.iter().map(|change| (change.path.as_str(), change.kind)).collect();
+        let expected =
+            [("/added", ChangeKind::Added), ("/changed", ChangeKind::Changed), ("/removed", ChangeKind::Removed)];
+        assert_eq!(kinds, expected);
+        let expected = "--- /dev/null\n+++ b/added\n@@ -0,0 +1 @@\n+new\n\
+                        --- a/changed\n+++ b/changed\n@@ -1 +1 @@\n-one\n+two\n\
+                        --- a/removed\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n";
+        assert_eq!(changes.unified(), expected);
+        assert!(before.diff(&before).is_empty());
         Ok(())
     });
 }

@@ -18,7 +18,7 @@ use crate::outlet::Collector;
 use crate::pool::Worker;
 use crate::quest::{Named, Quest};
 use crate::stretch::{Cursor, Stretch};
-use crate::tree::{ChildKind, Tree};
+use vfs_core::tree::{ChildKind, Tree};
 
 /// How long a worker goes on with a stretch: long beside what a claim costs, and no longer than a consumer waits anyway.
 const LONG_STRETCH: Duration = Duration::from_millis(1);

@@ -9,7 +9,7 @@ use crate::item::Item;
 use crate::outlet::{Room, Slot};
 use crate::pool::Worker;
 use crate::quest::Quest;
-use crate::tree::Tree;
+use vfs_core::tree::Tree;
 
 /// How often a worker that waits for the consumer looks at the context.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

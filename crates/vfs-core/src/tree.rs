@@ -1,9 +1,16 @@
 //! What a backend lends to search: its directories and the bytes of its files.
 
+mod shared;
+
 use std::io::Read;
 
 use bytes::Bytes;
-use vfs_core::{FileInfo, Problem, Result, VfsPath};
+
+use crate::error::Result;
+use crate::path::VfsPath;
+use crate::types::{FileInfo, Problem, Resolved};
+
+pub use self::shared::{DynDirectory, DynTree, SharedTree};
 
 /// What a directory entry is, without following it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +28,7 @@ pub enum ChildKind {
 /// The entries of one directory, in any order, and those that have no name here. A name that is in it twice counts once.
 ///
 /// ```
-/// use vfs_search::{ChildKind, Listing};
+/// use vfs_core::tree::{ChildKind, Listing};
 ///
 /// let mut listing = Listing::default();
 /// listing.push("src", ChildKind::Directory);
@@ -83,13 +90,22 @@ impl Listing {
         self.children.retain(|child| keep(&names[child.start..child.end], child.kind));
     }
 
-    /// The entry at `index`.
-    pub(crate) fn entry(&self, index: usize) -> (&str, ChildKind) {
+    /// The entry at `index`, in the order they were added.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    pub fn entry(&self, index: usize) -> (&str, ChildKind) {
         let child = self.children[index];
         (&self.names[child.start..child.end], child.kind)
     }
 
-    pub(crate) fn name(&self, index: usize) -> &str {
+    /// The name of the entry at `index`, in the order they were added.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    pub fn name(&self, index: usize) -> &str {
         self.entry(index).0
     }
 }
@@ -114,7 +130,7 @@ pub enum Opened {
     Bytes {
         /// The content.
         bytes: Bytes,
-        /// Whether it [is binary](crate::is_binary), where that is known already.
+        /// Whether it holds a NUL in its first mebibyte, where that is known already.
         is_binary: Option<bool>,
     },
     /// It is read as it is searched.
@@ -190,4 +206,7 @@ pub trait Tree: Send + Sync + 'static {
     /// Opens the regular file `name` of `dir` for reading. With [`ChildKind::Link`] a link inside the tree is followed;
     /// with [`ChildKind::File`] it is not. Anything that is not a regular file by now is refused without blocking.
     fn open(&self, dir: &Self::Dir, name: &str, kind: ChildKind) -> Result<Opened>;
+
+    /// Says where the entry `name` of `dir` really is in the backend, links followed.
+    fn resolve(&self, dir: &Self::Dir, name: &str) -> Result<Resolved>;
 }

@@ -1,0 +1,239 @@
+//! One namespace inside another: a subtree as a root, a root as a subtree.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Error, Result};
+use crate::facets::MultiModalContent;
+use crate::path::VfsPath;
+use crate::types::{
+    CopyResult, DeleteResult, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FilesUpdate, Problem,
+    ReadResult, RenameResult, Resolved, WriteResult,
+};
+
+/// Says that `outer`, in the caller's namespace, is `inner` in a backend's.
+///
+/// # Behaviour
+///
+/// Requests go [`inward`](Self::inward), results, errors and problems [`outward`](Self::outward). What is elsewhere in the
+/// backend has no place in the caller's namespace.
+///
+/// ```
+/// use vfs_core::{Rebase, VfsPath};
+///
+/// let mount = Rebase::new(VfsPath::parse("/memories")?, VfsPath::root());
+/// let inner = mount.inward(&VfsPath::parse("/memories/plan.md")?)?;
+/// assert_eq!(inner.as_str(), "/plan.md");
+/// assert_eq!(mount.outward(&inner)?.as_str(), "/memories/plan.md");
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rebase {
+    outer: VfsPath,
+    inner: VfsPath,
+}
+
+impl Rebase {
+    /// `outer` of the caller is `inner` of the backend.
+    pub fn new(outer: VfsPath, inner: VfsPath) -> Self {
+        Self { outer, inner }
+    }
+
+    /// Where the backend's part begins in the caller's namespace.
+    pub fn outer(&self) -> &VfsPath {
+        &self.outer
+    }
+
+    /// Where that is in the backend's own.
+    pub fn inner(&self) -> &VfsPath {
+        &self.inner
+    }
+
+    /// The caller's `path`, as the backend calls it.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_path`, at the caller's path, where it does not lie in this part or becomes too long.
+    pub fn inward(&self, path: &VfsPath) -> Result<VfsPath> {
+        shift(path, &self.outer, &self.inner)
+    }
+
+    /// The backend's `path`, as the caller calls it.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_path` where it does not lie in this part or becomes too long.
+    pub fn outward(&self, path: &VfsPath) -> Result<VfsPath> {
+        shift(path, &self.inner, &self.outer)
+    }
+
+    /// `error` of the backend, for the caller: a path in this part is spelled in the caller's namespace, any other becomes
+    /// the place where the part begins.
+    pub fn error(&self, error: Error) -> Error {
+        if self.outer == self.inner {
+            return error;
+        }
+        match error.path().map(str::to_owned) {
+            Some(path) => error.respell_path(&path, &self.outward_text(&path)),
+            None => error,
+        }
+    }
+
+    /// `problem` of the backend, for the caller; as [`error`](Self::error).
+    pub fn problem(&self, mut problem: Problem) -> Problem {
+        if self.outer != self.inner && problem.path.starts_with('/') {
+            let spelled = self.outward_text(&problem.path);
+            problem.message = problem.message.replace(&quoted(&problem.path), &quoted(&spelled));
+            problem.path = spelled;
+        }
+        problem
+    }
+
+    /// As [`outward`](Self::outward), of what need not be a path.
+    fn outward_text(&self, path: &str) -> String {
+        let below = if self.inner.is_root() {
+            path.strip_prefix('/')
+        } else {
+            path.strip_prefix(self.inner.as_str())
+                .and_then(|rest| if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') })
+        };
+        match below {
+            None | Some("") => self.outer.as_str().to_owned(),
+            Some(below) => format!("{}/{below}", self.outer.as_str().trim_end_matches('/')),
+        }
+    }
+
+    fn files_update(&self, update: Option<FilesUpdate>) -> Result<Option<FilesUpdate>> {
+        let Some(update) = update else { return Ok(None) };
+        let moved = update.into_iter().map(|(path, file)| Ok((self.outward(&path)?, file)));
+        moved.collect::<Result<BTreeMap<_, _>>>().map(Some)
+    }
+}
+
+fn shift(path: &VfsPath, from: &VfsPath, to: &VfsPath) -> Result<VfsPath> {
+    if from == to {
+        return Ok(path.clone());
+    }
+    match path.strip_prefix(from) {
+        Some("") => Ok(to.clone()),
+        Some(below) => to.join(below).map_err(|error| error.with_path(path)),
+        None => {
+            Err(Error::new(crate::ErrorKind::InvalidPath, "it lies outside this part of the namespace").with_path(path))
+        }
+    }
+}
+
+fn quoted(path: &str) -> String {
+    format!("'{path}'")
+}
+
+/// A result whose paths can be spelled in another namespace.
+pub trait Relocate: Sized {
+    /// The same, in the namespace of the caller.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rebase::outward`].
+    fn relocate(self, rebase: &Rebase) -> Result<Self>;
+}
+
+macro_rules! relocate {
+    ($($type:ident [$($path:ident),+] $([$update:ident])?;)+) => {$(
+        impl Relocate for $type {
+            fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
+                $(self.$path = rebase.outward(&self.$path)?;)+
+                $(self.$update = rebase.files_update(self.$update)?;)?
+                Ok(self)
+            }
+        }
+    )+};
+}
+
+relocate! {
+    FileInfo [path];
+    Resolved [path];
+    ReadResult [path];
+    WriteResult [path] [files_update];
+    DeleteResult [path] [files_update];
+    RenameResult [from, to] [files_update];
+    CopyResult [from, to] [files_update];
+}
+
+impl Relocate for EditResult {
+    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
+        let path = rebase.outward(&self.path)?;
+        if let Some(diff) = &mut self.diff {
+            *diff = crate::edit::rename_in_diff(diff, &self.path, &path);
+        }
+        self.path = path;
+        self.files_update = rebase.files_update(self.files_update)?;
+        Ok(self)
+    }
+}
+
+impl Relocate for FileUploadResponse {
+    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
+        self.path = rebase.outward(&self.path)?;
+        self.cause = self.cause.map(|cause| rebase.error(cause));
+        self.files_update = rebase.files_update(self.files_update)?;
+        Ok(self)
+    }
+}
+
+impl Relocate for FileDownloadResponse {
+    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
+        self.path = rebase.outward(&self.path)?;
+        self.cause = self.cause.map(|cause| rebase.error(cause));
+        Ok(self)
+    }
+}
+
+impl Relocate for MultiModalContent {
+    fn relocate(self, rebase: &Rebase) -> Result<Self> {
+        Ok(match self {
+            Self::Content(read) => Self::Content(read.relocate(rebase)?),
+            parts => parts,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn path(text: &str) -> VfsPath {
+        VfsPath::parse(text).expect("a valid path")
+    }
+
+    #[test]
+    fn paths_go_in_and_come_out_by_whole_segments() {
+        for (outer, inner, caller, backend) in [
+            ("/m", "/", "/m/a", Some("/a")),
+            ("/m", "/", "/m", Some("/")),
+            ("/m", "/", "/mx", None),
+            ("/m", "/", "/", None),
+            ("/", "/s/t", "/a/b", Some("/s/t/a/b")),
+            ("/", "/s/t", "/", Some("/s/t")),
+            ("/", "/", "/a", Some("/a")),
+            ("/m", "/s", "/m/x", Some("/s/x")),
+        ] {
+            let rebase = Rebase::new(path(outer), path(inner));
+            let moved = rebase.inward(&path(caller));
+            assert_eq!(moved.as_ref().ok().map(VfsPath::as_str), backend, "{outer} is {inner}: {caller}");
+            if let Ok(moved) = moved {
+                assert_eq!(rebase.outward(&moved), Ok(path(caller)));
+            }
+        }
+    }
+
+    #[test]
+    fn errors_and_problems_speak_of_the_callers_path_in_every_word() {
+        let rebase = Rebase::new(path("/m"), path("/"));
+        let error = rebase.error(Error::not_found(&path("/a")));
+        assert_eq!(error.for_model(), "Error: File '/m/a' not found");
+        let problem = rebase.problem(Problem::from(Error::at(ErrorKind::PermissionDenied, &path("/a"))));
+        assert_eq!((problem.path.as_str(), problem.message.as_str()), ("/m/a", "Error: '/m/a': permission denied"));
+        let scope = Rebase::new(path("/"), path("/s"));
+        assert_eq!(scope.error(Error::not_found(&path("/elsewhere"))).path(), Some("/"));
+    }
+}

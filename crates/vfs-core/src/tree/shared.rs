@@ -1,0 +1,164 @@
+//! A tree as a value: what one backend lends to another, whatever its type.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{ChildKind, Listing, Located, Opened, Tree};
+use crate::error::Result;
+use crate::path::VfsPath;
+use crate::types::{FileInfo, Resolved};
+
+/// A [`Tree`] whose type is not known: wrappers are written against this one, and put one around another.
+pub trait DynTree: Send + Sync + 'static {
+    /// As [`Tree::locate`].
+    fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>>;
+}
+
+/// A directory of a [`DynTree`], which does all that a [`Tree`] does in it. Methods may block, and their errors need not
+/// name a path.
+pub trait DynDirectory: Send + Sync + 'static {
+    /// As [`Tree::list`].
+    fn list(&self) -> Result<Listing>;
+
+    /// As [`Tree::list_only`].
+    fn list_only(&self, names: &[String]) -> Result<Listing>;
+
+    /// As [`Tree::enter`].
+    fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>>;
+
+    /// As [`Tree::identity`].
+    fn identity(&self) -> Option<(u64, u64)>;
+
+    /// As [`Tree::follow`].
+    fn follow(&self, name: &str) -> Result<ChildKind>;
+
+    /// As [`Tree::info`].
+    fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo>;
+
+    /// As [`Tree::open`].
+    fn open(&self, name: &str, kind: ChildKind) -> Result<Opened>;
+
+    /// As [`Tree::resolve`].
+    fn resolve(&self, name: &str) -> Result<Resolved>;
+}
+
+/// A tree that a backend lends for one search.
+///
+/// A clone is a handle on the same tree.
+#[derive(Clone)]
+pub struct SharedTree(Arc<dyn DynTree>);
+
+impl SharedTree {
+    /// A tree of any type.
+    pub fn new(tree: impl DynTree) -> Self {
+        Self(Arc::new(tree))
+    }
+
+    /// A tree that is written for speed, as one of no particular type.
+    pub fn of<T: Tree>(tree: Arc<T>) -> Self {
+        Self::new(Lent(tree))
+    }
+}
+
+impl fmt::Debug for SharedTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedTree").finish_non_exhaustive()
+    }
+}
+
+impl Tree for SharedTree {
+    type Dir = Arc<dyn DynDirectory>;
+
+    fn locate(&self, path: &VfsPath) -> Result<Located<Self::Dir>> {
+        self.0.locate(path)
+    }
+
+    fn list(&self, dir: &Self::Dir) -> Result<Listing> {
+        dir.list()
+    }
+
+    fn list_only(&self, dir: &Self::Dir, names: &[String]) -> Result<Listing> {
+        dir.list_only(names)
+    }
+
+    fn enter(&self, dir: &Self::Dir, name: &str, path: &VfsPath) -> Result<Self::Dir> {
+        dir.enter(name, path)
+    }
+
+    fn identity(&self, dir: &Self::Dir) -> Option<(u64, u64)> {
+        dir.identity()
+    }
+
+    fn follow(&self, dir: &Self::Dir, name: &str) -> Result<ChildKind> {
+        dir.follow(name)
+    }
+
+    fn info(&self, dir: &Self::Dir, name: &str, path: VfsPath) -> Result<FileInfo> {
+        dir.info(name, path)
+    }
+
+    fn open(&self, dir: &Self::Dir, name: &str, kind: ChildKind) -> Result<Opened> {
+        dir.open(name, kind)
+    }
+
+    fn resolve(&self, dir: &Self::Dir, name: &str) -> Result<Resolved> {
+        dir.resolve(name)
+    }
+}
+
+struct Lent<T>(Arc<T>);
+
+struct LentDirectory<T: Tree> {
+    tree: Arc<T>,
+    dir: T::Dir,
+}
+
+impl<T: Tree> Lent<T> {
+    fn directory(&self, dir: T::Dir) -> Arc<dyn DynDirectory> {
+        Arc::new(LentDirectory { tree: Arc::clone(&self.0), dir })
+    }
+}
+
+impl<T: Tree> DynTree for Lent<T> {
+    fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
+        Ok(match self.0.locate(path)? {
+            Located::Directory(dir) => Located::Directory(self.directory(dir)),
+            Located::File { dir, name } => Located::File { dir: self.directory(dir), name },
+        })
+    }
+}
+
+impl<T: Tree> DynDirectory for LentDirectory<T> {
+    fn list(&self) -> Result<Listing> {
+        self.tree.list(&self.dir)
+    }
+
+    fn list_only(&self, names: &[String]) -> Result<Listing> {
+        self.tree.list_only(&self.dir, names)
+    }
+
+    fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>> {
+        let dir = self.tree.enter(&self.dir, name, path)?;
+        Ok(Arc::new(Self { tree: Arc::clone(&self.tree), dir }))
+    }
+
+    fn identity(&self) -> Option<(u64, u64)> {
+        self.tree.identity(&self.dir)
+    }
+
+    fn follow(&self, name: &str) -> Result<ChildKind> {
+        self.tree.follow(&self.dir, name)
+    }
+
+    fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
+        self.tree.info(&self.dir, name, path)
+    }
+
+    fn open(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+        self.tree.open(&self.dir, name, kind)
+    }
+
+    fn resolve(&self, name: &str) -> Result<Resolved> {
+        self.tree.resolve(&self.dir, name)
+    }
+}

@@ -1,0 +1,76 @@
+//! Where a path really is, and lending a tree.
+
+use serde::{Deserialize, Serialize};
+
+use crate::path::VfsPath;
+
+/// Asks where a path really is: what it names when all links in it are followed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ResolveRequest {
+    /// The path, at which nothing need be.
+    pub path: VfsPath,
+}
+
+impl ResolveRequest {
+    /// Asks about `path`.
+    pub fn new(path: VfsPath) -> Self {
+        Self { path }
+    }
+}
+
+/// Where a path really is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Resolved {
+    /// The path without links. Where nothing is there, what an operation that makes a file would make.
+    pub path: VfsPath,
+    /// How many names the file there has, as hard links; 1 for a directory, for nothing, and where it cannot be known.
+    pub names: u64,
+}
+
+impl Resolved {
+    /// `path` is a real one, and of one name.
+    pub fn at(path: VfsPath) -> Self {
+        Self { path, names: 1 }
+    }
+
+    /// The same of a file that has `names` names.
+    #[must_use]
+    pub fn names(mut self, names: u64) -> Self {
+        self.names = names;
+        self
+    }
+}
+
+/// What a lent tree is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Purpose {
+    /// A listing: names and what is known of them.
+    List,
+    /// A glob: names and what is known of them.
+    Glob,
+    /// A search: contents too.
+    Grep,
+}
+
+/// Asks a backend for its tree, so that it can be searched as a part of a larger one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct LendRequest {
+    /// Where the search will start.
+    pub path: VfsPath,
+    /// What the tree is for.
+    pub purpose: Purpose,
+}
+
+impl LendRequest {
+    /// Asks for a tree to be used for `purpose` from `path` down.
+    pub fn new(path: VfsPath, purpose: Purpose) -> Self {
+        Self { path, purpose }
+    }
+}

@@ -1,0 +1,55 @@
+//! A layer that counts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use vfs_core::{Around, Backend, OpContext, Operation, Request, Result};
+
+/// Counts the calls of each operation; each file of an upload or download is one.
+///
+/// ```
+/// use std::sync::Arc;
+/// use vfs_core::{Backend, BackendExt, Operation, Wrapped};
+/// use vfs_testkit::Counting;
+///
+/// async fn two_reads(backend: Arc<dyn Backend>) -> vfs_core::Result<()> {
+///     let counting = Arc::new(Counting::default());
+///     let counted = Wrapped::new(backend, Arc::clone(&counting));
+///     counted.read_text("/a").await?;
+///     counted.read_text("/b").await?;
+///     assert_eq!(counting.calls(Operation::Read), 2);
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Counting {
+    calls: Vec<AtomicU64>,
+}
+
+impl Default for Counting {
+    fn default() -> Self {
+        Self { calls: Operation::ALL.iter().map(|_| AtomicU64::new(0)).collect() }
+    }
+}
+
+impl Counting {
+    /// How often `operation` was called.
+    pub fn calls(&self, operation: Operation) -> u64 {
+        self.calls[operation as usize].load(Ordering::Relaxed)
+    }
+
+    /// How many calls there were in all.
+    pub fn total(&self) -> u64 {
+        self.calls.iter().map(|calls| calls.load(Ordering::Relaxed)).sum()
+    }
+}
+
+impl Around for Counting {
+    fn name(&self) -> &'static str {
+        "counting"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        self.calls[Q::OPERATION as usize].fetch_add(1, Ordering::Relaxed);
+        request.send(inner, cx).await
+    }
+}
