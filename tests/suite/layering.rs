@@ -13,6 +13,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("vfs-search", &["vfs-core"]),
     ("vfs-memory", &["vfs-core", "vfs-search"]),
     ("vfs-local", &["vfs-core", "vfs-search"]),
+    ("vfs-composite", &["vfs-core", "vfs-search"]),
+    ("vfs-layers", &["vfs-core", "vfs-search"]),
     ("vfs-testkit", &["vfs-core"]),
     ("agent-vfs", &["vfs-core", "vfs-local", "vfs-memory", "vfs-search"]),
     ("vfs-cli", &["vfs-core", "vfs-local", "vfs-memory", "vfs-search"]),

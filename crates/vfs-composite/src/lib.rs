@@ -1,0 +1,1 @@
+//! Mounts: one namespace over many backends.
