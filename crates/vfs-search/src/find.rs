@@ -3,8 +3,9 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use vfs_core::{Error, ErrorKind, GlobRequest, GlobResult, LinkMode, OpContext, Result, Skipped, Truncation, VfsPath};
+use vfs_core::{Error, ErrorKind, GlobRequest, GlobResult, LinkMode, OpContext, Result, VfsPath};
 
+use crate::entries::{Entries, describe, put_described};
 use crate::feed::Feed;
 use crate::filter::only_directories;
 use crate::frontier::Tuning;
@@ -12,7 +13,6 @@ use crate::glob::GlobPattern;
 use crate::item::{Item, Outlet, Tally};
 use crate::level::{Directories, Entry, Guide, Judgement, WalkOptions};
 use crate::pool::Pool;
-use crate::problems::Problems;
 use crate::quest::{Named, Quest};
 use crate::visibility::Visibility;
 use crate::walk::{Found, Walk};
@@ -44,12 +44,12 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
     };
     let guide = Reachable { cx, sought: &sought };
     let mut walk = Walk::start(tree, &guide, dir, &req.path, sought.options())?;
-    let mut found = Collected::default();
+    let mut found = Entries::new(req.limit);
     while let Some(next) = walk.next(tree, &guide)? {
         let (level, step) = match next {
             Found::Entry(level, step) => (level, step),
             Found::Problem(problem) => {
-                found.problems.push(problem);
+                let _ = found.put(Item::Problem(problem));
                 continue;
             }
         };
@@ -58,19 +58,20 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
             Ok(Judgement::Take) => {}
             Ok(Judgement::Pass | Judgement::SkipLink) => continue,
             Err(error) => {
-                found.problems.push(entry.problem(error));
+                let _ = found.put(Item::Problem(entry.problem(error)));
                 continue;
             }
         }
-        if found.is_full(req) {
+        // Looked at before the entry is described: one that is over the limit need not be.
+        if found.is_full() {
             break;
         }
         cx.check()?;
-        found.item(describe(tree, entry));
+        let _ = found.put(describe(tree, entry));
     }
     let findings = walk.take_findings();
-    found.item(Item::Tally(Tally { searched: 0, skipped: findings.skipped, too_deep: findings.too_deep }));
-    Ok(found.into_result(&req.path))
+    let _ = found.put(Item::Tally(Tally { searched: 0, skipped: findings.skipped, too_deep: findings.too_deep }));
+    Ok(glob_result(found, &req.path))
 }
 
 /// As [`glob`], on the workers of `pool`: for trees that take long to list.
@@ -85,14 +86,19 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
 pub async fn glob_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: GlobRequest) -> Result<GlobResult> {
     let tuning = Tuning::for_workers(pool.workers());
     let mut feed = Feed::<T, Sought>::new(tree, cx, req, pool.clone(), tuning);
-    let mut found = Collected::default();
+    let mut found = Entries::new(feed.request().limit);
     while let Some(item) = poll_fn(|task| feed.poll_item(task)).await? {
-        if matches!(item, Item::Entry(_)) && found.is_full(feed.request()) {
+        if found.put(item).is_break() {
             break;
         }
-        found.item(item);
     }
-    Ok(found.into_result(&feed.request().path))
+    Ok(glob_result(found, &feed.request().path))
+}
+
+fn glob_result(found: Entries, start: &VfsPath) -> GlobResult {
+    let mut result = GlobResult::default();
+    (result.entries, result.truncated, result.skipped, result.problems) = found.into_parts(start);
+    result
 }
 
 /// What a glob looks for.
@@ -180,10 +186,7 @@ impl Quest for Sought {
         outlet: &mut dyn Outlet,
         _interrupted: &dyn Fn() -> bool,
     ) {
-        // An item that nobody takes ends the visit, which the outlet knows.
-        if outlet.put(describe(tree, entry)).is_continue() {
-            let _ = outlet.put(Item::Done { searched: false, left_early: false, skipped: Skipped::default() });
-        }
+        put_described(tree, entry, outlet);
     }
 
     fn visit_named<T: Tree>(
@@ -195,50 +198,6 @@ impl Quest for Sought {
         _interrupted: &dyn Fn() -> bool,
     ) -> Result<()> {
         Err(Error::at(ErrorKind::NotADirectory, &file.path))
-    }
-}
-
-fn describe<T: Tree>(tree: &T, entry: Entry<'_, T::Dir>) -> Item {
-    match entry.path().and_then(|path| tree.info(&entry.place().dir, entry.name(), path)) {
-        Ok(info) => Item::Entry(info),
-        Err(error) => Item::Problem(entry.problem(error)),
-    }
-}
-
-/// A result that is being put together.
-#[derive(Default)]
-struct Collected {
-    result: GlobResult,
-    problems: Problems,
-}
-
-impl Collected {
-    /// Whether one more entry would be over the limit, which is noted.
-    fn is_full(&mut self, req: &GlobRequest) -> bool {
-        let is_full = req.limit.is_some_and(|limit| self.result.entries.len() as u64 >= limit);
-        if is_full {
-            self.result.truncated = Some(Truncation::Limit);
-        }
-        is_full
-    }
-
-    fn item(&mut self, item: Item) {
-        match item {
-            Item::Entry(info) => self.result.entries.push(info),
-            Item::Problem(problem) => self.problems.push(problem),
-            Item::Tally(tally) => {
-                self.result.skipped += tally.skipped;
-                if tally.too_deep && self.result.truncated.is_none() {
-                    self.result.truncated = Some(Truncation::Depth);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn into_result(mut self, start: &VfsPath) -> GlobResult {
-        self.result.problems = self.problems.into_vec(start);
-        self.result
     }
 }
 

@@ -14,8 +14,10 @@
 
 mod activity;
 mod alarm;
+mod asked;
 mod collect;
 mod engine;
+mod entries;
 mod feed;
 mod filter;
 mod find;
@@ -24,6 +26,7 @@ mod glob;
 mod haystack;
 mod ignore_rules;
 mod item;
+mod lend;
 mod level;
 mod line;
 mod list;
@@ -62,7 +65,8 @@ pub use self::activity::Activity;
 pub use self::find::{glob, glob_on};
 pub use self::glob::GlobPattern;
 pub use self::haystack::is_binary;
-pub use self::list::ls;
+pub use self::lend::{Coverage, grep_stream_lent, lend};
+pub use self::list::{ls, ls_on};
 pub use self::pool::Pool;
 pub use self::types::file_type_names;
 

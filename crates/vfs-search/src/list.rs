@@ -1,12 +1,21 @@
 //! Listing a directory.
 
-use vfs_core::{Error, ErrorKind, LinkMode, LsRequest, LsResult, OpContext, Result, Truncation};
+use std::future::poll_fn;
+use std::sync::Arc;
 
-use crate::level::{Directories, Entry, Guide, WalkOptions};
+use vfs_core::tree::{Located, Tree};
+use vfs_core::{Error, ErrorKind, LinkMode, LsRequest, LsResult, OpContext, Result, Truncation, VfsPath};
+
+use crate::entries::{Entries, put_described};
+use crate::feed::Feed;
+use crate::frontier::Tuning;
+use crate::item::Outlet;
+use crate::level::{Directories, Entry, Guide, Judgement, WalkOptions};
+use crate::pool::Pool;
 use crate::problems::Problems;
+use crate::quest::{Named, Quest};
 use crate::visibility::Visibility;
 use crate::walk::{Found, Walk};
-use vfs_core::tree::{Located, Tree};
 
 /// Lists what the directory `req.path` of `tree` holds.
 ///
@@ -62,6 +71,95 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
     }
     result.problems = problems.into_vec(&req.path);
     Ok(result)
+}
+
+/// As [`ls`], on the workers of `pool`: for trees that take long to list.
+///
+/// # Behaviour
+///
+/// As [`ls`]. Dropping the future ends the listing.
+///
+/// # Errors
+///
+/// As [`ls`], and [`ErrorKind::Busy`] where 4,096 turns of searches wait already.
+pub async fn ls_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: LsRequest) -> Result<LsResult> {
+    let tuning = Tuning::for_workers(pool.workers());
+    let (path, limit) = (req.path.clone(), req.limit);
+    let mut feed = Feed::<T, Everything>::new(tree, cx, req, pool.clone(), tuning);
+    let mut found = Entries::new(limit);
+    while let Some(item) = poll_fn(|task| feed.poll_item(task)).await? {
+        if found.put(item).is_break() {
+            break;
+        }
+    }
+    let (entries, truncated, _, problems) = found.into_parts(&path);
+    let mut result = LsResult::new(entries);
+    (result.truncated, result.problems) = (truncated, problems);
+    Ok(result)
+}
+
+/// What a listing looks for.
+pub(crate) struct Everything {
+    recursive: bool,
+    max_depth: Option<u32>,
+}
+
+impl Quest for Everything {
+    type Request = LsRequest;
+    type Tools = ();
+
+    fn new(req: &LsRequest) -> Result<Self> {
+        Ok(Self { recursive: req.recursive, max_depth: req.depth() })
+    }
+
+    fn path(req: &LsRequest) -> &VfsPath {
+        &req.path
+    }
+
+    fn options(&self) -> WalkOptions {
+        WalkOptions {
+            visibility: Visibility::ALL,
+            links: LinkMode::Skip,
+            max_depth: self.max_depth,
+            directories: Directories::Yielded,
+        }
+    }
+
+    fn enters(&self, _: &str, _: &str) -> bool {
+        self.recursive
+    }
+
+    fn names(&self, _: &str) -> Option<Vec<String>> {
+        None
+    }
+
+    fn judge<T: Tree>(&self, _tree: &T, _entry: Entry<'_, T::Dir>) -> Result<Judgement> {
+        Ok(Judgement::Take)
+    }
+
+    fn tools(&self) {}
+
+    fn visit<T: Tree>(
+        &self,
+        (): &mut (),
+        tree: &T,
+        entry: Entry<'_, T::Dir>,
+        outlet: &mut dyn Outlet,
+        _interrupted: &dyn Fn() -> bool,
+    ) {
+        put_described(tree, entry, outlet);
+    }
+
+    fn visit_named<T: Tree>(
+        &self,
+        (): &mut (),
+        _tree: &T,
+        file: &Named<T::Dir>,
+        _outlet: &mut dyn Outlet,
+        _interrupted: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        Err(Error::at(ErrorKind::NotADirectory, &file.path))
+    }
 }
 
 /// Goes down every directory of a recursive listing.

@@ -1,17 +1,22 @@
+use std::sync::Arc;
+
+use futures::executor::block_on;
 use proptest::prelude::*;
 use vfs_core::{ErrorKind, LsRequest, OpContext, Truncation};
 
-use crate::ls;
 use crate::testing::{Node, TestTree, path};
+use crate::{Pool, ls, ls_on};
 
-fn names(tree: &TestTree, req: &LsRequest) -> Vec<String> {
-    let result = ls(tree, &OpContext::new(), req).expect("it lists");
+fn names(tree: &Arc<TestTree>, req: &LsRequest) -> Vec<String> {
+    let result = ls(&**tree, &OpContext::new(), req).expect("it lists");
+    let on_a_pool = block_on(ls_on(&Pool::new(2), Arc::clone(tree), OpContext::new(), req.clone()));
+    assert_eq!(on_a_pool.as_ref(), Ok(&result), "{req:?}");
     result.entries.iter().map(|info| format!("{}{}", info.path, if info.is_dir { "/" } else { "" })).collect()
 }
 
 #[test]
 fn entries_are_sorted_by_the_bytes_of_their_paths() {
-    let tree = TestTree::new([("/a/x", ""), ("/a-b", ""), ("/a.txt", ""), ("/a/y/z", ""), ("/.h", ""), ("/a0", "")]);
+    let tree = Arc::new(TestTree::new([("/a/x", ""), ("/a-b", ""), ("/a.txt", ""), ("/a/y/z", ""), ("/.h", ""), ("/a0", "")]));
     assert_eq!(names(&tree, &LsRequest::new(path("/"))), ["/.h", "/a/", "/a-b", "/a.txt", "/a0"]);
     assert_eq!(
         names(&tree, &LsRequest::new(path("/")).recursive()),
@@ -26,7 +31,7 @@ fn missing_paths_and_files_are_told_apart() {
         let error = ls(&tree, &OpContext::new(), &LsRequest::new(path(at))).expect_err("refused");
         assert_eq!((error.kind(), error.path()), (kind, Some(at)));
     }
-    assert!(names(&TestTree::new([]), &LsRequest::new(path("/"))).is_empty());
+    assert!(names(&Arc::new(TestTree::new([])), &LsRequest::new(path("/"))).is_empty());
 }
 
 #[test]

@@ -1,0 +1,168 @@
+//! Searching what a backend lends.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use vfs_core::tree::SharedTree;
+use vfs_core::{
+    Backend, GlobRequest, GrepEvent, GrepRequest, LendRequest, LsRequest, OpContext, Request as _, Result, VfsPath,
+};
+
+use crate::asked::AskedTree;
+use crate::filter::Filter;
+use crate::glob::GlobPattern;
+use crate::grep_stream_on;
+use crate::pool::Pool;
+
+/// The tree of `backend`: lent, where it is [`Searchable`](vfs_core::Searchable), else put together by asking it for
+/// listings and whole files as the search needs them.
+///
+/// # Errors
+///
+/// Those of lending.
+pub async fn lend(backend: &Arc<dyn Backend>, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+    if backend.as_searchable().is_some() {
+        return req.send(&**backend, cx).await;
+    }
+    cx.check()?;
+    Ok(SharedTree::of(Arc::new(AskedTree::new(Arc::clone(backend), cx.clone()))))
+}
+
+/// Finds text in a tree that is still to be lent, and gives it out as it is found, as [`grep_stream_on`] does.
+///
+/// # Errors
+///
+/// As its first and last item: what `tree` gives. Then as [`grep_stream_on`].
+pub fn grep_stream_lent(
+    pool: Pool,
+    tree: impl Future<Output = Result<SharedTree>> + Send + 'static,
+    cx: OpContext,
+    req: GrepRequest,
+) -> BoxStream<'static, Result<GrepEvent>> {
+    let begin = async move {
+        match tree.await {
+            Ok(tree) => grep_stream_on(&pool, Arc::new(tree), cx, req),
+            Err(error) => stream::iter([Err(error)]).boxed(),
+        }
+    };
+    stream::once(begin).flatten().boxed()
+}
+
+/// Which directories a request can find something in, told from its patterns alone.
+///
+/// ```
+/// use vfs_core::{GlobRequest, VfsPath};
+/// use vfs_search::Coverage;
+///
+/// let coverage = Coverage::of_glob(&GlobRequest::new("src/**/*.rs"))?;
+/// assert!(coverage.reaches(&VfsPath::parse("/src/net")?));
+/// assert!(!coverage.reaches(&VfsPath::parse("/docs")?));
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+pub struct Coverage {
+    start: VfsPath,
+    patterns: Patterns,
+}
+
+enum Patterns {
+    Glob(GlobPattern),
+    Grep(Box<Filter>),
+    /// How many levels below the start; `None` for all.
+    Depth(Option<u32>),
+}
+
+impl Coverage {
+    /// Of a glob.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_pattern`.
+    pub fn of_glob(req: &GlobRequest) -> Result<Self> {
+        Ok(Self { start: req.path.clone(), patterns: Patterns::Glob(GlobPattern::new(&req.pattern)?) })
+    }
+
+    /// Of a search.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_pattern` for one of its globs or types.
+    pub fn of_grep(req: &GrepRequest) -> Result<Self> {
+        Ok(Self { start: req.path.clone(), patterns: Patterns::Grep(Box::new(Filter::new(req)?)) })
+    }
+
+    /// Of a listing.
+    pub fn of_ls(req: &LsRequest) -> Self {
+        Self { start: req.path.clone(), patterns: Patterns::Depth(req.depth()) }
+    }
+
+    /// Whether something in `directory`, or below it, can be found. Of one that the search starts at or below, it can.
+    pub fn reaches(&self, directory: &VfsPath) -> bool {
+        if self.start.starts_with(directory) {
+            return true;
+        }
+        let Some(relative) = directory.strip_prefix(&self.start) else { return false };
+        let mut above = 0;
+        relative.split('/').enumerate().all(|(depth, name)| {
+            let parent = &relative[..above];
+            // The next one's parent ends before the separator that follows this name.
+            above += name.len() + usize::from(above > 0);
+            self.enters(parent, name, depth)
+        })
+    }
+
+    fn enters(&self, parent: &str, name: &str, depth: usize) -> bool {
+        match &self.patterns {
+            Patterns::Glob(pattern) => pattern.reaches_entry(parent, name),
+            Patterns::Grep(filter) => filter.enters(parent, name),
+            Patterns::Depth(most) => most.is_none_or(|most| depth + 1 < most as usize),
+        }
+    }
+}
+
+impl std::fmt::Debug for Coverage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Coverage").field("start", &self.start).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> VfsPath {
+        VfsPath::parse(text).expect("a valid path")
+    }
+
+    #[test]
+    fn only_directories_that_the_patterns_can_reach_are_covered() {
+        let glob = |pattern: &str, start: &str| {
+            Coverage::of_glob(&GlobRequest::new(pattern).path(path(start))).expect("a valid glob")
+        };
+        for (pattern, start, directory, expected) in [
+            ("*.rs", "/", "/a/b/c", true),
+            ("a/*.rs", "/", "/a", true),
+            ("a/*.rs", "/", "/a/b", false),
+            ("a/b/c/*.rs", "/", "/a/b", true),
+            ("a/x/c/*.rs", "/", "/a/b/c", false),
+            ("b/*.rs", "/a", "/a/b", true),
+            ("b/*.rs", "/a", "/b", false),
+            ("b/*.rs", "/a/c", "/a", true),
+            ("*.rs", "/a", "/ab", false),
+        ] {
+            let coverage = glob(pattern, start);
+            assert_eq!(coverage.reaches(&path(directory)), expected, "{pattern} from {start} in {directory}");
+        }
+        let grep = Coverage::of_grep(&GrepRequest::literal("x").glob("!docs")).expect("a valid glob");
+        assert_eq!(["/docs/a", "/src/a"].map(|dir| grep.reaches(&path(dir))), [false, true]);
+        for (req, expected) in [
+            (LsRequest::new(path("/a")), [true, false]),
+            (LsRequest::new(path("/a")).recursive(), [true, true]),
+            (LsRequest::new(path("/a")).recursive().max_depth(2), [true, true]),
+        ] {
+            let coverage = Coverage::of_ls(&req);
+            assert_eq!(["/", "/a/b"].map(|dir| coverage.reaches(&path(dir))), expected, "{req:?}");
+        }
+    }
+}
