@@ -2,6 +2,7 @@
 
 #![allow(clippy::missing_panics_doc, reason = "this is test code: what cannot be set up ends the test")]
 
+mod composites;
 pub mod nasty;
 pub mod process;
 pub mod settings;
@@ -20,14 +21,16 @@ use vfs_testkit::{LinkMaker, Reducing, StrictBackend, Target, TargetFactory};
 
 /// Every backend of this workspace, and the strict double.
 pub fn targets() -> Vec<TargetFactory> {
-    vec![
+    let mut targets = vec![
         TargetFactory::new("memory", || Target::new(Arc::new(MemoryBackend::new()))),
         TargetFactory::new("state-pure", state_pure),
         TargetFactory::new("state-session", || Target::new(Arc::new(StateBackend::session(FilesState::new())))),
         TargetFactory::new("local", local),
         TargetFactory::new("local-host", local_host),
         TargetFactory::new("strict", || Target::new(Arc::new(StrictBackend::new(Arc::new(MemoryBackend::new()))))),
-    ]
+    ];
+    targets.extend(composites::targets());
+    targets
 }
 
 /// The target `name`.
@@ -56,7 +59,7 @@ fn local() -> Target {
     let backend = LocalConfig::new(root.path()).durability(Durability::Atomic).open().expect("the root can be opened");
     Target::new(Arc::new(backend))
         .with_host_marker("vfs-laws-")
-        .with_links(Arc::new(HostLinks { root: root.path().into() }))
+        .with_links(Arc::new(HostLinks { root: root.path().into(), at: VfsPath::root() }))
         .holding(root)
 }
 
@@ -66,21 +69,31 @@ fn local_host() -> Target {
     let real = directory.path().canonicalize().expect("it was just made");
     let base = VfsPath::parse(real.to_str().expect("its name is UTF-8")).expect("it is a valid path");
     let backend = LocalConfig::host(&real).durability(Durability::Atomic).open().expect("the host can be opened");
-    Target::new(Arc::new(backend)).below(base).with_links(Arc::new(HostLinks { root: "/".into() })).holding(directory)
+    Target::new(Arc::new(backend))
+        .below(base)
+        .with_links(Arc::new(HostLinks { root: "/".into(), at: VfsPath::root() }))
+        .holding(directory)
 }
 
-/// Makes links on the host's own disk, below `root`.
+/// Makes links on the host's own disk: what is below `at` of the backend is below `root` there.
 #[derive(Debug)]
 struct HostLinks {
     root: PathBuf,
+    at: VfsPath,
+}
+
+impl HostLinks {
+    fn host_path(&self, path: &VfsPath) -> PathBuf {
+        self.root.join(path.strip_prefix(&self.at).expect("laws make links where they can be made"))
+    }
 }
 
 impl LinkMaker for HostLinks {
     fn link(&self, at: &VfsPath, to: &str) -> io::Result<()> {
-        symlink(to, self.root.join(at.relative()))
+        symlink(to, self.host_path(at))
     }
 
     fn is_link(&self, at: &VfsPath) -> bool {
-        self.root.join(at.relative()).is_symlink()
+        self.host_path(at).is_symlink()
     }
 }

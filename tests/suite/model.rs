@@ -48,4 +48,9 @@ on_every_backend! {
     local "local";
     local_host "local-host";
     strict "strict";
+    composite_alone "composite-alone";
+    composite_default "composite-default";
+    composite_state "composite-state";
+    composite_local "composite-local";
+    composite_nested "composite-nested";
 }

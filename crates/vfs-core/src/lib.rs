@@ -32,6 +32,7 @@ mod shell;
 mod types;
 
 pub mod edit;
+pub mod feed;
 pub mod format;
 pub mod text;
 pub mod tree;

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::facets::MultiModalContent;
 use crate::path::VfsPath;
 use crate::types::{
-    CopyResult, DeleteResult, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FilesUpdate, Problem,
-    ReadResult, RenameResult, Resolved, WriteResult,
+    Change, CopyResult, DeleteResult, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FilesUpdate,
+    GlobResult, GrepEvent, GrepResult, LsResult, Problem, ReadResult, RenameResult, Resolved, WatchEvent, WriteResult,
 };
 
 /// Says that `outer`, in the caller's namespace, is `inner` in a backend's.
@@ -166,6 +166,88 @@ impl Relocate for EditResult {
         }
         self.path = path;
         self.files_update = rebase.files_update(self.files_update)?;
+        Ok(self)
+    }
+}
+
+/// `items` with their paths replaced; those that cannot be spelled any more become problems.
+fn relocate_each<T>(
+    items: Vec<T>,
+    rebase: &Rebase,
+    problems: &mut Vec<Problem>,
+    path: impl Fn(&mut T) -> &mut VfsPath,
+) -> Vec<T> {
+    let moved = items.into_iter().filter_map(|mut item| {
+        let place = path(&mut item);
+        match rebase.outward(place) {
+            Ok(outer) => {
+                *place = outer;
+                Some(item)
+            }
+            Err(error) => {
+                problems.push(Problem::new(rebase.outward_text(place.as_str()), &error));
+                None
+            }
+        }
+    });
+    moved.collect()
+}
+
+fn relocate_problems(problems: Vec<Problem>, rebase: &Rebase) -> Vec<Problem> {
+    problems.into_iter().map(|problem| rebase.problem(problem)).collect()
+}
+
+impl Relocate for LsResult {
+    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
+        self.problems = relocate_problems(self.problems, rebase);
+        self.entries = relocate_each(self.entries, rebase, &mut self.problems, |entry| &mut entry.path);
+        Ok(self)
+    }
+}
+
+impl Relocate for GlobResult {
+    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
+        self.problems = relocate_problems(self.problems, rebase);
+        self.entries = relocate_each(self.entries, rebase, &mut self.problems, |entry| &mut entry.path);
+        Ok(self)
+    }
+}
+
+impl Relocate for GrepResult {
+    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
+        self.problems = relocate_problems(self.problems, rebase);
+        self.matches = relocate_each(self.matches, rebase, &mut self.problems, |found| &mut found.path);
+        self.files = relocate_each(self.files, rebase, &mut self.problems, |file| &mut file.path);
+        Ok(self)
+    }
+}
+
+impl Relocate for GrepEvent {
+    fn relocate(self, rebase: &Rebase) -> Result<Self> {
+        Ok(match self {
+            Self::Match(mut found) => {
+                found.path = rebase.outward(&found.path)?;
+                Self::Match(found)
+            }
+            Self::File(mut file) => {
+                file.path = rebase.outward(&file.path)?;
+                Self::File(file)
+            }
+            Self::Problem(problem) => Self::Problem(rebase.problem(problem)),
+            Self::End(summary) => Self::End(summary),
+        })
+    }
+}
+
+impl Relocate for WatchEvent {
+    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
+        match &mut self.change {
+            Change::Created { path, .. } | Change::Changed { path, .. } | Change::Removed { path } => {
+                *path = rebase.outward(path)?;
+            }
+            Change::Renamed { from, to, .. } => (*from, *to) = (rebase.outward(from)?, rebase.outward(to)?),
+            Change::Overflow => {}
+        }
         Ok(self)
     }
 }

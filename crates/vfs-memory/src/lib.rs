@@ -23,6 +23,7 @@
 //! ```
 
 mod config;
+mod events;
 mod file;
 mod map;
 mod memory;

@@ -1,5 +1,6 @@
 //! The ordered, persistent map that files live in, and what a path means in it.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -11,6 +12,9 @@ use crate::file::File;
 
 /// What becomes of some paths: a file, or nothing. Each path stands in it once.
 pub(crate) type Change = Vec<(VfsPath, Option<Arc<File>>)>;
+
+/// A path that has another file, with what was there and what is.
+pub(crate) type Difference<'a> = (&'a VfsPath, Option<&'a Arc<File>>, Option<&'a Arc<File>>);
 
 /// All files by path. A clone costs nothing and never changes with the original.
 ///
@@ -150,6 +154,29 @@ impl FileMap {
                 next = files.next();
             }
         }
+    }
+
+    /// The files that are not the very same in `later`: each path with what was there and what is. Contents are not
+    /// looked at.
+    pub(crate) fn differences<'a>(&'a self, later: &'a FileMap) -> impl Iterator<Item = Difference<'a>> {
+        let (mut before, mut after) = (self.iter().peekable(), later.iter().peekable());
+        std::iter::from_fn(move || {
+            loop {
+                let order = match (before.peek(), after.peek()) {
+                    (None, None) => return None,
+                    (Some(_), None) => Ordering::Less,
+                    (None, Some(_)) => Ordering::Greater,
+                    (Some((old, _)), Some((new, _))) => old.cmp(new),
+                };
+                let old = if order.is_le() { before.next() } else { None };
+                let new = if order.is_ge() { after.next() } else { None };
+                let (path, _) = old.or(new)?;
+                match (old.map(|(_, file)| file), new.map(|(_, file)| file)) {
+                    (Some(old), Some(new)) if Arc::ptr_eq(old, new) => {}
+                    (old, new) => return Some((path, old, new)),
+                }
+            }
+        })
     }
 
     /// Makes `change`.

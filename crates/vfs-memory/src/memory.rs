@@ -12,11 +12,12 @@ use vfs_core::{
     EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest, GlobRequest, GlobResult,
     GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
     MultiModalReader, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    RestoreRequest, Result, Searchable, SnapshotInfo, SnapshotRequest, Snapshots, StatRequest, VfsPath, WriteMode,
-    WriteRequest, WriteResult,
+    RestoreRequest, Result, Searchable, SnapshotInfo, SnapshotRequest, Snapshots, StatRequest, VfsPath, Watch,
+    WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult,
 };
 
 use crate::config::{MemoryConfig, Rules};
+use crate::events::{self, Told};
 use crate::file::StateFormat;
 use crate::map::FileMap;
 use crate::ops::{self, Planned};
@@ -35,6 +36,10 @@ use crate::tree::MemoryTree;
 /// * [`snapshot`](Self::snapshot), [`restore`](Self::restore) and [`fork`](Self::fork) take the same short time whatever
 ///   there is, and share contents.
 /// * Work is done on the calling thread, apart from that of `grep`.
+/// * The change feed tells of files, as directories come and go with them: a write, an edit or an upload of one file, a
+///   copy of each. Deleting a directory is one event and renaming one is one; both are of all that lies below it. Going
+///   back to a snapshot tells of each file that differs, or of an overflow where these are too many. A change that leaves
+///   a file with the content that it had is none. The feed begins with the first subscriber, and a fork has its own.
 ///
 /// ```
 /// use vfs_core::BackendExt;
@@ -101,7 +106,8 @@ impl MemoryBackend {
     ///
     /// The snapshot may come from another store, and is not held to this one's limits.
     pub fn restore(&self, snapshot: &Snapshot) {
-        self.inner.files.replace(|_| (snapshot.files.clone(), ()));
+        let files = &snapshot.files;
+        self.inner.files.replace(|_| (files.clone(), ()), |before| events::of_restoring(before, files));
     }
 
     /// Another store that starts with the files of now and has the same limits. Neither sees the other's changes.
@@ -121,12 +127,21 @@ impl MemoryBackend {
         MemoryTree::new(self.files())
     }
 
-    /// Makes the change that `plan` plans.
-    fn mutate<R>(&self, cx: &OpContext, plan: impl Fn(&FileMap, &Rules<'_>) -> Planned<R>) -> Result<R> {
-        self.inner.files.update(cx, |files| {
-            let (change, result) = plan(files, &Rules::now(&self.inner.config, StateFormat::default()))?;
-            Ok(((!change.is_empty()).then(|| files.with(change)), result))
-        })
+    /// Makes the change that `plan` plans, which is told as `told` says.
+    fn mutate<R>(
+        &self,
+        cx: &OpContext,
+        told: Told<'_>,
+        plan: impl Fn(&FileMap, &Rules<'_>) -> Planned<R>,
+    ) -> Result<R> {
+        let files = &self.inner.files;
+        let compute = |before: &FileMap| {
+            let (change, result) = plan(before, &Rules::now(&self.inner.config, StateFormat::default()))?;
+            told.prepare(files.feed(), before, &change);
+            Ok(((!change.is_empty()).then(|| before.with(change.clone())), (change, result)))
+        };
+        let (_, result) = files.update(cx, compute, |before, (change, _)| told.events(before, change))?;
+        Ok(result)
     }
 }
 
@@ -167,23 +182,23 @@ impl Backend for MemoryBackend {
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
-        self.mutate(cx, |files, rules| ops::write(files, &req, rules))
+        self.mutate(cx, Told::EachFile, |files, rules| ops::write(files, &req, rules))
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
-        self.mutate(cx, |files, rules| ops::edit(files, &req, rules))
+        self.mutate(cx, Told::EachFile, |files, rules| ops::edit(files, &req, rules))
     }
 
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
-        self.mutate(cx, |files, _| ops::delete(files, cx, &req))
+        self.mutate(cx, Told::Removal(&req.path), |files, _| ops::delete(files, cx, &req))
     }
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
-        self.mutate(cx, |files, _| ops::rename(files, cx, &req))
+        self.mutate(cx, Told::Rename(&req.from, &req.to), |files, _| ops::rename(files, cx, &req))
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
-        self.mutate(cx, |files, rules| ops::copy(files, cx, &req, rules))
+        self.mutate(cx, Told::EachFile, |files, rules| ops::copy(files, cx, &req, rules))
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
@@ -202,7 +217,7 @@ impl Backend for MemoryBackend {
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
         let upload = |file: FileUpload| {
-            self.mutate(cx, |files, rules| ops::upload(files, &file, rules))
+            self.mutate(cx, Told::EachFile, |files, rules| ops::upload(files, &file, rules))
                 .unwrap_or_else(|error| FileUploadResponse::failed(file.path, error))
         };
         files.into_iter().map(upload).collect()
@@ -224,6 +239,10 @@ impl Backend for MemoryBackend {
     fn as_snapshots(&self) -> Option<&dyn Snapshots> {
         Some(self)
     }
+
+    fn as_watch(&self) -> Option<&dyn Watch> {
+        Some(self)
+    }
 }
 
 #[async_trait]
@@ -238,6 +257,12 @@ impl Searchable for MemoryBackend {
 impl MultiModalReader for MemoryBackend {
     async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
         vfs_core::read_multi_modal(self, cx, req).await
+    }
+}
+
+impl Watch for MemoryBackend {
+    fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
+        self.inner.files.feed().subscribe(cx, req)
     }
 }
 

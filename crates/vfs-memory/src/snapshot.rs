@@ -34,39 +34,19 @@ impl Snapshot {
 
     /// The files that differ between this state and a later one. Contents that both share are not compared.
     pub fn diff(&self, later: &Snapshot) -> ChangeSet {
-        let (mut before, mut after) = (self.files.iter().peekable(), later.files.iter().peekable());
-        let mut changes = Vec::new();
-        loop {
-            let order = match (before.peek(), after.peek()) {
-                (None, None) => break,
-                (Some(_), None) => std::cmp::Ordering::Less,
-                (None, Some(_)) => std::cmp::Ordering::Greater,
-                (Some((old, _)), Some((new, _))) => old.cmp(new),
-            };
-            let old = if order.is_le() { before.next() } else { None };
-            let new = if order.is_ge() { after.next() } else { None };
-            changes.extend(change(old, new));
-        }
-        ChangeSet::new(changes)
+        let changes = self.files.differences(&later.files);
+        ChangeSet::new(changes.filter_map(|(path, old, new)| change(path, old, new)).collect::<Vec<_>>())
     }
 }
 
 /// What became of one file.
-fn change(old: Option<(&VfsPath, &Arc<File>)>, new: Option<(&VfsPath, &Arc<File>)>) -> Option<FileChange> {
-    if let (Some((_, old)), Some((_, new))) = (old, new)
-        && Arc::ptr_eq(old, new)
-    {
-        return None;
-    }
-    let (path, _) = old.or(new)?;
-    let side = |file: Option<(&'_ VfsPath, &'_ Arc<File>)>| file.map(|(_, file)| Arc::clone(file));
-    let (old, new) = (side(old), side(new));
-    let known = |file: &'_ Option<Arc<File>>| file.as_ref().map(|file| file.version().clone());
-    let (before, after) = (known(&old), known(&new));
+fn change(path: &VfsPath, old: Option<&Arc<File>>, new: Option<&Arc<File>>) -> Option<FileChange> {
+    let known = |file: Option<&Arc<File>>| file.map(|file| file.version().clone());
+    let (before, after) = (known(old), known(new));
     FileChange::between(
         path,
-        old.as_ref().zip(before).map(|(file, version)| (&file.content()[..], version)),
-        new.as_ref().zip(after).map(|(file, version)| (&file.content()[..], version)),
+        old.zip(before).map(|(file, version)| (&file.content()[..], version)),
+        new.zip(after).map(|(file, version)| (&file.content()[..], version)),
     )
 }
 

@@ -12,11 +12,12 @@ use vfs_core::{
     FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FilesUpdate, GlobRequest, GlobResult, GrepEvent,
     GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
     MultiModalReader, Mutations, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
-    Resolved, Result, Searchable, StatRequest, VfsPath, WriteRequest, WriteResult,
+    Resolved, Result, Searchable, StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
 };
 
 use super::files::FilesState;
 use crate::config::{MemoryConfig, Rules};
+use crate::events::Told;
 use crate::file::{File, StateFormat};
 use crate::map::{Change, FileMap};
 use crate::ops::{self, Planned};
@@ -36,7 +37,8 @@ use crate::tree::MemoryTree;
 ///   state to give what the operation would have left.
 /// * A changed file keeps its time of making and the form of its content; a new one has the form of
 ///   [`with_format`](Self::with_format).
-/// * A clone of a session is a handle on the same session.
+/// * A clone of a session is a handle on the same session. A session has a change feed; where nothing changes there is
+///   none.
 ///
 /// ```
 /// use vfs_core::{BackendExt, FilesUpdate};
@@ -116,10 +118,11 @@ impl StateBackend {
     /// All changes since the last call, as one update, for the runtime's checkpoint. Always empty on a pure backend.
     #[must_use = "the changes are handed over once; merge them into the state"]
     pub fn take_update(&self) -> FilesUpdate {
-        let taken = self.session.replace(|session| {
+        let take = |session: &Session| {
             let next = Session { files: session.files.clone(), pending: RedBlackTreeMapSync::default() };
             (next, session.pending.clone())
-        });
+        };
+        let taken = self.session.replace(take, |_| Vec::new());
         taken.iter().map(|(path, file)| update_entry(path, file.as_ref())).collect()
     }
 
@@ -140,19 +143,23 @@ impl StateBackend {
     fn mutate<R>(
         &self,
         cx: &OpContext,
+        told: Told<'_>,
         plan: impl Fn(&FileMap, &Rules<'_>) -> Planned<R>,
     ) -> Result<(Option<FilesUpdate>, R)> {
-        let (change, result) = self.session.update(cx, |session| {
+        let compute = |session: &Session| {
             let (change, result) = plan(&session.files, &Rules::now(&self.config, self.format))?;
+            told.prepare(self.session.feed(), &session.files, &change);
             let changes_here = self.mutations == Mutations::InPlace && !change.is_empty();
             Ok((changes_here.then(|| session.with(change.clone())), (change, result)))
-        })?;
+        };
+        let tell = |session: &Session, (change, _): &(Change, R)| told.events(&session.files, change);
+        let (change, result) = self.session.update(cx, compute, tell)?;
         let update = change.iter().map(|(path, file)| update_entry(path, file.as_ref())).collect();
         Ok(((!change.is_empty()).then_some(update), result))
     }
 
     fn upload(&self, cx: &OpContext, file: FileUpload) -> FileUploadResponse {
-        match self.mutate(cx, |files, rules| ops::upload(files, &file, rules)) {
+        match self.mutate(cx, Told::EachFile, |files, rules| ops::upload(files, &file, rules)) {
             Ok((update, mut response)) => {
                 response.files_update = update;
                 response
@@ -199,31 +206,33 @@ impl Backend for StateBackend {
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
-        let (update, mut result) = self.mutate(cx, |files, rules| ops::write(files, &req, rules))?;
+        let (update, mut result) = self.mutate(cx, Told::EachFile, |files, rules| ops::write(files, &req, rules))?;
         result.files_update = update;
         Ok(result)
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
-        let (update, mut result) = self.mutate(cx, |files, rules| ops::edit(files, &req, rules))?;
+        let (update, mut result) = self.mutate(cx, Told::EachFile, |files, rules| ops::edit(files, &req, rules))?;
         result.files_update = update;
         Ok(result)
     }
 
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
-        let (update, mut result) = self.mutate(cx, |files, _| ops::delete(files, cx, &req))?;
+        let (update, mut result) =
+            self.mutate(cx, Told::Removal(&req.path), |files, _| ops::delete(files, cx, &req))?;
         result.files_update = update;
         Ok(result)
     }
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
-        let (update, mut result) = self.mutate(cx, |files, _| ops::rename(files, cx, &req))?;
+        let (update, mut result) =
+            self.mutate(cx, Told::Rename(&req.from, &req.to), |files, _| ops::rename(files, cx, &req))?;
         result.files_update = update;
         Ok(result)
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
-        let (update, mut result) = self.mutate(cx, |files, rules| ops::copy(files, cx, &req, rules))?;
+        let (update, mut result) = self.mutate(cx, Told::EachFile, |files, rules| ops::copy(files, cx, &req, rules))?;
         result.files_update = update;
         Ok(result)
     }
@@ -262,6 +271,16 @@ impl Backend for StateBackend {
 
     fn as_searchable(&self) -> Option<&dyn Searchable> {
         Some(self)
+    }
+
+    fn as_watch(&self) -> Option<&dyn Watch> {
+        (self.mutations == Mutations::InPlace).then_some(self as &dyn Watch)
+    }
+}
+
+impl Watch for StateBackend {
+    fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
+        self.session.feed().subscribe(cx, req)
     }
 }
 

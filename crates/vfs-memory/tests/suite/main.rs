@@ -5,6 +5,7 @@ mod memory;
 mod reducer;
 mod snapshots;
 mod state;
+mod watch;
 
 use std::future::Future;
 

@@ -1,0 +1,357 @@
+//! The backend: each operation to the mount it belongs to, searches over all.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use futures::future::join_all;
+use futures::stream::BoxStream;
+use vfs_core::tree::SharedTree;
+use vfs_core::{
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, Purpose, ReadRequest, ReadResult,
+    Relocate, RenameRequest, RenameResult, Request, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots,
+    StatRequest, StreamingShell, TransferMode, VfsPath, Watch, WriteRequest, WriteResult, edit,
+};
+use vfs_search::{Coverage, Pool};
+
+use crate::journal::Journal;
+use crate::mount::{Mount, MountInfo};
+use crate::table::MountTable;
+use crate::union::{Union, UnionTree};
+
+/// One namespace over many backends.
+///
+/// # Behaviour
+///
+/// * A path belongs to the mount at the longest of its beginnings, by whole segments: `/memories/projects` goes before
+///   `/memories`, and `/memoriesx` belongs to neither. What no mount has belongs to the default backend.
+/// * Mount points, and the directories on the way to them, are there and are listed, whatever the backends hold; they
+///   cannot be deleted, moved or written over. A mount shadows what lies beneath it.
+/// * `ls`, `glob` and `grep` see one tree: one order, one budget, the ignore rules of directories above a mount, no entry
+///   twice. Mounts that the request cannot reach are not asked; one that fails is in `problems`.
+/// * Every path in every result, error, problem, diff and update is in this namespace.
+/// * A rename or copy within a mount is the backend's own. Across mounts files are copied, and for a rename compared and
+///   then deleted on the version that was copied; links become what they lead to. What fails is undone. With a
+///   [journal](Self::with_journal) a rename that a crash cut short is finished by [`recover`](Self::recover).
+/// * Mounts may be added and removed while operations run; each works with the mounts it began with.
+/// * Commands run in the mount that is named as [executor](Self::with_executor).
+/// * A backend that lends no tree is searched by itself where the search lies in its mount, and asked for listings and
+///   files where it goes over several.
+///
+/// A link leads where it leads in its own backend: one that crosses a mount point there sees what the mount shadows.
+///
+/// A clone is a handle on the same table.
+#[derive(Debug, Clone)]
+pub struct CompositeBackend {
+    table: Arc<ArcSwap<MountTable>>,
+    pub(crate) journal: Option<Arc<Journal>>,
+    pool: Option<Pool>,
+}
+
+impl CompositeBackend {
+    /// A namespace of `default` alone.
+    pub fn new(default: Arc<dyn Backend>) -> Self {
+        Self { table: Arc::new(ArcSwap::from_pointee(MountTable::new(default))), journal: None, pool: None }
+    }
+
+    /// The same with `backend` mounted at `at`, as [`mount`](Self::mount) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`mount`](Self::mount), and those of [`VfsPath::parse`].
+    pub fn with_mount(self, at: &str, backend: Arc<dyn Backend>) -> Result<Self> {
+        self.mount(VfsPath::parse(at)?, backend)?;
+        Ok(self)
+    }
+
+    /// The same with commands running in the mount at `at`; `/` is the default backend.
+    ///
+    /// # Errors
+    ///
+    /// `not_found` where nothing is mounted there, `unsupported` where that has no shell.
+    pub fn with_executor(self, at: &str) -> Result<Self> {
+        let at = VfsPath::parse(at)?;
+        self.change(|table| Ok((table.executing_at(at.clone())?, ())))?;
+        Ok(self)
+    }
+
+    /// The same with renames across mounts noted in the directory `directory` of `backend`, so that a crash in the middle of one
+    /// can be [recovered](Self::recover) from. The backend must outlive the process, and be no one's to write to.
+    #[must_use]
+    pub fn with_journal(mut self, backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
+        self.journal = Some(Arc::new(Journal::new(backend, directory)));
+        self
+    }
+
+    /// The same with searches on the workers of `pool`. Default [`Pool::global`].
+    #[must_use]
+    pub fn with_search_pool(mut self, pool: Pool) -> Self {
+        self.pool = Some(pool);
+        self
+    }
+
+    /// Mounts `backend` at `at`, which need not exist.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` for the root, `already_exists` where a backend is mounted there.
+    pub fn mount(&self, at: VfsPath, backend: Arc<dyn Backend>) -> Result<()> {
+        self.change(|table| Ok((table.with(at.clone(), Arc::clone(&backend))?, ())))
+    }
+
+    /// Takes away the mount at `at`, and gives back what was mounted there. Mounts below it stay.
+    ///
+    /// # Errors
+    ///
+    /// `not_found` where nothing is mounted there.
+    pub fn unmount(&self, at: &VfsPath) -> Result<Arc<dyn Backend>> {
+        let mount = self.change(|table| table.without(at))?;
+        Ok(Arc::clone(&mount.backend))
+    }
+
+    /// The mounts, the default backend first, then by the bytes of their paths.
+    pub fn mounts(&self) -> Vec<MountInfo> {
+        self.table.load().infos()
+    }
+
+    fn change<R>(&self, change: impl Fn(&MountTable) -> Result<(MountTable, R)>) -> Result<R> {
+        loop {
+            let seen = self.table.load_full();
+            let (next, result) = change(&seen)?;
+            let before = self.table.compare_and_swap(&seen, Arc::new(next));
+            if Arc::ptr_eq(&before, &seen) {
+                return Ok(result);
+            }
+        }
+    }
+
+    pub(crate) fn table(&self) -> Arc<MountTable> {
+        self.table.load_full()
+    }
+
+    fn pool(&self) -> &Pool {
+        self.pool.as_ref().unwrap_or_else(|| Pool::global())
+    }
+
+    /// Performs `request` on the mount that `path`, where a file is meant, belongs to.
+    async fn on_file<Q>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
+    where
+        Q: Request,
+        Q::Output: Relocate,
+    {
+        let table = self.table.load_full();
+        if table.holds(path) {
+            cx.check()?;
+            return Err(Error::at(ErrorKind::IsADirectory, path));
+        }
+        table.route(path).send(cx, request).await
+    }
+
+    /// The tree of all mounts that `coverage` reaches, for a search that starts at `start`.
+    async fn tree(&self, cx: &OpContext, start: &VfsPath, purpose: Purpose, coverage: &Coverage) -> Result<SharedTree> {
+        cx.check()?;
+        let table = self.table();
+        let reached = table.below(start).filter(|mount| coverage.reaches(mount.at()));
+        let mounts: Vec<_> = table.above(start).chain(reached).cloned().collect();
+        let lent = join_all(mounts.iter().map(|mount| mount.lend(cx, start, purpose))).await;
+        let trees: BTreeMap<_, _> = mounts.iter().map(|mount| mount.at().clone()).zip(lent).collect();
+        // The caller gave up; that is no mount's problem.
+        cx.check()?;
+        Ok(SharedTree::new(UnionTree(Arc::new(Union { table, trees }))))
+    }
+
+    /// The mount that can search by itself all that is at and below `start`, and lends no tree.
+    fn searches_alone(&self, start: &VfsPath) -> Option<Arc<Mount>> {
+        let table = self.table.load();
+        let mount = table.route(start);
+        (mount.backend.as_searchable().is_none() && !table.holds_below(start)).then(|| Arc::clone(mount))
+    }
+}
+
+/// Refuses to change a directory that is there because of a mount.
+pub(crate) fn mounted(path: &VfsPath) -> Error {
+    let message = "a backend is mounted here or below, so it stays where it is; name something below it";
+    Error::invalid_argument(message).with_path(path)
+}
+
+impl fmt::Display for CompositeBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("composite(")?;
+        for (index, mount) in self.mounts().iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{}={}", mount.path, mount.backend)?;
+        }
+        f.write_str(")")
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Backend for CompositeBackend {
+    fn capabilities(&self, at: &VfsPath) -> Capabilities {
+        self.table.load().route(at).capabilities(at)
+    }
+
+    async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
+        let table = self.table();
+        if table.is_mount(&req.path) {
+            cx.check()?;
+            return Ok(FileInfo::directory(req.path));
+        }
+        let is_held = table.holds(&req.path);
+        let path = req.path.clone();
+        match table.route(&path).send(cx, req).await {
+            // Whatever the backend has there, it is on the way to a mount.
+            Ok(info) if is_held && !info.is_dir => Ok(FileInfo::directory(path)),
+            Err(error) if is_held && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Ok(FileInfo::directory(path))
+            }
+            answer => answer,
+        }
+    }
+
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+        let table = self.table();
+        if table.holds(&req.path) {
+            cx.check()?;
+            return Ok(Resolved::at(req.path));
+        }
+        table.route(&req.path).send(cx, req).await
+    }
+
+    async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
+        if let Some(mount) = self.searches_alone(&req.path) {
+            return mount.send(cx, req).await;
+        }
+        let path = req.path.clone();
+        let tree = self.tree(cx, &path, Purpose::List, &Coverage::of_ls(&req)).await?;
+        let listed = vfs_search::ls_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
+        listed.map_err(|error| error.or_path(&path))
+    }
+
+    async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
+        let path = req.path.clone();
+        self.on_file(cx, &path, req).await
+    }
+
+    async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        let path = req.path.clone();
+        self.on_file(cx, &path, req).await
+    }
+
+    async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
+        edit::check(&req)?;
+        let path = req.path.clone();
+        self.on_file(cx, &path, req).await
+    }
+
+    async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
+        let table = self.table();
+        if table.holds(&req.path) {
+            cx.check()?;
+            return Err(mounted(&req.path));
+        }
+        table.route(&req.path).send(cx, req).await
+    }
+
+    async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
+        let table = self.table();
+        if !table.holds(&req.from) && !table.holds(&req.to) && same_mount(&table, &req.from, &req.to) {
+            return table.route(&req.from).send(cx, req).await;
+        }
+        self.rename_across(cx, table, req).await
+    }
+
+    async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
+        let table = self.table();
+        if !table.holds(&req.from) && !table.holds(&req.to) && same_mount(&table, &req.from, &req.to) {
+            return table.route(&req.from).send(cx, req).await;
+        }
+        self.copy_across(cx, table, req).await
+    }
+
+    async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
+        if let Some(mount) = self.searches_alone(&req.path) {
+            return mount.send(cx, req).await;
+        }
+        let path = req.path.clone();
+        let tree = self.tree(cx, &path, Purpose::Glob, &Coverage::of_glob(&req)?).await?;
+        let found = vfs_search::glob_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
+        found.map_err(|error| error.or_path(&path))
+    }
+
+    async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
+        if let Some(mount) = self.searches_alone(&req.path) {
+            return mount.send(cx, req).await;
+        }
+        let path = req.path.clone();
+        let tree = self.tree(cx, &path, Purpose::Grep, &Coverage::of_grep(&req)?).await?;
+        let found = vfs_search::grep_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
+        found.map_err(|error| error.or_path(&path))
+    }
+
+    fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        if let Some(mount) = self.searches_alone(&req.path) {
+            return mount.grep_stream(cx, req);
+        }
+        let (this, asked, within) = (self.clone(), req.clone(), cx.clone());
+        let tree = async move {
+            let tree = this.tree(&within, &asked.path, Purpose::Grep, &Coverage::of_grep(&asked)?).await;
+            tree.map_err(|error| error.or_path(&asked.path))
+        };
+        vfs_search::grep_stream_lent(self.pool().clone(), tree, cx, req)
+    }
+
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        self.upload_grouped(cx, files).await
+    }
+
+    async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
+        self.download_grouped(cx, paths).await
+    }
+
+    fn as_shell(&self) -> Option<&dyn Shell> {
+        self.table.load().executor()?.backend.as_shell().map(|_| self as &dyn Shell)
+    }
+
+    fn as_streaming_shell(&self) -> Option<&dyn StreamingShell> {
+        self.table.load().executor()?.backend.as_streaming_shell().map(|_| self as &dyn StreamingShell)
+    }
+
+    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+        Some(self)
+    }
+
+    fn as_searchable(&self) -> Option<&dyn Searchable> {
+        Some(self)
+    }
+
+    fn as_snapshots(&self) -> Option<&dyn Snapshots> {
+        None
+    }
+
+    fn as_watch(&self) -> Option<&dyn Watch> {
+        Some(self)
+    }
+}
+
+impl CompositeBackend {
+    /// The tree for a composite, or a layer, around this one.
+    pub(crate) async fn whole_tree(&self, cx: &OpContext, start: &VfsPath, purpose: Purpose) -> Result<SharedTree> {
+        let everything = Coverage::of_ls(&LsRequest::new(start.clone()).recursive());
+        self.tree(cx, start, purpose, &everything).await
+    }
+}
+
+fn same_mount(table: &MountTable, from: &VfsPath, to: &VfsPath) -> bool {
+    Arc::ptr_eq(table.route(from), table.route(to))
+}
+
+/// Whether a target that is there may be replaced.
+pub(crate) fn replaces(mode: TransferMode) -> bool {
+    mode == TransferMode::Overwrite
+}

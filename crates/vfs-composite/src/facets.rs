@@ -1,0 +1,259 @@
+//! What the mounts can do beside the operations, and many files at a time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use futures::future::{join_all, ready};
+use futures::stream::{self, BoxStream, SelectAll};
+use vfs_core::tree::SharedTree;
+use vfs_core::{
+    Change, Cursor, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUpload,
+    FileUploadResponse, GrepEvent, GrepRequest, LendRequest, MultiModalContent, MultiModalReadRequest,
+    MultiModalReader, OpContext, Relocate as _, Request as _, Result, Searchable, Shell, StreamingShell, VfsPath,
+    Watch, WatchEvent, WatchRequest,
+};
+
+use crate::backend::CompositeBackend;
+use crate::mount::Mount;
+
+impl Mount {
+    /// A search of this mount alone, by itself.
+    pub(crate) fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        let rebase = self.rebase.clone();
+        match req.map_paths(&mut |path| rebase.inward(path)) {
+            Err(error) => stream::iter([Err(error)]).boxed(),
+            Ok(inner) => self
+                .backend
+                .grep_stream(cx, inner)
+                .map(move |event| event.map_err(|error| rebase.error(error))?.relocate(&rebase))
+                .boxed(),
+        }
+    }
+
+    /// The directory of this mount that a command with the directory `cwd` runs in.
+    fn working_directory(&self, cwd: &VfsPath) -> Result<VfsPath> {
+        if cwd.is_root() {
+            return Ok(VfsPath::root());
+        }
+        self.rebase.inward(cwd).map_err(|_| {
+            let message = format!("commands run in '{}'; name a directory there", self.at());
+            Error::new(ErrorKind::CrossBackend, message).with_path(cwd)
+        })
+    }
+}
+
+/// What is to be done in one mount, and where in the request each part of it stood.
+struct Group<T> {
+    mount: Arc<Mount>,
+    places: Vec<usize>,
+    items: Vec<T>,
+}
+
+/// Sorts `items` by their mounts, in order; what belongs to none, or is a directory whatever the mounts hold, is refused.
+fn grouped<T>(
+    files: &CompositeBackend,
+    items: Vec<T>,
+    path: impl Fn(&mut T) -> &mut VfsPath,
+) -> (Vec<Group<T>>, Vec<(usize, Error)>) {
+    let table = files.table();
+    let mut groups: BTreeMap<VfsPath, Group<T>> = BTreeMap::new();
+    let mut refused = Vec::new();
+    for (place, mut item) in items.into_iter().enumerate() {
+        let at = path(&mut item);
+        if table.holds(at) {
+            refused.push((place, Error::at(ErrorKind::IsADirectory, at)));
+            continue;
+        }
+        let mount = table.route(at);
+        match mount.rebase.inward(at) {
+            Ok(inner) => *at = inner,
+            Err(error) => {
+                refused.push((place, error));
+                continue;
+            }
+        }
+        let group = groups.entry(mount.at().clone()).or_insert_with(|| Group {
+            mount: Arc::clone(mount),
+            places: Vec::new(),
+            items: Vec::new(),
+        });
+        group.places.push(place);
+        group.items.push(item);
+    }
+    (groups.into_values().collect(), refused)
+}
+
+fn unanswered() -> Error {
+    Error::new(ErrorKind::Internal, "the backend gave no answer for this file")
+}
+
+impl CompositeBackend {
+    pub(crate) async fn upload_grouped(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
+        let (groups, refused) = grouped(self, files, |file| &mut file.path);
+        let failed = |place: usize, error| FileUploadResponse::failed(VfsPath::clone(&paths[place]), error);
+        let mut answers: Vec<_> = (0..paths.len()).map(|place| failed(place, unanswered())).collect();
+        for (place, error) in refused {
+            answers[place] = failed(place, error);
+        }
+        let uploads = groups.into_iter().map(|Group { mount, places, items }| async move {
+            let uploaded = mount.backend.upload_files(cx, items).await;
+            let moved = uploaded.into_iter().map(move |answer| answer.relocate(&mount.rebase));
+            places.into_iter().zip(moved).collect::<Vec<_>>()
+        });
+        for (place, answer) in join_all(uploads).await.into_iter().flatten() {
+            answers[place] = answer.unwrap_or_else(|error| failed(place, error));
+        }
+        answers
+    }
+
+    pub(crate) async fn download_grouped(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
+        let asked = paths.clone();
+        let (groups, refused) = grouped(self, paths, |path| path);
+        let failed = |place: usize, error| FileDownloadResponse::failed(VfsPath::clone(&asked[place]), error);
+        let mut answers: Vec<_> = (0..asked.len()).map(|place| failed(place, unanswered())).collect();
+        for (place, error) in refused {
+            answers[place] = failed(place, error);
+        }
+        let downloads = groups.into_iter().map(|Group { mount, places, items }| async move {
+            let downloaded = mount.backend.download_files(cx, items).await;
+            let moved = downloaded.into_iter().map(move |answer| answer.relocate(&mount.rebase));
+            places.into_iter().zip(moved).collect::<Vec<_>>()
+        });
+        for (place, answer) in join_all(downloads).await.into_iter().flatten() {
+            answers[place] = answer.unwrap_or_else(|error| failed(place, error));
+        }
+        answers
+    }
+
+    fn executor(&self) -> Result<Arc<Mount>> {
+        let message = "no mount runs commands here";
+        let none = || Error::new(ErrorKind::Unsupported, message).with_path(&VfsPath::root());
+        self.table().executor().cloned().ok_or_else(none)
+    }
+}
+
+#[async_trait]
+impl Shell for CompositeBackend {
+    async fn execute(&self, cx: &OpContext, mut req: ExecuteRequest) -> Result<ExecuteResponse> {
+        let mount = self.executor()?;
+        req.cwd = mount.working_directory(&req.cwd)?;
+        req.send(&*mount.backend, cx).await.map_err(|error| mount.rebase.error(error))
+    }
+}
+
+impl StreamingShell for CompositeBackend {
+    fn execute_stream(&self, cx: OpContext, mut req: ExecuteRequest) -> BoxStream<'static, Result<ExecuteEvent>> {
+        let begin = || {
+            let mount = self.executor()?;
+            req.cwd = mount.working_directory(&req.cwd)?;
+            let message = "the executor does not stream its output";
+            let shell =
+                mount.backend.as_streaming_shell().ok_or_else(|| Error::new(ErrorKind::Unsupported, message))?;
+            let rebase = mount.rebase.clone();
+            let events = shell.execute_stream(cx, req);
+            Ok(events.map(move |event| event.map_err(|error| rebase.error(error))).boxed())
+        };
+        begin().unwrap_or_else(|error: Error| stream::iter([Err(error.or_path(&VfsPath::root()))]).boxed())
+    }
+}
+
+#[async_trait]
+impl MultiModalReader for CompositeBackend {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+        let table = self.table();
+        let mount = table.route(&req.read.path);
+        if table.holds(&req.read.path) || mount.backend.as_multimodal().is_none() {
+            return vfs_core::read_multi_modal(self, cx, req).await;
+        }
+        mount.send(cx, req).await
+    }
+}
+
+#[async_trait]
+impl Searchable for CompositeBackend {
+    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+        self.whole_tree(cx, &req.path, req.purpose).await
+    }
+}
+
+/// The feeds of all mounts at or below a path, as one.
+///
+/// The events of one mount come in its order, those of different mounts as they arrive. A cursor is the last cursor of
+/// each mount, as a JSON object by mount point.
+impl Watch for CompositeBackend {
+    fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
+        let mut cursors: BTreeMap<VfsPath, Cursor> = match req.since.as_ref().map(parse_cursor).transpose() {
+            Ok(cursors) => cursors.unwrap_or_default(),
+            Err(error) => return stream::iter([Err(error.with_path(&req.path))]).boxed(),
+        };
+        let is_resumed = req.since.is_some();
+        let table = self.table();
+        let mounts: Vec<_> = [table.route(&req.path)].into_iter().chain(table.below(&req.path)).cloned().collect();
+        let mut feeds = SelectAll::new();
+        let mut missed = Vec::new();
+        for mount in mounts {
+            match mount.feed(&cx, &req.path, cursors.get(mount.at()).cloned()) {
+                Some(feed) => {
+                    // A mount that the cursor does not know was not watched then.
+                    if is_resumed && !cursors.contains_key(mount.at()) {
+                        missed.push(mount.at().clone());
+                    }
+                    feeds.push(feed);
+                }
+                None => missed.push(mount.at().clone()),
+            }
+        }
+        // What cannot be watched is said as lost events are: list again to see it.
+        let overflow = (!missed.is_empty()).then(|| Ok(WatchEvent::new(spell_cursor(&cursors), Change::Overflow)));
+        let events = feeds.filter_map(move |(at, event)| {
+            let event = event.map(|WatchEvent { cursor, change, .. }| {
+                // What a mount shadows has no place here.
+                let is_shown = touched(&change).is_none_or(|path| *table.route(path).at() == at);
+                cursors.insert(at, cursor);
+                is_shown.then(|| WatchEvent::new(spell_cursor(&cursors), change))
+            });
+            ready(event.transpose())
+        });
+        stream::iter(overflow).chain(events).boxed()
+    }
+}
+
+/// The path that a change is told under.
+fn touched(change: &Change) -> Option<&VfsPath> {
+    match change {
+        Change::Created { path, .. } | Change::Changed { path, .. } | Change::Removed { path } => Some(path),
+        Change::Renamed { to, .. } => Some(to),
+        _ => None,
+    }
+}
+
+fn parse_cursor(cursor: &Cursor) -> Result<BTreeMap<VfsPath, Cursor>> {
+    serde_json::from_str(cursor.as_str())
+        .map_err(|_| Error::invalid_argument("this cursor is not one of a namespace; use that of the last event"))
+}
+
+fn spell_cursor(cursors: &BTreeMap<VfsPath, Cursor>) -> Cursor {
+    // A map of strings is always spelled.
+    Cursor::new(serde_json::to_string(cursors).unwrap_or_default())
+}
+
+type MountFeed = BoxStream<'static, (VfsPath, Result<WatchEvent>)>;
+
+impl Mount {
+    /// The changes of this mount that concern `path`, in the caller's namespace; `None` where it has no feed.
+    fn feed(&self, cx: &OpContext, path: &VfsPath, since: Option<Cursor>) -> Option<MountFeed> {
+        let watch = self.backend.as_watch()?;
+        let inner = self.rebase.inward(path).unwrap_or_default();
+        let mut request = WatchRequest::new(inner);
+        request.since = since;
+        let (at, rebase) = (self.at().clone(), self.rebase.clone());
+        let events = watch.watch(cx.clone(), request).map(move |event| {
+            let event = event.map_err(|error| rebase.error(error)).and_then(|event| event.relocate(&rebase));
+            (at.clone(), event)
+        });
+        Some(events.boxed())
+    }
+}

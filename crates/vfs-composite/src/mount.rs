@@ -1,0 +1,65 @@
+//! One backend at one place.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use vfs_core::tree::SharedTree;
+use vfs_core::{Backend, Capabilities, LendRequest, OpContext, Purpose, Rebase, Relocate, Request, Result, VfsPath};
+
+/// A mount, as a listing of mounts shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct MountInfo {
+    /// Where it is; `/` for the default backend.
+    pub path: VfsPath,
+    /// What is there, as the backend displays itself.
+    pub backend: String,
+    /// What can be done there.
+    pub capabilities: Capabilities,
+    /// Whether commands run there.
+    pub is_executor: bool,
+}
+
+/// A backend, and where it is.
+#[derive(Debug)]
+pub(crate) struct Mount {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) rebase: Rebase,
+}
+
+impl Mount {
+    pub(crate) fn new(at: VfsPath, backend: Arc<dyn Backend>) -> Self {
+        Self { backend, rebase: Rebase::new(at, VfsPath::root()) }
+    }
+
+    pub(crate) fn at(&self) -> &VfsPath {
+        self.rebase.outer()
+    }
+
+    pub(crate) fn capabilities(&self, at: &VfsPath) -> Capabilities {
+        // A path that becomes too long for the backend is one that it cannot have.
+        self.backend.capabilities(&self.rebase.inward(at).unwrap_or_default())
+    }
+
+    /// Performs `request`, whose paths are all in this mount, in the caller's namespace.
+    pub(crate) async fn send<Q>(&self, cx: &OpContext, request: Q) -> Result<Q::Output>
+    where
+        Q: Request,
+        Q::Output: Relocate,
+    {
+        if self.at().is_root() {
+            return request.send(&*self.backend, cx).await;
+        }
+        let inner = request.map_paths(&mut |path| self.rebase.inward(path))?;
+        let output = inner.send(&*self.backend, cx).await.map_err(|error| self.rebase.error(error))?;
+        output.relocate(&self.rebase)
+    }
+
+    /// The mount's tree in the caller's namespace, for a search that starts at `start`.
+    pub(crate) async fn lend(&self, cx: &OpContext, start: &VfsPath, purpose: Purpose) -> Result<SharedTree> {
+        let inner = if start.starts_with(self.at()) { self.rebase.inward(start)? } else { VfsPath::root() };
+        let lent = vfs_search::lend(&self.backend, cx, LendRequest::new(inner, purpose)).await;
+        let tree = lent.map_err(|error| self.rebase.error(error).or_path(self.at()))?;
+        Ok(if self.at().is_root() { tree } else { tree.rebased(self.rebase.clone()) })
+    }
+}

@@ -1,0 +1,184 @@
+//! Which backend a path belongs to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use vfs_core::{Backend, Error, ErrorKind, Result, VfsPath};
+
+use crate::mount::{Mount, MountInfo};
+
+/// The mounts of one moment. A change makes another table.
+#[derive(Debug, Clone)]
+pub(crate) struct MountTable {
+    default: Arc<Mount>,
+    mounts: BTreeMap<VfsPath, Arc<Mount>>,
+    executor: Option<VfsPath>,
+}
+
+impl MountTable {
+    pub(crate) fn new(default: Arc<dyn Backend>) -> Self {
+        Self { default: Arc::new(Mount::new(VfsPath::root(), default)), mounts: BTreeMap::new(), executor: None }
+    }
+
+    /// The same with `backend` at `at`.
+    pub(crate) fn with(&self, at: VfsPath, backend: Arc<dyn Backend>) -> Result<Self> {
+        if at.is_root() {
+            let message = "the default backend is at the root; mount at a directory below it";
+            return Err(Error::invalid_argument(message).with_path(&at));
+        }
+        if self.mounts.contains_key(&at) {
+            let message = "a backend is mounted here already; unmount it first";
+            return Err(Error::new(ErrorKind::AlreadyExists, message).with_path(&at));
+        }
+        let mut table = self.clone();
+        table.mounts.insert(at.clone(), Arc::new(Mount::new(at, backend)));
+        Ok(table)
+    }
+
+    /// The same without the mount at `at`, and what was mounted there.
+    pub(crate) fn without(&self, at: &VfsPath) -> Result<(Self, Arc<Mount>)> {
+        let mut table = self.clone();
+        let mount = table.mounts.remove(at).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "no backend is mounted here; list the mounts").with_path(at)
+        })?;
+        if table.executor.as_ref() == Some(at) {
+            table.executor = None;
+        }
+        Ok((table, mount))
+    }
+
+    /// The same with commands running in the mount at `at`.
+    pub(crate) fn executing_at(&self, at: VfsPath) -> Result<Self> {
+        let mount = if at.is_root() { Some(&self.default) } else { self.mounts.get(&at) };
+        let mount = mount.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "no backend is mounted here; list the mounts").with_path(&at)
+        })?;
+        if mount.backend.as_shell().is_none() {
+            return Err(Error::new(ErrorKind::Unsupported, "the backend here has no shell").with_path(&at));
+        }
+        Ok(Self { executor: Some(at), ..self.clone() })
+    }
+
+    /// The mount that runs commands.
+    pub(crate) fn executor(&self) -> Option<&Arc<Mount>> {
+        self.executor.as_ref().map(|at| self.route(at))
+    }
+
+    /// The mount that `path` belongs to: the one at the longest of its beginnings, by whole segments.
+    pub(crate) fn route(&self, path: &VfsPath) -> &Arc<Mount> {
+        if self.mounts.is_empty() {
+            return &self.default;
+        }
+        self.beginnings(path).next().unwrap_or(&self.default)
+    }
+
+    /// The mounts at `path` and above it, the default one last.
+    pub(crate) fn above<'t, 'p>(&'t self, path: &'p VfsPath) -> impl Iterator<Item = &'t Arc<Mount>> + use<'t, 'p> {
+        self.beginnings(path).chain([&self.default])
+    }
+
+    fn beginnings<'t, 'p>(&'t self, path: &'p VfsPath) -> impl Iterator<Item = &'t Arc<Mount>> + use<'t, 'p> {
+        let text = path.as_str();
+        let ends = text.match_indices('/').map(|(at, _)| at).rev();
+        [text.len()].into_iter().chain(ends).filter_map(move |end| self.mounts.get(&text[..end]))
+    }
+
+    /// The mounts strictly below `directory`, by the bytes of their paths.
+    pub(crate) fn below(&self, directory: &VfsPath) -> impl Iterator<Item = &Arc<Mount>> {
+        let prefix = if directory.is_root() { "/".to_owned() } else { format!("{directory}/") };
+        let from = (Bound::Included(prefix.as_str()), Bound::Unbounded);
+        let mounts: Vec<_> = self
+            .mounts
+            .range::<str, _>(from)
+            .take_while(|(at, _)| at.as_str().starts_with(&prefix))
+            .map(|(_, mount)| mount)
+            .collect();
+        mounts.into_iter()
+    }
+
+    /// Whether `path` is a directory whatever the backends hold, because a mount is there or below.
+    pub(crate) fn holds(&self, path: &VfsPath) -> bool {
+        !self.mounts.is_empty() && (self.is_mount(path) || self.holds_below(path))
+    }
+
+    /// Whether a backend is mounted below `path`.
+    pub(crate) fn holds_below(&self, path: &VfsPath) -> bool {
+        self.below(path).next().is_some()
+    }
+
+    /// Whether a backend is mounted at `path` itself.
+    pub(crate) fn is_mount(&self, path: &VfsPath) -> bool {
+        self.mounts.contains_key(path)
+    }
+
+    /// The names in `directory` that lead to mounts.
+    pub(crate) fn names_in(&self, directory: &VfsPath) -> BTreeSet<String> {
+        let name = |mount: &Arc<Mount>| mount.at().strip_prefix(directory)?.split('/').next().map(str::to_owned);
+        self.below(directory).filter_map(name).collect()
+    }
+
+    pub(crate) fn infos(&self) -> Vec<MountInfo> {
+        let executor = self.executor.as_ref();
+        let info = |mount: &Arc<Mount>| MountInfo {
+            path: mount.at().clone(),
+            backend: mount.backend.to_string(),
+            capabilities: mount.capabilities(mount.at()),
+            is_executor: executor == Some(mount.at()),
+        };
+        [&self.default].into_iter().chain(self.mounts.values()).map(info).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vfs_memory::MemoryBackend;
+
+    use super::*;
+
+    fn path(text: &str) -> VfsPath {
+        VfsPath::parse(text).expect("a valid path")
+    }
+
+    fn table(mounts: &[&str]) -> MountTable {
+        let memory = || -> Arc<dyn Backend> { Arc::new(MemoryBackend::new()) };
+        mounts
+            .iter()
+            .try_fold(MountTable::new(memory()), |table, at| table.with(path(at), memory()))
+            .expect("different places")
+    }
+
+    #[test]
+    fn the_longest_beginning_by_whole_segments_decides() {
+        let table = table(&["/memories", "/memories/projects", "/a/b/c"]);
+        for (at, expected) in [
+            ("/", "/"),
+            ("/memories", "/memories"),
+            ("/memories/x", "/memories"),
+            ("/memories/projects/x/y", "/memories/projects"),
+            ("/memoriesx", "/"),
+            ("/memories/projectsx", "/memories"),
+            ("/a/b", "/"),
+            ("/a/b/c/d", "/a/b/c"),
+        ] {
+            assert_eq!(table.route(&path(at)).at().as_str(), expected, "{at}");
+        }
+        let above: Vec<_> = table.above(&path("/memories/projects/x")).map(|mount| mount.at().as_str()).collect();
+        assert_eq!(above, ["/memories/projects", "/memories", "/"]);
+    }
+
+    #[test]
+    fn directories_on_the_way_to_a_mount_are_held() {
+        let table = table(&["/a/b", "/a-b/c", "/a/b/d/e"]);
+        for (at, expected) in
+            [("/", true), ("/a", true), ("/a/b", true), ("/a/b/d", true), ("/a/b/x", false), ("/a-", false)]
+        {
+            assert_eq!(table.holds(&path(at)), expected, "{at}");
+        }
+        let names = |at| table.names_in(&path(at)).into_iter().collect::<Vec<_>>();
+        assert_eq!(names("/"), ["a", "a-b"]);
+        assert_eq!(names("/a"), ["b"]);
+        assert_eq!(names("/a/b"), ["d"]);
+        assert!(!self::table(&[]).holds(&VfsPath::root()));
+    }
+}

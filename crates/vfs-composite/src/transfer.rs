@@ -1,0 +1,435 @@
+//! Renames and copies from one mount to another.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use vfs_core::{
+    Backend, CancelToken, CopyRequest, CopyResult, DeleteRequest, Error, ErrorKind, FilesUpdate, LsRequest, Mutations,
+    OpContext, RenameRequest, RenameResult, ResolveRequest, Result, StatRequest, TransferMode, Version, VfsPath,
+    WriteMode, WriteRequest,
+};
+
+use crate::backend::{CompositeBackend, mounted, replaces};
+use crate::journal::{Note, NotedFile};
+use crate::table::MountTable;
+
+/// A whole file, as it was read or written.
+#[derive(Debug, Clone)]
+pub(crate) struct Copied {
+    pub(crate) content: Bytes,
+    pub(crate) version: Version,
+}
+
+/// What is to be transferred.
+struct Inventory {
+    is_dir: bool,
+    /// By their paths at the source and the target.
+    files: Vec<(VfsPath, VfsPath)>,
+    /// Directories without anything in them, at the target.
+    empty: Vec<VfsPath>,
+}
+
+/// A file that was written to the target.
+pub(crate) struct Written {
+    version: Version,
+    update: Option<FilesUpdate>,
+}
+
+/// One file at the target, where it came from, and what was there before.
+struct Placed {
+    from: VfsPath,
+    /// The version that was copied.
+    source: Version,
+    to: VfsPath,
+    version: Version,
+    before: Option<Copied>,
+}
+
+/// What was done so far.
+#[derive(Default)]
+struct Progress {
+    placed: Vec<Placed>,
+    bytes: u64,
+    update: Option<FilesUpdate>,
+}
+
+impl Progress {
+    fn merge(&mut self, update: Option<FilesUpdate>) {
+        if let Some(update) = update {
+            self.update.get_or_insert_default().extend(update);
+        }
+    }
+}
+
+impl CompositeBackend {
+    /// Copies across mounts; of what fails nothing is left.
+    pub(crate) async fn copy_across(
+        &self,
+        cx: &OpContext,
+        table: Arc<MountTable>,
+        req: CopyRequest,
+    ) -> Result<CopyResult> {
+        let this = self.clone();
+        to_the_end(cx, |cx| async move { this.copy_files(&cx, &table, req).await }).await
+    }
+
+    /// Moves across mounts; of what fails nothing is left.
+    pub(crate) async fn rename_across(
+        &self,
+        cx: &OpContext,
+        table: Arc<MountTable>,
+        req: RenameRequest,
+    ) -> Result<RenameResult> {
+        let this = self.clone();
+        to_the_end(cx, |cx| async move { this.move_files(&cx, &table, req).await }).await
+    }
+
+    async fn copy_files(&self, cx: &OpContext, table: &MountTable, req: CopyRequest) -> Result<CopyResult> {
+        let CopyRequest { from, to, mode, .. } = req;
+        check_ends(&from, &to)?;
+        let inventory = self.inventory(cx, &from, &to).await?;
+        let replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
+        let mut progress = Progress::default();
+        if let Err(error) = self.place_all(cx, &inventory, mode, &mut progress).await {
+            return Err(self.put_back(&to, &inventory, progress.placed, error).await.unwrap_or_else(|error| error));
+        }
+        let files = progress.placed.len() as u64;
+        let mut result = CopyResult::new(from, to, replaced, files, progress.bytes);
+        result.files_update = progress.update;
+        Ok(result)
+    }
+
+    async fn move_files(&self, cx: &OpContext, table: &MountTable, req: RenameRequest) -> Result<RenameResult> {
+        let RenameRequest { from, to, mode, .. } = req;
+        check_ends(&from, &to)?;
+        if table.holds(&from) {
+            return Err(mounted(&from));
+        }
+        let inventory = self.inventory(cx, &from, &to).await?;
+        let replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
+        let note = self.note(cx, &from, &to, &inventory, mode).await?;
+        let mut progress = Progress::default();
+        let moved = match self.place_all(cx, &inventory, mode, &mut progress).await {
+            Ok(()) => self.take_sources(cx, &from, &mut progress).await,
+            Err(error) => Err(error),
+        };
+        let failure = match moved {
+            Ok(()) => None,
+            // Where not all could be put back, the note stays for `recover`.
+            Err(error) => Some(self.put_back(&to, &inventory, progress.placed, error).await?),
+        };
+        if let (Some(journal), Some(note)) = (&self.journal, note) {
+            journal.end(note).await.map_err(|source| {
+                let message = "it was moved, but the note of it in the journal stays; remove that before a recovery";
+                Error::new(source.kind(), message).with_path(&to).with_source(source)
+            })?;
+        }
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let mut result = RenameResult::new(from, to, replaced);
+        result.files_update = progress.update;
+        Ok(result)
+    }
+
+    /// What is at and below `from`, for `to`.
+    async fn inventory(&self, cx: &OpContext, from: &VfsPath, to: &VfsPath) -> Result<Inventory> {
+        if !self.stat(cx, StatRequest::new(from.clone())).await?.is_dir {
+            return Ok(Inventory { is_dir: false, files: vec![(from.clone(), to.clone())], empty: Vec::new() });
+        }
+        let listed = self.ls(cx, LsRequest::new(from.clone()).recursive()).await?;
+        if let Some(problem) = listed.problems.into_iter().next() {
+            let message = "something in it cannot be read, so it cannot be transferred whole";
+            return Err(Error::new(problem.code, message).with_path_text(&problem.path));
+        }
+        if listed.truncated.is_some() {
+            return Err(Error::new(ErrorKind::TooLarge, "it goes too deep to be listed whole").with_path(from));
+        }
+        let mut inventory = Inventory { is_dir: true, files: Vec::new(), empty: Vec::new() };
+        if listed.entries.is_empty() {
+            inventory.empty.push(to.clone());
+        }
+        let real = self.resolve(cx, ResolveRequest::new(from.clone())).await?.path;
+        for entry in listed.entries {
+            let below = entry.path.strip_prefix(from).unwrap_or_default();
+            let target = to.join(below).map_err(|error| error.with_path(&entry.path))?;
+            if !entry.is_dir {
+                inventory.files.push((entry.path, target));
+                continue;
+            }
+            self.refuse_link(cx, &entry.path, &real.join(below)?).await?;
+            if self.is_empty_directory(cx, &entry.path).await? {
+                inventory.empty.push(target);
+            }
+        }
+        Ok(inventory)
+    }
+
+    /// Refuses a link to a directory: it has nothing of its own that could be transferred.
+    async fn refuse_link(&self, cx: &OpContext, path: &VfsPath, expected: &VfsPath) -> Result<()> {
+        if !self.capabilities(path).links
+            || self.resolve(cx, ResolveRequest::new(path.clone())).await?.path == *expected
+        {
+            return Ok(());
+        }
+        let message = "it is a link to a directory, which another backend cannot have; transfer what it leads to";
+        Err(Error::new(ErrorKind::CrossBackend, message).with_path(path))
+    }
+
+    async fn is_empty_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+        Ok(self.capabilities(path).empty_directories
+            && self.ls(cx, LsRequest::new(path.clone()).limit(1)).await?.entries.is_empty())
+    }
+
+    /// Whether something at the target is replaced; refused where it may not be.
+    async fn check_target(
+        &self,
+        cx: &OpContext,
+        table: &MountTable,
+        inventory: &Inventory,
+        to: &VfsPath,
+        mode: TransferMode,
+    ) -> Result<bool> {
+        let there = match self.stat(cx, StatRequest::new(to.clone())).await {
+            Ok(there) => there,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let refused = |kind| Err(Error::at(kind, to));
+        match (inventory.is_dir, there.is_dir) {
+            _ if !replaces(mode) => refused(ErrorKind::AlreadyExists),
+            (false, true) => refused(ErrorKind::IsADirectory),
+            (true, false) => refused(ErrorKind::NotADirectory),
+            (true, true)
+                if table.holds_below(to) || !self.ls(cx, LsRequest::new(to.clone())).await?.entries.is_empty() =>
+            {
+                refused(ErrorKind::NotEmpty)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    async fn note(
+        &self,
+        cx: &OpContext,
+        from: &VfsPath,
+        to: &VfsPath,
+        inventory: &Inventory,
+        mode: TransferMode,
+    ) -> Result<Option<VfsPath>> {
+        let Some(journal) = &self.journal else { return Ok(None) };
+        let mut files = Vec::new();
+        for (source, target) in &inventory.files {
+            let missing = || Error::at(ErrorKind::IsADirectory, source);
+            let version = self.stat(cx, StatRequest::new(source.clone())).await?.version.ok_or_else(missing)?;
+            let replaces = match self.stat(cx, StatRequest::new(target.clone())).await {
+                Ok(there) if replaces(mode) => there.version,
+                _ => None,
+            };
+            files.push(NotedFile { from: source.clone(), to: target.clone(), version, replaces });
+        }
+        journal.begin(cx, &Note { from: from.clone(), to: to.clone(), files }).await.map(Some)
+    }
+
+    /// Copies every file, and compares each with its source.
+    async fn place_all(
+        &self,
+        cx: &OpContext,
+        inventory: &Inventory,
+        mode: TransferMode,
+        progress: &mut Progress,
+    ) -> Result<()> {
+        for (from, to) in &inventory.files {
+            cx.check()?;
+            let source = self.fetch(cx, from).await?;
+            let before = match self.fetch(cx, to).await {
+                Ok(there) if replaces(mode) => Some(there),
+                Ok(_) => return Err(Error::already_exists(to)),
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            };
+            let placed = |version, before| Placed {
+                from: from.clone(),
+                source: source.version.clone(),
+                to: to.clone(),
+                version,
+                before,
+            };
+            match self.put(cx, to, &source, before.as_ref()).await {
+                Ok(written) => {
+                    progress.placed.push(placed(written.version.clone(), before));
+                    progress.merge(written.update);
+                    progress.bytes += source.content.len() as u64;
+                }
+                Err(error) => {
+                    // It may have been written all the same, with only the answer lost.
+                    if error.is_temporary()
+                        && let Ok(found) = self.fetch(&OpContext::new(), to).await
+                        && found.content == source.content
+                        && before.as_ref().is_none_or(|before| before.version != found.version)
+                    {
+                        progress.placed.push(placed(found.version, before));
+                    }
+                    return Err(error);
+                }
+            }
+            self.compare(cx, to, &source).await?;
+        }
+        for directory in &inventory.empty {
+            self.make_directory(cx, directory).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes `source` to `to`, where `there` is what was there.
+    pub(crate) async fn put(
+        &self,
+        cx: &OpContext,
+        to: &VfsPath,
+        source: &Copied,
+        there: Option<&Copied>,
+    ) -> Result<Written> {
+        let mode = there.map_or(WriteMode::CreateNew, |there| WriteMode::IfVersion(there.version.clone()));
+        let written = self.write(cx, WriteRequest::new(to.clone(), source.content.clone()).mode(mode)).await?;
+        Ok(Written { version: written.version, update: written.files_update })
+    }
+
+    /// Reads what was written to `to`, and compares it with its source.
+    pub(crate) async fn compare(&self, cx: &OpContext, to: &VfsPath, source: &Copied) -> Result<()> {
+        if self.capabilities(to).mutations == Mutations::Returned {
+            return Ok(());
+        }
+        let found = self.fetch(cx, to).await?;
+        if found.content == source.content { Ok(()) } else { Err(Error::conflict(to, Some(found.version))) }
+    }
+
+    /// Makes a directory without anything in it, where there can be one.
+    async fn make_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
+        if !self.capabilities(path).empty_directories {
+            return Ok(());
+        }
+        // No operation makes a directory but for a file in it.
+        let file = path.child(".vfs-directory")?;
+        let version = self.write(cx, WriteRequest::new(file.clone(), "")).await?.version;
+        self.delete(cx, DeleteRequest::new(file).expected_version(version)).await.map(drop)
+    }
+
+    /// Deletes the sources, each on the version that was copied.
+    async fn take_sources(&self, cx: &OpContext, from: &VfsPath, progress: &mut Progress) -> Result<()> {
+        let sources: Vec<_> = progress.placed.iter().map(|file| (file.from.clone(), file.source.clone())).collect();
+        for (path, version) in sources {
+            let deleted = self.delete(cx, DeleteRequest::new(path).expected_version(version)).await?;
+            progress.merge(deleted.files_update);
+        }
+        if self.capabilities(from).mutations == Mutations::Returned {
+            return Ok(());
+        }
+        self.remove_emptied(cx, from).await
+    }
+
+    /// Removes the directories that are left at and below `path`, if there is no file in them.
+    pub(crate) async fn remove_emptied(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
+        let listed = match self.ls(cx, LsRequest::new(path.clone()).recursive()).await {
+            Ok(listed) => listed,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if listed.problems.is_empty() && listed.entries.iter().all(|entry| entry.is_dir) {
+            return self.delete(cx, DeleteRequest::new(path.clone()).recursive()).await.map(drop);
+        }
+        let message = "something was put there meanwhile, which stays";
+        Err(Error::new(ErrorKind::NotEmpty, message).with_path(path))
+    }
+
+    /// Makes everything as it was before a transfer that failed with `error`, which it gives back.
+    ///
+    /// # Errors
+    ///
+    /// Where not all could be put back: what failed, and where the files are.
+    async fn put_back(&self, to: &VfsPath, inventory: &Inventory, placed: Vec<Placed>, error: Error) -> Result<Error> {
+        // The caller may have given up, which is no reason to leave half of it.
+        let cx = OpContext::new();
+        let mut left = 0_usize;
+        for file in placed.into_iter().rev() {
+            left += usize::from(self.put_back_file(&cx, file).await.is_err());
+        }
+        if left > 0 {
+            let message = format!(
+                "{}; {left} files could not be put back, and are at the target, whole: finish the move by hand or recover",
+                error.message()
+            );
+            return Err(Error::new(error.kind(), message).with_path(to).with_source(error));
+        }
+        // Directories that are left at the target do no harm where they cannot be removed.
+        if inventory.is_dir {
+            let _ = self.remove_emptied(&cx, to).await;
+        }
+        Ok(error)
+    }
+
+    async fn put_back_file(&self, cx: &OpContext, file: Placed) -> Result<()> {
+        match self.stat(cx, StatRequest::new(file.from.clone())).await {
+            Ok(source) if source.version.as_ref() == Some(&file.source) => {}
+            // It was changed since: what was copied is only at the target.
+            Ok(source) => return Err(Error::conflict(&file.from, source.version)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                let copy = self.fetch(cx, &file.to).await?;
+                self.put(cx, &file.from, &copy, None).await?;
+                self.compare(cx, &file.from, &copy).await?;
+            }
+            Err(error) => return Err(error),
+        }
+        match file.before {
+            Some(before) => {
+                let request = WriteRequest::new(file.to, before.content).mode(WriteMode::IfVersion(file.version));
+                self.write(cx, request).await.map(drop)
+            }
+            None => self.delete(cx, DeleteRequest::new(file.to).expected_version(file.version)).await.map(drop),
+        }
+    }
+}
+
+/// Runs `work` so that whoever waits for it may go: it then takes back what it did, as where it is cancelled.
+///
+/// Outside a tokio runtime there is nothing that would go on with it, and it ends where it is dropped.
+async fn to_the_end<T, F>(cx: &OpContext, work: impl FnOnce(OpContext) -> F) -> Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    let token = cx.cancel_token().child();
+    let work = work(cx.clone().with_cancel_token(token.clone()));
+    let Ok(runtime) = Handle::try_current() else { return work.await };
+    let task = runtime.spawn(work);
+    let abandoned = Abandoned(token);
+    let result = task.await.unwrap_or_else(|failure| {
+        Err(Error::new(ErrorKind::Internal, "the transfer did not come to its end").with_source(failure))
+    });
+    drop(abandoned);
+    result
+}
+
+/// Cancels when it goes.
+struct Abandoned(CancelToken);
+
+impl Drop for Abandoned {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Refuses what cannot be transferred wherever the ends are.
+fn check_ends(from: &VfsPath, to: &VfsPath) -> Result<()> {
+    let refuse = |message: &'static str, path| Err(Error::invalid_argument(message).with_path(path));
+    if from.is_root() || to.is_root() {
+        return refuse("the root itself can be neither end; name something below it", from);
+    }
+    if from == to {
+        return refuse("both ends are the same", from);
+    }
+    if to.starts_with(from) {
+        return refuse("the target lies inside the source", to);
+    }
+    Ok(())
+}

@@ -1,0 +1,233 @@
+//! The feed as a backend and its subscribers meet it.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures::executor::block_on;
+use futures::{FutureExt, StreamExt};
+
+use super::*;
+use crate::error::ErrorKind;
+use crate::path::VfsPath;
+
+type Events = BoxStream<'static, Result<WatchEvent>>;
+
+fn path(text: &str) -> VfsPath {
+    VfsPath::parse(text).expect("a valid path")
+}
+
+fn created(text: &str) -> Change {
+    Change::Created { path: path(text), version: None }
+}
+
+fn removed(text: &str) -> Change {
+    Change::Removed { path: path(text) }
+}
+
+fn renamed(from: &str, to: &str) -> Change {
+    Change::Renamed { from: path(from), to: path(to), version: None }
+}
+
+fn watch(feed: &Feed, at: &str) -> Events {
+    feed.subscribe(OpContext::new(), WatchRequest::new(path(at)))
+}
+
+fn resume(feed: &Feed, cursor: &Cursor) -> Events {
+    feed.subscribe(OpContext::new(), WatchRequest::default().since(cursor.clone()))
+}
+
+/// The next event, which has to be there by now.
+#[track_caller]
+fn next(events: &mut Events) -> WatchEvent {
+    events.next().now_or_never().expect("something happened").expect("it goes on").expect("no error")
+}
+
+/// All changes that are there by now.
+fn drain(events: &mut Events) -> Vec<Change> {
+    let mut changes = Vec::new();
+    while let Some(event) = events.next().now_or_never() {
+        changes.push(event.expect("it goes on").expect("no error").change);
+    }
+    changes
+}
+
+#[test]
+fn every_subscriber_sees_what_happens_from_its_call_on_in_order() {
+    let feed = Feed::new();
+    feed.publish(created("/before"));
+    let mut first = watch(&feed, "/");
+    feed.publish(created("/a"));
+    let mut second = watch(&feed, "/");
+    feed.publish(removed("/a"));
+    feed.publish(created("/b"));
+    assert_eq!(drain(&mut first), [created("/a"), removed("/a"), created("/b")]);
+    assert_eq!(drain(&mut second), [removed("/a"), created("/b")]);
+}
+
+#[test]
+fn a_change_is_seen_by_those_whom_it_concerns_from_their_side() {
+    let file = |version: &str| Some(version.into());
+    let moved_file = Change::Renamed { from: path("/x"), to: path("/w"), version: file("v") };
+    for (change, expected) in [
+        (created("/w/d"), Some(created("/w/d"))),
+        (created("/w/d/e/f"), Some(created("/w/d/e/f"))),
+        (created("/w/d-x"), None),
+        (created("/w"), None),
+        (removed("/w/d/e"), Some(removed("/w/d/e"))),
+        (removed("/w"), Some(removed("/w/d"))),
+        (removed("/w/e"), None),
+        (renamed("/w/d/a", "/w/d/b"), Some(renamed("/w/d/a", "/w/d/b"))),
+        (renamed("/w/d/a", "/b"), Some(removed("/w/d/a"))),
+        (renamed("/w/d", "/b"), Some(removed("/w/d"))),
+        (renamed("/a", "/w/d/b"), Some(created("/w/d/b"))),
+        (renamed("/w", "/v"), Some(removed("/w/d"))),
+        (renamed("/v", "/w"), Some(Change::Overflow)),
+        (moved_file, None),
+        (renamed("/a", "/b"), None),
+        (Change::Overflow, Some(Change::Overflow)),
+    ] {
+        let feed = Feed::new();
+        let mut events = watch(&feed, "/w/d");
+        feed.publish(change.clone());
+        assert_eq!(drain(&mut events), Vec::from_iter(expected), "{change:?}");
+    }
+}
+
+#[test]
+fn a_cursor_goes_on_exactly_where_it_was_given() {
+    let feed = Feed::new();
+    let mut events = watch(&feed, "/");
+    for name in ["/a", "/b", "/c"] {
+        feed.publish(created(name));
+    }
+    let (a, b) = (next(&mut events), next(&mut events));
+    drop(events);
+    feed.publish(created("/d"));
+    assert_eq!(drain(&mut resume(&feed, &a.cursor)), [created("/b"), created("/c"), created("/d")]);
+    assert_eq!(drain(&mut resume(&feed, &b.cursor)), [created("/c"), created("/d")]);
+    let last = resume(&feed, &b.cursor).skip(1).boxed();
+    let newest = { last }.next().now_or_never().flatten().expect("an event").expect("no error");
+    let mut caught_up = resume(&feed, &newest.cursor);
+    assert!(drain(&mut caught_up).is_empty());
+    feed.publish(created("/e"));
+    assert_eq!(drain(&mut caught_up), [created("/e")]);
+}
+
+#[test]
+fn what_was_missed_is_said_once_and_then_it_goes_on() {
+    let feed = Feed::with_capacity(3);
+    let mut slow = watch(&feed, "/");
+    feed.publish(created("/0"));
+    let old = next(&mut slow).cursor;
+    for name in 1..=3 {
+        feed.publish(created(&format!("/{name}")));
+    }
+    assert_eq!(drain(&mut resume(&feed, &old)), [created("/1"), created("/2"), created("/3")], "a full ring is enough");
+    feed.publish(created("/4"));
+    let overflow = next(&mut slow);
+    assert_eq!(overflow.change, Change::Overflow);
+    feed.publish(created("/5"));
+    assert_eq!(drain(&mut slow), [created("/5")]);
+    assert_eq!(drain(&mut resume(&feed, &overflow.cursor)), [created("/5")]);
+    assert_eq!(drain(&mut resume(&feed, &old)), [Change::Overflow]);
+}
+
+#[test]
+fn cursors_of_elsewhere_are_an_overflow_and_no_cursors_an_error() {
+    let (feed, other) = (Feed::new(), Feed::new());
+    let mut elsewhere = watch(&other, "/");
+    other.publish(created("/a"));
+    let foreign = next(&mut elsewhere).cursor;
+    feed.publish(created("/b"));
+    let mut events = resume(&feed, &foreign);
+    feed.publish(created("/c"));
+    assert_eq!(drain(&mut events), [Change::Overflow, created("/c")]);
+
+    let (name, _) = foreign.as_str().split_once('.').expect("two parts");
+    let own = feed.0.event(feed.now().0 + 1, Change::Overflow).cursor;
+    assert_eq!(drain(&mut resume(&feed, &own)), [Change::Overflow], "a number that was never given");
+    let texts = ["", ".", "1", "x.1", "0.1", &format!("{name}.01"), &format!("{name}.+1"), &format!("{name}.1 ")];
+    for text in texts {
+        let mut events = resume(&feed, &Cursor::new(text));
+        let error = events.next().now_or_never().flatten().expect("an answer").expect_err("it is none");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::InvalidArgument, Some("/")), "{text:?}");
+        assert!(events.next().now_or_never().expect("it is over").is_none());
+    }
+}
+
+#[test]
+fn a_path_that_was_not_followed_before_has_no_older_cursors() {
+    let feed = Feed::new();
+    let mut events = watch(&feed, "/");
+    feed.publish(created("/a"));
+    let before = next(&mut events).cursor;
+    feed.publish(created("/b"));
+    let (start, request) = (feed.now(), |cursor: &Cursor| WatchRequest::default().since(cursor.clone()));
+    let mut late = feed.subscribe_since(start, OpContext::new(), request(&before));
+    assert_eq!(drain(&mut late), [Change::Overflow]);
+    let at_start = next(&mut events).cursor;
+    feed.publish(created("/c"));
+    let mut in_time = feed.subscribe_since(start, OpContext::new(), request(&at_start));
+    assert_eq!(drain(&mut in_time), [created("/c")]);
+}
+
+#[test]
+fn nothing_is_asked_for_before_the_first_subscriber_and_too_much_at_once_is_an_overflow() {
+    let feed = Feed::with_capacity(2);
+    feed.push(|| -> [Change; 0] { panic!("nobody is there to be told") });
+    let mut events = watch(&feed, "/");
+    feed.push(|| [created("/a"), created("/b")]);
+    assert_eq!(drain(&mut events), [created("/a"), created("/b")]);
+    feed.push(|| [created("/a"), created("/b"), created("/c")]);
+    assert_eq!(drain(&mut events), [Change::Overflow]);
+    drop(events);
+    assert!(feed.is_used());
+}
+
+#[test]
+fn one_who_waits_is_woken_by_a_change_from_another_thread() {
+    let feed = Feed::new();
+    let mut events = watch(&feed, "/");
+    let publisher = feed.clone();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || block_on(async { (events.next().await, events.next().await) }));
+        publisher.publish(created("/a"));
+        publisher.publish(created("/b"));
+        let (first, second) = waiting.join().expect("it returns");
+        let change = |event: Option<Result<WatchEvent>>| event.expect("it goes on").expect("no error").change;
+        assert_eq!((change(first), change(second)), (created("/a"), created("/b")));
+    });
+}
+
+#[test]
+fn cancelling_and_the_deadline_end_the_stream_while_it_waits() {
+    let feed = Feed::new();
+    let cancelled = OpContext::new();
+    let late = OpContext::new().with_timeout(Duration::from_millis(20));
+    for (cx, expected) in [(cancelled.clone(), ErrorKind::Cancelled), (late, ErrorKind::Timeout)] {
+        let mut events = feed.subscribe(cx, WatchRequest::new(path("/d")));
+        assert!(events.next().now_or_never().is_none(), "nothing has happened");
+        let waiting = std::thread::spawn(move || block_on(async { (events.next().await, events.next().await) }));
+        if expected == ErrorKind::Cancelled {
+            cancelled.cancel_token().cancel();
+        }
+        let (error, end) = waiting.join().expect("it returns");
+        let error = error.expect("it is told").expect_err("it is over");
+        assert_eq!((error.kind(), error.path()), (expected, Some("/d")));
+        assert!(end.is_none());
+    }
+}
+
+#[test]
+fn a_stream_that_is_dropped_frees_what_it_held() {
+    let feed = Feed::new();
+    let held = Arc::new(());
+    let left: Weak<()> = Arc::downgrade(&held);
+    let cx = OpContext::new().with_extension(held).with_timeout(Duration::from_secs(3600));
+    let mut events = feed.subscribe(cx, WatchRequest::default());
+    assert!(events.next().now_or_never().is_none());
+    assert_eq!((left.strong_count(), Arc::strong_count(&feed.0)), (1, 2));
+    drop(events);
+    assert_eq!((left.strong_count(), Arc::strong_count(&feed.0)), (0, 1));
+    assert_eq!(feed.0.published.total_listeners(), 0);
+}

@@ -1,0 +1,104 @@
+//! Numbers of each operation.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use vfs_core::{ErrorKind, Operation};
+
+/// What [`Trace`](crate::Trace) counts.
+///
+/// # Behaviour
+///
+/// Counting takes a few atomic additions and no lock. Numbers that are read while operations end may be of different
+/// moments. Each file of an upload or download is an operation.
+#[derive(Debug)]
+pub struct Metrics {
+    operations: Vec<Counters>,
+}
+
+#[derive(Debug)]
+struct Counters {
+    calls: AtomicU64,
+    dropped: AtomicU64,
+    errors: Vec<AtomicU64>,
+    total_us: AtomicU64,
+    max_us: AtomicU64,
+}
+
+/// The numbers of one operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OperationMetrics {
+    /// How many calls have ended, however they did.
+    pub calls: u64,
+    /// How many of them the caller dropped before their end.
+    pub dropped: u64,
+    /// How many of them failed, by kind; kinds that did not occur are left out.
+    pub errors: BTreeMap<ErrorKind, u64>,
+    /// How long they took together, to the microsecond.
+    pub total: Duration,
+    /// How long the longest took, to the microsecond.
+    pub max: Duration,
+}
+
+/// How an operation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Ok,
+    Failed(ErrorKind),
+    Dropped,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        let counters = || Counters {
+            calls: zero(),
+            dropped: zero(),
+            errors: ErrorKind::ALL.iter().map(|_| zero()).collect(),
+            total_us: zero(),
+            max_us: zero(),
+        };
+        Self { operations: Operation::ALL.iter().map(|_| counters()).collect() }
+    }
+}
+
+impl Metrics {
+    /// The numbers of `operation`.
+    pub fn of(&self, operation: Operation) -> OperationMetrics {
+        let counters = &self.operations[operation as usize];
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let errors = ErrorKind::ALL.iter().zip(&counters.errors).map(|(kind, count)| (*kind, read(count)));
+        OperationMetrics {
+            calls: read(&counters.calls),
+            dropped: read(&counters.dropped),
+            errors: errors.filter(|(_, count)| *count > 0).collect(),
+            total: Duration::from_micros(read(&counters.total_us)),
+            max: Duration::from_micros(read(&counters.max_us)),
+        }
+    }
+
+    /// The numbers of every operation that was called, in the order of [`Operation::ALL`].
+    pub fn all(&self) -> Vec<(Operation, OperationMetrics)> {
+        let all = Operation::ALL.iter().map(|operation| (*operation, self.of(*operation)));
+        all.filter(|(_, metrics)| metrics.calls > 0).collect()
+    }
+
+    pub(crate) fn add(&self, operation: Operation, outcome: Outcome, took: Duration) {
+        let counters = &self.operations[operation as usize];
+        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        counters.calls.fetch_add(1, Ordering::Relaxed);
+        counters.total_us.fetch_add(took, Ordering::Relaxed);
+        counters.max_us.fetch_max(took, Ordering::Relaxed);
+        match outcome {
+            Outcome::Ok => {}
+            Outcome::Failed(kind) => {
+                counters.errors[kind as usize].fetch_add(1, Ordering::Relaxed);
+            }
+            Outcome::Dropped => {
+                counters.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}

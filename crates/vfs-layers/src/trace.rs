@@ -1,0 +1,151 @@
+//! Spans and numbers.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream;
+use tokio::time::Instant;
+use tracing::field::{Empty, display};
+use tracing::{Instrument as _, Span, info_span};
+use vfs_core::{Action, Around, Backend, ErrorKind, Layer, OpContext, Operation, Request, Result, Wrapped};
+
+use crate::metrics::{Metrics, Outcome};
+use crate::outputs::{Items, OnStream, is_stream, on_stream};
+
+/// Puts a `tracing` span around every operation, and counts.
+///
+/// # Behaviour
+///
+/// * The span is named `vfs`, of level `INFO`, and has the fields `operation`, `path`, `to` (the second path of a rename or
+///   copy), `actor`, `session` and `backend`, as far as there is such a thing. Its parent is the span of the context, or,
+///   where that has none, the current one.
+/// * At its end it gets `outcome`, which is `ok`, the code of the error, or `dropped` where the caller dropped it before
+///   its end; and `duration_us`, in microseconds.
+/// * The operation runs in the span, and finds it in its context. That of a stream lasts from its first poll to its last
+///   item or its drop.
+/// * Neither contents nor patterns nor commands are in it.
+/// * [`metrics`](Self::metrics) belong to the value: all backends that it and its clones are put around count together.
+///
+/// ```
+/// use std::sync::Arc;
+/// use vfs_core::{BackendExt, Layer, Operation};
+/// use vfs_layers::Trace;
+/// use vfs_memory::MemoryBackend;
+///
+/// # futures::executor::block_on(async {
+/// let trace = Trace::new();
+/// let files = trace.layer(Arc::new(MemoryBackend::new()));
+/// files.create_text("/a", "text").await?;
+/// assert_eq!(trace.metrics().of(Operation::Write).calls, 1);
+/// # Ok::<(), vfs_core::Error>(())
+/// # }).expect("the example runs");
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Trace {
+    metrics: Arc<Metrics>,
+}
+
+impl Trace {
+    /// Traces, and counts from zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What was counted, and will be.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.metrics)
+    }
+}
+
+impl Layer for Trace {
+    fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
+        Arc::new(Wrapped::new(inner, Arc::new(self.clone())))
+    }
+}
+
+impl Around for Trace {
+    fn name(&self) -> &'static str {
+        "trace"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let span = span(inner, cx, request.action());
+        let mut running = Running {
+            operation: Q::OPERATION,
+            span: span.clone(),
+            metrics: self.metrics(),
+            begun: Instant::now(),
+            outcome: Outcome::Dropped,
+        };
+        let cx = cx.clone().with_span(span.clone());
+        let answer = request.send(inner, &cx).instrument(span).await;
+        match answer {
+            Ok(output) if is_stream(Q::OPERATION) => Ok(on_stream(output, running)),
+            answer => {
+                running.outcome = answer.as_ref().err().map_or(Outcome::Ok, |error| Outcome::Failed(error.kind()));
+                answer
+            }
+        }
+    }
+}
+
+fn span(inner: &dyn Backend, cx: &OpContext, action: Action<'_>) -> Span {
+    let operation = action.operation().code();
+    let span = if cx.span().is_none() {
+        info_span!("vfs", operation, path = Empty, to = Empty, actor = cx.actor(), session = cx.session(),
+            backend = %inner, outcome = Empty, duration_us = Empty)
+    } else {
+        info_span!(parent: cx.span(), "vfs", operation, path = Empty, to = Empty, actor = cx.actor(),
+            session = cx.session(), backend = %inner, outcome = Empty, duration_us = Empty)
+    };
+    for (field, path) in ["path", "to"].into_iter().zip(action.paths()) {
+        span.record(field, display(path));
+    }
+    span
+}
+
+/// An operation that has begun. Its end is its drop.
+struct Running {
+    operation: Operation,
+    span: Span,
+    metrics: Arc<Metrics>,
+    begun: Instant,
+    outcome: Outcome,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let took = self.begun.elapsed();
+        self.metrics.add(self.operation, self.outcome, took);
+        let code = match self.outcome {
+            Outcome::Ok => "ok",
+            Outcome::Failed(kind) => kind.code(),
+            Outcome::Dropped => "dropped",
+        };
+        self.span.record("outcome", code);
+        self.span.record("duration_us", u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    }
+}
+
+impl OnStream for Running {
+    fn wrap<T: Send + 'static>(self, mut items: Items<T>) -> Items<T> {
+        let mut running = Some(self);
+        let mut failed: Option<ErrorKind> = None;
+        stream::poll_fn(move |task| {
+            let _entered = running.as_ref().map(|running| running.span.clone().entered());
+            let item = std::task::ready!(items.poll_next_unpin(task));
+            match &item {
+                Some(Err(error)) => failed = Some(error.kind()),
+                Some(Ok(_)) => {}
+                None => {
+                    if let Some(mut running) = running.take() {
+                        running.outcome = failed.map_or(Outcome::Ok, Outcome::Failed);
+                    }
+                }
+            }
+            std::task::Poll::Ready(item)
+        })
+        .fuse()
+        .boxed()
+    }
+}

@@ -1,0 +1,114 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::StreamExt;
+use futures::future::{join_all, poll_immediate};
+use tokio::time::Instant;
+use vfs_core::{Around, Backend, BackendExt, ErrorKind, GrepRequest, Layer, OpContext, Request, Result, Wrapped};
+use vfs_layers::{ConcurrencyLimit, Latency};
+
+use super::support::{memory, millis, read, within};
+
+/// Remembers how many were in it at once.
+#[derive(Debug, Default)]
+struct Gauge {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Around for Gauge {
+    fn name(&self) -> &'static str {
+        "gauge"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        let answer = request.send(inner, cx).await;
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        answer
+    }
+}
+
+async fn slow() -> Arc<dyn Backend> {
+    Latency::new(millis(10)).layer(memory().await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_most_so_many_run_at_once_in_all_clones_and_all_get_through() {
+    let gauge = Arc::new(Gauge::default());
+    let files = ConcurrencyLimit::new(3).layer(Arc::new(Wrapped::new(slow().await, Arc::clone(&gauge))));
+    let begun = Instant::now();
+    let tasks = (0..30).map(|_| {
+        let files = Arc::clone(&files);
+        tokio::spawn(async move { files.read_text("/a").await.expect("read") })
+    });
+    join_all(tasks).await.into_iter().for_each(|task| drop(task.expect("no panic")));
+    assert_eq!(gauge.most.load(Ordering::SeqCst), 3);
+    assert_eq!(begun.elapsed(), millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_wait_begin_in_order() {
+    let files = ConcurrencyLimit::new(0).layer(slow().await);
+    let order = std::sync::Mutex::new(Vec::new());
+    let calls = (0..10).map(|n| {
+        let (files, order) = (&files, &order);
+        async move {
+            files.read_text("/a").await.expect("read");
+            order.lock().expect("not poisoned").push(n);
+        }
+    });
+    join_all(calls).await;
+    assert_eq!(order.into_inner().expect("not poisoned"), (0..10).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_ends_at_the_deadline_and_by_cancelling_and_leaves_the_place() {
+    let files = ConcurrencyLimit::new(1).queue(1).layer(Latency::new(millis(500)).layer(memory().await));
+    let first = tokio::spawn({
+        let files = Arc::clone(&files);
+        async move { files.read_text("/a").await }
+    });
+    tokio::task::yield_now().await;
+    let begun = Instant::now();
+    let late = read(&*files, &within(millis(20)), "/a").await.expect_err("late");
+    assert_eq!((late.kind(), late.path(), begun.elapsed()), (ErrorKind::Timeout, Some("/a"), millis(20)));
+
+    let cx = OpContext::new();
+    let mut waiting = Box::pin(read(&*files, &cx, "/a"));
+    assert!(poll_immediate(&mut waiting).await.is_none(), "the place of the one before is free again");
+    let error = files.read_text("/a").await.expect_err("one waits already");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::Busy, Some("/a")));
+    cx.cancel_token().cancel();
+    assert_eq!(waiting.await.expect_err("cancelled").kind(), ErrorKind::Cancelled);
+    assert!(first.await.expect("no panic").is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_holds_its_slot_until_it_ends_or_is_dropped() {
+    let files = ConcurrencyLimit::new(1).queue(0).layer(memory().await);
+    let begin = || files.grep_stream(OpContext::new(), GrepRequest::literal("one"));
+    let mut ended = begin();
+    assert!(files.read_text("/a").await.is_ok(), "a stream that was not polled holds nothing");
+    assert!(ended.next().await.expect("an item").is_ok());
+    assert_eq!(files.read_text("/a").await.expect_err("held").kind(), ErrorKind::Busy);
+    while ended.next().await.is_some() {}
+    assert!(files.read_text("/a").await.is_ok(), "it ended");
+
+    let mut dropped = begin();
+    assert!(dropped.next().await.expect("an item").is_ok());
+    assert!(files.read_text("/a").await.is_err());
+    drop(dropped);
+    assert!(files.read_text("/a").await.is_ok(), "it was dropped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_is_dropped_gives_its_slot_back() {
+    let files = ConcurrencyLimit::new(1).queue(0).layer(slow().await);
+    let cx = OpContext::new();
+    let mut running = Box::pin(read(&*files, &cx, "/a"));
+    assert!(poll_immediate(&mut running).await.is_none());
+    drop(running);
+    assert!(files.read_text("/a").await.is_ok());
+}

@@ -1,0 +1,33 @@
+use tokio::time::Instant;
+use vfs_core::{BackendExt, ErrorKind, Layer, OpContext, Operation};
+use vfs_layers::Latency;
+
+use super::support::{memory, millis, read, within};
+
+#[tokio::test(start_paused = true)]
+async fn each_operation_waits_as_long_as_it_is_set_to() {
+    let files = Latency::new(millis(80)).for_operation(Operation::Stat, millis(5)).layer(memory().await);
+    let begun = Instant::now();
+    files.read_text("/a").await.expect("read");
+    assert_eq!(begun.elapsed(), millis(80));
+    files.info("/a").await.expect("described");
+    assert_eq!(begun.elapsed(), millis(85));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_when_the_caller_cancels_and_at_its_deadline() {
+    let files = Latency::new(millis(1000)).layer(memory().await);
+    let begun = Instant::now();
+    let error = read(&*files, &within(millis(30)), "/a").await.expect_err("late");
+    assert_eq!((error.kind(), error.path(), begun.elapsed()), (ErrorKind::Timeout, Some("/a"), millis(30)));
+
+    let cx = OpContext::new();
+    let token = cx.cancel_token().clone();
+    let cancel = async {
+        tokio::time::sleep(millis(20)).await;
+        token.cancel();
+    };
+    let (answer, ()) = futures::join!(read(&*files, &cx, "/a"), cancel);
+    let error = answer.expect_err("cancelled");
+    assert_eq!((error.kind(), error.path(), begun.elapsed()), (ErrorKind::Cancelled, Some("/a"), millis(50)));
+}

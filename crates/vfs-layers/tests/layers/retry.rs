@@ -1,0 +1,127 @@
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use vfs_core::{
+    Backend, BackendExt, EditRequest, ErrorKind, FileUpload, Layer, OpContext, Operation, Wrapped, WriteMode,
+};
+use vfs_layers::{Fault, Latency, Retry};
+use vfs_memory::MemoryBackend;
+use vfs_testkit::Counting;
+
+use super::support::{memory, millis, path, read, search, within, write};
+
+/// A backend that fails at first, and what counts its calls.
+async fn failing(kind: ErrorKind, calls: u64) -> (Arc<dyn Backend>, Arc<Counting>) {
+    let counting = Arc::new(Counting::default());
+    let fault = Fault::new(kind).next(calls).layer(memory().await);
+    (Arc::new(Wrapped::new(fault, Arc::clone(&counting))), counting)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_is_repeated_until_it_succeeds_or_the_attempts_are_used_up() {
+    for (faults, calls, succeeds) in [(0, 1, true), (3, 4, true), (4, 4, false)] {
+        let (inner, counting) = failing(ErrorKind::Unavailable, faults).await;
+        let answer = Retry::new().layer(inner).read_text("/a").await;
+        assert_eq!((answer.is_ok(), counting.total()), (succeeds, calls));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_have_happened_is_not_done_twice_but_after_busy_all_is() {
+    for (kind, mode, calls) in [
+        (ErrorKind::Unavailable, WriteMode::Append, 1),
+        (ErrorKind::Unavailable, WriteMode::CreateNew, 1),
+        (ErrorKind::Timeout, WriteMode::Append, 1),
+        (ErrorKind::Timeout, WriteMode::Overwrite, 2),
+        (ErrorKind::Unavailable, WriteMode::Overwrite, 2),
+        (ErrorKind::Busy, WriteMode::Append, 2),
+        (ErrorKind::Busy, WriteMode::CreateNew, 2),
+    ] {
+        let (inner, counting) = failing(kind, 1).await;
+        let answer = write(&*Retry::new().layer(inner), "/b", "x", mode.clone()).await;
+        assert_eq!((answer.is_ok(), counting.total()), (calls == 2, calls), "{kind} {mode:?}");
+    }
+    let (inner, counting) = failing(ErrorKind::Unavailable, 1).await;
+    let edit = EditRequest::new(path("/a"), "one", "two").replace_all();
+    Retry::new().layer(inner).edit(&OpContext::new(), edit).await.expect_err("not repeated");
+    assert_eq!(counting.total(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_append_whose_answer_was_lost_is_there_once() {
+    let inner = memory().await;
+    let lossy = Fault::new(ErrorKind::Unavailable).next(1).after().layer(Arc::<MemoryBackend>::clone(&inner));
+    write(&*Retry::new().layer(lossy), "/b", "x", WriteMode::Append).await.expect_err("not repeated");
+    assert_eq!(inner.read_text("/b").await.expect("written"), "x");
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_that_stay_are_not_repeated_and_files_of_an_upload_are() {
+    let (inner, counting) = failing(ErrorKind::Busy, 0).await;
+    Retry::new().layer(inner).read_text("/missing").await.expect_err("missing");
+    assert_eq!(counting.total(), 1);
+    let (inner, counting) = failing(ErrorKind::Unavailable, 2).await;
+    let files = Retry::new().layer(inner);
+    let answers = files.upload_files(&OpContext::new(), vec![FileUpload::new(path("/u"), "x")]).await;
+    assert!(answers[0].cause.is_none(), "{answers:?}");
+    assert_eq!(counting.calls(Operation::Upload), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_double_up_to_their_bound_and_are_drawn() {
+    let mut longest = millis(0);
+    for _ in 0..200 {
+        let (inner, _) = failing(ErrorKind::Busy, 4).await;
+        let files = Retry::new().attempts(5).min_delay(millis(100)).max_delay(millis(250)).layer(inner);
+        let begun = Instant::now();
+        files.read_text("/a").await.expect("at last");
+        longest = longest.max(begun.elapsed());
+    }
+    // 100 + 200 + 250 + 250, and a millisecond for each timer.
+    assert!(longest <= millis(804) && longest > millis(400), "{longest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_does_not_sleep_beyond_the_deadline_nor_go_on_after_it() {
+    let (inner, counting) = failing(ErrorKind::Busy, 100).await;
+    let files = Retry::new().attempts(50).min_delay(millis(40)).max_delay(millis(40)).layer(inner);
+    let begun = Instant::now();
+    let error = read(&*files, &within(millis(100)), "/a").await.expect_err("busy");
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert!(begun.elapsed() <= millis(100), "{:?}", begun.elapsed());
+    assert!(counting.total() > 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_ends_a_wait() {
+    let counting = Arc::new(Counting::default());
+    let busy = Fault::new(ErrorKind::Busy).layer(Latency::new(millis(1)).layer(memory().await));
+    let inner = Arc::new(Wrapped::new(busy, Arc::clone(&counting)));
+    let files = Retry::new().attempts(1_000_000).min_delay(millis(60_000)).max_delay(millis(60_000)).layer(inner);
+    let cx = OpContext::new();
+    let token = cx.cancel_token().clone();
+    let cancel = async {
+        tokio::time::sleep(millis(300_000)).await;
+        token.cancel();
+    };
+    let begun = Instant::now();
+    let (answer, ()) = futures::join!(read(&*files, &cx, "/a"), cancel);
+    assert_eq!(answer.expect_err("cancelled").kind(), ErrorKind::Cancelled);
+    assert_eq!(begun.elapsed(), millis(300_000));
+    assert!(counting.total() < 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_repeated_at_its_beginning_only() {
+    let (inner, counting) = failing(ErrorKind::Unavailable, 2).await;
+    let events = search(&*Retry::new().layer(inner), &OpContext::new()).await;
+    assert_eq!((events.len(), events.iter().all(Result::is_ok)), (4, true), "{events:?}");
+    assert_eq!(counting.calls(Operation::GrepStream), 3);
+
+    let counting = Arc::new(Counting::default());
+    let lossy = Fault::new(ErrorKind::Unavailable).after().layer(memory().await);
+    let inner = Arc::new(Wrapped::new(lossy, Arc::clone(&counting)));
+    let events = search(&*Retry::new().layer(inner), &OpContext::new()).await;
+    assert!(events.last().expect("items").is_err());
+    assert_eq!(counting.calls(Operation::GrepStream), 1);
+}
