@@ -4,3 +4,4 @@ mod contract_coverage;
 mod doubles;
 mod layering;
 mod model;
+mod mounts;

@@ -206,6 +206,7 @@ impl CompositeBackend {
             {
                 refused(ErrorKind::NotEmpty)
             }
+            (true, true) if table.holds(to) => Err(mounted(to)),
             _ => Ok(true),
         }
     }

@@ -18,13 +18,15 @@ pub struct Target {
     pub links: Option<Arc<dyn LinkMaker>>,
     /// A part of the host path below which the files are kept. No message for the model may show it.
     pub host_marker: Option<String>,
+    /// Directories that are there whatever happens, because something is mounted there.
+    pub mounts: Vec<VfsPath>,
     guard: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Target {
     /// A fresh and empty `backend` that belongs to one law as a whole.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
-        Self { backend, base: VfsPath::root(), links: None, host_marker: None, guard: None }
+        Self { backend, base: VfsPath::root(), links: None, host_marker: None, mounts: Vec::new(), guard: None }
     }
 
     /// Confines the laws to the directory `base`, which is empty.
@@ -45,6 +47,13 @@ impl Target {
     #[must_use]
     pub fn with_host_marker(mut self, marker: impl Into<String>) -> Self {
         self.host_marker = Some(marker.into());
+        self
+    }
+
+    /// Names directories at which something is mounted; only the [`model`](crate::model) can do with them.
+    #[must_use]
+    pub fn with_mounts(mut self, mounts: Vec<VfsPath>) -> Self {
+        self.mounts = mounts;
         self
     }
 
@@ -72,6 +81,7 @@ impl fmt::Debug for Target {
             .field("base", &self.base)
             .field("links", &self.links.is_some())
             .field("host_marker", &self.host_marker)
+            .field("mounts", &self.mounts)
             .field("guard", &self.guard.is_some())
             .finish()
     }

@@ -20,6 +20,8 @@ pub(super) struct Reference {
     pub(super) files: BTreeMap<String, Vec<u8>>,
     pub(super) directories: BTreeSet<String>,
     empty: EmptyDirectories,
+    /// Directories that are there whatever happens, and can neither go nor be replaced.
+    held: BTreeSet<String>,
 }
 
 fn parents(path: &str) -> impl Iterator<Item = &str> {
@@ -31,8 +33,10 @@ fn is_below(path: &str, directory: &str) -> bool {
 }
 
 impl Reference {
-    pub(super) fn new(empty: EmptyDirectories) -> Self {
-        Self { files: BTreeMap::new(), directories: BTreeSet::new(), empty }
+    pub(super) fn new(empty: EmptyDirectories, mounts: &[String]) -> Self {
+        let held: BTreeSet<_> =
+            mounts.iter().flat_map(|mount| parents(mount).chain([mount.as_str()])).map(str::to_owned).collect();
+        Self { files: BTreeMap::new(), directories: held.clone(), empty, held }
     }
 
     /// What keeps `path` from being named at all: a file above it.
@@ -77,13 +81,21 @@ impl Reference {
     fn remove_subtree(&mut self, path: &str) {
         self.files.retain(|other, _| other != path && !is_below(other, path));
         self.directories.retain(|other| other != path && !is_below(other, path));
+        self.drop_empty();
+    }
+
+    fn drop_empty(&mut self) {
         if self.empty == EmptyDirectories::Go {
-            let files = &self.files;
-            self.directories.retain(|directory| files.keys().any(|file| is_below(file, directory)));
+            let (files, held) = (&self.files, &self.held);
+            let has_file = |directory: &String| files.keys().any(|file| is_below(file, directory));
+            self.directories.retain(|directory| held.contains(directory) || has_file(directory));
         }
     }
 
     pub(super) fn delete(&mut self, path: &str, recursive: bool) -> Result<u64, Faults> {
+        if self.held.contains(path) {
+            return Err(vec![ErrorKind::InvalidArgument]);
+        }
         if self.directories.contains(path) {
             if !recursive {
                 return Err(vec![ErrorKind::IsADirectory]);
@@ -117,6 +129,8 @@ impl Reference {
                 faults.push(ErrorKind::IsADirectory);
             } else if to_is_directory && self.subtree(to).0.len() + self.subtree(to).1.len() > 1 {
                 faults.push(ErrorKind::NotEmpty);
+            } else if self.held.contains(to) {
+                faults.push(ErrorKind::InvalidArgument);
             }
         }
         faults
@@ -133,10 +147,16 @@ impl Reference {
         self.directories.extend(parents(to).map(str::to_owned));
         self.directories.extend(directories.iter().map(|path| moved(path)));
         self.files.extend(files.iter().map(|(path, content)| (moved(path), content.clone())));
+        self.drop_empty();
         Ok(files.len() as u64)
     }
 
     pub(super) fn rename(&mut self, from: &str, to: &str, overwrite: bool) -> Result<(), Faults> {
+        if self.held.contains(from) {
+            let mut faults = self.not_transferable(from, to, overwrite);
+            faults.push(ErrorKind::InvalidArgument);
+            return Err(faults);
+        }
         self.copy(from, to, overwrite)?;
         self.remove_subtree(from);
         Ok(())

@@ -1,0 +1,187 @@
+//! Random mount tables: a namespace of several backends does what one flat map does.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use tokio::runtime::Builder;
+use vfs_composite::CompositeBackend;
+use vfs_core::{
+    Backend, BackendExt, EntryKinds, GlobRequest, GrepOutput, GrepRequest, LsRequest, OpContext, Result, VfsPath,
+    WriteMode, WriteRequest,
+};
+use vfs_memory::MemoryBackend;
+use vfs_testkit::{Target, model};
+
+fn path(text: &str) -> VfsPath {
+    VfsPath::parse(text).expect("a valid path")
+}
+
+fn composite(mounts: &[&str]) -> CompositeBackend {
+    let memory = || -> Arc<dyn Backend> { Arc::new(MemoryBackend::new()) };
+    let mounted = mounts.iter().try_fold(CompositeBackend::new(memory()), |files, at| files.with_mount(at, memory()));
+    mounted.expect("different places")
+}
+
+/// Some of a few places, which nest, begin alike, and meet the names that the steps use.
+fn mounts() -> impl Strategy<Value = Vec<&'static str>> {
+    prop::sample::subsequence(vec!["/a", "/a/b", "/a-b", "/b", "/c/d", "/c/d/e", "/x/y"], 0..5)
+}
+
+fn run(cases: u32, check: impl Fn(&mut TestRunner) -> Result<(), String>) {
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    if let Err(failure) = check(&mut runner) {
+        panic!("{failure}");
+    }
+}
+
+#[test]
+fn random_operations_on_random_mounts_do_what_the_reference_does() {
+    run(192, |runner| {
+        let outcome = runner.run(&(mounts(), model::steps()), |(mounts, steps)| {
+            let target = Target::new(Arc::new(composite(&mounts)));
+            let held = mounts.iter().map(|at| path(at)).collect();
+            model::check(&target.with_mounts(held), &steps);
+            Ok(())
+        });
+        outcome.map_err(|failure| failure.to_string())
+    });
+}
+
+const FILES: &[&str] = &[
+    "/.gitignore",
+    "/.hidden",
+    "/a/.gitignore",
+    "/a/.ignore",
+    "/a/b/.gitignore",
+    "/a/b/c.rs",
+    "/a/b/target/x.rs",
+    "/a/target/x.txt",
+    "/a-b/x.rs",
+    "/a.rs",
+    "/b/.git/info/exclude",
+    "/b/.git/config",
+    "/b/x.rs",
+    "/b/y.txt",
+    "/c/d/.hidden/x.rs",
+    "/c/d/e/f.rs",
+    "/c/d/x.rs",
+    "/x/y/z.rs",
+];
+
+fn files() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
+    let rules =
+        prop::sample::select(vec!["target\n", "*.txt\n", "/b\n", "b/\n!x.rs\n", "*.rs\n!x.rs\n", "c/d\n", ".*\n"]);
+    let text = prop::sample::select(vec!["one\ntwo\n", "two\nthree\ntwo\n", "", "one\0two\n"]);
+    let file = (prop::sample::select(FILES.to_vec()), rules, text).prop_map(|(path, rules, text)| {
+        let is_rules = path.ends_with("ignore") || path.ends_with("exclude");
+        (path, if is_rules { rules } else { text })
+    });
+    prop::collection::vec(file, 1..20)
+}
+
+fn globs() -> Vec<GlobRequest> {
+    let start = |at: &str| GlobRequest::new("**/*.rs").path(path(at));
+    let mut globs: Vec<_> = ["**", "*.rs", "a/**/*.rs", "a/b/*", "{a,c}/**", "c/d/e/*.rs", "[a-c]/*.rs", "/x.rs"]
+        .map(GlobRequest::new)
+        .into();
+    globs.extend([start("/a"), start("/a/b"), start("/c"), start("/c/d/e"), start("/x")]);
+    globs.push(GlobRequest::new("**").hidden());
+    globs.push(GlobRequest::new("**").no_ignore());
+    globs.push(GlobRequest::new("**").hidden().no_ignore().kinds(EntryKinds::Files));
+    globs.extend((0..6).map(|limit| GlobRequest::new("*.rs").limit(limit)));
+    globs
+}
+
+fn greps() -> Vec<GrepRequest> {
+    let two = || GrepRequest::literal("two");
+    let mut greps = vec![
+        two(),
+        two().context(1, 1),
+        two().glob("a/**"),
+        two().glob("*.rs").glob("!c"),
+        two().hidden(),
+        two().no_ignore(),
+        two().path(path("/a")),
+        two().path(path("/c/d")),
+        two().path(path("/a/b/c.rs")),
+        two().output(GrepOutput::Counts),
+        GrepRequest::regex("^t").output(GrepOutput::Files),
+        two().file_type("rust"),
+    ];
+    greps.extend((0..5).map(|limit| two().limit(limit)));
+    greps
+}
+
+/// What differs is when a file was written, and that a directory is there because of a mount.
+async fn compare(flat: &MemoryBackend, mounted: &CompositeBackend, cx: &OpContext) {
+    for req in globs() {
+        let strip = |result: Result<vfs_core::GlobResult>| {
+            result.map(|mut result| {
+                for entry in &mut result.entries {
+                    (entry.modified_at, entry.created_at) = (None, None);
+                }
+                result
+            })
+        };
+        let (one, many) = (flat.glob(cx, req.clone()).await, mounted.glob(cx, req.clone()).await);
+        if one.is_ok() {
+            assert_eq!(strip(many), strip(one), "{req:?}");
+        }
+    }
+    for req in greps() {
+        let (one, many) = (flat.grep(cx, req.clone()).await, mounted.grep(cx, req.clone()).await);
+        if one.is_ok() {
+            assert_eq!(many, one, "{req:?}");
+        }
+    }
+    let files = |listed: Result<vfs_core::LsResult>| -> Vec<_> {
+        let entries = listed.expect("the root is there").entries;
+        entries.into_iter().filter(|entry| !entry.is_dir).map(|entry| (entry.path, entry.version)).collect()
+    };
+    let everything = || LsRequest::new(VfsPath::root()).recursive();
+    assert_eq!(files(mounted.ls(cx, everything()).await), files(flat.ls(cx, everything()).await));
+}
+
+#[test]
+fn searches_of_random_mounts_give_what_they_give_of_one_flat_map() {
+    let runtime = Builder::new_multi_thread().worker_threads(2).build().expect("a runtime can be built");
+    run(48, |runner| {
+        let outcome = runner.run(&(mounts(), files()), |(mounts, files)| {
+            runtime.block_on(async {
+                let (flat, mounted, cx) = (MemoryBackend::new(), composite(&mounts), OpContext::new());
+                // A mount point is a directory even where it is empty, which the flat map has not.
+                for at in &mounts {
+                    for files in [&flat as &dyn Backend, &mounted] {
+                        files.create_text(&format!("{at}/kept"), "kept\n").await.expect("a new file");
+                    }
+                }
+                for (at, text) in files {
+                    let write = || WriteRequest::new(path(at), text).mode(WriteMode::Overwrite);
+                    // A file may stand where a directory is; then neither has it.
+                    let (one, many) = (flat.write(&cx, write()).await, mounted.write(&cx, write()).await);
+                    assert_eq!(many.map(|result| result.version), one.map(|result| result.version));
+                }
+                compare(&flat, &mounted, &cx).await;
+            });
+            Ok(())
+        });
+        outcome.map_err(|failure| failure.to_string())
+    });
+}
+
+#[test]
+fn one_backend_mounted_twice_shows_each_path_once() {
+    let runtime = Builder::new_multi_thread().worker_threads(2).build().expect("a runtime can be built");
+    runtime.block_on(async {
+        let shared: Arc<dyn Backend> = Arc::new(MemoryBackend::new());
+        let files = CompositeBackend::new(Arc::clone(&shared))
+            .with_mount("/one", Arc::clone(&shared))
+            .and_then(|files| files.with_mount("/two", Arc::clone(&shared)))
+            .expect("different places");
+        files.create_text("/one/x", "word\n").await.expect("it can be written");
+        let found = files.search("word").await.expect("it can be searched");
+        let paths: Vec<_> = found.iter().map(|hit| hit.path.as_str()).collect();
+        assert_eq!(paths, ["/one/x", "/two/x", "/x"]);
+    });
+}
