@@ -3,9 +3,11 @@
 #![allow(clippy::missing_panics_doc, reason = "this is test code: what cannot be set up ends the test")]
 
 mod composites;
+mod layers;
 pub mod nasty;
 pub mod process;
 pub mod settings;
+pub mod shelled;
 pub mod sketch;
 
 use std::io;
@@ -30,6 +32,7 @@ pub fn targets() -> Vec<TargetFactory> {
         TargetFactory::new("strict", || Target::new(Arc::new(StrictBackend::new(Arc::new(MemoryBackend::new()))))),
     ];
     targets.extend(composites::targets());
+    targets.extend(layers::targets());
     targets
 }
 

@@ -47,7 +47,7 @@ use subscription::Subscription;
 #[derive(Clone)]
 pub struct Feed(Arc<Inner>);
 
-/// A moment of a feed: what came before it, and what came after.
+/// A moment of a feed, which parts the cursors that were given before it from those after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
@@ -58,29 +58,30 @@ struct Inner {
     published: Event,
 }
 
-/// The changes that are remembered. They are numbered from 1.
+/// What is remembered, numbered from 1.
 #[derive(Default)]
 struct Ring {
-    changes: VecDeque<Change>,
-    /// The number of the newest change, remembered or not.
+    /// `None` stands for a [`Moment`].
+    changes: VecDeque<Option<Change>>,
+    /// The number of the newest, remembered or not.
     last: u64,
     /// Whether anybody ever subscribed.
     is_used: bool,
 }
 
 impl Ring {
-    /// The number of the newest change that is no longer remembered; 0 where all are.
+    /// The number of the newest that is no longer remembered; 0 where all are.
     fn forgotten(&self) -> u64 {
         self.last - self.changes.len() as u64
     }
 
-    /// The change after number `seen`.
-    fn after(&self, seen: u64) -> Option<&Change> {
+    /// What comes after number `seen`.
+    fn after(&self, seen: u64) -> Option<&Option<Change>> {
         let index = usize::try_from(seen.checked_sub(self.forgotten())?).ok()?;
         self.changes.get(index)
     }
 
-    fn push(&mut self, change: Change, capacity: usize) {
+    fn push(&mut self, change: Option<Change>, capacity: usize) {
         if self.changes.len() == capacity {
             self.changes.pop_front();
         }
@@ -132,7 +133,7 @@ impl Feed {
         }
         let mut ring = self.0.lock();
         for change in changes {
-            ring.push(change, self.0.capacity);
+            ring.push(Some(change), self.0.capacity);
         }
     }
 
@@ -147,9 +148,11 @@ impl Feed {
         self.0.lock().is_used
     }
 
-    /// This moment.
-    pub fn now(&self) -> Moment {
-        Moment(self.0.lock().last)
+    /// This moment. Nobody is told of it, but it is remembered among the changes.
+    pub fn mark(&self) -> Moment {
+        let mut ring = self.0.lock();
+        ring.push(None, self.0.capacity);
+        Moment(ring.last)
     }
 
     /// Changes at and below the request's path, from this call on or from its cursor.

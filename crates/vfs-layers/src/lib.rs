@@ -1,22 +1,40 @@
 //! Wrappers over any backend, each a small value that composes with the others.
 
+mod audit;
+mod cache;
 mod concurrency;
 mod fault;
 mod latency;
 mod metrics;
+mod outcome;
 mod outputs;
 mod per_operation;
 mod place;
+mod policy;
+mod quota;
 mod read_only;
 mod retry;
+mod scoped;
 mod timeout;
 mod trace;
 
+pub use audit::{
+    Audit, AuditHead, AuditRecord, AuditScope, AuditSink, BackendSink, ChainBreak, ChainFault, FileState, MemorySink,
+    OnSinkFailure, TracingSink, verify, verify_until,
+};
+pub use cache::Cache;
 pub use concurrency::ConcurrencyLimit;
 pub use fault::Fault;
 pub use latency::Latency;
 pub use metrics::{Metrics, OperationMetrics};
+pub use outcome::Outcome;
+pub use policy::{
+    Approval, ApprovalQueue, Approver, Decision, Explanation, HardLinks, PendingApproval, Permission, Policy,
+    PolicyBackend, PolicyHook, Rule, RuleEffect, RuleSet,
+};
+pub use quota::{ActorUsage, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
 pub use read_only::ReadOnly;
 pub use retry::Retry;
+pub use scoped::Scoped;
 pub use timeout::Timeout;
 pub use trace::Trace;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use vfs_core::{ErrorKind, Operation};
 
+use crate::outcome::Outcome;
+
 /// What [`Trace`](crate::Trace) counts.
 ///
 /// # Behaviour
@@ -40,14 +42,6 @@ pub struct OperationMetrics {
     pub total: Duration,
     /// How long the longest took, to the microsecond.
     pub max: Duration,
-}
-
-/// How an operation ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Ok,
-    Failed(ErrorKind),
-    Dropped,
 }
 
 impl Default for Metrics {

@@ -7,6 +7,8 @@ use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use vfs_core::{Error, ExecuteEvent, GrepEvent, Operation, Result, WatchEvent};
 
+use crate::outcome::Outcome;
+
 /// A stream as operations give it.
 pub(crate) type Items<T> = BoxStream<'static, Result<T>>;
 
@@ -16,9 +18,31 @@ pub(crate) trait OnStream {
     fn wrap<T: Send + 'static>(self, items: Items<T>) -> Items<T>;
 }
 
+/// `output` as a `T`, where it is one.
+pub(crate) fn as_type<T: 'static>(output: &impl Any) -> Option<&T> {
+    (output as &dyn Any).downcast_ref()
+}
+
+/// `value` as what the operation gives, where that is a `T`.
+pub(crate) fn into_output<T: 'static, O: 'static>(value: T) -> Option<O> {
+    let mut slot = Some(value);
+    (&mut slot as &mut dyn Any).downcast_mut::<Option<O>>()?.take()
+}
+
 /// Whether the operation gives a stream.
 pub(crate) fn is_stream(operation: Operation) -> bool {
     matches!(operation, Operation::GrepStream | Operation::ExecuteStream | Operation::Watch)
+}
+
+/// How a stream ends with `item` as its last one; `None` where this is not an item to end with.
+pub(crate) fn end_with<T: 'static>(item: &Result<T>) -> Option<Outcome> {
+    let item = match item {
+        Ok(item) => item,
+        Err(error) => return Some(Outcome::Failed(error.kind())),
+    };
+    let is_end = matches!(as_type::<GrepEvent>(item), Some(GrepEvent::End(_)))
+        || matches!(as_type::<ExecuteEvent>(item), Some(ExecuteEvent::Exit(_)));
+    is_end.then_some(Outcome::Ok)
 }
 
 /// `output` with `change` around it where it is a stream; any other output as it is, and `change` is dropped.

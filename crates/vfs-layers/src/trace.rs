@@ -1,16 +1,18 @@
 //! Spans and numbers.
 
 use std::sync::Arc;
+use std::task::{Poll, ready};
 
 use futures::StreamExt as _;
 use futures::stream;
 use tokio::time::Instant;
 use tracing::field::{Empty, display};
 use tracing::{Instrument as _, Span, info_span};
-use vfs_core::{Action, Around, Backend, ErrorKind, Layer, OpContext, Operation, Request, Result, Wrapped};
+use vfs_core::{Action, Around, Backend, Layer, OpContext, Operation, Request, Result, Wrapped};
 
-use crate::metrics::{Metrics, Outcome};
-use crate::outputs::{Items, OnStream, is_stream, on_stream};
+use crate::metrics::Metrics;
+use crate::outcome::Outcome;
+use crate::outputs::{Items, OnStream, end_with, is_stream, on_stream};
 
 /// Puts a `tracing` span around every operation, and counts.
 ///
@@ -82,7 +84,7 @@ impl Around for Trace {
         match answer {
             Ok(output) if is_stream(Q::OPERATION) => Ok(on_stream(output, running)),
             answer => {
-                running.outcome = answer.as_ref().err().map_or(Outcome::Ok, |error| Outcome::Failed(error.kind()));
+                running.outcome = Outcome::of(&answer);
                 answer
             }
         }
@@ -117,12 +119,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let took = self.begun.elapsed();
         self.metrics.add(self.operation, self.outcome, took);
-        let code = match self.outcome {
-            Outcome::Ok => "ok",
-            Outcome::Failed(kind) => kind.code(),
-            Outcome::Dropped => "dropped",
-        };
-        self.span.record("outcome", code);
+        self.span.record("outcome", self.outcome.code());
         self.span.record("duration_us", u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     }
 }
@@ -130,20 +127,24 @@ impl Drop for Running {
 impl OnStream for Running {
     fn wrap<T: Send + 'static>(self, mut items: Items<T>) -> Items<T> {
         let mut running = Some(self);
-        let mut failed: Option<ErrorKind> = None;
         stream::poll_fn(move |task| {
             let _entered = running.as_ref().map(|running| running.span.clone().entered());
-            let item = std::task::ready!(items.poll_next_unpin(task));
-            match &item {
-                Some(Err(error)) => failed = Some(error.kind()),
-                Some(Ok(_)) => {}
-                None => {
-                    if let Some(mut running) = running.take() {
-                        running.outcome = failed.map_or(Outcome::Ok, Outcome::Failed);
+            let item = ready!(items.poll_next_unpin(task));
+            match (&item, &mut running) {
+                (Some(item), Some(running)) => {
+                    if let Some(outcome) = end_with(item) {
+                        running.outcome = outcome;
                     }
                 }
+                (None, Some(ended)) => {
+                    if ended.outcome == Outcome::Dropped {
+                        ended.outcome = Outcome::Ok;
+                    }
+                    running = None;
+                }
+                (_, None) => {}
             }
-            std::task::Poll::Ready(item)
+            Poll::Ready(item)
         })
         .fuse()
         .boxed()

@@ -20,13 +20,15 @@ pub struct Target {
     pub host_marker: Option<String>,
     /// Directories that are there whatever happens, because something is mounted there.
     pub mounts: Vec<VfsPath>,
+    /// The most bytes that a path can have here. Default [`VfsPath::MAX_LEN`].
+    pub longest_path: usize,
     guard: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Target {
     /// A fresh and empty `backend` that belongs to one law as a whole.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
-        Self { backend, base: VfsPath::root(), links: None, host_marker: None, mounts: Vec::new(), guard: None }
+        Self { backend, base: VfsPath::root(), links: None, host_marker: None, mounts: Vec::new(), longest_path: VfsPath::MAX_LEN, guard: None }
     }
 
     /// Confines the laws to the directory `base`, which is empty.
@@ -57,6 +59,13 @@ impl Target {
         self
     }
 
+    /// Says that paths can have only so many bytes, because the backend's own are longer.
+    #[must_use]
+    pub fn with_longest_path(mut self, bytes: usize) -> Self {
+        self.longest_path = bytes;
+        self
+    }
+
     /// Keeps `guard`, such as a temporary directory, for as long as the target lives.
     #[must_use]
     pub fn holding(mut self, guard: impl Any + Send + Sync) -> Self {
@@ -82,6 +91,7 @@ impl fmt::Debug for Target {
             .field("links", &self.links.is_some())
             .field("host_marker", &self.host_marker)
             .field("mounts", &self.mounts)
+            .field("longest_path", &self.longest_path)
             .field("guard", &self.guard.is_some())
             .finish()
     }

@@ -51,7 +51,7 @@ impl Subscription {
         }
         while let Some(change) = ring.after(self.seen) {
             self.seen += 1;
-            if let Some(change) = as_seen_from(&self.path, change) {
+            if let Some(change) = change.as_ref().and_then(|change| as_seen_from(&self.path, change)) {
                 return Some(self.feed.event(self.seen, change));
             }
         }

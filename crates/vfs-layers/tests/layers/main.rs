@@ -1,11 +1,16 @@
 //! What each layer does around a store in memory.
 
+mod audit;
+mod cache;
 mod concurrency;
+mod facets;
 mod fault;
 mod latency;
 mod laws;
+mod quota;
 mod read_only;
 mod retry;
+mod shelled;
 mod stuck;
 mod support;
 mod timeout;

@@ -69,16 +69,18 @@ async fn errors_that_stay_are_not_repeated_and_files_of_an_upload_are() {
 
 #[tokio::test(start_paused = true)]
 async fn waits_double_up_to_their_bound_and_are_drawn() {
-    let mut longest = millis(0);
+    let (mut shortest, mut longest) = (millis(10_000), millis(0));
     for _ in 0..200 {
         let (inner, _) = failing(ErrorKind::Busy, 4).await;
         let files = Retry::new().attempts(5).min_delay(millis(100)).max_delay(millis(250)).layer(inner);
         let begun = Instant::now();
         files.read_text("/a").await.expect("at last");
         longest = longest.max(begun.elapsed());
+        shortest = shortest.min(begun.elapsed());
     }
     // 100 + 200 + 250 + 250, and a millisecond for each timer.
     assert!(longest <= millis(804) && longest > millis(400), "{longest:?}");
+    assert!(shortest < millis(400), "{shortest:?}");
 }
 
 #[tokio::test(start_paused = true)]

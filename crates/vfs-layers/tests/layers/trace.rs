@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures::StreamExt;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 use vfs_core::{
     Around, Backend, BackendExt, ErrorKind, GrepRequest, Layer, OpContext, Operation, RenameRequest, Request, Result,
@@ -84,10 +85,27 @@ impl Subscriber for Spans {
     }
 }
 
+/// Keeps the spans of this thread until the guard goes.
+async fn watched() -> (Spans, DefaultGuard) {
+    let spans = Spans::default();
+    let guard = tracing::subscriber::set_default(spans.clone());
+    let files = Trace::new().layer(memory().await);
+    // Another thread that just meets the spans, and wants none, may have it remembered that nobody does.
+    loop {
+        for parent in [tracing::Span::none(), tracing::info_span!("parent")] {
+            read(&*files, &OpContext::new().with_span(parent), "/a").await.expect("read");
+        }
+        let seen = std::mem::take(&mut *spans.0.lock().expect("not poisoned"));
+        if seen.iter().filter(|span| span.name == "vfs").count() == 2 {
+            return (spans, guard);
+        }
+        tracing::callsite::rebuild_interest_cache();
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_span_says_what_was_asked_and_how_it_ended() {
-    let spans = Spans::default();
-    let _guard = tracing::subscriber::set_default(spans.clone());
+    let (spans, _guard) = watched().await;
     let files = Trace::new().layer(Latency::new(millis(7)).layer(memory().await));
     let cx = OpContext::new().with_actor("planner").with_session("s1");
     files.rename(&cx, RenameRequest::new(path("/a"), path("/b"))).await.expect("moved");
@@ -106,8 +124,7 @@ async fn a_span_says_what_was_asked_and_how_it_ended() {
 
 #[tokio::test]
 async fn contents_and_patterns_are_in_no_field() {
-    let spans = Spans::default();
-    let _guard = tracing::subscriber::set_default(spans.clone());
+    let (spans, _guard) = watched().await;
     let files = Trace::new().layer(memory().await);
     files.create_text("/b", "a secret").await.expect("written");
     files.edit_text("/b", "secret", "other secret").await.expect("edited");
@@ -119,8 +136,7 @@ async fn contents_and_patterns_are_in_no_field() {
 #[tokio::test(start_paused = true)]
 async fn an_error_is_its_code_and_a_dropped_operation_says_so() {
     for (outcome, drops) in [("not_found", false), ("dropped", true)] {
-        let spans = Spans::default();
-        let _guard = tracing::subscriber::set_default(spans.clone());
+        let (spans, _guard) = watched().await;
         let files = Trace::new().layer(Latency::new(millis(1)).layer(memory().await));
         if drops {
             tokio::time::timeout(millis(0), files.read_text("/missing")).await.expect_err("dropped");
@@ -150,8 +166,7 @@ impl Around for Found {
 
 #[tokio::test]
 async fn the_operation_is_in_its_span_below_that_of_the_caller_and_a_stream_is_to_its_end() {
-    let spans = Spans::default();
-    let _guard = tracing::subscriber::set_default(spans.clone());
+    let (spans, _guard) = watched().await;
     let found = Arc::new(Found(Mutex::default(), spans.clone()));
     let files = Trace::new().layer(Arc::new(Wrapped::new(memory().await, Arc::clone(&found))));
     let outer = tracing::info_span!("outer");

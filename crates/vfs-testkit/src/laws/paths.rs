@@ -68,11 +68,11 @@ async fn what_cannot_be_a_path_is_refused_quickly_and_with_advice(t: &Target) ->
 
 async fn the_longest_path_holds_a_file(t: &Target) -> LawResult {
     let mut path = t.path("/deep");
-    while path.as_str().len() + 201 < VfsPath::MAX_LEN - 1 {
+    while path.as_str().len() + 201 < t.longest_path - 1 {
         path = path.child(&"d".repeat(200))?;
     }
-    path = path.child(&"f".repeat(VfsPath::MAX_LEN - path.as_str().len() - 1))?;
-    assert_eq!(path.as_str().len(), VfsPath::MAX_LEN);
+    path = path.child(&"f".repeat(t.longest_path - path.as_str().len() - 1))?;
+    assert_eq!(path.as_str().len(), t.longest_path);
     t.write(WriteRequest::new(path.clone(), "far down\n")).await?;
     t.edit(EditRequest::new(path.clone(), "far", "deep")).await?;
     assert_eq!(t.read(ReadRequest::new(path.clone())).await?.content.as_text(), Some("deep down\n"));

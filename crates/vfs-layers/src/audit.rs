@@ -1,0 +1,289 @@
+//! A record of every operation that nobody can change unseen.
+
+mod backend_sink;
+mod chain;
+mod log;
+mod record;
+mod sinks;
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream;
+use tokio::time::Instant;
+use vfs_core::{
+    Around, Backend, Effect, Error, ErrorKind, GrepEvent, Layer, OpContext, Request, Result, StatRequest, VfsPath,
+    Wrapped,
+};
+
+pub use self::backend_sink::BackendSink;
+pub use self::chain::{AuditHead, ChainBreak, ChainFault, verify, verify_until};
+pub use self::record::{AuditRecord, FileState};
+pub use self::sinks::{AuditSink, MemorySink, TracingSink};
+
+use self::log::Log;
+use crate::outcome::Outcome;
+use crate::outputs::{Items, OnStream, as_type, end_with, is_stream, on_stream};
+use crate::place::place;
+
+/// Which operations are recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AuditScope {
+    /// Every one.
+    #[default]
+    All,
+    /// Changes and commands; neither looks nor dry runs.
+    Changes,
+}
+
+/// What happens after a record could not be kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnSinkFailure {
+    /// No operation of the scope begins before the records that wait are kept.
+    #[default]
+    Refuse,
+    /// Operations go on, and records wait in memory, up to 10,000. Those beyond are lost, and leave a gap that
+    /// [`verify`] finds.
+    Continue,
+}
+
+/// Writes a record of every operation to a sink, each tied to the one before.
+///
+/// # Behaviour
+///
+/// * A record is made when its operation has ended, and is in the sink before the caller has the answer. The order of
+///   records is that in which operations ended, and so are their sequence numbers, also of many at once.
+/// * An operation or stream that is dropped has a record, too. It is handed to the sink before the next one, or by
+///   [`flush`](Self::flush).
+/// * Of a change the record says what was at its paths before and afterwards, by a `stat` of the inner backend on either
+///   side. That is what the layer saw and no lock: what others did in between is in it.
+/// * That an operation is about to begin is not written down. Where a sink fails, the operation has happened, and its
+///   caller gets its answer. Under [`OnSinkFailure::Refuse`] each further operation of the scope first tries to bring the
+///   records that wait into the sink, and is refused where that fails; what was under way already still ends. Refused
+///   operations have no record.
+/// * One value has one log: all backends that it and its clones are put around share it.
+///
+/// # Errors
+///
+/// `unavailable` at the operation's first path, the root where it has none, where it is refused because of the sink.
+///
+/// ```
+/// use std::sync::Arc;
+/// use vfs_core::{BackendExt, Layer};
+/// use vfs_layers::{Audit, AuditScope, MemorySink};
+/// use vfs_memory::MemoryBackend;
+///
+/// # futures::executor::block_on(async {
+/// let sink = MemorySink::new();
+/// let audit = Audit::new(sink.clone()).scope(AuditScope::Changes);
+/// let files = audit.layer(Arc::new(MemoryBackend::new()));
+/// files.create_text("/a", "text").await?;
+/// files.read_text("/a").await?;
+/// let [record] = &sink.records()[..] else { panic!("one change") };
+/// assert_eq!((record.operation.code(), record.outcome.code()), ("write", "ok"));
+/// assert_eq!((record.before.is_none(), record.after.as_ref().map(|file| file.size)), (true, Some(4)));
+/// # Ok::<(), vfs_core::Error>(())
+/// # }).expect("the example runs");
+/// ```
+#[derive(Debug, Clone)]
+pub struct Audit {
+    log: Arc<Log>,
+    scope: AuditScope,
+    on_failure: OnSinkFailure,
+}
+
+impl Audit {
+    /// Begins a new log in `sink`.
+    pub fn new(sink: impl AuditSink) -> Self {
+        Self::resuming(sink, AuditHead::start())
+    }
+
+    /// Goes on with the log whose end is `head`.
+    pub fn resuming(sink: impl AuditSink, head: AuditHead) -> Self {
+        let log = Arc::new(Log::new(Box::new(sink), head));
+        Self { log, scope: AuditScope::default(), on_failure: OnSinkFailure::default() }
+    }
+
+    /// Sets which operations are recorded. Default: all.
+    #[must_use]
+    pub fn scope(mut self, scope: AuditScope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// Sets what happens after a record could not be kept. Default: operations are refused.
+    #[must_use]
+    pub fn on_sink_failure(mut self, then: OnSinkFailure) -> Self {
+        self.on_failure = then;
+        self
+    }
+
+    /// The end of the log, as far as it is in the sink. Kept elsewhere, it shows later that nothing was cut off.
+    pub fn head(&self) -> AuditHead {
+        self.log.head()
+    }
+
+    /// Brings all records that there are into the sink, those of dropped operations too.
+    ///
+    /// # Errors
+    ///
+    /// Those of the sink.
+    pub async fn flush(&self) -> Result<()> {
+        self.log.flush().await
+    }
+
+    async fn check_sink(&self, path: &VfsPath) -> Result<()> {
+        if self.on_failure == OnSinkFailure::Continue || !self.log.is_failing() {
+            return Ok(());
+        }
+        self.log.flush().await.map_err(|error| {
+            let message = "the audit log cannot be written, and nothing is done unrecorded; try again later";
+            Error::new(ErrorKind::Unavailable, message).with_path(path).with_source(error)
+        })
+    }
+}
+
+impl Layer for Audit {
+    fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
+        Arc::new(Wrapped::new(inner, Arc::new(self.clone())))
+    }
+}
+
+impl Around for Audit {
+    fn name(&self) -> &'static str {
+        "audit"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let effect = request.action().effect();
+        if self.scope == AuditScope::Changes && effect == Effect::Looks {
+            return request.send(inner, cx).await;
+        }
+        self.check_sink(&place(request.action())).await?;
+        let mut record = AuditRecord::begin(cx, request.action());
+        if effect == Effect::Changes {
+            record.before = state(inner, cx, record.path.as_ref()).await;
+            record.replaced = state(inner, cx, record.to.as_ref()).await;
+        }
+        let mut entry = Entry::begin(&self.log, record);
+        let answer = request.send(inner, cx).await;
+        entry.took();
+        match answer {
+            Ok(output) if is_stream(Q::OPERATION) => Ok(on_stream(output, entry)),
+            answer => {
+                entry.record.outcome = Outcome::of(&answer);
+                if effect == Effect::Changes {
+                    // The caller may have gone or be late, and what it did is looked at all the same.
+                    let path = entry.record.to.as_ref().or(entry.record.path.as_ref());
+                    entry.record.after = state(inner, &afterwards(cx), path).await;
+                }
+                entry.end().await;
+                answer
+            }
+        }
+    }
+}
+
+/// What is at `path`, as far as it can be looked at.
+async fn state(inner: &dyn Backend, cx: &OpContext, path: Option<&VfsPath>) -> Option<FileState> {
+    let info = inner.stat(cx, StatRequest::new(path?.clone())).await;
+    info.ok().map(FileState::from)
+}
+
+/// The same caller, without its deadline and its token.
+fn afterwards(cx: &OpContext) -> OpContext {
+    let mut fresh = OpContext::new().with_span(cx.span().clone());
+    if let Some(actor) = cx.actor() {
+        fresh = fresh.with_actor(actor);
+    }
+    match cx.session() {
+        Some(session) => fresh.with_session(session),
+        None => fresh,
+    }
+}
+
+/// An operation under way. Its record is made when it goes, at the latest.
+struct Entry {
+    log: Arc<Log>,
+    record: AuditRecord,
+    begun: Instant,
+    is_done: bool,
+}
+
+impl Entry {
+    fn begin(log: &Arc<Log>, record: AuditRecord) -> Self {
+        Self { log: Arc::clone(log), record, begun: Instant::now(), is_done: false }
+    }
+
+    fn took(&mut self) {
+        self.record.duration_us = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+    }
+
+    /// Puts the record into the queue.
+    fn add(&mut self) -> Result<u64> {
+        self.is_done = true;
+        self.log.add(self.record.clone())
+    }
+
+    /// Makes the record, and waits until the sink has it.
+    async fn end(mut self) {
+        let kept = match self.add() {
+            Ok(sequence) => self.log.keep_until(sequence).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = kept {
+            tracing::error!(%error, "an audit record could not be kept");
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if !self.is_done {
+            if self.record.duration_us == 0 {
+                self.took();
+            }
+            if let Err(error) = self.add() {
+                tracing::error!(%error, "an audit record could not be made");
+            }
+        }
+    }
+}
+
+impl OnStream for Entry {
+    fn wrap<T: Send + 'static>(self, items: Items<T>) -> Items<T> {
+        stream::unfold((items, Some(self)), |(mut items, mut entry)| async move {
+            let item = items.next().await;
+            if let Some(open) = &mut entry {
+                open.took();
+                match &item {
+                    Some(item) => open.note(item),
+                    None if open.record.outcome == Outcome::Dropped => open.record.outcome = Outcome::Ok,
+                    None => {}
+                }
+            }
+            let Some(item) = item else {
+                if let Some(entry) = entry {
+                    entry.end().await;
+                }
+                return None;
+            };
+            Some((item, (items, entry)))
+        })
+        .fuse()
+        .boxed()
+    }
+}
+
+impl Entry {
+    fn note<T: 'static>(&mut self, item: &Result<T>) {
+        if let Some(outcome) = end_with(item) {
+            self.record.outcome = outcome;
+        }
+        if let Some(GrepEvent::End(summary)) = item.as_ref().ok().and_then(as_type) {
+            self.record.matches = Some(summary.matches);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! How an operation ended.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use vfs_core::ErrorKind;
+
+/// How an operation ended. In JSON its [`code`](Self::code).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It succeeded; of a stream, it came to its end.
+    Ok,
+    /// It failed.
+    Failed(ErrorKind),
+    /// The caller dropped it before its end. A change may have happened, as a whole, or not.
+    Dropped,
+}
+
+impl Outcome {
+    /// `ok`, the code of the error's kind, or `dropped`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Outcome::Ok => "ok",
+            Outcome::Failed(kind) => kind.code(),
+            Outcome::Dropped => "dropped",
+        }
+    }
+
+    /// That of an answer.
+    pub(crate) fn of<T>(answer: &vfs_core::Result<T>) -> Self {
+        answer.as_ref().err().map_or(Outcome::Ok, |error| Outcome::Failed(error.kind()))
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.code())
+    }
+}
+
+impl<'de> Deserialize<'de> for Outcome {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let code = String::deserialize(deserializer)?;
+        let failed = ErrorKind::ALL.iter().map(|kind| Outcome::Failed(*kind));
+        let mut all = [Outcome::Ok, Outcome::Dropped].into_iter().chain(failed);
+        all.find(|outcome| outcome.code() == code)
+            .ok_or_else(|| serde::de::Error::custom(format_args!("`{code}` is not a known outcome")))
+    }
+}

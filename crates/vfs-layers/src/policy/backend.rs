@@ -1,0 +1,338 @@
+//! The backend with the policy in front of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use futures::future::{FutureExt as _, ready};
+use futures::stream::{self, BoxStream};
+use tokio::runtime::Handle;
+use vfs_core::tree::SharedTree;
+use vfs_core::{
+    Backend, Capabilities, Change, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest,
+    DownloadRequest, EditRequest, EditResult, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse,
+    ExecuteStreamRequest, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest, GlobRequest,
+    GlobResult, GrepEvent, GrepRequest, GrepResult, GrepStreamRequest, LendRequest, LsRequest, LsResult,
+    MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, Purpose, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, Request, ResolveRequest, Resolved, RestoreRequest, Result, Searchable, Shell,
+    SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest, StatRequest, StreamingShell, VfsPath, Watch,
+    WatchEvent, WatchRequest, WriteRequest, WriteResult,
+};
+use vfs_search::Pool;
+
+use super::gate::{Gate, denied};
+use super::tree::{Guard, Links, guarded};
+use super::{Decision, Permission, Policy};
+
+/// A backend behind a [`Policy`].
+#[derive(Debug, Clone)]
+pub struct PolicyBackend {
+    gate: Gate,
+}
+
+impl PolicyBackend {
+    /// `inner` behind `policy`.
+    pub fn new(inner: Arc<dyn Backend>, policy: Policy) -> Self {
+        Self { gate: Gate::new(inner, policy) }
+    }
+
+    fn inner(&self) -> &dyn Backend {
+        &*self.gate.inner
+    }
+
+    /// Performs `request` if it may go on.
+    async fn send<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        self.gate.permit(cx, request).await?.send(self.inner(), cx).await
+    }
+
+    /// The tree of what may be read, for a search that was permitted.
+    async fn tree(&self, cx: &OpContext, path: &VfsPath, purpose: Purpose) -> Result<SharedTree> {
+        let lent = vfs_search::lend(&self.gate.inner, cx, LendRequest::new(path.clone(), purpose)).await?;
+        if self.gate.shows_all(cx, &VfsPath::root()).await {
+            return Ok(lent);
+        }
+        let links = if self.inner().capabilities(path).links { Links::Possible } else { Links::None };
+        let (hook, runtime) = (Arc::clone(self.gate.hook()), Handle::try_current().ok());
+        Ok(guarded(lent, Guard { hook, cx: cx.clone(), links, runtime }))
+    }
+
+    async fn permitted_tree(self, cx: OpContext, request: GrepRequest) -> Result<(SharedTree, GrepRequest)> {
+        let request = self.gate.permit(&cx, GrepStreamRequest(request)).await?.0;
+        let tree = self.tree(&cx, &request.path, Purpose::Grep).await?;
+        Ok((tree, request))
+    }
+
+    async fn reads(&self, cx: &OpContext, path: &VfsPath) -> bool {
+        self.gate.hook().check_path(cx, Permission::Read, path).await == Decision::Allow
+    }
+
+    /// What of a change may be told.
+    async fn told(&self, cx: &OpContext, event: WatchEvent) -> Option<WatchEvent> {
+        let change = match event.change {
+            Change::Created { ref path, .. } | Change::Changed { ref path, .. } | Change::Removed { ref path } => {
+                self.reads(cx, path).await.then_some(event.change)?
+            }
+            Change::Renamed { from, to, version } => match (self.reads(cx, &from).await, self.reads(cx, &to).await) {
+                (true, true) => Change::Renamed { from, to, version },
+                (true, false) => Change::Removed { path: from },
+                (false, true) => Change::Created { path: to, version },
+                (false, false) => return None,
+            },
+            change => change,
+        };
+        Some(WatchEvent::new(event.cursor, change))
+    }
+
+    async fn everything(&self, cx: &OpContext) -> Result<()> {
+        if self.gate.allows_everything(cx).await {
+            return Ok(());
+        }
+        Err(denied("states of all files concern some that may not be touched", &VfsPath::root()))
+    }
+}
+
+impl fmt::Display for PolicyBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "policy({})", self.gate.inner)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Backend for PolicyBackend {
+    fn capabilities(&self, at: &VfsPath) -> Capabilities {
+        self.inner().capabilities(at)
+    }
+
+    async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
+        self.send(cx, req).await
+    }
+
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+        self.send(cx, req).await
+    }
+
+    async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
+        let req = self.gate.permit(cx, req).await?;
+        if self.gate.shows_all(cx, &req.path).await {
+            return self.inner().ls(cx, req).await;
+        }
+        let path = req.path.clone();
+        let tree = self.tree(cx, &path, Purpose::List).await?;
+        let listed = vfs_search::ls_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        listed.map_err(|error| error.or_path(&path))
+    }
+
+    async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
+        self.send(cx, req).await
+    }
+
+    async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        self.send(cx, req).await
+    }
+
+    async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
+        self.send(cx, req).await
+    }
+
+    async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
+        self.send(cx, req).await
+    }
+
+    async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
+        self.send(cx, req).await
+    }
+
+    async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
+        self.send(cx, req).await
+    }
+
+    async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
+        let req = self.gate.permit(cx, req).await?;
+        if self.gate.shows_all(cx, &req.path).await {
+            return self.inner().glob(cx, req).await;
+        }
+        let path = req.path.clone();
+        let tree = self.tree(cx, &path, Purpose::Glob).await?;
+        let found = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        found.map_err(|error| error.or_path(&path))
+    }
+
+    async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
+        let req = self.gate.permit(cx, req).await?;
+        if self.gate.shows_all(cx, &req.path).await {
+            return self.inner().grep(cx, req).await;
+        }
+        let path = req.path.clone();
+        let tree = self.tree(cx, &path, Purpose::Grep).await?;
+        let found = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        found.map_err(|error| error.or_path(&path))
+    }
+
+    fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        let begin = self.clone().permitted_tree(cx.clone(), req);
+        let events = begin.map(move |begun| match begun {
+            Ok((tree, req)) => vfs_search::grep_stream_on(Pool::global(), Arc::new(tree), cx, req),
+            Err(error) => stream::iter([Err(error)]).boxed(),
+        });
+        stream::once(events).flatten().boxed()
+    }
+
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        let mut answers = Vec::with_capacity(files.len());
+        let (mut permitted, mut places) = (Vec::new(), Vec::new());
+        for (place, file) in files.into_iter().enumerate() {
+            let path = file.path.clone();
+            match self.gate.permit(cx, file).await {
+                Ok(file) => {
+                    permitted.push(file);
+                    places.push(place);
+                    answers.push(FileUploadResponse::failed(path.clone(), unanswered(&path)));
+                }
+                Err(error) => answers.push(FileUploadResponse::failed(path, error)),
+            }
+        }
+        for (place, answer) in places.into_iter().zip(self.inner().upload_files(cx, permitted).await) {
+            answers[place] = answer;
+        }
+        answers
+    }
+
+    async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
+        let mut answers = Vec::with_capacity(paths.len());
+        let (mut permitted, mut places) = (Vec::new(), Vec::new());
+        for (place, path) in paths.into_iter().enumerate() {
+            match self.gate.permit(cx, DownloadRequest::new(path.clone())).await {
+                Ok(request) => {
+                    permitted.push(request.path);
+                    places.push(place);
+                    answers.push(FileDownloadResponse::failed(path.clone(), unanswered(&path)));
+                }
+                Err(error) => answers.push(FileDownloadResponse::failed(path, error)),
+            }
+        }
+        for (place, answer) in places.into_iter().zip(self.inner().download_files(cx, permitted).await) {
+            answers[place] = answer;
+        }
+        answers
+    }
+
+    fn as_shell(&self) -> Option<&dyn Shell> {
+        self.inner().as_shell().map(|_| self as &dyn Shell)
+    }
+
+    fn as_streaming_shell(&self) -> Option<&dyn StreamingShell> {
+        self.inner().as_streaming_shell().map(|_| self as &dyn StreamingShell)
+    }
+
+    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+        self.inner().as_multimodal().map(|_| self as &dyn MultiModalReader)
+    }
+
+    fn as_searchable(&self) -> Option<&dyn Searchable> {
+        Some(self)
+    }
+
+    fn as_snapshots(&self) -> Option<&dyn Snapshots> {
+        self.inner().as_snapshots().map(|_| self as &dyn Snapshots)
+    }
+
+    fn as_watch(&self) -> Option<&dyn Watch> {
+        self.inner().as_watch().map(|_| self as &dyn Watch)
+    }
+}
+
+fn unanswered(path: &VfsPath) -> Error {
+    Error::new(ErrorKind::Internal, "the backend gave no answer for this file").with_path(path)
+}
+
+#[async_trait]
+impl Shell for PolicyBackend {
+    async fn execute(&self, cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse> {
+        self.send(cx, req).await
+    }
+}
+
+impl StreamingShell for PolicyBackend {
+    fn execute_stream(&self, cx: OpContext, req: ExecuteRequest) -> BoxStream<'static, Result<ExecuteEvent>> {
+        let this = self.clone();
+        let begin = async move {
+            match this.send(&cx, ExecuteStreamRequest(req)).await {
+                Ok(events) => events,
+                Err(error) => stream::iter([Err(error)]).boxed(),
+            }
+        };
+        stream::once(begin).flatten().boxed()
+    }
+}
+
+#[async_trait]
+impl MultiModalReader for PolicyBackend {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+        self.send(cx, req).await
+    }
+}
+
+#[async_trait]
+impl Searchable for PolicyBackend {
+    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+        let LendRequest { path, purpose, .. } = self.gate.permit(cx, req).await?;
+        self.tree(cx, &path, purpose).await
+    }
+}
+
+#[async_trait]
+impl Snapshots for PolicyBackend {
+    async fn snapshot(&self, cx: &OpContext, req: SnapshotRequest) -> Result<SnapshotInfo> {
+        self.send(cx, req).await
+    }
+
+    async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>> {
+        self.send(cx, SnapshotsRequest).await
+    }
+
+    async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()> {
+        self.everything(cx).await?;
+        self.send(cx, req).await
+    }
+
+    async fn forget(&self, cx: &OpContext, req: ForgetRequest) -> Result<()> {
+        self.send(cx, req).await
+    }
+
+    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet> {
+        self.everything(cx).await?;
+        self.send(cx, req).await
+    }
+}
+
+impl Watch for PolicyBackend {
+    fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
+        // The feed begins now, whenever it is permitted: what happens meanwhile is not to be missed.
+        let Some(watch) = self.inner().as_watch() else {
+            let error = Error::new(ErrorKind::Unsupported, "it does not tell of changes").with_path(&req.path);
+            return stream::iter([Err(error)]).boxed();
+        };
+        let events = watch.watch(cx.clone(), req.clone());
+        let this = self.clone();
+        let begin = async move {
+            match this.gate.permit(&cx, req).await {
+                Ok(_) => events
+                    .then(move |event| {
+                        let (this, cx) = (this.clone(), cx.clone());
+                        async move {
+                            match event {
+                                Ok(event) => this.told(&cx, event).await.map(Ok),
+                                Err(error) => Some(Err(error)),
+                            }
+                        }
+                    })
+                    .filter_map(ready)
+                    .boxed(),
+                Err(error) => stream::iter([Err(error)]).boxed(),
+            }
+        };
+        stream::once(begin).flatten().boxed()
+    }
+}

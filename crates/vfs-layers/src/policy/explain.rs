@@ -1,0 +1,79 @@
+//! Which rule decides, without doing anything.
+
+use serde::Serialize;
+use vfs_core::{Error, Operation, Result, VfsPath};
+
+use super::Permission;
+use super::rules::{Question, RuleEffect, RuleSet};
+
+/// What the rules say of one permission at one path, and which rule says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The path that was asked about.
+    pub path: VfsPath,
+    /// What is done to it.
+    pub permission: Permission,
+    /// What becomes of it.
+    pub effect: RuleEffect,
+    /// The number of the rule that decides, from 1; `None` where it is the default.
+    pub rule: Option<usize>,
+    /// What that rule is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Why, as it is written in the rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl RuleSet {
+    /// Says what would become of `word`, a permission or an operation, at `path`, asked by `actor`.
+    ///
+    /// # Behaviour
+    ///
+    /// Of an operation with two paths, such as a rename, `path` stands for both ends. There is an answer for each
+    /// permission that is needed; the operation goes on only if all are allowed.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` where `word` is neither.
+    pub fn explain(&self, actor: Option<&str>, word: &str, path: &VfsPath) -> Result<Vec<Explanation>> {
+        let permission = Permission::ALL.iter().find(|permission| permission.code() == word);
+        let (operation, permissions) = match (permission, word.parse::<Operation>()) {
+            (_, Ok(operation)) => (Some(operation), permissions(operation)),
+            (Some(permission), Err(_)) => (None, vec![*permission]),
+            (None, Err(error)) => {
+                let message = format!("'{word}' is neither a permission nor an operation: {}", error.message());
+                return Err(Error::invalid_argument(message));
+            }
+        };
+        let explained = permissions.into_iter().map(|permission| {
+            let verdict = self.decide(Question { actor, operation, permission, path });
+            let rule = verdict.rule.map(|rule| &self.rules()[rule]);
+            Explanation {
+                path: path.clone(),
+                permission,
+                effect: verdict.effect,
+                rule: verdict.rule.map(|rule| rule + 1),
+                name: rule.and_then(|rule| rule.name.clone()),
+                reason: rule.and_then(|rule| rule.reason.clone()),
+            }
+        });
+        Ok(explained.collect())
+    }
+}
+
+/// What an operation needs, wherever.
+fn permissions(operation: Operation) -> Vec<Permission> {
+    use Permission::{Delete, Execute, Read, Write};
+    match operation {
+        Operation::Write | Operation::Upload => vec![Write],
+        Operation::Edit => vec![Read, Write],
+        Operation::Delete => vec![Delete],
+        Operation::Rename => vec![Read, Delete, Write],
+        Operation::Copy => vec![Read, Write],
+        Operation::Execute | Operation::ExecuteStream => vec![Execute],
+        Operation::Restore => vec![Write, Delete],
+        _ => vec![Read],
+    }
+}

@@ -1,0 +1,217 @@
+//! Asking the hook about all that an operation touches.
+
+use std::sync::Arc;
+
+use tokio::time::timeout;
+use vfs_core::{
+    Action, Backend, Error, ErrorKind, LsRequest, OpContext, Request, ResolveRequest, Resolved, Result, StatRequest,
+    VfsPath,
+};
+
+use super::needs::{Reach, needs};
+use super::rules::HardLinks;
+use super::{Approval, Decision, Permission, Policy, PolicyHook};
+use crate::place::{place, while_wanted};
+
+/// A backend, and the policy in front of it.
+#[derive(Debug, Clone)]
+pub(super) struct Gate {
+    pub(super) inner: Arc<dyn Backend>,
+    policy: Policy,
+}
+
+/// What the caller may be asked about, where nothing is denied.
+type Asked = Option<String>;
+
+const OTHER_NAMES: &str = "the file has other names too (hard links), under which it may be forbidden";
+
+impl Gate {
+    pub(super) fn new(inner: Arc<dyn Backend>, policy: Policy) -> Self {
+        Self { inner, policy }
+    }
+
+    pub(super) fn hook(&self) -> &Arc<dyn PolicyHook> {
+        &self.policy.hook
+    }
+
+    /// `request`, or what an approver put in its place, if it may go on.
+    pub(super) async fn permit<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q> {
+        match self.judge(cx, &request).await? {
+            None => Ok(request),
+            Some(prompt) => self.ask(cx, request, &prompt).await,
+        }
+    }
+
+    /// Whether nothing at and below `path` is kept from being read.
+    pub(super) async fn shows_all(&self, cx: &OpContext, path: &VfsPath) -> bool {
+        let hook = self.hook();
+        hook.hard_links() == HardLinks::Allow
+            && !hook.differs_below(cx, path)
+            && hook.check_path(cx, Permission::Read, path).await == Decision::Allow
+    }
+
+    /// Whether everything is allowed everywhere, so that states of all files may be gone back to.
+    pub(super) async fn allows_everything(&self, cx: &OpContext) -> bool {
+        let (hook, root) = (self.hook(), VfsPath::root());
+        for permission in [Permission::Read, Permission::Write, Permission::Delete] {
+            if hook.check_path(cx, permission, &root).await != Decision::Allow {
+                return false;
+            }
+        }
+        !hook.differs_below(cx, &root)
+    }
+
+    async fn judge<Q: Request>(&self, cx: &OpContext, request: &Q) -> Result<Asked> {
+        let action = request.action();
+        let at = place(action);
+        let mut asked = decided(self.hook().check(cx, &action).await, &at)?;
+        if self.hook().hard_links() == HardLinks::Allow && !self.hook().differs_below(cx, &VfsPath::root()) {
+            // All paths are alike.
+            return Ok(asked);
+        }
+        let real = self.real_paths(cx, &action).await?;
+        if real.iter().any(|(named, real)| *named != real.path) {
+            let lookup =
+                |path: &VfsPath| real.iter().find(|(named, _)| named == path).map(|(_, real)| real.path.clone());
+            let moved = request.clone().map_paths(&mut |path| Ok(lookup(path).unwrap_or_else(|| path.clone())))?;
+            asked = asked.or(decided(self.hook().check(cx, &moved.action()).await, &at)?);
+        }
+        Ok(asked.or(self.judge_subtree(cx, &action).await?))
+    }
+
+    /// The paths of `action` as they really are, where the backend can have links.
+    async fn real_paths(&self, cx: &OpContext, action: &Action<'_>) -> Result<Vec<(VfsPath, Resolved)>> {
+        let mut real = Vec::new();
+        for path in action.paths() {
+            if !self.inner.capabilities(path).links {
+                continue;
+            }
+            let resolved =
+                if moves_links(action) { self.real_entry(cx, path).await } else { self.real(cx, path).await };
+            let resolved = resolved?;
+            let reads = needs(action).any(|need| need.permission == Permission::Read && need.path == path);
+            if reads && self.is_ambiguous(&resolved) {
+                return Err(denied(OTHER_NAMES, path));
+            }
+            real.push((path.clone(), resolved));
+        }
+        Ok(real)
+    }
+
+    async fn real(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
+        self.inner.resolve(cx, ResolveRequest::new(path.clone())).await.map_err(|error| error.with_path(path))
+    }
+
+    /// Where the entry itself is: a link at the end is not followed.
+    async fn real_entry(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
+        match (path.parent(), path.name()) {
+            (Some(parent), Some(name)) => {
+                let parent = self.real(cx, &parent).await.map_err(|error| error.with_path(path))?;
+                Ok(Resolved::at(parent.path.child(name)?))
+            }
+            _ => Ok(Resolved::at(path.clone())),
+        }
+    }
+
+    fn is_ambiguous(&self, resolved: &Resolved) -> bool {
+        resolved.names > 1 && self.hook().hard_links() == HardLinks::Deny
+    }
+
+    /// Asks about everything below a directory that is moved, copied or deleted.
+    async fn judge_subtree(&self, cx: &OpContext, action: &Action<'_>) -> Result<Asked> {
+        let (mut source, mut target) = (None, None);
+        for need in needs(action).filter(|need| need.reach == Reach::Subtree) {
+            match need.permission {
+                Permission::Write => target = Some(need.path),
+                _ => source = Some(need.path),
+            }
+        }
+        let Some(source) = source else { return Ok(None) };
+        let has_links = self.inner.capabilities(source).links;
+        let differs = |path: Option<&VfsPath>| path.is_some_and(|path| self.hook().differs_below(cx, path));
+        if !has_links && !differs(Some(source)) && !differs(target) {
+            return Ok(None);
+        }
+        match self.inner.stat(cx, StatRequest::new(source.clone())).await {
+            Ok(info) if info.is_dir => {}
+            // A file, or an error that the operation will give as well.
+            _ => return Ok(None),
+        }
+        let listed = self.inner.ls(cx, LsRequest::new(source.clone()).recursive()).await?;
+        if !listed.problems.is_empty() || listed.truncated.is_some() {
+            return Err(denied("not all that is in it can be looked at, so it cannot be allowed", source));
+        }
+        let permissions: Vec<_> =
+            needs(action).filter(|need| need.path == source).map(|need| need.permission).collect();
+        let mut asked = None;
+        for entry in listed.entries {
+            let real = if has_links { Some(self.real(cx, &entry.path).await?) } else { None };
+            if real.as_ref().is_some_and(|real| permissions.contains(&Permission::Read) && self.is_ambiguous(real)) {
+                return Err(denied(OTHER_NAMES, source));
+            }
+            let real = real.map(|real| real.path).filter(|real| *real != entry.path);
+            for path in [Some(&entry.path), real.as_ref()].into_iter().flatten() {
+                for permission in &permissions {
+                    let said = self.hook().check_path(cx, *permission, path).await;
+                    asked = asked.or(decided_within(said, source)?);
+                }
+            }
+            if let Some(target) = target {
+                let path = target.join(entry.path.strip_prefix(source).unwrap_or_default())?;
+                let said = self.hook().check_path(cx, Permission::Write, &path).await;
+                asked = asked.or(decided_within(said, target)?);
+            }
+        }
+        Ok(asked)
+    }
+
+    async fn ask<Q: Request>(&self, cx: &OpContext, request: Q, prompt: &str) -> Result<Q> {
+        let at = place(request.action());
+        let required = |message: String| Error::new(ErrorKind::ApprovalRequired, message).with_path(&at);
+        let Some(approver) = &self.policy.approver else {
+            return Err(required(format!("this needs somebody's approval first: {prompt}")));
+        };
+        let call = request.clone().into_call();
+        let answer = while_wanted(cx, &at, timeout(self.policy.approval_timeout, approver.approve(cx, &call, prompt)));
+        match answer.await? {
+            Err(_) => Err(required(format!("nobody answered in time: {prompt}"))),
+            Ok(Approval::Approve) => Ok(request),
+            Ok(Approval::Deny { reason }) => Err(denied(&reason, &at)),
+            Ok(Approval::Edit(call)) => {
+                let edited = Q::from_call(*call).ok_or_else(|| {
+                    Error::invalid_argument("it was edited into another operation; only its arguments can be")
+                        .with_path(&at)
+                })?;
+                // Whoever edited it approved what it is now; what is denied stays denied.
+                self.judge(cx, &edited).await?;
+                Ok(edited)
+            }
+        }
+    }
+}
+
+/// Whether a link at the end of a path is what is moved or removed, and not what it leads to.
+fn moves_links(action: &Action<'_>) -> bool {
+    matches!(action, Action::Delete(_) | Action::Rename(_))
+}
+
+pub(super) fn denied(reason: &str, path: &VfsPath) -> Error {
+    Error::new(ErrorKind::PolicyDenied, format!("a policy forbids this: {reason}; do not try again")).with_path(path)
+}
+
+fn decided(decision: Decision, at: &VfsPath) -> Result<Asked> {
+    match decision {
+        Decision::Allow => Ok(None),
+        Decision::Ask { prompt } => Ok(Some(prompt)),
+        Decision::Deny { reason } => Err(denied(&reason, at)),
+    }
+}
+
+/// As [`decided`], about something below `at` that is better not named.
+fn decided_within(decision: Decision, at: &VfsPath) -> Result<Asked> {
+    match decision {
+        Decision::Allow => Ok(None),
+        Decision::Ask { .. } => Ok(Some(format!("allow this of all that is in {at}?"))),
+        Decision::Deny { .. } => Err(denied("something in it may not be touched", at)),
+    }
+}

@@ -1,0 +1,117 @@
+//! The paths that a rule is about.
+
+use vfs_core::{Result, VfsPath};
+use vfs_search::GlobPattern;
+
+/// A glob that covers what it matches and everything below that.
+#[derive(Debug, Clone)]
+pub(super) struct PathPattern {
+    text: String,
+    exact: GlobPattern,
+    /// Of the text in lower case.
+    folded: GlobPattern,
+}
+
+/// Whether letters of another case match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Case {
+    Sensitive,
+    Insensitive,
+}
+
+impl PathPattern {
+    pub(super) fn new(text: &str) -> Result<Self> {
+        // `dir/**` is about the directory too, as `dir` alone is about all below it.
+        let bare = match text.strip_suffix("/**") {
+            Some("") => "**",
+            Some(directory) => directory,
+            None => text.strip_suffix('/').filter(|bare| !bare.is_empty()).unwrap_or(text),
+        };
+        let (exact, folded) = (GlobPattern::new(bare)?, GlobPattern::new(&bare.to_lowercase())?);
+        Ok(Self { text: text.to_owned(), exact, folded })
+    }
+
+    /// Whether it covers `path`: it matches that, or a directory above.
+    pub(super) fn covers(&self, path: &VfsPath, case: Case) -> bool {
+        if self.text == "/" || self.text == "/**" || self.text == "**" {
+            return true;
+        }
+        let lower;
+        let (pattern, text) = match case {
+            Case::Sensitive => (&self.exact, path.relative()),
+            Case::Insensitive => {
+                lower = path.relative().to_lowercase();
+                (&self.folded, lower.as_str())
+            }
+        };
+        let ends = text.match_indices('/').map(|(at, _)| at).chain([text.len()]);
+        ends.filter(|end| *end > 0).any(|end| pattern.matches(&text[..end]))
+    }
+
+    /// Whether it can cover something below `directory`.
+    pub(super) fn reaches(&self, directory: &VfsPath, case: Case) -> bool {
+        if self.covers(directory, case) {
+            return true;
+        }
+        match case {
+            Case::Sensitive => self.exact.reaches(directory.relative()),
+            Case::Insensitive => self.folded.reaches(&directory.relative().to_lowercase()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_covers_what_it_matches_and_all_below() {
+        for (pattern, path, expected) in [
+            ("/secrets", "/secrets", true),
+            ("/secrets", "/secrets/a/b", true),
+            ("/secrets", "/secretsx", false),
+            ("/secrets", "/a/secrets", false),
+            ("/secrets/", "/secrets/a", true),
+            ("/secrets/**", "/secrets", true),
+            ("/secrets/**", "/secrets/.hidden/x", true),
+            ("/secrets/*", "/secrets", false),
+            ("/secrets/*", "/secrets/a/b", true),
+            (".env", "/.env", true),
+            (".env", "/a/b/.env", true),
+            (".env", "/a/.env/x", true),
+            ("*.pem", "/a/key.pem", true),
+            ("**/.git", "/a/.git/config", true),
+            ("/**", "/", true),
+            ("**", "/.env", true),
+            ("/a/*/c", "/a/b/c/d", true),
+            ("/a/*/c", "/a/b/d", false),
+        ] {
+            let pattern = PathPattern::new(pattern).expect("a valid pattern");
+            let path = VfsPath::parse(path).expect("a valid path");
+            assert_eq!(pattern.covers(&path, Case::Sensitive), expected, "{pattern:?} {path}");
+        }
+    }
+
+    #[test]
+    fn another_case_matches_where_it_is_asked_for() {
+        let pattern = PathPattern::new("/Secrets/[A-C]*.KEY").expect("a valid pattern");
+        let path = VfsPath::parse("/sEcrets/b.key").expect("a valid path");
+        assert!(pattern.covers(&path, Case::Insensitive));
+        assert!(!pattern.covers(&path, Case::Sensitive));
+    }
+
+    #[test]
+    fn a_pattern_reaches_the_directories_on_the_way() {
+        for (pattern, directory, expected) in [
+            ("/data/public/**", "/", true),
+            ("/data/public/**", "/data", true),
+            ("/data/public/**", "/other", false),
+            ("/data/public/**", "/data/public/x", true),
+            ("*.md", "/any/where", true),
+        ] {
+            let pattern = PathPattern::new(pattern).expect("a valid pattern");
+            let directory = VfsPath::parse(directory).expect("a valid path");
+            assert_eq!(pattern.reaches(&directory, Case::Sensitive), expected, "{pattern:?} {directory}");
+        }
+    }
+}

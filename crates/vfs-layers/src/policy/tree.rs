@@ -1,0 +1,193 @@
+//! A tree without what may not be read.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::runtime::Handle;
+use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Tree as _};
+use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
+
+use super::rules::HardLinks;
+use super::{Decision, Permission, PolicyHook};
+
+/// Whether the backend can have links, so that what is named is not always what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    None,
+    Possible,
+}
+
+/// What decides about each entry, on the threads of a search.
+pub(super) struct Guard {
+    pub(super) hook: Arc<dyn PolicyHook>,
+    pub(super) cx: OpContext,
+    pub(super) links: Links,
+    /// Where a hook that takes its time is waited for.
+    pub(super) runtime: Option<Handle>,
+}
+
+impl Guard {
+    fn wait<T>(&self, answer: BoxFuture<'_, T>) -> T {
+        match &self.runtime {
+            Some(runtime) => runtime.block_on(answer),
+            None => futures::executor::block_on(answer),
+        }
+    }
+
+    /// Whether `path` may be read.
+    fn reads(&self, path: &VfsPath) -> bool {
+        let mut asked = self.hook.check_path(&self.cx, Permission::Read, path);
+        // Rules answer at once.
+        let said = match asked.as_mut().now_or_never() {
+            Some(said) => said,
+            None => self.wait(asked),
+        };
+        said == Decision::Allow
+    }
+
+    fn shows(&self, path: &VfsPath, is_directory: bool) -> bool {
+        self.reads(path) || (is_directory && self.hook.leads_on(&self.cx, path))
+    }
+}
+
+/// `inner`, without what `guard` does not let be read.
+pub(super) fn guarded(inner: SharedTree, guard: Guard) -> SharedTree {
+    SharedTree::new(GuardedTree { inner, guard: Arc::new(guard) })
+}
+
+struct GuardedTree {
+    inner: SharedTree,
+    guard: Arc<Guard>,
+}
+
+impl GuardedTree {
+    fn real(&self, path: &VfsPath) -> Result<VfsPath> {
+        if self.guard.links == Links::None {
+            return Ok(path.clone());
+        }
+        let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(path.clone()) };
+        match self.inner.locate(&parent)? {
+            Located::Directory(dir) => Ok(dir.resolve(name)?.path),
+            Located::File { .. } => Err(Error::at(ErrorKind::NotADirectory, path)),
+        }
+    }
+}
+
+impl DynTree for GuardedTree {
+    fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
+        let located = self.inner.locate(path)?;
+        let real = self.real(path)?;
+        let is_directory = matches!(located, Located::Directory(_));
+        if !self.guard.shows(path, is_directory) || (real != *path && !self.guard.shows(&real, is_directory)) {
+            // To a search, what may not be read is not there.
+            return Err(Error::not_found(path));
+        }
+        let directory = |inner, at, real| -> Arc<dyn DynDirectory> {
+            Arc::new(GuardedDirectory { inner, at, real, guard: Arc::clone(&self.guard) })
+        };
+        Ok(match located {
+            Located::Directory(dir) => Located::Directory(directory(dir, path.clone(), real)),
+            Located::File { dir, name } => {
+                let parent = |path: &VfsPath| path.parent().unwrap_or_default();
+                Located::File { dir: directory(dir, parent(&real), parent(&real)), name }
+            }
+        })
+    }
+}
+
+struct GuardedDirectory {
+    inner: Arc<dyn DynDirectory>,
+    /// How it was come by, and where it really is.
+    at: VfsPath,
+    real: VfsPath,
+    guard: Arc<Guard>,
+}
+
+impl GuardedDirectory {
+    /// Where the entry `name` really is.
+    fn resolved(&self, name: &str) -> Result<Resolved> {
+        match self.guard.links {
+            Links::None => self.real.child(name).map(Resolved::at),
+            Links::Possible => self.inner.resolve(name),
+        }
+    }
+
+    fn shows(&self, name: &str, kind: ChildKind) -> bool {
+        let Ok(path) = self.at.child(name) else { return false };
+        let is_directory = match kind {
+            ChildKind::Link => self.inner.follow(name).is_ok_and(|kind| kind == ChildKind::Directory),
+            kind => kind == ChildKind::Directory,
+        };
+        if !self.guard.shows(&path, is_directory) {
+            return false;
+        }
+        let real = match kind {
+            ChildKind::Link => match self.inner.resolve(name) {
+                Ok(resolved) => resolved.path,
+                // A link that leads nowhere shows nothing; opening it fails, and says so.
+                Err(_) => return true,
+            },
+            _ if self.real == self.at => return true,
+            _ => match self.real.child(name) {
+                Ok(real) => real,
+                Err(_) => return false,
+            },
+        };
+        self.guard.shows(&real, is_directory)
+    }
+
+    fn filtered(&self, mut listing: Listing) -> Listing {
+        listing.retain(|name, kind| self.shows(name, kind));
+        listing
+    }
+}
+
+impl DynDirectory for GuardedDirectory {
+    fn list(&self) -> Result<Listing> {
+        Ok(self.filtered(self.inner.list()?))
+    }
+
+    fn list_only(&self, names: &[String]) -> Result<Listing> {
+        Ok(self.filtered(self.inner.list_only(names)?))
+    }
+
+    fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>> {
+        let inner = self.inner.enter(name, path)?;
+        let real = self.resolved(name)?.path;
+        if !self.guard.shows(path, true) || (real != *path && !self.guard.shows(&real, true)) {
+            return Err(Error::of(ErrorKind::NotFound));
+        }
+        Ok(Arc::new(Self { inner, at: path.clone(), real, guard: Arc::clone(&self.guard) }))
+    }
+
+    fn identity(&self) -> Option<(u64, u64)> {
+        self.inner.identity()
+    }
+
+    fn follow(&self, name: &str) -> Result<ChildKind> {
+        self.inner.follow(name)
+    }
+
+    fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
+        self.inner.info(name, path)
+    }
+
+    fn open(&self, name: &str, kind: ChildKind) -> Result<Opened> {
+        let resolved = self.resolved(name)?;
+        let path = self.at.child(name)?;
+        // A directory that only leads on may hold a file under a name that was a directory's a moment ago.
+        if !self.guard.reads(&path) || (resolved.path != path && !self.guard.reads(&resolved.path)) {
+            return Err(Error::of(ErrorKind::NotFound));
+        }
+        if resolved.names > 1 && self.guard.hook.hard_links() == HardLinks::Deny {
+            let message = "the file has other names too (hard links), under which it may be forbidden";
+            return Err(Error::new(ErrorKind::PolicyDenied, message));
+        }
+        self.inner.open(name, kind)
+    }
+
+    fn resolve(&self, name: &str) -> Result<Resolved> {
+        self.inner.resolve(name)
+    }
+}

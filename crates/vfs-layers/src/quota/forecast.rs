@@ -1,0 +1,136 @@
+//! What a change will come to.
+
+use vfs_core::{
+    Action, Backend, CopyResult, DeleteResult, EditRequest, EditResult, ErrorKind, FileInfo, FileUploadResponse,
+    LsRequest, OpContext, RenameResult, Result, StatRequest, TransferMode, VfsPath, WriteMode, WriteRequest,
+    WriteResult,
+};
+
+use super::ledger::Amount;
+use crate::outputs::as_type;
+
+/// What there is before a change at the places that it is about to change, and what there will be.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Forecast {
+    before: Amount,
+    after: Amount,
+    /// The largest of the files that are made or grow.
+    pub(super) largest: u64,
+}
+
+impl Forecast {
+    /// Looks at what is there. A change that the backend will refuse comes to nothing here: its own words are better.
+    pub(super) async fn of(inner: &dyn Backend, cx: &OpContext, action: Action<'_>) -> Result<Self> {
+        match action {
+            Action::Write(write) => {
+                let there = at(inner, cx, &write.path).await?;
+                Ok(one_file(there.as_ref(), size_after(write, there.as_ref())))
+            }
+            Action::Upload(upload) => {
+                let there = at(inner, cx, &upload.path).await?;
+                Ok(one_file(there.as_ref(), Some(upload.content.len() as u64)))
+            }
+            Action::Edit(edit) => {
+                let there = at(inner, cx, &edit.path).await?;
+                let tried = inner.edit(cx, EditRequest::clone(edit).dry_run()).await?;
+                Ok(one_file(there.as_ref(), Some(tried.size)))
+            }
+            Action::Delete(delete) if delete.recursive => {
+                Ok(Self { before: measure(inner, cx, &delete.path).await?.0, ..Self::default() })
+            }
+            Action::Delete(delete) => {
+                let there = at(inner, cx, &delete.path).await?;
+                Ok(Self { before: file_amount(there.as_ref()), ..Self::default() })
+            }
+            Action::Rename(rename) if rename.mode == TransferMode::Overwrite => {
+                let there = at(inner, cx, &rename.to).await?;
+                Ok(Self { before: file_amount(there.as_ref()), ..Self::default() })
+            }
+            Action::Copy(copy) => {
+                let there = at(inner, cx, &copy.to).await?;
+                if there.is_some() && copy.mode != TransferMode::Overwrite {
+                    return Ok(Self::default());
+                }
+                let (after, largest) = measure(inner, cx, &copy.from).await?;
+                Ok(Self { before: file_amount(there.as_ref()), after, largest })
+            }
+            _ => Ok(Self::default()),
+        }
+    }
+
+    /// What it adds, at most.
+    pub(super) fn growth(&self) -> Amount {
+        (self.after - self.before).growth()
+    }
+
+    /// What it came to by its `output`; `None` where that does not agree with what was there, as others change it too.
+    pub(super) fn change<O: 'static>(&self, output: &O) -> Option<Amount> {
+        let had_file = self.before.files > 0;
+        let one = |size| Amount::of(1, size);
+        if let Some(write) = as_type::<WriteResult>(output) {
+            (write.created != had_file).then(|| one(write.size) - self.before)
+        } else if let Some(edit) = as_type::<EditResult>(output) {
+            had_file.then(|| one(edit.size) - self.before)
+        } else if let Some(copy) = as_type::<CopyResult>(output) {
+            (copy.replaced == had_file).then(|| Amount::of(copy.files, copy.bytes) - self.before)
+        } else if let Some(rename) = as_type::<RenameResult>(output) {
+            (rename.replaced == had_file).then(|| -self.before)
+        } else if let Some(delete) = as_type::<DeleteResult>(output) {
+            (i128::from(delete.files) == self.before.files).then(|| -self.before)
+        } else {
+            as_type::<FileUploadResponse>(output).map(|_| self.after - self.before)
+        }
+    }
+}
+
+/// What is there counts for: a file for itself, a directory for nothing.
+fn file_amount(there: Option<&FileInfo>) -> Amount {
+    there.filter(|info| !info.is_dir).map_or(Amount::default(), |info| Amount::of(1, info.size))
+}
+
+/// A file that will have `size` bytes; `None` where it will not be written.
+fn one_file(there: Option<&FileInfo>, size: Option<u64>) -> Forecast {
+    match size.filter(|_| there.is_none_or(|info| !info.is_dir)) {
+        None => Forecast::default(),
+        Some(size) => Forecast {
+            before: file_amount(there),
+            after: Amount::of(1, size),
+            largest: if there.is_some_and(|info| info.size >= size) { 0 } else { size },
+        },
+    }
+}
+
+/// The size that a file has when it is written; `None` where that will be refused.
+fn size_after(write: &WriteRequest, there: Option<&FileInfo>) -> Option<u64> {
+    let added = write.content.len() as u64;
+    match (&write.mode, there) {
+        (WriteMode::CreateNew, Some(_)) => None,
+        (WriteMode::IfVersion(version), there) if there.and_then(|info| info.version.as_ref()) != Some(version) => None,
+        (WriteMode::Append, Some(there)) => Some(there.size.saturating_add(added)),
+        _ => Some(added),
+    }
+}
+
+/// What is at `path`; `None` where nothing is.
+async fn at(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Option<FileInfo>> {
+    match inner.stat(cx, StatRequest::new(path.clone())).await {
+        Ok(info) => Ok(Some(info)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// All files at and below `path`, and the size of the largest.
+pub(super) async fn measure(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<(Amount, u64)> {
+    let entries = match at(inner, cx, path).await? {
+        None => return Ok((Amount::default(), 0)),
+        Some(info) if info.is_dir => inner.ls(cx, LsRequest::new(path.clone()).recursive()).await?.entries,
+        Some(info) => vec![info],
+    };
+    let (mut sum, mut largest) = (Amount::default(), 0);
+    for file in entries.iter().filter(|entry| !entry.is_dir) {
+        sum += Amount::of(1, file.size);
+        largest = largest.max(file.size);
+    }
+    Ok((sum, largest))
+}

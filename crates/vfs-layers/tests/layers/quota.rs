@@ -1,0 +1,325 @@
+use std::sync::Arc;
+
+use futures::executor::block_on;
+use futures::future::{join_all, poll_immediate};
+use proptest::prelude::{ProptestConfig, any, proptest};
+use tokio::time::{Duration, advance};
+use vfs_core::{
+    Around, Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, Layer, LsRequest,
+    OpContext, Operation, RenameRequest, Request, RestoreRequest, Result, SnapshotRequest, Wrapped, WriteMode,
+    WriteRequest,
+};
+use vfs_layers::{ActorUsage, Fault, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
+use vfs_memory::{FilesState, MemoryBackend, StateBackend};
+use vfs_testkit::model::{Step, StepMode, check, steps};
+use vfs_testkit::{Counting, StrictBackend, Target};
+
+use super::support::{memory, path, write};
+
+fn metered(limits: QuotaLimits) -> (Arc<dyn Backend>, QuotaMeter, MemoryBackend) {
+    let store = MemoryBackend::new();
+    // It yields at every call, so that what may come in between does.
+    let inner = StrictBackend::new(Arc::new(store.clone()));
+    let (files, meter) = Quota::new(limits).metered(Arc::new(inner));
+    (files, meter, store)
+}
+
+/// What is stored by a fresh listing: files and bytes.
+async fn stored(store: &dyn Backend) -> (u64, u64) {
+    let listing = store.ls(&OpContext::new(), LsRequest::new(path("/")).recursive()).await.expect("listed");
+    let files = listing.entries.iter().filter(|entry| !entry.is_dir);
+    files.fold((0, 0), |(files, bytes), file| (files + 1, bytes + file.size))
+}
+
+async fn kept(meter: &QuotaMeter) -> (u64, u64) {
+    let QuotaUsage { files, bytes, .. } = meter.usage(&OpContext::new()).await.expect("known");
+    (files, bytes)
+}
+
+/// Does `step`, whatever comes of it.
+async fn take(files: &dyn Backend, cx: &OpContext, step: &Step) -> Result<()> {
+    let overwrites = |mode: StepMode| matches!(mode, StepMode::Overwrite | StepMode::Append);
+    match step {
+        Step::Write { path: at, content, mode } => {
+            let mode = match mode {
+                StepMode::CreateNew => WriteMode::CreateNew,
+                StepMode::Overwrite => WriteMode::Overwrite,
+                StepMode::Append => WriteMode::Append,
+                StepMode::IfCurrent => {
+                    let version = files.info(at).await.ok().and_then(|info| info.version);
+                    version.map_or(WriteMode::CreateNew, WriteMode::IfVersion)
+                }
+                StepMode::IfStale => WriteMode::IfVersion("a version that never was".into()),
+            };
+            files.write(cx, WriteRequest::new(path(at), content.clone()).mode(mode)).await.map(drop)
+        }
+        Step::Edit { path: at, old, new, all } => {
+            let request = EditRequest::new(path(at), old, new);
+            files.edit(cx, if *all { request.replace_all() } else { request }).await.map(drop)
+        }
+        Step::Delete { path: at, recursive } => {
+            let request = DeleteRequest::new(path(at));
+            files.delete(cx, if *recursive { request.recursive() } else { request }).await.map(drop)
+        }
+        Step::Rename { from, to, mode } => {
+            let request = RenameRequest::new(path(from), path(to));
+            files.rename(cx, if overwrites(*mode) { request.overwrite() } else { request }).await.map(drop)
+        }
+        Step::Copy { from, to, mode } => {
+            let request = CopyRequest::new(path(from), path(to));
+            files.copy(cx, if overwrites(*mode) { request.overwrite() } else { request }).await.map(drop)
+        }
+        Step::Read { path: at, .. } => {
+            let upload = FileUpload::new(path(at), "uploaded");
+            files.upload_files(cx, vec![upload]).await.remove(0).cause.map_or(Ok(()), Err)
+        }
+        _ => Ok(()),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn random_operations_do_what_they_do_without_a_quota_and_are_all_counted(steps in steps()) {
+        let (files, meter, store) = metered(QuotaLimits::new().max_bytes(u64::MAX).max_files(u64::MAX));
+        check(&Target::new(files), &steps);
+        assert_eq!(block_on(kept(&meter)), block_on(stored(&store)));
+    }
+
+    #[test]
+    fn no_limit_is_passed_and_the_count_is_exact_after_every_step(steps in steps(), bytes in 0..60_u64, most in 0..6_u64) {
+        block_on(async {
+            let store = MemoryBackend::new();
+            store.create_text("/c/d/e", "12345").await.expect("written");
+            let counting = Arc::new(Counting::default());
+            let counted = Arc::new(Wrapped::new(Arc::new(store.clone()), Arc::clone(&counting)));
+            let own = QuotaLimits::new().max_bytes(20);
+            let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(bytes).max_files(most)).per_actor(own).metered(counted);
+            let contexts = [OpContext::new().with_actor("a"), OpContext::new().with_actor("b"), OpContext::new()];
+            let mut before = stored(&store).await;
+            for (step, cx) in steps.iter().zip(contexts.iter().cycle()) {
+                let _ = take(&*files, cx, step).await;
+                let now = stored(&store).await;
+                assert_eq!(kept(&meter).await, now, "{step:?}");
+                assert!(now.0 <= most.max(before.0) && now.1 <= bytes.max(before.1), "{now:?} after {step:?}");
+                before = now;
+            }
+            let actors = [Some("a"), Some("b"), None].map(|actor| meter.of_actor(actor));
+            assert!(actors.iter().all(|actor| actor.bytes <= 20), "{actors:?}");
+            let sum = |of: fn(&ActorUsage) -> i64| actors.iter().map(of).sum::<i64>();
+            let all = (sum(|actor| actor.files) + 1, sum(|actor| actor.bytes) + 5);
+            assert_eq!((before.0 as i64, before.1 as i64), all, "actors and what was there are the whole");
+            assert!(counting.calls(Operation::Ls) <= 1 + trees(&steps), "it was counted once");
+        });
+    }
+
+    #[test]
+    fn the_count_is_exact_where_answers_are_lost(steps in steps(), seed in any::<u64>()) {
+        block_on(async {
+            let store = MemoryBackend::new();
+            let lossy = Fault::new(ErrorKind::Unavailable).randomly(0.3, seed);
+            let lossy = [Operation::Write, Operation::Edit, Operation::Delete, Operation::Rename, Operation::Copy]
+                .into_iter()
+                .fold(lossy.only(Operation::Upload), Fault::only);
+            let inner = lossy.clone().randomly(0.3, seed ^ 1).after().layer(lossy.layer(Arc::new(store.clone())));
+            let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(inner);
+            for step in &steps {
+                let _ = take(&*files, &OpContext::new(), step).await;
+                assert_eq!(kept(&meter).await, stored(&store).await, "{step:?}");
+            }
+        });
+    }
+}
+
+/// How many of the steps list what they copy or delete.
+fn trees(steps: &[Step]) -> u64 {
+    let lists = |step: &&Step| matches!(step, Step::Copy { .. } | Step::Delete { recursive: true, .. });
+    steps.iter().filter(lists).count() as u64
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_writers_at_once_do_not_pass_a_limit_together() {
+    for limits in [QuotaLimits::new().max_bytes(1000), QuotaLimits::new().max_files(10)] {
+        let (files, meter, store) = metered(limits);
+        let tasks = (0..64).map(|n| {
+            let files = Arc::clone(&files);
+            tokio::spawn(async move { files.create_text(&format!("/{n}"), &"x".repeat(100)).await })
+        });
+        let answers = join_all(tasks).await.into_iter().map(|task| task.expect("no panic"));
+        let (written, refused): (Vec<_>, Vec<_>) = answers.partition(Result::is_ok);
+        assert_eq!((written.len(), refused.len()), (10, 54));
+        for error in refused.into_iter().filter_map(Result::err) {
+            assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
+            assert!(error.path().is_some_and(|path| path != "/"));
+        }
+        assert_eq!((kept(&meter).await, stored(&store).await), ((10, 1000), (10, 1000)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_writers_of_the_same_files_are_counted_exactly() {
+    let (store, counting) = (MemoryBackend::new(), Arc::new(Counting::default()));
+    let strict = Arc::new(StrictBackend::new(Arc::new(store.clone())));
+    let counted = Arc::new(Wrapped::new(strict, Arc::clone(&counting)));
+    let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(1_000_000)).metered(counted);
+    let tasks = (0..64_usize).map(|n| {
+        let files = Arc::clone(&files);
+        tokio::spawn(async move {
+            for round in 0..20 {
+                let name = format!("/{}", (n + round) % 5);
+                let _ = match (n + round) % 4 {
+                    0 => files.append_text(&name, "appended").await.is_ok(),
+                    1 => files.write_text(&name, &"x".repeat(n)).await.is_ok(),
+                    2 => files.remove(&name).await.is_ok(),
+                    _ => files.edit_text(&name, "appended", "a").await.is_ok(),
+                };
+            }
+        })
+    });
+    join_all(tasks).await.into_iter().for_each(|task| task.expect("no panic"));
+    assert_eq!(kept(&meter).await, stored(&store).await);
+    assert_eq!(counting.calls(Operation::Ls), 1, "it was never in doubt");
+}
+
+#[tokio::test]
+async fn the_message_says_the_limit_and_what_is_used() {
+    let (files, ..) = metered(QuotaLimits::new().max_bytes(10).max_files(2).max_file_size(8));
+    files.create_text("/a", "12345").await.expect("room");
+    let error = files.create_text("/b", "123456").await.expect_err("too much");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::QuotaExceeded, Some("/b")));
+    assert!(error.message().contains("is 10 bytes; 5 are in use and this adds 6"), "{error}");
+    files.create_text("/b", "").await.expect("room");
+    let error = files.create_text("/c", "").await.expect_err("one too many");
+    assert!(error.message().contains("is 2 files; 2 are in use and this adds 1"), "{error}");
+    let error = files.append_text("/a", "6789").await.expect_err("too large");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::TooLarge, Some("/a")));
+    assert!(error.message().contains("limit of 8"), "{error}");
+}
+
+#[tokio::test]
+async fn what_does_not_grow_is_never_refused() {
+    let store = MemoryBackend::new();
+    store.create_text("/a", "much more than allowed").await.expect("written");
+    let limits = QuotaLimits::new().max_bytes(5).max_files(0).max_file_size(5);
+    let files = Quota::new(limits).layer(Arc::new(store));
+    files.edit_text("/a", "much more", "a lot").await.expect("shrinks");
+    files.write_text("/a", "far too much").await.expect("shrinks");
+    files.rename(&OpContext::new(), RenameRequest::new(path("/a"), path("/b"))).await.expect("moves");
+    assert_eq!(files.append_text("/b", "x").await.expect_err("grows").kind(), ErrorKind::TooLarge);
+    files.remove("/b").await.expect("goes");
+    files.create_text("/c", "").await.expect_err("one file is too many");
+}
+
+#[tokio::test]
+async fn the_backends_own_refusal_comes_first() {
+    let (files, ..) = metered(QuotaLimits::new().max_bytes(5));
+    files.create_text("/d/a", "12345").await.expect("room");
+    assert_eq!(files.create_text("/d/a", "123456").await.expect_err("there").kind(), ErrorKind::AlreadyExists);
+    assert_eq!(files.write_text("/d", "123456").await.expect_err("a directory").kind(), ErrorKind::IsADirectory);
+    files.create_text("/e", "").await.expect("room");
+    let copy = files.copy(&OpContext::new(), CopyRequest::new(path("/d/a"), path("/e"))).await;
+    assert_eq!(copy.expect_err("there").kind(), ErrorKind::AlreadyExists);
+}
+
+#[tokio::test]
+async fn each_actor_has_limits_of_its_own_and_is_credited_with_what_it_removes() {
+    let limits = QuotaLimits::new().max_bytes(10);
+    let (files, meter) = Quota::new(QuotaLimits::new()).per_actor(limits).metered(memory().await);
+    let by = |actor: &'static str| OpContext::new().with_actor(actor);
+    let write = |at: &str| WriteRequest::new(path(at), "12345678");
+    files.write(&by("a"), write("/1")).await.expect("room");
+    let error = files.write(&by("a"), write("/2")).await.expect_err("too much");
+    assert!(error.message().contains("this actor is 10 bytes"), "{error}");
+    files.write(&by("b"), write("/2")).await.expect("another actor");
+    files.delete(&by("b"), DeleteRequest::new(path("/1"))).await.expect("removed");
+    let usage = |actor| (meter.of_actor(actor).files, meter.of_actor(actor).bytes);
+    assert_eq!((usage(Some("a")), usage(Some("b")), usage(None)), ((1, 8), (0, 0), (0, 0)));
+    files.remove("/a").await.expect("removed");
+    assert_eq!(usage(None), (-1, -12));
+}
+
+#[tokio::test(start_paused = true)]
+async fn operations_are_limited_in_each_window_overall_and_by_actor() {
+    let minute = Duration::from_secs(60);
+    let quota = Quota::new(QuotaLimits::new().max_operations(3, minute))
+        .per_actor(QuotaLimits::new().max_operations(2, minute));
+    let files = quota.layer(memory().await);
+    let by = |actor: &'static str| OpContext::new().with_actor(actor);
+    let look = async |actor: &'static str| super::support::read(&*files, &by(actor), "/a").await;
+    look("a").await.expect("first");
+    look("a").await.expect("second");
+    let error = look("a").await.expect_err("third of this actor");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::QuotaExceeded, Some("/a")));
+    assert!(error.message().contains("2 operations in 60s"), "{error}");
+    look("b").await.expect("one that was refused does not count");
+    assert!(look("b").await.expect_err("fourth of all").message().contains("3 operations"));
+    advance(minute).await;
+    look("a").await.expect("a new window");
+}
+
+/// Does what it is asked, and never answers.
+#[derive(Debug)]
+struct Mute;
+
+impl Around for Mute {
+    fn name(&self) -> &'static str {
+        "mute"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let answer = request.send(inner, cx).await;
+        if Q::OPERATION == Operation::Write {
+            std::future::pending::<()>().await;
+        }
+        answer
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_is_dropped_is_counted_if_it_happened() {
+    let store = memory().await;
+    let mute = Arc::new(Wrapped::new(Arc::<MemoryBackend>::clone(&store), Arc::new(Mute)));
+    let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(20).max_files(2)).metered(mute);
+    assert_eq!(kept(&meter).await, (1, 12));
+    assert!(poll_immediate(Box::pin(write(&*files, "/b", "12345678", WriteMode::CreateNew))).await.is_none());
+    assert_eq!((kept(&meter).await, stored(&*store).await), ((2, 20), (2, 20)));
+    let copy = CopyRequest::new(path("/b"), path("/c"));
+    assert_eq!(files.copy(&OpContext::new(), copy).await.expect_err("full").kind(), ErrorKind::QuotaExceeded);
+}
+
+#[tokio::test]
+async fn going_back_to_a_snapshot_is_counted_anew_and_a_recount_sees_what_others_did() {
+    let (files, meter, store) = metered(QuotaLimits::new().max_bytes(100));
+    let (cx, snapshots) = (OpContext::new(), files.as_snapshots().expect("memory has them"));
+    files.create_text("/a", "12345").await.expect("room");
+    let taken = snapshots.snapshot(&cx, SnapshotRequest::new()).await.expect("taken");
+    files.remove("/a").await.expect("removed");
+    assert_eq!(kept(&meter).await, (0, 0));
+    snapshots.restore(&cx, RestoreRequest::new(taken.id)).await.expect("gone back");
+    assert_eq!(kept(&meter).await, (1, 5));
+    store.create_text("/past", "the layer").await.expect("written");
+    assert_eq!(kept(&meter).await, (1, 5));
+    let counted = meter.recount(&cx).await.expect("counted");
+    assert_eq!((counted.files, counted.bytes), (2, 14));
+}
+
+#[tokio::test]
+async fn of_a_backend_that_returns_its_changes_nothing_is_kept() {
+    let files = Quota::new(QuotaLimits::new().max_bytes(10)).layer(Arc::new(StateBackend::pure(FilesState::new())));
+    for name in ["/a", "/b", "/c"] {
+        let written = files.create_text(name, "12345678").await.expect("the state has still no files");
+        assert!(written.files_update.is_some());
+    }
+    assert_eq!(files.create_text("/a", "12345678901").await.expect_err("11").kind(), ErrorKind::QuotaExceeded);
+}
+
+#[tokio::test]
+async fn capabilities_say_the_largest_file() {
+    let quota = Quota::new(QuotaLimits::new().max_file_size(7)).per_actor(QuotaLimits::new().max_file_size(5));
+    let files = quota.layer(memory().await);
+    assert_eq!(files.capabilities(&path("/")).max_file_size, 5);
+    assert_eq!(files.create_text("/b", "123456").await.expect_err("too large").kind(), ErrorKind::TooLarge);
+    let copy = files.copy(&OpContext::new(), CopyRequest::new(path("/a"), path("/b"))).await;
+    assert_eq!(copy.expect_err("too large").kind(), ErrorKind::TooLarge);
+}

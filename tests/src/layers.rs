@@ -1,0 +1,76 @@
+//! Layers over backends, as targets of the laws.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vfs_core::{Backend, Layer, VfsPath};
+use vfs_layers::{
+    Audit, ConcurrencyLimit, Latency, MemorySink, Policy, ReadOnly, Retry, Rule, RuleEffect, RuleSet, Scoped, Timeout,
+    Trace,
+};
+use vfs_local::{Durability, LocalConfig};
+use vfs_memory::MemoryBackend;
+use vfs_testkit::{Target, TargetFactory};
+
+use crate::{HostLinks, directory};
+
+/// Each layer over memory, and those that look at links over a disk.
+pub(crate) fn targets() -> Vec<TargetFactory> {
+    vec![
+        over_memory("read-only", || Box::new(ReadOnly)),
+        over_memory("timeout", || Box::new(Timeout::new(Duration::from_secs(50)))),
+        over_memory("retry", || Box::new(Retry::new())),
+        over_memory("concurrency-limit", || Box::new(ConcurrencyLimit::new(4))),
+        over_memory("latency", || Box::new(Latency::new(Duration::ZERO))),
+        over_memory("trace", || Box::new(Trace::new())),
+        over_memory("audit", || Box::new(Audit::new(Arc::new(MemorySink::new())))),
+        over_memory("policy", || Box::new(allow_all())),
+        over_memory("policy-rules", || Box::new(deny_elsewhere())),
+        TargetFactory::new("scoped", || scoped(over(&Scoped::new(path(SCOPE))))),
+        TargetFactory::new("policy-local", || over_local(&allow_all(), "")),
+        TargetFactory::new("policy-rules-local", || over_local(&deny_elsewhere(), "")),
+        TargetFactory::new("scoped-local", || scoped(over_local(&Scoped::new(path(SCOPE)), SCOPE))),
+    ]
+}
+
+fn path(text: &str) -> VfsPath {
+    VfsPath::parse(text).expect("a valid path")
+}
+
+fn allow_all() -> Policy {
+    Policy::new(Arc::new(RuleSet::default()))
+}
+
+/// Rules that concern nothing the laws do, so that all the looking at paths is done for nothing.
+fn deny_elsewhere() -> Policy {
+    let rule = Rule::new(RuleEffect::Deny).path("never-named-*").path("/never/named/**");
+    Policy::new(Arc::new(RuleSet::new([rule]).expect("the rule is valid")))
+}
+
+fn over_memory(name: &'static str, layer: fn() -> Box<dyn Layer>) -> TargetFactory {
+    TargetFactory::new(name, move || over(&*layer()))
+}
+
+/// The directory that is shown as a root.
+const SCOPE: &str = "/deep/scope";
+
+fn scoped(target: Target) -> Target {
+    target.with_longest_path(VfsPath::MAX_LEN - SCOPE.len())
+}
+
+fn over(layer: &dyn Layer) -> Target {
+    Target::new(layer.layer(Arc::new(MemoryBackend::new())))
+}
+
+/// `layer` over a fresh directory, of which it shows `below`.
+fn over_local(layer: &dyn Layer, below: &str) -> Target {
+    let root = directory();
+    let shown = root.path().join(below.trim_start_matches('/'));
+    std::fs::create_dir_all(&shown).expect("a directory can be made");
+    let local = LocalConfig::new(root.path()).durability(Durability::Atomic).open().expect("the root can be opened");
+    let backend: Arc<dyn Backend> = layer.layer(Arc::new(local));
+    Target::new(backend)
+        .with_host_marker("vfs-laws-")
+        .with_links(Arc::new(HostLinks { root: shown, at: VfsPath::root() }))
+        .holding(root)
+}
