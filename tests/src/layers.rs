@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, Layer, VfsPath};
 use vfs_layers::{
-    Audit, ConcurrencyLimit, Latency, MemorySink, Policy, ReadOnly, Retry, Rule, RuleEffect, RuleSet, Scoped, Timeout,
-    Trace,
+    Audit, ConcurrencyLimit, Latency, MemorySink, OverlayBackend, Policy, ReadOnly, Retry, Rule, RuleEffect, RuleSet,
+    Scoped, Timeout, Trace,
 };
 use vfs_local::{Durability, LocalConfig};
 use vfs_memory::MemoryBackend;
@@ -27,6 +28,9 @@ pub(crate) fn targets() -> Vec<TargetFactory> {
         over_memory("policy", || Box::new(allow_all())),
         over_memory("policy-rules", || Box::new(deny_elsewhere())),
         TargetFactory::new("scoped", || scoped(over(&Scoped::new(path(SCOPE))))),
+        TargetFactory::new("overlay", || Target::new(Arc::new(OverlayBackend::new(Arc::new(MemoryBackend::new()))))),
+        TargetFactory::new("overlay-local", overlay_over_local),
+        TargetFactory::new("overlay-composite", overlay_over_composite),
         TargetFactory::new("policy-local", || over_local(&allow_all(), "")),
         TargetFactory::new("policy-rules-local", || over_local(&deny_elsewhere(), "")),
         TargetFactory::new("scoped-local", || scoped(over_local(&Scoped::new(path(SCOPE)), SCOPE))),
@@ -60,6 +64,20 @@ fn scoped(target: Target) -> Target {
 
 fn over(layer: &dyn Layer) -> Target {
     Target::new(layer.layer(Arc::new(MemoryBackend::new())))
+}
+
+/// Without a maker of links: one on the disk cannot lead to a file that is only in the overlay.
+fn overlay_over_local() -> Target {
+    let root = directory();
+    let local = LocalConfig::new(root.path()).open().expect("the root can be opened");
+    Target::new(Arc::new(OverlayBackend::new(Arc::new(local)))).with_host_marker("vfs-laws-").holding(root)
+}
+
+fn overlay_over_composite() -> Target {
+    let composite = CompositeBackend::new(Arc::new(MemoryBackend::new()))
+        .with_mount("/mounted", Arc::new(MemoryBackend::new()))
+        .expect("a place that is free");
+    Target::new(Arc::new(OverlayBackend::new(Arc::new(composite)))).below(path("/mounted"))
 }
 
 /// `layer` over a fresh directory, of which it shows `below`.

@@ -14,10 +14,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("vfs-memory", &["vfs-core", "vfs-search"]),
     ("vfs-local", &["vfs-core", "vfs-search"]),
     ("vfs-composite", &["vfs-core", "vfs-search"]),
-    ("vfs-layers", &["vfs-core", "vfs-search"]),
+    ("vfs-layers", &["vfs-core", "vfs-memory", "vfs-search"]),
     ("vfs-testkit", &["vfs-core"]),
-    ("agent-vfs", &["vfs-core", "vfs-local", "vfs-memory", "vfs-search"]),
-    ("vfs-cli", &["vfs-core", "vfs-local", "vfs-memory", "vfs-search"]),
+    ("vfs-config", &["vfs-core", "vfs-search", "vfs-memory", "vfs-local", "vfs-composite", "vfs-layers"]),
+    ("agent-vfs", &["vfs-core", "vfs-local", "vfs-memory", "vfs-search", "vfs-composite", "vfs-layers", "vfs-config"]),
+    ("vfs-cli", &["vfs-core", "vfs-local", "vfs-memory", "vfs-search", "vfs-composite", "vfs-layers", "vfs-config"]),
 ];
 
 /// Packages that nobody depends on: they may see everything.

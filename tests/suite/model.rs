@@ -66,6 +66,9 @@ on_every_backend! {
     policy "policy";
     policy_rules "policy-rules";
     scoped "scoped";
+    overlay "overlay";
+    overlay_local "overlay-local";
+    overlay_composite "overlay-composite";
     policy_local "policy-local";
     policy_rules_local "policy-rules-local";
     scoped_local "scoped-local";

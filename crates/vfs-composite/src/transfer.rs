@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::runtime::Handle;
 use vfs_core::{
-    Backend, CancelToken, CopyRequest, CopyResult, DeleteRequest, Error, ErrorKind, FilesUpdate, LsRequest, Mutations,
-    OpContext, RenameRequest, RenameResult, ResolveRequest, Result, StatRequest, TransferMode, Version, VfsPath,
-    WriteMode, WriteRequest,
+    Backend, CopyRequest, CopyResult, DeleteRequest, Error, ErrorKind, FilesUpdate, LsRequest, Mutations, OpContext,
+    RenameRequest, RenameResult, ResolveRequest, Result, StatRequest, TransferMode, Version, VfsPath, WriteMode,
+    WriteRequest,
 };
 
 use crate::backend::{CompositeBackend, mounted, replaces};
@@ -71,7 +70,7 @@ impl CompositeBackend {
         req: CopyRequest,
     ) -> Result<CopyResult> {
         let this = self.clone();
-        to_the_end(cx, |cx| async move { this.copy_files(&cx, &table, req).await }).await
+        vfs_search::to_the_end(cx, |cx| async move { this.copy_files(&cx, &table, req).await }).await
     }
 
     /// Moves across mounts; of what fails nothing is left.
@@ -82,7 +81,7 @@ impl CompositeBackend {
         req: RenameRequest,
     ) -> Result<RenameResult> {
         let this = self.clone();
-        to_the_end(cx, |cx| async move { this.move_files(&cx, &table, req).await }).await
+        vfs_search::to_the_end(cx, |cx| async move { this.move_files(&cx, &table, req).await }).await
     }
 
     async fn copy_files(&self, cx: &OpContext, table: &MountTable, req: CopyRequest) -> Result<CopyResult> {
@@ -388,35 +387,6 @@ impl CompositeBackend {
             }
             None => self.delete(cx, DeleteRequest::new(file.to).expected_version(file.version)).await.map(drop),
         }
-    }
-}
-
-/// Runs `work` so that whoever waits for it may go: it then takes back what it did, as where it is cancelled.
-///
-/// Outside a tokio runtime there is nothing that would go on with it, and it ends where it is dropped.
-async fn to_the_end<T, F>(cx: &OpContext, work: impl FnOnce(OpContext) -> F) -> Result<T>
-where
-    T: Send + 'static,
-    F: Future<Output = Result<T>> + Send + 'static,
-{
-    let token = cx.cancel_token().child();
-    let work = work(cx.clone().with_cancel_token(token.clone()));
-    let Ok(runtime) = Handle::try_current() else { return work.await };
-    let task = runtime.spawn(work);
-    let abandoned = Abandoned(token);
-    let result = task.await.unwrap_or_else(|failure| {
-        Err(Error::new(ErrorKind::Internal, "the transfer did not come to its end").with_source(failure))
-    });
-    drop(abandoned);
-    result
-}
-
-/// Cancels when it goes.
-struct Abandoned(CancelToken);
-
-impl Drop for Abandoned {
-    fn drop(&mut self) {
-        self.0.cancel();
     }
 }
 

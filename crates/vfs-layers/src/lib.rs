@@ -6,8 +6,11 @@ mod concurrency;
 mod fault;
 mod latency;
 mod metrics;
+#[allow(dead_code, reason = "its users are being written")]
+mod objects;
 mod outcome;
 mod outputs;
+mod overlay;
 mod per_operation;
 mod place;
 mod policy;
@@ -28,6 +31,7 @@ pub use fault::Fault;
 pub use latency::Latency;
 pub use metrics::{Metrics, OperationMetrics};
 pub use outcome::Outcome;
+pub use overlay::{Commit, CommitConflict, Merge, OverlayBackend};
 pub use policy::{
     Approval, ApprovalQueue, Approver, Decision, Explanation, HardLinks, PendingApproval, Permission, Policy,
     PolicyBackend, PolicyHook, Rule, RuleEffect, RuleSet,

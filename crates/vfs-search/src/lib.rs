@@ -45,6 +45,7 @@ mod stretch;
 mod types;
 mod visibility;
 mod walk;
+mod whole;
 
 #[cfg(test)]
 mod testing;
@@ -69,6 +70,7 @@ pub use self::lend::{Coverage, grep_stream_lent, lend};
 pub use self::list::{ls, ls_on};
 pub use self::pool::Pool;
 pub use self::types::file_type_names;
+pub use self::whole::to_the_end;
 
 /// Finds text in the files of `tree`, and gives it out as it is found.
 ///

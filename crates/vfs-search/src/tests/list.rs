@@ -16,7 +16,8 @@ fn names(tree: &Arc<TestTree>, req: &LsRequest) -> Vec<String> {
 
 #[test]
 fn entries_are_sorted_by_the_bytes_of_their_paths() {
-    let tree = Arc::new(TestTree::new([("/a/x", ""), ("/a-b", ""), ("/a.txt", ""), ("/a/y/z", ""), ("/.h", ""), ("/a0", "")]));
+    let tree =
+        Arc::new(TestTree::new([("/a/x", ""), ("/a-b", ""), ("/a.txt", ""), ("/a/y/z", ""), ("/.h", ""), ("/a0", "")]));
     assert_eq!(names(&tree, &LsRequest::new(path("/"))), ["/.h", "/a/", "/a-b", "/a.txt", "/a0"]);
     assert_eq!(
         names(&tree, &LsRequest::new(path("/")).recursive()),
