@@ -1,18 +1,19 @@
 //! Layers that do the same around every operation.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use futures::StreamExt as _;
+use futures::future::{BoxFuture, ready};
 use futures::stream::{self, BoxStream};
+use futures::{FutureExt as _, StreamExt as _};
 
 use crate::backend::{Backend, Capabilities};
 use crate::context::OpContext;
 use crate::error::Result;
 use crate::facets::{MultiModalContent, MultiModalReadRequest, MultiModalReader, Searchable, Snapshots, Watch};
 use crate::path::VfsPath;
-use crate::request::{ExecuteStreamRequest, GrepStreamRequest, Request, SnapshotsRequest};
+use crate::request::{Action, Call, ExecuteStreamRequest, GrepStreamRequest, Operation, Request, SnapshotsRequest};
 use crate::shell::{ExecuteEvent, ExecuteRequest, ExecuteResponse, Shell, StreamingShell};
 use crate::tree::SharedTree;
 use crate::types::{
@@ -277,6 +278,70 @@ impl<A: Around> Snapshots for Wrapped<A> {
 
 impl<A: Around> Watch for Wrapped<A> {
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
-        self.clone().stream(cx, req)
+        // The feed begins now, whenever the layer lets it through: what happens meanwhile is not to be missed.
+        let events = self.inner.as_watch().map(|watch| watch.watch(cx.clone(), req.clone()));
+        self.clone().stream(cx, Begun { request: req, events: Arc::new(Mutex::new(events)) })
+    }
+}
+
+type Feed = BoxStream<'static, Result<WatchEvent>>;
+
+/// A feed that has begun already, to be sent once.
+#[derive(Clone)]
+struct Begun {
+    request: WatchRequest,
+    events: Arc<Mutex<Option<Feed>>>,
+}
+
+impl fmt::Debug for Begun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.request.fmt(f)
+    }
+}
+
+impl Request for Begun {
+    type Output = Feed;
+
+    const OPERATION: Operation = Operation::Watch;
+
+    fn action(&self) -> Action<'_> {
+        Action::Watch(&self.request)
+    }
+
+    fn into_call(self) -> Call {
+        Call::Watch(self.request)
+    }
+
+    fn from_call(call: Call) -> Option<Self> {
+        // A feed of another request begins when it is sent.
+        WatchRequest::from_call(call).map(|request| Self { request, events: Arc::default() })
+    }
+
+    fn send<'a>(self, backend: &'a dyn Backend, cx: &'a OpContext) -> BoxFuture<'a, Result<Feed>> {
+        let begun = self.events.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match begun {
+            Some(events) => ready(Ok(events)).boxed(),
+            None => self.request.send(backend, cx),
+        }
+    }
+
+    fn map_paths(self, map: &mut dyn FnMut(&VfsPath) -> Result<VfsPath>) -> Result<Self> {
+        Ok(Self { request: self.request.map_paths(map)?, events: Arc::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_that_has_begun_is_sent_once_and_stays_a_request_to_watch() {
+        let request = WatchRequest::new(VfsPath::root());
+        let begun = Begun { request: request.clone(), events: Arc::new(Mutex::new(Some(stream::empty().boxed()))) };
+        assert_eq!(begun.action().operation(), Operation::Watch);
+        assert_eq!(begun.clone().into_call(), Call::Watch(request.clone()));
+        let other = Begun::from_call(Call::Watch(request)).expect("a request to watch");
+        assert!(other.events.lock().expect("nobody panicked").is_none());
+        assert!(begun.events.lock().expect("nobody panicked").is_some());
     }
 }

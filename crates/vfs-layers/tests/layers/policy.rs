@@ -1,0 +1,175 @@
+//! What rules decide, and who is asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use vfs_core::{
+    Action, Backend, BackendExt, Call, DeleteRequest, ErrorKind, Layer, LsRequest, OpContext, ReadRequest,
+    RenameRequest, Result, VfsPath, WriteRequest,
+};
+use vfs_layers::{Approval, ApprovalQueue, Decision, Policy, PolicyHook, Rule, RuleEffect, RuleSet};
+use vfs_memory::MemoryBackend;
+
+fn path(text: &str) -> VfsPath {
+    VfsPath::parse(text).expect("a valid path")
+}
+
+fn rules(text: &str) -> RuleSet {
+    RuleSet::from_toml(text).expect("the rules are valid")
+}
+
+async fn files() -> Arc<MemoryBackend> {
+    let files = MemoryBackend::new();
+    for at in ["/data/public/a", "/data/private/b", "/notes.md", "/src/x.rs"] {
+        files.create_text(at, "text\n").await.expect("a new file");
+    }
+    Arc::new(files)
+}
+
+fn asking() -> RuleSet {
+    rules("[[rules]]\neffect = 'ask'\noperations = ['delete']\nreason = 'really?'\n")
+}
+
+#[tokio::test]
+async fn the_first_rule_that_covers_decides_and_the_way_to_what_is_allowed_is_shown() -> Result<()> {
+    let rules = rules(
+        "[[rules]]\neffect = 'allow'\npaths = ['/data/public/**']\n\
+         [[rules]]\neffect = 'deny'\npaths = ['/data/**']\n",
+    );
+    let (guarded, cx) = (Policy::new(Arc::new(rules)).layer(files().await), OpContext::new());
+    assert_eq!(guarded.read_text("/data/public/a").await?, "text\n");
+    assert_eq!(guarded.read_text("/data/private/b").await.expect_err("denied").kind(), ErrorKind::PolicyDenied);
+    let listed = guarded.ls(&cx, LsRequest::new(path("/")).recursive()).await?;
+    let names: Vec<_> = listed.entries.iter().map(|entry| entry.path.as_str()).collect();
+    assert_eq!(names, ["/data", "/data/public", "/data/public/a", "/notes.md", "/src", "/src/x.rs"]);
+    assert_eq!(guarded.search("text").await?.len(), 3);
+    let error = guarded.delete(&cx, DeleteRequest::new(path("/data")).recursive()).await.expect_err("not all of it");
+    assert_eq!(error.kind(), ErrorKind::PolicyDenied);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_no_rule_covers_is_the_defaults_and_actors_are_told_apart() -> Result<()> {
+    let rules = rules(
+        "default = 'deny'\n\
+         [[rules]]\neffect = 'allow'\noperations = ['read']\npaths = ['*.md']\n\
+         [[rules]]\neffect = 'allow'\nactors = ['writer-*']\npaths = ['/src/**']\n",
+    );
+    let guarded = Policy::new(Arc::new(rules)).layer(files().await);
+    let (writer, reader) = (OpContext::new().with_actor("writer-1"), OpContext::new().with_actor("reader"));
+    let write = || WriteRequest::new(path("/src/new.rs"), "x");
+    assert_eq!(guarded.write(&reader, write()).await.expect_err("denied").kind(), ErrorKind::PolicyDenied);
+    guarded.write(&writer, write()).await?;
+    guarded.read(&reader, ReadRequest::new(path("/notes.md"))).await?;
+    let error = guarded.write(&reader, WriteRequest::new(path("/new.md"), "x")).await.expect_err("reading only");
+    assert_eq!(error.kind(), ErrorKind::PolicyDenied);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_approver_approves_denies_and_edits() -> Result<()> {
+    let (queue, mut pending) = ApprovalQueue::new(4);
+    let memory = files().await;
+    let guarded = Policy::new(Arc::new(asking())).with_approver(Arc::new(queue)).layer(memory);
+    let delete = |at: &str| {
+        let (guarded, request) = (Arc::clone(&guarded), DeleteRequest::new(path(at)));
+        tokio::spawn(async move { guarded.delete(&OpContext::new().with_actor("agent"), request).await })
+    };
+
+    let approved = delete("/notes.md");
+    let question = pending.recv().await.expect("it is asked");
+    assert_eq!((question.prompt.as_str(), question.actor.as_deref()), ("really?", Some("agent")));
+    assert_eq!(question.call, Call::Delete(DeleteRequest::new(path("/notes.md"))));
+    question.answer(Approval::Approve);
+    approved.await.expect("it ends")?;
+
+    let denied = delete("/src/x.rs");
+    pending.recv().await.expect("it is asked").answer(Approval::Deny { reason: "not today".into() });
+    let error = denied.await.expect("it ends").expect_err("denied");
+    assert!(error.kind() == ErrorKind::PolicyDenied && error.message().contains("not today"), "{error}");
+
+    let edited = delete("/src/x.rs");
+    let instead = Call::Delete(DeleteRequest::new(path("/data/public/a")));
+    pending.recv().await.expect("it is asked").answer(Approval::Edit(Box::new(instead)));
+    assert_eq!(edited.await.expect("it ends")?.path, path("/data/public/a"));
+    assert!(guarded.exists("/src/x.rs").await? && !guarded.exists("/data/public/a").await?);
+
+    let abandoned = delete("/src/x.rs");
+    drop(pending.recv().await.expect("it is asked"));
+    assert_eq!(abandoned.await.expect("it ends").expect_err("nobody answers").kind(), ErrorKind::PolicyDenied);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_answer_approval_is_required() -> Result<()> {
+    let cx = OpContext::new();
+    let alone = Policy::new(Arc::new(asking())).layer(files().await);
+    let error = alone.delete(&cx, DeleteRequest::new(path("/notes.md"))).await.expect_err("nobody is there");
+    assert_eq!(error.kind(), ErrorKind::ApprovalRequired);
+
+    let (queue, _pending) = ApprovalQueue::new(1);
+    let policy = Policy::new(Arc::new(asking())).with_approver(Arc::new(queue));
+    let guarded = policy.with_approval_timeout(Duration::from_secs(60)).layer(files().await);
+    let error = guarded.delete(&cx, DeleteRequest::new(path("/notes.md"))).await.expect_err("nobody answers");
+    assert!(error.kind() == ErrorKind::ApprovalRequired && error.message().contains("in time"), "{error}");
+    assert!(guarded.exists("/notes.md").await?);
+    Ok(())
+}
+
+#[test]
+fn a_dry_run_says_which_rule_decides() {
+    let rules = rules(
+        "[[rules]]\nname = 'no secrets'\neffect = 'deny'\npaths = ['/secrets']\nreason = 'they are secret'\n\
+         [[rules]]\neffect = 'ask'\noperations = ['rename']\n",
+    );
+    let explained = rules.explain(None, "read", &path("/secrets/key")).expect("a permission");
+    assert_eq!((explained[0].effect, explained[0].rule), (RuleEffect::Deny, Some(1)));
+    assert_eq!(explained[0].name.as_deref(), Some("no secrets"));
+    let explained = rules.explain(None, "rename", &path("/a")).expect("an operation");
+    assert!(explained.iter().all(|one| (one.effect, one.rule) == (RuleEffect::Ask, Some(2))), "{explained:?}");
+    let explained = rules.explain(None, "execute", &path("/")).expect("an operation");
+    assert_eq!((explained[0].effect, explained[0].rule), (RuleEffect::Deny, None));
+    assert_eq!(rules.explain(None, "frobnicate", &path("/")).expect_err("neither").kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn rules_that_are_not_rules_are_refused_and_named() {
+    for (text, expected) in [
+        ("[[rules]]\neffekt = 'deny'\n", "unknown field `effekt`"),
+        ("[[rules]]\neffect = 'maybe'\n", "unknown variant `maybe`"),
+        ("[[rules]]\npaths = ['[a']\n", "rule 1"),
+        ("[[rules]]\n[[rules]]\nname = 'x'\noperations = ['fly']\n", "rule 2 ('x')"),
+    ] {
+        let error = RuleSet::from_toml(text).expect_err(text);
+        assert!(error.message().contains(expected), "{text}: {error}");
+    }
+    let json = serde_json::to_string(&RuleSet::new([Rule::new(RuleEffect::Deny).path("/a")]).expect("valid"));
+    let back = RuleSet::from_json(&json.expect("serialises")).expect("deserialises");
+    assert_eq!(back.rules().len(), 1);
+}
+
+/// Decides for itself, and takes its time.
+#[derive(Debug)]
+struct Careful;
+
+#[async_trait]
+impl PolicyHook for Careful {
+    async fn check(&self, _cx: &OpContext, action: &Action<'_>) -> Decision {
+        tokio::task::yield_now().await;
+        if action.paths().any(|path| path.as_str().contains("private")) {
+            return Decision::Deny { reason: "it is private".into() };
+        }
+        Decision::Allow
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_of_ones_own_is_asked_about_every_entry() -> Result<()> {
+    let (guarded, cx) = (Policy::new(Arc::new(Careful)).layer(files().await), OpContext::new());
+    assert_eq!(guarded.search("text").await?.len(), 3);
+    let rename = RenameRequest::new(path("/data"), path("/got"));
+    assert_eq!(guarded.rename(&cx, rename).await.expect_err("not all of it").kind(), ErrorKind::PolicyDenied);
+    guarded.rename(&cx, RenameRequest::new(path("/src"), path("/got"))).await?;
+    Ok(())
+}
