@@ -6,8 +6,8 @@ use std::time::Duration;
 use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, Layer, VfsPath};
 use vfs_layers::{
-    Audit, ConcurrencyLimit, Latency, MemorySink, OverlayBackend, Policy, ReadOnly, Retry, Rule, RuleEffect, RuleSet,
-    Scoped, Timeout, Trace,
+    Audit, Cache, Checkpoints, ConcurrencyLimit, Latency, MemorySink, OverlayBackend, Policy, Quota, QuotaLimits,
+    ReadOnly, Retry, Rule, RuleEffect, RuleSet, Scoped, Timeout, Trace,
 };
 use vfs_local::{Durability, LocalConfig};
 use vfs_memory::MemoryBackend;
@@ -25,6 +25,9 @@ pub(crate) fn targets() -> Vec<TargetFactory> {
         over_memory("latency", || Box::new(Latency::new(Duration::ZERO))),
         over_memory("trace", || Box::new(Trace::new())),
         over_memory("audit", || Box::new(Audit::new(Arc::new(MemorySink::new())))),
+        over_memory("quota", || Box::new(Quota::new(QuotaLimits::new().max_bytes(1 << 30)))),
+        over_memory("cache", || Box::new(Cache::new(1 << 20))),
+        TargetFactory::new("checkpoints", checkpoints),
         over_memory("policy", || Box::new(allow_all())),
         over_memory("policy-rules", || Box::new(deny_elsewhere())),
         TargetFactory::new("scoped", || scoped(over(&Scoped::new(path(SCOPE))))),
@@ -64,6 +67,11 @@ fn scoped(target: Target) -> Target {
 
 fn over(layer: &dyn Layer) -> Target {
     Target::new(layer.layer(Arc::new(MemoryBackend::new())))
+}
+
+fn checkpoints() -> Target {
+    let store = Arc::new(MemoryBackend::new());
+    over(&Checkpoints::new(store, VfsPath::root()))
 }
 
 /// Without a maker of links: one on the disk cannot lead to a file that is only in the overlay.

@@ -63,6 +63,9 @@ on_every_backend! {
     latency "latency";
     trace "trace";
     audit "audit";
+    quota "quota";
+    cache "cache";
+    checkpoints "checkpoints";
     policy "policy";
     policy_rules "policy-rules";
     scoped "scoped";

@@ -113,17 +113,50 @@
 //! # }
 //! ```
 //!
+//! # Mounts and layers
+//!
+//! [`CompositeBackend`] makes one namespace of many backends, and every [`Layer`] goes around any of them.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use agent_vfs::layers::{Policy, ReadOnly, RuleSet};
+//! use agent_vfs::{BackendExt, CompositeBackend, ErrorKind, Layer, MemoryBackend};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> agent_vfs::Result<()> {
+//! let shared = ReadOnly.layer(Arc::new(MemoryBackend::new()));
+//! let files = CompositeBackend::new(Arc::new(MemoryBackend::new())).with_mount("/shared", shared)?;
+//!
+//! let rules = RuleSet::from_toml("[[rules]]\neffect = 'deny'\npaths = ['/secrets']\n")?;
+//! let files = Policy::new(Arc::new(rules)).layer(Arc::new(files));
+//! assert_eq!(files.write_text("/secrets/key", "x").await.expect_err("denied").kind(), ErrorKind::PolicyDenied);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! With the feature `config`, `from_config("vfs.toml")` opens all of that from a file.
+//!
 //! # Features
 //!
 //! | feature | default | what it brings |
 //! |---|---|---|
+//! | `composite` | yes | `composite`: mounts, one namespace over many backends |
+//! | `config` | no | `config` and `from_config`: a whole tree of backends from one file; brings all but `search` |
+//! | `layers` | yes | `layers`: policy, audit, quota, overlay, checkpoints and the like, around any backend |
 //! | `local` | yes | `local`: files on a local disk (needs tokio and Linux) |
 //! | `memory` | yes | `memory`: files in memory, and an agent's state |
 //! | `search` | yes | `search`: the search engine, for backends of your own |
 //!
 //! Without any, this crate is [`core`]: the trait, requests, results and text logic, and no runtime.
 
+#[cfg(feature = "composite")]
+pub use vfs_composite as composite;
+#[cfg(feature = "config")]
+pub use vfs_config as config;
 pub use vfs_core as core;
+#[cfg(feature = "layers")]
+pub use vfs_layers as layers;
 #[cfg(feature = "local")]
 pub use vfs_local as local;
 #[cfg(feature = "memory")]
@@ -131,6 +164,10 @@ pub use vfs_memory as memory;
 #[cfg(feature = "search")]
 pub use vfs_search as search;
 
+#[cfg(feature = "composite")]
+pub use vfs_composite::CompositeBackend;
+#[cfg(feature = "config")]
+pub use vfs_config::{Built, Config, ConfigError, open as from_config};
 pub use vfs_core::{
     Backend, BackendExt, CancelToken, Capabilities, Content, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind,
     FileInfo, FileUpload, GlobRequest, GrepEvent, GrepMatch, GrepRequest, Layer, LsRequest, OpContext, Pattern,

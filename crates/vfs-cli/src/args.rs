@@ -1,10 +1,17 @@
 //! What the command line may say.
 
+mod namespace;
+
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 use vfs_core::{Version, WriteMode};
+
+pub(crate) use self::namespace::{
+    ChangesArgs, CheckpointArgs, CheckpointsArgs, ConfigCommand, DiffArgs, ExplainArgs, HistoryArgs, JsonArgs, LogArgs,
+    PolicyCommand, RestoreArgs, UndoArgs, WatchArgs,
+};
 
 // Paragraphs are one line each: clap breaks them where the terminal ends.
 const EXAMPLES: &str = "\
@@ -16,7 +23,8 @@ Examples:
   echo '{\"id\":1,\"op\":\"ls\",\"path\":\"/\"}' | vfs batch
 
 Paths start at the root: '/src/main.rs' and 'src/main.rs' are the same file. Nothing outside the root can be reached \
-unless --host is given.
+unless --host is given. With --config the files are those that a vfs.toml describes: several backends in one namespace, \
+with policies, overlays, audit logs and checkpoints around them; 'vfs config --help' says more.
 
 Exit status: 0 for success or a match, 1 for no match, 2 for an error. Entries that a listing or search could not open \
 are warnings on standard error.";
@@ -66,6 +74,12 @@ pub(crate) struct Place {
     /// Reach the whole host: paths are the host's own, and relative ones start at the root directory
     #[arg(long, global = true)]
     pub(crate) host: bool,
+    /// The namespace that FILE describes, with all its mounts and layers
+    #[arg(long, global = true, value_name = "FILE", conflicts_with_all = ["root", "host"])]
+    pub(crate) config: Option<PathBuf>,
+    /// Who asks, for policies, quotas and audit logs
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) actor: Option<String>,
 }
 
 /// What is to be done.
@@ -96,6 +110,40 @@ pub(crate) enum Command {
     /// Answer JSON requests from standard input, one a line
     #[command(after_help = BATCH_EXAMPLES)]
     Batch(BatchArgs),
+    /// Tell of changes as they happen, one a line, until it is interrupted
+    #[command(after_help = namespace::WATCH_EXAMPLES)]
+    Watch(WatchArgs),
+    /// List what is mounted where
+    Mounts(JsonArgs),
+    /// Show what was changed in the overlays, as a unified diff
+    #[command(after_help = namespace::OVERLAY_EXAMPLES)]
+    Diff(DiffArgs),
+    /// Bring the changes of the overlays to the files beneath
+    #[command(after_help = namespace::COMMIT_STATUS)]
+    Commit(ChangesArgs),
+    /// Forget the changes of the overlays
+    Discard(ChangesArgs),
+    /// Take back the last changes
+    #[command(after_help = namespace::UNDO_STATUS)]
+    Undo(UndoArgs),
+    /// List the changes that can be taken back, the newest first
+    History(HistoryArgs),
+    /// Remember the state of all files
+    #[command(after_help = namespace::CHECKPOINT_EXAMPLES)]
+    Checkpoint(CheckpointArgs),
+    /// List the states that are remembered, the oldest first
+    Checkpoints(CheckpointsArgs),
+    /// Go back to a state that is remembered
+    Restore(RestoreArgs),
+    /// Print the audit log, the oldest record first
+    #[command(after_help = namespace::LOG_STATUS)]
+    Log(LogArgs),
+    /// Ask the rules
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// Look at the description of a namespace
+    #[command(subcommand, after_help = namespace::CONFIG_EXAMPLES)]
+    Config(ConfigCommand),
     /// Print a completion script
     #[command(after_help = "Example: vfs completions bash > ~/.local/share/bash-completion/completions/vfs")]
     Completions {

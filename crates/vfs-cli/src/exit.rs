@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind as UsageKind;
+use vfs_config::ConfigError;
 use vfs_core::{Error, Problem};
 
 /// How a command ended that did not fail.
@@ -15,6 +16,8 @@ pub(crate) enum Exit {
     Success,
     /// It found nothing: 1.
     NoMatch,
+    /// It was refused, or found something wrong, and has said so: 1.
+    Refused,
     /// It found nothing, and could not read everything: 2.
     Unread,
 }
@@ -33,6 +36,8 @@ pub(crate) enum Failure {
     Operation(Error),
     /// The root could not be opened.
     Root(PathBuf, Error),
+    /// The description of the namespace is faulty, or cannot be opened.
+    Config(ConfigError),
     /// The arguments do not fit together.
     Usage(&'static str),
     /// Standard input could not be read.
@@ -61,6 +66,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Operation(error) => error.fmt(f),
             Failure::Root(root, error) => write!(f, "the root {root:?} cannot be opened: {}", error.kind()),
+            Failure::Config(error) => error.fmt(f),
             Failure::Usage(message) => f.write_str(message),
             Failure::Input(error) => write!(f, "standard input cannot be read: {error}"),
             Failure::Output(error) => write!(f, "standard output cannot be written: {error}"),
@@ -73,7 +79,7 @@ impl fmt::Display for Failure {
 pub(crate) fn code(outcome: Result<Exit, Failure>) -> ExitCode {
     match outcome {
         Ok(Exit::Success) => ExitCode::SUCCESS,
-        Ok(Exit::NoMatch) => ExitCode::from(1),
+        Ok(Exit::NoMatch | Exit::Refused) => ExitCode::from(1),
         Ok(Exit::Unread) => ExitCode::from(2),
         // Whoever reads the output has seen enough.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,

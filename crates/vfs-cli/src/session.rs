@@ -1,6 +1,10 @@
 //! The backend that a command works on, and the paths that name its files.
 
-use vfs_core::{OpContext, Result, VfsPath};
+use std::path::Path;
+use std::sync::Arc;
+
+use vfs_config::{Built, Place as LayerPlace, Placed};
+use vfs_core::{Backend, OpContext, Result, VfsPath};
 use vfs_local::LocalBackend;
 
 use crate::args::Place;
@@ -10,26 +14,98 @@ use crate::exit::Failure;
 #[derive(Debug)]
 pub(crate) struct Session {
     /// The files.
-    pub(crate) backend: LocalBackend,
+    pub(crate) backend: Arc<dyn Backend>,
     /// The circumstances of every call: no deadline; ending the process cancels.
     pub(crate) cx: OpContext,
+    source: Source,
+}
+
+/// What the files come from.
+#[derive(Debug)]
+enum Source {
+    /// A directory.
+    Directory(LocalBackend),
+    /// A description.
+    Config(Box<Built>),
 }
 
 impl Session {
-    /// Opens the root that the arguments name.
-    pub(crate) fn open(place: &Place) -> Result<Self, Failure> {
+    /// Opens what the arguments name.
+    pub(crate) async fn open(place: &Place) -> Result<Self, Failure> {
+        let cx = match &place.actor {
+            Some(actor) => OpContext::new().with_actor(actor.as_str()),
+            None => OpContext::new(),
+        };
+        match &place.config {
+            Some(file) => Self::of_config(file, cx).await,
+            None => Self::of_directory(place, cx),
+        }
+    }
+
+    fn of_directory(place: &Place, cx: OpContext) -> Result<Self, Failure> {
         let opened = if place.host { LocalBackend::host(&place.root) } else { LocalBackend::open(&place.root) };
         let backend = opened.map_err(|error| Failure::Root(place.root.clone(), error))?;
-        Ok(Self { backend, cx: OpContext::new() })
+        Ok(Self { backend: Arc::new(backend.clone()), cx, source: Source::Directory(backend) })
+    }
+
+    async fn of_config(file: &Path, cx: OpContext) -> Result<Self, Failure> {
+        let built = vfs_config::open(file).await.map_err(Failure::Config)?;
+        Ok(Self { backend: Arc::clone(&built.backend), cx, source: Source::Config(Box::new(built)) })
     }
 
     /// The path that `text` names: below the root, or with `--host` wherever a shell would look.
     pub(crate) fn path(&self, text: &str) -> Result<VfsPath> {
-        self.backend.resolve(text)
+        match &self.source {
+            Source::Directory(files) => files.resolve(text),
+            Source::Config(_) => VfsPath::parse(text),
+        }
     }
 
     /// The same; the root directory where `text` is left out.
     pub(crate) fn path_or_root(&self, text: Option<&str>) -> Result<VfsPath> {
         self.path(text.unwrap_or("."))
+    }
+
+    /// The parts of the namespace, where a file describes it.
+    pub(crate) fn built(&self) -> Result<&Built, Failure> {
+        match &self.source {
+            Source::Config(built) => Ok(built),
+            Source::Directory(_) => {
+                Err(Failure::Usage("this needs a vfs.toml, with --config; see 'vfs config --help'"))
+            }
+        }
+    }
+
+    /// Those of `layers` that are meant: all of the mount `mount`, or all; an error with `missing` where there are none.
+    pub(crate) fn layers<'a, T>(
+        &self,
+        layers: &'a [Placed<T>],
+        mount: Option<&str>,
+        missing: &'static str,
+    ) -> Result<Vec<&'a Placed<T>>, Failure> {
+        let mount = mount.map(|mount| self.path(mount)).transpose()?;
+        let is_meant = |layer: &&Placed<T>| {
+            mount.as_ref().is_none_or(|mount| layer.place == LayerPlace::Mount && layer.rebase.outer() == mount)
+        };
+        let meant: Vec<_> = layers.iter().filter(is_meant).collect();
+        if meant.is_empty() { Err(Failure::Usage(missing)) } else { Ok(meant) }
+    }
+
+    /// The outermost of them.
+    pub(crate) fn layer<'a, T>(
+        &self,
+        layers: &'a [Placed<T>],
+        mount: Option<&str>,
+        missing: &'static str,
+    ) -> Result<&'a Placed<T>, Failure> {
+        self.layers(layers, mount, missing)?.pop().ok_or(Failure::Usage(missing))
+    }
+
+    /// Brings to an end what has begun: audit records of what was not waited for.
+    pub(crate) async fn close(&self) -> Result<(), Failure> {
+        match &self.source {
+            Source::Config(built) => Ok(built.flush().await?),
+            Source::Directory(_) => Ok(()),
+        }
     }
 }

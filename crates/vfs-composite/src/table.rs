@@ -85,16 +85,15 @@ impl MountTable {
     }
 
     /// The mounts strictly below `directory`, by the bytes of their paths.
-    pub(crate) fn below(&self, directory: &VfsPath) -> impl Iterator<Item = &Arc<Mount>> {
-        let prefix = if directory.is_root() { "/".to_owned() } else { format!("{directory}/") };
-        let from = (Bound::Included(prefix.as_str()), Bound::Unbounded);
-        let mounts: Vec<_> = self
-            .mounts
-            .range::<str, _>(from)
-            .take_while(|(at, _)| at.as_str().starts_with(&prefix))
-            .map(|(_, mount)| mount)
-            .collect();
-        mounts.into_iter()
+    pub(crate) fn below<'t, 'p>(
+        &'t self,
+        directory: &'p VfsPath,
+    ) -> impl Iterator<Item = &'t Arc<Mount>> + use<'t, 'p> {
+        let text = if directory.is_root() { "" } else { directory.as_str() };
+        let after = (Bound::Excluded(text), Bound::Unbounded);
+        // Others that begin alike, such as `/a-b`, stand between `/a` and what is below it.
+        let alike = self.mounts.range::<str, _>(after).take_while(move |(at, _)| at.as_str().starts_with(text));
+        alike.filter(move |(at, _)| at.as_str().as_bytes()[text.len()] == b'/').map(|(_, mount)| mount)
     }
 
     /// Whether `path` is a directory whatever the backends hold, because a mount is there or below.

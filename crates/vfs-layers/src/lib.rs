@@ -18,6 +18,7 @@ mod quota;
 mod read_only;
 mod retry;
 mod scoped;
+mod snapshots;
 mod timeout;
 mod trace;
 
@@ -40,5 +41,6 @@ pub use quota::{ActorUsage, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
 pub use read_only::ReadOnly;
 pub use retry::Retry;
 pub use scoped::Scoped;
+pub use snapshots::{CheckpointedBackend, Checkpoints, UndoEntry, Undone};
 pub use timeout::Timeout;
 pub use trace::Trace;

@@ -11,7 +11,8 @@ use vfs_core::{
     ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
     GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
     MultiModalReader, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    Result, Searchable, StatRequest, VfsPath, WriteRequest, WriteResult, read_multi_modal, tree::SharedTree,
+    Result, Searchable, StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
+    read_multi_modal, tree::SharedTree,
 };
 use vfs_search::Pool;
 
@@ -19,6 +20,7 @@ use crate::blocking::blocking;
 use crate::config::{Confinement, LocalConfig};
 use crate::disk::Disk;
 use crate::tree::DiskTree;
+use crate::watch::Watching;
 
 /// Files on a local disk.
 ///
@@ -32,6 +34,14 @@ use crate::tree::DiskTree;
 ///   control lists and extended attributes are kept; hard links are broken, not written through.
 /// * Changes of one file take turns, in this process and, through `flock`, with other processes that use this library.
 /// * Only regular files are opened. FIFOs, sockets and devices are refused without being touched.
+/// * The change feed tells of what this backend does and of what other programs do, as the kernel tells of it, some
+///   milliseconds later. A write of ours is one event; what is under way is none. Versions are those of the moment in which
+///   the event is looked at, and there is none for what is gone by then. A directory that appears is told with all that is
+///   in it. No link is followed, and what is beyond a directory that may not be read is not seen. A write through a mapping
+///   shows when the file is closed, and a change made on another machine of a network file system does not.
+/// * The first subscriber of a path looks through the directories below it on the calling thread, before `watch` returns.
+///   The watcher runs until the last subscriber is gone; a cursor from before that is an overflow. A path that leads
+///   through a link is refused, and so is the root of the whole host.
 ///
 /// Needs Linux. A clone is a handle on the same root. `glob` and `grep` run on the workers of a search pool, which turns
 /// them away as [`Busy`](vfs_core::ErrorKind::Busy) where thousands wait; other operations run on the blocking pool of the
@@ -51,6 +61,7 @@ use crate::tree::DiskTree;
 pub struct LocalBackend {
     disk: Arc<Disk>,
     config: Arc<LocalConfig>,
+    watching: Arc<Watching>,
 }
 
 impl LocalBackend {
@@ -80,7 +91,7 @@ impl LocalBackend {
                 crate::errno::error_at(errno, &VfsPath::root())
             })?;
         }
-        Ok(Self { disk: Arc::new(Disk::open(&config)?), config: Arc::new(config) })
+        Ok(Self { disk: Arc::new(Disk::open(&config)?), config: Arc::new(config), watching: Arc::default() })
     }
 
     /// The settings that it was opened with.
@@ -143,6 +154,12 @@ impl Searchable for LocalBackend {
     async fn lend(&self, cx: &OpContext, _req: LendRequest) -> Result<SharedTree> {
         cx.check()?;
         Ok(SharedTree::of(self.tree()))
+    }
+}
+
+impl Watch for LocalBackend {
+    fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
+        self.watching.watch(&self.disk, cx, req)
     }
 }
 
@@ -214,6 +231,10 @@ impl Backend for LocalBackend {
     }
 
     fn as_searchable(&self) -> Option<&dyn Searchable> {
+        Some(self)
+    }
+
+    fn as_watch(&self) -> Option<&dyn Watch> {
         Some(self)
     }
 

@@ -26,6 +26,7 @@ mod rename;
 mod root;
 mod staging;
 mod tree;
+mod watch;
 mod write;
 
 pub use backend::LocalBackend;

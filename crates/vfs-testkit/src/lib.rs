@@ -20,14 +20,17 @@
 
 mod counting;
 mod laws;
+mod meddling;
 pub mod model;
+mod namespaces;
 mod reducing;
 mod strict;
 mod target;
 mod trials;
 
 pub use counting::Counting;
-pub use laws::{ALL, Law, LawResult};
+pub use laws::{ALL, Law, LawResult, NAMESPACE, NamespaceLaw};
+pub use namespaces::{MakeBackend, Mount, NamespaceFactory, namespace_trials};
 pub use reducing::Reducing;
 pub use strict::StrictBackend;
 pub use target::{LinkMaker, Need, Target, TargetFactory};

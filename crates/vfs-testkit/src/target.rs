@@ -28,7 +28,15 @@ pub struct Target {
 impl Target {
     /// A fresh and empty `backend` that belongs to one law as a whole.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
-        Self { backend, base: VfsPath::root(), links: None, host_marker: None, mounts: Vec::new(), longest_path: VfsPath::MAX_LEN, guard: None }
+        Self {
+            backend,
+            base: VfsPath::root(),
+            links: None,
+            host_marker: None,
+            mounts: Vec::new(),
+            longest_path: VfsPath::MAX_LEN,
+            guard: None,
+        }
     }
 
     /// Confines the laws to the directory `base`, which is empty.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use libtest_mimic::{Completion, Failed, Trial};
 use vfs_core::Access;
 
-use crate::laws::{ALL, Law};
+use crate::laws::{ALL, Law, LawResult};
 use crate::target::TargetFactory;
 
 /// A law that has not ended after this time hangs.
@@ -37,10 +37,19 @@ fn try_law(factory: &TargetFactory, law: Law) -> Result<Completion, Failed> {
     if let Some(reason) = law.need.missing_in(&target) {
         return Ok(Completion::ignored_with(reason));
     }
-    match within(DEADLINE, move || run(async { (law.run)(&target).await })) {
-        Some(Ok(())) => Ok(Completion::Completed),
-        Some(Err(error)) => Err(format!("{} is broken: {error:?}", law.number).into()),
-        None => Err(format!("{} is broken: no answer after {DEADLINE:?}", law.number).into()),
+    try_within(law.number, async move { (law.run)(&target).await })?;
+    Ok(Completion::Completed)
+}
+
+/// Runs the law of the behaviour `number` to its end, or to the deadline.
+pub(crate) fn try_within(
+    number: &'static str,
+    law: impl Future<Output = LawResult> + Send + 'static,
+) -> Result<(), Failed> {
+    match within(DEADLINE, move || run(law)) {
+        Some(Ok(())) => Ok(()),
+        Some(Err(error)) => Err(format!("{number} is broken: {error:?}").into()),
+        None => Err(format!("{number} is broken: no answer after {DEADLINE:?}").into()),
     }
 }
 

@@ -1,20 +1,33 @@
 //! One file a command.
 
 mod batch;
+mod checkpoint;
+mod checkpoints;
+mod commit;
 mod completions;
+mod config;
+mod diff;
+mod discard;
 mod edit;
 mod glob;
 mod grep;
+mod history;
+mod log;
 mod ls;
+mod mounts;
+mod policy;
 mod read;
+mod restore;
 mod rm;
 mod stat;
 mod transfer;
+mod undo;
+mod watch;
 mod write;
 
 use std::io::Write;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, ConfigCommand, PolicyCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -31,19 +44,47 @@ pub(crate) async fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
-    let open = || Session::open(&args.place);
     match args.command {
-        Command::Ls(args) => ls::run(&open()?, out, args).await,
-        Command::Stat(args) => stat::run(&open()?, out, args).await,
-        Command::Read(args) => read::run(&open()?, out, args).await,
-        Command::Write(args) => write::run(&open()?, out, args).await,
-        Command::Edit(args) => edit::run(&open()?, out, args).await,
-        Command::Rm(args) => rm::run(&open()?, out, args).await,
-        Command::Mv(args) => transfer::rename(&open()?, out, args).await,
-        Command::Cp(args) => transfer::copy(&open()?, out, args).await,
-        Command::Glob(args) => glob::run(&open()?, out, args).await,
-        Command::Grep(args) => grep::run(&open()?, out, args).await,
-        Command::Batch(args) => batch::run(&open()?, out, args).await,
+        Command::Completions { shell } => return completions::run(out, shell),
+        Command::Config(ConfigCommand::Schema) => return config::schema(out),
+        _ => {}
+    }
+    let session = Session::open(&args.place).await?;
+    let outcome = on_session(&session, out, args.command).await;
+    // What was cut short is recorded, too; why it failed goes before why that did.
+    let closed = session.close().await;
+    let exit = outcome?;
+    closed?;
+    Ok(exit)
+}
+
+async fn on_session(session: &Session, out: &mut Output, command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Ls(args) => ls::run(session, out, args).await,
+        Command::Stat(args) => stat::run(session, out, args).await,
+        Command::Read(args) => read::run(session, out, args).await,
+        Command::Write(args) => write::run(session, out, args).await,
+        Command::Edit(args) => edit::run(session, out, args).await,
+        Command::Rm(args) => rm::run(session, out, args).await,
+        Command::Mv(args) => transfer::rename(session, out, args).await,
+        Command::Cp(args) => transfer::copy(session, out, args).await,
+        Command::Glob(args) => glob::run(session, out, args).await,
+        Command::Grep(args) => grep::run(session, out, args).await,
+        Command::Batch(args) => batch::run(session, out, args).await,
+        Command::Watch(args) => watch::run(session, out, args).await,
+        Command::Mounts(args) => mounts::run(session, out, args),
+        Command::Diff(args) => diff::run(session, out, args).await,
+        Command::Commit(args) => commit::run(session, out, args).await,
+        Command::Discard(args) => discard::run(session, out, args).await,
+        Command::Undo(args) => undo::run(session, out, args).await,
+        Command::History(args) => history::run(session, out, args).await,
+        Command::Checkpoint(args) => checkpoint::run(session, out, args).await,
+        Command::Checkpoints(args) => checkpoints::run(session, out, args).await,
+        Command::Restore(args) => restore::run(session, out, args).await,
+        Command::Log(args) => log::run(session, out, args).await,
+        Command::Policy(PolicyCommand::Explain(args)) => policy::explain(session, out, args),
+        Command::Config(ConfigCommand::Check) => config::check(session, out),
+        Command::Config(ConfigCommand::Schema) => config::schema(out),
         Command::Completions { shell } => completions::run(out, shell),
     }
 }

@@ -4,10 +4,16 @@
     reason = "what the command meets on the host is set up and looked at from outside"
 )]
 
+mod audit;
 mod batch;
+mod checkpoints;
+mod config;
 mod files;
+mod overlay;
+mod policy;
 mod search;
 mod terminal;
+mod watch;
 
 use std::fs;
 use std::io::Write;
@@ -36,6 +42,13 @@ impl Run {
         self.out()
     }
 
+    /// Asserts exit 1 and silence on standard error; returns the output.
+    #[track_caller]
+    fn refused(&self) -> &str {
+        assert_eq!((self.code, self.err.as_str()), (Some(1), ""), "{self:?}");
+        self.out()
+    }
+
     /// Asserts exit 2, no output, and one line on standard error that holds `reason`.
     #[track_caller]
     fn failure(&self, reason: &str) {
@@ -49,6 +62,24 @@ fn command(root: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vfs"));
     command.arg("--root").arg(root).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// A command on the namespace that `vfs.toml` in `root` describes.
+fn configured(root: &TempDir) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vfs"));
+    command.arg("--config").arg(root.path().join("vfs.toml"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// One run of it.
+fn with_config(root: &TempDir, args: &[&str]) -> Run {
+    finish(configured(root).args(args), b"")
+}
+
+/// The lines of a run, as JSON.
+fn json_lines(text: &str) -> Vec<serde_json::Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
 }
 
 fn vfs(root: &TempDir, args: &[&str]) -> Run {

@@ -1,5 +1,7 @@
 //! The paths that a rule is about.
 
+use std::borrow::Cow;
+
 use vfs_core::{Result, VfsPath};
 use vfs_search::GlobPattern;
 
@@ -36,14 +38,7 @@ impl PathPattern {
         if self.text == "/" || self.text == "/**" || self.text == "**" {
             return true;
         }
-        let lower;
-        let (pattern, text) = match case {
-            Case::Sensitive => (&self.exact, path.relative()),
-            Case::Insensitive => {
-                lower = path.relative().to_lowercase();
-                (&self.folded, lower.as_str())
-            }
-        };
+        let (pattern, text) = self.folded_by(case, path);
         let ends = text.match_indices('/').map(|(at, _)| at).chain([text.len()]);
         ends.filter(|end| *end > 0).any(|end| pattern.matches(&text[..end]))
     }
@@ -53,9 +48,18 @@ impl PathPattern {
         if self.covers(directory, case) {
             return true;
         }
+        let (pattern, text) = self.folded_by(case, directory);
+        pattern.reaches(&text)
+    }
+
+    /// The pattern and the path as `case` has them compared. Most paths are in lower case already.
+    fn folded_by<'a>(&'a self, case: Case, path: &'a VfsPath) -> (&'a GlobPattern, Cow<'a, str>) {
+        let text = path.relative();
+        let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
         match case {
-            Case::Sensitive => self.exact.reaches(directory.relative()),
-            Case::Insensitive => self.folded.reaches(&directory.relative().to_lowercase()),
+            Case::Sensitive => (&self.exact, Cow::Borrowed(text)),
+            Case::Insensitive if is_folded => (&self.folded, Cow::Borrowed(text)),
+            Case::Insensitive => (&self.folded, Cow::Owned(text.to_lowercase())),
         }
     }
 }

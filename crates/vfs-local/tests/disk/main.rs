@@ -9,6 +9,7 @@ mod names;
 mod permissions;
 mod size;
 mod special;
+mod watch;
 
 use std::path::Path;
 

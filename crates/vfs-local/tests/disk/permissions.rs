@@ -7,7 +7,7 @@ use vfs_core::{Backend, BackendExt, DeleteRequest, ErrorKind, LsRequest, OpConte
 use crate::{Disk, assert_fails, path};
 
 /// Runs `check` on a thread that is an ordinary user, and which does all its file work itself.
-fn as_ordinary_user(disk: &Disk, check: impl FnOnce(&Disk) + Send) {
+pub(crate) fn as_ordinary_user(disk: &Disk, check: impl FnOnce(&Disk) + Send) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             if geteuid().is_root() {
@@ -20,7 +20,7 @@ fn as_ordinary_user(disk: &Disk, check: impl FnOnce(&Disk) + Send) {
     });
 }
 
-fn set_mode(disk: &Disk, name: &str, mode: u32) {
+pub(crate) fn set_mode(disk: &Disk, name: &str, mode: u32) {
     let path = disk.root().join(name);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("modes are set");
     if geteuid().is_root() {

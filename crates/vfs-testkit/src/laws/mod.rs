@@ -70,6 +70,7 @@ mod grep_stream;
 mod links;
 mod ls;
 mod names;
+mod namespace;
 mod paths;
 mod read;
 mod read_window;
@@ -79,6 +80,8 @@ mod steps;
 mod upload;
 mod write;
 mod write_race;
+
+pub use namespace::{NAMESPACE, NamespaceLaw};
 
 const TABLES: &[&[Law]] = &[
     paths::LAWS,
@@ -109,9 +112,9 @@ const TABLES: &[&[Law]] = &[
 ];
 
 /// Every law.
-pub static ALL: &[Law] = &flatten::<{ count(TABLES) }>(TABLES);
+pub static ALL: &[Law] = &flatten::<_, { count(TABLES) }>(TABLES);
 
-const fn count(tables: &[&[Law]]) -> usize {
+const fn count<T>(tables: &[&[T]]) -> usize {
     let (mut total, mut table) = (0, 0);
     while table < tables.len() {
         total += tables[table].len();
@@ -120,7 +123,7 @@ const fn count(tables: &[&[Law]]) -> usize {
     total
 }
 
-const fn flatten<const N: usize>(tables: &[&[Law]]) -> [Law; N] {
+const fn flatten<T: Copy, const N: usize>(tables: &[&[T]]) -> [T; N] {
     let mut all = [tables[0][0]; N];
     let (mut at, mut table) = (0, 0);
     while table < tables.len() {

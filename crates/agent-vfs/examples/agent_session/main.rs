@@ -1,10 +1,13 @@
-//! A scripted agent at work on this repository's own sources: it explores, finds a symbol, edits it, meets a conflict
-//! and resolves it.
+//! A scripted agent at work on this repository's own sources. First it explores, finds a symbol, edits it, meets a conflict
+//! and resolves it. Then it works under an overlay, with memories beside the project: it sees its changes, takes one back,
+//! lets two others work on forks, and commits.
 //!
 //! `cargo run --release -p agent-vfs --example agent_session`
 //!
 //! It works on a copy, which is made through the backends too: one over the repository, one over a temporary directory.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+mod second_act;
 
 use agent_vfs::core::{edit, format};
 use agent_vfs::{
@@ -31,6 +34,8 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     meanwhile(&files, &path).await?;
     agent.edit(&path, version).await?;
     agent.show_what_changed(&path, &original).await?;
+
+    second_act::run(&files, &path).await?;
     Ok(())
 }
 

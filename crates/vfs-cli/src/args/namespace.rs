@@ -1,0 +1,203 @@
+//! The commands for namespaces that a file describes.
+
+use std::num::NonZeroUsize;
+
+use clap::{Args as ClapArgs, Subcommand};
+
+pub(super) const WATCH_EXAMPLES: &str = "\
+Lines are 'created /a', 'changed /a', 'removed /a', 'renamed /a to /b', and 'overflow' where events were lost: list again \
+then. What is in place when it starts is not told.
+
+Example: vfs watch /src | while read -r what path; do make; done";
+
+pub(super) const OVERLAY_EXAMPLES: &str = "\
+Examples:
+  vfs --config vfs.toml diff | less        what an agent has changed
+  vfs --config vfs.toml diff /src > p.diff
+  vfs --config vfs.toml commit             writes it to the files beneath
+  vfs --config vfs.toml discard            or forgets it
+
+An overlay with a 'store' keeps changes from one run to the next; without one they are gone with the process.";
+
+pub(super) const COMMIT_STATUS: &str = "\
+Nothing of an overlay is applied where somebody else has changed one of its files meanwhile; those files are listed.
+
+Exit status: 0 where all is applied, 1 for conflicts, 2 for an error.";
+
+pub(super) const UNDO_STATUS: &str = "\
+A change is only taken back if the files are as it left them.
+
+Exit status: 0 where something was taken back, 1 where there is nothing to take back, 2 for an error.";
+
+pub(super) const CHECKPOINT_EXAMPLES: &str = "\
+Example: vfs --config vfs.toml checkpoint 'before the agent'; then 'vfs checkpoints' and 'vfs restore ID'";
+
+pub(super) const LOG_STATUS: &str = "\
+Each record is tied to the one before by a hash. --verify finds the first that was changed, removed or added since; what \
+was cut off at the end shows only where the head that it prints is kept elsewhere.
+
+Exit status: 0 for success, 1 where the log is not as it was written, 2 for an error.";
+
+pub(super) const EXPLAIN_STATUS: &str = "\
+Examples:
+  vfs --config vfs.toml policy explain read /secrets/key
+  vfs --config vfs.toml policy explain rename /memories/a --actor intern-7
+
+Links are not followed; what a link leads to is judged too when it is done. Exit status: 0 where it is allowed, 1 where it \
+is denied or somebody is asked, 2 for an error.";
+
+pub(super) const CONFIG_EXAMPLES: &str = "\
+Examples:
+  vfs --config vfs.toml config check       whether everything that it describes can be opened
+  vfs config schema > vfs.schema.json      for an editor: '#:schema ./vfs.schema.json' in the first line
+
+A short vfs.toml:
+  [default]
+  type = \"local\"
+  root = \".\"
+  layers = [{ type = \"overlay\", store = \".vfs/overlay\" }]
+
+  [[layers]]
+  type = \"policy\"
+  rules = [{ effect = \"deny\", paths = [\"/secrets\", \"*.pem\"] }]
+
+Every setting is in docs/vfs.example.toml.";
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct JsonArgs {
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which of several layers of one kind is meant.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct OfMount {
+    /// The layers of this mount [default: the outermost]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) mount: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DiffArgs {
+    /// Print one JSON object a file
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Only what was changed at and below it [default: everything]
+    pub(crate) path: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ChangesArgs {
+    /// Print one JSON object a file
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Only the overlays of this mount [default: all]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) mount: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct UndoArgs {
+    #[command(flatten)]
+    pub(crate) of: OfMount,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// How many changes
+    #[arg(value_name = "N", default_value = "1")]
+    pub(crate) operations: NonZeroUsize,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HistoryArgs {
+    #[command(flatten)]
+    pub(crate) of: OfMount,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Most changes [default: all]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckpointArgs {
+    #[command(flatten)]
+    pub(crate) of: OfMount,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What it is called in lists
+    pub(crate) label: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckpointsArgs {
+    #[command(flatten)]
+    pub(crate) of: OfMount,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RestoreArgs {
+    #[command(flatten)]
+    pub(crate) of: OfMount,
+    /// The state, as 'vfs checkpoints' lists it
+    pub(crate) id: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LogArgs {
+    #[command(flatten)]
+    pub(crate) of: OfMount,
+    /// Only the last records [default: all]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Print the records as they are in the log, one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Check that the log is as it was written, and print no records but the number of the last one and its hash
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) verify: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct WatchArgs {
+    /// Print one JSON event a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What happened after the event with this cursor, too, as --json prints it
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) since: Option<String>,
+    /// The file or directory [default: the root]
+    pub(crate) path: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Say which rule decides about an operation, and why
+    #[command(after_help = EXPLAIN_STATUS)]
+    Explain(ExplainArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ExplainArgs {
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// A permission (read, write, delete, execute) or an operation (rename, grep, ...)
+    pub(crate) operation: String,
+    /// Where; of an operation with two paths it stands for both
+    pub(crate) path: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Open everything that a file describes, and say what there is
+    Check,
+    /// Print the JSON schema of such files
+    Schema,
+}

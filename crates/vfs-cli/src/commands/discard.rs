@@ -1,0 +1,26 @@
+//! `vfs discard`.
+
+use std::io::Write;
+
+use super::diff::{NO_OVERLAY, word};
+use crate::args::ChangesArgs;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::session::Session;
+
+pub(super) async fn run(session: &Session, out: &mut Output, args: ChangesArgs) -> Result<Exit, Failure> {
+    let mut files = 0;
+    for overlay in session.layers(&session.built()?.overlays, args.mount.as_deref(), NO_OVERLAY)? {
+        let changes = overlay.diff(&session.cx).await?.changes;
+        overlay.part.discard(&session.cx).await?;
+        files += changes.len();
+        for change in &changes {
+            if args.json { out.json(change)? } else { writeln!(out, "{:8} {}", word(change), change.path)? }
+        }
+    }
+    if !args.json {
+        let noun = if files == 1 { "file" } else { "files" };
+        writeln!(out, "discarded the changes of {files} {noun}")?;
+    }
+    Ok(Exit::Success)
+}

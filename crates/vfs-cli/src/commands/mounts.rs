@@ -1,0 +1,45 @@
+//! `vfs mounts`.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use vfs_composite::{CompositeBackend, MountInfo};
+use vfs_core::{Access, Backend};
+
+use crate::args::JsonArgs;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::session::Session;
+
+pub(super) fn run(session: &Session, out: &mut Output, args: JsonArgs) -> Result<Exit, Failure> {
+    let mut mounts = match session.built() {
+        Ok(built) => built.composite.mounts(),
+        Err(_) => CompositeBackend::new(Arc::clone(&session.backend)).mounts(),
+    };
+    for mount in &mut mounts {
+        // With the layers around everything, too.
+        mount.capabilities = session.backend.capabilities(&mount.path);
+    }
+    if args.json {
+        mounts.iter().try_for_each(|mount| out.json(mount))?;
+        return Ok(Exit::Success);
+    }
+    let width = |cell: fn(&MountInfo) -> &str, least: usize| {
+        mounts.iter().map(|mount| cell(mount).chars().count()).max().unwrap_or_default().max(least)
+    };
+    let (path, backend) = (width(|mount| mount.path.as_str(), 4), width(|mount| &mount.backend, 7));
+    writeln!(out, "{:path$}  {:backend$}  {:10}  EXECUTOR", "PATH", "BACKEND", "ACCESS")?;
+    for mount in &mounts {
+        let executor = if mount.is_executor { "yes" } else { "no" };
+        let access = access(mount.capabilities.access);
+        writeln!(out, "{:path$}  {:backend$}  {access:10}  {executor}", mount.path.as_str(), mount.backend)?;
+    }
+    Ok(Exit::Success)
+}
+
+fn access(access: Access) -> &'static str {
+    match access {
+        Access::ReadOnly => "read-only",
+        _ => "read-write",
+    }
+}

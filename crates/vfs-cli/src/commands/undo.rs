@@ -1,0 +1,30 @@
+//! `vfs undo`.
+
+use std::io::Write;
+
+use super::checkpoint::NO_CHECKPOINTS;
+use super::history::{outward, told};
+use crate::args::UndoArgs;
+use crate::exit::{self, Exit, Failure};
+use crate::output::Output;
+use crate::session::Session;
+
+pub(super) async fn run(session: &Session, out: &mut Output, args: UndoArgs) -> Result<Exit, Failure> {
+    let layer = session.layer(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
+    let undone = layer.part.undo(&session.cx, args.operations.get()).await;
+    let mut undone = undone.map_err(|error| layer.rebase.error(error))?;
+    for entry in &mut undone.entries {
+        outward(entry, &layer.rebase)?;
+    }
+    if args.json {
+        out.json(&undone)?;
+    } else {
+        for entry in &undone.entries {
+            writeln!(out, "took back {}", told(entry))?;
+        }
+    }
+    if undone.entries.is_empty() {
+        exit::tell("there is nothing to take back");
+    }
+    Ok(Exit::found(!undone.entries.is_empty()))
+}

@@ -1,0 +1,41 @@
+//! `vfs watch`.
+
+use std::io::{self, Write};
+
+use futures::StreamExt as _;
+use vfs_core::{Backend, Change, Cursor, Error, ErrorKind, WatchRequest};
+
+use crate::args::WatchArgs;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::session::Session;
+
+pub(super) async fn run(session: &Session, out: &mut Output, args: WatchArgs) -> Result<Exit, Failure> {
+    let path = session.path_or_root(args.path.as_deref())?;
+    let none = || Error::new(ErrorKind::Unsupported, "nothing tells of changes here").with_path(&path);
+    let watch = session.backend.as_watch().ok_or_else(none)?;
+    let mut request = WatchRequest::new(path.clone());
+    request.since = args.since.map(Cursor::new);
+    let mut events = watch.watch(session.cx.clone(), request);
+    while let Some(event) = events.next().await {
+        let event = event?;
+        if args.json {
+            out.json(&event)?
+        } else {
+            print(out, &event.change)?
+        }
+        // Whoever waits for this line has it now.
+        out.flush()?;
+    }
+    Ok(Exit::Success)
+}
+
+fn print(out: &mut Output, change: &Change) -> io::Result<()> {
+    match change {
+        Change::Created { path, .. } => writeln!(out, "created {path}"),
+        Change::Changed { path, .. } => writeln!(out, "changed {path}"),
+        Change::Removed { path } => writeln!(out, "removed {path}"),
+        Change::Renamed { from, to, .. } => writeln!(out, "renamed {from} to {to}"),
+        _ => writeln!(out, "overflow"),
+    }
+}

@@ -1,0 +1,62 @@
+//! States to go back to, and changes to take back.
+
+use std::fs;
+
+use crate::{configured, finish, json_lines, tree, with_config};
+
+const KEPT: &str = "[default]\ntype = 'memory'\n\
+    [[mounts]]\npath = '/p'\ntype = 'local'\nroot = '.'\n\
+    layers = [{ type = 'checkpoints', store = '.vfs/checkpoints' }]\n";
+
+#[test]
+fn changes_are_taken_back_by_another_process() {
+    let root = tree(&[("vfs.toml", KEPT), ("a.txt", "one\n")]);
+    let run = |args: &[&str]| with_config(&root, args);
+    let empty = run(&["undo"]);
+    assert_eq!((empty.code, empty.out()), (Some(1), ""));
+    finish(configured(&root).args(["--actor", "planner", "write", "/p/new.txt"]), b"new\n").success();
+    run(&["edit", "--old", "one", "--new", "two", "/p/a.txt"]).success();
+    run(&["mv", "/p/a.txt", "/p/b.txt"]).success();
+
+    let history = run(&["history"]);
+    let told: Vec<_> = history.success().lines().map(|line| line.splitn(4, "  ").last().unwrap_or_default()).collect();
+    assert!(told[0].ends_with("rename /p/a.txt to /p/b.txt") && told[1].ends_with("edit /p/a.txt"), "{told:?}");
+    assert!(told[2].contains("planner") && told[2].ends_with("write /p/new.txt"), "{told:?}");
+    assert_eq!(json_lines(run(&["history", "--json", "-n", "1"]).success())[0]["operation"], "rename");
+
+    assert_eq!(run(&["undo"]).success(), "took back rename /p/a.txt to /p/b.txt\n");
+    assert_eq!(run(&["undo", "2"]).success(), "took back edit /p/a.txt\ntook back write /p/new.txt\n");
+    assert_eq!(fs::read_to_string(root.path().join("a.txt")).expect("a file"), "one\n");
+    assert!(!root.path().join("new.txt").exists());
+    run(&["undo", "0"]).failure("0");
+}
+
+#[test]
+fn an_undo_over_the_changes_of_others_is_refused() {
+    let root = tree(&[("vfs.toml", KEPT), ("a.txt", "one\n")]);
+    with_config(&root, &["edit", "--old", "one", "--new", "two", "/p/a.txt"]).success();
+    fs::write(root.path().join("a.txt"), "theirs\n").expect("a file");
+    with_config(&root, &["undo"]).failure("conflict: /p/a.txt");
+    assert_eq!(fs::read_to_string(root.path().join("a.txt")).expect("a file"), "theirs\n");
+}
+
+#[test]
+fn checkpoints_are_taken_listed_and_restored() {
+    let root = tree(&[("vfs.toml", KEPT), ("a.txt", "one\n"), ("d/b.txt", "b\n")]);
+    let run = |args: &[&str]| with_config(&root, args);
+    let taken = json_lines(run(&["checkpoint", "--json", "before the agent"]).success()).remove(0);
+    assert_eq!((&taken["files"], &taken["bytes"]), (&2.into(), &6.into()));
+    let id = taken["id"].as_str().expect("an id").to_owned();
+    run(&["rm", "-r", "/p/d"]).success();
+    finish(configured(&root).args(["write", "/p/new.txt"]), b"new\n").success();
+    assert!(run(&["checkpoint", "--mount", "p"]).success().contains("(2 files, 8 bytes)"));
+    let listed = run(&["checkpoints"]);
+    assert_eq!(listed.success().lines().count(), 2);
+    assert!(listed.out().starts_with(&id) && listed.out().contains("  before the agent\n"), "{listed:?}");
+
+    assert_eq!(run(&["restore", &id]).success(), format!("restored {id}\n"));
+    assert_eq!(fs::read_to_string(root.path().join("d/b.txt")).expect("a file"), "b\n");
+    assert!(!root.path().join("new.txt").exists() && root.path().join("vfs.toml").exists());
+    run(&["restore", "nothing"]).failure("not_found");
+    run(&["checkpoint", "--mount", "/"]).failure("there is no layer");
+}

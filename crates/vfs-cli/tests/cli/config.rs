@@ -1,0 +1,73 @@
+//! Namespaces that a file describes.
+
+use std::fs;
+
+use crate::{configured, finish, json_lines, tree, vfs, with_config};
+
+const MOUNTED: &str = "[default]\ntype = 'local'\nroot = 'project'\nlayers = [{ type = 'read_only' }]\n\
+    [[mounts]]\npath = '/memories'\ntype = 'local'\nroot = 'state'\nlayers = [{ type = 'scoped', directory = '/one' }]\n\
+    [[mounts]]\npath = '/scratch/deep'\ntype = 'memory'\n";
+
+#[test]
+fn every_command_works_on_the_whole_namespace() {
+    let root = tree(&[("vfs.toml", MOUNTED), ("project/src/a.rs", "fn read() {}\n"), ("state/one/plan.md", "read\n")]);
+    assert_eq!(with_config(&root, &["ls"]).success(), "/memories/\n/scratch/\n/src/\n");
+    assert_eq!(with_config(&root, &["glob", "*"]).success(), "/memories/plan.md\n/src/a.rs\n");
+    assert_eq!(with_config(&root, &["grep", "read"]).success(), "/memories/plan.md:1:read\n/src/a.rs:1:fn read() {}\n");
+    assert_eq!(with_config(&root, &["read", "memories/plan.md"]).success(), "read\n");
+    assert!(with_config(&root, &["stat", "/scratch"]).success().contains("kind:     directory\n"));
+    assert!(with_config(&root, &["cp", "/src/a.rs", "/memories/b.rs"]).success().starts_with("copied"));
+    assert!(with_config(&root, &["mv", "/memories/b.rs", "/memories/c.rs"]).success().starts_with("moved"));
+    with_config(&root, &["rm", "/src/a.rs"]).failure("permission_denied: /src/a.rs");
+    with_config(&root, &["read", "../vfs.toml"]).failure("invalid_path");
+    finish(configured(&root).args(["write", "/memories/new/x"]), b"x").success();
+    assert_eq!(fs::read_to_string(root.path().join("state/one/new/x")).expect("a file"), "x");
+    let batch = finish(configured(&root).arg("batch"), b"{\"op\":\"ls\",\"path\":\"/memories\"}\n");
+    assert_eq!(json_lines(batch.success())[0]["ok"]["entries"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn mounts_lists_what_is_where() {
+    let root = tree(&[("vfs.toml", MOUNTED), ("project/a", ""), ("state/one/x", "")]);
+    let listed = with_config(&root, &["mounts"]);
+    let rows: Vec<Vec<_>> = listed.success().lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["PATH", "BACKEND", "ACCESS", "EXECUTOR"]);
+    assert_eq!(rows[1], ["/", "read_only(local)", "read-only", "no"]);
+    assert_eq!((rows[2][0], rows[3][0], rows[3][2]), ("/memories", "/scratch/deep", "read-write"));
+    let json = json_lines(with_config(&root, &["mounts", "--json"]).success());
+    assert_eq!((&json[0]["path"], &json[0]["capabilities"]["access"]), (&"/".into(), &"read_only".into()));
+    assert!(vfs(&root, &["mounts"]).success().contains("/     local    read-write  no\n"));
+}
+
+#[test]
+fn a_fault_names_the_file_the_line_and_the_key() {
+    let root = tree(&[("vfs.toml", "[default]\ntype = 'memory'\n\n[[layers]]\ntype = 'quota'\nmax_fils = 3\n")]);
+    let run = with_config(&root, &["ls"]);
+    run.failure("vfs.toml:6:1: layers[0].max_fils: unknown field `max_fils`, expected one of `max_bytes`, `max_files`");
+    fs::write(root.path().join("vfs.toml"), "[default]\ntype = 'local'\nroot = 'absent'\n").expect("a file");
+    with_config(&root, &["config", "check"]).failure("vfs.toml:3:8: default.root: the directory ");
+    fs::remove_file(root.path().join("vfs.toml")).expect("it was there");
+    with_config(&root, &["ls"]).failure("vfs.toml: it cannot be read");
+}
+
+#[test]
+fn a_config_goes_with_no_root_and_is_needed_where_its_parts_are_asked_for() {
+    let root = tree(&[("vfs.toml", MOUNTED), ("project/a", ""), ("state/one/x", "")]);
+    with_config(&root, &["--root", ".", "ls"]).failure("cannot be used with");
+    with_config(&root, &["ls", "--host"]).failure("cannot be used with");
+    for command in ["diff", "commit", "discard", "undo", "history", "checkpoint", "checkpoints", "log"] {
+        vfs(&root, &[command]).failure("this needs a vfs.toml");
+        with_config(&root, &[command]).failure("there is no layer of the type");
+    }
+    vfs(&root, &["policy", "explain", "read", "/"]).failure("this needs a vfs.toml");
+}
+
+#[test]
+fn config_checks_and_shows_the_schema() {
+    let root = tree(&[("vfs.toml", MOUNTED), ("project/a", ""), ("state/one/x", "")]);
+    let checked = with_config(&root, &["config", "check"]);
+    assert!(checked.success().ends_with("all of it can be opened\n"), "{checked:?}");
+    let schema = vfs(&root, &["config", "schema"]);
+    let schema: serde_json::Value = serde_json::from_str(schema.success()).expect("JSON");
+    assert_eq!(schema["title"], "vfs.toml");
+}

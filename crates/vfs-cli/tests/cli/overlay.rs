@@ -1,0 +1,74 @@
+//! Changes that are kept apart.
+
+use std::fs;
+
+use crate::{configured, finish, json_lines, tree, with_config};
+
+const OVERLAID: &str = "[default]\ntype = 'local'\nroot = '.'\n\
+    layers = [{ type = 'read_only' }, { type = 'overlay', store = '.vfs/overlay', budget = '1 MiB' }]\n\
+    [[mounts]]\npath = '/memories'\ntype = 'memory'\n";
+
+#[test]
+fn changes_are_shown_and_committed_by_later_processes() {
+    let root = tree(&[("vfs.toml", OVERLAID), ("src/a.txt", "one\ntwo\n"), ("src/b.txt", "b\n"), ("c.txt", "c\n")]);
+    let on_disk = |name: &str| fs::read_to_string(root.path().join(name)).ok();
+    assert_eq!(with_config(&root, &["diff"]).success(), "");
+    with_config(&root, &["edit", "--old", "two", "--new", "2", "/src/a.txt"]).success();
+    with_config(&root, &["rm", "/src/b.txt"]).success();
+    finish(configured(&root).args(["write", "/new.txt"]), b"new\n").success();
+    finish(configured(&root).args(["write", "/memories/m"]), b"m").success();
+    assert_eq!((on_disk("src/a.txt").as_deref(), on_disk("new.txt")), (Some("one\ntwo\n"), None));
+    assert_eq!(with_config(&root, &["read", "/src/a.txt"]).success(), "one\n2\n");
+
+    let diff = with_config(&root, &["diff", "/src"]);
+    let edited = "--- a/src/a.txt\n+++ b/src/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n";
+    assert!(diff.success().starts_with(edited) && diff.success().contains("+++ /dev/null"), "{diff:?}");
+    assert!(!diff.out().contains("new.txt"), "{diff:?}");
+    let json = json_lines(with_config(&root, &["diff", "--json"]).success());
+    let kinds: Vec<_> = json.iter().map(|change| (&change["path"], &change["kind"])).collect();
+    let expected = [("/new.txt", "added"), ("/src/a.txt", "changed"), ("/src/b.txt", "removed")]
+        .map(|(p, k)| (p.into(), k.into()));
+    assert_eq!(kinds, expected.iter().map(|(path, kind)| (path, kind)).collect::<Vec<_>>());
+
+    let committed = with_config(&root, &["commit"]);
+    let lines = "added    /new.txt\nchanged  /src/a.txt\nremoved  /src/b.txt\ncommitted 3 files\n";
+    assert_eq!(committed.success(), lines);
+    assert_eq!((on_disk("src/a.txt").as_deref(), on_disk("src/b.txt")), (Some("one\n2\n"), None));
+    assert_eq!(on_disk("new.txt").as_deref(), Some("new\n"));
+    assert_eq!(with_config(&root, &["diff"]).success(), "");
+    assert_eq!(with_config(&root, &["commit"]).success(), "committed 0 files\n");
+}
+
+#[test]
+fn a_commit_over_the_changes_of_others_lists_them_and_applies_nothing() {
+    let root = tree(&[("vfs.toml", OVERLAID), ("a.txt", "one\n"), ("b.txt", "b\n")]);
+    for file in ["/a.txt", "/b.txt"] {
+        finish(configured(&root).args(["write", "--mode", "append", file]), b"mine\n").success();
+    }
+    fs::write(root.path().join("a.txt"), "theirs\n").expect("a file");
+    let refused = with_config(&root, &["commit"]);
+    assert!(refused.refused().starts_with("conflict /a.txt (it was "), "{refused:?}");
+    assert!(refused.out().ends_with("committed 0 files\n"));
+    let json = with_config(&root, &["commit", "--json"]);
+    let [conflict] = &json_lines(json.refused())[..] else { panic!("one file: {json:?}") };
+    assert_eq!(conflict["path"], "/a.txt");
+    assert_eq!(fs::read_to_string(root.path().join("a.txt")).expect("a file"), "theirs\n");
+    assert_eq!(fs::read_to_string(root.path().join("b.txt")).expect("a file"), "b\n");
+    assert_eq!(with_config(&root, &["discard", "--json"]).success().lines().count(), 2);
+    assert_eq!(with_config(&root, &["read", "/a.txt"]).success(), "theirs\n");
+    assert_eq!(with_config(&root, &["discard"]).success(), "discarded the changes of 0 files\n");
+}
+
+#[test]
+fn the_store_and_the_description_are_out_of_reach() {
+    let root = tree(&[("vfs.toml", OVERLAID), ("a.txt", "one\n")]);
+    with_config(&root, &["edit", "--old", "one", "--new", "needle", "/a.txt"]).success();
+    assert!(root.path().join(".vfs/overlay").exists());
+    assert_eq!(with_config(&root, &["grep", "--hidden", "-l", "needle"]).success(), "/a.txt\n");
+    let listed = with_config(&root, &["ls", "-R", "/.vfs"]);
+    assert!(!listed.out().contains("overlay"), "{listed:?}");
+    with_config(&root, &["ls", "/.vfs/overlay"]).failure("policy_denied");
+    finish(configured(&root).args(["write", "--mode", "overwrite", "/vfs.toml"]), b"")
+        .failure("policy_denied: /vfs.toml");
+    assert!(with_config(&root, &["read", "/vfs.toml"]).success().starts_with("[default]"));
+}

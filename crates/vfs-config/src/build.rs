@@ -1,0 +1,134 @@
+//! Opening what a file describes.
+
+mod guard;
+mod layers;
+mod stores;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toml::Spanned;
+use vfs_composite::CompositeBackend;
+use vfs_core::{Backend, Rebase, VfsPath};
+use vfs_layers::{CheckpointedBackend, OverlayBackend, QuotaMeter, RuleSet};
+use vfs_local::{Confinement, LocalConfig};
+use vfs_memory::{MemoryBackend, MemoryConfig};
+
+use self::guard::Guard;
+use self::stores::Stores;
+use crate::built::{AuditLog, Built, Place, Placed};
+use crate::config::Config;
+use crate::error::{ConfigError, ConfigErrorKind};
+use crate::host;
+use crate::tables::{BackendTable, LayerTable, LocalTable, MemoryTable};
+
+/// Opens what `config` describes, with relative paths under `base`.
+pub(crate) async fn build(config: &Config, base: &Path) -> Result<Built, ConfigError> {
+    let base = host::real_directory(base).map_err(|error| {
+        let message = format!("the directory '{}' cannot be opened", base.display());
+        ConfigError::new(ConfigErrorKind::Open, message).because(error)
+    })?;
+    let stores = Stores::find(config, &base)?;
+    let guard = Guard::new(config, &base, &stores).await?;
+    let mut builder = Builder { config, base, stores, guard, parts: Parts::default() };
+    let tables = &config.tables;
+    let root = VfsPath::root();
+    let default = builder.place(&root, &tables.default.backend, &tables.default.layers).await?;
+    let composite = CompositeBackend::new(default);
+    for mount in &tables.mounts {
+        let at = mount.path.get_ref();
+        let backend = builder.place(at, &mount.backend, &mount.layers).await?;
+        composite.mount(at.clone(), backend).map_err(|error| {
+            config.source.error(ConfigErrorKind::Conflict, mount.path.span(), "it cannot be mounted").because(error)
+        })?;
+    }
+    let everything = Arc::new(composite.clone());
+    let backend = builder.around(everything, &tables.layers, Place::Everywhere, &root).await?;
+    let backend = builder.guard.around_everything(backend, &mut builder.parts.policies)?;
+    let Parts { overlays, policies, audits, checkpoints, quotas } = builder.parts;
+    Ok(Built { backend, composite, overlays, policies, audits, checkpoints, quotas })
+}
+
+/// Everything that is being opened.
+struct Builder<'a> {
+    config: &'a Config,
+    /// The directory that paths are relative to.
+    base: PathBuf,
+    stores: Stores,
+    guard: Guard,
+    parts: Parts,
+}
+
+/// The parts of layers, in the order in which they came.
+#[derive(Default)]
+struct Parts {
+    overlays: Vec<Placed<OverlayBackend>>,
+    policies: Vec<Placed<RuleSet>>,
+    audits: Vec<Placed<AuditLog>>,
+    checkpoints: Vec<Placed<CheckpointedBackend>>,
+    quotas: Vec<Placed<QuotaMeter>>,
+}
+
+impl Builder<'_> {
+    /// What is at `at`, with its layers.
+    async fn place(
+        &mut self,
+        at: &VfsPath,
+        backend: &Spanned<BackendTable>,
+        layers: &[Spanned<LayerTable>],
+    ) -> Result<Arc<dyn Backend>, ConfigError> {
+        let opened: Arc<dyn Backend> = match backend.get_ref() {
+            BackendTable::Local(local) => self.local(at, local, layers)?,
+            BackendTable::Memory(memory) => Arc::new(MemoryBackend::with_config(memory_config(memory))),
+        };
+        self.around(opened, layers, Place::Mount, at).await
+    }
+
+    fn local(
+        &mut self,
+        at: &VfsPath,
+        table: &LocalTable,
+        layers: &[Spanned<LayerTable>],
+    ) -> Result<Arc<dyn Backend>, ConfigError> {
+        let source = &self.config.source;
+        let span = table.root.span();
+        let path = self.base.join(table.root.get_ref());
+        let config = local_config(table, &path);
+        let is_host = config.confinement == Confinement::None;
+        let opened = config.open().and_then(|opened| Ok((opened, host::real_directory(&path)?)));
+        let (opened, real) = opened.map_err(|error| {
+            let message = format!("the directory '{}' cannot be opened: {}", path.display(), error.kind());
+            let mut told = source.error(ConfigErrorKind::Open, span.clone(), message);
+            told.cause = Some(error);
+            told
+        })?;
+        if self.stores.hold(&real) {
+            let message = "this directory lies in the store of a layer; show another, or keep the store elsewhere";
+            return Err(source.error(ConfigErrorKind::Conflict, span, message));
+        }
+        let shown = if is_host { Path::new("/") } else { &real };
+        let place = Rebase::new(at.clone(), self::layers::scope(layers)?);
+        self.guard.around_place(Arc::new(opened), shown, &place, &mut self.parts.policies)
+    }
+}
+
+fn local_config(table: &LocalTable, path: &Path) -> LocalConfig {
+    let mut config = LocalConfig::new(path);
+    let LocalTable { root: _, confinement, durability, hard_links, mounts, resolution, max_file_size, lock_timeout } =
+        table;
+    config.confinement = confinement.map_or(config.confinement, Into::into);
+    config.durability = durability.map_or(config.durability, Into::into);
+    config.hard_links = hard_links.map_or(config.hard_links, Into::into);
+    config.mounts = mounts.map_or(config.mounts, Into::into);
+    config.resolution = resolution.map_or(config.resolution, Into::into);
+    config.max_file_size = max_file_size.map_or(config.max_file_size, |size| size.0);
+    config.lock_timeout = lock_timeout.map_or(config.lock_timeout, |time| time.0);
+    config
+}
+
+fn memory_config(table: &MemoryTable) -> MemoryConfig {
+    let mut config = MemoryConfig::new();
+    config.max_file_size = table.max_file_size.map_or(config.max_file_size, |size| size.0);
+    config.max_total_size = table.max_total_size.map(|size| size.0);
+    config
+}

@@ -1,0 +1,147 @@
+//! Keeping an agent out of what its own layers keep, and from rewriting the rules that hold for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vfs_core::{Backend, ErrorKind, Layer as _, Rebase, VfsPath};
+use vfs_layers::{HardLinks, Policy, Rule, RuleEffect, RuleSet};
+
+use super::stores::Stores;
+use crate::built::{Place, Placed};
+use crate::config::Config;
+use crate::error::{ConfigError, ConfigErrorKind};
+use crate::host;
+use crate::tables::LayerTable;
+
+/// What is kept from agents, wherever it is shown.
+#[derive(Debug)]
+pub(super) struct Guard {
+    /// Stores: nobody sees them.
+    hidden: Vec<PathBuf>,
+    /// Files that say what holds: nobody changes them.
+    fixed: Vec<PathBuf>,
+    fixed_at: FixedAt,
+    /// What the namespace calls the fixed files that it shows.
+    shown: Vec<VfsPath>,
+}
+
+/// Where changes of fixed files are refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FixedAt {
+    /// At the directory: the policy is there anyway where a store is hidden.
+    Place,
+    /// Around everything: with an overlay, a change would be accepted there, and stop the commit later.
+    Everywhere,
+}
+
+impl Guard {
+    pub(super) async fn new(config: &Config, base: &Path, stores: &Stores) -> Result<Self, ConfigError> {
+        let mut files: Vec<PathBuf> = config.file().map(Path::to_owned).into_iter().collect();
+        let named = config.tables.all_layers().filter_map(|layer| layer.get_ref().rules_file());
+        files.extend(named.map(|file| base.join(file.get_ref())));
+        let mut fixed = Vec::new();
+        for file in files {
+            // One that is missing is told of where it is read.
+            fixed.extend(host::real_names(&file).await.unwrap_or_default());
+        }
+        let has_overlay = config.tables.all_layers().any(|layer| matches!(layer.get_ref(), LayerTable::Overlay(_)));
+        let fixed_at = if has_overlay { FixedAt::Everywhere } else { FixedAt::Place };
+        Ok(Self { hidden: stores.reals().map(Path::to_owned).collect(), fixed, fixed_at, shown: Vec::new() })
+    }
+
+    /// `files`, which show the directory `shown` at `place`, without what is to be hidden there.
+    pub(super) fn around_place(
+        &mut self,
+        files: Arc<dyn Backend>,
+        shown: &Path,
+        place: &Rebase,
+        policies: &mut Vec<Placed<RuleSet>>,
+    ) -> Result<Arc<dyn Backend>, ConfigError> {
+        let mut rules = Vec::new();
+        for path in self.hidden.iter().filter_map(|real| path_in(shown, real)) {
+            rules.push(hide(&path?));
+        }
+        for path in self.fixed.iter().filter_map(|real| path_in(shown, real)) {
+            let path = path?;
+            if self.fixed_at == FixedAt::Place {
+                rules.push(fix(&path));
+            }
+            // Where a scope does not show it, nobody can name it.
+            self.shown.extend(place.outward(&path));
+        }
+        guarded(files, rules, Placed { part: (), place: Place::Mount, rebase: place.clone() }, policies)
+    }
+
+    /// `files`, which are everything, with what may not be changed.
+    pub(super) fn around_everything(
+        &self,
+        files: Arc<dyn Backend>,
+        policies: &mut Vec<Placed<RuleSet>>,
+    ) -> Result<Arc<dyn Backend>, ConfigError> {
+        let rebase = Rebase::new(VfsPath::root(), VfsPath::root());
+        let rules = match self.fixed_at {
+            FixedAt::Place => Vec::new(),
+            FixedAt::Everywhere => self.shown.iter().map(fix).collect(),
+        };
+        guarded(files, rules, Placed { part: (), place: Place::Everywhere, rebase }, policies)
+    }
+
+    /// What the namespace calls the files that nobody may change, as far as places are open by now.
+    pub(super) fn fixed(&self) -> &[VfsPath] {
+        &self.shown
+    }
+}
+
+/// What `real` is called in the directory `shown`; `None` where it is elsewhere.
+fn path_in(shown: &Path, real: &Path) -> Option<Result<VfsPath, ConfigError>> {
+    let relative = real.strip_prefix(shown).ok()?;
+    let parsed = match relative.to_str() {
+        Some(relative) => VfsPath::root().join(relative),
+        None => Err(vfs_core::Error::of(ErrorKind::InvalidPath)),
+    };
+    Some(parsed.map_err(|error| {
+        let message = format!("'{}' lies where an agent sees it, and cannot be hidden", real.display());
+        ConfigError::new(ConfigErrorKind::Conflict, message).because(error)
+    }))
+}
+
+fn hide(path: &VfsPath) -> Rule {
+    Rule::new(RuleEffect::Deny).path(literal(path)).name("store").reason("a layer keeps its own files here")
+}
+
+fn fix(path: &VfsPath) -> Rule {
+    let rule = Rule::new(RuleEffect::Deny).path(literal(path)).operation("write").operation("delete");
+    rule.name("configuration").reason("this file says what may be done here; only people change it")
+}
+
+/// A glob that matches `path` and nothing else.
+fn literal(path: &VfsPath) -> String {
+    let mut glob = String::new();
+    for character in path.as_str().chars() {
+        if matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '!' | '\\' | ',') {
+            glob.push('\\');
+        }
+        glob.push(character);
+    }
+    glob
+}
+
+fn guarded(
+    files: Arc<dyn Backend>,
+    rules: Vec<Rule>,
+    Placed { part: (), place, rebase }: Placed<()>,
+    policies: &mut Vec<Placed<RuleSet>>,
+) -> Result<Arc<dyn Backend>, ConfigError> {
+    if rules.is_empty() {
+        return Ok(files);
+    }
+    let rules = RuleSet::new(rules).map_err(|error| {
+        let message = "the stores lie where an agent sees them, and cannot be hidden; keep them elsewhere";
+        ConfigError::new(ConfigErrorKind::Conflict, message).because(error)
+    })?;
+    // Agents make no hard links, so that those which are there are no way into a store.
+    let part = rules.with_hard_links(HardLinks::Allow);
+    let guarded = Policy::new(Arc::new(part.clone())).layer(files);
+    policies.push(Placed { part, place, rebase });
+    Ok(guarded)
+}

@@ -1,0 +1,117 @@
+//! A file that was read, and what can be made of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vfs_layers::Approver;
+
+use crate::build::build;
+use crate::built::Built;
+use crate::check;
+use crate::error::ConfigError;
+use crate::host;
+use crate::parse;
+use crate::source::Source;
+use crate::tables::FileTable;
+
+/// A description of a namespace: what is where, and the layers around it.
+///
+/// # Behaviour
+///
+/// * Every key and every value is checked when it is read; what is on the disk is looked at when it is built.
+/// * Paths of the host are relative to a base directory, which is that of the file. Nothing in them is expanded.
+/// * Where a store or an audit log lies in a directory that is shown, a policy next to the directory hides it from everything
+///   above: it is not listed, searched, read or changed. The file itself, and files of rules, can be read there and not
+///   changed, so that nobody rewrites the rules that hold for it.
+///
+/// ```
+/// # async fn example() -> Result<(), vfs_config::ConfigError> {
+/// use vfs_config::Config;
+///
+/// let config = Config::parse(r#"
+///     [default]
+///     type = "memory"
+///     layers = [{ type = "quota", max_bytes = "10 MiB" }]
+/// "#)?;
+/// let built = config.build(std::path::Path::new(".")).await?;
+/// # let _ = built;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub(crate) source: Source,
+    pub(crate) tables: FileTable,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+}
+
+impl Config {
+    /// 1 MiB, the longest file that is read.
+    pub const MAX_LEN: u64 = 1 << 20;
+
+    /// Reads `text`.
+    ///
+    /// # Errors
+    ///
+    /// What is not TOML, an unknown or missing key and a wrong value, with the line and the column.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        Self::of(Source::new(None, text))
+    }
+
+    /// Reads the file `path`.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be read, is not UTF-8 or is over [`Config::MAX_LEN`], and those of [`Config::parse`].
+    pub async fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        Self::of(host::source(path.as_ref()).await?)
+    }
+
+    fn of(source: Source) -> Result<Self, ConfigError> {
+        let tables = parse::file(&source)?;
+        check::file(&source, &tables)?;
+        Ok(Self { source, tables, approver: None })
+    }
+
+    /// Lets `approver` answer what rules with the effect `ask` ask. Default: nobody does, and the operation is
+    /// `approval_required`.
+    #[must_use]
+    pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
+        self
+    }
+
+    /// The file that it was read from.
+    pub fn file(&self) -> Option<&Path> {
+        self.source.file()
+    }
+
+    /// The directory of that file, which its paths are relative to.
+    pub fn directory(&self) -> Option<PathBuf> {
+        self.file().map(host::directory_of)
+    }
+
+    /// Opens what the file describes, with relative paths under `base`.
+    ///
+    /// # Behaviour
+    ///
+    /// Stores that are not there yet are made with the first thing that is kept in them. Nothing else is changed.
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be opened, a store that is no store, two layers with one store, a store around a directory
+    /// that is shown, a place that is mounted twice, and what else does not go together; with the line and the column.
+    pub async fn build(&self, base: &Path) -> Result<Built, ConfigError> {
+        build(self, base).await
+    }
+}
+
+/// Reads the file `path`, and opens what it describes.
+///
+/// # Errors
+///
+/// Those of [`Config::load`] and [`Config::build`].
+pub async fn open(path: impl AsRef<Path>) -> Result<Built, ConfigError> {
+    let config = Config::load(path).await?;
+    config.build(&config.directory().unwrap_or_default()).await
+}

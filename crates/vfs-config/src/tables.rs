@@ -1,0 +1,68 @@
+//! What may stand in the file, as it is written. The comments are the descriptions of the schema.
+
+mod backends;
+mod layers;
+mod rules;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toml::Spanned;
+use vfs_core::VfsPath;
+
+pub(crate) use self::backends::{BackendTable, LocalTable, MemoryTable};
+pub(crate) use self::layers::{
+    AuditTable, CacheTable, CheckpointsTable, ConcurrencyTable, LayerTable, OverlayTable, PolicyTable, QuotaTable,
+    RetryTable, StoreTable, TimeoutTable,
+};
+pub(crate) use self::rules::{RuleTable, RulesTable};
+
+/// A whole namespace of an agent: what is where, and the layers around it.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "vfs.toml")]
+pub(crate) struct FileTable {
+    /// What is at `/`, and wherever no mount is.
+    pub(crate) default: DefaultTable,
+    /// What is at other places.
+    #[serde(default)]
+    pub(crate) mounts: Vec<MountTable>,
+    /// Layers around everything, the first one innermost.
+    #[serde(default)]
+    #[schemars(with = "Vec<LayerTable>")]
+    pub(crate) layers: Vec<Spanned<LayerTable>>,
+}
+
+/// A place for files, and the layers around it.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DefaultTable {
+    #[schemars(flatten, with = "BackendTable")]
+    pub(crate) backend: Spanned<BackendTable>,
+    /// Layers around these files alone, the first one innermost.
+    #[serde(default)]
+    #[schemars(with = "Vec<LayerTable>")]
+    pub(crate) layers: Vec<Spanned<LayerTable>>,
+}
+
+/// A place for files, where it is mounted, and the layers around it.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MountTable {
+    /// Where it is, as the agent sees it, such as `/memories`. It need not exist, and shadows what is there.
+    #[schemars(with = "String")]
+    pub(crate) path: Spanned<VfsPath>,
+    #[schemars(flatten, with = "BackendTable")]
+    pub(crate) backend: Spanned<BackendTable>,
+    /// Layers around these files alone, the first one innermost. Their paths begin at the mount.
+    #[serde(default)]
+    #[schemars(with = "Vec<LayerTable>")]
+    pub(crate) layers: Vec<Spanned<LayerTable>>,
+}
+
+impl FileTable {
+    /// All layers, wherever they are.
+    pub(crate) fn all_layers(&self) -> impl Iterator<Item = &Spanned<LayerTable>> {
+        let mounts = self.mounts.iter().flat_map(|mount| &mount.layers);
+        self.default.layers.iter().chain(mounts).chain(&self.layers)
+    }
+}

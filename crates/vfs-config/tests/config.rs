@@ -1,0 +1,324 @@
+//! Files that are read, opened, and refused.
+#![allow(clippy::disallowed_methods, reason = "what is opened is set up and looked at from outside")]
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+use vfs_config::{Built, Config, ConfigError, ConfigErrorKind, Position};
+use vfs_core::{Backend, BackendExt, ErrorKind, OpContext, RestoreRequest, SnapshotRequest, VfsPath};
+use vfs_layers::Commit;
+
+fn tree(files: &[(&str, &str)]) -> TempDir {
+    let root = tempfile::tempdir().expect("a temporary directory");
+    for (path, content) in files {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().expect("it is below the root")).expect("directories");
+        fs::write(path, content).expect("a file");
+    }
+    root
+}
+
+fn docs(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn path(text: &str) -> VfsPath {
+    VfsPath::parse(text).expect("a valid path")
+}
+
+async fn open(root: &TempDir, text: &str) -> Result<Built, ConfigError> {
+    fs::write(root.path().join("vfs.toml"), text).expect("a file");
+    vfs_config::open(root.path().join("vfs.toml")).await
+}
+
+/// Line, column, key and words of what is wrong with `text`.
+#[track_caller]
+fn refused(text: &str, kind: ConfigErrorKind, at: (usize, usize), key: &str, words: &str) {
+    let error = Config::parse(text).expect_err(words);
+    let Some(Position { line, column, .. }) = error.position else { panic!("{error} has no position") };
+    assert_eq!((error.kind, (line, column), error.key.as_deref()), (kind, at, Some(key)), "{error}");
+    assert!(error.message.contains(words), "{error}");
+    assert!(error.to_string().starts_with(&format!("{line}:{column}: {key}: ")) && !error.to_string().contains('\n'));
+}
+
+#[test]
+fn a_fault_names_its_line_its_key_and_what_to_write() {
+    use ConfigErrorKind::{Conflict, Invalid};
+    let memory = "[default]\ntype = 'memory'\n";
+    let with = |rest: &str| format!("{memory}{rest}");
+    refused(
+        "[defualt]\ntype = 'memory'\n",
+        Invalid,
+        (1, 2),
+        "defualt",
+        "unknown field `defualt`, expected one of `default`",
+    );
+    refused(
+        "[default]\ntype = 'memroy'\n",
+        Invalid,
+        (2, 8),
+        "default.type",
+        "unknown variant `memroy`, expected `local`",
+    );
+    refused("[default]\nroot = '.'\n", Invalid, (1, 1), "default", "missing field `type`");
+    refused("[default]\ntype = 3\n", Invalid, (2, 8), "default.type", "`type` is a string");
+    refused("[default]\ntype = 'local'\n", Invalid, (1, 1), "default", "missing field `root`");
+    refused(
+        "[default]\ntype = 'local'\nroot = '.'\nconfinment = 'root'\n",
+        Invalid,
+        (4, 1),
+        "default.confinment",
+        "expected one of `root`, `confinement`",
+    );
+    refused("[default]\ntype = 'local'\nroot = '~/x'\n", Invalid, (3, 8), "default.root", "'~' is not expanded");
+    refused(
+        "[default]\ntype = 'local'\nroot = ''\n",
+        Invalid,
+        (3, 8),
+        "default.root",
+        "\".\" is the directory of this file",
+    );
+    refused(&with("max_file_size = '1 mib'\n"), Invalid, (3, 17), "default.max_file_size", "write bytes as a number");
+    refused(&with("max_file_size = -1\n"), Invalid, (3, 17), "default.max_file_size", "not less than 0");
+    refused(
+        &with("[[mounts]]\npath = '/../x'\ntype = 'memory'\n"),
+        Invalid,
+        (4, 8),
+        "mounts[0].path",
+        "'..' is not allowed",
+    );
+    refused(&with("[[mounts]]\npath = '/'\ntype = 'memory'\n"), Conflict, (4, 8), "mounts[0].path", "[default]");
+    let twice = "[[mounts]]\npath = '/a'\ntype = 'memory'\n[[mounts]]\npath = 'a/'\ntype = 'memory'\n";
+    refused(&with(twice), Conflict, (7, 8), "mounts[1].path", "mounted at '/a' already");
+}
+
+#[test]
+fn a_fault_in_a_layer_names_its_line_too() {
+    use ConfigErrorKind::{Conflict, Invalid};
+    let with = |rest: &str| format!("[default]\ntype = 'memory'\n[[layers]]\n{rest}");
+    refused(
+        &with("type = 'quotta'\n"),
+        Invalid,
+        (4, 8),
+        "layers[0].type",
+        "unknown variant `quotta`, expected one of `audit`",
+    );
+    refused(&with("type = 'timeout'\ntime = '30'\n"), Invalid, (5, 8), "layers[0].time", "write for example \"30s\"");
+    refused(
+        &with("type = 'timeout'\ntime = '30s'\noperations = { grap = '1s' }\n"),
+        Invalid,
+        (6, 16),
+        "layers[0].operations.grap",
+        "grap",
+    );
+    refused(&with("type = 'concurrency_limit'\noperations = 0\n"), Invalid, (5, 14), "layers[0].operations", "nonzero");
+    refused(
+        &with("type = 'read_only'\nstrict = true\n"),
+        Invalid,
+        (5, 1),
+        "layers[0].strict",
+        "unknown field `strict`",
+    );
+    refused(&with("type = 'quota'\n"), Conflict, (3, 1), "layers[0]", "a quota needs a limit");
+    refused(&with("type = 'scoped'\ndirectory = '/a'\n"), Conflict, (3, 1), "layers[0]", "of that place");
+    refused(&with("type = 'policy'\n"), Conflict, (3, 1), "layers[0]", "a policy needs `rules`");
+    let both = "type = 'policy'\nrules_file = 'x'\ndefault = 'deny'\n";
+    refused(&with(both), Conflict, (5, 14), "layers[0].rules_file", "either `rules_file`");
+    let glob = "type = 'policy'\nrules = [\n{ effect = 'deny' },\n{ effect = 'deny', paths = ['[a'] },\n]\n";
+    refused(&with(glob), Invalid, (7, 1), "layers[0].rules[1]", "[a");
+    let word = "type = 'policy'\nrules = [{ effect = 'deny', operations = ['remove'] }]\n";
+    refused(&with(word), Invalid, (5, 10), "layers[0].rules[0]", "no operation of this name");
+    let key = "[default]\ntype = 'memory'\nlayers = [{ type = 'quota', max_files = 3, max_fils = 4 }]\n";
+    refused(key, Invalid, (3, 44), "default.layers[0].max_fils", "unknown field `max_fils`");
+}
+
+#[test]
+fn what_is_no_toml_is_told_with_its_line() {
+    let error = Config::parse("[default]\ntype = \n").expect_err("no value");
+    assert_eq!((error.kind, error.position.map(|at| at.line)), (ConfigErrorKind::Syntax, Some(2)), "{error}");
+}
+
+#[test]
+fn the_schema_in_the_documentation_is_this_one() {
+    let schema = vfs_config::schema();
+    if std::env::var_os("VFS_WRITE_SCHEMA").is_some() {
+        fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/vfs.schema.json"), &schema).expect("a file");
+    }
+    let told = "run VFS_WRITE_SCHEMA=1 cargo test -p vfs-config schema";
+    assert!(docs("vfs.schema.json") == schema, "docs/vfs.schema.json is another; {told}");
+}
+
+#[tokio::test]
+async fn the_example_in_the_documentation_can_be_opened_and_shows_every_layer() {
+    let root = tree(&[("project/a.txt", "a"), ("state/x", ""), ("policy.toml", "default = 'allow'\n")]);
+    let built = open(&root, &docs("vfs.example.toml")).await.expect("the example is valid");
+    built.backend.write_text("/memories/plan.md", "read").await.expect("it may be written");
+    assert_eq!(fs::read_to_string(root.path().join("state/agents/one/plan.md")).expect("a file"), "read");
+    let schema: serde_json::Value = serde_json::from_str(&vfs_config::schema()).expect("JSON");
+    let layers = schema["$defs"]["LayerTable"]["oneOf"].as_array().expect("variants");
+    assert_eq!(layers.len(), 12);
+    for layer in layers {
+        let word = layer["properties"]["type"]["const"].as_str().expect("a word");
+        assert!(docs("vfs.example.toml").contains(&format!("type = \"{word}\"")), "{word} is not shown");
+    }
+}
+
+#[tokio::test]
+async fn places_are_mounted_and_layers_go_around_them() {
+    let root = tree(&[("project/a.txt", "a"), ("shared/docs/b.txt", "b")]);
+    let built = open(
+        &root,
+        "[default]\ntype = 'local'\nroot = 'project'\nlayers = [{ type = 'read_only' }]\n\
+         [[mounts]]\npath = '/docs'\ntype = 'local'\nroot = 'shared'\nlayers = [{ type = 'scoped', directory = '/docs' }]\n\
+         [[mounts]]\npath = '/scratch'\ntype = 'memory'\n\
+         [[layers]]\ntype = 'quota'\nmax_files = 3\n",
+    );
+    let built = built.await.expect("it is valid");
+    let mounts: Vec<_> = built.composite.mounts().into_iter().map(|mount| mount.path.to_string()).collect();
+    assert_eq!(mounts, ["/", "/docs", "/scratch"]);
+    assert_eq!(built.backend.read_text("/docs/b.txt").await.as_deref(), Ok("b"));
+    let refused = built.backend.write_text("/a.txt", "other").await.expect_err("it is read-only");
+    assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
+    built.backend.create_text("/scratch/1", "").await.expect("the third file");
+    let refused = built.backend.create_text("/scratch/2", "").await.expect_err("the fourth file");
+    assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
+    assert_eq!(built.quotas[0].part.usage(&OpContext::new()).await.expect("it is known").files, 3);
+}
+
+#[tokio::test]
+async fn an_overlay_keeps_changes_for_the_next_process_and_a_commit_goes_through_read_only() {
+    let root = tree(&[("project/a.txt", "one\n")]);
+    let text = "[default]\ntype = 'memory'\n[[mounts]]\npath = '/p'\ntype = 'local'\nroot = 'project'\n\
+                layers = [{ type = 'read_only' }, { type = 'overlay', store = 'store' }]\n";
+    let built = open(&root, text).await.expect("it is valid");
+    built.backend.edit_text("/p/a.txt", "one", "two").await.expect("it may be edited");
+    drop(built);
+    let file = || fs::read_to_string(root.path().join("project/a.txt")).expect("a file");
+    assert_eq!(file(), "one\n");
+    let built = open(&root, text).await.expect("it is valid");
+    let cx = OpContext::new();
+    let diff = built.overlays[0].diff(&cx).await.expect("a diff");
+    assert_eq!(diff.unified(), "--- a/p/a.txt\n+++ b/p/a.txt\n@@ -1 +1 @@\n-one\n+two\n");
+    let Commit::Applied(changes) = built.overlays[0].commit(&cx).await.expect("it can be applied") else {
+        panic!("nobody else changed it")
+    };
+    assert_eq!((changes.changes[0].path.as_str(), file().as_str()), ("/p/a.txt", "two\n"));
+}
+
+const STORES: &str = "[default]\ntype = 'local'\nroot = '.'\n\
+    [[mounts]]\npath = '/m'\ntype = 'local'\nroot = '.vfs'\nlayers = [{ type = 'scoped', directory = '/kept' }]\n\
+    [[layers]]\ntype = 'audit'\nfile = '.vfs/[log] 1.jsonl'\n\
+    [[layers]]\ntype = 'policy'\nrules_file = 'rules.toml'\n";
+
+#[tokio::test]
+async fn what_layers_keep_is_hidden_wherever_it_is_shown() {
+    let root = tree(&[(".vfs/kept/x", "needle"), ("rules.toml", ""), ("l 1.jsonl", "")]);
+    let built = open(&root, STORES).await.expect("it is valid");
+    let files = &built.backend;
+    files.create_text("/a", "needle").await.expect("a file");
+    let records = built.audits[0].part.sink.records().await.expect("records");
+    assert_eq!(records.len(), 1);
+    assert!(root.path().join(".vfs/[log] 1.jsonl").exists());
+    let found: Vec<_> =
+        files.find("*").await.expect("a search").into_iter().map(|file| file.path.to_string()).collect();
+    assert!(found.contains(&"/l 1.jsonl".to_owned()), "{found:?}");
+    assert!(files.list("/.vfs").await.expect("a listing").iter().all(|file| !file.path.as_str().contains("log")));
+    for change in [
+        files.read_text("/.vfs/[log] 1.jsonl").await.map(drop),
+        files.write_text("/.vfs/[log] 1.jsonl", "").await.map(drop),
+        files.remove("/.vfs/[LOG] 1.jsonl").await,
+        files.remove("/.vfs").await,
+    ] {
+        assert_eq!(change.expect_err("it is hidden").kind(), ErrorKind::PolicyDenied);
+    }
+    assert!(files.search("sequence").await.expect("a search").is_empty());
+}
+
+#[tokio::test]
+async fn the_file_itself_and_its_rules_can_be_read_and_not_be_changed() {
+    for overlay in ["", "layers = [{ type = 'overlay' }]\n"] {
+        let root = tree(&[(".vfs/kept/x", ""), ("rules.toml", "")]);
+        let built = open(&root, &STORES.replacen("root = '.'\n", &format!("root = '.'\n{overlay}"), 1)).await;
+        let files = built.expect("it is valid").backend;
+        assert!(files.read_text("/vfs.toml").await.is_ok());
+        for file in ["/vfs.toml", "/rules.toml"] {
+            let refused = files.write_text(file, "").await.expect_err("it may not be changed");
+            assert_eq!(refused.kind(), ErrorKind::PolicyDenied, "{file} {overlay}");
+            assert_eq!(files.remove(file).await.expect_err("nor removed").kind(), ErrorKind::PolicyDenied);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_go_together_on_the_disk_is_refused_with_its_line() {
+    let root =
+        tree(&[("project/a.txt", ""), ("store/x", ""), ("file", ""), ("rules.toml", "[[rules]]\neffect = 'no'\n")]);
+    let local = |rest: &str| format!("[default]\ntype = 'local'\nroot = {rest}");
+    for (text, line, words) in [
+        (local("'absent'\n"), 3, "cannot be opened: not_found"),
+        (local("'file'\n"), 3, "cannot be opened: not_a_directory"),
+        (local("'store'\nlayers = [{ type = 'overlay', store = '.' }]\n"), 3, "in the store of a layer"),
+        (local("'project'\nlayers = [{ type = 'overlay', store = 'new/../x' }]\n"), 4, "'..' is not allowed"),
+        (local("'project'\nlayers = [{ type = 'overlay', store = 'file/x' }]\n"), 4, "cannot be opened"),
+        (
+            local("'project'\n[[layers]]\ntype = 'overlay'\nstore = 's'\n[[layers]]\ntype = 'audit'\nfile = 's/a'\n"),
+            9,
+            "a place of its own",
+        ),
+        (local("'project'\n[[layers]]\ntype = 'policy'\nrules_file = 'rules.toml'\n"), 2, "unknown variant `no`"),
+        (local("'project'\n[[layers]]\ntype = 'audit'\nfile = 'store/x/log'\n"), 6, "cannot be opened"),
+    ] {
+        let error = open(&root, &text).await.expect_err(words);
+        assert!(error.message.contains(words), "{error}");
+        assert_eq!(error.position.map(|at| at.line), Some(line), "{error}");
+        let file = error.file.as_ref().and_then(|file| file.file_name()).expect("a file");
+        assert!(error.to_string().contains(file.to_str().expect("UTF-8")), "{error}");
+    }
+    let error = Config::load(root.path().join("absent.toml")).await.expect_err("it is not there");
+    assert_eq!(error.kind, ConfigErrorKind::Unreadable);
+}
+
+#[tokio::test]
+async fn policies_explain_themselves_in_the_namespace() {
+    let root = tree(&[("project/a.txt", ""), ("shared/x", "")]);
+    let built = open(
+        &root,
+        "[default]\ntype = 'local'\nroot = 'project'\n\
+         [[mounts]]\npath = '/m'\ntype = 'local'\nroot = 'shared'\nlayers = [\
+           { type = 'policy', rules = [{ name = 'inner', effect = 'deny', paths = ['/one/secret'] }] },\
+           { type = 'scoped', directory = '/one' } ]\n\
+         [[layers]]\ntype = 'policy'\nrules = [{ name = 'outer', effect = 'deny', actors = ['x'] }]\n",
+    );
+    let built = built.await.expect("it is valid");
+    let effects = |actor, at| {
+        let explained = built.explain(actor, "read", &path(at)).expect("a permission");
+        explained.into_iter().map(|by| (by.path.to_string(), by.name)).collect::<Vec<_>>()
+    };
+    let at = "/m/secret/key".to_owned();
+    assert_eq!(effects(None, "/m/secret/key"), [(at.clone(), Some("inner".to_owned())), (at, None)]);
+    assert_eq!(effects(Some("x"), "/secret"), [("/secret".to_owned(), Some("outer".to_owned()))]);
+    assert!(built.explain(None, "fly", &path("/")).is_err());
+}
+
+#[tokio::test]
+async fn changes_are_taken_back_by_the_next_process_and_the_file_itself_is_left_alone() {
+    let text = "[default]\ntype = 'local'\nroot = '.'\n[[mounts]]\npath = '/m'\ntype = 'memory'\n\
+                [[layers]]\ntype = 'checkpoints'\nstore = '.vfs/checkpoints'\n";
+    let root = tree(&[("a.txt", "one")]);
+    let cx = OpContext::new();
+    let built = open(&root, text).await.expect("it is valid");
+    let [checkpoints] = &built.checkpoints[..] else { panic!("one layer") };
+    let snapshots = checkpoints.part.as_snapshots().expect("there are");
+    let snapshot = snapshots.snapshot(&cx, SnapshotRequest::new()).await.expect("a snapshot");
+    assert_eq!((snapshot.files, snapshot.bytes), (1, 3));
+    built.backend.edit_text("/a.txt", "one", "two").await.expect("it may be edited");
+    drop(built);
+    let built = open(&root, &format!("{text}max_undo = 10\n")).await.expect("it is valid");
+    let undone = built.checkpoints[0].part.undo(&cx, 1).await.expect("it can be taken back");
+    assert_eq!((undone.entries.len(), undone.files), (1, 1));
+    assert_eq!(fs::read_to_string(root.path().join("a.txt")).expect("a file"), "one");
+    let snapshots = built.checkpoints[0].part.as_snapshots().expect("there are");
+    snapshots.restore(&cx, RestoreRequest::new(snapshot.id)).await.expect("vfs.toml is not in it");
+}

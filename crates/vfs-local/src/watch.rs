@@ -1,0 +1,202 @@
+//! The change feed of a disk: one watcher a backend, for as long as somebody watches.
+
+mod cover;
+mod directories;
+mod kernel;
+mod recent;
+mod state;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, StreamExt};
+use rustix::event::{EventfdFlags, eventfd};
+use vfs_core::feed::Feed;
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath, WatchEvent, WatchRequest};
+
+use crate::disk::Disk;
+use crate::errno::error;
+use kernel::Queue;
+use state::State;
+
+/// How often it is looked whether the root is still there, of which the kernel says nothing while it is held.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// How long is waited for more after something happened: a file that is made and written is three events of the kernel,
+/// and should be one of ours.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The watcher of a backend, where one runs.
+#[derive(Debug, Default)]
+pub(crate) struct Watching(Mutex<Weak<Watcher>>);
+
+/// A running watcher. It stops when the last subscriber drops it.
+#[derive(Debug)]
+struct Watcher {
+    /// A new one each time that a watcher starts: a cursor from before may have missed something meanwhile.
+    feed: Feed,
+    state: Arc<Mutex<State>>,
+    stop: Arc<OwnedFd>,
+}
+
+impl Watching {
+    /// As [`vfs_core::Watch::watch`].
+    pub(crate) fn watch(
+        &self,
+        disk: &Arc<Disk>,
+        cx: OpContext,
+        req: WatchRequest,
+    ) -> BoxStream<'static, Result<WatchEvent>> {
+        let path = req.path.clone();
+        match self.subscribe(disk, cx, req) {
+            Ok(events) => events,
+            Err(error) => stream::iter([Err(error.or_path(&path))]).boxed(),
+        }
+    }
+
+    fn subscribe(
+        &self,
+        disk: &Arc<Disk>,
+        cx: OpContext,
+        req: WatchRequest,
+    ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
+        cx.check()?;
+        check_path(disk, &req.path)?;
+        let watcher = self.watcher(disk)?;
+        let mut state = lock(&watcher.state);
+        // What has happened by now is not from now on.
+        state.catch_up();
+        let start = state.follow(&req.path);
+        let events = start.map(|start| watcher.feed.subscribe_since(start, cx, req));
+        drop(state);
+        watcher.feed.wake();
+        // The stream holds the watcher.
+        Ok(events?.map(move |event| (event, &watcher).0).boxed())
+    }
+
+    fn watcher(&self, disk: &Arc<Disk>) -> Result<Arc<Watcher>> {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(watcher) = running.upgrade() {
+            return Ok(watcher);
+        }
+        let watcher = Arc::new(Watcher::start(disk)?);
+        *running = Arc::downgrade(&watcher);
+        Ok(watcher)
+    }
+}
+
+/// Refuses what cannot be watched.
+fn check_path(disk: &Disk, path: &VfsPath) -> Result<()> {
+    if disk.root.is_host() && path.is_root() {
+        let message = "the whole host cannot be watched; name a directory below the root";
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
+    let real = disk.root.real_path(path)?;
+    if real == *path {
+        return Ok(());
+    }
+    let message = format!("it leads through a link, which is not watched; watch '{real}' instead");
+    Err(Error::new(ErrorKind::Unsupported, message))
+}
+
+impl Watcher {
+    fn start(disk: &Arc<Disk>) -> Result<Self> {
+        let (feed, queue) = (Feed::new(), Arc::new(Queue::new()?));
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(error)?);
+        let state = Arc::new(Mutex::new(State::new(Arc::clone(disk), Arc::clone(&queue), feed.clone())));
+        let watcher = Self { feed: feed.clone(), state: Arc::clone(&state), stop: Arc::clone(&stop) };
+        let thread = std::thread::Builder::new().name("vfs-watch".into());
+        thread.spawn(move || run(&queue, &state, &feed, &stop)).map_err(|source| {
+            Error::new(ErrorKind::Busy, "no thread can be started to watch; try again").with_source(source)
+        })?;
+        Ok(watcher)
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // It cannot fail: the counter is at zero.
+        let _written = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
+    }
+}
+
+fn run(queue: &Queue, state: &Mutex<State>, feed: &Feed, stop: &OwnedFd) {
+    while !queue.wait(Some(stop.as_fd()), PERIOD) {
+        std::thread::park_timeout(PAUSE);
+        lock(state).catch_up();
+        feed.wake();
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use vfs_core::Change;
+
+    use super::*;
+    use crate::config::LocalConfig;
+
+    #[test]
+    fn one_watcher_runs_while_somebody_watches_and_the_next_one_knows_no_older_cursor() {
+        let tree = tempfile::tempdir().expect("a temporary directory");
+        let disk = Arc::new(Disk::open(&LocalConfig::new(tree.path())).expect("the root opens"));
+        let watching = Watching::default();
+        let watch = |request| watching.watch(&disk, OpContext::new(), request);
+        let (mut first, second) = (watch(WatchRequest::default()), watch(WatchRequest::default()));
+        let watcher = watching.0.lock().expect("not poisoned").upgrade().expect("it runs");
+        assert_eq!(Arc::strong_count(&watcher), 3, "both hold the one there is");
+        let state = Arc::downgrade(&watcher.state);
+        drop((watcher, second));
+        std::fs::write(tree.path().join("f"), "x").expect("it writes");
+        let event = futures::executor::block_on(first.next()).expect("it goes on").expect("no error");
+        assert!(matches!(event.change, Change::Created { .. }), "{event:?}");
+
+        drop(first);
+        assert!(watching.0.lock().expect("not poisoned").upgrade().is_none());
+        let until = Instant::now() + Duration::from_secs(30);
+        while state.strong_count() > 0 {
+            assert!(Instant::now() < until, "the thread does not stop");
+            std::thread::yield_now();
+        }
+        let mut later = watch(WatchRequest::default().since(event.cursor));
+        let event = futures::executor::block_on(later.next()).expect("it goes on").expect("no error");
+        assert_eq!(event.change, Change::Overflow);
+    }
+
+    #[test]
+    fn what_the_kernel_lost_is_said_and_what_was_made_meanwhile_is_watched() {
+        let tree = tempfile::tempdir().expect("a temporary directory");
+        let disk = Arc::new(Disk::open(&LocalConfig::new(tree.path())).expect("the root opens"));
+        let watching = Watching::default();
+        let cx = OpContext::new().with_timeout(Duration::from_secs(60));
+        let mut events = watching.watch(&disk, cx, WatchRequest::default());
+        let watcher = watching.0.lock().expect("not poisoned").upgrade().expect("it runs");
+
+        let most = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("it reads");
+        let mut state = lock(&watcher.state);
+        for file in 0..=most.trim().parse().expect("a number") {
+            std::fs::write(tree.path().join("f"), "").expect("it writes");
+            std::fs::rename(tree.path().join("f"), tree.path().join(format!("{}", file % 100))).expect("it renames");
+        }
+        std::fs::create_dir_all(tree.path().join("late/later")).expect("directories are made");
+        // The queue is read in parts, and what is lost comes after them.
+        (0..3).for_each(|_| state.catch_up());
+        drop(state);
+        std::fs::create_dir(tree.path().join("late/later/d")).expect("directories are made");
+
+        let mut changes = Vec::new();
+        let last = VfsPath::parse("/late/later/d").expect("a valid path");
+        while changes.last() != Some(&Change::Created { path: last.clone(), version: None }) {
+            let event = futures::executor::block_on(events.next()).expect("it goes on");
+            changes.push(event.expect("it comes in time").change);
+        }
+        assert_eq!(changes.first(), Some(&Change::Overflow));
+        assert!(changes.len() < 10, "{changes:?}");
+    }
+}

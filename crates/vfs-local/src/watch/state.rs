@@ -1,0 +1,409 @@
+//! From what the kernel says of single directories to changes of paths.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::FileType;
+use rustix::fs::inotify::ReadFlags;
+use vfs_core::feed::{Feed, Moment};
+use vfs_core::{Change, Result, VfsPath};
+
+use super::cover::{Found, Walk};
+use super::directories::{Directories, Id};
+use super::kernel::{Event, Queue};
+use super::recent::Recent;
+use crate::disk::Disk;
+use crate::metadata::Metadata;
+use crate::root::RESERVED;
+
+/// How far the times of files may be behind the clock, and more.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// An entry of a watched directory.
+pub(super) type Place<'a> = (Id, &'a str);
+
+/// Why nothing can be said of a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// Nothing is there.
+    Gone,
+    /// Its directory was renamed, and the event of that is still to come.
+    Elsewhere,
+}
+
+/// What is watched, and what is known of it.
+///
+/// Events are of the past: by the time that one is looked at, its directory may have another name and its file may be gone.
+/// The tree of directories follows the events, so that each has the path it had then; what is looked up on the disk is of
+/// now. Where the two do not fit, it is looked again when all events that there are have been followed.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) disk: Arc<Disk>,
+    pub(super) queue: Arc<Queue>,
+    pub(super) feed: Feed,
+    pub(super) directories: Directories,
+    /// What is to be published next.
+    pub(super) changes: Vec<Change>,
+    /// What could not be looked at, as its directory was renamed since; looked at again when that is known.
+    pub(super) elsewhere: Vec<(Id, String)>,
+    recent: Recent,
+    /// What somebody asked for, since when.
+    followed: Vec<(VfsPath, Moment)>,
+    begun: SystemTime,
+    is_gone: bool,
+}
+
+impl State {
+    pub(super) fn new(disk: Arc<Disk>, queue: Arc<Queue>, feed: Feed) -> Self {
+        Self {
+            disk,
+            queue,
+            feed,
+            directories: Directories::default(),
+            changes: Vec::new(),
+            elsewhere: Vec::new(),
+            recent: Recent::default(),
+            followed: Vec::new(),
+            begun: SystemTime::now(),
+            is_gone: false,
+        }
+    }
+
+    /// Watches what is at and below `path`, and says since when that is so. What follows is in the feed until the last
+    /// subscriber is gone.
+    pub(super) fn follow(&mut self, path: &VfsPath) -> Result<Moment> {
+        let known = self.followed.iter().filter(|(followed, _)| path.starts_with(followed)).map(|(_, since)| *since);
+        if let Some(since) = known.min() {
+            return Ok(since);
+        }
+        self.cover(None, Walk { scope: std::slice::from_ref(path), tells: false, takes: true })?;
+        let since = self.feed.mark();
+        self.followed.push((path.clone(), since));
+        Ok(since)
+    }
+
+    /// Publishes what has happened until now. The feed is to be woken after that, when the state is no longer locked.
+    pub(super) fn catch_up(&mut self) {
+        let events = self.queue.read();
+        self.process(&events);
+        for (dir, name) in std::mem::take(&mut self.elsewhere) {
+            self.look_again((dir, &name));
+        }
+        if !self.is_gone && !self.disk.root.is_host() && self.disk.root.is_gone() {
+            self.is_gone = true;
+            self.changes.push(Change::Removed { path: VfsPath::root() });
+        }
+        let changes = std::mem::take(&mut self.changes);
+        self.feed.push(|| changes);
+    }
+
+    fn process(&mut self, events: &[Event]) {
+        let mut arrivals: HashMap<u32, usize> = events
+            .iter()
+            .enumerate()
+            .filter(|(_, event)| event.is(ReadFlags::MOVED_TO) && event.name.is_some())
+            .map(|(at, event)| (event.cookie, at))
+            .collect();
+        let mut moves = HashMap::new();
+        for event in events {
+            if event.is(ReadFlags::QUEUE_OVERFLOW) {
+                // What was read with it is older than what is watched from now on.
+                return self.start_again();
+            }
+            if event.is(ReadFlags::IGNORED) {
+                let gone = self.directories.remove(event.dir);
+                self.unwatch(gone);
+            }
+            let Some(name) = event.name.as_deref().filter(|_| self.directories.contains(event.dir)) else { continue };
+            let (place, is_directory) = ((event.dir, name), event.is(ReadFlags::ISDIR));
+            if event.is(ReadFlags::MOVED_FROM) {
+                let to = arrivals.get(&event.cookie).map(|at| &events[*at]);
+                match to.and_then(|to| Some((to.dir, to.name.as_deref()?))).filter(|to| self.directories.contains(to.0))
+                {
+                    Some(to) => {
+                        arrivals.remove(&event.cookie);
+                        self.moved(place, to, is_directory, &mut moves);
+                    }
+                    None => {
+                        self.departed(place);
+                        // It may be the second half of a swap whose other half comes late.
+                        self.elsewhere.push(owned(place));
+                    }
+                }
+            } else if event.is(ReadFlags::MOVED_TO) {
+                // Its other half was handled where that came from another watched directory.
+                if arrivals.remove(&event.cookie).is_some() {
+                    self.arrived(place, is_directory);
+                }
+            } else if event.is(ReadFlags::CREATE) {
+                self.arrived(place, is_directory);
+            } else if event.is(ReadFlags::DELETE) {
+                self.departed(place);
+            } else if event.is(ReadFlags::MODIFY | ReadFlags::CLOSE_WRITE) && !is_directory {
+                self.written(place, event.is(ReadFlags::MODIFY));
+            }
+        }
+    }
+
+    /// Something has come to be at a place.
+    fn arrived(&mut self, (dir, name): Place<'_>, is_directory: bool) {
+        let Some(path) = self.concern((dir, name)) else { return };
+        if is_directory {
+            self.cover_or_say((dir, name), true, false);
+        } else {
+            let metadata = self.look_at((dir, name)).ok();
+            self.tell_of_file((dir, name), path, metadata);
+        }
+    }
+
+    /// As [`State::cover`], of all that is followed.
+    fn cover_or_say(&mut self, place: Place<'_>, tells: bool, takes: bool) {
+        let scope = self.scope();
+        if self.cover(Some(place), Walk { scope: &scope, tells, takes }).is_err() {
+            // Not all of it is watched: what happens there is lost.
+            self.changes.push(Change::Overflow);
+        }
+    }
+
+    /// Tells of what is at a place, where that was not known when its event came.
+    fn look_again(&mut self, place: Place<'_>) {
+        let Some(path) = self.concern(place) else { return };
+        match self.look_at(place).ok() {
+            Some(found) if found.file_type() == FileType::Directory => self.cover_or_say(place, true, false),
+            // What is gone had an event that said so.
+            None => {}
+            found => self.tell_of_file(place, path, found),
+        }
+    }
+
+    /// What was at a place is no longer there.
+    fn departed(&mut self, place: Place<'_>) {
+        self.let_go(place);
+        if let Some(path) = self.concern(place) {
+            self.changes.push(Change::Removed { path });
+        }
+    }
+
+    /// A file was written to, or closed by somebody who may have.
+    fn written(&mut self, (dir, name): Place<'_>, is_certain: bool) {
+        let Some(path) = self.concern((dir, name)) else { return };
+        // Of what is gone by now there is a later event.
+        let Some(metadata) = self.look_at((dir, name)).ok().filter(|found| found.file_type() == FileType::RegularFile)
+        else {
+            return;
+        };
+        let version = Some(metadata.version());
+        match self.recent.get(dir, name) {
+            Some(told) if *told == version => return,
+            // Opened to be written, but not written: every change that takes a lock does so.
+            None if !is_certain && metadata.changed() + SLACK < self.begun => return,
+            _ => {}
+        }
+        self.recent.set(dir, name, version.clone());
+        self.changes.push(Change::Changed { path, version });
+    }
+
+    /// Something was renamed from one watched directory into another.
+    ///
+    /// Where two entries are swapped the kernel says that each is renamed to the other; `moves` are those before in one go.
+    fn moved(&mut self, from: Place<'_>, to: Place<'_>, is_directory: bool, moves: &mut Moves) {
+        let is_swap = moves.remove(&owned(to)).is_some_and(|before| before == owned(from))
+            && !matches!(self.look_at(from), Err(Missing::Gone));
+        moves.insert(owned(from), owned(to));
+        match (is_reserved(from), is_reserved(to)) {
+            (true, true) => {}
+            (true, false) if is_directory => self.arrived(to, true),
+            (true, false) => self.replaced(to),
+            // The second half of a write that swaps the new file with the old.
+            (false, true) if is_swap => {}
+            (false, true) => {
+                self.departed(from);
+                if self.look_at(from).is_ok() {
+                    self.replaced(from);
+                }
+            }
+            (false, false) if is_swap && !matches!(self.look_at(to), Err(Missing::Gone)) => {
+                for place in [from, to] {
+                    let found = self.look_at(place).map(|found| found.file_type() == FileType::Directory);
+                    match found {
+                        // It may have been moved there and back again, and what is there now made after that.
+                        Ok(is_now) if is_directory || is_now => {
+                            self.departed(place);
+                            self.arrived(place, is_now);
+                        }
+                        Err(_) if is_directory => self.departed(place),
+                        _ => self.replaced(place),
+                    }
+                }
+            }
+            (false, false) if is_directory => self.directory_moved(from, to),
+            (false, false) => self.file_moved(from, to),
+        }
+    }
+
+    fn file_moved(&mut self, from: Place<'_>, to: Place<'_>) {
+        if self.directories.child(from.0, from.1).is_some() {
+            // A directory that was made there since was come by already. Its event is still to come.
+            self.departed(from);
+            return self.arrived(to, false);
+        }
+        self.let_go(from);
+        self.let_go(to);
+        match (self.concern(from), self.concern(to)) {
+            (Some(from), Some(path)) => {
+                let version = self.look_at(to).ok().and_then(|metadata| version(&metadata));
+                self.recent.set(to.0, to.1, version.clone());
+                self.changes.push(Change::Renamed { from, to: path, version });
+            }
+            (Some(path), None) => self.changes.push(Change::Removed { path }),
+            (None, Some(_)) => self.arrived(to, false),
+            (None, None) => {}
+        }
+    }
+
+    fn directory_moved(&mut self, from: Place<'_>, to: Place<'_>) {
+        let (Some(path), Some(target)) = (self.concern(from), self.concern(to)) else {
+            self.departed(from);
+            return self.arrived(to, true);
+        };
+        let there = self.directories.child(to.0, to.1);
+        if there.is_some() && there == self.directory_at(to).ok() {
+            // It was come by at its new place, and told of, when the directory that it is in was listed.
+            return self.departed(from);
+        }
+        let Some(moved) = self.directories.child(from.0, from.1) else {
+            self.departed(from);
+            return self.arrived(to, true);
+        };
+        if self.directory_at(to) != Ok(moved) {
+            // It was moved on, or the one that is known at its old place was made there since. Both will be told.
+            self.departed(from);
+            return self.arrived(to, true);
+        }
+        let (_, gone) = self.directories.put(moved, Some(to));
+        self.unwatch(gone);
+        let was_watched_whole = self.followed.iter().any(|(followed, _)| path.starts_with(followed));
+        self.changes.push(Change::Renamed { from: path, to: target, version: None });
+        if !was_watched_whole {
+            self.cover_or_say(to, false, true);
+        }
+    }
+
+    /// Another file has come to be where perhaps there was one.
+    fn replaced(&mut self, (dir, name): Place<'_>) {
+        let Some(path) = self.concern((dir, name)) else { return };
+        match self.look_at((dir, name)) {
+            Ok(found) if found.file_type() == FileType::RegularFile => self.written((dir, name), true),
+            // Of what is there now in its stead, or gone, there is a later event.
+            Ok(found) if found.file_type() == FileType::Directory => {}
+            Err(Missing::Gone) => {}
+            Ok(_) => self.arrived((dir, name), false),
+            Err(Missing::Elsewhere) => {
+                self.recent.set(dir, name, None);
+                self.changes.push(Change::Changed { path, version: None });
+            }
+        }
+    }
+
+    /// Tells of a file, link or other that is new, or was told of when it was listed and may be another by now.
+    pub(super) fn tell_of_file(&mut self, (dir, name): Place<'_>, path: VfsPath, metadata: Option<Metadata>) {
+        let version = metadata.as_ref().and_then(version);
+        let change = match self.recent.get(dir, name) {
+            Some(told) if *told == version => return,
+            Some(_) => Change::Changed { path, version: version.clone() },
+            None => Change::Created { path, version: version.clone() },
+        };
+        self.recent.set(dir, name, version);
+        self.changes.push(change);
+    }
+
+    /// The path of a place, if it is one that somebody wants to know of.
+    fn concern(&self, place: Place<'_>) -> Option<VfsPath> {
+        if is_reserved(place) {
+            return None;
+        }
+        let path = self.directories.path(place.0)?.child(place.1).ok()?;
+        let concerns = |(followed, _): &(VfsPath, Moment)| path.starts_with(followed) || followed.starts_with(&path);
+        self.followed.iter().any(concerns).then_some(path)
+    }
+
+    fn scope(&self) -> Vec<VfsPath> {
+        self.followed.iter().map(|(path, _)| path.clone()).collect()
+    }
+
+    /// What is at a place now, not following a link. Where that cannot be said it is looked again later.
+    pub(super) fn look_at(&mut self, (dir, name): Place<'_>) -> Result<Metadata, Missing> {
+        match self.open(dir) {
+            Ok(Some(above)) => Metadata::at(above.as_fd(), name).map_err(|_| Missing::Gone),
+            Ok(None) if self.directories.contains(dir) => {
+                self.elsewhere.push((dir, name.to_owned()));
+                Err(Missing::Elsewhere)
+            }
+            _ => Err(Missing::Gone),
+        }
+    }
+
+    /// The directory that is at a place now.
+    fn directory_at(&self, place: Place<'_>) -> Result<Id, Missing> {
+        match self.find(Some(place), None) {
+            Ok(Found::Directory(_, id)) => {
+                if !self.directories.contains(id) {
+                    self.queue.remove(id);
+                }
+                Ok(id)
+            }
+            Ok(Found::Elsewhere) if self.directories.contains(place.0) => Err(Missing::Elsewhere),
+            _ => Err(Missing::Gone),
+        }
+    }
+
+    /// Forgets what was at a place.
+    fn let_go(&mut self, (dir, name): Place<'_>) {
+        self.recent.forget(dir, name);
+        if let Some(id) = self.directories.child(dir, name) {
+            let gone = self.directories.remove(id);
+            self.unwatch(gone);
+        }
+    }
+
+    /// Forgets a directory and all below it, which are watched on.
+    pub(super) fn forget(&mut self, id: Id) -> Vec<Id> {
+        let forgotten = self.directories.remove(id);
+        self.recent.forget_all(&forgotten);
+        forgotten
+    }
+
+    pub(super) fn unwatch(&self, gone: Vec<Id>) {
+        gone.into_iter().for_each(|id| self.queue.remove(id));
+    }
+
+    /// Events were lost: watches what there is now, and only then says so, as whoever lists again must miss nothing.
+    fn start_again(&mut self) {
+        let before = std::mem::take(&mut self.directories);
+        self.recent = Recent::default();
+        self.elsewhere.clear();
+        let scope = self.scope();
+        // Where not all can be watched any more, nothing better can be said than that events are lost.
+        let _covered = self.cover(None, Walk { scope: &scope, tells: false, takes: true });
+        self.unwatch(before.ids().filter(|id| !self.directories.contains(*id)).collect());
+        self.changes.push(Change::Overflow);
+    }
+}
+
+/// Renames by where they were from.
+type Moves = HashMap<(Id, String), (Id, String)>;
+
+fn owned((dir, name): Place<'_>) -> (Id, String) {
+    (dir, name.to_owned())
+}
+
+fn is_reserved((_, name): Place<'_>) -> bool {
+    name.starts_with(RESERVED)
+}
+
+/// The version of a file; a link or anything else has none.
+fn version(metadata: &Metadata) -> Option<vfs_core::Version> {
+    (metadata.file_type() == FileType::RegularFile).then(|| metadata.version())
+}

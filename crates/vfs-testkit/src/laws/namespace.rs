@@ -1,0 +1,65 @@
+//! The laws of a namespace: of several backends that are mounted in one tree.
+
+use std::fmt;
+
+use futures::future::BoxFuture;
+
+use super::{LawResult, count, flatten};
+use crate::namespaces::NamespaceFactory;
+
+/// One check of one numbered behaviour of a namespace.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct NamespaceLaw {
+    /// The behaviour's number in `docs/contract.md`.
+    pub number: &'static str,
+    /// What it says.
+    pub name: &'static str,
+    /// Checks it; panics or fails where it is broken.
+    pub run: for<'a> fn(&'a NamespaceFactory) -> BoxFuture<'a, LawResult>,
+}
+
+impl fmt::Debug for NamespaceLaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NamespaceLaw").field("number", &self.number).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Lists the laws of a file: the number and name of each.
+macro_rules! namespace_laws {
+    ($($number:literal $name:ident,)+) => {
+        pub(super) const LAWS: &[$crate::laws::NamespaceLaw] = &[$($crate::laws::NamespaceLaw {
+            number: $number,
+            name: stringify!($name),
+            run: |factory| Box::pin($name(factory)),
+        }),+];
+    };
+}
+
+mod fixed;
+mod interrupted;
+mod limits;
+mod moves;
+mod problems;
+mod reach;
+mod routing;
+mod speech;
+mod steps;
+mod told;
+mod visibility;
+
+const TABLES: &[&[NamespaceLaw]] = &[
+    routing::LAWS,
+    fixed::LAWS,
+    speech::LAWS,
+    told::LAWS,
+    limits::LAWS,
+    reach::LAWS,
+    visibility::LAWS,
+    problems::LAWS,
+    moves::LAWS,
+    interrupted::LAWS,
+];
+
+/// Every law of a namespace.
+pub static NAMESPACE: &[NamespaceLaw] = &flatten::<_, { count(TABLES) }>(TABLES);

@@ -1,0 +1,127 @@
+//! Mount points, and the directories above them, stay where they are.
+
+use vfs_core::{
+    CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, ReadRequest, RenameRequest, Result, WriteMode,
+    WriteRequest,
+};
+
+use super::super::LawResult;
+use super::super::steps::cx;
+use super::steps::{Files, Parts, path};
+use crate::namespaces::NamespaceFactory;
+use crate::target::Target;
+
+namespace_laws! {
+    "NS7" what_is_held_by_a_mount_is_not_deleted,
+    "NS7" what_is_held_by_a_mount_is_not_renamed,
+    "NS7" what_is_held_by_a_mount_is_not_replaced,
+    "NS7" what_is_held_by_a_mount_is_not_a_file,
+    "NS7" what_was_beside_a_mount_can_still_be_changed,
+}
+
+/// A mount with files around it, below a directory that the default backend has, too.
+struct Held {
+    parts: Parts,
+    before: Files,
+}
+
+const HELD: [&str; 4] = ["/", "/a", "/a/m", "/b"];
+
+async fn held(n: &NamespaceFactory) -> Result<Held> {
+    let parts = n.parts(&["/a/m", "/b"]);
+    parts.files.put_each(&["/a/m/x", "/a/y", "/d/f", "/z"]).await?;
+    let before = parts.files.files().await?;
+    Ok(Held { parts, before })
+}
+
+impl Held {
+    /// Asserts that nothing has changed.
+    async fn stays(&self, what: &str) -> LawResult {
+        let Parts { files, default, mounts } = &self.parts;
+        assert_eq!(files.files().await?, self.before, "{what}");
+        assert_eq!(files.level("/").await?, ["/a", "/b", "/d", "/z"], "{what}");
+        assert_eq!(files.level("/a").await?, ["/a/m", "/a/y"], "{what}");
+        assert_eq!(default.found("*").await?, ["/a/y", "/d/f", "/z"], "{what}");
+        assert_eq!(mounts[0].found("*").await?, ["/x"], "{what}");
+        Ok(())
+    }
+}
+
+async fn what_is_held_by_a_mount_is_not_deleted(n: &NamespaceFactory) -> LawResult {
+    let held = held(n).await?;
+    let files = &held.parts.files;
+    for at in HELD {
+        for request in [DeleteRequest::new(path(at)), DeleteRequest::new(path(at)).recursive()] {
+            let error = files.refused(files.delete(request).await, ErrorKind::InvalidArgument);
+            assert_eq!(error.path(), Some(at));
+        }
+    }
+    held.stays("deleted").await
+}
+
+async fn what_is_held_by_a_mount_is_not_renamed(n: &NamespaceFactory) -> LawResult {
+    let held = held(n).await?;
+    let files = &held.parts.files;
+    for at in HELD {
+        for to in ["/new", "/b/new", "/a/new"] {
+            let request = RenameRequest::new(path(at), path(to));
+            files.refused(files.rename(request.clone()).await, ErrorKind::InvalidArgument);
+            files.refused(files.rename(request.overwrite()).await, ErrorKind::InvalidArgument);
+        }
+    }
+    held.stays("renamed").await
+}
+
+async fn what_is_held_by_a_mount_is_not_replaced(n: &NamespaceFactory) -> LawResult {
+    use ErrorKind::{AlreadyExists, InvalidArgument, IsADirectory, NotEmpty};
+    let held = held(n).await?;
+    let files = &held.parts.files;
+    for to in HELD {
+        for from in ["/z", "/a/m/x", "/d"] {
+            let (rename, copy) = (RenameRequest::new(path(from), path(to)), CopyRequest::new(path(from), path(to)));
+            let kinds = if to == "/" { [InvalidArgument, IsADirectory] } else { [AlreadyExists, IsADirectory] };
+            files.refused_as(files.rename(rename.clone()).await, &kinds);
+            files.refused_as(files.copy(copy.clone()).await, &kinds);
+            let kinds = if from == "/d" { [InvalidArgument, NotEmpty] } else { [InvalidArgument, IsADirectory] };
+            files.refused_as(files.rename(rename.overwrite()).await, &kinds);
+            files.refused_as(files.copy(copy.overwrite()).await, &kinds);
+        }
+    }
+    held.stays("replaced").await
+}
+
+async fn what_is_held_by_a_mount_is_not_a_file(n: &NamespaceFactory) -> LawResult {
+    let held = held(n).await?;
+    let files = &held.parts.files;
+    for at in HELD {
+        let writes = [WriteMode::CreateNew, WriteMode::Overwrite, WriteMode::Append, WriteMode::IfVersion("1".into())];
+        for mode in writes {
+            let write = files.write(WriteRequest::new(path(at), "x").mode(mode)).await;
+            is_directory(files, at, write);
+        }
+        is_directory(files, at, files.read(ReadRequest::new(path(at))).await);
+        is_directory(files, at, files.edit(EditRequest::new(path(at), "x", "y")).await);
+        let mut uploaded = files.backend.upload_files(&cx(), vec![FileUpload::new(path(at), "x")]).await;
+        let cause = uploaded.pop().expect("an answer").cause;
+        is_directory(files, at, cause.map_or(Ok(()), Err));
+        is_directory(files, at, files.download_error(at).await.map_or(Ok(()), Err));
+    }
+    held.stays("written").await
+}
+
+fn is_directory<T: std::fmt::Debug>(files: &Target, at: &str, result: Result<T>) {
+    let kinds = [ErrorKind::IsADirectory, ErrorKind::InvalidArgument];
+    let kinds = if at == "/" { &kinds[..] } else { &kinds[..1] };
+    assert_eq!(files.refused_as(result, kinds).path(), Some(at));
+}
+
+async fn what_was_beside_a_mount_can_still_be_changed(n: &NamespaceFactory) -> LawResult {
+    let Held { parts: Parts { files, .. }, .. } = held(n).await?;
+    files.rename(RenameRequest::new(path("/a/y"), path("/a/yy"))).await?;
+    files.delete(DeleteRequest::new(path("/a/m/x"))).await?;
+    files.delete(DeleteRequest::new(path("/d")).recursive()).await?;
+    assert_eq!(files.tree().await?, ["/a", "/a/m", "/a/yy", "/b", "/z"], "an emptied mount is there still");
+    files.put("/a/mm", "a name that only begins alike\n").await?;
+    files.delete(DeleteRequest::new(path("/a/mm"))).await?;
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! A mount that fails.
+
+use std::sync::Arc;
+
+use vfs_core::{
+    Backend, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepEvent, GrepRequest, LsRequest, Problem,
+    ReadRequest, Result, WriteRequest,
+};
+
+use super::super::LawResult;
+use super::steps::{Parts, around, path, places};
+use crate::meddling::{Calls, Deed, Meddling};
+use crate::namespaces::NamespaceFactory;
+use crate::target::Target;
+
+namespace_laws! {
+    "NS18" a_mount_that_fails_is_a_problem_beside_the_others,
+    "NS18" a_default_backend_that_fails_is_a_problem_beside_the_mounts,
+    "NS18" a_problem_speaks_in_the_namespace,
+    "NS19" a_mount_that_fails_is_an_error_where_it_is_asked_for,
+    "NS19" a_mount_that_fails_is_nothing_to_those_who_do_not_ask_it,
+}
+
+/// A backend whose every operation fails.
+fn failing(n: &NamespaceFactory) -> Arc<dyn Backend> {
+    around(&n.backend().backend, &Meddling::new(|_| true, Calls::Every, Deed::FailBefore))
+}
+
+/// A default backend and a mount with a file each, and a mount that fails.
+async fn partly_failing(n: &NamespaceFactory) -> Result<Target> {
+    let (default, good) = (n.backend(), n.backend());
+    let files = n.mount(&default.backend, &[("/in/bad", &failing(n)), ("/in/good", &good.backend)]);
+    files.put_each(&["/in/good/x", "/a"]).await?;
+    Ok(files)
+}
+
+/// Asserts that there is one problem, at `place`, which says what it is.
+fn one_problem(what: &str, problems: &[Problem], place: &str) {
+    assert_eq!(places(problems), [place], "{what}");
+    assert_eq!(problems[0].code, ErrorKind::Unavailable, "{what}");
+    assert!(problems[0].message.contains(&format!("'{place}'")), "{what}: {}", problems[0].message);
+}
+
+/// Asserts what a listing, a glob and a search give beside their one problem.
+async fn finds_beside(t: &Target, start: &str, place: &str, entries: &[&str], files: &[&str]) -> LawResult {
+    let listed = t.ls(LsRequest::new(path(start)).recursive()).await?;
+    assert_eq!(t.names(&listed.entries), entries);
+    one_problem("ls", &listed.problems, place);
+    let found = t.glob(GlobRequest::new("*").path(path(start))).await?;
+    assert_eq!(t.names(&found.entries), files);
+    one_problem("glob", &found.problems, place);
+    let grep = GrepRequest::regex("^").path(path(start));
+    let grepped = t.grep(grep.clone()).await?;
+    assert_eq!(grepped.matches.iter().map(|hit| hit.path.as_str()).collect::<Vec<_>>(), files);
+    one_problem("grep", &grepped.problems, place);
+    let (mut matches, mut problems) = (Vec::new(), Vec::new());
+    for event in t.events(grep).await? {
+        match event {
+            GrepEvent::Match(hit) => matches.push(hit.path.to_string()),
+            GrepEvent::Problem(problem) => problems.push(problem),
+            _ => {}
+        }
+    }
+    assert_eq!(matches, files);
+    one_problem("grep_stream", &problems, place);
+    Ok(())
+}
+
+async fn a_mount_that_fails_is_a_problem_beside_the_others(n: &NamespaceFactory) -> LawResult {
+    let files = partly_failing(n).await?;
+    let entries = ["/a", "/in", "/in/bad", "/in/good", "/in/good/x"];
+    finds_beside(&files, "/", "/in/bad", &entries, &["/a", "/in/good/x"]).await?;
+    finds_beside(&files, "/in", "/in/bad", &entries[2..], &["/in/good/x"]).await
+}
+
+async fn a_default_backend_that_fails_is_a_problem_beside_the_mounts(n: &NamespaceFactory) -> LawResult {
+    let good = n.backend();
+    let files = n.mount(&failing(n), &[("/good", &good.backend), ("/in/good", &good.backend)]);
+    files.put_each(&["/good/x"]).await?;
+    let listed = files.ls(LsRequest::new(path("/")).recursive()).await?;
+    assert_eq!(files.names(&listed.entries), ["/good", "/good/x", "/in", "/in/good", "/in/good/x"]);
+    assert!(places(&listed.problems).contains(&"/"), "{:?}", listed.problems);
+    let found = files.glob(GlobRequest::new("*")).await?;
+    assert_eq!(files.names(&found.entries), ["/good/x", "/in/good/x"]);
+    assert!(places(&found.problems).contains(&"/"), "{:?}", found.problems);
+    let grepped = files.grep(GrepRequest::literal("x").path(path("/"))).await?;
+    assert_eq!(files.lines(&grepped.matches), ["/good/x:1:/good/x", "/in/good/x:1:/good/x"]);
+    assert!(places(&grepped.problems).contains(&"/"), "{:?}", grepped.problems);
+    assert_eq!(files.found("good/*").await?, ["/good/x"]);
+    Ok(())
+}
+
+async fn a_problem_speaks_in_the_namespace(n: &NamespaceFactory) -> LawResult {
+    let inner = partly_failing(n).await?;
+    let files = n.mount(&n.backend().backend, &[("/deep/m", &inner.backend)]);
+    let at = |name: &str| format!("/deep/m{name}");
+    let entries = ["/in", "/in/bad", "/in/good", "/in/good/x"].map(at);
+    let entries: Vec<_> = entries.iter().map(String::as_str).collect();
+    let found = [at("/in/good/x")];
+    finds_beside(&files, "/deep/m/in", "/deep/m/in/bad", &entries[1..], &[&found[0]]).await?;
+    let listed = files.ls(LsRequest::new(path("/")).recursive()).await?;
+    one_problem("ls", &listed.problems, "/deep/m/in/bad");
+    assert!(!listed.problems[0].message.contains("'/in/bad'"), "{}", listed.problems[0].message);
+    Ok(())
+}
+
+async fn a_mount_that_fails_is_an_error_where_it_is_asked_for(n: &NamespaceFactory) -> LawResult {
+    let files = partly_failing(n).await?;
+    for at in ["/in/bad", "/in/bad/x/y"] {
+        let answers = [
+            files.ls(LsRequest::new(path(at))).await.map(drop),
+            files.ls(LsRequest::new(path(at)).recursive()).await.map(drop),
+            files.glob(GlobRequest::new("*").path(path(at))).await.map(drop),
+            files.grep(GrepRequest::literal("x").path(path(at))).await.map(drop),
+            files.events(GrepRequest::literal("x").path(path(at))).await.map(drop),
+        ];
+        for (number, answer) in answers.into_iter().enumerate() {
+            let error = files.refused(answer, ErrorKind::Unavailable);
+            let named = error.path().unwrap_or_default();
+            assert!(path(named).starts_with(&path("/in/bad")), "answer {number} is about {named}");
+        }
+    }
+    let at = || path("/in/bad/x");
+    for answer in [
+        files.stat("/in/bad/x").await.map(drop),
+        files.read(ReadRequest::new(at())).await.map(drop),
+        files.write(WriteRequest::new(at(), "x")).await.map(drop),
+        files.edit(EditRequest::new(at(), "x", "y")).await.map(drop),
+        files.delete(DeleteRequest::new(at())).await.map(drop),
+        files.download_error("/in/bad/x").await.map_or(Ok(()), Err),
+    ] {
+        assert_eq!(files.refused(answer, ErrorKind::Unavailable).path(), Some("/in/bad/x"));
+    }
+    assert!(files.stat("/in/bad").await?.is_dir, "that it is mounted is known all the same");
+    Ok(())
+}
+
+async fn a_mount_that_fails_is_nothing_to_those_who_do_not_ask_it(n: &NamespaceFactory) -> LawResult {
+    let files = partly_failing(n).await?;
+    let level = files.ls(LsRequest::new(path("/in"))).await?;
+    assert_eq!((files.names(&level.entries), level.problems), (vec!["/in/bad".into(), "/in/good".into()], Vec::new()));
+    let found = files.glob(GlobRequest::new("in/good/*")).await?;
+    assert_eq!((files.names(&found.entries), found.problems), (vec!["/in/good/x".into()], Vec::new()));
+    let grepped = files.grep(GrepRequest::literal("x").path(path("/in/good"))).await?;
+    assert_eq!((files.lines(&grepped.matches), grepped.problems), (vec!["/in/good/x:1:/in/good/x".into()], Vec::new()));
+    let Parts { files, .. } = n.parts(&[]);
+    assert_eq!(files.tree().await?, [""; 0], "a namespace without mounts is its default backend");
+    Ok(())
+}

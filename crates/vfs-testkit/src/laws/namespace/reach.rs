@@ -1,0 +1,165 @@
+//! Only the mounts that a request can reach are asked.
+
+use std::sync::Arc;
+
+use vfs_core::{GlobRequest, GrepRequest, LsRequest, ReadRequest, Result};
+
+use super::super::LawResult;
+use super::steps::{around, path};
+use crate::counting::Counting;
+use crate::namespaces::NamespaceFactory;
+use crate::target::Target;
+
+namespace_laws! {
+    "NS15" a_glob_asks_only_the_mounts_that_its_pattern_can_reach,
+    "NS15" a_search_asks_only_the_mounts_that_its_globs_can_reach,
+    "NS15" a_search_asks_only_the_mounts_below_its_start_and_above,
+    "NS15" a_listing_asks_only_the_mounts_that_it_shows,
+    "NS15" an_operation_on_a_file_asks_only_its_mount,
+}
+
+/// A namespace, and how often each of its mounts was asked.
+struct Counted {
+    files: Target,
+    counts: Vec<Arc<Counting>>,
+}
+
+/// The default backend comes first.
+const PLACES: [&str; 5] = ["/a", "/a/deep/m", "/b", "/c/d", "/c/e"];
+
+async fn counted(n: &NamespaceFactory) -> Result<Counted> {
+    let counts: Vec<_> = (0..=PLACES.len()).map(|_| Arc::new(Counting::default())).collect();
+    let mut backends = Vec::new();
+    for count in &counts {
+        let backend = n.backend();
+        backend.put_each(&["/x.rs", "/src/y.rs"]).await?;
+        backends.push(around(&backend.backend, count));
+    }
+    let table: Vec<_> = PLACES.into_iter().zip(&backends[1..]).collect();
+    Ok(Counted { files: n.mount(&backends[0], &table), counts })
+}
+
+impl Counted {
+    /// The mounts that were asked since the last time, the default one left out where it is not alone.
+    fn asked(&self, before: &[u64]) -> Vec<&'static str> {
+        let asked = self.counts[1..].iter().zip(&before[1..]).map(|(count, before)| count.total() > *before);
+        PLACES.into_iter().zip(asked).filter_map(|(place, is_asked)| is_asked.then_some(place)).collect()
+    }
+
+    fn now(&self) -> Vec<u64> {
+        self.counts.iter().map(|count| count.total()).collect()
+    }
+}
+
+async fn a_glob_asks_only_the_mounts_that_its_pattern_can_reach(n: &NamespaceFactory) -> LawResult {
+    let counted = counted(n).await?;
+    for (pattern, expected, found) in [
+        ("b/*.rs", &["/b"][..], 1),
+        ("b/**/*.rs", &["/b"], 2),
+        ("a/*.rs", &["/a"], 1),
+        ("a/**", &["/a", "/a/deep/m"], 4),
+        ("{b,c/d}/x.rs", &["/b", "/c/d"], 2),
+        ("c/*/x.rs", &["/c/d", "/c/e"], 2),
+        ("c/[!d]/x.rs", &["/c/e"], 1),
+        ("*.md", &PLACES[..], 0),
+        ("src/*.rs", &[], 1),
+        ("/x.rs", &[], 1),
+    ] {
+        let before = counted.now();
+        let entries = counted.files.found(pattern).await?;
+        assert_eq!((counted.asked(&before), entries.len()), (expected.to_vec(), found), "{pattern}: {entries:?}");
+    }
+    let before = counted.now();
+    counted.files.glob(GlobRequest::new("d/*.rs").path(path("/c"))).await?;
+    assert_eq!(counted.asked(&before), ["/c/d"]);
+    Ok(())
+}
+
+async fn a_search_asks_only_the_mounts_that_its_globs_can_reach(n: &NamespaceFactory) -> LawResult {
+    let counted = counted(n).await?;
+    let all = || GrepRequest::regex("^");
+    for (request, expected, found) in [
+        (all().glob("b/**"), &["/b"][..], 2),
+        (all().glob("c/*/x.rs"), &["/c/d", "/c/e"], 2),
+        (all().glob("!a").glob("!b/**"), &["/c/d", "/c/e"], 6),
+        (all().glob("*.rs"), &PLACES[..], 12),
+    ] {
+        let before = counted.now();
+        let hits = counted.files.hits(request.clone()).await?;
+        // That a directory is left out by `b/**`, which only its entries match, need not be seen beforehand.
+        let asked: Vec<_> =
+            counted.asked(&before).into_iter().filter(|at| *at != "/b" || expected.contains(at)).collect();
+        assert_eq!((asked, hits.len()), (expected.to_vec(), found), "{request:?}: {hits:?}");
+        let before = counted.now();
+        assert_eq!(counted.files.events(request.clone()).await?.len(), found + 1);
+        let asked: Vec<_> =
+            counted.asked(&before).into_iter().filter(|at| *at != "/b" || expected.contains(at)).collect();
+        assert_eq!(asked, expected, "{request:?}");
+    }
+    Ok(())
+}
+
+async fn a_search_asks_only_the_mounts_below_its_start_and_above(n: &NamespaceFactory) -> LawResult {
+    let counted = counted(n).await?;
+    for (start, expected, found) in [
+        ("/b", &["/b"][..], 2),
+        ("/b/src", &["/b"], 1),
+        ("/b/src/y.rs", &["/b"], 1),
+        ("/c", &["/c/d", "/c/e"], 4),
+        // The mount above is asked for its rules about what is ignored.
+        ("/a/deep/m/src", &["/a", "/a/deep/m"], 1),
+        ("/a", &["/a", "/a/deep/m"], 4),
+        ("/src", &[], 1),
+    ] {
+        let before = counted.now();
+        let hits = counted.files.hits(GrepRequest::regex("^").path(path(start))).await?;
+        let asked = counted.asked(&before);
+        assert!(asked.iter().all(|at| expected.contains(at)), "{asked:?} for {start}");
+        assert_eq!(hits.len(), found, "{start}: {hits:?}");
+        if !start.ends_with(".rs") {
+            let before = counted.now();
+            let entries = counted.files.globbed(GlobRequest::new("*").path(path(start))).await?;
+            let asked = counted.asked(&before);
+            assert!(asked.iter().all(|at| expected.contains(at)), "{asked:?} for {start}");
+            assert_eq!(entries.len(), found, "{start}: {entries:?}");
+        }
+    }
+    Ok(())
+}
+
+async fn a_listing_asks_only_the_mounts_that_it_shows(n: &NamespaceFactory) -> LawResult {
+    let counted = counted(n).await?;
+    for (request, expected) in [
+        (LsRequest::new(path("/")), &[][..]),
+        (LsRequest::new(path("/c")), &[]),
+        (LsRequest::new(path("/b")), &["/b"]),
+        (LsRequest::new(path("/c")).recursive(), &["/c/d", "/c/e"]),
+        (LsRequest::new(path("/")).recursive().max_depth(2), &["/a", "/b"]),
+        (LsRequest::new(path("/")).recursive(), &PLACES[..]),
+    ] {
+        let before = counted.now();
+        counted.files.ls(request.clone()).await?;
+        assert_eq!(counted.asked(&before), expected, "{request:?}");
+    }
+    Ok(())
+}
+
+async fn an_operation_on_a_file_asks_only_its_mount(n: &NamespaceFactory) -> LawResult {
+    let counted = counted(n).await?;
+    for (at, expected) in [("/b/x.rs", Some("/b")), ("/a/deep/m/x.rs", Some("/a/deep/m")), ("/x.rs", None)] {
+        let before = counted.now();
+        counted.files.stat(at).await?;
+        counted.files.read(ReadRequest::new(path(at))).await?;
+        counted.files.bytes(at).await?;
+        counted.files.put(at, "new\n").await?;
+        assert_eq!(counted.asked(&before), Vec::from_iter(expected), "{at}");
+        let is_default_asked = counted.counts[0].total() > before[0];
+        assert_eq!(is_default_asked, expected.is_none(), "{at}");
+    }
+    let before = counted.now();
+    for held in ["/", "/c", "/b", "/a/deep/m"] {
+        assert!(counted.files.stat(held).await?.is_dir);
+    }
+    assert_eq!(counted.asked(&before), [""; 0], "that a mount point is there is known without asking");
+    Ok(())
+}
