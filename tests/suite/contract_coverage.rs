@@ -31,6 +31,9 @@ fn every_behaviour_names_its_laws_and_every_law_its_behaviour() {
     for law in vfs_testkit::ALL {
         in_code.entry(law.number).or_default().insert(format!("{}::{}", law.operation, law.name));
     }
+    for law in vfs_testkit::NAMESPACE {
+        in_code.entry(law.number).or_default().insert(format!("namespace::{}", law.name));
+    }
     let documented = documented();
     for (number, laws) in &documented {
         assert_eq!(in_code.get(number), Some(laws), "docs/contract.md, {number}");
@@ -44,6 +47,7 @@ fn there_are_laws_for_every_operation() {
     let operations: BTreeSet<_> = vfs_testkit::ALL.iter().map(|law| law.operation).collect();
     for operation in [
         "stat",
+        "resolve",
         "ls",
         "read",
         "write",
@@ -56,6 +60,7 @@ fn there_are_laws_for_every_operation() {
         "grep_stream",
         "upload",
         "download",
+        "lend",
     ] {
         assert!(operations.contains(operation), "{operation}");
     }

@@ -68,14 +68,14 @@ pub(crate) struct Args {
 /// Where the files are.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Place {
-    /// The directory that is shown as '/'; nothing outside it can be reached
-    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
-    pub(crate) root: PathBuf,
+    /// The directory that is shown as '/'; nothing outside it can be reached [default: .]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
     /// Reach the whole host: paths are the host's own, and relative ones start at the root directory
     #[arg(long, global = true)]
     pub(crate) host: bool,
-    /// The namespace that FILE describes, with all its mounts and layers
-    #[arg(long, global = true, value_name = "FILE", conflicts_with_all = ["root", "host"])]
+    /// The namespace that FILE describes, with all its mounts and layers, in place of --root and --host
+    #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Who asks, for policies, quotas and audit logs
     #[arg(long, global = true, value_name = "NAME")]

@@ -36,15 +36,20 @@ impl Session {
             Some(actor) => OpContext::new().with_actor(actor.as_str()),
             None => OpContext::new(),
         };
+        // Options that hold for all commands may stand on either side of one, where clap sees no conflict.
         match &place.config {
+            Some(_) if place.root.is_some() || place.host => {
+                Err(Failure::Usage("--config says where the files are; leave out --root and --host"))
+            }
             Some(file) => Self::of_config(file, cx).await,
             None => Self::of_directory(place, cx),
         }
     }
 
     fn of_directory(place: &Place, cx: OpContext) -> Result<Self, Failure> {
-        let opened = if place.host { LocalBackend::host(&place.root) } else { LocalBackend::open(&place.root) };
-        let backend = opened.map_err(|error| Failure::Root(place.root.clone(), error))?;
+        let root = place.root.as_deref().unwrap_or(Path::new("."));
+        let opened = if place.host { LocalBackend::host(root) } else { LocalBackend::open(root) };
+        let backend = opened.map_err(|error| Failure::Root(root.to_owned(), error))?;
         Ok(Self { backend: Arc::new(backend.clone()), cx, source: Source::Directory(backend) })
     }
 
@@ -91,14 +96,21 @@ impl Session {
         if meant.is_empty() { Err(Failure::Usage(missing)) } else { Ok(meant) }
     }
 
-    /// The outermost of them.
+    /// The one of them that is meant: the outermost around everything, or of one mount.
     pub(crate) fn layer<'a, T>(
         &self,
         layers: &'a [Placed<T>],
         mount: Option<&str>,
         missing: &'static str,
     ) -> Result<&'a Placed<T>, Failure> {
-        self.layers(layers, mount, missing)?.pop().ok_or(Failure::Usage(missing))
+        let mut meant = self.layers(layers, mount, missing)?;
+        let last = meant.pop().ok_or(Failure::Usage(missing))?;
+        // Those around everything are the last ones; of two mounts neither is further out.
+        let elsewhere = |other: &&Placed<T>| other.rebase.outer() != last.rebase.outer();
+        if last.place == LayerPlace::Mount && meant.iter().any(elsewhere) {
+            return Err(Failure::Usage("several mounts have such a layer; say which one is meant with --mount"));
+        }
+        Ok(last)
     }
 
     /// Brings to an end what has begun: audit records of what was not waited for.

@@ -152,7 +152,10 @@ impl Placed<OverlayBackend> {
             change.path = path;
             Ok(change)
         });
-        Ok(ChangeSet::new(outward.collect::<Result<_>>()?))
+        let mut changes = outward.collect::<Result<Vec<_>>>()?;
+        // A commit has them in the order in which it went about them.
+        changes.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        Ok(ChangeSet::new(changes))
     }
 }
 

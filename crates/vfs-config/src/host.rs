@@ -26,12 +26,17 @@ pub(crate) fn real_directory(path: &Path) -> vfs_core::Result<PathBuf> {
 /// The text of the file `path`.
 pub(crate) async fn source(path: &Path) -> Result<Source, ConfigError> {
     let unreadable = |message: &str| ConfigError::new(ConfigErrorKind::Unreadable, message).in_file(path);
-    let (files, name) = parent_of(path).map_err(|error| unreadable("it cannot be read").because(error))?;
+    let failed = |error: vfs_core::Error| {
+        let mut told = unreadable(&format!("it cannot be read: {}", error.kind()));
+        told.cause = Some(error);
+        told
+    };
+    let (files, name) = parent_of(path).map_err(failed)?;
     let cx = OpContext::new();
     let answer = files.download_files(&cx, vec![name]).await.pop();
     let content = match answer.map(|answer| (answer.content, answer.cause)) {
         Some((Some(content), _)) => content,
-        Some((None, Some(cause))) => return Err(unreadable("it cannot be read").because(cause)),
+        Some((None, Some(cause))) => return Err(failed(cause)),
         Some((None, None)) | None => return Err(unreadable("it cannot be read")),
     };
     if content.len() as u64 > Config::MAX_LEN {

@@ -90,6 +90,13 @@ impl OpContext {
         self
     }
 
+    /// The same caller, but neither cancelled nor late: for work that puts something right, which goes on when the caller
+    /// has given up.
+    #[must_use]
+    pub fn unhurried(&self) -> Self {
+        Self { cancel: CancelToken::new(), deadline: None, ..self.clone() }
+    }
+
     /// Puts the work into `span`.
     #[must_use]
     pub fn with_span(mut self, span: tracing::Span) -> Self {

@@ -6,7 +6,6 @@ mod concurrency;
 mod fault;
 mod latency;
 mod metrics;
-#[allow(dead_code, reason = "its users are being written")]
 mod objects;
 mod outcome;
 mod outputs;

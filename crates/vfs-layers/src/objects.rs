@@ -13,6 +13,9 @@ use vfs_core::{
 /// How many digits of an id name the directory that its object is in.
 const FAN_OUT: usize = 2;
 
+/// From how many bytes on it is asked first whether a content is kept, so that it is not sent in vain.
+const ASKED_FIRST: usize = 1 << 20;
+
 /// Names a content: its BLAKE3, in 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -54,6 +57,9 @@ impl Objects {
     /// Keeps `content`, unless it is kept already.
     pub(crate) async fn put(&self, cx: &OpContext, content: &Bytes) -> Result<ObjectId> {
         let id = ObjectId::of(content);
+        if content.len() >= ASKED_FIRST && self.contains(cx, &id).await? {
+            return Ok(id);
+        }
         match self.backend.write(cx, WriteRequest::new(self.path(&id)?, content.clone())).await {
             Ok(_) => Ok(id),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(id),
@@ -132,8 +138,9 @@ impl Objects {
 
 #[cfg(test)]
 mod tests {
-    use vfs_core::BackendExt as _;
+    use vfs_core::{BackendExt as _, Operation, Wrapped};
     use vfs_memory::MemoryBackend;
+    use vfs_testkit::Counting;
 
     use super::*;
 
@@ -156,6 +163,18 @@ mod tests {
         let other = ObjectId::of(b"other");
         assert!(!objects.contains(&cx, &other).await.expect("known"));
         assert!(objects.get(&cx, &other).await.expect_err("missing").message().contains("missing"));
+    }
+
+    #[tokio::test]
+    async fn a_large_content_is_asked_for_first() {
+        let store = Arc::new(MemoryBackend::new());
+        let counting = Arc::new(Counting::default());
+        let counted = Wrapped::new(store, Arc::clone(&counting));
+        let objects = Objects::new(Arc::new(counted), VfsPath::root());
+        let (cx, content) = (OpContext::new(), Bytes::from(vec![b'x'; ASKED_FIRST]));
+        let id = objects.put(&cx, &content).await.expect("kept");
+        assert_eq!(objects.put(&cx, &content).await.expect("kept already"), id);
+        assert_eq!(counting.calls(Operation::Write), 1);
     }
 
     #[tokio::test]

@@ -44,6 +44,7 @@ use self::merged::{Found, Merged, fetch_if_there};
 /// * Changes take turns. Each shows whole or not at all.
 /// * Within the [budget](Self::with_budget), everything is kept in memory; one that is [opened](Self::open) over a store
 ///   is kept there too, after every change.
+/// * Links are the base's. One that is deleted here is deleted there as a link; one cannot be moved or made.
 /// * There is no shell, no change feed and there are no snapshots: those of the base know nothing of the changes.
 ///
 /// A clone is a handle on the same overlay.
@@ -90,7 +91,7 @@ impl OverlayBackend {
 
     /// An overlay over `base`, kept in memory, without changes.
     pub fn new(base: Arc<dyn Backend>) -> Self {
-        Self::holding(Merged::new(base), Self::DEFAULT_BUDGET, None, None)
+        Self::holding(Merged::new(base, Self::DEFAULT_BUDGET), Self::DEFAULT_BUDGET, None, None)
     }
 
     /// An overlay over `base` whose changes are kept in the directory `directory` of `store` as well, where the next
@@ -105,7 +106,7 @@ impl OverlayBackend {
     pub async fn open(base: Arc<dyn Backend>, store: Arc<dyn Backend>, directory: VfsPath) -> Result<Self> {
         let kept = Kept::new(store, directory);
         let cx = OpContext::new();
-        let state = kept.load(&cx, Merged::new(base)).await?;
+        let state = kept.load(&cx, Merged::new(base, Self::DEFAULT_BUDGET)).await?;
         Ok(Self::holding(state, Self::DEFAULT_BUDGET, Some(kept), None))
     }
 
@@ -115,7 +116,8 @@ impl OverlayBackend {
     #[must_use]
     pub fn with_budget(self, bytes: u64) -> Self {
         let Inner { state, kept, origin, .. } = &*self.inner;
-        Self::holding(Merged::clone(&state.load()), bytes, kept.clone(), origin.clone())
+        let state = Merged { budget: bytes, ..Merged::clone(&state.load()) };
+        Self::holding(state, bytes, kept.clone(), origin.clone())
     }
 
     /// The same, with commits noted in the directory `directory` of `store`, so that one which a crash cut short can be
@@ -174,7 +176,7 @@ impl OverlayBackend {
     /// Those of the store that it is kept in.
     pub async fn discard(&self, cx: &OpContext) -> Result<()> {
         let _turn = self.inner.turn.lock().await;
-        self.replace(cx, Merged::new(self.base())).await
+        self.replace(cx, Merged::new(self.base(), self.inner.budget)).await
     }
 
     fn state(&self) -> Arc<Merged> {
@@ -201,11 +203,6 @@ impl OverlayBackend {
         let _turn = self.inner.turn.lock().await;
         let mut draft = self.state().draft();
         let result = change(&mut draft).await?;
-        if draft.upper.snapshot().total_bytes() > self.inner.budget {
-            let budget = self.inner.budget;
-            let message = format!("the overlay may hold {budget} bytes; commit or discard changes, or change less");
-            return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(path));
-        }
         self.replace(cx, draft).await.map_err(|error| error.with_path(path))?;
         Ok(result)
     }
@@ -223,7 +220,7 @@ impl OverlayBackend {
             Found::Upper(_) => &state.upper,
             Found::Base(_) => &*state.base,
             Found::Directory(_) => return Err(Error::at(ErrorKind::IsADirectory, path)),
-            Found::Nothing => return Err(Error::not_found(path)),
+            Found::Nothing | Found::Link => return Err(Error::not_found(path)),
         };
         if real == *path {
             return request.send(side, cx).await;
@@ -258,7 +255,7 @@ impl Backend for OverlayBackend {
         let state = self.state();
         let real = state.real(cx, &req.path).await?;
         match state.find(cx, &real).await.map_err(|error| error.with_path(&req.path))? {
-            Found::Nothing => Err(Error::not_found(&req.path)),
+            Found::Nothing | Found::Link => Err(Error::not_found(&req.path)),
             Found::Upper(mut info) | Found::Base(mut info) | Found::Directory(mut info) => {
                 info.path = req.path;
                 Ok(info)

@@ -132,9 +132,20 @@ impl ScopedBackend {
 
     async fn tree(&self, cx: &OpContext, start: &VfsPath, purpose: Purpose) -> Result<SharedTree> {
         self.stays_within(cx, start).await?;
-        let request = LendRequest::new(self.rebase.inward(start)?, purpose);
-        let lent = vfs_search::lend(&self.inner, cx, request).await.map_err(|error| self.rebase.error(error))?;
-        Ok(SharedTree::new(ScopedTree(lent.rebased(self.rebase.clone()))))
+        let rebase = self.real_rebase(cx).await?;
+        let request = LendRequest::new(rebase.inward(start)?, purpose);
+        let lent = vfs_search::lend(&self.inner, cx, request).await.map_err(|error| rebase.error(error))?;
+        Ok(SharedTree::new(ScopedTree(lent.rebased(rebase))))
+    }
+
+    /// Where the directory really is, which may have been chosen by a link.
+    async fn real_rebase(&self, cx: &OpContext) -> Result<Rebase> {
+        if !self.inner.capabilities(self.rebase.inner()).links {
+            return Ok(self.rebase.clone());
+        }
+        let root = self.inner.resolve(cx, ResolveRequest::new(self.rebase.inner().clone())).await;
+        let root = root.map_err(|error| self.rebase.error(error))?;
+        Ok(Rebase::new(VfsPath::root(), root.path))
     }
 }
 
@@ -164,7 +175,10 @@ impl Backend for ScopedBackend {
             cx.check()?;
             return Ok(Resolved::at(req.path));
         }
-        self.send(cx, req).await
+        self.stays_within(cx, &req.path).await?;
+        let rebase = self.real_rebase(cx).await?;
+        let resolved = self.inner.resolve(cx, ResolveRequest::new(rebase.inward(&req.path)?)).await;
+        resolved.map_err(|error| rebase.error(error))?.relocate(&rebase)
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -199,7 +213,9 @@ impl Backend for ScopedBackend {
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
+        // A copy is written through a link at its target.
         self.stays_within(cx, &req.from).await?;
+        self.stays_within(cx, &req.to).await?;
         self.send_entry(cx, req).await
     }
 

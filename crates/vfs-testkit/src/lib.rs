@@ -2,6 +2,8 @@
 //!
 //! * [`ALL`] is the table of laws: each checks one numbered behaviour of `docs/contract.md` on any backend. [`trials`] runs
 //!   them as named tests, `backend::operation::law`.
+//! * [`NAMESPACE`] is that of the laws of a namespace, of several backends mounted in one tree; [`namespace_trials`] runs
+//!   them as `name::namespace::law`.
 //! * [`StrictBackend`] is a strict double: it yields at every call and panics at a result that is not well formed.
 //! * [`Reducing`] keeps an agent's state around a backend that returns its changes instead of making them.
 //! * [`Counting`] counts the operations of the backend that it is put around.
@@ -27,6 +29,7 @@ mod reducing;
 mod strict;
 mod target;
 mod trials;
+mod unlent;
 
 pub use counting::Counting;
 pub use laws::{ALL, Law, LawResult, NAMESPACE, NamespaceLaw};

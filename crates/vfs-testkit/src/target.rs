@@ -132,6 +132,8 @@ pub enum Need {
     ImpliedDirectories,
     /// Symbolic links, and a way to make them.
     Links,
+    /// A tree that can be lent.
+    Lending,
 }
 
 impl Need {
@@ -146,6 +148,7 @@ impl Need {
             }
             Need::ImpliedDirectories => (!capabilities.empty_directories, "directories can exist without files here"),
             Need::Links => (capabilities.links && target.links.is_some(), "there are no links here"),
+            Need::Lending => (target.backend.as_searchable().is_some(), "it does not lend its tree"),
         };
         (!met).then_some(reason)
     }

@@ -60,3 +60,12 @@ fn checkpoints_are_taken_listed_and_restored() {
     run(&["restore", "nothing"]).failure("not_found");
     run(&["checkpoint", "--mount", "/"]).failure("there is no layer");
 }
+
+#[test]
+fn of_several_mounts_one_has_to_be_named() {
+    let more = "[[mounts]]\npath = '/q'\ntype = 'memory'\nlayers = [{ type = 'checkpoints', store = '.vfs/q' }]\n";
+    let root = tree(&[("vfs.toml", &format!("{KEPT}{more}")), ("a.txt", "one\n")]);
+    with_config(&root, &["checkpoint"]).failure("say which one is meant with --mount");
+    assert!(with_config(&root, &["checkpoint", "--mount", "/p"]).success().contains("(1 file, 4 bytes)"));
+    assert!(with_config(&root, &["checkpoint", "--mount", "/q"]).success().contains("(0 files, 0 bytes)"));
+}

@@ -10,7 +10,8 @@ const RULED: &str = "[default]\ntype = 'local'\nroot = '.'\n[[layers]]\ntype = '
 fn rules_hold_for_every_command_and_go_by_the_actor() {
     let root = tree(&[("vfs.toml", RULED), ("secrets/key", "needle"), ("a.txt", "needle")]);
     assert_eq!(with_config(&root, &["grep", "-l", "needle"]).success(), "/a.txt\n");
-    with_config(&root, &["read", "/secrets/key"]).failure("policy_denied: /secrets/key: not for agents");
+    with_config(&root, &["read", "/secrets/key"])
+        .failure("policy_denied: /secrets/key: a policy forbids this: not for agents");
     finish(configured(&root).args(["rm", "/a.txt", "--actor", "intern-7"]), b"").failure("approval_required: /a.txt");
     with_config(&root, &["--actor", "boss", "rm", "/a.txt"]).success();
 }

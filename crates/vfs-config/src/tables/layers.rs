@@ -17,7 +17,8 @@ use crate::values::{HostPath, Size, Time};
 #[serde(rename_all = "snake_case")]
 #[schemars(tag = "type")]
 pub(crate) enum LayerTable {
-    /// Writes a record of every operation to a file, each tied to the one before.
+    /// Writes a record of every operation to a file, each tied to the one before. One process at a time: what two append at
+    /// once shows as a broken log.
     Audit(AuditTable),
     /// Keeps the contents of files that were read.
     Cache(CacheTable),
@@ -31,7 +32,7 @@ pub(crate) enum LayerTable {
     Policy(PolicyTable),
     /// Limits what is stored, and how often it is asked.
     Quota(QuotaTable),
-    /// Refuses every change.
+    /// Refuses every change. Further in than an overlay of the same list, it keeps out everything but a commit.
     ReadOnly(ReadOnlyTable),
     /// Tries again what failed for a while.
     Retry(RetryTable),

@@ -1,5 +1,7 @@
 //! Changing a draft of an overlay.
 
+use std::ops::Bound;
+
 use bytes::{Bytes, BytesMut};
 use vfs_core::{
     Backend as _, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditMode, EditRequest, EditResult, Error,
@@ -7,7 +9,7 @@ use vfs_core::{
     WriteRequest, WriteResult,
 };
 
-use super::merged::{Found, Merged};
+use super::merged::{Before, Found, Kind, Merged};
 
 impl Merged {
     /// Remembers what the base had at `path` when it was first changed here.
@@ -15,16 +17,25 @@ impl Merged {
         if self.touched.contains_key(path) {
             return;
         }
-        let version = match found {
-            Found::Base(info) => info.version.clone(),
-            _ => None,
+        let before = match found {
+            Found::Base(info) => info.version.clone().map_or(Before::Nothing, Before::File),
+            Found::Link => Before::Link,
+            Found::Nothing | Found::Upper(_) | Found::Directory(_) => Before::Nothing,
         };
-        self.touched.insert_mut(path.clone(), version);
+        self.touched.insert_mut(path.clone(), before);
     }
 
     /// Puts `content` at `path`, where `found` is.
     async fn put(&mut self, cx: &OpContext, path: &VfsPath, found: &Found, content: Bytes) -> Result<WriteResult> {
+        let budget = self.budget;
+        if self.upper.snapshot().total_bytes().saturating_add(content.len() as u64) > budget {
+            let message = format!("the overlay may hold {budget} bytes; commit or discard changes, or change less");
+            return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(path));
+        }
         self.touch(path, found);
+        if matches!(found, Found::Link) {
+            self.hide(path);
+        }
         let request = WriteRequest::new(path.clone(), content).mode(WriteMode::Overwrite);
         self.upper.write(cx, request).await
     }
@@ -60,7 +71,7 @@ impl Merged {
         let found = self.find(cx, &path).await.map_err(|error| error.with_path(&req.path))?;
         let version = match &found {
             Found::Directory(_) => return Err(Error::at(ErrorKind::IsADirectory, &req.path)),
-            Found::Nothing => return Err(Error::not_found(&req.path)),
+            Found::Nothing | Found::Link => return Err(Error::not_found(&req.path)),
             Found::Upper(_) | Found::Base(_) => found.version().cloned(),
         };
         if let Some(expected) = req.expected_version.take()
@@ -95,9 +106,12 @@ impl Merged {
             return Err(Error::invalid_argument(message).with_path(&req.path));
         }
         let path = self.real_entry(cx, &req.path).await?;
-        let found = self.find(cx, &path).await.map_err(|error| error.with_path(&req.path))?;
+        let found = self.find_entry(cx, &path).await.map_err(|error| error.with_path(&req.path))?;
         match &found {
             Found::Nothing => return Err(Error::not_found(&req.path)),
+            Found::Link if req.expected_version.is_some() => {
+                return Err(Error::invalid_argument("a link has no version to expect").with_path(&req.path));
+            }
             Found::Directory(_) if !req.recursive => return Err(Error::at(ErrorKind::IsADirectory, &req.path)),
             found => {
                 if let Some(expected) = &req.expected_version
@@ -116,8 +130,11 @@ impl Merged {
         let files = match found {
             Found::Directory(_) => {
                 let files = self.files(cx, path).await?;
-                for file in &files {
-                    let found = self.find(cx, &file.path).await?;
+                for (file, kind) in &files {
+                    let found = match kind {
+                        Kind::Link => Found::Link,
+                        Kind::File => self.find(cx, &file.path).await?,
+                    };
                     self.touch(&file.path, &found);
                 }
                 files.len() as u64
@@ -139,7 +156,10 @@ impl Merged {
 
     /// Shows nothing of the base at and below `path` any more.
     fn hide(&mut self, path: &VfsPath) {
-        let below: Vec<_> = self.gone.iter().filter(|other| other.starts_with(path)).cloned().collect();
+        // Those below come right after it, but for others that begin alike, such as `/a-b` after `/a`.
+        let from = self.gone.range::<str, _>((Bound::Included(path.as_str()), Bound::Unbounded));
+        let alike = from.take_while(|other| other.as_str().starts_with(path.as_str()));
+        let below: Vec<_> = alike.filter(|other| other.starts_with(path)).cloned().collect();
         for other in below {
             self.gone.remove_mut(&other);
         }
@@ -199,10 +219,18 @@ impl Merged {
     async fn transfer(&mut self, cx: &OpContext, ends: &Ends<'_>) -> Result<(Found, bool, (u64, u64))> {
         let Ends { from, to, mode } = *ends;
         ends.check()?;
-        let found = self.find(cx, from).await?;
+        let found = self.find_entry(cx, from).await?;
         let files = match &found {
             Found::Nothing => return Err(Error::not_found(from)),
-            Found::Directory(_) => self.files(cx, from).await?.into_iter().map(|file| file.path).collect(),
+            Found::Link => return Err(link(from)),
+            Found::Directory(_) => {
+                let files = self.files(cx, from).await?;
+                // What a link to a directory leads to is no part of this one.
+                if let Some((entry, _)) = files.iter().find(|(entry, kind)| entry.is_dir && *kind == Kind::Link) {
+                    return Err(link(&entry.path));
+                }
+                files.into_iter().map(|(entry, _)| entry.path).collect()
+            }
             _ => vec![from.clone()],
         };
         let replaced = self.check_target(cx, to, matches!(found, Found::Directory(_)), mode).await?;
@@ -215,7 +243,7 @@ impl Merged {
             cx.check()?;
             let content = self.fetch(cx, &file).await?.content;
             let target = to.join(file.strip_prefix(from).unwrap_or_default())?;
-            let there = self.find(cx, &target).await?;
+            let there = self.find_entry(cx, &target).await?;
             count += 1;
             bytes += content.len() as u64;
             self.put(cx, &target, &there, content).await?;
@@ -225,7 +253,7 @@ impl Merged {
 
     /// Whether something at the target is replaced; refused where it may not be.
     async fn check_target(&self, cx: &OpContext, to: &VfsPath, is_dir: bool, mode: TransferMode) -> Result<bool> {
-        let there = self.find(cx, to).await?;
+        let there = self.find_entry(cx, to).await?;
         let kind = match (&there, is_dir) {
             (Found::Nothing, _) => return Ok(false),
             _ if mode != TransferMode::Overwrite => ErrorKind::AlreadyExists,
@@ -244,7 +272,7 @@ impl Merged {
 
     /// Makes the file at `path` what `content` is, whatever is there: its content, or nothing.
     pub(super) async fn set(&mut self, cx: &OpContext, path: &VfsPath, content: Option<Bytes>) -> Result<()> {
-        let found = self.find(cx, path).await?;
+        let found = self.find_entry(cx, path).await?;
         match (content, &found) {
             (_, Found::Directory(_)) => Err(Error::at(ErrorKind::IsADirectory, path)),
             (Some(content), found) => self.put(cx, path, found, content).await.map(drop),
@@ -252,6 +280,32 @@ impl Merged {
             (None, found) => self.remove(cx, path, found).await.map(drop),
         }
     }
+}
+
+impl Merged {
+    /// Forgets that `path` was changed here; `false` where that cannot be, because a directory above it was removed.
+    pub(super) async fn forget(&mut self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+        let mut without = self.gone.clone();
+        without.remove_mut(path);
+        let before = std::mem::replace(&mut self.gone, without);
+        if self.is_hidden(path) {
+            self.gone = before;
+            return Ok(false);
+        }
+        match self.upper.delete(cx, DeleteRequest::new(path.clone())).await {
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(error),
+        }
+        self.touched.remove_mut(path);
+        Ok(true)
+    }
+}
+
+/// Refuses to move what only the base can have.
+fn link(path: &VfsPath) -> Error {
+    let message = "it is a link, which an overlay cannot move; move or copy what it leads to, or delete it";
+    Error::new(ErrorKind::Unsupported, message).with_path(path)
 }
 
 /// The ends of a rename or copy, without links.

@@ -1,15 +1,16 @@
 //! Bringing the changes of an overlay to its base.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use vfs_core::{
-    Backend, ChangeSet, DeleteRequest, Error, ErrorKind, FileChange, LsRequest, OpContext, Result, Version, VfsPath,
-    WriteMode, WriteRequest,
+    Backend, ChangeKind, ChangeSet, DeleteRequest, Error, ErrorKind, FileChange, LsRequest, OpContext, Result, Version,
+    VfsPath, WriteMode, WriteRequest,
 };
 
 use super::OverlayBackend;
-use super::kept::{NotedChange, NotedCommit};
-use super::merged::{Merged, Whole, fetch_if_there};
+use super::merged::{Before, Merged, Whole, fetch_if_there, is_link};
 
 /// How a commit ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,10 +35,43 @@ pub struct CommitConflict {
 }
 
 /// One file that is to be brought to the base.
-struct Planned {
-    path: VfsPath,
-    before: Option<Whole>,
-    after: Option<Bytes>,
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) path: VfsPath,
+    pub(super) before: Seen,
+    pub(super) after: Option<Bytes>,
+}
+
+/// What the base has at a path, as a commit finds it.
+#[derive(Debug)]
+pub(super) enum Seen {
+    Nothing,
+    File(Whole),
+    Link,
+}
+
+impl Seen {
+    fn version(&self) -> Option<&Version> {
+        match self {
+            Seen::File(whole) => Some(&whole.version),
+            Seen::Nothing | Seen::Link => None,
+        }
+    }
+
+    fn content(&self) -> Option<&Bytes> {
+        match self {
+            Seen::File(whole) => Some(&whole.content),
+            Seen::Nothing | Seen::Link => None,
+        }
+    }
+
+    pub(super) fn as_before(&self) -> Before {
+        match self {
+            Seen::Nothing => Before::Nothing,
+            Seen::File(whole) => Before::File(whole.version.clone()),
+            Seen::Link => Before::Link,
+        }
+    }
 }
 
 impl OverlayBackend {
@@ -69,32 +103,24 @@ impl OverlayBackend {
             return Ok(Commit::Conflicts(conflicts));
         }
         if let Some(kept) = &self.inner.kept {
-            kept.begin(cx, &state, &noted(&planned)).await?;
+            kept.begin(cx, &state, &planned).await?;
         }
-        let mut changes = Vec::new();
-        let mut applied: Vec<(Planned, Option<Version>)> = Vec::new();
-        for change in planned {
-            let outcome = match cx.check() {
-                Ok(()) => apply(cx, &*state.base, &change).await,
-                Err(error) => Err(error),
-            };
-            match outcome {
-                Ok(version) => {
-                    changes.extend(told(&change, version.clone()));
-                    applied.push((change, version));
-                }
-                Err(error) => {
-                    let error = take_back(&*state.base, applied, error).await?;
-                    if let Some(kept) = &self.inner.kept {
-                        kept.save(&OpContext::new(), &state).await?;
-                    }
-                    return Err(error);
-                }
+        let mut applied = Vec::new();
+        if let Err(error) = apply_all(cx, &state, planned, &mut applied).await {
+            let error = take_back(cx, &*state.base, applied, error).await?;
+            if let Some(kept) = &self.inner.kept {
+                kept.end(&cx.unhurried(), &state).await?;
             }
+            return Err(error);
         }
-        remove_emptied(&state).await;
+        let mut changes: Vec<_> = applied.iter().filter_map(told).collect();
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
         // All is applied, whatever the caller's context says by now.
-        self.replace(&OpContext::new(), Merged::new(self.base())).await?;
+        let unchanged = Merged::new(self.base(), self.inner.budget);
+        if let Some(kept) = &self.inner.kept {
+            kept.end(&cx.unhurried(), &unchanged).await?;
+        }
+        self.inner.state.store(Arc::new(unchanged));
         Ok(Commit::Applied(ChangeSet::new(changes)))
     }
 
@@ -107,10 +133,14 @@ impl OverlayBackend {
     /// note then stays.
     pub async fn finish_commit(&self, cx: &OpContext) -> Result<bool> {
         let _turn = self.inner.turn.lock().await;
-        match &self.inner.kept {
-            Some(kept) => kept.finish(cx, &*self.state().base).await,
-            None => Ok(false),
+        let Some(kept) = &self.inner.kept else { return Ok(false) };
+        let state = self.state();
+        let is_finished = kept.finish(cx, &*state.base).await?;
+        if is_finished && !state.touched.is_empty() {
+            // What was changed here is in the base by now.
+            self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
         }
+        Ok(is_finished)
     }
 }
 
@@ -119,68 +149,100 @@ async fn plan(cx: &OpContext, state: &Merged) -> Result<(Vec<Planned>, Vec<Commi
     let (mut planned, mut conflicts) = (Vec::new(), Vec::new());
     for (path, expected) in &state.touched {
         cx.check()?;
-        let before = fetch_if_there(&*state.base, cx, path).await?;
+        let before = seen(&*state.base, cx, path).await?;
         let after = fetch_if_there(&state.upper, cx, path).await?.map(|whole| whole.content);
-        if before.as_ref().map(|whole| &whole.content) == after.as_ref() {
+        let is_link = matches!(before, Seen::Link);
+        if !is_link && before.content() == after.as_ref() {
             continue;
         }
-        let actual = before.as_ref().map(|whole| whole.version.clone());
-        if actual != *expected {
-            conflicts.push(CommitConflict { path: path.clone(), expected: expected.clone(), actual });
+        if before.as_before() != *expected {
+            let (expected, actual) = (expected.version().cloned(), before.version().cloned());
+            conflicts.push(CommitConflict { path: path.clone(), expected, actual });
             continue;
         }
         planned.push(Planned { path: path.clone(), before, after });
     }
-    // Deletions go first: a file may stand where a directory is to be, and the other way round.
-    planned.sort_by_key(|change| change.after.is_some());
+    // Deletions go first: a file may stand where a directory is to be. Links go last, as they cannot be taken back.
+    planned.sort_by_key(|change| (matches!(change.before, Seen::Link), change.after.is_some()));
     Ok((planned, conflicts))
 }
 
-fn noted(planned: &[Planned]) -> NotedCommit {
-    let change = |change: &Planned| NotedChange {
-        path: change.path.clone(),
-        before: change.before.as_ref().map(|whole| whole.version.clone()),
-        after: change.after.clone(),
-    };
-    NotedCommit { changes: planned.iter().map(change).collect() }
+/// What `base` has at `path`.
+pub(super) async fn seen(base: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Seen> {
+    if is_link(base, cx, path).await? {
+        return Ok(Seen::Link);
+    }
+    Ok(fetch_if_there(base, cx, path).await?.map_or(Seen::Nothing, Seen::File))
 }
 
-/// Writes or deletes one file, and says what version it has then.
-async fn apply(cx: &OpContext, base: &dyn Backend, change: &Planned) -> Result<Option<Version>> {
-    let before = change.before.as_ref().map(|whole| &whole.version);
-    set(cx, base, &change.path, before, change.after.clone()).await
+/// A change that was made in the base, and the version that the file has then.
+type Applied = (Planned, Option<Version>);
+
+/// Makes every change, and notes those that were made in `applied`.
+async fn apply_all(cx: &OpContext, state: &Merged, planned: Vec<Planned>, applied: &mut Vec<Applied>) -> Result<()> {
+    let mut has_made_room = false;
+    for change in planned {
+        cx.check()?;
+        if !has_made_room && change.after.is_some() {
+            remove_emptied(cx, &*state.base, state.gone.iter()).await;
+            has_made_room = true;
+        }
+        match set(cx, &*state.base, &change.path, &change.before.as_before(), change.after.clone()).await {
+            Ok(version) => applied.push((change, version)),
+            Err(error) => {
+                // It may have been done all the same, with only the answer lost.
+                if error.is_temporary()
+                    && let Ok(there) = seen(&*state.base, &cx.unhurried(), &change.path).await
+                    && there.as_before() != change.before.as_before()
+                    && there.content() == change.after.as_ref()
+                {
+                    let version = there.version().cloned();
+                    applied.push((change, version));
+                }
+                return Err(error);
+            }
+        }
+    }
+    remove_emptied(cx, &*state.base, state.gone.iter()).await;
+    Ok(())
 }
 
-/// Makes the file at `path`, which has the version `before`, what `after` is.
+/// Makes the file at `path`, where `before` is, what `after` is, and says what version it has then.
 pub(super) async fn set(
     cx: &OpContext,
     base: &dyn Backend,
     path: &VfsPath,
-    before: Option<&Version>,
+    before: &Before,
     after: Option<Bytes>,
 ) -> Result<Option<Version>> {
-    match (after, before) {
-        (Some(content), before) => {
-            let mode = before.map_or(WriteMode::CreateNew, |version| WriteMode::IfVersion(version.clone()));
-            let written = base.write(cx, WriteRequest::new(path.clone(), content).mode(mode)).await?;
-            Ok(Some(written.version))
+    let delete = || DeleteRequest::new(path.clone());
+    let mode = match (before, &after) {
+        (Before::Nothing, None) => return Ok(None),
+        (Before::File(version), None) => {
+            return base.delete(cx, delete().expected_version(version.clone())).await.map(|_| None);
         }
-        (None, Some(version)) => {
-            base.delete(cx, DeleteRequest::new(path.clone()).expected_version(version.clone())).await?;
-            Ok(None)
+        (Before::Link, _) => {
+            base.delete(cx, delete()).await?;
+            WriteMode::CreateNew
         }
-        (None, None) => Ok(None),
-    }
+        (Before::Nothing, Some(_)) => WriteMode::CreateNew,
+        (Before::File(version), Some(_)) => WriteMode::IfVersion(version.clone()),
+    };
+    let Some(content) = after else { return Ok(None) };
+    let written = base.write(cx, WriteRequest::new(path.clone(), content).mode(mode)).await?;
+    Ok(Some(written.version))
 }
 
 /// Makes every file that was changed what it was, and gives `error` back.
-async fn take_back(base: &dyn Backend, applied: Vec<(Planned, Option<Version>)>, error: Error) -> Result<Error> {
+async fn take_back(cx: &OpContext, base: &dyn Backend, applied: Vec<Applied>, error: Error) -> Result<Error> {
     // The caller may have given up, which is no reason to leave half of it.
-    let cx = OpContext::new();
+    let cx = cx.unhurried();
     let mut left = Vec::new();
     for (change, version) in applied.into_iter().rev() {
-        let before = change.before.map(|whole| whole.content);
-        if set(&cx, base, &change.path, version.as_ref(), before).await.is_err() {
+        let now = version.map_or(Before::Nothing, Before::File);
+        let is_link = matches!(change.before, Seen::Link);
+        let before = change.before.content().cloned();
+        if is_link || set(&cx, base, &change.path, &now, before).await.is_err() {
             left.push(change.path.to_string());
         }
     }
@@ -192,22 +254,29 @@ async fn take_back(base: &dyn Backend, applied: Vec<(Planned, Option<Version>)>,
     Err(Error::new(error.kind(), message).with_path_text(&path).with_source(error))
 }
 
-fn told(change: &Planned, version: Option<Version>) -> Option<FileChange> {
-    let before = change.before.as_ref().map(|whole| (&whole.content[..], whole.version.clone()));
-    FileChange::between(&change.path, before, change.after.as_deref().zip(version))
+fn told((change, version): &Applied) -> Option<FileChange> {
+    let before = match &change.before {
+        Seen::File(whole) => Some((&whole.content[..], whole.version.clone())),
+        Seen::Link => return Some(FileChange::new(change.path.clone(), link_became(change))),
+        Seen::Nothing => None,
+    };
+    FileChange::between(&change.path, before, change.after.as_deref().zip(version.clone()))
 }
 
-/// Removes directories that were deleted in the overlay and have no file left in the base.
-async fn remove_emptied(state: &Merged) {
-    let cx = OpContext::new();
-    for path in state.gone.iter() {
-        let listed = state.base.ls(&cx, LsRequest::new(path.clone()).recursive()).await;
+fn link_became(change: &Planned) -> ChangeKind {
+    if change.after.is_some() { ChangeKind::Changed } else { ChangeKind::Removed }
+}
+
+/// Removes those of `gone` that are directories in the base and have no file left.
+pub(super) async fn remove_emptied(cx: &OpContext, base: &dyn Backend, gone: impl Iterator<Item = &VfsPath>) {
+    for path in gone {
+        let listed = base.ls(cx, LsRequest::new(path.clone()).recursive()).await;
         let is_empty = listed.is_ok_and(|listed| {
             listed.problems.is_empty() && listed.truncated.is_none() && listed.entries.iter().all(|entry| entry.is_dir)
         });
-        // All files are as they should be; an empty directory that stays is no reason to take them back.
-        if is_empty {
-            let _ = state.base.delete(&cx, DeleteRequest::new(path.clone()).recursive()).await;
+        // Where a link is, it is a step of its own. An empty directory that stays is no reason to take files back.
+        if is_empty && is_link(base, cx, path).await.is_ok_and(|is_link| !is_link) {
+            let _ = base.delete(cx, DeleteRequest::new(path.clone()).recursive()).await;
         }
     }
 }

@@ -38,7 +38,7 @@ impl OverlayBackend {
     /// `quota_exceeded` over the budget, and those of the base; nothing is merged then.
     pub async fn merge(&self, cx: &OpContext, fork: &OverlayBackend) -> Result<Merge> {
         let theirs = fork.state();
-        let origin = fork.inner.origin.clone().unwrap_or_else(|| Merged::new(self.base()));
+        let origin = fork.inner.origin.clone().unwrap_or_else(|| Merged::new(self.base(), self.inner.budget));
         self.mutate(cx, &VfsPath::root(), async |draft| {
             let mut merge = Merge::default();
             let paths: BTreeSet<_> = theirs.touched.keys().chain(origin.touched.keys()).cloned().collect();
@@ -67,11 +67,20 @@ impl OverlayBackend {
 /// Makes the file at `path` of `draft` what it is in `theirs`; `false` where something else stands in its way.
 async fn adopt(cx: &OpContext, draft: &mut Merged, theirs: &Merged, path: &VfsPath, mark: &Mark) -> Result<bool> {
     let content = match mark {
+        // What was taken back there is the base's again.
+        Mark::Untouched => return draft.forget(cx, path).await,
         Mark::Present(_) => fetch_if_there(&theirs.upper, cx, path).await?.map(|whole| whole.content),
-        Mark::Untouched | Mark::Absent => None,
+        Mark::Absent => None,
     };
+    let is_first = !draft.touched.contains_key(path);
     match draft.set(cx, path, content).await {
-        Ok(()) => Ok(true),
+        Ok(()) => {
+            // What the base had counts from when the fork changed it, or a commit would not see what was changed since.
+            if is_first && let Some(before) = theirs.touched.get(path) {
+                draft.touched.insert_mut(path.clone(), before.clone());
+            }
+            Ok(true)
+        }
         Err(error) if matches!(error.kind(), ErrorKind::IsADirectory | ErrorKind::NotADirectory) => Ok(false),
         Err(error) => Err(error),
     }

@@ -1,14 +1,14 @@
 //! An overlay in a store: its changes, and a commit that is under way.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest};
 
-use super::commit::{changed_since, set};
-use super::merged::{Merged, fetch, fetch_if_there};
+use super::commit::{Planned, Seen as SeenInBase, changed_since, remove_emptied, seen, set};
+use super::merged::{Before, Merged, fetch, fetch_if_there};
 use crate::objects::{ObjectId, Objects};
 
 /// What of an overlay is kept.
@@ -28,7 +28,19 @@ pub(super) struct Kept {
     objects: Objects,
     extent: Extent,
     /// The version of the note that was read or written last: what another process wrote meanwhile is not written over.
-    seen: Arc<Mutex<Option<Version>>>,
+    seen: Arc<Mutex<Seen>>,
+    /// The contents that are kept, so that each is put there once.
+    known: Arc<Mutex<HashMap<VfsPath, (Version, ObjectId)>>>,
+}
+
+/// What is known of the note in the store.
+#[derive(Debug, Default)]
+struct Seen {
+    version: Option<Version>,
+    /// What was to be written last, whose answer may have been lost.
+    attempt: Option<Bytes>,
+    /// Whether a commit is noted that was not ended.
+    is_committing: bool,
 }
 
 /// What is written down. Contents are objects.
@@ -36,7 +48,7 @@ pub(super) struct Kept {
 #[serde(deny_unknown_fields)]
 struct Note {
     files: BTreeMap<VfsPath, ObjectId>,
-    touched: BTreeMap<VfsPath, Option<Version>>,
+    touched: BTreeMap<VfsPath, Before>,
     gone: BTreeSet<VfsPath>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     commit: Option<Vec<Step>>,
@@ -47,26 +59,14 @@ struct Note {
 #[serde(deny_unknown_fields)]
 struct Step {
     path: VfsPath,
-    before: Option<Version>,
+    before: Before,
     after: Option<ObjectId>,
-}
-
-/// A commit that is about to begin.
-pub(super) struct NotedCommit {
-    pub(super) changes: Vec<NotedChange>,
-}
-
-/// One file of it: the version that is replaced, and what replaces it.
-pub(super) struct NotedChange {
-    pub(super) path: VfsPath,
-    pub(super) before: Option<Version>,
-    pub(super) after: Option<Bytes>,
 }
 
 impl Kept {
     pub(super) fn new(backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
         let objects = Objects::new(Arc::clone(&backend), directory.clone());
-        Self { backend, directory, objects, extent: Extent::Changes, seen: Arc::default() }
+        Self { backend, directory, objects, extent: Extent::Changes, seen: Arc::default(), known: Arc::default() }
     }
 
     pub(super) fn for_commits(backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
@@ -89,76 +89,112 @@ impl Kept {
         Ok(empty)
     }
 
-    /// Keeps `state`, and no commit.
+    /// Keeps `state`.
     pub(super) async fn save(&self, cx: &OpContext, state: &Merged) -> Result<()> {
+        if self.extent == Extent::Commits {
+            return Ok(());
+        }
+        if self.seen().is_committing {
+            let message = "a commit was not finished; finish it before anything else is changed";
+            return Err(Error::new(ErrorKind::Conflict, message).with_path(&self.directory));
+        }
+        let note = self.note(cx, state).await?;
+        self.write(cx, &note).await?;
+        self.sweep(cx, &note).await
+    }
+
+    /// Notes that a commit of `planned` is about to begin.
+    pub(super) async fn begin(&self, cx: &OpContext, state: &Merged, planned: &[Planned]) -> Result<()> {
+        if self.read(cx).await?.commit.is_some() {
+            let message = "a commit that was cut short is noted here; finish it before the next begins";
+            return Err(Error::new(ErrorKind::Conflict, message).with_path(&self.directory));
+        }
+        let mut note = match self.extent {
+            Extent::Changes => self.note(cx, state).await?,
+            Extent::Commits => Note { gone: state.gone.iter().cloned().collect(), ..Note::default() },
+        };
+        let mut steps = Vec::with_capacity(planned.len());
+        for change in planned {
+            let after = match &change.after {
+                Some(content) => Some(self.objects.put(cx, content).await?),
+                None => None,
+            };
+            steps.push(Step { path: change.path.clone(), before: change.before.as_before(), after });
+        }
+        note.commit = Some(steps);
+        self.write(cx, &note).await
+    }
+
+    /// Notes that the commit is over, and keeps `state`.
+    pub(super) async fn end(&self, cx: &OpContext, state: &Merged) -> Result<()> {
         let note = match self.extent {
             Extent::Changes => self.note(cx, state).await?,
             Extent::Commits => Note::default(),
         };
-        let is_empty = note.files.is_empty();
         self.write(cx, &note).await?;
-        if is_empty {
-            // Nothing names a content any more.
+        self.sweep(cx, &note).await
+    }
+
+    /// Removes contents that nobody names, once that is all of them: each change would cost a listing else.
+    async fn sweep(&self, cx: &OpContext, note: &Note) -> Result<()> {
+        if note.files.is_empty() && note.commit.is_none() {
+            self.known().clear();
             self.objects.retain(cx, &HashSet::new()).await?;
         }
         Ok(())
     }
 
-    /// Notes that `commit` is about to begin.
-    pub(super) async fn begin(&self, cx: &OpContext, state: &Merged, commit: &NotedCommit) -> Result<()> {
-        let mut steps = Vec::with_capacity(commit.changes.len());
-        for change in &commit.changes {
-            let after = match &change.after {
-                Some(content) => Some(self.objects.put(cx, content).await?),
-                None => None,
-            };
-            steps.push(Step { path: change.path.clone(), before: change.before.clone(), after });
-        }
-        if self.extent == Extent::Commits {
-            // Nobody but a commit writes here, so the note may be new.
-            self.read(cx).await?;
-        }
-        let mut note = match self.extent {
-            Extent::Changes => self.note(cx, state).await?,
-            Extent::Commits => Note::default(),
-        };
-        note.commit = Some(steps);
-        self.write(cx, &note).await
-    }
-
     /// Finishes the commit that is noted, and says whether there was one.
     pub(super) async fn finish(&self, cx: &OpContext, base: &dyn Backend) -> Result<bool> {
-        let Some(steps) = self.read(cx).await?.commit else { return Ok(false) };
+        let Note { commit: Some(steps), gone, .. } = self.read(cx).await? else { return Ok(false) };
+        let mut has_made_room = false;
         for Step { path, before, after } in steps {
-            let there = fetch_if_there(base, cx, &path).await?;
+            if !has_made_room && after.is_some() {
+                remove_emptied(cx, base, gone.iter()).await;
+                has_made_room = true;
+            }
+            let there = seen(base, cx, &path).await?;
             let after = match after {
                 Some(object) => Some(self.objects.get(cx, &object).await?),
                 None => None,
             };
-            if there.as_ref().map(|whole| &whole.content) == after.as_ref() {
+            let now = there.as_before();
+            // A link that was removed already may be followed by the file that takes its place.
+            let is_under_way = before == Before::Link && now == Before::Nothing;
+            let is_done = match &there {
+                SeenInBase::Link => false,
+                SeenInBase::Nothing => after.is_none(),
+                SeenInBase::File(whole) => Some(&whole.content) == after.as_ref(),
+            };
+            if is_done {
                 continue;
             }
-            let version = there.map(|whole| whole.version);
-            if version != before {
-                return Err(changed_since(&path, version));
+            if now != before && !is_under_way {
+                return Err(changed_since(&path, now.version().cloned()));
             }
-            set(cx, base, &path, version.as_ref(), after).await?;
+            set(cx, base, &path, &now, after).await?;
         }
+        remove_emptied(cx, base, gone.iter()).await;
         self.write(cx, &Note::default()).await?;
-        self.objects.retain(cx, &HashSet::new()).await?;
+        self.sweep(cx, &Note::default()).await?;
         Ok(true)
     }
 
     async fn note(&self, cx: &OpContext, state: &Merged) -> Result<Note> {
         let mut note = Note {
-            touched: state.touched.iter().map(|(path, version)| (path.clone(), version.clone())).collect(),
+            touched: state.touched.iter().map(|(path, before)| (path.clone(), before.clone())).collect(),
             gone: state.gone.iter().cloned().collect(),
             ..Note::default()
         };
         for path in state.touched.keys() {
-            if let Some(whole) = fetch_if_there(&state.upper, cx, path).await? {
-                note.files.insert(path.clone(), self.objects.put(cx, &whole.content).await?);
-            }
+            let Some(whole) = fetch_if_there(&state.upper, cx, path).await? else { continue };
+            let known = self.known().get(path).filter(|(version, _)| *version == whole.version).cloned();
+            let object = match known {
+                Some((_, object)) => object,
+                None => self.objects.put(cx, &whole.content).await?,
+            };
+            self.known().insert(path.clone(), (whole.version, object.clone()));
+            note.files.insert(path.clone(), object);
         }
         Ok(note)
     }
@@ -174,12 +210,14 @@ impl Kept {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Note::default()),
             Err(error) => return Err(error),
         };
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(whole.version);
-        serde_json::from_slice(&whole.content).map_err(|source| {
+        let note: Note = serde_json::from_slice(&whole.content).map_err(|source| {
             Error::invalid_argument("this is not the note of an overlay; another program wrote it")
                 .with_path(&path)
                 .with_source(source)
-        })
+        })?;
+        let is_committing = note.commit.is_some();
+        *self.seen() = Seen { version: Some(whole.version), attempt: None, is_committing };
+        Ok(note)
     }
 
     async fn write(&self, cx: &OpContext, note: &Note) -> Result<()> {
@@ -187,17 +225,42 @@ impl Kept {
         let text = serde_json::to_vec(note).map_err(|source| {
             Error::new(ErrorKind::Internal, "the overlay cannot be noted").with_path(&path).with_source(source)
         })?;
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let text = Bytes::from(text);
+        self.catch_up(cx, &path).await?;
+        let seen = self.seen().version.clone();
         let mode = seen.map_or(WriteMode::CreateNew, WriteMode::IfVersion);
+        self.seen().attempt = Some(text.clone());
         let written = self.backend.write(cx, WriteRequest::new(path.clone(), text).mode(mode)).await;
         let written = written.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists | ErrorKind::Conflict => {
+                self.seen().attempt = None;
                 let message = "another process changed the overlay; open it again";
                 Error::new(ErrorKind::Conflict, message).with_path(&path).with_source(error)
             }
             _ => error,
         })?;
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(written.version);
+        let is_committing = note.commit.is_some();
+        *self.seen() = Seen { version: Some(written.version), attempt: None, is_committing };
         Ok(())
+    }
+
+    /// Finds out what became of a note whose answer was lost: it may have been written all the same.
+    async fn catch_up(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
+        let Some(attempt) = self.seen().attempt.clone() else { return Ok(()) };
+        if let Some(there) = fetch_if_there(&*self.backend, cx, path).await?
+            && there.content == attempt
+        {
+            self.seen().version = Some(there.version);
+        }
+        self.seen().attempt = None;
+        Ok(())
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<VfsPath, (Version, ObjectId)>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

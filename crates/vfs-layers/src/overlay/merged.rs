@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
+use serde::{Deserialize, Serialize};
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, DownloadRequest, Error, ErrorKind, FileInfo, LendRequest, LsRequest, OpContext, Purpose, Request as _,
@@ -19,16 +20,39 @@ use super::tree::merged_tree;
 pub(super) struct Merged {
     pub(super) base: Arc<dyn Backend>,
     pub(super) upper: MemoryBackend,
-    /// Every file that was written or removed, with the version that the base had of it then.
-    pub(super) touched: RedBlackTreeMapSync<VfsPath, Option<Version>>,
+    /// Every file and link that was written or removed, with what the base had there then.
+    pub(super) touched: RedBlackTreeMapSync<VfsPath, Before>,
     /// Paths at and below which nothing of the base shows.
     pub(super) gone: RedBlackTreeSetSync<VfsPath>,
+    /// Most bytes of content.
+    pub(super) budget: u64,
+}
+
+/// What the base had at a path when it was first changed here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Before {
+    Nothing,
+    File(Version),
+    /// A link, which has no version.
+    Link,
+}
+
+impl Before {
+    pub(super) fn version(&self) -> Option<&Version> {
+        match self {
+            Before::File(version) => Some(version),
+            Before::Nothing | Before::Link => None,
+        }
+    }
 }
 
 /// What is at a path.
 #[derive(Debug, Clone)]
 pub(super) enum Found {
     Nothing,
+    /// A link of the base, where the link itself is meant.
+    Link,
     /// A file that was written here.
     Upper(FileInfo),
     /// A file of the base.
@@ -41,7 +65,7 @@ impl Found {
     pub(super) fn version(&self) -> Option<&Version> {
         match self {
             Found::Upper(info) | Found::Base(info) => info.version.as_ref(),
-            Found::Nothing | Found::Directory(_) => None,
+            Found::Nothing | Found::Link | Found::Directory(_) => None,
         }
     }
 }
@@ -63,9 +87,10 @@ pub(super) enum Mark {
 }
 
 impl Merged {
-    pub(super) fn new(base: Arc<dyn Backend>) -> Self {
+    pub(super) fn new(base: Arc<dyn Backend>, budget: u64) -> Self {
         Self {
             base,
+            budget,
             upper: MemoryBackend::new(),
             touched: RedBlackTreeMapSync::default(),
             gone: RedBlackTreeSetSync::default(),
@@ -140,8 +165,14 @@ impl Merged {
             Found::Upper(_) => fetch(&self.upper, cx, path).await,
             Found::Base(_) => fetch(&*self.base, cx, path).await,
             Found::Directory(_) => Err(Error::at(ErrorKind::IsADirectory, path)),
-            Found::Nothing => Err(Error::not_found(path)),
+            Found::Nothing | Found::Link => Err(Error::not_found(path)),
         }
+    }
+
+    /// As [`find`](Self::find), where a link of the base at the end is itself meant.
+    pub(super) async fn find_entry(&self, cx: &OpContext, path: &VfsPath) -> Result<Found> {
+        let is_base = !path.is_root() && !self.is_hidden(path) && !self.touched.contains_key(path);
+        if is_base && is_link(&*self.base, cx, path).await? { Ok(Found::Link) } else { self.find(cx, path).await }
     }
 
     /// What became of the file at `path` here.
@@ -171,8 +202,8 @@ impl Merged {
         listed.map_err(|error| error.or_path(&path))
     }
 
-    /// Every file at and below `path`.
-    pub(super) async fn files(&self, cx: &OpContext, path: &VfsPath) -> Result<Vec<FileInfo>> {
+    /// Everything at and below `path` but directories, and which of it are links of the base.
+    pub(super) async fn files(&self, cx: &OpContext, path: &VfsPath) -> Result<Vec<(FileInfo, Kind)>> {
         let listed = self.ls(cx, LsRequest::new(path.clone()).recursive()).await?;
         if let Some(problem) = listed.problems.into_iter().next() {
             let message = "something in it cannot be read, so it cannot be taken whole";
@@ -181,8 +212,44 @@ impl Merged {
         if listed.truncated.is_some() {
             return Err(Error::new(ErrorKind::TooLarge, "it goes too deep to be listed whole").with_path(path));
         }
-        Ok(listed.entries.into_iter().filter(|entry| !entry.is_dir).collect())
+        let mut files = Vec::with_capacity(listed.entries.len());
+        for entry in listed.entries {
+            let kind = match self.find_entry(cx, &entry.path).await? {
+                Found::Link => Kind::Link,
+                _ if entry.is_dir => continue,
+                _ => Kind::File,
+            };
+            files.push((entry, kind));
+        }
+        Ok(files)
     }
+}
+
+/// What an entry is, apart from a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Link,
+}
+
+/// Whether there is a link at `path` of `base`; what is above it is followed.
+pub(super) async fn is_link(base: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+    let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(false) };
+    if !base.capabilities(path).links {
+        return Ok(false);
+    }
+    let real = match base.resolve(cx, ResolveRequest::new(path.clone())).await {
+        Ok(resolved) => resolved.path,
+        Err(error) if error.kind() == ErrorKind::PathEscape => return Ok(true),
+        // What a link leads to may be a file where it would have to be a directory; then nothing is at the path.
+        Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    if real == *path {
+        return Ok(false);
+    }
+    let parent = base.resolve(cx, ResolveRequest::new(parent)).await?.path;
+    Ok(parent.child(name)? != real)
 }
 
 pub(super) async fn fetch(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Whole> {

@@ -56,6 +56,7 @@ impl DynTree for MergedTree {
 /// A directory that at least one of both has.
 struct MergedDirectory {
     layers: Arc<Layers>,
+    /// Where it really is, links followed.
     path: VfsPath,
     upper: Option<Arc<dyn DynDirectory>>,
     base: Option<Arc<dyn DynDirectory>>,
@@ -121,6 +122,18 @@ impl MergedDirectory {
         Ok(is_changed.then_some(target))
     }
 
+    /// Where the directory `name` really is, by which it is known here too.
+    fn real(&self, name: &str) -> Result<VfsPath> {
+        let at = self.path.child(name)?;
+        let state = &self.layers.state;
+        match &self.base {
+            Some(base) if !state.gone.contains(&at) && state.base.capabilities(&at).links => {
+                Ok(base.resolve(name)?.path)
+            }
+            _ => Ok(at),
+        }
+    }
+
     /// The file at `path`, which was written or removed here.
     fn written(&self, path: &VfsPath) -> Result<(Arc<dyn DynDirectory>, String)> {
         match self.layers.upper.locate(path)? {
@@ -140,7 +153,7 @@ impl DynDirectory for MergedDirectory {
     }
 
     fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>> {
-        let at = self.path.child(name)?;
+        let at = self.real(name)?;
         let upper = Layers::directory(&self.layers.upper, &at)?;
         let base = match &self.base {
             Some(base) if !self.layers.state.gone.contains(&at) => match base.enter(name, path) {
@@ -154,7 +167,7 @@ impl DynDirectory for MergedDirectory {
         if upper.is_none() && base.is_none() {
             return Err(Error::not_found(path));
         }
-        Ok(Self::shared(&self.layers, path.clone(), upper, base))
+        Ok(Self::shared(&self.layers, at, upper, base))
     }
 
     fn identity(&self) -> Option<(u64, u64)> {

@@ -22,7 +22,7 @@ use vfs_core::{
 use vfs_search::Pool;
 
 use super::gate::{Gate, denied};
-use super::tree::{Guard, Links, guarded};
+use super::tree::{Guard, guarded};
 use super::{Decision, Permission, Policy};
 
 /// A backend behind a [`Policy`].
@@ -52,9 +52,9 @@ impl PolicyBackend {
         if self.gate.shows_all(cx, &VfsPath::root()).await {
             return Ok(lent);
         }
-        let links = if self.inner().capabilities(path).links { Links::Possible } else { Links::None };
         let (hook, runtime) = (Arc::clone(self.gate.hook()), Handle::try_current().ok());
-        Ok(guarded(lent, Guard { hook, cx: cx.clone(), links, runtime }))
+        let inner = Arc::clone(&self.gate.inner);
+        Ok(guarded(lent, Guard { hook, cx: cx.clone(), inner, runtime }))
     }
 
     async fn permitted_tree(self, cx: OpContext, request: GrepRequest) -> Result<(SharedTree, GrepRequest)> {
@@ -65,6 +65,10 @@ impl PolicyBackend {
 
     async fn reads(&self, cx: &OpContext, path: &VfsPath) -> bool {
         self.gate.hook().check_path(cx, Permission::Read, path).await == Decision::Allow
+    }
+
+    async fn denies(&self, cx: &OpContext, path: &VfsPath) -> bool {
+        matches!(self.gate.hook().check_path(cx, Permission::Read, path).await, Decision::Deny { .. })
     }
 
     /// What of a change may be told.
@@ -82,6 +86,25 @@ impl PolicyBackend {
             change => change,
         };
         Some(WatchEvent::new(event.cursor, change))
+    }
+
+    /// What of a feed may be told.
+    fn filtered(
+        &self,
+        cx: OpContext,
+        events: BoxStream<'static, Result<WatchEvent>>,
+    ) -> BoxStream<'static, Result<WatchEvent>> {
+        let this = self.clone();
+        let told = events.then(move |event| {
+            let (this, cx) = (this.clone(), cx.clone());
+            async move {
+                match event {
+                    Ok(event) => this.told(&cx, event).await.map(Ok),
+                    Err(error) => Some(Err(error)),
+                }
+            }
+        });
+        told.filter_map(ready).boxed()
     }
 
     async fn everything(&self, cx: &OpContext) -> Result<()> {
@@ -106,16 +129,30 @@ impl Backend for PolicyBackend {
     }
 
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
-        self.send(cx, req).await
+        let path = req.path.clone();
+        let info = self.send(cx, req).await?;
+        // A directory may be shown because it leads on; a file is read or not.
+        if !info.is_dir && self.denies(cx, &path).await {
+            return Err(denied("read is not allowed here", &path));
+        }
+        Ok(info)
     }
 
     async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
-        self.send(cx, req).await
+        let req = self.gate.permit(cx, req).await?;
+        if self.denies(cx, &req.path).await {
+            // It may be a directory that leads on, and nothing else.
+            let info = self.inner().stat(cx, StatRequest::new(req.path.clone())).await?;
+            if !info.is_dir {
+                return Err(denied("read is not allowed here", &req.path));
+            }
+        }
+        self.inner().resolve(cx, req).await
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         let req = self.gate.permit(cx, req).await?;
-        if self.gate.shows_all(cx, &req.path).await {
+        if self.gate.shows_all(cx, &VfsPath::root()).await {
             return self.inner().ls(cx, req).await;
         }
         let path = req.path.clone();
@@ -150,7 +187,7 @@ impl Backend for PolicyBackend {
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         let req = self.gate.permit(cx, req).await?;
-        if self.gate.shows_all(cx, &req.path).await {
+        if self.gate.shows_all(cx, &VfsPath::root()).await {
             return self.inner().glob(cx, req).await;
         }
         let path = req.path.clone();
@@ -161,7 +198,7 @@ impl Backend for PolicyBackend {
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         let req = self.gate.permit(cx, req).await?;
-        if self.gate.shows_all(cx, &req.path).await {
+        if self.gate.shows_all(cx, &VfsPath::root()).await {
             return self.inner().grep(cx, req).await;
         }
         let path = req.path.clone();
@@ -317,19 +354,12 @@ impl Watch for PolicyBackend {
         let events = watch.watch(cx.clone(), req.clone());
         let this = self.clone();
         let begin = async move {
-            match this.gate.permit(&cx, req).await {
-                Ok(_) => events
-                    .then(move |event| {
-                        let (this, cx) = (this.clone(), cx.clone());
-                        async move {
-                            match event {
-                                Ok(event) => this.told(&cx, event).await.map(Ok),
-                                Err(error) => Some(Err(error)),
-                            }
-                        }
-                    })
-                    .filter_map(ready)
-                    .boxed(),
+            match this.gate.permit(&cx, req.clone()).await {
+                Ok(permitted) if permitted != req => match this.inner().as_watch() {
+                    Some(watch) => this.filtered(cx.clone(), watch.watch(cx, permitted)),
+                    None => stream::empty().boxed(),
+                },
+                Ok(_) => this.filtered(cx, events),
                 Err(error) => stream::iter([Err(error)]).boxed(),
             }
         };

@@ -69,7 +69,7 @@ fn permissions(operation: Operation) -> Vec<Permission> {
     match operation {
         Operation::Write | Operation::Upload => vec![Write],
         Operation::Edit => vec![Read, Write],
-        Operation::Delete => vec![Delete],
+        Operation::Delete | Operation::Forget => vec![Delete],
         Operation::Rename => vec![Read, Delete, Write],
         Operation::Copy => vec![Read, Write],
         Operation::Execute | Operation::ExecuteStream => vec![Execute],

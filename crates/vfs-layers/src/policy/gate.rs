@@ -90,12 +90,30 @@ impl Gate {
                 if moves_links(action) { self.real_entry(cx, path).await } else { self.real(cx, path).await };
             let resolved = resolved?;
             let reads = needs(action).any(|need| need.permission == Permission::Read && need.path == path);
-            if reads && self.is_ambiguous(&resolved) {
-                return Err(denied(OTHER_NAMES, path));
+            if reads {
+                self.judge_content(cx, path, &resolved).await?;
             }
             real.push((path.clone(), resolved));
         }
         Ok(real)
+    }
+
+    /// Refuses a file whose content may be forbidden under another name: that of what a link leads to, or another of its
+    /// own. A link that is moved as it is may be moved to where it becomes what it leads to.
+    async fn judge_content(&self, cx: &OpContext, path: &VfsPath, resolved: &Resolved) -> Result<()> {
+        let content = match self.real(cx, path).await {
+            Ok(content) => content,
+            // It leads nowhere, so it has no content.
+            Err(_) => resolved.clone(),
+        };
+        if self.is_ambiguous(&content) {
+            return Err(denied(OTHER_NAMES, path));
+        }
+        if content.path == resolved.path {
+            return Ok(());
+        }
+        let said = self.hook().check_path(cx, Permission::Read, &content.path).await;
+        decided(said, path).map(drop)
     }
 
     async fn real(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
@@ -129,14 +147,24 @@ impl Gate {
         let Some(source) = source else { return Ok(None) };
         let has_links = self.inner.capabilities(source).links;
         let differs = |path: Option<&VfsPath>| path.is_some_and(|path| self.hook().differs_below(cx, path));
-        if !has_links && !differs(Some(source)) && !differs(target) {
+        let links_at_target = target.is_some_and(|target| self.inner.capabilities(target).links);
+        if !has_links && !links_at_target && !differs(Some(source)) && !differs(target) {
             return Ok(None);
         }
         match self.inner.stat(cx, StatRequest::new(source.clone())).await {
             Ok(info) if info.is_dir => {}
-            // A file, or an error that the operation will give as well.
-            _ => return Ok(None),
+            Ok(_) => return Ok(None),
+            // The operation will say so too.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+            // A link that leads nowhere is moved or removed as it is.
+            Err(error) if error.kind() == ErrorKind::PathEscape => return Ok(None),
+            Err(error) => return Err(error),
         }
+        let real_target = match target {
+            Some(target) if links_at_target => Some(self.real(cx, target).await?.path),
+            _ => None,
+        };
+        let real_target = real_target.filter(|real| Some(real) != target);
         let listed = self.inner.ls(cx, LsRequest::new(source.clone()).recursive()).await?;
         if !listed.problems.is_empty() || listed.truncated.is_some() {
             return Err(denied("not all that is in it can be looked at, so it cannot be allowed", source));
@@ -156,10 +184,10 @@ impl Gate {
                     asked = asked.or(decided_within(said, source)?);
                 }
             }
-            if let Some(target) = target {
-                let path = target.join(entry.path.strip_prefix(source).unwrap_or_default())?;
+            for place in [target, real_target.as_ref()].into_iter().flatten() {
+                let path = place.join(entry.path.strip_prefix(source).unwrap_or_default())?;
                 let said = self.hook().check_path(cx, Permission::Write, &path).await;
-                asked = asked.or(decided_within(said, target)?);
+                asked = asked.or(decided_within(said, target.unwrap_or(source))?);
             }
         }
         Ok(asked)
@@ -175,7 +203,11 @@ impl Gate {
         let answer = while_wanted(cx, &at, timeout(self.policy.approval_timeout, approver.approve(cx, &call, prompt)));
         match answer.await? {
             Err(_) => Err(required(format!("nobody answered in time: {prompt}"))),
-            Ok(Approval::Approve) => Ok(request),
+            Ok(Approval::Approve) => {
+                // Things may have changed while somebody thought about it; what is denied by now stays denied.
+                self.judge(cx, &request).await?;
+                Ok(request)
+            }
             Ok(Approval::Deny { reason }) => Err(denied(&reason, &at)),
             Ok(Approval::Edit(call)) => {
                 let edited = Q::from_call(*call).ok_or_else(|| {

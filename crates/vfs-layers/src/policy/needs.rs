@@ -1,6 +1,8 @@
 //! What each operation does to each path that it names.
 
-use vfs_core::{Action, EditMode, VfsPath};
+use std::sync::LazyLock;
+
+use vfs_core::{Action, EditMode, VfsPath, WriteMode};
 
 use super::Permission::{self, Delete, Execute, Read, Write};
 
@@ -25,10 +27,20 @@ fn need(permission: Permission, path: &VfsPath, reach: Reach) -> Option<Need<'_>
     Some(Need { permission, path, reach })
 }
 
+/// What states of all files are about.
+fn root() -> &'static VfsPath {
+    static ROOT: LazyLock<VfsPath> = LazyLock::new(VfsPath::root);
+    &ROOT
+}
+
 /// What `action` needs; at most three things.
 pub(super) fn needs<'a>(action: &Action<'a>) -> impl Iterator<Item = Need<'a>> + use<'a> {
     use Reach::{Itself, Subtree};
     let needs: [Option<Need<'a>>; 3] = match *action {
+        // What is added to a file becomes a file with all that was in it, under rules of its own.
+        Action::Write(request) if request.mode == WriteMode::Append => {
+            [need(Read, &request.path, Itself), need(Write, &request.path, Itself), None]
+        }
         Action::Write(request) => [need(Write, &request.path, Itself), None, None],
         Action::Upload(request) => [need(Write, &request.path, Itself), None, None],
         // What an edit finds, and where, tells of the content.
@@ -43,6 +55,9 @@ pub(super) fn needs<'a>(action: &Action<'a>) -> impl Iterator<Item = Need<'a>> +
         Action::Copy(request) => [need(Read, &request.from, Subtree), need(Write, &request.to, Subtree), None],
         Action::Execute(request) => [need(Execute, &request.cwd, Itself), None, None],
         Action::ExecuteStream(request) => [need(Execute, &request.0.cwd, Itself), None, None],
+        Action::Restore(_) => [need(Write, root(), Itself), need(Delete, root(), Itself), None],
+        Action::Forget(_) => [need(Delete, root(), Itself), None, None],
+        Action::Snapshot(_) | Action::Snapshots(_) | Action::Diff(_) => [need(Read, root(), Itself), None, None],
         ref action => {
             let mut paths = action.paths();
             let first = paths.next().and_then(|path| need(Read, path, Itself));

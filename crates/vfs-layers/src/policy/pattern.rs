@@ -29,7 +29,10 @@ impl PathPattern {
             Some(directory) => directory,
             None => text.strip_suffix('/').filter(|bare| !bare.is_empty()).unwrap_or(text),
         };
-        let (exact, folded) = (GlobPattern::new(bare)?, GlobPattern::new(&bare.to_lowercase())?);
+        // What was written with a `/` is a whole path, also where none is left of it.
+        let is_path = text.contains('/') && !bare.contains('/') && bare != "**";
+        let bare = if is_path { Cow::Owned(format!("/{bare}")) } else { Cow::Borrowed(bare) };
+        let (exact, folded) = (GlobPattern::new(&bare)?, GlobPattern::new(&bare.to_lowercase())?);
         Ok(Self { text: text.to_owned(), exact, folded })
     }
 
@@ -38,9 +41,9 @@ impl PathPattern {
         if self.text == "/" || self.text == "/**" || self.text == "**" {
             return true;
         }
-        let (pattern, text) = self.folded_by(case, path);
-        let ends = text.match_indices('/').map(|(at, _)| at).chain([text.len()]);
-        ends.filter(|end| *end > 0).any(|end| pattern.matches(&text[..end]))
+        // What it matches as it is written it covers, whatever folding makes of it.
+        covers(&self.exact, path.relative())
+            || (case == Case::Insensitive && covers(&self.folded, &in_lower_case(path.relative())))
     }
 
     /// Whether it can cover something below `directory`.
@@ -48,20 +51,21 @@ impl PathPattern {
         if self.covers(directory, case) {
             return true;
         }
-        let (pattern, text) = self.folded_by(case, directory);
-        pattern.reaches(&text)
+        self.exact.reaches(directory.relative())
+            || (case == Case::Insensitive && self.folded.reaches(&in_lower_case(directory.relative())))
     }
+}
 
-    /// The pattern and the path as `case` has them compared. Most paths are in lower case already.
-    fn folded_by<'a>(&'a self, case: Case, path: &'a VfsPath) -> (&'a GlobPattern, Cow<'a, str>) {
-        let text = path.relative();
-        let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
-        match case {
-            Case::Sensitive => (&self.exact, Cow::Borrowed(text)),
-            Case::Insensitive if is_folded => (&self.folded, Cow::Borrowed(text)),
-            Case::Insensitive => (&self.folded, Cow::Owned(text.to_lowercase())),
-        }
-    }
+/// Whether `pattern` matches the path `text` or a directory above.
+fn covers(pattern: &GlobPattern, text: &str) -> bool {
+    let ends = text.match_indices('/').map(|(at, _)| at).chain([text.len()]);
+    ends.filter(|end| *end > 0).any(|end| pattern.matches(&text[..end]))
+}
+
+/// `text` in lower case, which most paths are already.
+fn in_lower_case(text: &str) -> Cow<'_, str> {
+    let is_lower = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if is_lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
 }
 
 #[cfg(test)]
@@ -89,6 +93,9 @@ mod tests {
             ("**", "/.env", true),
             ("/a/*/c", "/a/b/c/d", true),
             ("/a/*/c", "/a/b/d", false),
+            ("public/**", "/public/x", true),
+            ("public/**", "/secrets/public/x", false),
+            ("public/", "/a/public", false),
         ] {
             let pattern = PathPattern::new(pattern).expect("a valid pattern");
             let path = VfsPath::parse(path).expect("a valid path");
@@ -102,6 +109,8 @@ mod tests {
         let path = VfsPath::parse("/sEcrets/b.key").expect("a valid path");
         assert!(pattern.covers(&path, Case::Insensitive));
         assert!(!pattern.covers(&path, Case::Sensitive));
+        let pattern = PathPattern::new("/data/[!a-z]*").expect("a valid pattern");
+        assert!(pattern.covers(&VfsPath::parse("/data/Secret").expect("a valid path"), Case::Insensitive));
     }
 
     #[test]

@@ -113,7 +113,8 @@ impl Rule {
 /// * A rule covers an operation by its permissions as well as by its own word: `read` is about downloads, searches, the
 ///   source of a copy or rename and the place of an edit, `write` about uploads and targets.
 /// * Rules that deny or ask match paths whatever the case of their letters; rules that allow match them as they are
-///   written. On a file system that folds case no spelling gets past a denial.
+///   written. So on a file system that folds case, other cases do not get past a denial. Other spellings that a file
+///   system may take for the same, by Unicode normalisation, are other names to a rule.
 /// * Commands are denied unless a rule that names `execute` allows them: what a command does, no rule about paths can see.
 /// * What no rule covers is the default's, which allows.
 ///

@@ -6,23 +6,17 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Tree as _};
-use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
+use vfs_core::{Backend, Error, ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
 
 use super::rules::HardLinks;
 use super::{Decision, Permission, PolicyHook};
-
-/// Whether the backend can have links, so that what is named is not always what is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Links {
-    None,
-    Possible,
-}
 
 /// What decides about each entry, on the threads of a search.
 pub(super) struct Guard {
     pub(super) hook: Arc<dyn PolicyHook>,
     pub(super) cx: OpContext,
-    pub(super) links: Links,
+    /// Which parts of it can have links.
+    pub(super) inner: Arc<dyn Backend>,
     /// Where a hook that takes its time is waited for.
     pub(super) runtime: Option<Handle>,
 }
@@ -33,6 +27,11 @@ impl Guard {
             Some(runtime) => runtime.block_on(answer),
             None => futures::executor::block_on(answer),
         }
+    }
+
+    /// Whether there can be links in the directory `path`, so that what is named is not always what is there.
+    fn has_links(&self, path: &VfsPath) -> bool {
+        self.inner.capabilities(path).links
     }
 
     /// Whether `path` may be read.
@@ -63,10 +62,10 @@ struct GuardedTree {
 
 impl GuardedTree {
     fn real(&self, path: &VfsPath) -> Result<VfsPath> {
-        if self.guard.links == Links::None {
+        let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(path.clone()) };
+        if !self.guard.has_links(path) {
             return Ok(path.clone());
         }
-        let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(path.clone()) };
         match self.inner.locate(&parent)? {
             Located::Directory(dir) => Ok(dir.resolve(name)?.path),
             Located::File { .. } => Err(Error::at(ErrorKind::NotADirectory, path)),
@@ -107,10 +106,7 @@ struct GuardedDirectory {
 impl GuardedDirectory {
     /// Where the entry `name` really is.
     fn resolved(&self, name: &str) -> Result<Resolved> {
-        match self.guard.links {
-            Links::None => self.real.child(name).map(Resolved::at),
-            Links::Possible => self.inner.resolve(name),
-        }
+        if self.guard.has_links(&self.at) { self.inner.resolve(name) } else { self.real.child(name).map(Resolved::at) }
     }
 
     fn shows(&self, name: &str, kind: ChildKind) -> bool {

@@ -77,7 +77,8 @@ fn assert_conflict(error: &Error, at: &str) {
 async fn a_snapshot_downloads_what_has_changed_and_nothing_else() {
     let (inner, store) = (Arc::new(MemoryBackend::new()), Arc::new(MemoryBackend::new()));
     let counting = Arc::new(Counting::default());
-    let files = checkpoints(&store).over(Arc::new(Wrapped::new(inner.clone(), Arc::clone(&counting))));
+    let files =
+        checkpoints(&store).over(Arc::new(Wrapped::new(Arc::<MemoryBackend>::clone(&inner), Arc::clone(&counting))));
     for number in 0..50 {
         inner.create_text(&format!("/d/{number}"), &format!("text {number}")).await.expect("written");
     }
@@ -433,7 +434,8 @@ async fn the_history_is_bounded() {
 #[tokio::test]
 async fn a_store_in_the_same_files_is_left_out() {
     let inner = Arc::new(MemoryBackend::new());
-    let files = Checkpoints::new(inner.clone(), path("/keep/state")).exclude(path("/keep")).over(inner.clone());
+    let shared = || Arc::<MemoryBackend>::clone(&inner);
+    let files = Checkpoints::new(shared(), path("/keep/state")).exclude(path("/keep")).over(shared());
     files.create_text("/a", "one").await.expect("written");
     let first = take(&files, "first").await;
     files.create_text("/keep/mine", "mine").await.expect("written");

@@ -1,6 +1,6 @@
 //! From what the kernel says of single directories to changes of paths.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -20,6 +20,9 @@ use crate::root::RESERVED;
 
 /// How far the times of files may be behind the clock, and more.
 const SLACK: Duration = Duration::from_secs(1);
+
+/// Most renames that the other half of a swap is looked for among.
+const MOST_MOVES: usize = 64;
 
 /// An entry of a watched directory.
 pub(super) type Place<'a> = (Id, &'a str);
@@ -49,6 +52,8 @@ pub(super) struct State {
     /// What could not be looked at, as its directory was renamed since; looked at again when that is known.
     pub(super) elsewhere: Vec<(Id, String)>,
     recent: Recent,
+    /// The last renames, from where to where, newest first.
+    moves: VecDeque<((Id, String), (Id, String))>,
     /// What somebody asked for, since when.
     followed: Vec<(VfsPath, Moment)>,
     begun: SystemTime,
@@ -65,6 +70,7 @@ impl State {
             changes: Vec::new(),
             elsewhere: Vec::new(),
             recent: Recent::default(),
+            moves: VecDeque::new(),
             followed: Vec::new(),
             begun: SystemTime::now(),
             is_gone: false,
@@ -106,7 +112,8 @@ impl State {
             .filter(|(_, event)| event.is(ReadFlags::MOVED_TO) && event.name.is_some())
             .map(|(at, event)| (event.cookie, at))
             .collect();
-        let mut moves = HashMap::new();
+        // Of others the two halves of a swap come together; of ours many may be on their way.
+        self.moves.retain(|((_, name), _)| name.starts_with(RESERVED));
         for event in events {
             if event.is(ReadFlags::QUEUE_OVERFLOW) {
                 // What was read with it is older than what is watched from now on.
@@ -124,7 +131,7 @@ impl State {
                 {
                     Some(to) => {
                         arrivals.remove(&event.cookie);
-                        self.moved(place, to, is_directory, &mut moves);
+                        self.moved(place, to, is_directory);
                     }
                     None => {
                         self.departed(place);
@@ -207,11 +214,18 @@ impl State {
 
     /// Something was renamed from one watched directory into another.
     ///
-    /// Where two entries are swapped the kernel says that each is renamed to the other; `moves` are those before in one go.
-    fn moved(&mut self, from: Place<'_>, to: Place<'_>, is_directory: bool, moves: &mut Moves) {
-        let is_swap = moves.remove(&owned(to)).is_some_and(|before| before == owned(from))
-            && !matches!(self.look_at(from), Err(Missing::Gone));
-        moves.insert(owned(from), owned(to));
+    /// Where two entries are swapped the kernel says that each is renamed to the other.
+    fn moved(&mut self, from: Place<'_>, to: Place<'_>, is_directory: bool) {
+        let before = self.moves.iter().position(|before| *before == (owned(to), owned(from)));
+        let is_swap = match before.and_then(|before| self.moves.remove(before)) {
+            Some(_) => !matches!(self.look_at(from), Err(Missing::Gone)),
+            None => false,
+        };
+        // What goes into hiding by itself does not come back by the other half of a swap.
+        if !is_swap && !is_reserved(to) {
+            self.moves.truncate(MOST_MOVES - 1);
+            self.moves.push_front((owned(from), owned(to)));
+        }
         match (is_reserved(from), is_reserved(to)) {
             (true, true) => {}
             (true, false) if is_directory => self.arrived(to, true),
@@ -391,9 +405,6 @@ impl State {
         self.changes.push(Change::Overflow);
     }
 }
-
-/// Renames by where they were from.
-type Moves = HashMap<(Id, String), (Id, String)>;
 
 fn owned((dir, name): Place<'_>) -> (Id, String) {
     (dir, name.to_owned())

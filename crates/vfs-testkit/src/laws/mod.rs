@@ -67,6 +67,7 @@ mod grep_limits;
 mod grep_matches;
 mod grep_scope;
 mod grep_stream;
+mod lend;
 mod links;
 mod ls;
 mod names;
@@ -75,6 +76,7 @@ mod paths;
 mod read;
 mod read_window;
 mod rename;
+mod resolve;
 mod stat;
 mod steps;
 mod upload;
@@ -107,6 +109,8 @@ const TABLES: &[&[Law]] = &[
     upload::LAWS,
     download::LAWS,
     links::LAWS,
+    resolve::LAWS,
+    lend::LAWS,
     context::LAWS,
     errors::LAWS,
 ];

@@ -39,13 +39,16 @@ macro_rules! namespace_laws {
 mod fixed;
 mod interrupted;
 mod limits;
+mod meanwhile;
 mod moves;
 mod problems;
 mod reach;
 mod routing;
 mod speech;
+mod stage;
 mod steps;
 mod told;
+mod unlent;
 mod visibility;
 
 const TABLES: &[&[NamespaceLaw]] = &[
@@ -59,6 +62,8 @@ const TABLES: &[&[NamespaceLaw]] = &[
     problems::LAWS,
     moves::LAWS,
     interrupted::LAWS,
+    meanwhile::LAWS,
+    unlent::LAWS,
 ];
 
 /// Every law of a namespace.

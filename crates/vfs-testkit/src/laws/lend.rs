@@ -1,0 +1,180 @@
+//! Lending a tree, on backends that do.
+
+use std::io::Read as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::task::spawn_blocking;
+use vfs_core::tree::{ChildKind, DynDirectory, Located, Opened, SharedTree, Tree as _};
+use vfs_core::{
+    EntryKinds, Error, ErrorKind, FileInfo, GlobRequest, LendRequest, LsRequest, Purpose, ResolveRequest, Resolved,
+    Result, VfsPath,
+};
+
+use super::LawResult;
+use super::steps::cx;
+use crate::target::Target;
+
+laws! { "lend":
+    "B1" Lending a_lent_tree_lists_what_a_listing_shows,
+    "B1" Lending a_lent_tree_shows_what_a_glob_finds,
+    "B2" Lending a_lent_tree_opens_the_files,
+    "B2" Lending a_lent_tree_says_where_its_entries_really_are,
+    "B3" Lending only_the_names_that_are_asked_for_are_listed,
+    "B4" Lending that_nothing_is_there_is_for_the_search_to_find,
+}
+
+const PURPOSES: [Purpose; 3] = [Purpose::List, Purpose::Glob, Purpose::Grep];
+
+type Directory = Arc<dyn DynDirectory>;
+
+async fn lend(t: &Target, start: &str, purpose: Purpose) -> Result<SharedTree> {
+    let searchable = t.backend.as_searchable().expect("the law needs a backend that lends");
+    searchable.lend(&cx(), LendRequest::new(t.path(start), purpose)).await
+}
+
+/// Looks at a tree where that may block.
+async fn looking<T: Send + 'static>(look: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    spawn_blocking(look).await.expect("nothing in it panics")
+}
+
+/// One entry of a lent tree.
+#[derive(Debug)]
+struct Entry {
+    info: FileInfo,
+    real: Resolved,
+    /// What a file holds.
+    content: Option<Bytes>,
+}
+
+fn directory(tree: &SharedTree, path: &VfsPath) -> Result<Directory> {
+    match tree.locate(path)? {
+        Located::Directory(dir) => Ok(dir),
+        Located::File { .. } => Err(Error::at(ErrorKind::NotADirectory, path)),
+    }
+}
+
+fn content(dir: &Directory, name: &str) -> Result<Bytes> {
+    match dir.open(name, ChildKind::File)? {
+        Opened::Bytes { bytes, .. } => Ok(bytes),
+        Opened::Reader { mut reader, .. } => {
+            let mut bytes = Vec::new();
+            reader.read_to_end(&mut bytes).expect("the file can be read");
+            Ok(bytes.into())
+        }
+    }
+}
+
+/// Collects all that is below `dir`.
+fn walk(dir: &Directory, path: &VfsPath, entries: &mut Vec<Entry>) -> Result<()> {
+    let listing = dir.list()?;
+    assert!(listing.problems.is_empty(), "{:?}", listing.problems);
+    for (name, kind) in listing.iter() {
+        let below = path.child(name)?;
+        let (info, real) = (dir.info(name, below.clone())?, dir.resolve(name)?);
+        assert_eq!(info.is_dir, kind == ChildKind::Directory, "{below}");
+        let content = if info.is_dir { None } else { Some(content(dir, name)?) };
+        entries.push(Entry { info, real, content });
+        if kind == ChildKind::Directory {
+            walk(&dir.enter(name, &below)?, &below, entries)?;
+        }
+    }
+    Ok(())
+}
+
+/// Everything below `start` in a tree that is lent for it, by path.
+async fn everything(t: &Target, start: &str, purpose: Purpose) -> Result<Vec<Entry>> {
+    let (tree, at) = (lend(t, start, purpose).await?, t.path(start));
+    looking(move || {
+        let mut entries = Vec::new();
+        walk(&directory(&tree, &at)?, &at, &mut entries)?;
+        entries.sort_by(|a, b| a.info.path.cmp(&b.info.path));
+        Ok(entries)
+    })
+    .await
+}
+
+fn infos(entries: Vec<Entry>) -> Vec<FileInfo> {
+    entries.into_iter().map(|entry| entry.info).collect()
+}
+
+async fn put_tree(t: &Target) -> LawResult {
+    t.put("/.gitignore", "*.log\n").await?;
+    t.put("/d/binary", b"\0\xff".to_vec()).await?;
+    t.put_each(&["/.hidden/x", "/a.log", "/d/a b", "/d/e/f", "/d-x", "/empty/none"]).await?;
+    t.put("/d/nothing", "").await.map(drop)
+}
+
+async fn a_lent_tree_lists_what_a_listing_shows(t: &Target) -> LawResult {
+    put_tree(t).await?;
+    for purpose in PURPOSES {
+        for start in ["/", "/d", "/d/e"] {
+            let listed = t.ls(LsRequest::new(t.path(start)).recursive()).await?;
+            assert_eq!(infos(everything(t, start, purpose).await?), listed.entries, "{start} for {purpose:?}");
+        }
+    }
+    Ok(())
+}
+
+async fn a_lent_tree_shows_what_a_glob_finds(t: &Target) -> LawResult {
+    put_tree(t).await?;
+    let all = GlobRequest::new("**").kinds(EntryKinds::All).hidden().no_ignore();
+    let found = t.glob(all).await?;
+    assert_eq!(infos(everything(t, "/", Purpose::Glob).await?), found.entries);
+    Ok(())
+}
+
+async fn a_lent_tree_opens_the_files(t: &Target) -> LawResult {
+    put_tree(t).await?;
+    for entry in everything(t, "/", Purpose::Grep).await? {
+        if let Some(content) = entry.content {
+            let path = t.name(&entry.info.path);
+            assert_eq!(content, t.bytes(&path).await?, "{path}");
+        }
+    }
+    let (tree, file, base) = (lend(t, "/d/a b", Purpose::Grep).await?, t.path("/d/a b"), t.base.clone());
+    looking(move || {
+        let located = tree.locate(&file)?;
+        let Located::File { dir, name } = located else { panic!("a file is found as a file, not as a directory") };
+        assert_eq!((name.as_str(), content(&dir, &name)?), ("a b", "/d/a b\n".into()));
+        assert!(directory(&tree, &base)?.open("d", ChildKind::File).is_err(), "a directory is no file");
+        Ok(())
+    })
+    .await
+}
+
+async fn a_lent_tree_says_where_its_entries_really_are(t: &Target) -> LawResult {
+    put_tree(t).await?;
+    for entry in everything(t, "/", Purpose::List).await? {
+        let asked = t.backend.resolve(&cx(), ResolveRequest::new(entry.info.path)).await?;
+        assert_eq!(entry.real, asked);
+    }
+    Ok(())
+}
+
+async fn only_the_names_that_are_asked_for_are_listed(t: &Target) -> LawResult {
+    put_tree(t).await?;
+    let (tree, start) = (lend(t, "/d", Purpose::Glob).await?, t.path("/d"));
+    looking(move || {
+        let names = ["e", "missing", "a b", "d"].map(str::to_owned);
+        let listing = directory(&tree, &start)?.list_only(&names)?;
+        let mut listed: Vec<_> = listing.iter().collect();
+        listed.sort_unstable_by_key(|entry| entry.0);
+        listed.dedup();
+        assert_eq!(listed, [("a b", ChildKind::File), ("e", ChildKind::Directory)]);
+        Ok(())
+    })
+    .await
+}
+
+async fn that_nothing_is_there_is_for_the_search_to_find(t: &Target) -> LawResult {
+    put_tree(t).await?;
+    for purpose in PURPOSES {
+        for start in ["/missing", "/missing/deeper", "/d/missing"] {
+            let (tree, at) = (lend(t, start, purpose).await?, t.path(start));
+            let located = looking(move || tree.locate(&at).map(drop)).await;
+            assert_eq!(located.map_err(|error| error.kind()), Err(ErrorKind::NotFound), "{start} for {purpose:?}");
+        }
+    }
+    Ok(())
+}

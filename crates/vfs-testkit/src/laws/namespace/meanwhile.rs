@@ -1,0 +1,182 @@
+//! Moves across mounts while others write, and moves that are left on the way.
+
+use std::sync::Arc;
+
+use futures::future::{Either, poll_immediate, select};
+use vfs_core::{Backend, ErrorKind, OpContext, RenameResult, Result, WriteMode, WriteRequest};
+
+use super::super::LawResult;
+use super::super::steps::cx;
+use super::stage::{CASES, Case, DIRECTORY, End, FEW, MANY, OVER_A_FILE, Stage};
+use super::steps::{Files, path};
+use crate::meddling::{Calls, Deed, Gate, Meddling};
+use crate::namespaces::NamespaceFactory;
+use crate::strict::StrictBackend;
+
+namespace_laws! {
+    "NS25" a_change_of_the_source_during_a_move_is_not_lost,
+    "NS25" a_file_that_is_made_in_the_source_during_a_move_is_not_lost,
+    "NS25" a_change_of_the_target_during_a_move_is_not_lost,
+    "NS26" a_move_that_is_dropped_at_any_step_is_whole_or_not_there,
+    "NS26" a_move_that_is_dropped_after_any_time_is_whole_or_not_there,
+    "NS26" a_move_that_is_cancelled_at_any_step_is_whole_or_not_there,
+}
+
+const MEANWHILE: &str = "meanwhile\n";
+
+/// Moves while somebody else writes `file` at `end`, before each of its calls in turn, and hands what is found to `check`.
+async fn written_at_each_step(
+    n: &NamespaceFactory,
+    case: &Case,
+    end: End,
+    file: &str,
+    check: impl Fn(&str, &Result<RenameResult>, [Files; 2]),
+) -> LawResult {
+    let write = WriteRequest::new(path(file), MEANWHILE).mode(WriteMode::Overwrite);
+    for step in 1.. {
+        assert!(step < MANY, "there is no end to it");
+        let meddling = Meddling::new(|_| true, Calls::Only(step), Deed::Write(write.clone()));
+        let stage = Stage::meddled(n, case, end, &meddling).await?;
+        let result = stage.files.rename((case.rename)()).await;
+        if !meddling.has_struck() {
+            assert!(step > FEW, "{end:?} was hardly asked");
+            return result.map(drop);
+        }
+        check(&format!("step {step}: {result:?}"), &result, stage.state().await?);
+    }
+    Ok(())
+}
+
+fn holds(files: &Files, file: &str, text: &str) -> bool {
+    files.get(file).is_some_and(|found| found == text)
+}
+
+async fn a_change_of_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
+    written_at_each_step(n, &DIRECTORY, End::Source, "/d/b/c", |what, result, [source, target]| {
+        let moved = |file: &str| format!("/in{file}");
+        let is_kept = holds(&source, "/d/b/c", MEANWHILE) || holds(&target, "/in/d/b/c", MEANWHILE);
+        assert!(is_kept, "{what}: {source:?} {target:?}");
+        for (file, text) in [("/d/a", "a\n"), ("/d/e", "e\n")] {
+            let place = if result.is_ok() { holds(&target, &moved(file), text) } else { holds(&source, file, text) };
+            assert!(place, "{file}, {what}: {source:?} {target:?}");
+        }
+        assert!(result.is_err() || target.contains_key("/in/d/b/c"), "{what}: {target:?}");
+    })
+    .await?;
+    written_at_each_step(n, &OVER_A_FILE, End::Source, "/f", |what, result, [source, target]| {
+        let is_kept = holds(&source, "/f", MEANWHILE) || holds(&target, "/f", MEANWHILE);
+        assert!(is_kept, "{what}: {source:?} {target:?}");
+        // Where the move is refused, the version that it had copied may stay at the target: it is nowhere else by then.
+        let is_whole =
+            holds(&target, "/f", "new\n") || holds(&target, "/f", if result.is_ok() { MEANWHILE } else { "old\n" });
+        assert!(is_whole, "{what}: {source:?} {target:?}");
+    })
+    .await
+}
+
+async fn a_file_that_is_made_in_the_source_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
+    written_at_each_step(n, &DIRECTORY, End::Source, "/d/b/made", |what, result, [source, mut target]| {
+        let mut expected = if result.is_ok() { DIRECTORY.moved() } else { DIRECTORY.unmoved() };
+        if result.is_ok() && !source.contains_key("/d/b/made") {
+            assert_eq!(target.remove("/in/d/b/made").as_deref(), Some(MEANWHILE), "{what}");
+        } else {
+            expected[0].insert("/d/b/made".into(), MEANWHILE.into());
+        }
+        assert_eq!([source, target], expected, "{what}");
+    })
+    .await
+}
+
+async fn a_change_of_the_target_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
+    for (case, file) in [(&DIRECTORY, "/in/d/b/c"), (&OVER_A_FILE, "/f")] {
+        written_at_each_step(n, case, End::Target, file, |what, result, [source, target]| {
+            // It stays, unless it was there before the move looked, which may then replace it.
+            let is_replaced = result.is_ok() && target.get(file) == case.moved()[1].get(file);
+            assert!(holds(&target, file, MEANWHILE) || is_replaced, "{what}: {target:?}");
+            assert_eq!(source, if result.is_ok() { case.moved() } else { case.unmoved() }[0], "{what}");
+            for (other, text) in if result.is_ok() { case.after[1] } else { case.before[1] } {
+                assert!(*other == file || holds(&target, other, text), "{other}, {what}: {target:?}");
+            }
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Moves up to each call at each end in turn, drops or cancels the move there, and checks what becomes of it.
+async fn left_at_each_step(n: &NamespaceFactory, is_dropped: bool) -> LawResult {
+    for case in &CASES {
+        for end in [End::Source, End::Target] {
+            for step in 1..MANY {
+                let gate = Gate::new();
+                let meddling = Meddling::new(|_| true, Calls::Only(step), Deed::Wait(Arc::clone(&gate)));
+                let stage = Stage::meddled(n, case, end, &meddling).await?;
+                let cx = OpContext::new();
+                let moving = stage.files.backend.rename(&cx, (case.rename)());
+                let what = format!("left at step {step} of {end:?}");
+                let moving = match select(moving, Box::pin(gate.reached())).await {
+                    Either::Left((result, _)) => {
+                        case.assert_told(&what, &result, &stage.state().await?);
+                        result?;
+                        assert!(step > FEW, "{end:?} was hardly asked");
+                        break;
+                    }
+                    Either::Right(((), moving)) => moving,
+                };
+                if is_dropped {
+                    drop(moving);
+                    gate.open();
+                    let whole = [case.unmoved(), case.moved()];
+                    let state = stage.settled(&whole).await?;
+                    assert!(whole.contains(&state), "{what}: {state:?}");
+                    continue;
+                }
+                cx.cancel_token().cancel();
+                gate.open();
+                let result = moving.await;
+                case.assert_told(&what, &result, &stage.state().await?);
+                if let Err(error) = result {
+                    assert_eq!(error.kind(), ErrorKind::Cancelled, "{what}: {error:?}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn a_move_that_is_dropped_at_any_step_is_whole_or_not_there(n: &NamespaceFactory) -> LawResult {
+    left_at_each_step(n, true).await
+}
+
+async fn a_move_that_is_cancelled_at_any_step_is_whole_or_not_there(n: &NamespaceFactory) -> LawResult {
+    left_at_each_step(n, false).await
+}
+
+async fn a_move_that_is_dropped_after_any_time_is_whole_or_not_there(n: &NamespaceFactory) -> LawResult {
+    for case in &CASES {
+        let whole = [case.unmoved(), case.moved()];
+        for polls in 0..60 {
+            let strict = |_, backend: &Arc<dyn Backend>| -> Arc<dyn Backend> {
+                Arc::new(StrictBackend::new(Arc::clone(backend)))
+            };
+            let stage = Stage::set(n, case, strict).await?;
+            let cx = cx();
+            let mut moving = stage.files.backend.rename(&cx, (case.rename)());
+            let mut result = None;
+            for _ in 0..polls {
+                result = poll_immediate(&mut moving).await;
+                if result.is_some() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            drop(moving);
+            let state = stage.settled(&whole).await?;
+            assert!(whole.contains(&state), "after {polls} polls: {state:?}");
+            if let Some(result) = result {
+                case.assert_told(&format!("after {polls} polls"), &result, &state);
+            }
+        }
+    }
+    Ok(())
+}

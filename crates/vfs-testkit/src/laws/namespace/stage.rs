@@ -1,0 +1,134 @@
+//! Moves across mounts, set up so that something can come in between.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use vfs_core::{Backend, RenameRequest, RenameResult, Result};
+
+use super::super::steps::QUICK;
+use super::steps::{Files, around, path};
+use crate::counting::Counting;
+use crate::meddling::Meddling;
+use crate::namespaces::NamespaceFactory;
+use crate::target::Target;
+
+/// A move from one mount to another: the files of both before it, and after it.
+pub(super) struct Case {
+    pub(super) rename: fn() -> RenameRequest,
+    pub(super) before: [&'static [(&'static str, &'static str)]; 2],
+    pub(super) after: [&'static [(&'static str, &'static str)]; 2],
+}
+
+/// Where the mounts are.
+pub(super) const MOUNTS: [&str; 2] = ["/s", "/t"];
+
+pub(super) const DIRECTORY: Case = Case {
+    rename: || RenameRequest::new(path("/s/d"), path("/t/in/d")),
+    before: [&[("/d/a", "a\n"), ("/d/b/c", "c\n"), ("/d/e", "e\n"), ("/kept", "kept\n")], &[("/there", "there\n")]],
+    after: [
+        &[("/kept", "kept\n")],
+        &[("/in/d/a", "a\n"), ("/in/d/b/c", "c\n"), ("/in/d/e", "e\n"), ("/there", "there\n")],
+    ],
+};
+
+pub(super) const OVER_A_FILE: Case = Case {
+    rename: || RenameRequest::new(path("/s/f"), path("/t/f")).overwrite(),
+    before: [&[("/f", "new\n"), ("/kept", "kept\n")], &[("/f", "old\n")]],
+    after: [&[("/kept", "kept\n")], &[("/f", "new\n")]],
+};
+
+pub(super) const CASES: [Case; 2] = [DIRECTORY, OVER_A_FILE];
+
+/// More steps than any of these moves has: one that needs more does not end.
+pub(super) const MANY: u64 = 500;
+
+/// Fewer steps than any of these moves has at either end.
+pub(super) const FEW: u64 = 2;
+
+pub(super) fn files(list: &[(&str, &str)]) -> Files {
+    list.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+}
+
+/// Which end is meddled with.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum End {
+    Source,
+    Target,
+}
+
+/// A namespace of two mounts with something around one of them.
+pub(super) struct Stage {
+    pub(super) files: Target,
+    pub(super) ends: [Target; 2],
+    pub(super) counting: Arc<Counting>,
+}
+
+impl Stage {
+    pub(super) async fn set(
+        n: &NamespaceFactory,
+        case: &Case,
+        wrap: impl Fn(usize, &Arc<dyn Backend>) -> Arc<dyn Backend>,
+    ) -> Result<Self> {
+        let ends = [n.backend(), n.backend()];
+        for (end, list) in ends.iter().zip(case.before) {
+            for (path, text) in list {
+                end.put(path, *text).await?;
+            }
+        }
+        let counting = Arc::new(Counting::default());
+        let wrapped = [0, 1].map(|end| around(&wrap(end, &ends[end].backend), &counting));
+        let mounts = [(MOUNTS[0], &wrapped[0]), (MOUNTS[1], &wrapped[1])];
+        Ok(Self { files: n.mount(&n.backend().backend, &mounts), ends, counting })
+    }
+
+    pub(super) async fn meddled(n: &NamespaceFactory, case: &Case, end: End, meddling: &Arc<Meddling>) -> Result<Self> {
+        Self::set(
+            n,
+            case,
+            |place, backend| {
+                if place == end as usize { around(backend, meddling) } else { Arc::clone(backend) }
+            },
+        )
+        .await
+    }
+
+    /// The files of the source and of the target.
+    pub(super) async fn state(&self) -> Result<[Files; 2]> {
+        Ok([self.ends[0].files().await?, self.ends[1].files().await?])
+    }
+
+    /// The state when nothing moves any more; one that is none of `whole` is waited for as long as there is hope.
+    pub(super) async fn settled(&self, whole: &[[Files; 2]]) -> Result<[Files; 2]> {
+        let start = Instant::now();
+        loop {
+            let calls = self.counting.total();
+            // While files move, one that is listed may be gone when it is read.
+            let (before, after) = (self.state().await, {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                self.state().await
+            });
+            let is_still = calls == self.counting.total() && before == after;
+            match after {
+                Ok(state) if is_still && whole.contains(&state) => return Ok(state),
+                state if start.elapsed() > QUICK => return state,
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Case {
+    pub(super) fn unmoved(&self) -> [Files; 2] {
+        self.before.map(files)
+    }
+
+    pub(super) fn moved(&self) -> [Files; 2] {
+        self.after.map(files)
+    }
+
+    /// Asserts that the files are where `result` says.
+    pub(super) fn assert_told(&self, what: &str, result: &Result<RenameResult>, state: &[Files; 2]) {
+        let expected = if result.is_ok() { self.moved() } else { self.unmoved() };
+        assert_eq!(*state, expected, "{what}: {result:?}");
+    }
+}

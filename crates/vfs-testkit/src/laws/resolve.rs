@@ -1,0 +1,141 @@
+//! Where a path really is.
+
+use vfs_core::{DeleteRequest, ErrorKind, ResolveRequest, Resolved, Result};
+
+use super::LawResult;
+use super::steps::cx;
+use crate::target::Target;
+
+laws! { "resolve":
+    "A1" Nothing a_plain_path_is_where_it_is,
+    "A1" Nothing a_path_at_which_nothing_is_is_where_it_would_be_made,
+    "A2" Links through_links_it_is_the_real_path,
+    "A3" Links of_a_link_to_nothing_it_is_the_target_that_is_named,
+    "A3" Links of_a_link_into_a_missing_directory_it_is_the_target_that_is_named,
+    "A4" Links a_link_that_leads_out_is_an_escape,
+    "A4" Links a_link_that_leads_out_into_a_missing_directory_is_an_escape,
+    "A5" Links a_link_is_not_another_name_of_a_file,
+}
+
+async fn resolve(t: &Target, path: &str) -> Result<Resolved> {
+    t.backend.resolve(&cx(), ResolveRequest::new(t.path(path))).await
+}
+
+async fn is_at(t: &Target, path: &str, real: &str) -> LawResult {
+    let resolved = resolve(t, path).await?;
+    assert_eq!((resolved.path, resolved.names), (t.path(real), 1), "{path}");
+    Ok(())
+}
+
+fn link(t: &Target, at: &str, to: &str) {
+    let maker = t.links.as_deref().expect("the law needs links");
+    maker.link(&t.path(at), to).expect("the link can be made");
+}
+
+async fn a_plain_path_is_where_it_is(t: &Target) -> LawResult {
+    t.put_each(&["/a", "/d/e/f"]).await?;
+    for path in ["/", "/a", "/d", "/d/e", "/d/e/f"] {
+        is_at(t, path, path).await?;
+    }
+    Ok(())
+}
+
+async fn a_path_at_which_nothing_is_is_where_it_would_be_made(t: &Target) -> LawResult {
+    t.put_each(&["/d/x"]).await?;
+    for path in ["/missing", "/missing/deep/er", "/d/missing", "/d/missing/er"] {
+        is_at(t, path, path).await?;
+    }
+    t.delete(DeleteRequest::new(t.path("/d/x"))).await?;
+    is_at(t, "/d/x", "/d/x").await?;
+    assert!(!t.has("/missing").await?, "asking makes nothing");
+    Ok(())
+}
+
+async fn through_links_it_is_the_real_path(t: &Target) -> LawResult {
+    t.put_each(&["/d/e/f"]).await?;
+    link(t, "/to-file", "d/e/f");
+    link(t, "/to-dir", "d/e");
+    link(t, "/d/up", "../to-dir");
+    for (path, real) in [
+        ("/to-file", "/d/e/f"),
+        ("/to-dir", "/d/e"),
+        ("/to-dir/f", "/d/e/f"),
+        ("/d/up", "/d/e"),
+        ("/d/up/f", "/d/e/f"),
+        ("/to-dir/missing", "/d/e/missing"),
+        ("/d/up/missing/deep/er", "/d/e/missing/deep/er"),
+    ] {
+        is_at(t, path, real).await?;
+    }
+    t.put("/to-dir/made", "x").await?;
+    assert_eq!(t.text("/d/e/made").await?, "x", "it is what a write makes");
+    Ok(())
+}
+
+async fn of_a_link_to_nothing_it_is_the_target_that_is_named(t: &Target) -> LawResult {
+    t.put_each(&["/d/x"]).await?;
+    link(t, "/dangling", "missing");
+    link(t, "/d/dangling", "../new");
+    link(t, "/chain", "d/dangling");
+    is_at(t, "/dangling", "/missing").await?;
+    is_at(t, "/dangling/below", "/missing/below").await?;
+    is_at(t, "/d/dangling", "/new").await?;
+    is_at(t, "/chain", "/new").await
+}
+
+async fn of_a_link_into_a_missing_directory_it_is_the_target_that_is_named(t: &Target) -> LawResult {
+    t.put_each(&["/d/x"]).await?;
+    link(t, "/d/dangling", "../new/deep/er");
+    link(t, "/chain", "d/dangling");
+    is_at(t, "/d/dangling", "/new/deep/er").await?;
+    is_at(t, "/d/dangling/below", "/new/deep/er/below").await?;
+    is_at(t, "/chain", "/new/deep/er").await
+}
+
+/// Asserts that `path` leads out.
+async fn is_escape(t: &Target, path: &str) {
+    match resolve(t, path).await {
+        Err(error) => assert_eq!(error.kind(), ErrorKind::PathEscape, "{error:?}"),
+        // Above the root of the host is the root of the host: nothing leads out of it.
+        Ok(resolved) => {
+            assert!(!t.base.is_root(), "{path} leads out, not to {resolved:?}");
+            assert!(resolved.path.as_str().starts_with("/vfs-laws-outside"), "{path}: {resolved:?}");
+        }
+    }
+}
+
+/// As many steps up as lead out of the root from the base.
+fn up(t: &Target) -> String {
+    "../".repeat(t.base.components().count() + 1)
+}
+
+async fn a_link_that_leads_out_is_an_escape(t: &Target) -> LawResult {
+    t.put_each(&["/d/x"]).await?;
+    link(t, "/out", &format!("{}vfs-laws-outside", up(t)));
+    link(t, "/d/out", &format!("../{}vfs-laws-outside", up(t)));
+    link(t, "/chain", "d/out");
+    for path in ["/out", "/d/out", "/chain", "/out/below"] {
+        is_escape(t, path).await;
+    }
+    Ok(())
+}
+
+async fn a_link_that_leads_out_into_a_missing_directory_is_an_escape(t: &Target) -> LawResult {
+    t.put_each(&["/d/x"]).await?;
+    link(t, "/out", &format!("{}vfs-laws-outside/deep/er", up(t)));
+    link(t, "/chain", "out");
+    for path in ["/out", "/chain", "/out/below"] {
+        is_escape(t, path).await;
+    }
+    Ok(())
+}
+
+async fn a_link_is_not_another_name_of_a_file(t: &Target) -> LawResult {
+    t.put_each(&["/a"]).await?;
+    link(t, "/one", "a");
+    link(t, "/two", "one");
+    for path in ["/a", "/one", "/two"] {
+        is_at(t, path, "/a").await?;
+    }
+    Ok(())
+}
