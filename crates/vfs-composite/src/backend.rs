@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
+use futures::StreamExt as _;
 use futures::future::join_all;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
@@ -165,10 +166,52 @@ impl CompositeBackend {
     }
 
     /// The mount that can search by itself all that is at and below `start`, and lends no tree.
-    fn searches_alone(&self, start: &VfsPath) -> Option<Arc<Mount>> {
-        let table = self.table.load();
+    async fn searches_alone(&self, cx: &OpContext, start: &VfsPath, ignore: Ignore) -> Result<Option<Arc<Mount>>> {
+        let table = self.table();
         let mount = table.route(start);
-        (mount.backend.as_searchable().is_none() && !table.holds_below(start)).then(|| Arc::clone(mount))
+        if mount.backend.as_searchable().is_some() || table.holds_below(start) {
+            return Ok(None);
+        }
+        // Ignore files above a mount hold in it, which the backend in it cannot know of.
+        if ignore == Ignore::Counts && self.has_rules_above(cx, mount.at()).await? {
+            return Ok(None);
+        }
+        Ok(Some(Arc::clone(mount)))
+    }
+
+    /// Whether there is an ignore file in a directory above `path`.
+    async fn has_rules_above(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+        let mut above = path.parent();
+        while let Some(directory) = above {
+            for name in IGNORE_FILES {
+                match self.stat(cx, StatRequest::new(directory.join(name)?)).await {
+                    Ok(_) => return Ok(true),
+                    Err(error) if matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Timeout) => {
+                        return Err(error);
+                    }
+                    // What cannot be looked at does not count, as in a search.
+                    Err(_) => {}
+                }
+            }
+            above = directory.parent();
+        }
+        Ok(false)
+    }
+}
+
+/// The files that say what a search leaves out.
+const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
+
+/// Whether ignore files count in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ignore {
+    Counts,
+    CountsNot,
+}
+
+impl Ignore {
+    fn of(no_ignore: bool) -> Self {
+        if no_ignore { Self::CountsNot } else { Self::Counts }
     }
 }
 
@@ -224,7 +267,7 @@ impl Backend for CompositeBackend {
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
-        if let Some(mount) = self.searches_alone(&req.path) {
+        if let Some(mount) = self.searches_alone(cx, &req.path, Ignore::CountsNot).await? {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
@@ -275,7 +318,7 @@ impl Backend for CompositeBackend {
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
-        if let Some(mount) = self.searches_alone(&req.path) {
+        if let Some(mount) = self.searches_alone(cx, &req.path, Ignore::of(req.no_ignore)).await? {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
@@ -285,7 +328,7 @@ impl Backend for CompositeBackend {
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
-        if let Some(mount) = self.searches_alone(&req.path) {
+        if let Some(mount) = self.searches_alone(cx, &req.path, Ignore::of(req.no_ignore)).await? {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
@@ -295,15 +338,15 @@ impl Backend for CompositeBackend {
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        if let Some(mount) = self.searches_alone(&req.path) {
-            return mount.grep_stream(cx, req);
-        }
-        let (this, asked, within) = (self.clone(), req.clone(), cx.clone());
-        let tree = async move {
-            let tree = this.tree(&within, &asked.path, Purpose::Grep, &Coverage::of_grep(&asked)?).await;
-            tree.map_err(|error| error.or_path(&asked.path))
+        let this = self.clone();
+        let begin = async move {
+            match this.searches_alone(&cx, &req.path, Ignore::of(req.no_ignore)).await {
+                Ok(Some(mount)) => mount.grep_stream(cx, req),
+                Ok(None) => this.grep_stream_over_all(cx, req),
+                Err(error) => stream::iter([Err(error.or_path(&req.path))]).boxed(),
+            }
         };
-        vfs_search::grep_stream_lent(self.pool().clone(), tree, cx, req)
+        stream::once(begin).flatten().boxed()
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
@@ -340,6 +383,15 @@ impl Backend for CompositeBackend {
 }
 
 impl CompositeBackend {
+    fn grep_stream_over_all(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        let (this, asked, within) = (self.clone(), req.clone(), cx.clone());
+        let tree = async move {
+            let tree = this.tree(&within, &asked.path, Purpose::Grep, &Coverage::of_grep(&asked)?).await;
+            tree.map_err(|error| error.or_path(&asked.path))
+        };
+        vfs_search::grep_stream_lent(self.pool().clone(), tree, cx, req)
+    }
+
     /// The tree for a composite, or a layer, around this one.
     pub(crate) async fn whole_tree(&self, cx: &OpContext, start: &VfsPath, purpose: Purpose) -> Result<SharedTree> {
         let everything = Coverage::of_ls(&LsRequest::new(start.clone()).recursive());

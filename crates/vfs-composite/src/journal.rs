@@ -6,12 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use vfs_core::{
-    Backend, BackendExt as _, DeleteRequest, DownloadRequest, Error, ErrorKind, LsRequest, OpContext, Request as _,
-    Result, Version, VfsPath, WriteRequest,
+    Backend, DeleteRequest, DownloadRequest, Error, ErrorKind, LsRequest, OpContext, Request as _, Result, Version,
+    VfsPath, WriteRequest,
 };
 
 use crate::backend::CompositeBackend;
-use crate::transfer::Copied;
+use crate::transfer::{Copied, Kind};
 
 /// A rename that recovery came across.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +42,16 @@ pub(crate) struct Note {
     pub(crate) to: VfsPath,
     /// The files, each by its path and the version that is to be moved.
     pub(crate) files: Vec<NotedFile>,
+    /// Directories of the target without anything in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) empty: Vec<VfsPath>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NotedFile {
     pub(crate) from: VfsPath,
     pub(crate) to: VfsPath,
+    pub(crate) kind: Kind,
     pub(crate) version: Version,
     /// The version of what is replaced at the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,14 +81,21 @@ impl Journal {
         let text = serde_json::to_vec(note).map_err(|source| {
             Error::new(ErrorKind::Internal, "the rename cannot be noted").with_path(&path).with_source(source)
         })?;
-        self.backend.write(cx, WriteRequest::new(path.clone(), text)).await?;
-        Ok(path)
+        match self.backend.write(cx, WriteRequest::new(path.clone(), text)).await {
+            Ok(_) => Ok(path),
+            Err(error) => {
+                // It may be there all the same; a recovery must not do what the caller was told was not done.
+                match self.end(&cx.unhurried(), path).await {
+                    Err(left) if left.kind() != ErrorKind::NotFound => Err(error.with_source(left)),
+                    _ => Err(error),
+                }
+            }
+        }
     }
 
     /// Forgets a rename that is over.
-    pub(crate) async fn end(&self, note: VfsPath) -> Result<()> {
-        // The rename itself is done, whatever the caller's context says by now.
-        self.backend.delete(&OpContext::new(), DeleteRequest::new(note)).await.map(drop)
+    pub(crate) async fn end(&self, cx: &OpContext, note: VfsPath) -> Result<()> {
+        self.backend.delete(cx, DeleteRequest::new(note)).await.map(drop)
     }
 
     async fn notes(&self, cx: &OpContext) -> Result<Vec<(VfsPath, Note)>> {
@@ -95,8 +106,8 @@ impl Journal {
         };
         let mut notes = Vec::new();
         for entry in listed {
-            let text = self.backend.read_text(entry.path.as_str()).await?;
-            let note = serde_json::from_str(&text).map_err(|source| {
+            let answer = DownloadRequest::new(entry.path.clone()).send(&*self.backend, cx).await?;
+            let note = serde_json::from_slice(&answer.content.unwrap_or_default()).map_err(|source| {
                 let message = "this is not a note of a rename; another program wrote it";
                 Error::new(ErrorKind::Conflict, message).with_path(&entry.path).with_source(source)
             })?;
@@ -123,7 +134,7 @@ impl CompositeBackend {
         for (path, note) in journal.notes(cx).await? {
             let outcome = match self.finish(cx, &note).await {
                 Ok(()) => {
-                    journal.end(path).await?;
+                    journal.end(cx, path).await?;
                     Recovered::Finished
                 }
                 Err(error) => Recovered::Stuck(error),
@@ -136,6 +147,9 @@ impl CompositeBackend {
     async fn finish(&self, cx: &OpContext, note: &Note) -> Result<()> {
         for file in &note.files {
             self.finish_file(cx, file).await?;
+        }
+        for directory in &note.empty {
+            self.make_directory(cx, directory).await?;
         }
         self.remove_emptied(cx, &note.from).await
     }
@@ -165,8 +179,7 @@ impl CompositeBackend {
                 self.compare(cx, &file.to, &source).await?;
             }
         }
-        let request = DeleteRequest::new(file.from.clone()).expected_version(source.version);
-        self.delete(cx, request).await.map(drop)
+        self.delete(cx, file.kind.removal(file.from.clone(), source.version)).await.map(drop)
     }
 
     /// The whole file at `path`.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use vfs_core::{
     Backend, CopyRequest, CopyResult, DeleteRequest, Error, ErrorKind, FilesUpdate, LsRequest, Mutations, OpContext,
     RenameRequest, RenameResult, ResolveRequest, Result, StatRequest, TransferMode, Version, VfsPath, WriteMode,
@@ -23,10 +24,35 @@ pub(crate) struct Copied {
 /// What is to be transferred.
 struct Inventory {
     is_dir: bool,
-    /// By their paths at the source and the target.
-    files: Vec<(VfsPath, VfsPath)>,
+    files: Vec<Item>,
     /// Directories without anything in them, at the target.
     empty: Vec<VfsPath>,
+}
+
+/// One file that is to be transferred.
+struct Item {
+    from: VfsPath,
+    to: VfsPath,
+    kind: Kind,
+}
+
+/// What stands at the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    File,
+    /// A link to a file. It becomes what it leads to, and is removed as a link, which has no version.
+    Link,
+}
+
+impl Kind {
+    /// The request to remove what was copied in the version `version`.
+    pub(crate) fn removal(self, path: VfsPath, version: Version) -> DeleteRequest {
+        match self {
+            Kind::File => DeleteRequest::new(path).expected_version(version),
+            Kind::Link => DeleteRequest::new(path),
+        }
+    }
 }
 
 /// A file that was written to the target.
@@ -38,6 +64,7 @@ pub(crate) struct Written {
 /// One file at the target, where it came from, and what was there before.
 struct Placed {
     from: VfsPath,
+    kind: Kind,
     /// The version that was copied.
     source: Version,
     to: VfsPath,
@@ -86,12 +113,16 @@ impl CompositeBackend {
 
     async fn copy_files(&self, cx: &OpContext, table: &MountTable, req: CopyRequest) -> Result<CopyResult> {
         let CopyRequest { from, to, mode, .. } = req;
-        check_ends(&from, &to)?;
+        check_ends(table, &from, &to)?;
         let inventory = self.inventory(cx, &from, &to).await?;
         let replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
         let mut progress = Progress::default();
         if let Err(error) = self.place_all(cx, &inventory, mode, &mut progress).await {
-            return Err(self.put_back(&to, &inventory, progress.placed, error).await.unwrap_or_else(|error| error));
+            let placed = progress.placed;
+            return Err(self
+                .put_back(cx, &to, &inventory, replaced, placed, error)
+                .await
+                .unwrap_or_else(|error| error));
         }
         let files = progress.placed.len() as u64;
         let mut result = CopyResult::new(from, to, replaced, files, progress.bytes);
@@ -101,9 +132,14 @@ impl CompositeBackend {
 
     async fn move_files(&self, cx: &OpContext, table: &MountTable, req: RenameRequest) -> Result<RenameResult> {
         let RenameRequest { from, to, mode, .. } = req;
-        check_ends(&from, &to)?;
+        check_ends(table, &from, &to)?;
         if table.holds(&from) {
             return Err(mounted(&from));
+        }
+        if self.returns(&to) && !self.returns(&from) {
+            let message = "the target only says what is to be changed, so the source cannot go yet; copy it, and delete it \
+                           once the change is merged";
+            return Err(Error::new(ErrorKind::CrossBackend, message).with_path(&to));
         }
         let inventory = self.inventory(cx, &from, &to).await?;
         let replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
@@ -116,11 +152,12 @@ impl CompositeBackend {
         let failure = match moved {
             Ok(()) => None,
             // Where not all could be put back, the note stays for `recover`.
-            Err(error) => Some(self.put_back(&to, &inventory, progress.placed, error).await?),
+            Err(error) => Some(self.put_back(cx, &to, &inventory, replaced, progress.placed, error).await?),
         };
         if let (Some(journal), Some(note)) = (&self.journal, note) {
-            journal.end(note).await.map_err(|source| {
-                let message = "it was moved, but the note of it in the journal stays; remove that before a recovery";
+            journal.end(&cx.unhurried(), note).await.map_err(|source| {
+                let done = if failure.is_some() { "it was not moved" } else { "it was moved" };
+                let message = format!("{done}, but the note of it in the journal stays; remove that before a recovery");
                 Error::new(source.kind(), message).with_path(&to).with_source(source)
             })?;
         }
@@ -134,8 +171,13 @@ impl CompositeBackend {
 
     /// What is at and below `from`, for `to`.
     async fn inventory(&self, cx: &OpContext, from: &VfsPath, to: &VfsPath) -> Result<Inventory> {
+        let kind = self.kind(cx, from).await?;
         if !self.stat(cx, StatRequest::new(from.clone())).await?.is_dir {
-            return Ok(Inventory { is_dir: false, files: vec![(from.clone(), to.clone())], empty: Vec::new() });
+            let item = Item { from: from.clone(), to: to.clone(), kind };
+            return Ok(Inventory { is_dir: false, files: vec![item], empty: Vec::new() });
+        }
+        if kind == Kind::Link {
+            return Err(link_to_directory(from));
         }
         let listed = self.ls(cx, LsRequest::new(from.clone()).recursive()).await?;
         if let Some(problem) = listed.problems.into_iter().next() {
@@ -149,15 +191,17 @@ impl CompositeBackend {
         if listed.entries.is_empty() {
             inventory.empty.push(to.clone());
         }
-        let real = self.resolve(cx, ResolveRequest::new(from.clone())).await?.path;
         for entry in listed.entries {
             let below = entry.path.strip_prefix(from).unwrap_or_default();
             let target = to.join(below).map_err(|error| error.with_path(&entry.path))?;
+            let kind = self.kind(cx, &entry.path).await?;
             if !entry.is_dir {
-                inventory.files.push((entry.path, target));
+                inventory.files.push(Item { from: entry.path, to: target, kind });
                 continue;
             }
-            self.refuse_link(cx, &entry.path, &real.join(below)?).await?;
+            if kind == Kind::Link {
+                return Err(link_to_directory(&entry.path));
+            }
             if self.is_empty_directory(cx, &entry.path).await? {
                 inventory.empty.push(target);
             }
@@ -165,15 +209,23 @@ impl CompositeBackend {
         Ok(inventory)
     }
 
-    /// Refuses a link to a directory: it has nothing of its own that could be transferred.
-    async fn refuse_link(&self, cx: &OpContext, path: &VfsPath, expected: &VfsPath) -> Result<()> {
-        if !self.capabilities(path).links
-            || self.resolve(cx, ResolveRequest::new(path.clone())).await?.path == *expected
-        {
-            return Ok(());
+    /// Whether there is a link at `path`.
+    async fn kind(&self, cx: &OpContext, path: &VfsPath) -> Result<Kind> {
+        let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(Kind::File) };
+        if !self.capabilities(path).links {
+            return Ok(Kind::File);
         }
-        let message = "it is a link to a directory, which another backend cannot have; transfer what it leads to";
-        Err(Error::new(ErrorKind::CrossBackend, message).with_path(path))
+        let real = self.resolve(cx, ResolveRequest::new(path.clone())).await?.path;
+        if real == *path {
+            return Ok(Kind::File);
+        }
+        let parent = self.resolve(cx, ResolveRequest::new(parent)).await?.path;
+        Ok(if parent.child(name)? == real { Kind::File } else { Kind::Link })
+    }
+
+    /// Whether changes at `path` are only told, and made by whoever is told.
+    fn returns(&self, path: &VfsPath) -> bool {
+        self.capabilities(path).mutations == Mutations::Returned
     }
 
     async fn is_empty_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
@@ -220,16 +272,17 @@ impl CompositeBackend {
     ) -> Result<Option<VfsPath>> {
         let Some(journal) = &self.journal else { return Ok(None) };
         let mut files = Vec::new();
-        for (source, target) in &inventory.files {
+        for Item { from: source, to: target, kind } in &inventory.files {
             let missing = || Error::at(ErrorKind::IsADirectory, source);
             let version = self.stat(cx, StatRequest::new(source.clone())).await?.version.ok_or_else(missing)?;
             let replaces = match self.stat(cx, StatRequest::new(target.clone())).await {
                 Ok(there) if replaces(mode) => there.version,
                 _ => None,
             };
-            files.push(NotedFile { from: source.clone(), to: target.clone(), version, replaces });
+            files.push(NotedFile { from: source.clone(), to: target.clone(), kind: *kind, version, replaces });
         }
-        journal.begin(cx, &Note { from: from.clone(), to: to.clone(), files }).await.map(Some)
+        let note = Note { from: from.clone(), to: to.clone(), files, empty: inventory.empty.clone() };
+        journal.begin(cx, &note).await.map(Some)
     }
 
     /// Copies every file, and compares each with its source.
@@ -240,7 +293,7 @@ impl CompositeBackend {
         mode: TransferMode,
         progress: &mut Progress,
     ) -> Result<()> {
-        for (from, to) in &inventory.files {
+        for Item { from, to, kind } in &inventory.files {
             cx.check()?;
             let source = self.fetch(cx, from).await?;
             let before = match self.fetch(cx, to).await {
@@ -251,6 +304,7 @@ impl CompositeBackend {
             };
             let placed = |version, before| Placed {
                 from: from.clone(),
+                kind: *kind,
                 source: source.version.clone(),
                 to: to.clone(),
                 version,
@@ -265,7 +319,7 @@ impl CompositeBackend {
                 Err(error) => {
                     // It may have been written all the same, with only the answer lost.
                     if error.is_temporary()
-                        && let Ok(found) = self.fetch(&OpContext::new(), to).await
+                        && let Ok(found) = self.fetch(&cx.unhurried(), to).await
                         && found.content == source.content
                         && before.as_ref().is_none_or(|before| before.version != found.version)
                     {
@@ -297,7 +351,7 @@ impl CompositeBackend {
 
     /// Reads what was written to `to`, and compares it with its source.
     pub(crate) async fn compare(&self, cx: &OpContext, to: &VfsPath, source: &Copied) -> Result<()> {
-        if self.capabilities(to).mutations == Mutations::Returned {
+        if self.returns(to) {
             return Ok(());
         }
         let found = self.fetch(cx, to).await?;
@@ -305,24 +359,25 @@ impl CompositeBackend {
     }
 
     /// Makes a directory without anything in it, where there can be one.
-    async fn make_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
+    pub(crate) async fn make_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
         if !self.capabilities(path).empty_directories {
             return Ok(());
         }
         // No operation makes a directory but for a file in it.
         let file = path.child(".vfs-directory")?;
         let version = self.write(cx, WriteRequest::new(file.clone(), "")).await?.version;
-        self.delete(cx, DeleteRequest::new(file).expected_version(version)).await.map(drop)
+        self.delete(&cx.unhurried(), DeleteRequest::new(file).expected_version(version)).await.map(drop)
     }
 
     /// Deletes the sources, each on the version that was copied.
     async fn take_sources(&self, cx: &OpContext, from: &VfsPath, progress: &mut Progress) -> Result<()> {
-        let sources: Vec<_> = progress.placed.iter().map(|file| (file.from.clone(), file.source.clone())).collect();
-        for (path, version) in sources {
-            let deleted = self.delete(cx, DeleteRequest::new(path).expected_version(version)).await?;
+        let removal = |file: &Placed| file.kind.removal(file.from.clone(), file.source.clone());
+        let removals: Vec<_> = progress.placed.iter().map(removal).collect();
+        for request in removals {
+            let deleted = self.delete(cx, request).await?;
             progress.merge(deleted.files_update);
         }
-        if self.capabilities(from).mutations == Mutations::Returned {
+        if self.returns(from) {
             return Ok(());
         }
         self.remove_emptied(cx, from).await
@@ -347,9 +402,21 @@ impl CompositeBackend {
     /// # Errors
     ///
     /// Where not all could be put back: what failed, and where the files are.
-    async fn put_back(&self, to: &VfsPath, inventory: &Inventory, placed: Vec<Placed>, error: Error) -> Result<Error> {
+    async fn put_back(
+        &self,
+        cx: &OpContext,
+        to: &VfsPath,
+        inventory: &Inventory,
+        replaced: bool,
+        placed: Vec<Placed>,
+        error: Error,
+    ) -> Result<Error> {
         // The caller may have given up, which is no reason to leave half of it.
-        let cx = OpContext::new();
+        let cx = cx.unhurried();
+        if self.returns(to) {
+            // Nothing was done there but told, and is not told now.
+            return Ok(error);
+        }
         let mut left = 0_usize;
         for file in placed.into_iter().rev() {
             left += usize::from(self.put_back_file(&cx, file).await.is_err());
@@ -362,7 +429,7 @@ impl CompositeBackend {
             return Err(Error::new(error.kind(), message).with_path(to).with_source(error));
         }
         // Directories that are left at the target do no harm where they cannot be removed.
-        if inventory.is_dir {
+        if inventory.is_dir && !replaced {
             let _ = self.remove_emptied(&cx, to).await;
         }
         Ok(error)
@@ -390,8 +457,14 @@ impl CompositeBackend {
     }
 }
 
+/// Refuses a link to a directory: it has nothing of its own that could be transferred.
+fn link_to_directory(path: &VfsPath) -> Error {
+    let message = "it is a link to a directory, which another backend cannot have; transfer what it leads to";
+    Error::new(ErrorKind::CrossBackend, message).with_path(path)
+}
+
 /// Refuses what cannot be transferred wherever the ends are.
-fn check_ends(from: &VfsPath, to: &VfsPath) -> Result<()> {
+fn check_ends(table: &MountTable, from: &VfsPath, to: &VfsPath) -> Result<()> {
     let refuse = |message: &'static str, path| Err(Error::invalid_argument(message).with_path(path));
     if from.is_root() || to.is_root() {
         return refuse("the root itself can be neither end; name something below it", from);
@@ -401,6 +474,17 @@ fn check_ends(from: &VfsPath, to: &VfsPath) -> Result<()> {
     }
     if to.starts_with(from) {
         return refuse("the target lies inside the source", to);
+    }
+    let (source, target) = (table.route(from), table.route(to));
+    // One backend may be mounted twice, and then a path has two names.
+    if Arc::ptr_eq(&source.backend, &target.backend) && !table.holds(from) {
+        let (from_inside, to_inside) = (source.rebase.inward(from)?, target.rebase.inward(to)?);
+        if from_inside == to_inside {
+            return refuse("both ends are the same file, by two mounts of one backend", from);
+        }
+        if to_inside.starts_with(&from_inside) {
+            return refuse("the target lies inside the source, by another mount of the same backend", to);
+        }
     }
     Ok(())
 }

@@ -46,7 +46,12 @@ pub(crate) struct UnionTree(pub(crate) Arc<Union>);
 impl DynTree for UnionTree {
     fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
         if self.0.table.holds(path) {
-            return Ok(Located::Directory(UnionDirectory::shared(&self.0, path.clone(), self.0.backing(path))));
+            let backing = self.0.backing(path);
+            if let (Err(error), false) = (&backing, self.0.table.holds_below(path)) {
+                // There is nothing else in it that could be shown.
+                return Err(error.clone().with_path(path));
+            }
+            return Ok(Located::Directory(UnionDirectory::shared(&self.0, path.clone(), backing)));
         }
         self.0.tree_of(path)?.locate(path)
     }

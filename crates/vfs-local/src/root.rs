@@ -160,18 +160,7 @@ impl Root {
                 Err(errno) => return Err(error_at(errno, path)),
             }
         }
-        let (mut above, mut missing) = (path.clone(), Vec::new());
-        let mut names = loop {
-            match self.follow(&above).map(Followed::into_names) {
-                Ok(names) => break names,
-                Err(Errno::NOENT) => {
-                    missing.extend(above.name().map(|name| name.as_bytes().to_vec()));
-                    above = above.parent().unwrap_or_default();
-                }
-                Err(errno) => return Err(error_at(errno, path)),
-            }
-        };
-        names.extend(missing.into_iter().rev());
+        let names = self.follow(path).map_err(|errno| error_at(errno, path))?.into_names();
         let real = String::from_utf8(names.join(&b'/')).map_err(|_| error_at(Errno::ILSEQ, path))?;
         VfsPath::parse(&format!("/{real}")).map_err(|error| error.with_path(path))
     }
@@ -181,6 +170,7 @@ impl Root {
         match self.follow(path)? {
             Followed::Entry { entry, .. } => Ok(entry),
             Followed::Directory { .. } => Err(Errno::ISDIR),
+            Followed::Nothing { .. } => Err(Errno::NOENT),
         }
     }
 
@@ -225,7 +215,20 @@ impl Root {
                     let parent = fs::openat(top, ".", OFlags::PATH | OFlags::DIRECTORY | ALWAYS, Mode::empty())?;
                     return Ok(Followed::Entry { above: names(held), entry: Entry { parent, name } });
                 }
-                None => return Err(Errno::NOENT),
+                None => {
+                    // Below what is missing there is nothing that could be followed; its names are what is left.
+                    let mut names: Vec<Vec<u8>> = names(held);
+                    names.push(name);
+                    while let Some(name) = pending.pop() {
+                        match name.as_slice() {
+                            b"" | b"." => {}
+                            b".." if names.pop().is_some() || self.is_host() => {}
+                            b".." => return Err(Errno::XDEV),
+                            _ => names.push(name),
+                        }
+                    }
+                    return Ok(Followed::Nothing { names });
+                }
                 Some(_) => {
                     let fd = self.open_child(top, &name, OFlags::PATH | OFlags::DIRECTORY)?;
                     held.push((name, fd));
@@ -347,6 +350,8 @@ enum Followed {
     Entry { above: Vec<Vec<u8>>, entry: Entry },
     /// A directory that was come by on the way; of no names where it is the root.
     Directory { names: Vec<Vec<u8>> },
+    /// Nothing, because a directory on the way is missing; the names that it would have.
+    Nothing { names: Vec<Vec<u8>> },
 }
 
 impl Followed {
@@ -357,7 +362,7 @@ impl Followed {
                 names.push(entry.name.into_bytes());
                 names
             }
-            Followed::Directory { names } => names,
+            Followed::Directory { names } | Followed::Nothing { names } => names,
         }
     }
 }

@@ -4,6 +4,7 @@ mod cover;
 mod directories;
 mod kernel;
 mod recent;
+mod renames;
 mod state;
 
 use std::os::fd::{AsFd, OwnedFd};

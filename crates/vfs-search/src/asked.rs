@@ -74,8 +74,12 @@ impl Tree for AskedTree {
         Ok(listing)
     }
 
-    fn enter(&self, _dir: &AskedDir, _name: &str, path: &VfsPath) -> Result<AskedDir> {
-        Ok(AskedDir::new(path.clone()))
+    fn enter(&self, dir: &AskedDir, name: &str, path: &VfsPath) -> Result<AskedDir> {
+        if self.info(dir, name, path.clone())?.is_dir {
+            Ok(AskedDir::new(path.clone()))
+        } else {
+            Err(Error::at(ErrorKind::NotADirectory, path))
+        }
     }
 
     fn identity(&self, _dir: &AskedDir) -> Option<(u64, u64)> {
@@ -89,6 +93,7 @@ impl Tree for AskedTree {
     fn info(&self, dir: &AskedDir, name: &str, path: VfsPath) -> Result<FileInfo> {
         match dir.entries.get().and_then(|entries| entries.get(name)) {
             Some(info) => Ok(info.clone()),
+            // Not listed yet; or a name that came out of no listing, such as that of an ignore file.
             None => self.wait(self.backend.stat(&self.cx, StatRequest::new(path))),
         }
     }

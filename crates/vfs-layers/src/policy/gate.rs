@@ -120,6 +120,15 @@ impl Gate {
         self.inner.resolve(cx, ResolveRequest::new(path.clone())).await.map_err(|error| error.with_path(path))
     }
 
+    /// As [`real`](Self::real), where the path leads anywhere: what leads nowhere the operation itself refuses.
+    async fn real_or_none(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<VfsPath>> {
+        match self.real(cx, path).await {
+            Ok(real) => Ok(Some(real.path)),
+            Err(error) if error.is_temporary() => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// Where the entry itself is: a link at the end is not followed.
     async fn real_entry(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
         match (path.parent(), path.name()) {
@@ -156,12 +165,12 @@ impl Gate {
             Ok(_) => return Ok(None),
             // The operation will say so too.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
-            // A link that leads nowhere is moved or removed as it is.
-            Err(error) if error.kind() == ErrorKind::PathEscape => return Ok(None),
+            // A link that leads nowhere, or in a circle, is moved or removed as it is.
+            Err(error) if matches!(error.kind(), ErrorKind::PathEscape | ErrorKind::InvalidPath) => return Ok(None),
             Err(error) => return Err(error),
         }
         let real_target = match target {
-            Some(target) if links_at_target => Some(self.real(cx, target).await?.path),
+            Some(target) if links_at_target => self.real_or_none(cx, target).await?,
             _ => None,
         };
         let real_target = real_target.filter(|real| Some(real) != target);

@@ -1,6 +1,6 @@
 //! From what the kernel says of single directories to changes of paths.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,15 +14,13 @@ use super::cover::{Found, Walk};
 use super::directories::{Directories, Id};
 use super::kernel::{Event, Queue};
 use super::recent::Recent;
+use super::renames::Renames;
 use crate::disk::Disk;
 use crate::metadata::Metadata;
 use crate::root::RESERVED;
 
 /// How far the times of files may be behind the clock, and more.
 const SLACK: Duration = Duration::from_secs(1);
-
-/// Most renames that the other half of a swap is looked for among.
-const MOST_MOVES: usize = 64;
 
 /// An entry of a watched directory.
 pub(super) type Place<'a> = (Id, &'a str);
@@ -51,11 +49,10 @@ pub(super) struct State {
     pub(super) changes: Vec<Change>,
     /// What could not be looked at, as its directory was renamed since; looked at again when that is known.
     pub(super) elsewhere: Vec<(Id, String)>,
-    recent: Recent,
-    /// The last renames, from where to where, newest first.
-    moves: VecDeque<((Id, String), (Id, String))>,
+    pub(super) recent: Recent,
+    pub(super) renames: Renames,
     /// What somebody asked for, since when.
-    followed: Vec<(VfsPath, Moment)>,
+    pub(super) followed: Vec<(VfsPath, Moment)>,
     begun: SystemTime,
     is_gone: bool,
 }
@@ -70,7 +67,7 @@ impl State {
             changes: Vec::new(),
             elsewhere: Vec::new(),
             recent: Recent::default(),
-            moves: VecDeque::new(),
+            renames: Renames::default(),
             followed: Vec::new(),
             begun: SystemTime::now(),
             is_gone: false,
@@ -112,8 +109,7 @@ impl State {
             .filter(|(_, event)| event.is(ReadFlags::MOVED_TO) && event.name.is_some())
             .map(|(at, event)| (event.cookie, at))
             .collect();
-        // Of others the two halves of a swap come together; of ours many may be on their way.
-        self.moves.retain(|((_, name), _)| name.starts_with(RESERVED));
+        self.renames.begin();
         for event in events {
             if event.is(ReadFlags::QUEUE_OVERFLOW) {
                 // What was read with it is older than what is watched from now on.
@@ -133,16 +129,12 @@ impl State {
                         arrivals.remove(&event.cookie);
                         self.moved(place, to, is_directory);
                     }
-                    None => {
-                        self.departed(place);
-                        // It may be the second half of a swap whose other half comes late.
-                        self.elsewhere.push(owned(place));
-                    }
+                    None => self.moved_away(place, event.cookie),
                 }
             } else if event.is(ReadFlags::MOVED_TO) {
-                // Its other half was handled where that came from another watched directory.
+                // Its other half was handled where that came with it.
                 if arrivals.remove(&event.cookie).is_some() {
-                    self.arrived(place, is_directory);
+                    self.moved_here(place, event.cookie, is_directory);
                 }
             } else if event.is(ReadFlags::CREATE) {
                 self.arrived(place, is_directory);
@@ -155,7 +147,7 @@ impl State {
     }
 
     /// Something has come to be at a place.
-    fn arrived(&mut self, (dir, name): Place<'_>, is_directory: bool) {
+    pub(super) fn arrived(&mut self, (dir, name): Place<'_>, is_directory: bool) {
         let Some(path) = self.concern((dir, name)) else { return };
         if is_directory {
             self.cover_or_say((dir, name), true, false);
@@ -166,7 +158,7 @@ impl State {
     }
 
     /// As [`State::cover`], of all that is followed.
-    fn cover_or_say(&mut self, place: Place<'_>, tells: bool, takes: bool) {
+    pub(super) fn cover_or_say(&mut self, place: Place<'_>, tells: bool, takes: bool) {
         let scope = self.scope();
         if self.cover(Some(place), Walk { scope: &scope, tells, takes }).is_err() {
             // Not all of it is watched: what happens there is lost.
@@ -186,7 +178,7 @@ impl State {
     }
 
     /// What was at a place is no longer there.
-    fn departed(&mut self, place: Place<'_>) {
+    pub(super) fn departed(&mut self, place: Place<'_>) {
         self.let_go(place);
         if let Some(path) = self.concern(place) {
             self.changes.push(Change::Removed { path });
@@ -212,101 +204,8 @@ impl State {
         self.changes.push(Change::Changed { path, version });
     }
 
-    /// Something was renamed from one watched directory into another.
-    ///
-    /// Where two entries are swapped the kernel says that each is renamed to the other.
-    fn moved(&mut self, from: Place<'_>, to: Place<'_>, is_directory: bool) {
-        let before = self.moves.iter().position(|before| *before == (owned(to), owned(from)));
-        let is_swap = match before.and_then(|before| self.moves.remove(before)) {
-            Some(_) => !matches!(self.look_at(from), Err(Missing::Gone)),
-            None => false,
-        };
-        // What goes into hiding by itself does not come back by the other half of a swap.
-        if !is_swap && !is_reserved(to) {
-            self.moves.truncate(MOST_MOVES - 1);
-            self.moves.push_front((owned(from), owned(to)));
-        }
-        match (is_reserved(from), is_reserved(to)) {
-            (true, true) => {}
-            (true, false) if is_directory => self.arrived(to, true),
-            (true, false) => self.replaced(to),
-            // The second half of a write that swaps the new file with the old.
-            (false, true) if is_swap => {}
-            (false, true) => {
-                self.departed(from);
-                if self.look_at(from).is_ok() {
-                    self.replaced(from);
-                }
-            }
-            (false, false) if is_swap && !matches!(self.look_at(to), Err(Missing::Gone)) => {
-                for place in [from, to] {
-                    let found = self.look_at(place).map(|found| found.file_type() == FileType::Directory);
-                    match found {
-                        // It may have been moved there and back again, and what is there now made after that.
-                        Ok(is_now) if is_directory || is_now => {
-                            self.departed(place);
-                            self.arrived(place, is_now);
-                        }
-                        Err(_) if is_directory => self.departed(place),
-                        _ => self.replaced(place),
-                    }
-                }
-            }
-            (false, false) if is_directory => self.directory_moved(from, to),
-            (false, false) => self.file_moved(from, to),
-        }
-    }
-
-    fn file_moved(&mut self, from: Place<'_>, to: Place<'_>) {
-        if self.directories.child(from.0, from.1).is_some() {
-            // A directory that was made there since was come by already. Its event is still to come.
-            self.departed(from);
-            return self.arrived(to, false);
-        }
-        self.let_go(from);
-        self.let_go(to);
-        match (self.concern(from), self.concern(to)) {
-            (Some(from), Some(path)) => {
-                let version = self.look_at(to).ok().and_then(|metadata| version(&metadata));
-                self.recent.set(to.0, to.1, version.clone());
-                self.changes.push(Change::Renamed { from, to: path, version });
-            }
-            (Some(path), None) => self.changes.push(Change::Removed { path }),
-            (None, Some(_)) => self.arrived(to, false),
-            (None, None) => {}
-        }
-    }
-
-    fn directory_moved(&mut self, from: Place<'_>, to: Place<'_>) {
-        let (Some(path), Some(target)) = (self.concern(from), self.concern(to)) else {
-            self.departed(from);
-            return self.arrived(to, true);
-        };
-        let there = self.directories.child(to.0, to.1);
-        if there.is_some() && there == self.directory_at(to).ok() {
-            // It was come by at its new place, and told of, when the directory that it is in was listed.
-            return self.departed(from);
-        }
-        let Some(moved) = self.directories.child(from.0, from.1) else {
-            self.departed(from);
-            return self.arrived(to, true);
-        };
-        if self.directory_at(to) != Ok(moved) {
-            // It was moved on, or the one that is known at its old place was made there since. Both will be told.
-            self.departed(from);
-            return self.arrived(to, true);
-        }
-        let (_, gone) = self.directories.put(moved, Some(to));
-        self.unwatch(gone);
-        let was_watched_whole = self.followed.iter().any(|(followed, _)| path.starts_with(followed));
-        self.changes.push(Change::Renamed { from: path, to: target, version: None });
-        if !was_watched_whole {
-            self.cover_or_say(to, false, true);
-        }
-    }
-
     /// Another file has come to be where perhaps there was one.
-    fn replaced(&mut self, (dir, name): Place<'_>) {
+    pub(super) fn replaced(&mut self, (dir, name): Place<'_>) {
         let Some(path) = self.concern((dir, name)) else { return };
         match self.look_at((dir, name)) {
             Ok(found) if found.file_type() == FileType::RegularFile => self.written((dir, name), true),
@@ -334,7 +233,7 @@ impl State {
     }
 
     /// The path of a place, if it is one that somebody wants to know of.
-    fn concern(&self, place: Place<'_>) -> Option<VfsPath> {
+    pub(super) fn concern(&self, place: Place<'_>) -> Option<VfsPath> {
         if is_reserved(place) {
             return None;
         }
@@ -360,7 +259,7 @@ impl State {
     }
 
     /// The directory that is at a place now.
-    fn directory_at(&self, place: Place<'_>) -> Result<Id, Missing> {
+    pub(super) fn directory_at(&self, place: Place<'_>) -> Result<Id, Missing> {
         match self.find(Some(place), None) {
             Ok(Found::Directory(_, id)) => {
                 if !self.directories.contains(id) {
@@ -374,7 +273,7 @@ impl State {
     }
 
     /// Forgets what was at a place.
-    fn let_go(&mut self, (dir, name): Place<'_>) {
+    pub(super) fn let_go(&mut self, (dir, name): Place<'_>) {
         self.recent.forget(dir, name);
         if let Some(id) = self.directories.child(dir, name) {
             let gone = self.directories.remove(id);
@@ -406,15 +305,15 @@ impl State {
     }
 }
 
-fn owned((dir, name): Place<'_>) -> (Id, String) {
+pub(super) fn owned((dir, name): Place<'_>) -> (Id, String) {
     (dir, name.to_owned())
 }
 
-fn is_reserved((_, name): Place<'_>) -> bool {
+pub(super) fn is_reserved((_, name): Place<'_>) -> bool {
     name.starts_with(RESERVED)
 }
 
 /// The version of a file; a link or anything else has none.
-fn version(metadata: &Metadata) -> Option<vfs_core::Version> {
+pub(super) fn version(metadata: &Metadata) -> Option<vfs_core::Version> {
     (metadata.file_type() == FileType::RegularFile).then(|| metadata.version())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::{Either, poll_immediate, select};
-use vfs_core::{Backend, ErrorKind, OpContext, RenameResult, Result, WriteMode, WriteRequest};
+use vfs_core::{Backend, ErrorKind, OpContext, RenameResult, Result, TransferMode, WriteMode, WriteRequest};
 
 use super::super::LawResult;
 use super::super::steps::cx;
@@ -90,8 +90,9 @@ async fn a_file_that_is_made_in_the_source_during_a_move_is_not_lost(n: &Namespa
 async fn a_change_of_the_target_during_a_move_is_not_lost(n: &NamespaceFactory) -> LawResult {
     for (case, file) in [(&DIRECTORY, "/in/d/b/c"), (&OVER_A_FILE, "/f")] {
         written_at_each_step(n, case, End::Target, file, |what, result, [source, target]| {
-            // It stays, unless it was there before the move looked, which may then replace it.
-            let is_replaced = result.is_ok() && target.get(file) == case.moved()[1].get(file);
+            // It stays, unless it was there before the move looked, and the move was asked to replace what is there.
+            let may_replace = (case.rename)().mode == TransferMode::Overwrite;
+            let is_replaced = may_replace && result.is_ok() && target.get(file) == case.moved()[1].get(file);
             assert!(holds(&target, file, MEANWHILE) || is_replaced, "{what}: {target:?}");
             assert_eq!(source, if result.is_ok() { case.moved() } else { case.unmoved() }[0], "{what}");
             for (other, text) in if result.is_ok() { case.after[1] } else { case.before[1] } {

@@ -1,0 +1,182 @@
+//! Renames: two events of the kernel, and four where two entries are swapped.
+
+use std::collections::VecDeque;
+
+use rustix::fs::FileType;
+use vfs_core::Change;
+
+use super::directories::Id;
+use super::state::{Missing, Place, State, is_reserved, owned, version};
+use crate::root::RESERVED;
+
+/// Most renames that the other half of a swap is looked for among.
+const MOST: usize = 64;
+
+/// An entry of a watched directory, kept.
+type Kept = (Id, String);
+
+/// The renames that more is to come of.
+#[derive(Debug, Default)]
+pub(super) struct Renames {
+    /// From where to where, newest first.
+    moves: VecDeque<(Kept, Kept)>,
+    /// What came out of hiding without where to, by the cookie of the rename.
+    halves: VecDeque<(u32, Kept)>,
+}
+
+impl Renames {
+    /// Forgets what cannot have more to come: of others the two halves of a swap are read together, while of ours many may
+    /// be on their way.
+    pub(super) fn begin(&mut self) {
+        self.moves.retain(|((_, name), _)| name.starts_with(RESERVED));
+    }
+
+    fn keep(&mut self, from: Place<'_>, to: Place<'_>) {
+        // What goes into hiding by itself does not come back by the other half of a swap.
+        if !is_reserved(to) {
+            self.moves.truncate(MOST - 1);
+            self.moves.push_front((owned(from), owned(to)));
+        }
+    }
+
+    /// Whether the rename of `from` to `to` follows one of `to` to `from`, which is then forgotten.
+    fn is_swap(&mut self, from: Place<'_>, to: Place<'_>) -> bool {
+        let before = self.moves.iter().position(|before| *before == (owned(to), owned(from)));
+        before.and_then(|before| self.moves.remove(before)).is_some()
+    }
+
+    fn came_from_hiding(&self, place: Place<'_>) -> bool {
+        self.coming(place).is_some()
+    }
+
+    fn forget_coming(&mut self, place: Place<'_>) {
+        if let Some(before) = self.coming(place) {
+            self.moves.remove(before);
+        }
+    }
+
+    fn coming(&self, place: Place<'_>) -> Option<usize> {
+        self.moves.iter().position(|((dir, name), to)| *to == owned(place) && is_reserved((*dir, name)))
+    }
+
+    fn keep_half(&mut self, cookie: u32, from: Place<'_>) {
+        self.halves.truncate(MOST - 1);
+        self.halves.push_front((cookie, owned(from)));
+    }
+
+    fn take_half(&mut self, cookie: u32) -> Option<Kept> {
+        let half = self.halves.iter().position(|(known, _)| *known == cookie)?;
+        self.halves.remove(half).map(|(_, from)| from)
+    }
+}
+
+impl State {
+    /// Something was renamed, and it is not known where to.
+    pub(super) fn moved_away(&mut self, place: Place<'_>, cookie: u32) {
+        if is_reserved(place) {
+            return self.renames.keep_half(cookie, place);
+        }
+        if self.renames.came_from_hiding(place) && self.look_at(place).is_ok() {
+            // The second half of a write that swaps the new file with the old, of which a part is still to come.
+            return self.renames.forget_coming(place);
+        }
+        self.departed(place);
+        // It may be the second half of any other swap.
+        self.elsewhere.push(owned(place));
+    }
+
+    /// Something was renamed, and it was not known where from.
+    pub(super) fn moved_here(&mut self, place: Place<'_>, cookie: u32, is_directory: bool) {
+        match self.renames.take_half(cookie) {
+            Some((dir, name)) => self.moved((dir, &name), place, is_directory),
+            None => self.arrived(place, is_directory),
+        }
+    }
+
+    /// Something was renamed from one watched directory into another.
+    ///
+    /// Where two entries are swapped the kernel says that each is renamed to the other.
+    pub(super) fn moved(&mut self, from: Place<'_>, to: Place<'_>, is_directory: bool) {
+        let is_swap = self.renames.is_swap(from, to) && !matches!(self.look_at(from), Err(Missing::Gone));
+        if !is_swap {
+            self.renames.keep(from, to);
+        }
+        match (is_reserved(from), is_reserved(to)) {
+            (true, true) => {}
+            (true, false) if is_directory => self.arrived(to, true),
+            (true, false) => self.replaced(to),
+            // The second half of a write that swaps the new file with the old.
+            (false, true) if is_swap => {}
+            (false, true) => {
+                self.departed(from);
+                if self.look_at(from).is_ok() {
+                    self.replaced(from);
+                }
+            }
+            (false, false) if is_swap && !matches!(self.look_at(to), Err(Missing::Gone)) => {
+                for place in [from, to] {
+                    let found = self.look_at(place).map(|found| found.file_type() == FileType::Directory);
+                    match found {
+                        // It may have been moved there and back again, and what is there now made after that.
+                        Ok(is_now) if is_directory || is_now => {
+                            self.departed(place);
+                            self.arrived(place, is_now);
+                        }
+                        Err(_) if is_directory => self.departed(place),
+                        _ => self.replaced(place),
+                    }
+                }
+            }
+            (false, false) if is_directory => self.directory_moved(from, to),
+            (false, false) => self.file_moved(from, to),
+        }
+    }
+
+    fn file_moved(&mut self, from: Place<'_>, to: Place<'_>) {
+        if self.directories.child(from.0, from.1).is_some() {
+            // A directory that was made there since was come by already. Its event is still to come.
+            self.departed(from);
+            return self.arrived(to, false);
+        }
+        self.let_go(from);
+        self.let_go(to);
+        match (self.concern(from), self.concern(to)) {
+            (Some(from), Some(path)) => {
+                let version = self.look_at(to).ok().and_then(|metadata| version(&metadata));
+                self.recent.set(to.0, to.1, version.clone());
+                self.changes.push(Change::Renamed { from, to: path, version });
+            }
+            (Some(path), None) => self.changes.push(Change::Removed { path }),
+            (None, Some(_)) => self.arrived(to, false),
+            (None, None) => {}
+        }
+    }
+
+    fn directory_moved(&mut self, from: Place<'_>, to: Place<'_>) {
+        let (Some(path), Some(target)) = (self.concern(from), self.concern(to)) else {
+            self.departed(from);
+            return self.arrived(to, true);
+        };
+        let there = self.directories.child(to.0, to.1);
+        if there.is_some() && there == self.directory_at(to).ok() {
+            // It was come by at its new place, and told of, when the directory that it is in was listed.
+            return self.departed(from);
+        }
+        let Some(moved) = self.directories.child(from.0, from.1) else {
+            self.departed(from);
+            return self.arrived(to, true);
+        };
+        if self.directory_at(to) != Ok(moved) {
+            // It was moved on, or the one that is known at its old place was made there since. Both will be told.
+            self.departed(from);
+            return self.arrived(to, true);
+        }
+        let (_, gone) = self.directories.put(moved, Some(to));
+        self.unwatch(gone);
+        let was_watched_whole = self.followed.iter().any(|(followed, _)| path.starts_with(followed));
+        self.changes.push(Change::Renamed { from: path, to: target, version: None });
+        if !was_watched_whole {
+            self.cover_or_say(to, false, true);
+        }
+    }
+}
