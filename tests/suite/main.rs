@@ -3,5 +3,6 @@
 mod contract_coverage;
 mod doubles;
 mod layering;
+mod links;
 mod model;
 mod mounts;

@@ -1,0 +1,245 @@
+//! Layers and mounts over disks with links: a link is removed as a link, and nothing behind one is lost or laid open.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use vfs_composite::CompositeBackend;
+use vfs_core::{
+    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, GrepRequest, Layer, LinkMode, OpContext, RenameRequest,
+    Result, VfsPath, WriteMode, WriteRequest,
+};
+use vfs_layers::{Commit, HardLinks, OverlayBackend, Policy, Rule, RuleEffect, RuleSet, Scoped};
+use vfs_local::{Durability, LocalConfig};
+use vfs_memory::MemoryBackend;
+
+fn path(text: &str) -> VfsPath {
+    VfsPath::parse(text).expect("a valid path")
+}
+
+/// A directory of the host with `files` and `links`, and a backend over it.
+fn disk(files: &[(&str, &str)], links: &[(&str, &str)]) -> (TempDir, Arc<dyn Backend>) {
+    let root = tempfile::tempdir().expect("a temporary directory can be made");
+    for (at, text) in files {
+        let host = root.path().join(at);
+        fs::create_dir_all(host.parent().expect("it is below the root")).expect("a directory can be made");
+        fs::write(host, text).expect("a file can be written");
+    }
+    for (at, to) in links {
+        symlink(to, root.path().join(at)).expect("a link can be made");
+    }
+    let local = LocalConfig::new(root.path()).durability(Durability::Atomic).open().expect("the root can be opened");
+    (root, Arc::new(local))
+}
+
+fn deny(rule: Rule) -> Policy {
+    Policy::new(Arc::new(RuleSet::new([rule]).expect("a valid rule")))
+}
+
+fn run(work: impl Future<Output = Result<()>>) {
+    Runtime::new().expect("a runtime can be built").block_on(work).expect("it works");
+}
+
+#[test]
+fn an_overlay_removes_a_link_as_a_link() {
+    run(async {
+        let (root, base) = disk(&[("data/a", "a\n"), ("f", "f\n")], &[("dir", "data"), ("file", "f"), ("again", "f")]);
+        let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
+        overlay.delete(&cx, DeleteRequest::new(path("/dir")).recursive()).await?;
+        overlay.remove("/file").await?;
+        overlay.remove("/again").await?;
+        overlay.create_text("/again", "a file now\n").await?;
+        let moved = overlay.rename(&cx, RenameRequest::new(path("/data"), path("/moved"))).await?;
+        assert_eq!(moved.to, path("/moved"));
+        assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+        assert_eq!(fs::read_to_string(root.path().join("moved/a")).ok().as_deref(), Some("a\n"));
+        assert_eq!(fs::read_to_string(root.path().join("f")).ok().as_deref(), Some("f\n"));
+        assert_eq!(fs::read_to_string(root.path().join("again")).ok().as_deref(), Some("a file now\n"));
+        for gone in ["dir", "file", "data"] {
+            assert!(root.path().join(gone).symlink_metadata().is_err(), "{gone}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn an_overlay_moves_no_links_and_shows_what_they_lead_to_as_it_is_now() {
+    run(async {
+        let (_root, base) = disk(&[("data/x", "old\n"), ("data/y", "old\n")], &[("dir", "data"), ("file", "data/x")]);
+        let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
+        let error = overlay.rename(&cx, RenameRequest::new(path("/file"), path("/got"))).await.expect_err("a link");
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        overlay.edit_text("/data/x", "old", "new").await?;
+        overlay.remove("/data/y").await?;
+        overlay.create_text("/dir/z", "new\n").await?;
+        assert_eq!(overlay.read_text("/data/z").await?, "new\n");
+        assert_eq!(overlay.read_text("/file").await?, "new\n");
+        let found = overlay.grep(&cx, GrepRequest::regex("old|new").links(LinkMode::Follow)).await?;
+        let lines: Vec<_> = found.matches.iter().map(|hit| format!("{}:{}", hit.path, hit.text)).collect();
+        assert_eq!(lines, ["/data/x:new", "/data/z:new", "/dir/x:new", "/dir/z:new", "/file:new"]);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_directory_gives_way_to_a_file_in_a_commit_to_a_disk() {
+    run(async {
+        let (root, base) = disk(&[("d/x", "x\n"), ("d/e/y", "y\n")], &[]);
+        let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
+        overlay.delete(&cx, DeleteRequest::new(path("/d")).recursive()).await?;
+        overlay.create_text("/d", "a file\n").await?;
+        assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+        assert_eq!(fs::read_to_string(root.path().join("d")).ok().as_deref(), Some("a file\n"));
+        Ok(())
+    });
+}
+
+#[test]
+fn what_a_fork_took_back_is_the_bases_again_and_foreign_changes_are_seen() {
+    run(async {
+        let base = MemoryBackend::new();
+        base.create_text("/a", "v0\n").await?;
+        let (overlay, cx) = (OverlayBackend::new(Arc::new(base.clone())), OpContext::new());
+        overlay.write_text("/a", "changed\n").await?;
+        let fork = overlay.fork();
+        fork.discard(&cx).await?;
+        assert_eq!(overlay.merge(&cx, &fork).await?.merged, [path("/a")]);
+        assert_eq!(overlay.read_text("/a").await?, "v0\n");
+
+        let fork = overlay.fork();
+        fork.write_text("/a", "by the fork\n").await?;
+        base.write_text("/a", "by somebody else\n").await?;
+        overlay.merge(&cx, &fork).await?;
+        assert!(matches!(overlay.commit(&cx).await?, Commit::Conflicts(conflicts) if conflicts.len() == 1));
+        assert_eq!(base.read_text("/a").await?, "by somebody else\n");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_policy_over_an_overlay_keeps_what_a_link_leads_to() {
+    run(async {
+        let (_root, base) =
+            disk(&[("secrets/key", "secret\n"), ("public/x", "x\n")], &[("public/link", "../secrets/key")]);
+        let overlay = OverlayBackend::new(base);
+        let guarded = deny(Rule::new(RuleEffect::Deny).path("/secrets")).layer(Arc::new(overlay));
+        let cx = OpContext::new();
+        let rename = RenameRequest::new(path("/public/link"), path("/public/got"));
+        assert_eq!(guarded.rename(&cx, rename).await.expect_err("denied").kind(), ErrorKind::PolicyDenied);
+        // The link itself may go; what it leads to stays out of reach.
+        guarded.remove("/public/link").await?;
+        guarded.create_text("/public/link", "mine\n").await?;
+        assert_eq!(guarded.read_text("/public/link").await?, "mine\n");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_file_with_another_name_is_not_got_by_appending_or_moving() {
+    run(async {
+        let (root, base) = disk(&[("secrets/key", "secret\n"), ("public/x", "x\n")], &[]);
+        fs::hard_link(root.path().join("secrets/key"), root.path().join("public/hard")).expect("a link can be made");
+        let files = CompositeBackend::new(Arc::new(MemoryBackend::new())).with_mount("/m", base)?;
+        let guarded = deny(Rule::new(RuleEffect::Deny).path("/m/secrets")).layer(Arc::new(files));
+        let cx = OpContext::new();
+        let append = WriteRequest::new(path("/m/public/hard"), "").mode(WriteMode::Append);
+        let refused = [
+            guarded.write(&cx, append).await.map(drop),
+            guarded.rename(&cx, RenameRequest::new(path("/m/public/hard"), path("/got"))).await.map(drop),
+            guarded.copy(&cx, CopyRequest::new(path("/m/public/hard"), path("/got"))).await.map(drop),
+        ];
+        for answer in refused {
+            assert_eq!(answer.expect_err("denied").kind(), ErrorKind::PolicyDenied);
+        }
+        // From above the mount as well as from within.
+        for at in ["/", "/m", "/m/public"] {
+            assert!(guarded.grep(&cx, GrepRequest::literal("secret").path(path(at))).await?.matches.is_empty(), "{at}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_search_below_what_may_be_read_follows_no_link_out_of_it() {
+    run(async {
+        let (_root, base) = disk(&[("secrets/key", "secret\n"), ("public/x", "x\n")], &[("public/dir", "../secrets")]);
+        let rules = RuleSet::new([Rule::new(RuleEffect::Deny).path("/secrets")])?.with_hard_links(HardLinks::Allow);
+        let guarded = Policy::new(Arc::new(rules)).layer(base);
+        let request = GrepRequest::literal("secret").path(path("/public")).links(LinkMode::Follow);
+        assert!(guarded.grep(&OpContext::new(), request).await?.matches.is_empty());
+        Ok(())
+    });
+}
+
+#[test]
+fn a_copied_directory_is_judged_where_it_really_goes() {
+    run(async {
+        let (_root, base) = disk(&[("work/new/config.toml", "x\n"), ("app/y", "y\n")], &[("work/out", "../app")]);
+        let rule = Rule::new(RuleEffect::Deny).operation("write").path("/app/**/config.toml");
+        let guarded = deny(rule).layer(base);
+        let copy = CopyRequest::new(path("/work/new"), path("/work/out/sub"));
+        assert_eq!(guarded.copy(&OpContext::new(), copy).await.expect_err("denied").kind(), ErrorKind::PolicyDenied);
+        Ok(())
+    });
+}
+
+#[test]
+fn states_of_all_files_can_be_denied() {
+    run(async {
+        let rules = RuleSet::new([Rule::new(RuleEffect::Deny).operation("forget").operation("restore")])?;
+        let guarded = Policy::new(Arc::new(rules)).layer(Arc::new(MemoryBackend::new()));
+        let (snapshots, cx) = (guarded.as_snapshots().expect("memory has them"), OpContext::new());
+        let taken = snapshots.snapshot(&cx, vfs_core::SnapshotRequest::new()).await?;
+        let restored = snapshots.restore(&cx, vfs_core::RestoreRequest::new(taken.id.clone())).await;
+        let forgotten = snapshots.forget(&cx, vfs_core::ForgetRequest::new(taken.id)).await;
+        for answer in [restored, forgotten] {
+            assert_eq!(answer.expect_err("denied").kind(), ErrorKind::PolicyDenied);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_scope_is_not_written_out_of_and_may_itself_be_reached_by_a_link() {
+    run(async {
+        let (root, base) = disk(
+            &[("data/one/a", "a\n"), ("outside", "out\n")],
+            &[("data/one/link", "../../outside"), ("scope", "data/one")],
+        );
+        let scoped = Scoped::new(path("/scope")).layer(base);
+        let cx = OpContext::new();
+        let copied = scoped.copy(&cx, CopyRequest::new(path("/a"), path("/link")).overwrite()).await;
+        assert_eq!(copied.expect_err("it leads out").kind(), ErrorKind::PathEscape);
+        assert_eq!(fs::read_to_string(root.path().join("outside")).ok().as_deref(), Some("out\n"));
+        assert_eq!(scoped.search("a").await?.len(), 1);
+        assert_eq!(scoped.read_text("/a").await?, "a\n");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_move_across_mounts_loses_neither_an_alias_nor_what_a_link_leads_to() {
+    run(async {
+        let memory: Arc<dyn Backend> = Arc::new(MemoryBackend::new());
+        let files = CompositeBackend::new(Arc::new(MemoryBackend::new()))
+            .with_mount("/a", Arc::clone(&memory))?
+            .with_mount("/b", memory)?;
+        files.create_text("/a/f", "kept\n").await?;
+        let cx = OpContext::new();
+        let same = files.rename(&cx, RenameRequest::new(path("/a/f"), path("/b/f")).overwrite()).await;
+        assert_eq!(same.expect_err("one file by two names").kind(), ErrorKind::InvalidArgument);
+        assert_eq!(files.read_text("/a/f").await?, "kept\n");
+
+        let (root, base) = disk(&[("data/a", "a\n")], &[("dir", "data"), ("file", "data/a")]);
+        let files = CompositeBackend::new(base).with_mount("/m", Arc::new(MemoryBackend::new()))?;
+        let moved = files.rename(&cx, RenameRequest::new(path("/dir"), path("/m/x"))).await;
+        assert_eq!(moved.expect_err("a link to a directory").kind(), ErrorKind::CrossBackend);
+        files.rename(&cx, RenameRequest::new(path("/file"), path("/m/file"))).await?;
+        assert_eq!(files.read_text("/m/file").await?, "a\n");
+        assert!(root.path().join("file").symlink_metadata().is_err());
+        assert_eq!(fs::read_to_string(root.path().join("data/a")).ok().as_deref(), Some("a\n"));
+        Ok(())
+    });
+}
