@@ -65,6 +65,8 @@ pub(crate) struct Written {
 struct Placed {
     from: VfsPath,
     kind: Kind,
+    /// Whether the source was, or may have been, removed.
+    is_taken: bool,
     /// The version that was copied.
     source: Version,
     to: VfsPath,
@@ -305,6 +307,7 @@ impl CompositeBackend {
             let placed = |version, before| Placed {
                 from: from.clone(),
                 kind: *kind,
+                is_taken: false,
                 source: source.version.clone(),
                 to: to.clone(),
                 version,
@@ -371,9 +374,14 @@ impl CompositeBackend {
 
     /// Deletes the sources, each on the version that was copied.
     async fn take_sources(&self, cx: &OpContext, from: &VfsPath, progress: &mut Progress) -> Result<()> {
-        let removal = |file: &Placed| file.kind.removal(file.from.clone(), file.source.clone());
-        let removals: Vec<_> = progress.placed.iter().map(removal).collect();
-        for request in removals {
+        for index in 0..progress.placed.len() {
+            let file = &mut progress.placed[index];
+            // What was a link may be a file by now, which nobody copied.
+            if file.kind == Kind::Link && self.kind(cx, &file.from).await? != Kind::Link {
+                return Err(Error::conflict(&file.from, None));
+            }
+            file.is_taken = true;
+            let request = file.kind.removal(file.from.clone(), file.source.clone());
             let deleted = self.delete(cx, request).await?;
             progress.merge(deleted.files_update);
         }
@@ -390,7 +398,8 @@ impl CompositeBackend {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
             Err(error) => return Err(error),
         };
-        if listed.problems.is_empty() && listed.entries.iter().all(|entry| entry.is_dir) {
+        let is_whole = listed.problems.is_empty() && listed.truncated.is_none();
+        if is_whole && listed.entries.iter().all(|entry| entry.is_dir) {
             return self.delete(cx, DeleteRequest::new(path.clone()).recursive()).await.map(drop);
         }
         let message = "something was put there meanwhile, which stays";
@@ -435,17 +444,25 @@ impl CompositeBackend {
         Ok(error)
     }
 
-    async fn put_back_file(&self, cx: &OpContext, file: Placed) -> Result<()> {
+    /// Puts a source back that was, or may have been, removed.
+    async fn restore_source(&self, cx: &OpContext, file: &Placed) -> Result<()> {
         match self.stat(cx, StatRequest::new(file.from.clone())).await {
-            Ok(source) if source.version.as_ref() == Some(&file.source) => {}
+            Ok(source) if source.version.as_ref() == Some(&file.source) => Ok(()),
             // It was changed since: what was copied is only at the target.
-            Ok(source) => return Err(Error::conflict(&file.from, source.version)),
+            Ok(source) => Err(Error::conflict(&file.from, source.version)),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 let copy = self.fetch(cx, &file.to).await?;
                 self.put(cx, &file.from, &copy, None).await?;
-                self.compare(cx, &file.from, &copy).await?;
+                self.compare(cx, &file.from, &copy).await
             }
-            Err(error) => return Err(error),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn put_back_file(&self, cx: &OpContext, file: Placed) -> Result<()> {
+        // A source that this transfer did not touch is its owner's, whatever became of it meanwhile.
+        if file.is_taken {
+            self.restore_source(cx, &file).await?;
         }
         match file.before {
             Some(before) => {

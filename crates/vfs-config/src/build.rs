@@ -28,7 +28,7 @@ pub(crate) async fn build(config: &Config, base: &Path) -> Result<Built, ConfigE
         let message = format!("the directory '{}' cannot be opened", base.display());
         ConfigError::new(ConfigErrorKind::Open, message).because(error)
     })?;
-    let stores = Stores::find(config, &base)?;
+    let stores = Stores::find(config, &base).await?;
     let guard = Guard::new(config, &base, &stores).await?;
     let mut builder = Builder { config, base, stores, guard, parts: Parts::default() };
     let tables = &config.tables;

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vfs_core::{Backend, ErrorKind, OpContext, ResolveRequest, VfsPath};
+use vfs_core::{
+    Backend, DeleteRequest, ErrorKind, OpContext, ResolveRequest, StatRequest, VfsPath, WriteMode, WriteRequest,
+};
 use vfs_local::LocalBackend;
 
 use crate::config::Config;
@@ -78,6 +80,29 @@ pub(crate) struct StorePlace {
 }
 
 impl StorePlace {
+    /// Makes the directory, if it is not there yet: what is there can be denied to an agent with all that is above it.
+    pub(crate) async fn make_directory(&self) -> vfs_core::Result<()> {
+        let cx = OpContext::new();
+        match self.files.stat(&cx, StatRequest::new(self.path.clone())).await {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        // No operation makes a directory but for a file in it.
+        let file = self.path.child(".vfs-directory")?;
+        self.files.write(&cx, WriteRequest::new(file.clone(), "").mode(WriteMode::Overwrite)).await?;
+        self.files.delete(&cx, DeleteRequest::new(file)).await.map(drop)
+    }
+
+    /// Makes the file, if it is not there yet, for the same reason.
+    pub(crate) async fn make_file(&self) -> vfs_core::Result<()> {
+        match self.files.write(&OpContext::new(), WriteRequest::new(self.path.clone(), "")).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The directory `path`, confined to what is there of it.
     pub(crate) fn directory(path: &Path) -> vfs_core::Result<Self> {
         Self::below(path, path)

@@ -140,6 +140,8 @@ pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {
 ///   in a result, an error, a listing, a search or a diff, and a search does not open it.
 /// * Where it asks, the operation waits for the [approver](Self::with_approver), who may approve it, deny it or put another
 ///   request in its place; without one, or after the [timeout](Self::with_approval_timeout), it is `approval_required`.
+///   An approval is looked at once more when it comes: what is denied by then stays denied. Of several questions about one
+///   operation the first is asked. Waiting for an answer needs the timer of a tokio runtime.
 /// * A path is judged as it is named and as it really is when links are followed. A file with several names (hard links)
 ///   is not read unless the hook says so.
 /// * Deleting, moving and copying a directory needs the permission for all that is in it.

@@ -1,6 +1,6 @@
 //! Haystacks to matches: one meaning of listing, globs, file types, ignore rules and search for every backend.
 //!
-//! A backend lends its files as a [`Tree`](vfs_core::tree::Tree); this crate does the rest, and never touches a disk itself:
+//! A backend lends its files as a [`Tree`]; this crate does the rest, and never touches a disk itself:
 //!
 //! * [`ls`] and [`glob`] walk the tree on the caller's thread, in order;
 //! * [`grep_stream`] and [`grep`] search it with ripgrep's engine, and [`glob_on`] walks it, on the workers of a [`Pool`]

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use chrono::SecondsFormat;
-use vfs_core::{Rebase, Result as VfsResult};
+use vfs_core::Rebase;
 use vfs_layers::UndoEntry;
 
 use super::checkpoint::NO_CHECKPOINTS;
@@ -16,7 +16,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: HistoryArgs) 
     let layer = session.layer(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let history = layer.part.history(&session.cx).await.map_err(|error| layer.rebase.error(error))?;
     for mut entry in history.into_iter().take(args.limit.unwrap_or(usize::MAX)) {
-        outward(&mut entry, &layer.rebase)?;
+        outward(&mut entry, &layer.rebase);
         if args.json {
             out.json(&entry)?;
             continue;
@@ -29,11 +29,11 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: HistoryArgs) 
 }
 
 /// Puts the paths of `entry` into the caller's namespace.
-pub(super) fn outward(entry: &mut UndoEntry, rebase: &Rebase) -> VfsResult<()> {
-    entry.paths.iter_mut().try_for_each(|path| {
-        *path = rebase.outward(path)?;
-        Ok(())
-    })
+pub(super) fn outward(entry: &mut UndoEntry, rebase: &Rebase) {
+    for path in &mut entry.paths {
+        // What was done to more than the caller can see, such as going back to a checkpoint, was done to all of that.
+        *path = rebase.outward(path).unwrap_or_else(|_| rebase.outer().clone());
+    }
 }
 
 /// The operation in words.

@@ -14,7 +14,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: UndoArgs) -> 
     let undone = layer.part.undo(&session.cx, args.operations.get()).await;
     let mut undone = undone.map_err(|error| layer.rebase.error(error))?;
     for entry in &mut undone.entries {
-        outward(entry, &layer.rebase)?;
+        outward(entry, &layer.rebase);
     }
     if args.json {
         out.json(&undone)?;

@@ -23,8 +23,8 @@ struct Store {
 }
 
 impl Stores {
-    /// Finds them on the host; none may be, or be in, another.
-    pub(super) fn find(config: &Config, base: &Path) -> Result<Self, ConfigError> {
+    /// Finds them on the host, and makes those that are not there yet; none may be, or be in, another.
+    pub(super) async fn find(config: &Config, base: &Path) -> Result<Self, ConfigError> {
         let source = &config.source;
         let mut stores: Vec<Store> = Vec::new();
         for table in config.tables.all_layers().filter_map(|layer| layer.get_ref().store()) {
@@ -44,6 +44,14 @@ impl Stores {
                     "another layer keeps something here, or in it, or around it; give each a place of its own";
                 return Err(source.error(ConfigErrorKind::Conflict, named.span(), message));
             }
+            let made = match table {
+                StoreTable::Directory(_) => place.make_directory().await,
+                StoreTable::File(_) => place.make_file().await,
+            };
+            made.map_err(|error| {
+                let message = format!("'{}' cannot be made", path.display());
+                source.error(ConfigErrorKind::Open, named.span(), message).because(error)
+            })?;
             stores.push(Store { span: named.span(), place });
         }
         Ok(Self(stores))

@@ -1,13 +1,13 @@
 //! A log in a file of a backend.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use serde::Serialize as _;
 use vfs_core::{
-    Backend, Error, ErrorKind, OpContext, ReadRequest, Result, StatRequest, VfsPath, WriteMode, WriteRequest,
+    Backend, Error, ErrorKind, OpContext, ReadRequest, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 
 use super::chain::AuditHead;
@@ -53,12 +53,14 @@ pub struct BackendSink {
     files: Arc<dyn Backend>,
     path: VfsPath,
     is_unsure: Arc<AtomicBool>,
+    /// The version of the file after the last record of this sink.
+    seen: Arc<Mutex<Option<Version>>>,
 }
 
 impl BackendSink {
     /// Appends to the file at `path` of `files`.
     pub fn new(files: Arc<dyn Backend>, path: VfsPath) -> Self {
-        Self { files, path, is_unsure: Arc::new(AtomicBool::new(false)) }
+        Self { files, path, is_unsure: Arc::new(AtomicBool::new(false)), seen: Arc::default() }
     }
 
     /// The end of the log that is in the file, to go on from; [`AuditHead::start`] where the file is missing or empty.
@@ -79,6 +81,22 @@ impl BackendSink {
         let text = self.read(0, self.size().await?).await?;
         let lines = text.split_inclusive(|byte| *byte == b'\n').zip(1_u64..);
         lines.map(|(line, number)| self.parse(line, &format!("line {number}"))).collect()
+    }
+
+    /// Refuses a record that does not follow the last one in the file, which another process may have written: two that go
+    /// on from one record would break the chain for ever.
+    async fn check_end(&self, record: &AuditRecord) -> Result<()> {
+        let there = match self.files.stat(&OpContext::new(), StatRequest::new(self.path.clone())).await {
+            Ok(info) => info.version,
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if (seen.is_some() && seen == there) || self.head().await?.hash == record.previous {
+            return Ok(());
+        }
+        let message = "another process wrote to this log; one at a time may, so end the other, or give each a log";
+        Err(Error::new(ErrorKind::Conflict, message).with_path(&self.path))
     }
 
     async fn last(&self) -> Result<Option<AuditRecord>> {
@@ -134,8 +152,10 @@ impl AuditSink for BackendSink {
         line.push(b'\n');
         let was_unsure = self.is_unsure.swap(true, Ordering::AcqRel);
         if !(was_unsure && self.last().await?.is_some_and(|last| last.hash == record.hash)) {
+            self.check_end(record).await?;
             let request = WriteRequest::new(self.path.clone(), line).mode(WriteMode::Append);
-            self.files.write(&OpContext::new(), request).await?;
+            let written = self.files.write(&OpContext::new(), request).await?;
+            *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(written.version);
         }
         self.is_unsure.store(false, Ordering::Release);
         Ok(())

@@ -84,7 +84,9 @@ impl OverlayBackend {
     /// * Then each is written or deleted on the version that was seen. What fails is taken back.
     /// * A crash in the middle leaves some files changed. With a [journal](Self::with_journal), and in an overlay that is
     ///   [kept](Self::open), the rest follows when the commit is [finished](Self::finish_commit).
-    /// * Directories that were deleted here and have no file left go too.
+    /// * Directories that were deleted here and have no file left go too. Links that were deleted here are removed last, as
+    ///   they cannot be put back.
+    /// * Until it is over, the old contents of all changed files are held in memory, to be put back.
     ///
     /// # Errors
     ///
@@ -222,6 +224,10 @@ pub(super) async fn set(
             return base.delete(cx, delete().expected_version(version.clone())).await.map(|_| None);
         }
         (Before::Link, _) => {
+            // What was a link may be a file by now, which nobody asked to be removed.
+            if !is_link(base, cx, path).await? {
+                return Err(Error::conflict(path, None));
+            }
             base.delete(cx, delete()).await?;
             WriteMode::CreateNew
         }

@@ -78,7 +78,7 @@ impl Kept {
         if self.finish(cx, &*empty.base).await? {
             return Ok(empty);
         }
-        let note = self.read(cx).await?;
+        let note = self.adopt(cx).await?;
         for (path, object) in note.files {
             let content = self.objects.get(cx, &object).await?;
             let request = WriteRequest::new(path, content).mode(WriteMode::Overwrite);
@@ -105,7 +105,7 @@ impl Kept {
 
     /// Notes that a commit of `planned` is about to begin.
     pub(super) async fn begin(&self, cx: &OpContext, state: &Merged, planned: &[Planned]) -> Result<()> {
-        if self.read(cx).await?.commit.is_some() {
+        if self.reread(cx).await?.commit.is_some() {
             let message = "a commit that was cut short is noted here; finish it before the next begins";
             return Err(Error::new(ErrorKind::Conflict, message).with_path(&self.directory));
         }
@@ -146,7 +146,7 @@ impl Kept {
 
     /// Finishes the commit that is noted, and says whether there was one.
     pub(super) async fn finish(&self, cx: &OpContext, base: &dyn Backend) -> Result<bool> {
-        let Note { commit: Some(steps), gone, .. } = self.read(cx).await? else { return Ok(false) };
+        let Note { commit: Some(steps), gone, .. } = self.reread(cx).await? else { return Ok(false) };
         let mut has_made_room = false;
         for Step { path, before, after } in steps {
             if !has_made_room && after.is_some() {
@@ -203,11 +203,33 @@ impl Kept {
         self.directory.child("overlay.json")
     }
 
-    async fn read(&self, cx: &OpContext) -> Result<Note> {
+    /// The note that is there, from which this process goes on.
+    async fn adopt(&self, cx: &OpContext) -> Result<Note> {
+        let (note, version) = self.read(cx).await?;
+        let is_committing = note.commit.is_some();
+        *self.seen() = Seen { version, attempt: None, is_committing };
+        Ok(note)
+    }
+
+    /// The note that is there, which has to be the one that this process left, where the changes of others matter.
+    async fn reread(&self, cx: &OpContext) -> Result<Note> {
+        let path = self.path()?;
+        self.catch_up(cx, &path).await?;
+        let (note, version) = self.read(cx).await?;
+        let expected = self.seen().version.clone();
+        if self.extent == Extent::Changes && expected.is_some() && expected != version {
+            return Err(changed_elsewhere(&path));
+        }
+        let is_committing = note.commit.is_some();
+        *self.seen() = Seen { version, attempt: None, is_committing };
+        Ok(note)
+    }
+
+    async fn read(&self, cx: &OpContext) -> Result<(Note, Option<Version>)> {
         let path = self.path()?;
         let whole = match fetch(&*self.backend, cx, &path).await {
             Ok(whole) => whole,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Note::default()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok((Note::default(), None)),
             Err(error) => return Err(error),
         };
         let note: Note = serde_json::from_slice(&whole.content).map_err(|source| {
@@ -215,9 +237,7 @@ impl Kept {
                 .with_path(&path)
                 .with_source(source)
         })?;
-        let is_committing = note.commit.is_some();
-        *self.seen() = Seen { version: Some(whole.version), attempt: None, is_committing };
-        Ok(note)
+        Ok((note, Some(whole.version)))
     }
 
     async fn write(&self, cx: &OpContext, note: &Note) -> Result<()> {
@@ -234,8 +254,7 @@ impl Kept {
         let written = written.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists | ErrorKind::Conflict => {
                 self.seen().attempt = None;
-                let message = "another process changed the overlay; open it again";
-                Error::new(ErrorKind::Conflict, message).with_path(&path).with_source(error)
+                changed_elsewhere(&path).with_source(error)
             }
             _ => error,
         })?;
@@ -263,4 +282,9 @@ impl Kept {
     fn known(&self) -> MutexGuard<'_, HashMap<VfsPath, (Version, ObjectId)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn changed_elsewhere(path: &VfsPath) -> Error {
+    let message = "another process changed the overlay; open it again";
+    Error::new(ErrorKind::Conflict, message).with_path(path)
 }

@@ -377,7 +377,8 @@ impl PolicyHook for RuleSet {
     }
 
     fn differs_below(&self, _cx: &OpContext, path: &VfsPath) -> bool {
-        self.compiled.iter().any(|rule| !rule.paths.is_empty() && rule.reaches(path))
+        // Everything lies below the root, so it is asked about no pattern; it is asked about before every operation.
+        self.compiled.iter().any(|rule| !rule.paths.is_empty() && (path.is_root() || rule.reaches(path)))
     }
 
     fn hard_links(&self) -> HardLinks {

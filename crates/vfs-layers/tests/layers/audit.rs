@@ -364,3 +364,18 @@ async fn one_value_around_two_backends_has_one_log() {
     assert_eq!(paths.len(), 2);
     assert!(verify(&sink.records()).is_ok());
 }
+
+#[tokio::test]
+async fn a_record_that_does_not_follow_the_last_one_in_the_file_is_refused() -> vfs_core::Result<()> {
+    let log = Arc::new(MemoryBackend::new());
+    let sink = || BackendSink::new(Arc::<MemoryBackend>::clone(&log), path("/audit.jsonl"));
+    let (first, second) = (Audit::new(sink()), Audit::new(sink()));
+    let files = first.layer(memory().await);
+    let others = second.layer(memory().await);
+    files.read_text("/a").await?;
+    others.read_text("/a").await?;
+    files.read_text("/a").await?;
+    assert_eq!(others.read_text("/a").await.expect_err("its log is another's").kind(), ErrorKind::Unavailable);
+    assert_eq!(verify(&sink().records().await?), Ok(first.head()));
+    Ok(())
+}

@@ -194,6 +194,36 @@ async fn a_kept_overlay_is_found_by_the_next_process_and_by_one_at_a_time() -> R
 }
 
 #[tokio::test]
+async fn a_commit_does_not_pass_over_what_another_process_acknowledged() -> Result<()> {
+    let (base, store, cx) = (project().await, MemoryBackend::new(), OpContext::new());
+    let open = || OverlayBackend::open(Arc::new(base.clone()), Arc::new(store.clone()), path("/kept"));
+    let first = open().await?;
+    first.edit_text("/a.txt", "one", "1").await?;
+    let second = open().await?;
+    first.create_text("/later", "acknowledged\n").await?;
+    assert_eq!(second.commit(&cx).await.expect_err("it is behind").kind(), ErrorKind::Conflict);
+    assert_eq!(second.finish_commit(&cx).await.expect_err("it is behind").kind(), ErrorKind::Conflict);
+    assert!(matches!(first.commit(&cx).await?, Commit::Applied(_)));
+    assert_eq!(base.read_text("/later").await?, "acknowledged\n");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_journal_serves_one_commit_after_another() -> Result<()> {
+    let (base, store, cx) = (project().await, MemoryBackend::new(), OpContext::new());
+    for text in ["1\n", "2\n"] {
+        let overlay = over(&base).with_journal(Arc::new(store.clone()), path("/journal"));
+        for _ in 0..2 {
+            overlay.write_text("/a.txt", text).await?;
+            overlay.append_text("/d/b.txt", text).await?;
+            assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+        }
+    }
+    assert_eq!(base.read_text("/d/b.txt").await?, "two\n1\n1\n2\n2\n");
+    Ok(())
+}
+
+#[tokio::test]
 async fn searches_see_the_outcome() -> Result<()> {
     let (base, cx) = (project().await, OpContext::new());
     base.create_text("/.gitignore", "e\n").await?;

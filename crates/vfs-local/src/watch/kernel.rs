@@ -12,13 +12,17 @@ use vfs_core::{Error, ErrorKind};
 use super::directories::Id;
 use crate::errno::error;
 
-/// What is watched for. Files that are written without a name, as ours are, have no events until they get one.
+/// What is watched for.
+///
+/// Events are added to those that are watched for already, which are the same: a directory is looked for again by watching
+/// it again, and the kernel would else forget for a moment what it was watched for, with all that happens then.
 const EVENTS: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MOVED_FROM)
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MODIFY)
     .union(WatchFlags::CLOSE_WRITE)
+    .union(WatchFlags::MASK_ADD)
     .union(WatchFlags::EXCL_UNLINK)
     .union(WatchFlags::ONLYDIR);
 
