@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use vfs_core::{
-    Backend, DeleteRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, ResolveRequest, Result, StatRequest,
-    Version, VfsPath, WriteMode, WriteRequest,
+    Backend, DeleteRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, Result,
+    StatRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 
 use crate::objects::ObjectId;
@@ -72,7 +72,17 @@ impl Files<'_> {
             let message = "not all files below it could be listed, and a part of them would be taken for the whole";
             return Err(Error::new(ErrorKind::Unsupported, message).with_path(directory));
         }
-        Ok(listing.entries)
+        // A link that leads nowhere has no content that could be kept.
+        let hides_content = |problem: &Problem| !matches!(problem.code, ErrorKind::NotFound | ErrorKind::PathEscape);
+        let is_excluded = |problem: &Problem| VfsPath::parse(&problem.path).is_ok_and(|path| self.is_excluded(&path));
+        match listing.problems.iter().find(|problem| hides_content(problem) && !is_excluded(problem)) {
+            None => Ok(listing.entries),
+            Some(problem) => {
+                let message = "it cannot be looked at, so its content cannot be kept; mend it, or leave it out of the \
+                               checkpoints";
+                Err(Error::new(ErrorKind::Unsupported, message).with_path_text(&problem.path))
+            }
+        }
     }
 
     pub(super) fn is_excluded(&self, path: &VfsPath) -> bool {

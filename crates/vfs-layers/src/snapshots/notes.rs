@@ -290,10 +290,11 @@ fn told<O: 'static>(note: &Note, output: &O) -> Option<BTreeMap<VfsPath, Version
     version.map(|version| BTreeMap::from([(root.clone(), version.clone())]))
 }
 
-/// Whether an error of `kind` leaves open what has happened.
+/// Whether an error of `kind` leaves open what has happened. A tree that is removed or moved in many steps may have got
+/// stuck at a part that is in use.
 fn may_have_happened(kind: ErrorKind) -> bool {
-    use ErrorKind::{Cancelled, Internal, PermissionDenied, StorageFull, Timeout, Unavailable};
-    matches!(kind, Cancelled | Internal | PermissionDenied | StorageFull | Timeout | Unavailable)
+    use ErrorKind::{Busy, Cancelled, Internal, NotEmpty, PermissionDenied, StorageFull, Timeout, Unavailable};
+    matches!(kind, Busy | Cancelled | Internal | NotEmpty | PermissionDenied | StorageFull | Timeout | Unavailable)
 }
 
 /// The paths at and below which `action` changes files; `None` where the backend will refuse it, so that no tree has to
