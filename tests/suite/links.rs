@@ -176,10 +176,10 @@ fn a_search_below_what_may_be_read_follows_no_link_out_of_it() {
 #[test]
 fn a_copied_directory_is_judged_where_it_really_goes() {
     run(async {
-        let (_root, base) = disk(&[("work/new/config.toml", "x\n"), ("app/y", "y\n")], &[("work/out", "../app")]);
+        let (_root, base) = disk(&[("desk/new/config.toml", "x\n"), ("app/y", "y\n")], &[("desk/out", "../app")]);
         let rule = Rule::new(RuleEffect::Deny).operation("write").path("/app/**/config.toml");
         let guarded = deny(rule).layer(base);
-        let copy = CopyRequest::new(path("/work/new"), path("/work/out/sub"));
+        let copy = CopyRequest::new(path("/desk/new"), path("/desk/out/sub"));
         assert_eq!(guarded.copy(&OpContext::new(), copy).await.expect_err("denied").kind(), ErrorKind::PolicyDenied);
         Ok(())
     });

@@ -33,7 +33,7 @@ const GREP_EXAMPLES: &str = "\
 Examples:
   vfs grep 'fn main('                      this text, wherever it stands
   vfs grep -E 'fn \\w+_all\\(' -t rust -C 2  a regular expression, in Rust files, with context
-  vfs grep -l TODO -g '*.rs' -g '!tests/**' /crates
+  vfs grep -l unsafe -g '*.rs' -g '!tests/**' /crates
   vfs grep -- -Wall /Makefile              a pattern that begins with '-'
 
 Lines are printed as '/path:line:text', context as '/path-line-text'. Hidden files, what ignore files exclude, and \

@@ -101,7 +101,8 @@ impl Tree for AskedTree {
     fn open(&self, dir: &AskedDir, name: &str, _kind: ChildKind) -> Result<Opened> {
         let request = DownloadRequest::new(dir.path.child(name)?);
         let answer = self.wait(request.send(&*self.backend, &self.cx))?;
-        Ok(answer.content.unwrap_or_default().into())
+        let missing = || Error::new(ErrorKind::Internal, "the backend gave neither file nor error");
+        answer.content.map(Opened::from).ok_or_else(missing)
     }
 
     fn resolve(&self, dir: &AskedDir, name: &str) -> Result<Resolved> {
