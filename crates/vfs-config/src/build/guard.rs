@@ -41,8 +41,16 @@ impl Guard {
         files.extend(named.map(|file| base.join(file.get_ref())));
         let mut fixed = Vec::new();
         for file in files {
-            // One that is missing is told of where it is read.
-            fixed.extend(host::real_names(&file).await.unwrap_or_default());
+            match host::real_names(&file).await {
+                Ok(names) => fixed.extend(names),
+                // One that is missing is told of where it is read.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                // Where it really is has to be known, or it could not be kept from being changed.
+                Err(error) => {
+                    let message = format!("it cannot be told where '{}' really is", file.display());
+                    return Err(ConfigError::new(ConfigErrorKind::Open, message).because(error));
+                }
+            }
         }
         let has_overlay = config.tables.all_layers().any(|layer| matches!(layer.get_ref(), LayerTable::Overlay(_)));
         let fixed_at = if has_overlay { FixedAt::Everywhere } else { FixedAt::Place };
