@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrayvec::ArrayString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -43,7 +43,8 @@ impl VfsPath {
 
     /// The root, `/`.
     pub fn root() -> Self {
-        Self(Arc::from("/"))
+        static ROOT: LazyLock<VfsPath> = LazyLock::new(|| VfsPath(Arc::from("/")));
+        ROOT.clone()
     }
 
     /// Parses what a caller wrote.

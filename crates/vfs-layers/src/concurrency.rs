@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::StreamExt as _;
 use futures::stream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use vfs_core::{Around, Backend, Error, ErrorKind, Layer, OpContext, Operation, Request, Result, VfsPath, Wrapped};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use vfs_core::{Action, Around, Backend, Error, ErrorKind, Layer, OpContext, Operation, Request, Result, VfsPath, Wrapped};
 
-use crate::outputs::{Items, OnStream, on_stream};
+use crate::outputs::{Items, OnStream, is_stream, on_stream};
 use crate::place::{place, while_wanted};
 
 /// Lets at most so many operations run at once.
@@ -72,14 +72,19 @@ struct Slots {
 }
 
 impl Slots {
-    async fn take(&self, cx: &OpContext, path: &VfsPath) -> Result<OwnedSemaphorePermit> {
-        if let Ok(slot) = Arc::clone(&self.free).try_acquire_owned() {
-            return Ok(slot);
+    async fn take(&self, cx: &OpContext, action: Action<'_>) -> Result<SemaphorePermit<'_>> {
+        match self.free.try_acquire() {
+            Ok(slot) => Ok(slot),
+            // Boxed, as waiting takes more room than all the rest, and hardly anybody does.
+            Err(_) => Box::pin(self.wait(cx, place(action))).await,
         }
-        let _place = self.queue(path)?;
-        let slot = while_wanted(cx, path, Arc::clone(&self.free).acquire_owned()).await?;
+    }
+
+    async fn wait(&self, cx: &OpContext, path: VfsPath) -> Result<SemaphorePermit<'_>> {
+        let _place = self.queue(&path)?;
+        let slot = while_wanted(cx, &path, self.free.acquire()).await?;
         // It is never closed; were it, there would be no order to wait in.
-        slot.map_err(|_| Error::at(ErrorKind::Internal, path))
+        slot.map_err(|_| Error::at(ErrorKind::Internal, &path))
     }
 
     /// A place among those that wait, until it is dropped.
@@ -114,18 +119,28 @@ impl Around for Slots {
         if Q::OPERATION == Operation::Watch {
             return request.send(inner, cx).await;
         }
-        let slot = self.take(cx, &place(request.action())).await?;
+        let slot = self.take(cx, request.action()).await?;
         let output = request.send(inner, cx).await?;
-        Ok(on_stream(output, Holding(slot)))
+        if !is_stream(Q::OPERATION) {
+            return Ok(output);
+        }
+        slot.forget();
+        Ok(on_stream(output, Holding(Arc::clone(&self.free))))
     }
 }
 
 /// Holds a slot for a stream.
-struct Holding(OwnedSemaphorePermit);
+struct Holding(Arc<Semaphore>);
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        self.0.add_permits(1);
+    }
+}
 
 impl OnStream for Holding {
     fn wrap<T: Send + 'static>(self, items: Items<T>) -> Items<T> {
-        stream::unfold(Some((items, self.0)), |state| async move {
+        stream::unfold(Some((items, self)), |state| async move {
             let (mut items, slot) = state?;
             let item = items.next().await?;
             Some((item, Some((items, slot))))

@@ -1,5 +1,6 @@
 //! Spans and numbers.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
@@ -72,23 +73,30 @@ impl Around for Trace {
 
     async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let span = span(inner, cx, request.action());
-        let mut running = Running {
-            operation: Q::OPERATION,
-            span: span.clone(),
-            metrics: self.metrics(),
-            begun: Instant::now(),
-            outcome: Outcome::Dropped,
-        };
-        let cx = cx.clone().with_span(span.clone());
-        let answer = request.send(inner, &cx).instrument(span).await;
-        match answer {
-            Ok(output) if is_stream(Q::OPERATION) => Ok(on_stream(output, running)),
-            answer => {
-                running.outcome = Outcome::of(&answer);
-                answer
-            }
+        if is_stream(Q::OPERATION) {
+            let mut running = Running::new(Q::OPERATION, &span, self.metrics());
+            return match send(span, inner, cx, request).await {
+                Ok(output) => Ok(on_stream(output, running)),
+                answer => {
+                    running.outcome = Outcome::of(&answer);
+                    answer
+                }
+            };
         }
+        let mut running = Running::new(Q::OPERATION, &span, &*self.metrics);
+        let answer = send(span, inner, cx, request).await;
+        running.outcome = Outcome::of(&answer);
+        answer
     }
+}
+
+/// Performs `request` in `span`, where somebody listens; only then is there a price.
+async fn send<Q: Request>(span: Span, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    if span.is_disabled() {
+        return request.send(inner, cx).await;
+    }
+    let cx = cx.clone().with_span(span.clone());
+    Box::pin(request.send(inner, &cx).instrument(span)).await
 }
 
 fn span(inner: &dyn Backend, cx: &OpContext, action: Action<'_>) -> Span {
@@ -100,31 +108,42 @@ fn span(inner: &dyn Backend, cx: &OpContext, action: Action<'_>) -> Span {
         info_span!(parent: cx.span(), "vfs", operation, path = Empty, to = Empty, actor = cx.actor(),
             session = cx.session(), backend = %inner, outcome = Empty, duration_us = Empty)
     };
-    for (field, path) in ["path", "to"].into_iter().zip(action.paths()) {
-        span.record(field, display(path));
+    if !span.is_disabled() {
+        for (field, path) in ["path", "to"].into_iter().zip(action.paths()) {
+            span.record(field, display(path));
+        }
     }
     span
 }
 
 /// An operation that has begun. Its end is its drop.
-struct Running {
+struct Running<M: Deref<Target = Metrics>> {
     operation: Operation,
     span: Span,
-    metrics: Arc<Metrics>,
+    metrics: M,
     begun: Instant,
     outcome: Outcome,
 }
 
-impl Drop for Running {
+impl<M: Deref<Target = Metrics>> Running<M> {
+    fn new(operation: Operation, span: &Span, metrics: M) -> Self {
+        Self { operation, span: span.clone(), metrics, begun: Instant::now(), outcome: Outcome::Dropped }
+    }
+}
+
+impl<M: Deref<Target = Metrics>> Drop for Running<M> {
     fn drop(&mut self) {
         let took = self.begun.elapsed();
         self.metrics.add(self.operation, self.outcome, took);
+        if self.span.is_disabled() {
+            return;
+        }
         self.span.record("outcome", self.outcome.code());
         self.span.record("duration_us", u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     }
 }
 
-impl OnStream for Running {
+impl OnStream for Running<Arc<Metrics>> {
     fn wrap<T: Send + 'static>(self, mut items: Items<T>) -> Items<T> {
         let mut running = Some(self);
         stream::poll_fn(move |task| {

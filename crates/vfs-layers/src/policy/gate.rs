@@ -36,10 +36,34 @@ impl Gate {
 
     /// `request`, or what an approver put in its place, if it may go on.
     pub(super) async fn permit<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q> {
-        match self.judge(cx, &request).await? {
+        let action = request.action();
+        let decision = self.hook().check(cx, &action).await;
+        if decision == Decision::Allow && self.is_all_said(cx, action) {
+            return Ok(request);
+        }
+        // Boxed, as this takes far more room than all the rest, and most requests do not come here.
+        Box::pin(self.permit_after(decision, cx, request)).await
+    }
+
+    async fn permit_after<Q: Request>(&self, decision: Decision, cx: &OpContext, request: Q) -> Result<Q> {
+        match self.judge_after(decision, cx, &request).await? {
             None => Ok(request),
             Some(prompt) => self.ask(cx, request, &prompt).await,
         }
+    }
+
+    /// Whether a request as it is named says all that it touches: no path leads elsewhere, and nothing below one counts.
+    fn is_all_said(&self, cx: &OpContext, action: Action<'_>) -> bool {
+        let is_plain = || {
+            needs(&action).all(|need| need.reach == Reach::Itself)
+                && action.paths().all(|path| !self.inner.capabilities(path).links)
+        };
+        self.is_alike_everywhere(cx) || is_plain()
+    }
+
+    fn is_alike_everywhere(&self, cx: &OpContext) -> bool {
+        let hook = self.hook();
+        hook.hard_links() == HardLinks::Allow && !hook.differs_below(cx, &VfsPath::root())
     }
 
     /// Whether nothing at and below `path` is kept from being read.
@@ -62,11 +86,16 @@ impl Gate {
     }
 
     async fn judge<Q: Request>(&self, cx: &OpContext, request: &Q) -> Result<Asked> {
+        let decision = self.hook().check(cx, &request.action()).await;
+        self.judge_after(decision, cx, request).await
+    }
+
+    /// Judges `request`, of which the hook said `decision` as it is named.
+    async fn judge_after<Q: Request>(&self, decision: Decision, cx: &OpContext, request: &Q) -> Result<Asked> {
         let action = request.action();
         let at = place(action);
-        let mut asked = decided(self.hook().check(cx, &action).await, &at)?;
-        if self.hook().hard_links() == HardLinks::Allow && !self.hook().differs_below(cx, &VfsPath::root()) {
-            // All paths are alike.
+        let mut asked = decided(decision, &at)?;
+        if self.is_alike_everywhere(cx) {
             return Ok(asked);
         }
         let real = self.real_paths(cx, &action).await?;

@@ -9,9 +9,19 @@ use vfs_search::GlobPattern;
 #[derive(Debug, Clone)]
 pub(super) struct PathPattern {
     text: String,
-    exact: GlobPattern,
-    /// Of the text in lower case.
-    folded: GlobPattern,
+    exact: Matcher,
+    /// Of the text in lower case, where that is another.
+    folded: Option<Matcher>,
+}
+
+/// What most rules name is spelled out, and only compared: it is asked about before every operation.
+#[derive(Debug, Clone)]
+enum Matcher {
+    /// This relative path.
+    Path(String),
+    /// This name, at any depth.
+    Name(String),
+    Glob(GlobPattern),
 }
 
 /// Whether letters of another case match.
@@ -32,7 +42,8 @@ impl PathPattern {
         // What was written with a `/` is a whole path, also where none is left of it.
         let is_path = text.contains('/') && !bare.contains('/') && bare != "**";
         let bare = if is_path { Cow::Owned(format!("/{bare}")) } else { Cow::Borrowed(bare) };
-        let (exact, folded) = (GlobPattern::new(&bare)?, GlobPattern::new(&bare.to_lowercase())?);
+        let lower = bare.to_lowercase();
+        let (exact, folded) = (Matcher::new(&bare)?, (lower != bare).then(|| Matcher::new(&lower)).transpose()?);
         Ok(Self { text: text.to_owned(), exact, folded })
     }
 
@@ -42,8 +53,21 @@ impl PathPattern {
             return true;
         }
         // What it matches as it is written it covers, whatever folding makes of it.
-        covers(&self.exact, path.relative())
-            || (case == Case::Insensitive && covers(&self.folded, &in_lower_case(path.relative())))
+        self.exact.covers(path.relative())
+            || self.folded(path, case).is_some_and(|(matcher, lower)| matcher.covers(&lower))
+    }
+
+    /// What else to match with what, where letters of another case match and there are some.
+    fn folded<'a>(&'a self, path: &'a VfsPath, case: Case) -> Option<(&'a Matcher, Cow<'a, str>)> {
+        if case == Case::Sensitive {
+            return None;
+        }
+        let lower = in_lower_case(path.relative());
+        match &self.folded {
+            Some(folded) => Some((folded, lower)),
+            None if matches!(lower, Cow::Owned(_)) => Some((&self.exact, lower)),
+            None => None,
+        }
     }
 
     /// Whether it can cover something below `directory`.
@@ -52,14 +76,48 @@ impl PathPattern {
             return true;
         }
         self.exact.reaches(directory.relative())
-            || (case == Case::Insensitive && self.folded.reaches(&in_lower_case(directory.relative())))
+            || self.folded(directory, case).is_some_and(|(matcher, lower)| matcher.reaches(&lower))
     }
 }
 
-/// Whether `pattern` matches the path `text` or a directory above.
-fn covers(pattern: &GlobPattern, text: &str) -> bool {
-    let ends = text.match_indices('/').map(|(at, _)| at).chain([text.len()]);
-    ends.filter(|end| *end > 0).any(|end| pattern.matches(&text[..end]))
+impl Matcher {
+    fn new(text: &str) -> Result<Self> {
+        let glob = GlobPattern::new(text)?;
+        let path = text.strip_prefix('/').unwrap_or(text);
+        let is_folded = VfsPath::parse(path).is_ok_and(|parsed| !parsed.is_root() && parsed.relative() == path);
+        Ok(if !is_folded || text.contains(['*', '?', '[', ']', '{', '}', '\\']) {
+            Self::Glob(glob)
+        } else if text.contains('/') {
+            Self::Path(path.to_owned())
+        } else {
+            Self::Name(path.to_owned())
+        })
+    }
+
+    /// Whether it matches the relative path `text` or a directory above.
+    fn covers(&self, text: &str) -> bool {
+        match self {
+            Matcher::Path(path) => is_at_or_below(text, path),
+            Matcher::Name(name) => text.split('/').any(|component| component == name),
+            Matcher::Glob(glob) => {
+                let ends = text.match_indices('/').map(|(at, _)| at).chain([text.len()]);
+                ends.filter(|end| *end > 0).any(|end| glob.matches(&text[..end]))
+            }
+        }
+    }
+
+    /// Whether something below the relative directory `text` can match.
+    fn reaches(&self, text: &str) -> bool {
+        match self {
+            Matcher::Path(path) => text.is_empty() || is_at_or_below(path, text),
+            Matcher::Name(_) => true,
+            Matcher::Glob(glob) => glob.reaches(text),
+        }
+    }
+}
+
+fn is_at_or_below(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// `text` in lower case, which most paths are already.
@@ -96,6 +154,12 @@ mod tests {
             ("public/**", "/public/x", true),
             ("public/**", "/secrets/public/x", false),
             ("public/", "/a/public", false),
+            ("./public", "/public/x", true),
+            ("a/b", "/a/b/c", true),
+            ("a/b", "/a/bc", false),
+            ("a/b", "/x/a/b", false),
+            ("a//b", "/a/b", GlobPattern::new("a//b").expect("a valid pattern").matches("a/b")),
+            (r"\.env", "/a/.env", true),
         ] {
             let pattern = PathPattern::new(pattern).expect("a valid pattern");
             let path = VfsPath::parse(path).expect("a valid path");

@@ -247,6 +247,9 @@ impl RuleSet {
     }
 
     fn decision(&self, verdict: Verdict, question: Question<'_>) -> Decision {
+        if verdict.effect == RuleEffect::Allow {
+            return Decision::Allow;
+        }
         let rule = verdict.rule.map(|rule| &self.written.rules[rule]);
         let said = rule.and_then(|rule| rule.reason.clone());
         match verdict.effect {
