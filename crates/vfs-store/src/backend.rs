@@ -1,0 +1,351 @@
+//! Files over a store.
+
+mod config;
+mod contents;
+mod delete;
+mod directory;
+mod documents;
+mod edit;
+mod index;
+mod lines;
+mod needles;
+mod read;
+mod search;
+mod single;
+mod space;
+mod transfer;
+mod tree;
+mod turns;
+mod waiting;
+mod watch;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::{self, BoxStream, StreamExt as _};
+use vfs_core::tree::SharedTree;
+use vfs_core::{
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader,
+    OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable,
+    StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
+};
+use vfs_search::Pool;
+
+pub use self::config::{NamespaceOf, NamespaceSource, StoreConfig};
+pub use self::documents::{DocumentForm, Documents};
+
+use self::contents::Contents;
+use self::index::Indexes;
+use self::lines::LineIndexes;
+use self::space::{Space, above};
+use self::turns::Turns;
+use self::waiting::CancelOnDrop;
+use crate::store::Store;
+
+/// Files over any store, shared by all processes that use it.
+///
+/// # Behaviour
+///
+/// * Each call works on the files of one namespace, as [`StoreConfig::namespace`] says, and sees nothing of any other.
+/// * Directories are there as long as there are files below them; only the root is always there.
+/// * Versions are the store's, and every change is conditional where it depends on what was there: no acknowledged change is
+///   ever lost. An edit, or writing to the end, is made anew on the newest content where another process was faster; those of
+///   one process wait for one another.
+/// * Over a store with [batches](Store::as_batch) every change is one step: a file and a directory never share a path, and
+///   renaming, copying and deleting a directory happen as a whole. What another process puts into a directory while it is
+///   renamed or deleted may stay where it was put.
+/// * Over one that changes a single value at a time, a new file is looked at again after it was put, and taken back where a part
+///   of its path became a file, or it a directory, meanwhile. Of two that meet so at least one is refused. Renaming is to copy
+///   everything, then to delete what was copied as it was copied; others can see it half done, and a failure is taken back. A
+///   recursive delete goes file by file. Where the process ends in the middle, what was done until then stays.
+/// * Small files are read in one answer of the store, large ones block by block in bounded memory; a file that another process
+///   changes meanwhile is begun again.
+/// * A search of a whole namespace lists it. Where the store tells of [changes](Store::as_changes), the names are kept and each
+///   search only asks what has changed since the last. Contents that were searched are kept by their versions. Where the store
+///   can [tell which files](Store::as_search) may hold a text, only these are fetched.
+/// * The change feed is there where the store tells of changes. It tells of each file, also where a directory was renamed or
+///   deleted. A cursor is good for every process, and for every handle of the same namespace. Where the store is elsewhere the
+///   feed begins when that has answered for the first time.
+/// * The token and the deadline of a call end its waiting for the store. A change may then have been made or not.
+///
+/// It needs a tokio runtime with its timer.
+///
+/// # Errors
+///
+/// Those of every backend, those of the store, and of a [`NamespaceSource`]. `conflict` for an edit, and `busy` for another
+/// change, that others overtook [`StoreConfig::edit_attempts`] times.
+///
+/// ```
+/// use vfs_core::BackendExt;
+/// use vfs_store::{MemoryStore, StoreBackend};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
+/// let store = MemoryStore::new();
+/// let (one, other) = (StoreBackend::new(store.clone()), StoreBackend::new(store));
+/// one.create_text("/notes/today.md", "- read\n").await?;
+/// other.append_text("/notes/today.md", "- write\n").await?;
+/// assert_eq!(one.read_text("/notes/today.md").await?, "- read\n- write\n");
+/// # Ok::<(), vfs_core::Error>(())
+/// # }).expect("the example runs");
+/// ```
+pub struct StoreBackend<S> {
+    inner: Arc<Inner<S>>,
+}
+
+/// What all handles of a backend share.
+#[derive(Debug)]
+struct Inner<S> {
+    store: S,
+    config: StoreConfig,
+    pool: Pool,
+    contents: Contents,
+    indexes: Indexes,
+    lines: LineIndexes,
+    turns: Turns,
+}
+
+impl<S: Store> Inner<S> {
+    /// The largest file that the configuration and the store allow.
+    fn max_file_size(&self) -> u64 {
+        self.config.max_file_size.min(self.store.abilities().max_value)
+    }
+}
+
+impl<S: Store> StoreBackend<S> {
+    /// Files of the namespace without components, with the default limits.
+    pub fn new(store: S) -> Self {
+        Self::with_config(store, StoreConfig::new())
+    }
+
+    /// Files over `store`.
+    pub fn with_config(store: S, config: StoreConfig) -> Self {
+        let pool = config.search_pool.clone().unwrap_or_else(|| Pool::new(config.fetches.get()));
+        let contents = Contents::new(config.content_cache);
+        let indexes = Indexes::new(config.index_entries, config.index_namespaces);
+        let (lines, turns) = (LineIndexes::default(), Turns::new());
+        Self { inner: Arc::new(Inner { store, config, pool, contents, indexes, lines, turns }) }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &S {
+        &self.inner.store
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &StoreConfig {
+        &self.inner.config
+    }
+
+    /// The files that a call is about; errors name `path`.
+    fn space(&self, cx: &OpContext, path: &VfsPath) -> Result<Space<S>> {
+        cx.check().map_err(|error| error.or_path(path))?;
+        let namespace = self.inner.config.namespace.of(cx).map_err(|error| error.or_path(path))?;
+        Ok(Space { inner: Arc::clone(&self.inner), namespace, cx: cx.clone() })
+    }
+
+    async fn upload_wave(&self, cx: &OpContext, wave: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        let uploads: Vec<_> = wave
+            .into_iter()
+            .map(|file| async move {
+                match self.space(cx, &file.path) {
+                    Ok(space) => write::upload(&space, file).await,
+                    Err(error) => FileUploadResponse::failed(file.path, error),
+                }
+            })
+            .collect();
+        stream::iter(uploads).buffered(self.inner.config.fetches.get()).collect().await
+    }
+}
+
+/// Parts `files` so that those of one part do not depend on one another's order.
+fn waves(files: Vec<FileUpload>) -> Vec<Vec<FileUpload>> {
+    let mut waves = Vec::new();
+    let (mut wave, mut taken, mut above_taken) = (Vec::new(), HashSet::new(), HashSet::new());
+    for file in files {
+        let meets = taken.contains(&file.path)
+            || above_taken.contains(&file.path)
+            || above(&file.path).any(|above| taken.contains(&above));
+        if meets {
+            waves.push(std::mem::take(&mut wave));
+            taken.clear();
+            above_taken.clear();
+        }
+        above_taken.extend(above(&file.path));
+        taken.insert(file.path.clone());
+        wave.push(file);
+    }
+    waves.push(wave);
+    waves
+}
+
+/// Another handle of the same backend.
+impl<S> Clone for StoreBackend<S> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<S: Store> fmt::Debug for StoreBackend<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { store, config, contents, indexes, .. } = &*self.inner;
+        f.debug_struct("StoreBackend")
+            .field("store", store)
+            .field("config", config)
+            .field("contents", contents)
+            .field("indexes", indexes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Store> fmt::Display for StoreBackend<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.inner.store, f)
+    }
+}
+
+#[async_trait]
+impl<S: Store> Backend for StoreBackend<S> {
+    fn capabilities(&self, _at: &VfsPath) -> Capabilities {
+        Capabilities::new(self.inner.max_file_size())
+    }
+
+    async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
+        read::stat(&self.space(cx, &req.path)?, req.path).await
+    }
+
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+        cx.check().map_err(|error| error.or_path(&req.path))?;
+        Ok(Resolved::at(req.path))
+    }
+
+    async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
+        let space = self.space(cx, &req.path)?;
+        if !req.recursive {
+            return search::ls(&space, &req).await;
+        }
+        let (_guard, wanted) = CancelOnDrop::new(cx);
+        let tree = search::tree_for_ls(&space.with_context(wanted), &req).await?;
+        vfs_search::ls_on(&self.inner.pool, tree, cx.clone(), req).await
+    }
+
+    async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
+        read::read(&self.space(cx, &req.path)?, &req).await
+    }
+
+    async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        write::write(&self.space(cx, &req.path)?, req).await
+    }
+
+    async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
+        edit::edit(&self.space(cx, &req.path)?, &req).await
+    }
+
+    async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
+        delete::delete(&self.space(cx, &req.path)?, &req).await
+    }
+
+    async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
+        transfer::rename(&self.space(cx, &req.from)?, &req).await
+    }
+
+    async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
+        transfer::copy(&self.space(cx, &req.from)?, &req).await
+    }
+
+    async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
+        let (_guard, wanted) = CancelOnDrop::new(cx);
+        let space = self.space(cx, &req.path)?.with_context(wanted);
+        let tree = search::tree_for_glob(&space, &req).await?;
+        vfs_search::glob_on(&self.inner.pool, tree, cx.clone(), req).await
+    }
+
+    async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
+        let (_guard, wanted) = CancelOnDrop::new(cx);
+        let space = self.space(cx, &req.path)?.with_context(wanted);
+        let tree = search::tree_for_grep(&space, &req).await?;
+        vfs_search::grep_on(&self.inner.pool, tree, cx.clone(), req).await
+    }
+
+    fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        let this = self.clone();
+        let (guard, wanted) = CancelOnDrop::new(&cx);
+        let begin = async move {
+            let tree = async {
+                let space = this.space(&cx, &req.path)?.with_context(wanted);
+                search::tree_for_grep(&space, &req).await
+            };
+            match tree.await {
+                Ok(tree) => vfs_search::grep_stream_on(&this.inner.pool, tree, cx.clone(), req),
+                Err(error) => stream::iter([Err(error)]).boxed(),
+            }
+        };
+        let events = stream::once(begin).flatten();
+        // Whoever drops the stream waits for nothing any more.
+        events.inspect(move |_| _ = &guard).boxed()
+    }
+
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        let mut answers = Vec::with_capacity(files.len());
+        for wave in waves(files) {
+            answers.extend(self.upload_wave(cx, wave).await);
+        }
+        answers
+    }
+
+    async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
+        let downloads: Vec<_> = paths
+            .into_iter()
+            .map(|path| async move {
+                match self.space(cx, &path) {
+                    Ok(space) => read::download(&space, path).await,
+                    Err(error) => FileDownloadResponse::failed(path, error),
+                }
+            })
+            .collect();
+        stream::iter(downloads).buffered(self.inner.config.fetches.get()).collect().await
+    }
+
+    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+        Some(self)
+    }
+
+    fn as_searchable(&self) -> Option<&dyn Searchable> {
+        Some(self)
+    }
+
+    fn as_watch(&self) -> Option<&dyn Watch> {
+        self.inner.store.as_changes().map(|_| self as &dyn Watch)
+    }
+}
+
+#[async_trait]
+impl<S: Store> Searchable for StoreBackend<S> {
+    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+        let tree = search::tree_to_lend(&self.space(cx, &req.path)?, &req).await?;
+        Ok(SharedTree::of(tree))
+    }
+}
+
+#[async_trait]
+impl<S: Store> MultiModalReader for StoreBackend<S> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+        vfs_core::read_multi_modal(self, cx, req).await
+    }
+}
+
+impl<S: Store> Watch for StoreBackend<S> {
+    fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
+        match self.space(&cx, &req.path) {
+            Ok(space) => watch::watch(space, req),
+            Err(error) => stream::iter([Err(error)]).boxed(),
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! What a backend over a store may hold, whose files it shows, and how it searches them.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use vfs_core::{Error, OpContext, Result};
+use vfs_search::Pool;
+
+use crate::key::Namespace;
+
+/// Says whose files a call is about.
+pub type NamespaceOf = dyn Fn(&OpContext) -> Result<Namespace> + Send + Sync;
+
+/// Whose files a backend shows.
+///
+/// # Behaviour
+///
+/// No call ever sees a file of another namespace than its own, be it a child, a sibling, or one that is called alike.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum NamespaceSource {
+    /// Always the same.
+    Fixed(Namespace),
+    /// Each call's own. A call that it refuses does nothing.
+    PerCall(Arc<NamespaceOf>),
+}
+
+impl NamespaceSource {
+    /// The namespace that `function` says of each call.
+    pub fn per_call(function: impl Fn(&OpContext) -> Result<Namespace> + Send + Sync + 'static) -> Self {
+        Self::PerCall(Arc::new(function))
+    }
+
+    /// The namespace that a template such as `org/{actor}` is for each call, with its [actor](OpContext::actor) and
+    /// [session](OpContext::session) in the place of `{actor}` and `{session}`.
+    ///
+    /// # Behaviour
+    ///
+    /// * What is filled in is a part of one component: an actor called `a/b` is refused, not read as two.
+    /// * A component has at most one placeholder, as else different calls could come to the same namespace.
+    /// * Without a placeholder it is [`Fixed`](Self::Fixed).
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` for a template that can be no namespace. Then, of each call: `invalid_argument` where it has no actor
+    /// or session and one is asked for, or one that cannot be in a namespace.
+    ///
+    /// ```
+    /// use vfs_core::OpContext;
+    /// use vfs_store::NamespaceSource;
+    ///
+    /// let source = NamespaceSource::template("acme/{actor}")?;
+    /// assert_eq!(source.of(&OpContext::new().with_actor("ann"))?.as_str(), "acme/ann");
+    /// assert!(source.of(&OpContext::new()).is_err());
+    /// assert!(source.of(&OpContext::new().with_actor("ann/secret")).is_err());
+    /// # Ok::<(), vfs_core::Error>(())
+    /// ```
+    pub fn template(text: &str) -> Result<Self> {
+        let components = text.split('/').map(Component::parse).collect::<Result<Vec<_>>>()?;
+        let plain = fill(&components, |_| Ok("x"))?;
+        if components.iter().all(|component| component.placeholder.is_none()) {
+            return Ok(Self::Fixed(plain));
+        }
+        Ok(Self::per_call(move |cx| fill(&components, |placeholder| placeholder.value(cx))))
+    }
+
+    /// The namespace of one call.
+    ///
+    /// # Errors
+    ///
+    /// What keeps the call from having one.
+    pub fn of(&self, cx: &OpContext) -> Result<Namespace> {
+        match self {
+            Self::Fixed(namespace) => Ok(namespace.clone()),
+            Self::PerCall(function) => function(cx),
+        }
+    }
+}
+
+/// The namespace without components.
+impl Default for NamespaceSource {
+    fn default() -> Self {
+        Self::Fixed(Namespace::default())
+    }
+}
+
+impl From<Namespace> for NamespaceSource {
+    fn from(namespace: Namespace) -> Self {
+        Self::Fixed(namespace)
+    }
+}
+
+impl fmt::Debug for NamespaceSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(namespace) => f.debug_tuple("Fixed").field(namespace).finish(),
+            Self::PerCall(_) => f.debug_tuple("PerCall").finish_non_exhaustive(),
+        }
+    }
+}
+
+/// A component of a template: a text, with something of the call between its two parts.
+struct Component {
+    before: String,
+    placeholder: Option<Placeholder>,
+    after: String,
+}
+
+#[derive(Clone, Copy)]
+enum Placeholder {
+    Actor,
+    Session,
+}
+
+impl Placeholder {
+    const ALL: [Placeholder; 2] = [Self::Actor, Self::Session];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Actor => "actor",
+            Self::Session => "session",
+        }
+    }
+
+    fn value(self, cx: &OpContext) -> Result<&str> {
+        let value = match self {
+            Self::Actor => cx.actor(),
+            Self::Session => cx.session(),
+        };
+        let name = self.name();
+        let value = value.ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "the files belong to one {name} each, and the call names none; name its {name}"
+            ))
+        })?;
+        if value.is_empty() || value.contains('/') {
+            return Err(Error::invalid_argument(format!(
+                "the call's {name} {value:.100?} cannot be a part of a namespace; it needs a name without '/'"
+            )));
+        }
+        Ok(value)
+    }
+}
+
+impl Component {
+    fn parse(text: &str) -> Result<Self> {
+        let found = Placeholder::ALL.into_iter().find_map(|placeholder| {
+            let (before, after) = text.split_once(&format!("{{{}}}", placeholder.name()))?;
+            Some((before, placeholder, after))
+        });
+        let Some((before, placeholder, after)) = found else {
+            return Ok(Self { before: text.to_owned(), placeholder: None, after: String::new() });
+        };
+        if [before, after].iter().any(|part| part.contains(['{', '}'])) {
+            let message = format!("the component {text:.100?} has more than one placeholder; put a '/' between them");
+            return Err(Error::invalid_argument(message));
+        }
+        Ok(Self { before: before.to_owned(), placeholder: Some(placeholder), after: after.to_owned() })
+    }
+}
+
+fn fill<'a>(components: &[Component], value: impl Fn(Placeholder) -> Result<&'a str>) -> Result<Namespace> {
+    let mut text = String::new();
+    for (index, Component { before, placeholder, after }) in components.iter().enumerate() {
+        if index > 0 {
+            text.push('/');
+        }
+        text.push_str(before);
+        if let Some(placeholder) = placeholder {
+            text.push_str(value(*placeholder)?);
+        }
+        text.push_str(after);
+    }
+    Namespace::parse(&text)
+}
+
+/// What a backend over a store may hold, whose files it shows, and how it searches them.
+///
+/// ```
+/// use vfs_store::{MemoryStore, NamespaceSource, StoreBackend, StoreConfig};
+///
+/// let config = StoreConfig::new().namespace(NamespaceSource::template("acme/{actor}")?).max_file_size(1 << 20);
+/// let files = StoreBackend::with_config(MemoryStore::new(), config);
+/// # let _ = files;
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StoreConfig {
+    /// Whose files are shown. Default: those of the namespace without components.
+    pub namespace: NamespaceSource,
+    /// The largest file, in bytes; the store may allow less. Default [`StoreConfig::DEFAULT_MAX_FILE_SIZE`].
+    pub max_file_size: u64,
+    /// The workers that searches take. Default: some of the backend's own, as many as [`fetches`](Self::fetches), as most of
+    /// their time is spent waiting for the store.
+    pub search_pool: Option<Pool>,
+    /// Most bytes of contents that searches keep, by their versions. 0 keeps none. Default
+    /// [`StoreConfig::DEFAULT_CONTENT_CACHE`].
+    pub content_cache: u64,
+    /// Most files of a namespace whose names are kept between searches, where the store tells of changes. Larger ones are
+    /// listed by each search. Default [`StoreConfig::DEFAULT_INDEX_ENTRIES`].
+    pub index_entries: usize,
+    /// Most namespaces whose names are kept; the one that was not searched for longest goes first. Default
+    /// [`StoreConfig::DEFAULT_INDEX_NAMESPACES`].
+    pub index_namespaces: NonZeroUsize,
+    /// Most files that one operation asks the store for at a time. Default [`StoreConfig::DEFAULT_FETCHES`].
+    pub fetches: NonZeroUsize,
+    /// How often a change that others overtook is made anew on what they left, before it is a conflict. Default
+    /// [`StoreConfig::DEFAULT_EDIT_ATTEMPTS`].
+    pub edit_attempts: u32,
+}
+
+impl StoreConfig {
+    /// 256 MiB.
+    pub const DEFAULT_MAX_FILE_SIZE: u64 = 256 << 20;
+    /// 64 MiB.
+    pub const DEFAULT_CONTENT_CACHE: u64 = 64 << 20;
+    /// 200,000 files.
+    pub const DEFAULT_INDEX_ENTRIES: usize = 200_000;
+    /// 16 namespaces.
+    pub const DEFAULT_INDEX_NAMESPACES: NonZeroUsize = NonZeroUsize::new(16).expect("16 is not 0");
+    /// 16 at a time.
+    pub const DEFAULT_FETCHES: NonZeroUsize = NonZeroUsize::new(16).expect("16 is not 0");
+    /// 32 attempts.
+    pub const DEFAULT_EDIT_ATTEMPTS: u32 = 32;
+
+    /// The defaults.
+    pub fn new() -> Self {
+        Self {
+            namespace: NamespaceSource::default(),
+            max_file_size: Self::DEFAULT_MAX_FILE_SIZE,
+            search_pool: None,
+            content_cache: Self::DEFAULT_CONTENT_CACHE,
+            index_entries: Self::DEFAULT_INDEX_ENTRIES,
+            index_namespaces: Self::DEFAULT_INDEX_NAMESPACES,
+            fetches: Self::DEFAULT_FETCHES,
+            edit_attempts: Self::DEFAULT_EDIT_ATTEMPTS,
+        }
+    }
+
+    /// Sets whose files are shown: a [`Namespace`], or a [`NamespaceSource`].
+    #[must_use]
+    pub fn namespace(mut self, source: impl Into<NamespaceSource>) -> Self {
+        self.namespace = source.into();
+        self
+    }
+
+    /// Sets the largest file, in bytes.
+    #[must_use]
+    pub fn max_file_size(mut self, bytes: u64) -> Self {
+        self.max_file_size = bytes;
+        self
+    }
+
+    /// Sets the workers that searches take.
+    #[must_use]
+    pub fn search_pool(mut self, pool: Pool) -> Self {
+        self.search_pool = Some(pool);
+        self
+    }
+
+    /// Sets the most bytes of contents that searches keep.
+    #[must_use]
+    pub fn content_cache(mut self, bytes: u64) -> Self {
+        self.content_cache = bytes;
+        self
+    }
+
+    /// Sets the most files of a namespace whose names are kept.
+    #[must_use]
+    pub fn index_entries(mut self, files: usize) -> Self {
+        self.index_entries = files;
+        self
+    }
+
+    /// Sets the most namespaces whose names are kept; at least one.
+    #[must_use]
+    pub fn index_namespaces(mut self, namespaces: usize) -> Self {
+        self.index_namespaces = NonZeroUsize::new(namespaces).unwrap_or(NonZeroUsize::MIN);
+        self
+    }
+
+    /// Sets the most files that one operation asks for at a time; at least one.
+    #[must_use]
+    pub fn fetches(mut self, files: usize) -> Self {
+        self.fetches = NonZeroUsize::new(files).unwrap_or(NonZeroUsize::MIN);
+        self
+    }
+
+    /// Sets how often a change that others overtook is made anew; at least once.
+    #[must_use]
+    pub fn edit_attempts(mut self, attempts: u32) -> Self {
+        self.edit_attempts = attempts.max(1);
+        self
+    }
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vfs_core::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn a_template_is_filled_from_the_call_and_never_reaches_into_another_namespace() {
+        let call = OpContext::new().with_actor("ann").with_session("s1");
+        for (template, expected) in [
+            ("org", Some("org")),
+            ("", Some("")),
+            ("org/{actor}", Some("org/ann")),
+            ("{actor}/{session}", Some("ann/s1")),
+            ("u-{actor}.x/y", Some("u-ann.x/y")),
+            ("{actor}-{session}", None),
+            ("{actor}{actor}", None),
+            ("org/{user}", None),
+            ("org//{actor}", None),
+            ("/{actor}", None),
+        ] {
+            let filled = NamespaceSource::template(template).and_then(|source| source.of(&call)).ok();
+            assert_eq!(filled.as_ref().map(Namespace::as_str), expected, "{template}");
+        }
+        let source = NamespaceSource::template("org/{actor}").expect("a template");
+        for actor in ["", "a/b", "..", ".", "/", "a b", "a\0"] {
+            let error = source.of(&OpContext::new().with_actor(actor)).expect_err(actor);
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        }
+        assert_eq!(source.of(&OpContext::new()).expect_err("nobody").kind(), ErrorKind::InvalidArgument);
+    }
+}

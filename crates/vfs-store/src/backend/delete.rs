@@ -1,0 +1,74 @@
+//! Removing files and directories.
+
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, Result, VfsPath};
+
+use super::space::{Found, Space, contended};
+use super::waiting::make_way;
+use crate::store::{BatchOutcome, Expected, Outcome, Store, Write};
+
+pub(super) async fn delete<S: Store>(space: &Space<S>, req: &DeleteRequest) -> Result<DeleteResult> {
+    let path = &req.path;
+    if path.is_root() {
+        return Err(Error::invalid_argument("the root cannot be deleted").with_path(path));
+    }
+    for attempt in 0..space.inner.config.edit_attempts {
+        if req.scope == DeleteScope::EmptyDirectory {
+            return Err(not_an_empty_directory(&space.find(path).await?, path));
+        }
+        let expected = req.expected_version.clone().map_or(Expected::Anything, Expected::Version);
+        match space.delete(path, &expected).await? {
+            Outcome::Done(_) => return Ok(DeleteResult::new(path.clone(), 1)),
+            Outcome::Refused(Some(found)) => return Err(Error::conflict(path, Some(found.version))),
+            Outcome::Refused(None) => {}
+        }
+        if space.find(path).await? == Found::Directory
+            && let Some(files) = delete_directory(space, req).await?
+        {
+            return Ok(DeleteResult::new(path.clone(), files));
+        }
+        make_way(&space.cx, path, attempt).await?;
+    }
+    Err(contended(path))
+}
+
+/// A directory is there as long as there is a file in it, so that none is empty.
+fn not_an_empty_directory(found: &Found, path: &VfsPath) -> Error {
+    match found {
+        Found::File(_) => Error::at(ErrorKind::NotADirectory, path),
+        Found::Directory => Error::at(ErrorKind::NotEmpty, path),
+    }
+}
+
+/// Removes all that is below the path, and says how much that was; `None` where something else was removed meanwhile.
+async fn delete_directory<S: Store>(space: &Space<S>, req: &DeleteRequest) -> Result<Option<u64>> {
+    let path = &req.path;
+    if !req.recursive {
+        let message = "it is a directory; ask for a recursive delete if all of it is meant";
+        return Err(Error::new(ErrorKind::IsADirectory, message).with_path(path));
+    }
+    if req.expected_version.is_some() {
+        return Err(Error::invalid_argument("a directory has no version; leave it out").with_path(path));
+    }
+    let paths = space.subtree(path).await?.into_paths();
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    let files = paths.len() as u64;
+    if space.batches().is_some() {
+        let writes = paths.into_iter().map(Write::Delete).collect();
+        return Ok(match space.batch(path, &[], writes).await? {
+            BatchOutcome::Done(_) => Some(files),
+            BatchOutcome::Refused(..) => None,
+        });
+    }
+    let deletions: Vec<_> = paths
+        .iter()
+        .map(|path| async move {
+            let outcome = space.delete(path, &Expected::Anything).await?;
+            Ok::<_, Error>(u64::from(matches!(outcome, Outcome::Done(_))))
+        })
+        .collect();
+    let deleted = stream::iter(deletions).buffer_unordered(space.fetches());
+    deleted.try_fold(0, |sum, one| async move { Ok(sum + one) }).await.map(Some)
+}

@@ -1,0 +1,133 @@
+//! Reading files: a window, or all of one.
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use vfs_core::window;
+use vfs_core::{ByteRange, Error, ErrorKind, FileDownloadResponse, FileInfo, ReadRequest, ReadResult, Result, VfsPath};
+
+use super::space::{BLOCK, READ_ATTEMPTS, Space, keeps_changing};
+use crate::store::{Store, Stored, Value};
+
+pub(super) async fn stat<S: Store>(space: &Space<S>, path: VfsPath) -> Result<FileInfo> {
+    let found = space.find(&path).await?;
+    Ok(found.info(path))
+}
+
+/// Reads the window that `request` asks for: a small file, or a range of bytes, in one answer of the store, and a large file
+/// block by block.
+pub(super) async fn read<S: Store>(space: &Space<S>, request: &ReadRequest) -> Result<ReadResult> {
+    let path = &request.path;
+    for _ in 0..READ_ATTEMPTS {
+        let range = request.bytes.map_or(0..BLOCK, |asked| first_range(request, asked));
+        let start = range.start;
+        let Some(Value { stored, content, .. }) = space.get(path, Some(range)).await? else {
+            return Err(space.why_no_file(path).await);
+        };
+        if start == 0 && content.len() as u64 >= stored.size {
+            return window::read_bytes(&content, request, stored.version);
+        }
+        let source = Source::new(space.clone(), path.clone(), stored, (start, content))?;
+        if let Some(result) = read_large(space, request, source).await? {
+            return Ok(result);
+        }
+    }
+    Err(keeps_changing(path))
+}
+
+/// What is asked for first of the bytes `asked`: those, as many as the result may hold, and one that says whether there is more.
+fn first_range(request: &ReadRequest, asked: ByteRange) -> std::ops::Range<u64> {
+    let most = request.max_bytes.unwrap_or(ReadRequest::DEFAULT_MAX_BYTES);
+    let most = asked.start.saturating_add(most);
+    // A range in the wrong order is refused by whoever reads it.
+    let end = asked.end.map_or(most, |end| end.clamp(asked.start, most));
+    asked.start..end.saturating_add(1)
+}
+
+/// Reads a window through `source`, on a thread that may wait; `None` where the file changed meanwhile.
+async fn read_large<S: Store>(
+    space: &Space<S>,
+    request: &ReadRequest,
+    mut source: Source<S>,
+) -> Result<Option<ReadResult>> {
+    let (key, version) = (space.key(&request.path), source.stored.version.clone());
+    let lines = &space.inner.lines;
+    let mut index = lines.get(&key, &version);
+    let runtime = source.runtime.clone();
+    let request = request.clone();
+    let (result, source, index) = runtime
+        .spawn_blocking(move || {
+            let version = source.stored.version.clone();
+            let result = window::read_indexed(&mut source, &mut index, &request, version);
+            (result, source, index)
+        })
+        .await
+        .map_err(|error| Error::new(ErrorKind::Internal, "a read ended in the middle").with_source(error))?;
+    if source.has_changed {
+        return Ok(None);
+    }
+    lines.keep(key, version, index);
+    result.map(Some)
+}
+
+/// A large file for the window, which waits for the store where it needs more of it.
+struct Source<S> {
+    space: Space<S>,
+    runtime: Handle,
+    path: VfsPath,
+    stored: Stored,
+    /// What came first, and the last block that was asked for: where each begins, and its bytes.
+    held: [(u64, Bytes); 2],
+    has_changed: bool,
+}
+
+impl<S: Store> Source<S> {
+    fn new(space: Space<S>, path: VfsPath, stored: Stored, first: (u64, Bytes)) -> Result<Self> {
+        let runtime = Handle::try_current().map_err(|error| {
+            Error::new(ErrorKind::Unsupported, "a large file needs a tokio runtime to be read").with_source(error)
+        })?;
+        Ok(Self { space, runtime, path, stored, held: [first, (0, Bytes::new())], has_changed: false })
+    }
+
+    /// The bytes from `offset` on, as far as they are held.
+    fn held(&self, offset: u64) -> Option<&[u8]> {
+        self.held.iter().find_map(|(start, bytes)| {
+            let skip = usize::try_from(offset.checked_sub(*start)?).ok()?;
+            bytes.get(skip..).filter(|rest| !rest.is_empty())
+        })
+    }
+}
+
+impl<S: Store> window::Source for Source<S> {
+    fn size(&self) -> u64 {
+        self.stored.size
+    }
+
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        if offset >= self.stored.size || buffer.is_empty() {
+            return Ok(0);
+        }
+        if self.held(offset).is_none() {
+            let end = offset.saturating_add(BLOCK).min(self.stored.size);
+            let value = self.runtime.block_on(self.space.get(&self.path, Some(offset..end)))?;
+            match value {
+                Some(value) if value.stored.version == self.stored.version => self.held[1] = (offset, value.content),
+                _ => {
+                    self.has_changed = true;
+                    return Err(keeps_changing(&self.path));
+                }
+            }
+        }
+        let Some(rest) = self.held(offset) else { return Ok(0) };
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+}
+
+/// A whole file.
+pub(super) async fn download<S: Store>(space: &Space<S>, path: VfsPath) -> FileDownloadResponse {
+    match space.whole_file(&path, space.inner.max_file_size()).await {
+        Ok(Value { stored, content, .. }) => FileDownloadResponse::ok(path, content, stored.version),
+        Err(error) => FileDownloadResponse::failed(path, error),
+    }
+}

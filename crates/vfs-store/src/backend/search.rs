@@ -1,0 +1,104 @@
+//! What a search goes through: the names that it needs, from where they are cheapest.
+
+use std::sync::Arc;
+
+use vfs_core::{
+    Error, ErrorKind, FileInfo, GlobRequest, GrepRequest, LendRequest, LsRequest, LsResult, Purpose, Result,
+    Truncation, VfsPath,
+};
+use vfs_search::Coverage;
+
+use super::index::{Reach, listed};
+use super::needles::{largest_silent, needles};
+use super::space::{Found, Space, file_info};
+use super::tree::{Hopes, Names, StoreTree};
+use crate::store::Store;
+
+/// Names of directories that nobody thinks of: what reaches two of them, one below the other, reaches all.
+const ANYWHERE: &str = "\u{1}/\u{1}";
+
+/// Lists one level of a directory.
+pub(super) async fn ls<S: Store>(space: &Space<S>, req: &LsRequest) -> Result<LsResult> {
+    let path = &req.path;
+    let (directory, file) = futures::join!(space.level(path), space.head(path));
+    let directory = directory?;
+    if file?.is_some() {
+        return Err(Error::at(ErrorKind::NotADirectory, path));
+    }
+    if directory.is_empty() && !path.is_root() && space.find(path).await? != Found::Directory {
+        return Err(Error::at(ErrorKind::NotADirectory, path));
+    }
+    let mut entries = Vec::with_capacity(directory.len());
+    let mut problems = directory.problems(path);
+    let files = directory.files().map(|(name, stored)| (name, Some(stored)));
+    let all = files.chain(directory.directories().map(|name| (name, None)));
+    for (name, stored) in all {
+        match path.child(name) {
+            Ok(path) => entries.push(match stored {
+                Some(stored) => file_info(path, stored),
+                None => FileInfo::directory(path),
+            }),
+            Err(error) => problems.push(error.into()),
+        }
+    }
+    entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    let limit = req.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let truncated = (entries.len() > limit).then_some(Truncation::Limit);
+    entries.truncate(limit);
+    let mut result = LsResult::new(entries);
+    (result.truncated, result.problems) = (truncated, problems);
+    Ok(result)
+}
+
+/// The tree for a listing of several levels.
+pub(super) async fn tree_for_ls<S: Store>(space: &Space<S>, req: &LsRequest) -> Result<Arc<StoreTree<S>>> {
+    let names = names(space, &req.path, Coverage::of_ls(req)).await?;
+    Ok(Arc::new(StoreTree::new(space.clone(), names)))
+}
+
+/// The tree for a glob.
+pub(super) async fn tree_for_glob<S: Store>(space: &Space<S>, req: &GlobRequest) -> Result<Arc<StoreTree<S>>> {
+    let names = names(space, &req.path, Coverage::of_glob(req)?).await?;
+    Ok(Arc::new(StoreTree::new(space.clone(), names)))
+}
+
+/// The tree for a search.
+pub(super) async fn tree_for_grep<S: Store>(space: &Space<S>, req: &GrepRequest) -> Result<Arc<StoreTree<S>>> {
+    let tree = |names| StoreTree::new(space.clone(), names).max_file_size(req.max_file_size);
+    // What is wrong with the request is for the search to say.
+    let Ok(coverage) = Coverage::of_grep(req) else { return Ok(Arc::new(tree(None))) };
+    let (names, hopes) = futures::try_join!(names(space, &req.path, coverage), hopes(space, req))?;
+    Ok(Arc::new(tree(names).hopes(hopes)))
+}
+
+/// The tree to be lent.
+pub(super) async fn tree_to_lend<S: Store>(space: &Space<S>, req: &LendRequest) -> Result<Arc<StoreTree<S>>> {
+    let reach = if req.path.is_root() && req.purpose == Purpose::Grep { Reach::All } else { Reach::Part };
+    let directories = space.inner.indexes.names(space, reach).await?;
+    let names = directories.map(|directories| Names { below: VfsPath::root(), directories });
+    Ok(Arc::new(StoreTree::new(space.clone(), names)))
+}
+
+/// The names that a request needs which starts at `path`: all of the namespace where it is about all of it, all below the path
+/// where it goes anywhere there, else none, as it lists what it reaches.
+async fn names<S: Store>(space: &Space<S>, path: &VfsPath, coverage: Coverage) -> Result<Option<Names>> {
+    let goes_anywhere = path.join(ANYWHERE).is_ok_and(|anywhere| coverage.reaches(&anywhere));
+    let is_about_all = path.is_root() && goes_anywhere;
+    let reach = if is_about_all { Reach::All } else { Reach::Part };
+    if let Some(directories) = space.inner.indexes.names(space, reach).await? {
+        return Ok(Some(Names { below: VfsPath::root(), directories }));
+    }
+    // Of a namespace that has too many it is known already.
+    if !goes_anywhere || (is_about_all && space.store().as_changes().is_some()) {
+        return Ok(None);
+    }
+    let directories = listed(space, path, space.inner.config.index_entries).await?;
+    Ok(directories.map(|directories| Names { below: path.clone(), directories }))
+}
+
+/// The files that `req` may find something in, where the store can tell.
+async fn hopes<S: Store>(space: &Space<S>, req: &GrepRequest) -> Result<Option<Hopes>> {
+    let (Some(search), Some(needles)) = (space.store().as_search(), needles(req)) else { return Ok(None) };
+    let candidates = space.ask(&req.path, search.candidates(&space.namespace, &req.path, &needles)).await?;
+    Ok(candidates.map(|candidates| Hopes { candidates, up_to: largest_silent(req) }))
+}

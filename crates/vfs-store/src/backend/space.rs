@@ -1,0 +1,316 @@
+//! The files of one namespace, as one call sees them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Problem, Result, VfsPath};
+
+use super::Inner;
+use super::directory::Directory;
+use super::waiting::while_wanted;
+use crate::key::{Key, Namespace};
+use crate::store::{
+    Batch, BatchOutcome, Condition, Entry, Expected, ListRequest, NewValue, Outcome, Page, Store, Stored, Value, Write,
+};
+
+/// How much of a file is asked for at once: 4 MiB. Smaller ones come in one answer.
+pub(super) const BLOCK: u64 = 4 << 20;
+
+/// How often a file that changes while it is read is begun anew.
+pub(super) const READ_ATTEMPTS: usize = 4;
+
+/// One call's view of a store: a namespace of it, and when to stop.
+#[derive(Debug)]
+pub(super) struct Space<S> {
+    pub(super) inner: Arc<Inner<S>>,
+    pub(super) namespace: Namespace,
+    pub(super) cx: OpContext,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    File(Stored),
+    Directory,
+}
+
+impl Found {
+    pub(super) fn info(&self, path: VfsPath) -> FileInfo {
+        match self {
+            Found::File(stored) => file_info(path, stored),
+            Found::Directory => FileInfo::directory(path),
+        }
+    }
+}
+
+/// A file as an entry at `path`.
+pub(super) fn file_info(path: VfsPath, stored: &Stored) -> FileInfo {
+    FileInfo::file(path, stored.size, stored.version.clone())
+        .modified_at(stored.modified_at)
+        .created_at(stored.created_at)
+}
+
+/// The directories above `path`, the nearest first, without the root.
+pub(super) fn above(path: &VfsPath) -> impl Iterator<Item = VfsPath> + use<> {
+    std::iter::successors(path.parent(), VfsPath::parent).filter(|path| !path.is_root())
+}
+
+impl<S> Clone for Space<S> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), namespace: self.namespace.clone(), cx: self.cx.clone() }
+    }
+}
+
+impl<S: Store> Space<S> {
+    /// The same files, for another context of the same call.
+    pub(super) fn with_context(&self, cx: OpContext) -> Self {
+        Self { cx, ..self.clone() }
+    }
+
+    pub(super) fn store(&self) -> &S {
+        &self.inner.store
+    }
+
+    pub(super) fn batches(&self) -> Option<&dyn Batch> {
+        self.inner.store.as_batch()
+    }
+
+    pub(super) fn fetches(&self) -> usize {
+        self.inner.config.fetches.get()
+    }
+
+    pub(super) fn key(&self, path: &VfsPath) -> Key {
+        Key::new(self.namespace.clone(), path.clone())
+    }
+
+    /// What an answer of the store about `path` is, while the caller waits for it.
+    pub(super) async fn ask<T>(&self, path: &VfsPath, answer: impl Future<Output = Result<T>>) -> Result<T> {
+        while_wanted(&self.cx, path, answer).await
+    }
+
+    /// Whether the store can have something at `path`; where it cannot, it is not asked.
+    fn can_hold(&self, path: &VfsPath) -> bool {
+        !path.is_root() && path.as_str().len() <= self.store().abilities().max_path
+    }
+
+    /// Refuses a path that is too long for the store.
+    pub(super) fn check_path(&self, path: &VfsPath) -> Result<()> {
+        let max = self.store().abilities().max_path;
+        if path.as_str().len() <= max {
+            return Ok(());
+        }
+        let message = format!("the path is longer than the {max} bytes that this store can hold; use a shorter one");
+        Err(Error::new(ErrorKind::InvalidPath, message).with_path(path))
+    }
+
+    /// Refuses a file that is too large.
+    pub(super) fn check_size(&self, path: &VfsPath, size: u64) -> Result<()> {
+        let max = self.inner.max_file_size();
+        if size <= max {
+            return Ok(());
+        }
+        let message = format!("{size} bytes are over the limit of {max} for one file; split it over several files");
+        Err(Error::new(ErrorKind::TooLarge, message).with_path(path))
+    }
+
+    pub(super) async fn head(&self, path: &VfsPath) -> Result<Option<Stored>> {
+        if !self.can_hold(path) {
+            return Ok(None);
+        }
+        self.ask(path, self.store().head(&self.key(path))).await
+    }
+
+    pub(super) async fn get(&self, path: &VfsPath, range: Option<Range<u64>>) -> Result<Option<Value>> {
+        if !self.can_hold(path) {
+            return Ok(None);
+        }
+        self.ask(path, self.store().get(&self.key(path), range)).await
+    }
+
+    pub(super) async fn put(&self, path: &VfsPath, value: NewValue, expected: &Expected) -> Result<Outcome> {
+        self.ask(path, self.store().put(&self.key(path), value, expected)).await
+    }
+
+    pub(super) async fn delete(&self, path: &VfsPath, expected: &Expected) -> Result<Outcome> {
+        if !self.can_hold(path) {
+            return Ok(Outcome::Refused(None));
+        }
+        self.ask(path, self.store().delete(&self.key(path), expected)).await
+    }
+
+    /// Makes `writes` as one, for a change of `path`.
+    pub(super) async fn batch(
+        &self,
+        path: &VfsPath,
+        conditions: &[Condition],
+        writes: Vec<Write>,
+    ) -> Result<BatchOutcome> {
+        let Some(batches) = self.batches() else {
+            return Err(Error::new(ErrorKind::Internal, "the store makes no batches").with_path(path));
+        };
+        self.ask(path, batches.batch(&self.namespace, conditions, writes)).await
+    }
+
+    /// A turn to change the file at `path` from what it holds: those of this process come one after the other, and overtake
+    /// nobody but those of other processes.
+    pub(super) async fn turn(&self, path: &VfsPath) -> Result<tokio::sync::MutexGuard<'_, ()>> {
+        let turn = self.inner.turns.of(&self.key(path));
+        self.ask(path, async { Ok(turn.lock().await) }).await
+    }
+
+    /// All of the file at `path`, of at most `max` bytes; `None` where there is none.
+    pub(super) async fn whole(&self, path: &VfsPath, max: u64) -> Result<Option<Value>> {
+        for _ in 0..READ_ATTEMPTS {
+            let Some(first) = self.get(path, Some(0..BLOCK.min(max.saturating_add(1)))).await? else {
+                return Ok(None);
+            };
+            let Value { stored, content, .. } = first;
+            if stored.size > max {
+                let message = format!("the file has {} bytes, over the limit of {max}; read a part of it", stored.size);
+                return Err(Error::new(ErrorKind::TooLarge, message).with_path(path));
+            }
+            let have = content.len() as u64;
+            if have >= stored.size {
+                return Ok(Some(Value::new(stored, content)));
+            }
+            let Some(rest) = self.get(path, Some(have..stored.size)).await? else { return Ok(None) };
+            if rest.stored.version == stored.version {
+                return Ok(Some(Value::new(stored, [content, rest.content].concat().into())));
+            }
+        }
+        Err(keeps_changing(path))
+    }
+
+    /// All of the file at `path`, where one of at most `max` bytes has to be.
+    pub(super) async fn whole_file(&self, path: &VfsPath, max: u64) -> Result<Value> {
+        match self.whole(path, max).await? {
+            Some(value) => Ok(value),
+            None => Err(self.why_no_file(path).await),
+        }
+    }
+
+    /// Why there is no file at `path`.
+    pub(super) async fn why_no_file(&self, path: &VfsPath) -> Error {
+        match self.look_up(path).await {
+            Ok(Some(Found::Directory)) => Error::at(ErrorKind::IsADirectory, path),
+            Ok(Some(Found::File(_))) => keeps_changing(path),
+            Ok(None) => Error::not_found(path),
+            Err(error) => error,
+        }
+    }
+
+    /// Whether `path` has files below it.
+    pub(super) async fn has_below(&self, path: &VfsPath) -> Result<bool> {
+        let mut request = ListRequest::level(path.clone()).limit(1);
+        loop {
+            let page = self.page(&request).await?;
+            if !page.entries.is_empty() || !page.directories.is_empty() || !page.problems.is_empty() {
+                return Ok(true);
+            }
+            let Some(next) = page.next else { return Ok(false) };
+            request = request.from(next);
+        }
+    }
+
+    /// Whether a part of `path` is a file.
+    pub(super) async fn is_below_file(&self, path: &VfsPath) -> Result<bool> {
+        let heads = above(path).map(|path| async move { Ok(self.head(&path).await?.is_some()) });
+        let heads: Vec<_> = heads.collect();
+        stream::iter(heads).buffer_unordered(self.fetches()).try_any(|is_file| async move { is_file }).await
+    }
+
+    /// What is at `path`; `not_a_directory` where a part of it is a file.
+    pub(super) async fn look_up(&self, path: &VfsPath) -> Result<Option<Found>> {
+        if path.is_root() {
+            self.cx.check().map_err(|error| error.or_path(path))?;
+            return Ok(Some(Found::Directory));
+        }
+        if let Some(stored) = self.head(path).await? {
+            return Ok(Some(Found::File(stored)));
+        }
+        let (has_below, is_below_file) = futures::join!(self.has_below(path), self.is_below_file(path));
+        if has_below? {
+            Ok(Some(Found::Directory))
+        } else if is_below_file? {
+            Err(Error::at(ErrorKind::NotADirectory, path))
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// What is at `path`, where something has to be.
+    pub(super) async fn find(&self, path: &VfsPath) -> Result<Found> {
+        self.look_up(path).await?.ok_or_else(|| Error::not_found(path))
+    }
+
+    /// One page of a listing.
+    pub(super) async fn page(&self, request: &ListRequest) -> Result<Page> {
+        self.ask(&request.below, self.store().list(&self.namespace, request)).await
+    }
+
+    /// One level of `path`.
+    pub(super) async fn level(&self, path: &VfsPath) -> Result<Directory> {
+        let mut directory = Directory::default();
+        let mut request = ListRequest::level(path.clone());
+        loop {
+            let page = self.page(&request).await?;
+            directory.add_page(path, &page);
+            let Some(next) = page.next else { return Ok(directory) };
+            request = request.from(next);
+        }
+    }
+
+    /// All that is below `path`, in the order of the paths.
+    pub(super) async fn subtree(&self, path: &VfsPath) -> Result<Subtree> {
+        let mut subtree = Subtree::default();
+        let mut request = ListRequest::all(path.clone());
+        loop {
+            let page = self.page(&request).await?;
+            subtree.entries.extend(page.entries);
+            subtree.problems.extend(page.problems);
+            let Some(next) = page.next else { return Ok(subtree) };
+            request = request.from(next);
+        }
+    }
+}
+
+/// All that is below a path.
+#[derive(Debug, Default)]
+pub(super) struct Subtree {
+    pub(super) entries: Vec<Entry>,
+    /// What is there and cannot be read.
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Subtree {
+    /// The files, where all of them can be read.
+    pub(super) fn readable(self) -> Result<Vec<Entry>> {
+        match self.problems.into_iter().next() {
+            Some(problem) => Err(Error::new(problem.code, problem.message).with_path_text(&problem.path)),
+            None => Ok(self.entries),
+        }
+    }
+
+    /// The paths of all, read or not; of what cannot be named there is none.
+    pub(super) fn into_paths(self) -> Vec<VfsPath> {
+        let unread = self.problems.into_iter().filter_map(|problem| VfsPath::parse(&problem.path).ok());
+        self.entries.into_iter().map(|entry| entry.path).chain(unread).collect()
+    }
+}
+
+/// What is told of a file that is another one at each look.
+pub(super) fn keeps_changing(path: &VfsPath) -> Error {
+    Error::new(ErrorKind::Busy, "others keep changing it; try again").with_path(path)
+}
+
+/// What is told of a change that others always were before.
+pub(super) fn contended(path: &VfsPath) -> Error {
+    Error::new(ErrorKind::Busy, "others keep changing what is there; try again").with_path(path)
+}
+
+/// `kept` and `added`, one after the other.
+pub(super) fn joined(kept: &Bytes, added: &Bytes) -> Bytes {
+    if kept.is_empty() { added.clone() } else { [&kept[..], &added[..]].concat().into() }
+}

@@ -1,0 +1,197 @@
+//! A store that counts its calls, answers in small pages and late, and fails or waits where it is told to.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
+
+use crate::store::{
+    Abilities, Batch, BatchOutcome, Candidates, ChangePage, Changes, Condition, Expected, ListRequest, Listed, Needles,
+    NewValue, Outcome, Page, Position, Search, Store, Stored, Value, Write,
+};
+use crate::{Key, MemoryStore, Namespace};
+
+/// Something that is done before the call of a name.
+type Hook = Arc<dyn Fn(&str, usize) + Send + Sync>;
+
+pub(super) struct Probe {
+    pub(super) store: MemoryStore,
+    calls: Mutex<BTreeMap<&'static str, usize>>,
+    hook: Mutex<Option<Hook>>,
+    /// How many more changes succeed.
+    changes_left: AtomicUsize,
+    page: usize,
+    /// What every call takes a permit of.
+    gate: Semaphore,
+}
+
+impl Probe {
+    pub(super) fn new(store: MemoryStore) -> Self {
+        Self {
+            store,
+            calls: Mutex::default(),
+            hook: Mutex::default(),
+            changes_left: AtomicUsize::new(usize::MAX),
+            page: 7,
+            gate: Semaphore::new(Semaphore::MAX_PERMITS),
+        }
+    }
+
+    /// How often `name` was called since this was last asked.
+    pub(super) fn take(&self, name: &str) -> usize {
+        self.calls.lock().expect("no panic").remove(name).unwrap_or_default()
+    }
+
+    /// All calls since this was last asked.
+    pub(super) fn take_all(&self) -> BTreeMap<&'static str, usize> {
+        std::mem::take(&mut *self.calls.lock().expect("no panic"))
+    }
+
+    /// Does `hook` before each call, with its name and how many of it there were.
+    pub(super) fn before(&self, hook: impl Fn(&str, usize) + Send + Sync + 'static) {
+        *self.hook.lock().expect("no panic") = Some(Arc::new(hook));
+    }
+
+    /// Lets no call through until [`open`](Self::open).
+    pub(super) fn close(&self) {
+        self.gate.forget_permits(Semaphore::MAX_PERMITS);
+    }
+
+    pub(super) fn open(&self) {
+        self.gate.add_permits(Semaphore::MAX_PERMITS);
+    }
+
+    /// Fails every change after so many more.
+    pub(super) fn fail_after(&self, changes: usize) {
+        self.changes_left.store(changes, Ordering::SeqCst);
+    }
+
+    async fn called(&self, name: &'static str) -> Result<()> {
+        let count = {
+            let mut calls = self.calls.lock().expect("no panic");
+            let count = calls.entry(name).or_default();
+            *count += 1;
+            *count
+        };
+        let hook = self.hook.lock().expect("no panic").clone();
+        if let Some(hook) = hook {
+            hook(name, count);
+        }
+        tokio::task::yield_now().await;
+        drop(self.gate.acquire().await.map_err(|_| Error::of(ErrorKind::Unavailable))?);
+        Ok(())
+    }
+
+    fn change(&self) -> Result<()> {
+        let left = self.changes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        left.map(|_| ()).map_err(|_| Error::of(ErrorKind::Unavailable))
+    }
+}
+
+impl fmt::Debug for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Probe")
+    }
+}
+
+impl fmt::Display for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("probe")
+    }
+}
+
+#[async_trait]
+impl Store for Probe {
+    fn abilities(&self) -> Abilities {
+        self.store.abilities()
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+        self.called("head").await?;
+        self.store.head(key).await
+    }
+
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+        self.called("get").await?;
+        self.store.get(key, range).await
+    }
+
+    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+        self.called("put").await?;
+        self.change()?;
+        self.store.put(key, value, expected).await
+    }
+
+    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+        self.called("delete").await?;
+        self.change()?;
+        self.store.delete(key, expected).await
+    }
+
+    async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+        self.called(if request.depth == Listed::All { "list all" } else { "list level" }).await?;
+        let request = request.clone().limit(request.limit.min(self.page));
+        self.store.list(namespace, &request).await
+    }
+
+    async fn namespaces(&self) -> Result<Vec<Namespace>> {
+        self.store.namespaces().await
+    }
+
+    fn as_batch(&self) -> Option<&dyn Batch> {
+        self.store.as_batch().map(|_| self as &dyn Batch)
+    }
+
+    fn as_changes(&self) -> Option<&dyn Changes> {
+        self.store.as_changes().map(|_| self as &dyn Changes)
+    }
+
+    fn as_search(&self) -> Option<&dyn Search> {
+        self.store.as_search().map(|_| self as &dyn Search)
+    }
+}
+
+#[async_trait]
+impl Batch for Probe {
+    async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
+        self.called("batch").await?;
+        self.change()?;
+        self.store.batch(namespace, conditions, writes).await
+    }
+}
+
+#[async_trait]
+impl Changes for Probe {
+    async fn position(&self, namespace: &Namespace) -> Result<Position> {
+        self.called("position").await?;
+        self.store.position(namespace).await
+    }
+
+    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+        self.called("since").await?;
+        self.store.since(namespace, seen, limit.min(self.page)).await
+    }
+
+    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
+        self.called("changed").await?;
+        self.store.changed(namespace, seen).await
+    }
+}
+
+#[async_trait]
+impl Search for Probe {
+    async fn candidates(
+        &self,
+        namespace: &Namespace,
+        prefix: &VfsPath,
+        needles: &Needles,
+    ) -> Result<Option<Candidates>> {
+        self.called("candidates").await?;
+        self.store.candidates(namespace, prefix, needles).await
+    }
+}

@@ -1,0 +1,103 @@
+//! Renames and copies in a store that changes one value at a time, ended at each of their steps.
+
+use std::sync::Arc;
+
+use vfs_core::{Backend, BackendExt, CopyRequest, ErrorKind, OpContext, RenameRequest};
+
+use super::{Probe, cx, path};
+use crate::{MemoryStore, StoreBackend};
+
+async fn contents(store: &MemoryStore) -> Vec<(String, String)> {
+    let files = StoreBackend::new(store.clone());
+    let mut contents = Vec::new();
+    for info in files.find("**").await.expect("a search") {
+        contents.push((info.path.to_string(), files.read_text(info.path.as_str()).await.expect("it is there")));
+    }
+    contents
+}
+
+async fn stage() -> (StoreBackend<Arc<Probe>>, Arc<Probe>, MemoryStore) {
+    let store = MemoryStore::single_valued();
+    let probe = Arc::new(Probe::new(store.clone()));
+    let files = StoreBackend::new(Arc::clone(&probe));
+    for at in ["/d/a", "/d/b/c", "/d/e", "/t"] {
+        files.create_text(at, &format!("of {at}\n")).await.expect("it is new");
+    }
+    (files, probe, store)
+}
+
+#[tokio::test]
+async fn a_transfer_that_fails_at_any_step_never_loses_a_file() {
+    for step in 0..6 {
+        let (files, probe, store) = stage().await;
+        let before = contents(&store).await;
+        probe.fail_after(step);
+        let rename = RenameRequest::new(path("/d"), path("/n"));
+        let error = files.rename(&cx(), rename).await.expect_err("the store is gone in the middle");
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{step}");
+        let texts = |found: Vec<(String, String)>| {
+            found.into_iter().map(|(_, text)| text).collect::<std::collections::BTreeSet<_>>()
+        };
+        assert_eq!(
+            texts(contents(&store).await),
+            texts(before),
+            "{step}: nothing can be taken back, and nothing is lost"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_or_cancelled_in_the_middle_is_taken_back() {
+    for (at, is_copy) in [(1, false), (2, false), (3, false), (5, false), (1, true), (3, true)] {
+        let (files, probe, store) = stage().await;
+        let before = contents(&store).await;
+        let cx = OpContext::new();
+        let token = cx.cancel_token().clone();
+        probe.take_all();
+        probe.before(move |name, count| {
+            let step = if name == "delete" { count + 3 } else { count };
+            if (name == "put" || name == "delete") && step == at {
+                token.cancel();
+            }
+        });
+        let kind = if is_copy {
+            files.copy(&cx, CopyRequest::new(path("/d"), path("/n"))).await.map(drop)
+        } else {
+            files.rename(&cx, RenameRequest::new(path("/d"), path("/n"))).await.map(drop)
+        };
+        assert_eq!(kind.expect_err("cancelled").kind(), ErrorKind::Cancelled, "{at}");
+        assert_eq!(contents(&store).await, before, "{at} {is_copy}");
+    }
+}
+
+#[tokio::test]
+async fn what_others_write_to_the_source_meanwhile_is_moved_too() {
+    let (files, probe, store) = stage().await;
+    let other = StoreBackend::new(store.clone());
+    probe.take_all();
+    probe.before(move |name, count| {
+        if name == "delete" && count == 1 {
+            futures::executor::block_on(other.write_text("/d/a", "newer\n")).expect("it is written");
+            futures::executor::block_on(other.remove("/d/e")).expect("it is there");
+        }
+    });
+    files.rename(&cx(), RenameRequest::new(path("/d"), path("/n"))).await.expect("it is moved");
+    let expected = [("/n/a", "newer\n"), ("/n/b/c", "of /d/b/c\n"), ("/t", "of /t\n")];
+    assert_eq!(contents(&store).await, expected.map(|(at, text)| (at.to_owned(), text.to_owned())));
+}
+
+#[tokio::test]
+async fn a_transfer_keeps_the_times_of_what_moves() {
+    for store in [MemoryStore::new(), MemoryStore::single_valued()] {
+        let files = StoreBackend::new(store);
+        files.create_text("/a", "one\n").await.expect("it is new");
+        files.write_text("/a", "two\n").await.expect("it is there");
+        let before = files.info("/a").await.expect("it is there");
+        assert!(before.created_at.is_some() && before.created_at <= before.modified_at);
+        files.rename(&cx(), RenameRequest::new(path("/a"), path("/b/c"))).await.expect("it is there");
+        let after = files.info("/b/c").await.expect("it is there");
+        assert_eq!((after.created_at, after.modified_at), (before.created_at, before.modified_at));
+        files.edit_text("/b/c", "two", "three").await.expect("it is there");
+        assert_eq!(files.info("/b/c").await.expect("it is there").created_at, before.created_at);
+    }
+}

@@ -1,0 +1,82 @@
+//! The change feed.
+
+use futures::StreamExt as _;
+use vfs_core::{
+    Backend, BackendExt, Change, Cursor, DeleteRequest, OpContext, RenameRequest, Watch, WatchEvent, WatchRequest,
+};
+
+use super::{cx, path};
+use crate::{MemoryStore, StoreBackend};
+
+/// The next `count` events, in short.
+async fn told(files: &StoreBackend<MemoryStore>, req: WatchRequest, count: usize) -> Vec<(String, WatchEvent)> {
+    let events = files.watch(OpContext::new(), req).take(count);
+    events
+        .map(|event| {
+            let event = event.expect("an event");
+            let text = match &event.change {
+                Change::Created { path, .. } => format!("+{path}"),
+                Change::Changed { path, .. } => format!("~{path}"),
+                Change::Removed { path } => format!("-{path}"),
+                Change::Renamed { from, to, .. } => format!("{from}>{to}"),
+                _ => "overflow".to_owned(),
+            };
+            (text, event)
+        })
+        .collect()
+        .await
+}
+
+fn texts(told: &[(String, WatchEvent)]) -> Vec<&str> {
+    told.iter().map(|(text, _)| text.as_str()).collect()
+}
+
+#[tokio::test]
+async fn changes_of_every_handle_are_told_in_order_and_can_be_gone_on_from() {
+    let store = MemoryStore::new();
+    let (files, other) = (StoreBackend::new(store.clone()), StoreBackend::new(store));
+    files.create_text("/before", "x").await.expect("it is new");
+    let mut live = files.watch(OpContext::new(), WatchRequest::default());
+    other.create_text("/d/a", "x").await.expect("it is new");
+    other.edit_text("/d/a", "x", "y").await.expect("it is there");
+    files.rename(&cx(), RenameRequest::new(path("/d"), path("/e"))).await.expect("it is there");
+    files.copy(&cx(), vfs_core::CopyRequest::new(path("/e/a"), path("/d/b"))).await.expect("it is there");
+    other.delete(&cx(), DeleteRequest::new(path("/e")).recursive()).await.expect("it is there");
+    let first = live.next().await.expect("it goes on").expect("an event");
+    assert_eq!(first.change, Change::Created { path: path("/d/a"), version: other_version(b"x") });
+
+    let since = |cursor: &Cursor| WatchRequest::default().since(cursor.clone());
+    let rest = told(&other, since(&first.cursor), 4).await;
+    assert_eq!(texts(&rest), ["~/d/a", "/d/a>/e/a", "+/d/b", "-/e/a"]);
+    assert_eq!(texts(&told(&files, since(&rest[1].1.cursor), 2).await), ["+/d/b", "-/e/a"]);
+    let of_e = WatchRequest::new(path("/e")).since(first.cursor.clone());
+    assert_eq!(texts(&told(&files, of_e, 2).await), ["+/e/a", "-/e/a"], "a rename into it, and a removal");
+    let of_d = WatchRequest::new(path("/d")).since(first.cursor);
+    assert_eq!(texts(&told(&files, of_d, 3).await), ["~/d/a", "-/d/a", "+/d/b"]);
+}
+
+fn other_version(content: &[u8]) -> Option<vfs_core::Version> {
+    Some(crate::store::version_of(content))
+}
+
+#[tokio::test]
+async fn what_is_forgotten_and_what_never_was_is_an_overflow() {
+    let store = MemoryStore::new();
+    let files = StoreBackend::new(store);
+    for n in 0..4200 {
+        files.write_text("/f", &n.to_string()).await.expect("it is written");
+    }
+    let since = |text: &str| WatchRequest::default().since(Cursor::new(text));
+    for old in ["change-0", "change-17", "change-999999"] {
+        let overflow = told(&files, since(old), 1).await;
+        assert_eq!(texts(&overflow), ["overflow"], "{old}");
+        files.write_text("/g", "x").await.expect("it is written");
+        let next = told(&files, since(overflow[0].1.cursor.as_str()), 1).await;
+        assert!(["+/g", "~/g"].contains(&texts(&next)[0]), "it goes on from there");
+    }
+    let mut refused = files.watch(OpContext::new(), since("nonsense"));
+    let error = refused.next().await.expect("an item").expect_err("no cursor");
+    assert_eq!((error.kind(), error.path()), (vfs_core::ErrorKind::InvalidArgument, Some("/")));
+    assert!(refused.next().await.is_none());
+    assert!(StoreBackend::new(MemoryStore::single_valued()).as_watch().is_none());
+}

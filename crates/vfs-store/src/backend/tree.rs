@@ -1,0 +1,304 @@
+//! The files of a store as the tree that is searched.
+
+use std::io::{self, Read};
+use std::sync::{Arc, OnceLock};
+
+use bytes::{Buf as _, Bytes};
+use futures::stream::{self, StreamExt as _};
+use tokio::runtime::Handle;
+use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::{Error, ErrorKind, FileInfo, Resolved, Result, Version, VfsPath};
+
+use super::contents::Content;
+use super::directory::{Directories, Directory, shadowed};
+use super::space::{BLOCK, Found, Space, above, file_info, keeps_changing};
+use crate::store::{Candidates, Store, Stored, Value};
+
+/// Names of files that a search may read for the rules in them, whatever it looks for.
+const RULES: [&str; 3] = [".gitignore", ".ignore", "exclude"];
+
+/// The files of one call's namespace, for one search.
+///
+/// It waits for the store on the thread that asks: those of a search pool, which may block. Where the search was begun in a
+/// tokio runtime, what the store does runs in it.
+#[derive(Debug)]
+pub(super) struct StoreTree<S> {
+    space: Space<S>,
+    runtime: Option<Handle>,
+    /// The names of now, as far as they are known.
+    names: Option<Names>,
+    /// The files that may hold what is looked for, where that is known.
+    hopes: Option<Hopes>,
+    /// Files over so many bytes are not searched.
+    max_file_size: u64,
+}
+
+/// The names of all that is below a directory.
+#[derive(Debug)]
+pub(super) struct Names {
+    pub(super) below: VfsPath,
+    pub(super) directories: Directories,
+}
+
+/// Where a search may find something.
+#[derive(Debug)]
+pub(super) struct Hopes {
+    /// The only files that may hold it, and all that are not text.
+    pub(super) candidates: Candidates,
+    /// Larger files are looked at all the same, as the search may have something to say of their lines.
+    pub(super) up_to: u64,
+}
+
+/// A directory, and what is in it once that was looked at.
+#[derive(Debug, Clone)]
+pub(super) struct StoreDir(Arc<DirInner>);
+
+#[derive(Debug)]
+struct DirInner {
+    path: VfsPath,
+    listed: OnceLock<Directory>,
+}
+
+impl StoreDir {
+    fn new(path: VfsPath) -> Self {
+        Self(Arc::new(DirInner { path, listed: OnceLock::new() }))
+    }
+
+    fn stored(&self, name: &str) -> Option<&Stored> {
+        self.0.listed.get()?.file(name)
+    }
+}
+
+impl<S: Store> StoreTree<S> {
+    /// A tree whose names are `names`, or else those that the store lists when they are asked for.
+    pub(super) fn new(space: Space<S>, names: Option<Names>) -> Self {
+        Self { space, runtime: Handle::try_current().ok(), names, hopes: None, max_file_size: u64::MAX }
+    }
+
+    /// This tree, for a search that finds something where there are `hopes` only: other files are shown empty.
+    pub(super) fn hopes(mut self, hopes: Option<Hopes>) -> Self {
+        self.hopes = hopes;
+        self
+    }
+
+    /// This tree, for a search that leaves out files over `bytes`.
+    pub(super) fn max_file_size(mut self, bytes: Option<u64>) -> Self {
+        self.max_file_size = bytes.unwrap_or(u64::MAX);
+        self
+    }
+
+    fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
+        block_on(self.runtime.as_ref(), answer)
+    }
+
+    /// The names in the directory `path`, where they are known.
+    fn names_in(&self, path: &VfsPath) -> Option<&Directories> {
+        self.names.as_ref().filter(|names| path.starts_with(&names.below)).map(|names| &names.directories)
+    }
+
+    /// What `dir` holds.
+    fn directory<'a>(&self, dir: &'a StoreDir) -> Result<&'a Directory> {
+        if let Some(listed) = dir.0.listed.get() {
+            return Ok(listed);
+        }
+        let listed = match self.names_in(&dir.0.path) {
+            Some(names) => names.get(&dir.0.path).cloned().unwrap_or_default(),
+            None => self.wait(self.space.level(&dir.0.path))?,
+        };
+        Ok(dir.0.listed.get_or_init(|| listed))
+    }
+
+    fn find(&self, path: &VfsPath) -> Result<Found> {
+        // What a path is, its parent says; the names below a directory do not say whether it is one.
+        let Some(names) = path.parent().and_then(|parent| self.names_in(&parent)) else {
+            return self.wait(self.space.find(path));
+        };
+        if let Some(found) = names.find(path) {
+            return Ok(found);
+        }
+        let is_below_file = above(path).any(|above| matches!(names.find(&above), Some(Found::File(_))));
+        let kind = if is_below_file { ErrorKind::NotADirectory } else { ErrorKind::NotFound };
+        Err(Error::at(kind, path))
+    }
+
+    /// Whether the content of a file need not be looked at: it is text, and holds nothing that is looked for.
+    fn is_hopeless(&self, path: &VfsPath, name: &str, size: u64) -> bool {
+        let hopes = self.hopes.as_ref().filter(|hopes| size <= hopes.up_to && !RULES.contains(&name));
+        hopes.is_some_and(|hopes| !hopes.candidates.contains(path))
+    }
+
+    /// The content of the file at `path`, which is likely to be `stored`.
+    fn content(&self, path: &VfsPath, stored: &Stored) -> Result<Content> {
+        let (key, contents) = (self.space.key(path), &self.space.inner.contents);
+        if let Some(kept) = contents.get(&key, &stored.version) {
+            return Ok(kept);
+        }
+        let max = self.space.inner.max_file_size().max(stored.size);
+        let Value { stored, content, .. } = self.wait(self.space.whole_file(path, max))?;
+        let content = Content::new(content);
+        contents.insert(key, stored.version, content.clone());
+        Ok(content)
+    }
+}
+
+fn block_on<T>(runtime: Option<&Handle>, answer: impl Future<Output = T>) -> T {
+    match runtime {
+        Some(runtime) => runtime.block_on(answer),
+        None => futures::executor::block_on(answer),
+    }
+}
+
+impl<S: Store> Tree for StoreTree<S> {
+    type Dir = StoreDir;
+
+    fn locate(&self, path: &VfsPath) -> Result<Located<StoreDir>> {
+        Ok(match (self.find(path)?, path.parent(), path.name()) {
+            (Found::File(_), Some(dir), Some(name)) => Located::File { dir: StoreDir::new(dir), name: name.to_owned() },
+            _ => Located::Directory(StoreDir::new(path.clone())),
+        })
+    }
+
+    fn list(&self, dir: &StoreDir) -> Result<Listing> {
+        let directory = self.directory(dir)?;
+        let mut listing = Listing::with_capacity(directory.len());
+        directory.files().for_each(|(name, _)| listing.push(name, ChildKind::File));
+        directory.directories().for_each(|name| listing.push(name, ChildKind::Directory));
+        listing.problems = directory.problems(&dir.0.path);
+        Ok(listing)
+    }
+
+    fn list_only(&self, dir: &StoreDir, names: &[String]) -> Result<Listing> {
+        if self.names_in(&dir.0.path).is_some() || dir.0.listed.get().is_some() {
+            let directory = self.directory(dir)?;
+            return Ok(only(directory, &dir.0.path, names));
+        }
+        let looked_up =
+            names.iter().filter_map(|name| Some((name, dir.0.path.child(name).ok()?))).map(|(name, path)| async move {
+                let (file, directory) = futures::join!(self.space.head(&path), self.space.has_below(&path));
+                Ok((name.as_str(), file?.is_some(), directory?))
+            });
+        let looked_up: Vec<_> = looked_up.collect();
+        let looked_up = stream::iter(looked_up).buffered(self.space.fetches()).collect::<Vec<Result<_>>>();
+        let mut listing = Listing::default();
+        for found in self.wait(looked_up) {
+            let (name, is_file, is_directory) = found?;
+            push(&mut listing, &dir.0.path, name, is_file, is_directory);
+        }
+        Ok(listing)
+    }
+
+    fn enter(&self, dir: &StoreDir, name: &str, path: &VfsPath) -> Result<StoreDir> {
+        let is_listed =
+            dir.0.listed.get().is_some_and(|listed| listed.file(name).is_none() && listed.has_directory(name));
+        if is_listed {
+            return Ok(StoreDir::new(path.clone()));
+        }
+        match self.find(path)? {
+            Found::Directory => Ok(StoreDir::new(path.clone())),
+            Found::File(_) => Err(Error::at(ErrorKind::NotADirectory, path)),
+        }
+    }
+
+    fn identity(&self, _dir: &StoreDir) -> Option<(u64, u64)> {
+        None
+    }
+
+    fn follow(&self, _dir: &StoreDir, _name: &str) -> Result<ChildKind> {
+        Err(Error::new(ErrorKind::Unsupported, "there are no links here"))
+    }
+
+    fn info(&self, dir: &StoreDir, name: &str, path: VfsPath) -> Result<FileInfo> {
+        match dir.stored(name) {
+            Some(stored) => Ok(file_info(path, stored)),
+            None => self.find(&path).map(|found| found.info(path)),
+        }
+    }
+
+    fn open(&self, dir: &StoreDir, name: &str, _kind: ChildKind) -> Result<Opened> {
+        let path = dir.0.path.child(name)?;
+        let stored = match dir.stored(name) {
+            Some(stored) => stored.clone(),
+            None => match self.find(&path)? {
+                Found::File(stored) => stored,
+                Found::Directory => return Err(Error::at(ErrorKind::IsADirectory, &path)),
+            },
+        };
+        let size = stored.size;
+        if size <= self.max_file_size && self.is_hopeless(&path, name, size) {
+            return Ok(Opened::Bytes { bytes: Bytes::new(), is_binary: Some(false) });
+        }
+        // What is too large is not read, only told.
+        if size > self.max_file_size || size > BLOCK {
+            let (space, runtime) = (self.space.clone(), self.runtime.clone());
+            let reader = Blocks { space, runtime, path, version: None, at: 0, block: Bytes::new() };
+            return Ok(Opened::Reader { reader: Box::new(reader), size });
+        }
+        let Content { bytes, is_binary } = self.content(&path, &stored)?;
+        Ok(Opened::Bytes { bytes, is_binary: Some(is_binary) })
+    }
+
+    fn resolve(&self, dir: &StoreDir, name: &str) -> Result<Resolved> {
+        dir.0.path.child(name).map(Resolved::at)
+    }
+}
+
+/// Those entries of `directory` that have one of the `names`.
+fn only(directory: &Directory, path: &VfsPath, names: &[String]) -> Listing {
+    let mut listing = Listing::default();
+    for name in names {
+        push(&mut listing, path, name, directory.file(name).is_some(), directory.has_directory(name));
+    }
+    listing
+}
+
+fn push(listing: &mut Listing, directory: &VfsPath, name: &str, is_file: bool, is_directory: bool) {
+    match (is_file, is_directory) {
+        (true, is_hidden) => {
+            listing.push(name, ChildKind::File);
+            if is_hidden {
+                listing.problems.push(shadowed(directory, name));
+            }
+        }
+        (false, true) => listing.push(name, ChildKind::Directory),
+        (false, false) => {}
+    }
+}
+
+/// A large file, read block by block as it is searched.
+struct Blocks<S> {
+    space: Space<S>,
+    runtime: Option<Handle>,
+    path: VfsPath,
+    /// Of the first block; all others must have the same.
+    version: Option<Version>,
+    at: u64,
+    block: Bytes,
+}
+
+impl<S: Store> Blocks<S> {
+    fn next_block(&mut self) -> Result<Bytes> {
+        let asked = self.space.get(&self.path, Some(self.at..self.at.saturating_add(BLOCK)));
+        let Value { stored, content, .. } =
+            block_on(self.runtime.as_ref(), asked)?.ok_or_else(|| Error::not_found(&self.path))?;
+        let version = self.version.get_or_insert_with(|| stored.version.clone());
+        if *version != stored.version {
+            return Err(keeps_changing(&self.path));
+        }
+        self.at += content.len() as u64;
+        Ok(content)
+    }
+}
+
+impl<S: Store> Read for Blocks<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        if self.block.is_empty() {
+            self.block = self.next_block().map_err(io::Error::other)?;
+        }
+        let count = buffer.len().min(self.block.len());
+        self.block.copy_to_slice(&mut buffer[..count]);
+        Ok(count)
+    }
+}

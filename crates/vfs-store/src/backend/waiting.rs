@@ -1,0 +1,85 @@
+//! Waiting for the store, which the caller can end.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::future::{Either, pending, select};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep, sleep_until};
+use vfs_core::{CancelToken, Error, ErrorKind, OpContext, Result, VfsPath};
+
+/// What `work` gives, unless the caller cancels or its deadline passes first. Errors name `path` unless they name another.
+///
+/// Needs a tokio timer where the context has a deadline.
+pub(super) async fn while_wanted<T>(
+    cx: &OpContext,
+    path: &VfsPath,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    cx.check().map_err(|error| error.or_path(path))?;
+    let deadline = async {
+        match cx.deadline() {
+            Some(deadline) => sleep_until(Instant::from_std(deadline)).await,
+            None => pending().await,
+        }
+    };
+    let (cancel, deadline) = (pin!(cx.cancel_token().cancelled()), pin!(deadline));
+    match select(pin!(work), select(cancel, deadline)).await {
+        Either::Left((done, _)) => done.map_err(|error| error.or_path(path)),
+        Either::Right((Either::Left(_), _)) => Err(Error::at(ErrorKind::Cancelled, path)),
+        Either::Right((Either::Right(_), _)) => {
+            let message = "the deadline passed while it waited for the store; narrow the request or allow more time";
+            Err(Error::new(ErrorKind::Timeout, message).with_path(path))
+        }
+    }
+}
+
+/// The most that is waited between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_millis(64);
+
+/// Lets others go first after `attempts` attempts that they overtook: a short time, a random part of one that doubles.
+pub(super) async fn make_way(cx: &OpContext, path: &VfsPath, attempts: u32) -> Result<()> {
+    let most = Duration::from_millis(1).saturating_mul(1 << attempts.min(6)).min(LONGEST_PAUSE);
+    let pause = most.mul_f64(fastrand::f64());
+    while_wanted(cx, path, async {
+        sleep(pause).await;
+        Ok(())
+    })
+    .await
+}
+
+/// Cancels a token when it is dropped: whoever waits for the work has given it up.
+#[derive(Debug)]
+pub(super) struct CancelOnDrop(CancelToken);
+
+impl CancelOnDrop {
+    /// A context of the caller's that ends with this, too.
+    pub(super) fn new(cx: &OpContext) -> (Self, OpContext) {
+        let token = cx.cancel_token().child();
+        (Self(token.clone()), cx.clone().with_cancel_token(token))
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Does work of several steps to its end, or until it has taken them back, even where the caller is dropped on the way. It
+/// gets a context that is cancelled then.
+pub(super) async fn settled<T, F>(cx: &OpContext, work: impl FnOnce(OpContext) -> F) -> Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    let (_guard, cx) = CancelOnDrop::new(cx);
+    let work = work(cx);
+    match Handle::try_current() {
+        Ok(runtime) => runtime.spawn(work).await.unwrap_or_else(|error| {
+            Err(Error::new(ErrorKind::Internal, "a change ended in the middle; look at what it left")
+                .with_source(error))
+        }),
+        Err(_) => work.await,
+    }
+}

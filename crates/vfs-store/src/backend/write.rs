@@ -1,0 +1,194 @@
+//! Writing whole files, and to their ends.
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use vfs_core::{
+    Error, ErrorKind, FileUpload, FileUploadResponse, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult,
+};
+
+use super::single;
+use super::space::{Found, Space, above, contended, joined};
+use super::waiting::{make_way, settled};
+use crate::store::{BatchOutcome, Condition, Expected, NewValue, Outcome, Store, Stored, Write};
+
+pub(super) async fn write<S: Store>(space: &Space<S>, req: WriteRequest) -> Result<WriteResult> {
+    let WriteRequest { path, content, mode, .. } = req;
+    space.check_path(&path)?;
+    match mode {
+        WriteMode::CreateNew => create(space, &path, content).await,
+        WriteMode::Overwrite => overwrite(space, &path, content).await,
+        WriteMode::IfVersion(version) => replace(space, &path, content, version).await,
+        WriteMode::Append => append(space, &path, content).await,
+        _ => Err(Error::at(ErrorKind::Unsupported, &path)),
+    }
+}
+
+pub(super) async fn upload<S: Store>(space: &Space<S>, file: FileUpload) -> FileUploadResponse {
+    let FileUpload { path, content, .. } = file;
+    let request = WriteRequest::new(path.clone(), content).mode(WriteMode::Overwrite);
+    match write(space, request).await {
+        Ok(written) => FileUploadResponse::ok(written.path, written.version),
+        Err(error) => FileUploadResponse::failed(path, error),
+    }
+}
+
+async fn create<S: Store>(space: &Space<S>, path: &VfsPath, content: Bytes) -> Result<WriteResult> {
+    if space.check_size(path, content.len() as u64).is_err() {
+        refuse_existing(path, space.look_up(path).await?)?;
+    }
+    space.check_size(path, content.len() as u64)?;
+    for attempt in 0..space.inner.config.edit_attempts {
+        match put_new(space, path, new_value(&content, None)).await? {
+            Outcome::Done(stored) => {
+                return Ok(WriteResult::new(path.clone(), true, stored.version, content.len() as u64));
+            }
+            Outcome::Refused(_) => refuse_existing(path, space.look_up(path).await?)?,
+        }
+        make_way(&space.cx, path, attempt).await?;
+    }
+    Err(contended(path))
+}
+
+/// Refuses a path at which something is.
+fn refuse_existing(path: &VfsPath, found: Option<Found>) -> Result<()> {
+    match found {
+        None => Ok(()),
+        Some(Found::File(_)) => Err(Error::already_exists(path)),
+        Some(Found::Directory) => Err(Error::at(ErrorKind::IsADirectory, path)),
+    }
+}
+
+/// The file that a write to `path` replaces, where there is one.
+async fn existing<S: Store>(space: &Space<S>, path: &VfsPath) -> Result<Option<Stored>> {
+    match space.look_up(path).await? {
+        None => Ok(None),
+        Some(Found::File(stored)) => Ok(Some(stored)),
+        Some(Found::Directory) => Err(Error::at(ErrorKind::IsADirectory, path)),
+    }
+}
+
+async fn overwrite<S: Store>(space: &Space<S>, path: &VfsPath, content: Bytes) -> Result<WriteResult> {
+    let size = content.len() as u64;
+    for attempt in 0..space.inner.config.edit_attempts {
+        let file = space.head(path).await?;
+        if space.check_size(path, size).is_err() {
+            existing(space, path).await?;
+        }
+        space.check_size(path, size)?;
+        let value = new_value(&content, file.as_ref());
+        let outcome = match &file {
+            None => put_new(space, path, value).await?,
+            Some(_) => put_over(space, path, value).await?,
+        };
+        match outcome {
+            Outcome::Done(stored) => return Ok(WriteResult::new(path.clone(), file.is_none(), stored.version, size)),
+            Outcome::Refused(_) => existing(space, path).await?,
+        };
+        make_way(&space.cx, path, attempt).await?;
+    }
+    Err(contended(path))
+}
+
+async fn replace<S: Store>(space: &Space<S>, path: &VfsPath, content: Bytes, expected: Version) -> Result<WriteResult> {
+    let size = content.len() as u64;
+    let file = existing(space, path).await?;
+    let file = match file {
+        Some(file) if file.version == expected => file,
+        other => return Err(Error::conflict(path, other.map(|file| file.version))),
+    };
+    space.check_size(path, size)?;
+    match space.put(path, new_value(&content, Some(&file)), &Expected::Version(expected)).await? {
+        Outcome::Done(stored) => Ok(WriteResult::new(path.clone(), false, stored.version, size)),
+        Outcome::Refused(found) => Err(Error::conflict(path, found.map(|file| file.version))),
+    }
+}
+
+async fn append<S: Store>(space: &Space<S>, path: &VfsPath, added: Bytes) -> Result<WriteResult> {
+    let _turn = space.turn(path).await?;
+    let max = space.inner.max_file_size();
+    for attempt in 0..space.inner.config.edit_attempts {
+        let outcome;
+        let file = space.whole(path, max).await?;
+        let size = file.as_ref().map_or(0, |file| file.stored.size) + added.len() as u64;
+        match &file {
+            None => {
+                if space.check_size(path, size).is_err() {
+                    existing(space, path).await?;
+                }
+                space.check_size(path, size)?;
+                outcome = put_new(space, path, new_value(&added, None)).await?;
+            }
+            Some(file) => {
+                space.check_size(path, size)?;
+                let value = new_value(&joined(&file.content, &added), Some(&file.stored));
+                outcome = space.put(path, value, &Expected::Version(file.stored.version.clone())).await?;
+            }
+        }
+        match outcome {
+            Outcome::Done(stored) => return Ok(WriteResult::new(path.clone(), file.is_none(), stored.version, size)),
+            Outcome::Refused(_) => existing(space, path).await?,
+        };
+        make_way(&space.cx, path, attempt).await?;
+    }
+    Err(contended(path))
+}
+
+/// `content` as a write of now, to a new file or in the place of that of `old`.
+pub(super) fn new_value(content: &Bytes, old: Option<&Stored>) -> NewValue {
+    let now = Utc::now();
+    let value = NewValue::new(content.clone(), old.map_or(now, |old| now.max(old.modified_at)));
+    match old {
+        Some(old) => value.created_at(created_at(old)),
+        None => value,
+    }
+}
+
+/// When a file was made, as far as anybody knows.
+pub(super) fn created_at(stored: &Stored) -> DateTime<Utc> {
+    stored.created_at.unwrap_or(stored.modified_at)
+}
+
+/// What must be so for something to be at `path`: no part of it is a file, and nothing is below it.
+pub(super) fn room_for(path: &VfsPath) -> Vec<Condition> {
+    let parts = above(path).map(|above| Condition::At(above, Expected::Nothing));
+    parts.chain([Condition::NothingBelow(path.clone())]).collect()
+}
+
+/// Puts a file where nothing is.
+async fn put_new<S: Store>(space: &Space<S>, path: &VfsPath, value: NewValue) -> Result<Outcome> {
+    if path.is_root() {
+        return Ok(Outcome::Refused(None));
+    }
+    if space.batches().is_none() {
+        let (space, path) = (space.clone(), path.clone());
+        let cx = space.cx.clone();
+        return settled(&cx, |cx| async move { single::put_new(&space.with_context(cx), &path, value).await }).await;
+    }
+    let mut conditions = vec![Condition::At(path.clone(), Expected::Nothing)];
+    conditions.extend(room_for(path));
+    put_if(space, path, value, &conditions).await
+}
+
+/// Puts a file in the place of one that was there.
+async fn put_over<S: Store>(space: &Space<S>, path: &VfsPath, value: NewValue) -> Result<Outcome> {
+    match space.batches() {
+        None => space.put(path, value, &Expected::Anything).await,
+        Some(_) => put_if(space, path, value, &room_for(path)).await,
+    }
+}
+
+async fn put_if<S: Store>(
+    space: &Space<S>,
+    path: &VfsPath,
+    value: NewValue,
+    conditions: &[Condition],
+) -> Result<Outcome> {
+    let outcome = space.batch(path, conditions, vec![Write::Put(path.clone(), value)]).await?;
+    Ok(match outcome {
+        BatchOutcome::Done(stored) => match stored.into_iter().next() {
+            Some(stored) => Outcome::Done(stored),
+            None => return Err(Error::new(ErrorKind::Internal, "the store did not say what it wrote").with_path(path)),
+        },
+        BatchOutcome::Refused(_, found) => Outcome::Refused(found),
+    })
+}

@@ -1,0 +1,235 @@
+//! Values in memory: the reference that every other store is compared with.
+
+mod log;
+mod search;
+mod space;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
+
+use self::space::Space;
+use crate::key::{Key, Namespace};
+use crate::store::{
+    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, Condition, Expected, ListRequest,
+    Needles, NewValue, Outcome, Page, Position, Search, Store, Stored, Value, Write,
+};
+
+/// A store in memory, gone with its last handle: for tests, and for files that need not outlive the process.
+///
+/// # Behaviour
+///
+/// * A clone is another handle of the same values.
+/// * [`new`](Self::new) makes one that can do all that a store can. [`single_valued`](Self::single_valued) makes one that can do
+///   no more than an object store: one change at a time, and nothing to tell of them.
+/// * The newest 4,096 changes of a namespace are remembered. Times are kept to the microsecond, as in most databases.
+///
+/// ```
+/// use bytes::Bytes;
+/// use vfs_core::VfsPath;
+/// use vfs_store::{Expected, Key, MemoryStore, Namespace, NewValue, Outcome, Store};
+///
+/// # futures::executor::block_on(async {
+/// let store = MemoryStore::new();
+/// let key = Key::new(Namespace::parse("acme/ann")?, VfsPath::parse("/notes.txt")?);
+/// let note = || NewValue::new(Bytes::from("hello\n"), chrono::Utc::now());
+/// assert!(matches!(store.put(&key, note(), &Expected::Nothing).await?, Outcome::Done(_)));
+/// assert!(matches!(store.put(&key, note(), &Expected::Nothing).await?, Outcome::Refused(Some(_))));
+/// # Ok::<(), vfs_core::Error>(())
+/// # }).expect("it works");
+/// ```
+#[derive(Clone)]
+pub struct MemoryStore {
+    abilities: Abilities,
+    spaces: Arc<Mutex<BTreeMap<Namespace, Space>>>,
+}
+
+impl MemoryStore {
+    /// An empty store with batches, changes and search.
+    pub fn new() -> Self {
+        Self::able(Abilities::new(u64::MAX).atomicity(Atomicity::Namespace))
+    }
+
+    /// An empty store that changes one value at a time, tells of no change and cannot search.
+    pub fn single_valued() -> Self {
+        Self::able(Abilities::new(u64::MAX))
+    }
+
+    /// This handle, refusing values of over `bytes` bytes. Default: no limit.
+    #[must_use]
+    pub fn max_value(mut self, bytes: u64) -> Self {
+        self.abilities.max_value = bytes;
+        self
+    }
+
+    /// This handle, refusing paths of over `bytes` bytes. Default [`VfsPath::MAX_LEN`].
+    #[must_use]
+    pub fn max_path(mut self, bytes: usize) -> Self {
+        self.abilities.max_path = bytes;
+        self
+    }
+
+    fn able(abilities: Abilities) -> Self {
+        Self { abilities, spaces: Arc::default() }
+    }
+
+    fn can_do_all(&self) -> bool {
+        self.abilities.atomicity == Atomicity::Namespace
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Namespace, Space>> {
+        // Nothing that can panic runs while it is held.
+        self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `ask` finds in `namespace`, which may be empty.
+    fn look<T>(&self, namespace: &Namespace, ask: impl FnOnce(&Space) -> T) -> T {
+        match self.lock().get(namespace) {
+            Some(space) => ask(space),
+            None => ask(&Space::default()),
+        }
+    }
+
+    /// What `work` makes of `namespace`.
+    fn change<T>(&self, namespace: &Namespace, work: impl FnOnce(&mut Space) -> T) -> T {
+        work(self.lock().entry(namespace.clone()).or_default())
+    }
+
+    /// Refuses what is over the limits.
+    fn check(&self, path: &VfsPath, content: Option<&NewValue>) -> Result<()> {
+        if path.as_str().len() > self.abilities.max_path {
+            let reason = format!("the path is longer than {} bytes; use a shorter one", self.abilities.max_path);
+            return Err(Error::new(ErrorKind::InvalidPath, reason).with_path(path));
+        }
+        let size = content.map_or(0, |value| value.content.len() as u64);
+        if size > self.abilities.max_value {
+            let reason =
+                format!("{size} bytes are more than the {} that this store can hold", self.abilities.max_value);
+            return Err(Error::new(ErrorKind::TooLarge, reason).with_path(path));
+        }
+        Ok(())
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("values in memory")
+    }
+}
+
+/// Shows how much there is, not what.
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let namespaces = self.lock().len();
+        f.debug_struct("MemoryStore")
+            .field("abilities", &self.abilities)
+            .field("namespaces", &namespaces)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Store for MemoryStore {
+    fn abilities(&self) -> Abilities {
+        self.abilities.clone()
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+        Ok(self.look(&key.namespace, |space| space.head(&key.path).cloned()))
+    }
+
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+        Ok(self.look(&key.namespace, |space| space.get(&key.path, range)))
+    }
+
+    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+        self.check(&key.path, Some(&value))?;
+        Ok(self.change(&key.namespace, |space| space.put(&key.path, value, expected)))
+    }
+
+    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+        Ok(self.change(&key.namespace, |space| space.delete(&key.path, expected)))
+    }
+
+    async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+        Ok(self.look(namespace, |space| space.list(request)))
+    }
+
+    async fn namespaces(&self) -> Result<Vec<Namespace>> {
+        let spaces = self.lock();
+        Ok(spaces.iter().filter(|(_, space)| !space.is_empty()).map(|(namespace, _)| namespace.clone()).collect())
+    }
+
+    fn as_batch(&self) -> Option<&dyn Batch> {
+        if self.can_do_all() { Some(self) } else { None }
+    }
+
+    fn as_changes(&self) -> Option<&dyn Changes> {
+        if self.can_do_all() { Some(self) } else { None }
+    }
+
+    fn as_search(&self) -> Option<&dyn Search> {
+        if self.can_do_all() { Some(self) } else { None }
+    }
+}
+
+#[async_trait]
+impl Batch for MemoryStore {
+    async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
+        for write in &writes {
+            match write {
+                Write::Put(path, value) => self.check(path, Some(value))?,
+                Write::Move { to, .. } | Write::Copy { to, .. } => self.check(to, None)?,
+                Write::Delete(_) => {}
+            }
+        }
+        Ok(self.change(namespace, |space| space.batch(conditions, writes)))
+    }
+}
+
+#[async_trait]
+impl Changes for MemoryStore {
+    async fn position(&self, namespace: &Namespace) -> Result<Position> {
+        Ok(self.look(namespace, |space| space.log.position()))
+    }
+
+    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+        Ok(self.look(namespace, |space| space.log.since(seen, limit)))
+    }
+
+    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
+        let told = self.change(namespace, |space| space.log.told());
+        loop {
+            // Who listens first and looks then misses nothing that comes in between.
+            let news = told.listen();
+            if self.position(namespace).await? != seen {
+                return Ok(());
+            }
+            news.await;
+        }
+    }
+}
+
+#[async_trait]
+impl Search for MemoryStore {
+    async fn candidates(
+        &self,
+        namespace: &Namespace,
+        prefix: &VfsPath,
+        needles: &Needles,
+    ) -> Result<Option<Candidates>> {
+        let values = self.look(namespace, |space| space.below_or_at(prefix));
+        Ok(search::candidates(values, needles))
+    }
+}

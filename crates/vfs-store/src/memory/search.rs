@@ -1,0 +1,54 @@
+//! Which values hold a text, by reading them all.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
+use vfs_core::{CaseMode, VfsPath};
+
+use crate::store::{Candidates, Needles};
+
+/// Those of `values` that hold one of the `needles`, or are not text.
+pub(super) fn candidates(values: Vec<(VfsPath, Bytes)>, needles: &Needles) -> Option<Candidates> {
+    if needles.texts.iter().any(String::is_empty) {
+        return None;
+    }
+    let mut folds = Folds::default();
+    let is_sensitive = needles.case == CaseMode::Sensitive;
+    let folded: Vec<_> = needles.texts.iter().map(|text| folds.fold(text)).collect();
+    let mut may_hold = |content: &[u8]| match std::str::from_utf8(content) {
+        Ok(text) if !text.contains('\0') => {
+            if is_sensitive {
+                needles.texts.iter().any(|needle| text.contains(needle.as_str()))
+            } else {
+                let text = folds.fold(text);
+                folded.iter().any(|needle| contains(&text, needle))
+            }
+        }
+        _ => true,
+    };
+    Some(values.into_iter().filter(|(_, content)| may_hold(content)).map(|(path, _)| path).collect())
+}
+
+fn contains(text: &[char], needle: &[char]) -> bool {
+    text.windows(needle.len()).any(|window| window == needle)
+}
+
+/// Letters that are the same whatever their case, each as the first of them.
+#[derive(Default)]
+struct Folds(HashMap<char, char>);
+
+impl Folds {
+    fn fold(&mut self, text: &str) -> Vec<char> {
+        text.chars().map(|letter| *self.0.entry(letter).or_insert_with(|| first_of_its_cases(letter))).collect()
+    }
+}
+
+fn first_of_its_cases(letter: char) -> char {
+    let mut cases = ClassUnicode::new([ClassUnicodeRange::new(letter, letter)]);
+    // Without the table of cases every letter would stand for itself; it is compiled in.
+    match cases.try_case_fold_simple() {
+        Ok(()) => cases.ranges().first().map_or(letter, ClassUnicodeRange::start),
+        Err(_) => letter,
+    }
+}

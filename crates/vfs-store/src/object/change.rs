@@ -1,0 +1,216 @@
+//! Puts and deletes that are made once, or not.
+
+use futures::{StreamExt, TryStreamExt, stream};
+use object_store::path::Path;
+use object_store::{MultipartUpload, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, UpdateVersion};
+use vfs_core::{Error, ErrorKind, Result};
+
+use super::BucketStore;
+use super::fault::Fault;
+use super::http::{Change, Guard};
+use super::objects::{Conditions, Found, tag, version};
+use crate::store::{Expected, NewValue, Outcome, Stored};
+
+/// A value of more bytes is put in parts.
+pub(super) const WHOLE: usize = 16 << 20;
+/// Bytes of a part; all but the last have as many, as R2 wants it.
+const PART: usize = 8 << 20;
+/// How many parts are on their way at once.
+const PARTS_AT_ONCE: usize = 4;
+/// How often a change is tried that someone else comes before.
+const ROUNDS: usize = 64;
+
+/// What became of one try.
+enum Try {
+    Over(Outcome),
+    /// Something came in between, and is gone or is what was expected by now.
+    Again,
+}
+
+impl BucketStore {
+    /// Puts a value.
+    pub(super) async fn put_value(&self, location: &Path, value: &NewValue, expected: &Expected) -> Result<Outcome> {
+        for _ in 0..ROUNDS {
+            let guard = match self.guard(location, expected).await? {
+                Ok(guard) => guard,
+                Err(found) => return Ok(Outcome::Refused(found)),
+            };
+            if let Try::Over(outcome) = self.try_put(location, value, expected, guard).await? {
+                return Ok(outcome);
+            }
+        }
+        Err(self.crowded())
+    }
+
+    /// What a put depends on, or what is there instead.
+    ///
+    /// One that expects anything depends on what is there now: else a second attempt, after an answer that was lost, could go
+    /// over what another put there meanwhile.
+    async fn guard(&self, location: &Path, expected: &Expected) -> Result<Result<Guard, Option<Stored>>> {
+        if *expected == Expected::Nothing {
+            return Ok(Ok(Guard::Nothing));
+        }
+        if let Expected::Version(version) = expected
+            && self.inner.service.conditions == Conditions::Tags
+            && let Some(e_tag) = tag(version)
+        {
+            return Ok(Ok(Guard::Tag { e_tag, generation: None }));
+        }
+        match self.look(location).await? {
+            found if !expected.holds(found.as_ref().map(|found| &found.stored)) => {
+                Ok(Err(found.map(|found| found.stored)))
+            }
+            None => Ok(Ok(Guard::Nothing)),
+            Some(Found { guard: Some(guard), .. }) => Ok(Ok(guard)),
+            Some(_) => Err(self.without_tags()),
+        }
+    }
+
+    async fn try_put(&self, location: &Path, value: &NewValue, expected: &Expected, guard: Guard) -> Result<Try> {
+        let (change, answer) = if value.content.len() <= WHOLE {
+            let change = Change::new();
+            (change.clone(), change.make(self.put_whole(location, value, &guard)).await)
+        } else {
+            let change = Change::on(guard.clone());
+            (change.clone(), change.make(self.put_parts(location, value, &guard)).await)
+        };
+        let fault = match answer {
+            Ok(PutResult { e_tag: Some(e_tag), .. }) => return Ok(Try::Over(Outcome::Done(put_now(value, &e_tag)))),
+            Ok(_) => return Err(self.without_tags()),
+            Err(fault) => fault,
+        };
+        if !fault.is_refusal() && !change.is_doubtful() && self.sees_attempts() {
+            return Err(self.error(&fault));
+        }
+        let found = self.look(location).await.map_err(|error| self.unknown(&error))?;
+        match found {
+            Some(found) if found.is_by(value.id) => Ok(Try::Over(Outcome::Done(found.stored))),
+            found => {
+                let stored = found.map(|found| found.stored);
+                match (fault.is_refusal(), change.is_doubtful()) {
+                    (true, false) if expected.holds(stored.as_ref()) => Ok(Try::Again),
+                    (true, false) => Ok(Try::Over(Outcome::Refused(stored))),
+                    (false, _) if guarded(&guard, stored.as_ref()) => Err(self.error(&fault)),
+                    _ => Err(self.unknown(&self.error(&fault))),
+                }
+            }
+        }
+    }
+
+    async fn put_whole(&self, location: &Path, value: &NewValue, guard: &Guard) -> Result<PutResult, Fault> {
+        let mode = match guard.clone() {
+            Guard::Nothing => PutMode::Create,
+            Guard::Tag { e_tag, generation } => {
+                PutMode::Update(UpdateVersion { e_tag: Some(e_tag), version: generation })
+            }
+        };
+        let service = &self.inner.service;
+        let options = PutOptions { mode, attributes: service.labels.of(value), ..PutOptions::default() };
+        Ok(service.objects.put_opts(location, PutPayload::from(value.content.clone()), options).await?)
+    }
+
+    async fn put_parts(&self, location: &Path, value: &NewValue, guard: &Guard) -> Result<PutResult, Fault> {
+        let service = &self.inner.service;
+        let options = PutMultipartOptions { attributes: service.labels.of(value), ..PutMultipartOptions::default() };
+        let mut upload = service.objects.put_multipart_opts(location, options).await?;
+        match self.send_parts(location, value, guard, &mut upload).await {
+            Ok(put) => Ok(put),
+            Err(fault) => {
+                if let Err(error) = upload.abort().await {
+                    // What is left of it is no object, and does no harm but its price.
+                    tracing::debug!(fault = ?Fault::from(error), "the parts of a value that was not put are left in the bucket");
+                }
+                Err(fault)
+            }
+        }
+    }
+
+    async fn send_parts(
+        &self,
+        location: &Path,
+        value: &NewValue,
+        guard: &Guard,
+        upload: &mut Box<dyn MultipartUpload>,
+    ) -> Result<PutResult, Fault> {
+        let offsets = (0..value.content.len()).step_by(PART);
+        let parts = offsets.map(|from| value.content.slice(from..value.content.len().min(from + PART)));
+        let sent: Vec<_> = parts.map(|part| upload.put_part(PutPayload::from(part))).collect();
+        stream::iter(sent).buffer_unordered(PARTS_AT_ONCE).try_collect::<()>().await?;
+        // S3 checks this itself when the parts are put together; the others do not, and here is the last moment to.
+        let found = self.inner.service.look(location).await?;
+        if !guarded(guard, found.as_ref().map(|found| &found.stored)) {
+            return Err(Fault::refused());
+        }
+        Ok(upload.complete().await?)
+    }
+
+    /// Removes a value.
+    pub(super) async fn delete_value(&self, location: &Path, expected: &Expected) -> Result<Outcome> {
+        for _ in 0..ROUNDS {
+            let Some(found) = self.look(location).await? else { return Ok(Outcome::Refused(None)) };
+            if !expected.holds(Some(&found.stored)) {
+                return Ok(Outcome::Refused(Some(found.stored)));
+            }
+            if let Try::Over(outcome) = self.try_delete(location, found).await? {
+                return Ok(outcome);
+            }
+        }
+        Err(self.crowded())
+    }
+
+    async fn try_delete(&self, location: &Path, found: Found) -> Result<Try> {
+        let change = found.guard.clone().map_or_else(Change::new, Change::on);
+        let fault = match change.make(self.inner.service.remove(location)).await {
+            Ok(()) => return Ok(Try::Over(Outcome::Done(found.stored))),
+            Err(fault) => fault,
+        };
+        if fault.is_refusal() && !change.is_doubtful() {
+            return Ok(Try::Again);
+        }
+        if !change.is_doubtful() && self.sees_attempts() {
+            return Err(self.error(&fault));
+        }
+        match self.look(location).await.map_err(|error| self.unknown(&error))? {
+            None => Ok(Try::Over(Outcome::Done(found.stored))),
+            Some(now) if now.stored.version == found.stored.version => Err(self.error(&fault)),
+            Some(_) => Err(self.unknown(&self.error(&fault))),
+        }
+    }
+
+    fn crowded(&self) -> Error {
+        let reason = format!("{self}: others change this file without a pause; nothing was changed, try again");
+        Error::new(ErrorKind::Busy, reason)
+            .with_model_message("Error: the file is changed by others all the time; try again")
+    }
+
+    fn unknown(&self, why: &Error) -> Error {
+        let reason =
+            format!("{}; whether the change was made is not known, look before you make it again", why.message());
+        Error::new(ErrorKind::Unavailable, reason).with_model_message(
+            "Error: the storage failed while it made the change; read the file to see whether it was made",
+        )
+    }
+
+    fn without_tags(&self) -> Error {
+        Error::new(
+            ErrorKind::Unsupported,
+            format!("{self}: the object store has no entity tags, without which nothing can be changed safely"),
+        )
+    }
+}
+
+fn put_now(value: &NewValue, e_tag: &str) -> Stored {
+    use chrono::SubsecRound;
+
+    let modified_at = value.modified_at.trunc_subsecs(6);
+    let version = version(Some(e_tag), value.content.len() as u64, modified_at);
+    Stored::new(value.content.len() as u64, version, modified_at).created_at(value.created_at.trunc_subsecs(6))
+}
+
+/// Whether what is there is what a change depends on.
+fn guarded(guard: &Guard, stored: Option<&Stored>) -> bool {
+    match guard {
+        Guard::Nothing => stored.is_none(),
+        Guard::Tag { e_tag, .. } => stored.is_some_and(|stored| tag(&stored.version).as_ref() == Some(e_tag)),
+    }
+}

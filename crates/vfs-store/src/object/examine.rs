@@ -1,0 +1,166 @@
+//! What a bucket holds as a whole.
+
+use std::collections::BTreeSet;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use vfs_core::{Error, ErrorKind, Problem, Result};
+
+use super::BucketStore;
+use super::listing::{Start, Sweep};
+use super::names::{Name, odd};
+use super::raw::Object;
+use crate::key::{Key, Namespace};
+use crate::store::{CheckReport, ListRequest, Listed, StoreStats};
+
+/// How many levels of namespaces are listed at once.
+const AT_ONCE: usize = 16;
+/// How many files are read at once.
+const READS_AT_ONCE: usize = 4;
+
+impl BucketStore {
+    /// Makes sure that the bucket answers.
+    pub(super) async fn is_reachable(&self) -> Result<()> {
+        let listing = self.inner.source.list(self.inner.layout.base(), Listed::All, &Start::First, 1).await;
+        listing.map(|_| ()).map_err(|fault| self.error(&fault))
+    }
+
+    /// Reads every file.
+    ///
+    /// # Behaviour
+    ///
+    /// An object that cannot be read, or has not the size that the service told, is a problem; so is one whose key no file can
+    /// have, with its whole key as path. What is put or removed meanwhile may be in the report or not.
+    ///
+    /// # Errors
+    ///
+    /// Those of a [`Store`](crate::Store) where the bucket cannot be listed.
+    pub async fn check(&self) -> Result<CheckReport> {
+        let mut report = CheckReport::default();
+        let mut sweep = Sweep::new(self);
+        while let Some(objects) = sweep.next().await? {
+            let mut looks = stream::iter(objects).map(|object| self.read(object)).buffered(READS_AT_ONCE);
+            while let Some(look) = looks.next().await {
+                match look {
+                    Ok(None) => {}
+                    Ok(Some(bytes)) => {
+                        report.files += 1;
+                        report.bytes += bytes;
+                    }
+                    Err(problem) => report.problems.push(problem),
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    /// How many bytes the file of an object has; `None` where it is no file, or gone.
+    async fn read(&self, object: Object) -> Result<Option<u64>, Problem> {
+        let location = match self.inner.layout.name(&object.key) {
+            Name::Folder => return Ok(None),
+            Name::Odd => return Err(odd(&object.key)),
+            Name::File(namespace, path) => self.inner.layout.key(&Key::new(namespace, path)),
+        };
+        let problem = |error: Error| Problem::new(&object.key, &error);
+        let value = self.inner.service.get(&location.map_err(problem)?, None).await;
+        let Some(value) = value.map_err(|fault| problem(self.error(&fault)))? else { return Ok(None) };
+        let bytes = value.content.len() as u64;
+        if bytes == value.stored.size {
+            return Ok(Some(bytes));
+        }
+        let reason = format!("{bytes} bytes came where the service told of {}; put the file again", value.stored.size);
+        Err(problem(Error::new(ErrorKind::Unavailable, reason)))
+    }
+
+    /// Counts what is there, by listing all of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub async fn stats(&self) -> Result<StoreStats> {
+        let mut stats = StoreStats::default();
+        let mut namespaces = BTreeSet::new();
+        let mut sweep = Sweep::new(self);
+        while let Some(objects) = sweep.next().await? {
+            for object in objects {
+                if let Name::File(namespace, _) = self.inner.layout.name(&object.key) {
+                    namespaces.insert(namespace);
+                    stats.files += 1;
+                    stats.bytes += object.size;
+                }
+            }
+        }
+        stats.namespaces = namespaces.len() as u64;
+        Ok(stats)
+    }
+
+    /// Goes from marker to marker, without listing the files between them.
+    pub(super) async fn walk_namespaces(&self) -> Result<Vec<Namespace>> {
+        let mut found = Vec::new();
+        if self.has_files(&Namespace::default()).await? {
+            found.push(Namespace::default());
+        }
+        let mut level = vec![String::new()];
+        while !level.is_empty() {
+            let below = stream::iter(level).map(|components| self.below(components)).buffer_unordered(AT_ONCE);
+            let below: Vec<Below> = below.try_collect().await?;
+            level = Vec::new();
+            for below in below {
+                found.extend(below.namespace);
+                level.extend(below.longer);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Whether there is one value at least.
+    async fn has_files(&self, namespace: &Namespace) -> Result<bool> {
+        let mut request = ListRequest::all(vfs_core::VfsPath::root()).limit(1);
+        loop {
+            let page = self.page(namespace, &request).await?;
+            if !page.entries.is_empty() {
+                return Ok(true);
+            }
+            let Some(next) = page.next else { return Ok(false) };
+            request = request.from(next);
+        }
+    }
+
+    /// What begins with these components of a namespace.
+    async fn below(&self, components: String) -> Result<Below> {
+        let prefix = match components.as_str() {
+            "" => self.inner.layout.named(),
+            components => format!("{}{components}/", self.inner.layout.named()),
+        };
+        let mut below = Below::default();
+        let mut start = Some(Start::First);
+        while let Some(from) = start {
+            let listing = self.inner.source.list(&prefix, Listed::Level, &from, usize::MAX).await;
+            let listing = listing.map_err(|fault| self.error(&fault))?;
+            start = listing.next.map(Start::Token);
+            for name in listing.prefixes.iter().filter_map(|found| found.strip_prefix(&prefix)?.strip_suffix('/')) {
+                let longer = if components.is_empty() { name.to_owned() } else { format!("{components}/{name}") };
+                if name == "=" {
+                    below.namespace =
+                        Namespace::parse(&components).ok().filter(|namespace| !namespace.as_str().is_empty());
+                } else if Namespace::parse(&longer).is_ok_and(|namespace| !namespace.as_str().is_empty()) {
+                    below.longer.push(longer);
+                }
+            }
+        }
+        let namespace = below.namespace.take();
+        match namespace {
+            Some(namespace) if self.has_files(&namespace).await? => Ok(Below { namespace: Some(namespace), ..below }),
+            _ => Ok(below),
+        }
+    }
+}
+
+/// What begins with some components of a namespace.
+#[derive(Default)]
+struct Below {
+    /// The namespace that they are, if it has files.
+    namespace: Option<Namespace>,
+    /// Components with one more.
+    longer: Vec<String>,
+}

@@ -1,0 +1,187 @@
+//! The connection to a service: what is sent, and what is seen of every attempt.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use object_store::ClientOptions;
+use object_store::client::{
+    ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
+    HttpService,
+};
+use reqwest::Method;
+use reqwest::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::BuilderVerifierExt;
+
+use super::raw::{self, AsSent};
+
+tokio::task_local! {
+    /// The change that the requests of this task belong to.
+    static CHANGE: Change;
+}
+
+/// One change on its way, which may take several attempts.
+///
+/// An object store tries again by itself where no answer came, and then tells of the last attempt only. This sees all of them.
+#[derive(Debug, Clone)]
+pub(super) struct Change {
+    condition: Option<Guard>,
+    doubtful: Arc<AtomicBool>,
+}
+
+/// What must be there for a change to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Guard {
+    /// No object.
+    Nothing,
+    /// An object with this entity tag, and this generation where the service counts them.
+    Tag {
+        /// In quotes.
+        e_tag: String,
+        /// As the service gave it.
+        generation: Option<String>,
+    },
+}
+
+impl Change {
+    /// A change whose request says itself what it depends on.
+    pub(super) fn new() -> Self {
+        Self { condition: None, doubtful: Arc::default() }
+    }
+
+    /// A change that `object_store` sends without a condition: where the service takes one, it is added.
+    pub(super) fn on(condition: Guard) -> Self {
+        Self { condition: Some(condition), ..Self::new() }
+    }
+
+    /// Makes the change.
+    pub(super) async fn make<T>(&self, requests: impl Future<Output = T>) -> T {
+        CHANGE.scope(self.clone(), requests).await
+    }
+
+    /// Whether an attempt may have been made without an answer that says so.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.doubtful.load(Ordering::Relaxed)
+    }
+
+    fn see(&self, answer: &Result<HttpResponse, HttpError>) {
+        let is_clear = match answer {
+            Ok(response) => !response.status().is_server_error(),
+            Err(error) => error.kind() == HttpErrorKind::Connect,
+        };
+        if !is_clear {
+            self.doubtful.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The header that belongs to a request: only those that remove an object or put the parts of one together need it.
+    fn header(&self, request: &HttpRequest) -> Option<(HeaderName, HeaderValue)> {
+        let is_of_parts = request.uri().query().is_some_and(|query| query.contains("uploadId="));
+        let decides = match *request.method() {
+            Method::DELETE => !is_of_parts,
+            Method::POST => is_of_parts,
+            _ => false,
+        };
+        match self.condition.as_ref().filter(|_| decides)? {
+            Guard::Nothing => Some((IF_NONE_MATCH, HeaderValue::from_static("*"))),
+            Guard::Tag { e_tag, .. } => Some((IF_MATCH, HeaderValue::from_str(e_tag).ok()?)),
+        }
+    }
+}
+
+/// Whether a service takes the conditions of HTTP in headers that are not signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unsigned {
+    /// S3 does.
+    Taken,
+    /// The others do not.
+    #[cfg_attr(not(any(feature = "gcp", feature = "azure")), expect(dead_code, reason = "S3 alone is there"))]
+    Refused,
+}
+
+/// Makes connections.
+#[derive(Debug)]
+pub(super) struct Connector {
+    /// What the service takes.
+    pub(super) unsigned: Unsigned,
+    /// How long one request may take.
+    pub(super) request_timeout: Duration,
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let client = self.client(options).map_err(|source| object_store::Error::Generic { store: "HTTP", source })?;
+        Ok(HttpClient::new(Connection { client, unsigned: self.unsigned }))
+    }
+}
+
+impl Connector {
+    fn client(&self, options: &ClientOptions) -> Result<reqwest::Client, Box<dyn std::error::Error + Send + Sync>> {
+        let option = |key| options.get_config_value(&key).filter(|value| !value.is_empty());
+        let may_be_open = option(ClientConfigKey::AllowHttp).is_some_and(|value| value == "true");
+        let seconds = |key| option(key).and_then(|text| humantime::parse_duration(&text).ok());
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("agent-vfs/", env!("CARGO_PKG_VERSION")))
+            .tls_backend_preconfigured(encryption()?)
+            .https_only(!may_be_open)
+            .connect_timeout(seconds(ClientConfigKey::ConnectTimeout).unwrap_or(Duration::from_secs(5)))
+            .timeout(self.request_timeout);
+        if let Some(proxy) = option(ClientConfigKey::ProxyUrl) {
+            let excluded =
+                option(ClientConfigKey::ProxyExcludes).and_then(|hosts| reqwest::NoProxy::from_string(&hosts));
+            builder = builder.proxy(reqwest::Proxy::all(proxy)?.no_proxy(excluded));
+        }
+        Ok(builder.build()?)
+    }
+}
+
+/// Trusts whom the system trusts; where it knows of nobody, as in an empty container, whom Mozilla trusts.
+fn encryption() -> Result<ClientConfig, rustls::Error> {
+    let builder = || {
+        ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+    };
+    if let Ok(trusting) = builder()?.with_platform_verifier() {
+        return Ok(trusting.with_no_client_auth());
+    }
+    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    Ok(builder()?.with_root_certificates(roots).with_no_client_auth())
+}
+
+#[derive(Debug)]
+struct Connection {
+    client: reqwest::Client,
+    unsigned: Unsigned,
+}
+
+#[async_trait]
+impl HttpService for Connection {
+    async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let as_sent = request.extensions().get::<AsSent>().is_some();
+        let change = CHANGE.try_with(Change::clone).ok();
+        if let Some(change) = change.as_ref().filter(|_| self.unsigned == Unsigned::Taken)
+            && let Some((name, value)) = change.header(&request)
+        {
+            request.headers_mut().insert(name, value);
+        }
+        let answer = HttpService::call(&self.client, request).await;
+        if let Some(change) = change {
+            change.see(&answer);
+        }
+        let response = answer?;
+        if as_sent && response.status().is_success() { keep_listing(response).await } else { Ok(response) }
+    }
+}
+
+/// Reads a listing here, and hands on one without objects: `object_store` fails on a single key that it cannot parse, and takes
+/// folders for files.
+async fn keep_listing(response: HttpResponse) -> Result<HttpResponse, HttpError> {
+    let (mut parts, body) = response.into_parts();
+    let body = body.bytes().await?;
+    let listing = raw::parse(&body).map_err(|error| HttpError::new(HttpErrorKind::Decode, error))?;
+    let rest = listing.without_objects();
+    parts.extensions.insert(listing);
+    Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(rest)))
+}

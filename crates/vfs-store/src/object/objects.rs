@@ -1,0 +1,187 @@
+//! Objects of a service, and what is known of them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
+use futures::TryFutureExt;
+use object_store::path::Path;
+use object_store::{Attribute, Attributes, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt};
+use vfs_core::Version;
+
+use super::fault::Fault;
+use super::http::Guard;
+use crate::store::{NewValue, Stored, Value, WriteId};
+
+/// More bytes than any object has; some services cannot read a range that ends after it.
+const LARGEST: u64 = 1 << 50;
+
+/// A service, and what is particular about it.
+#[derive(Debug, Clone)]
+pub(super) struct Service {
+    pub(super) objects: Arc<dyn ObjectStore>,
+    pub(super) conditions: Conditions,
+    pub(super) labels: Labels,
+}
+
+/// What a service decides by whether a put is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Conditions {
+    /// Entity tags.
+    Tags,
+    /// Numbers that it counts up.
+    #[cfg_attr(not(feature = "gcp"), expect(dead_code, reason = "Google Cloud Storage alone has them"))]
+    Generations,
+}
+
+/// The names of metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Labels {
+    created_at: &'static str,
+    modified_at: &'static str,
+    write_id: &'static str,
+}
+
+impl Labels {
+    /// As most services have them.
+    pub(super) const HYPHENED: Self =
+        Self { created_at: "vfs-created-at", modified_at: "vfs-modified-at", write_id: "vfs-write-id" };
+    /// As Azure has them, where a name is one of C#.
+    #[cfg(feature = "azure")]
+    pub(super) const UNDERSCORED: Self =
+        Self { created_at: "vfs_created_at", modified_at: "vfs_modified_at", write_id: "vfs_write_id" };
+
+    /// What goes with a value.
+    pub(super) fn of(self, value: &NewValue) -> Attributes {
+        let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Micros, true);
+        [
+            (self.created_at, time(value.created_at)),
+            (self.modified_at, time(value.modified_at)),
+            (self.write_id, spell(value.id)),
+        ]
+        .into_iter()
+        .map(|(name, text)| (Attribute::Metadata(name.into()), text))
+        .collect()
+    }
+}
+
+fn spell(id: WriteId) -> String {
+    format!("{:032x}", id.get())
+}
+
+/// An object that is there.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) stored: Stored,
+    /// What a change of just this object depends on; `None` where the service has no tags.
+    pub(super) guard: Option<Guard>,
+    write_id: Option<String>,
+}
+
+impl Found {
+    /// Whether this write put it there.
+    pub(super) fn is_by(&self, id: WriteId) -> bool {
+        self.write_id.as_deref() == Some(spell(id).as_str())
+    }
+
+    fn of(meta: &ObjectMeta, attributes: &Attributes, labels: Labels) -> Self {
+        let text = |name: &'static str| {
+            attributes.get(&Attribute::Metadata(name.into())).map(|value| value.as_ref().to_owned())
+        };
+        let time = |name| text(name).and_then(|text| Some(DateTime::parse_from_rfc3339(&text).ok()?.to_utc()));
+        let modified_at = time(labels.modified_at).unwrap_or(meta.last_modified);
+        let version = version(meta.e_tag.as_deref(), meta.size, meta.last_modified);
+        let guard = meta
+            .e_tag
+            .as_ref()
+            .and_then(|_| tag(&version))
+            .map(|e_tag| Guard::Tag { e_tag, generation: meta.version.clone() });
+        let stored = Stored::new(meta.size, version, modified_at.trunc_subsecs(6)).created_at(time(labels.created_at));
+        Self { stored, guard, write_id: text(labels.write_id) }
+    }
+}
+
+/// The version of an object: its entity tag without quotes, as some services leave them away in listings.
+pub(super) fn version(e_tag: Option<&str>, size: u64, last_modified: DateTime<Utc>) -> Version {
+    match e_tag {
+        Some(e_tag) => {
+            let bare = e_tag.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+            Version::new(bare.unwrap_or(e_tag))
+        }
+        None => Version::new(format!("{size}@{}", last_modified.timestamp_micros())),
+    }
+}
+
+/// The entity tag of a version, in quotes; `None` for what cannot be one, and so is the version of nothing.
+pub(super) fn tag(version: &Version) -> Option<String> {
+    let text = version.as_str();
+    if text.is_empty() || !text.strip_prefix("W/").unwrap_or(text).bytes().all(|byte| byte.is_ascii_graphic()) {
+        return None;
+    }
+    Some(if text.starts_with("W/") { text.to_owned() } else { format!("\"{text}\"") })
+}
+
+impl Service {
+    /// What is at a key.
+    pub(super) async fn look(&self, location: &Path) -> Result<Option<Found>, Fault> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        match self.objects.get_opts(location, options).map_err(Fault::from).await {
+            Ok(answer) => Ok(Some(Found::of(&answer.meta, &answer.attributes, self.labels))),
+            Err(fault) if fault.is_missing() => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// The content at a key, or a part of it.
+    pub(super) async fn get(&self, location: &Path, range: Option<Range<u64>>) -> Result<Option<Value>, Fault> {
+        let range = range.map(|range| range.start..range.end.min(LARGEST));
+        if range.as_ref().is_some_and(|range| range.is_empty()) {
+            return self.empty(location).await;
+        }
+        let options = GetOptions { range: range.clone().map(GetRange::Bounded), ..GetOptions::default() };
+        match self.objects.get_opts(location, options).map_err(Fault::from).await {
+            Ok(answer) => self.read(answer).await.map(Some),
+            Err(fault) if fault.is_missing() => Ok(None),
+            Err(fault) => match range {
+                // A part that begins at the end or after it is an error for services, and empty here.
+                Some(range) if fault.may_be_range() => match self.empty(location).await? {
+                    Some(value) if value.stored.size > range.start => Err(fault),
+                    value => Ok(value),
+                },
+                _ => Err(fault),
+            },
+        }
+    }
+
+    async fn read(&self, answer: GetResult) -> Result<Value, Fault> {
+        let stored = Found::of(&answer.meta, &answer.attributes, self.labels).stored;
+        Ok(Value::new(stored, answer.bytes().await?))
+    }
+
+    async fn empty(&self, location: &Path) -> Result<Option<Value>, Fault> {
+        Ok(self.look(location).await?.map(|found| Value::new(found.stored, Bytes::new())))
+    }
+
+    /// Removes what is at a key. That there is nothing is no fault, for most services.
+    pub(super) async fn remove(&self, location: &Path) -> Result<(), Fault> {
+        Ok(self.objects.delete(location).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_the_tag_without_its_quotes() {
+        for (e_tag, text) in [("\"0f-2\"", "0f-2"), ("0x8D", "0x8D"), ("W/\"a\"", "W/\"a\""), ("\"", "\"")] {
+            assert_eq!(version(Some(e_tag), 0, DateTime::UNIX_EPOCH).as_str(), text);
+        }
+        assert_eq!(tag(&"0f-2".into()).as_deref(), Some("\"0f-2\""));
+        assert_eq!(tag(&"W/\"a\"".into()).as_deref(), Some("W/\"a\""));
+        for text in ["", "a\nb", "a b", "ü"] {
+            assert_eq!(tag(&text.into()), None, "{text}");
+        }
+    }
+}

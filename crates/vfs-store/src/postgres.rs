@@ -1,0 +1,236 @@
+//! A Postgres database.
+
+mod change;
+mod check;
+mod config;
+mod fault;
+mod list;
+mod listen;
+mod log;
+mod patience;
+mod plan;
+mod read;
+mod row;
+mod schema;
+mod search;
+mod server;
+mod tls;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
+
+use self::fault::Tried;
+use self::listen::Listener;
+use self::patience::Patience;
+use self::server::Server;
+use crate::key::{Key, Namespace};
+use crate::store::{
+    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Expected,
+    Inspect, ListRequest, Needles, NewValue, Outcome, Page, Position, Search, Store, StoreStats, Stored, Value, Write,
+};
+
+pub use self::config::{PostgresConfig, PostgresTls};
+
+/// Values in a schema of a Postgres database, shared by any number of processes. Needs version 13 of the server, or a newer one.
+///
+/// # Behaviour
+///
+/// * A clone is another handle of the same connections.
+/// * Each change is a transaction that holds the lock of its namespace from its first write to its commit: the changes of a
+///   namespace come one after the other, and are numbered without a gap; those of two namespaces do not wait for each other.
+/// * When a connection is lost while a change is committed, the server is asked what became of the transaction: a change is never
+///   made twice, and never acknowledged without being made. The answer takes up to 45 s if the server does not notice that its
+///   client is gone.
+/// * Values have up to 256 MiB, paths up to 2,048 bytes. Times are kept to the microsecond.
+/// * A copy shares the content of its source, whatever its size; so does a move.
+/// * Waiting for changes costs a connection more. As long as somebody waits for those of a namespace, its commits and those of
+///   other such namespaces wait for each other, as is the way of `NOTIFY`.
+/// * Where the extension `pg_trgm` is there or this user may make it, [`Search`] finds the UTF-8 files of at most 128 KiB that
+///   hold a text of three letters or more; all other files are always candidates.
+///
+/// ```no_run
+/// use vfs_store::{Inspect, PostgresConfig, PostgresStore};
+///
+/// # async fn example() -> vfs_core::Result<()> {
+/// let store = PostgresStore::open(PostgresConfig::new("postgres://agents:secret@db.example.org/files")?).await?;
+/// println!("{} files", store.stats().await?.files);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct PostgresStore(Arc<Inner>);
+
+struct Inner {
+    server: Server,
+    listener: Listener,
+    /// What notifications are sent to.
+    channel: Arc<str>,
+    can_search: bool,
+}
+
+impl PostgresStore {
+    /// Connects to the server, and makes the schema and its tables where they are missing. Any number of processes may do so at
+    /// the same time.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` where no server answers; `permission_denied` for wrong credentials and missing rights; `invalid_argument`
+    /// where the database is missing, is not encoded in UTF-8, holds tables of others or of a newer version.
+    pub async fn open(config: PostgresConfig) -> Result<Self> {
+        let server = Server::new(config)?;
+        let mut patience = Patience::new(server.config.retry_for);
+        let can_search = loop {
+            match Self::prepare(&server).await {
+                Ok(can_search) => break can_search,
+                // A server that is not there is most likely one that was never started: whoever does so wants to know now.
+                Err(fault) if fault.may_pass() && !fault.is_of_connecting() && patience.again().await => {}
+                Err(fault) => return Err(fault.describe(&server.config)),
+            }
+        };
+        let channel: Arc<str> = format!("vfs:{}", server.config.schema).into();
+        let listener = Listener::new(&server, Arc::clone(&channel));
+        Ok(Self(Arc::new(Inner { server, listener, channel, can_search })))
+    }
+
+    async fn prepare(server: &Server) -> Tried<bool> {
+        let mut connection = server.connection().await?;
+        schema::prepare(&mut connection, &server.config).await
+    }
+
+    async fn change(&self, namespace: &Namespace, conditions: &[Condition], writes: &[Write]) -> Result<BatchOutcome> {
+        change::change(&self.0.server, &self.0.channel, namespace, conditions, writes).await
+    }
+
+    /// A change of one value at a path, on what is expected there.
+    async fn change_one(&self, key: &Key, write: Write, expected: &Expected) -> Result<Outcome> {
+        let condition = Condition::At(key.path.clone(), expected.clone());
+        match self.change(&key.namespace, &[condition], &[write]).await.map_err(|error| error.or_path(&key.path))? {
+            BatchOutcome::Done(mut done) => {
+                let none = || Error::new(ErrorKind::Internal, "a change has no answer; report it");
+                Ok(Outcome::Done(done.pop().ok_or_else(none)?))
+            }
+            BatchOutcome::Refused(_, found) => Ok(Outcome::Refused(found)),
+        }
+    }
+}
+
+/// Where it is, without user and password.
+impl fmt::Display for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let config = &self.0.server.config;
+        write!(
+            f,
+            "the schema '{}' of the Postgres database '{}' at {}",
+            config.schema,
+            config.database(),
+            config.address()
+        )
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore")
+            .field("config", &self.0.server.config)
+            .field("can_search", &self.0.can_search)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Store for PostgresStore {
+    fn abilities(&self) -> Abilities {
+        Abilities::new(plan::MAX_VALUE).max_path(plan::MAX_PATH).atomicity(Atomicity::Namespace)
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+        read::head(&self.0.server, key).await
+    }
+
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+        read::get(&self.0.server, key, range).await
+    }
+
+    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+        self.change_one(key, Write::Put(key.path.clone(), value), expected).await
+    }
+
+    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+        self.change_one(key, Write::Delete(key.path.clone()), expected).await
+    }
+
+    async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+        list::list(&self.0.server, namespace, request).await
+    }
+
+    async fn namespaces(&self) -> Result<Vec<Namespace>> {
+        list::namespaces(&self.0.server).await
+    }
+
+    fn as_batch(&self) -> Option<&dyn Batch> {
+        Some(self)
+    }
+
+    fn as_changes(&self) -> Option<&dyn Changes> {
+        Some(self)
+    }
+
+    fn as_search(&self) -> Option<&dyn Search> {
+        self.0.can_search.then_some(self as &dyn Search)
+    }
+
+    fn as_inspect(&self) -> Option<&dyn Inspect> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Batch for PostgresStore {
+    async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
+        self.change(namespace, conditions, &writes).await
+    }
+}
+
+#[async_trait]
+impl Changes for PostgresStore {
+    async fn position(&self, namespace: &Namespace) -> Result<Position> {
+        log::position(&self.0.server, namespace).await
+    }
+
+    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+        log::since(&self.0.server, namespace, seen, limit).await
+    }
+
+    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
+        log::changed(&self.0.server, &self.0.listener, namespace, seen).await
+    }
+}
+
+#[async_trait]
+impl Search for PostgresStore {
+    async fn candidates(
+        &self,
+        namespace: &Namespace,
+        prefix: &VfsPath,
+        needles: &Needles,
+    ) -> Result<Option<Candidates>> {
+        search::candidates(&self.0.server, namespace, prefix, needles).await
+    }
+}
+
+#[async_trait]
+impl Inspect for PostgresStore {
+    /// All of it at one moment, while others go on.
+    async fn check(&self) -> Result<CheckReport> {
+        check::check(&self.0.server).await
+    }
+
+    async fn stats(&self) -> Result<StoreStats> {
+        check::stats(&self.0.server).await
+    }
+}

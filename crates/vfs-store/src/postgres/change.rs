@@ -1,0 +1,300 @@
+//! Changes: each a transaction, made once however often its connection is lost.
+
+use deadpool_postgres::Object;
+use futures::future::join;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use tokio_postgres::{Row, Statement};
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
+
+use super::fault::{Fault, Tried};
+use super::patience::Patience;
+use super::plan::{Conditions, Staged, Steps};
+use super::read::CHUNK;
+use super::row;
+use super::server::{Parameter, Server, keep_or_close};
+use crate::key::Namespace;
+use crate::store::{BatchOutcome, Condition, Stored, Write};
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+const CHANGE: &str = "SELECT is_done, at_size, at_version, at_created, at_modified, at_path, transaction \
+                      FROM change($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+
+// In a statement of its own: the row of a namespace that is not committed yet would hold up everyone else in it.
+const MAKE_NAMESPACE: &str = "INSERT INTO namespaces (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
+
+const FIND_NAMESPACE: &str = "SELECT id FROM namespaces WHERE name = $1";
+
+const REFUSAL: &str = "SELECT at_size, at_version, at_created, at_modified, at_path FROM refusal($1, $2, $3, $4)";
+
+const NEW_CONTENTS: &str = "SELECT nextval('contents') FROM generate_series(1, $1)";
+
+const STAGE: &str = "INSERT INTO chunks (namespace, content, part, is_text, data) VALUES ($1, $2, $3, $4, $5)";
+
+const FATE: &str = "SELECT pg_xact_status($1::text::xid8)";
+
+/// How many chunks are on their way at the same time.
+const IN_FLIGHT: usize = 4;
+
+/// How a try ended that did not end with an answer.
+enum Failed {
+    /// Nothing was made.
+    NotMade(Fault),
+    /// The commit was asked for and the answer lost. What the answer is if it was made.
+    Unknown { transaction: String, outcome: BatchOutcome },
+}
+
+impl From<Fault> for Failed {
+    fn from(fault: Fault) -> Self {
+        Self::NotMade(fault)
+    }
+}
+
+/// What became of a transaction.
+enum Fate {
+    Made,
+    NotMade,
+}
+
+/// Makes all the `writes` if all the `conditions` hold.
+pub(super) async fn change(
+    server: &Server,
+    channel: &str,
+    namespace: &Namespace,
+    conditions: &[Condition],
+    writes: &[Write],
+) -> Result<BatchOutcome> {
+    let (name, conditions, steps) = (namespace.as_str(), Conditions::new(conditions), Steps::new(writes)?);
+    let change = Change { server, channel, name, conditions, steps };
+    let mut patience = Patience::new(server.config.retry_for);
+    let _permit = server.writer().await.map_err(|fault| fault.describe(&server.config))?;
+    loop {
+        let fault = match change.attempt().await {
+            Ok(outcome) => return Ok(outcome),
+            Err(Failed::NotMade(fault)) => fault,
+            Err(Failed::Unknown { transaction, outcome }) => match fate(server, &transaction).await? {
+                Fate::Made => return Ok(outcome),
+                Fate::NotMade => Fault::Silence,
+            },
+        };
+        if !(fault.may_pass() && patience.again().await) {
+            return Err(fault.describe(&server.config));
+        }
+    }
+}
+
+struct Change<'a> {
+    server: &'a Server,
+    channel: &'a str,
+    name: &'a str,
+    conditions: Conditions<'a>,
+    steps: Steps<'a>,
+}
+
+impl Change<'_> {
+    async fn attempt(&self) -> Result<BatchOutcome, Failed> {
+        let connection = self.server.connection().await?;
+        let made = self.make(&connection).await;
+        let is_lost = match &made {
+            Ok(_) => false,
+            Err(Failed::NotMade(fault)) => matches!(fault, Fault::Silence),
+            Err(Failed::Unknown { .. }) => true,
+        };
+        if is_lost {
+            drop(Object::take(connection));
+        }
+        made
+    }
+
+    async fn make(&self, connection: &Object) -> Result<BatchOutcome, Failed> {
+        if !self.steps.staged.is_empty()
+            && let Some(refused) = self.prepare_to_stage(connection).await?
+        {
+            return Ok(refused);
+        }
+        let statement = self.server.within(connection.prepare_cached(CHANGE)).await?;
+        let mut transaction = Open { connection, is_open: true };
+        let rows = if self.steps.staged.is_empty() {
+            let contents = vec![None; self.steps.kinds.len()];
+            let parameters = self.parameters(&contents);
+            // Both are on their way before the first is answered.
+            let work = join(connection.batch_execute(BEGIN), connection.query(&statement, &parameters));
+            let (_, rows) = self.server.within(work.map(Ok::<_, Fault>)).await?;
+            rows.map_err(Fault::from)?
+        } else {
+            self.server.within(connection.batch_execute(BEGIN)).await?;
+            let contents = self.stage(connection).await?;
+            self.server.within(connection.query(&statement, &self.parameters(&contents))).await?
+        };
+        let (outcome, id) = read(&rows)?;
+        let Some(id) = id else {
+            self.server.within(connection.batch_execute("ROLLBACK")).await?;
+            transaction.is_open = false;
+            return Ok(outcome);
+        };
+        let committed = self.server.within(connection.batch_execute("COMMIT")).await;
+        transaction.is_open = false;
+        match committed {
+            Ok(()) => Ok(outcome),
+            // Even an error that the server itself reports may come after the commit.
+            Err(_) => Err(Failed::Unknown { transaction: id, outcome }),
+        }
+    }
+
+    fn parameters<'b>(&'b self, contents: &'b Vec<Option<i64>>) -> [Parameter<'b>; 16] {
+        let (conditions, steps) = (&self.conditions, &self.steps);
+        [
+            &self.name,
+            &conditions.kinds,
+            &conditions.paths,
+            &conditions.versions,
+            &steps.kinds,
+            &steps.parents,
+            &steps.names,
+            &steps.sources,
+            contents,
+            &steps.datas,
+            &steps.are_texts,
+            &steps.sizes,
+            &steps.versions,
+            &steps.created,
+            &steps.modified,
+            &self.channel,
+        ]
+    }
+
+    /// Makes sure that the namespace is there, and that the contents are not sent for nothing.
+    async fn prepare_to_stage(&self, connection: &Object) -> Tried<Option<BatchOutcome>> {
+        let work = async {
+            connection.execute(&connection.prepare_cached(MAKE_NAMESPACE).await?, &[&self.name]).await?;
+            let space = self.find_namespace(connection).await?;
+            let refusal = connection.prepare_cached(REFUSAL).await?;
+            let Conditions { kinds, paths, versions } = &self.conditions;
+            let Some(row) = connection.query_opt(&refusal, &[&space, kinds, paths, versions]).await? else {
+                return Ok::<_, Fault>(None);
+            };
+            Ok(Some(BatchOutcome::Refused(path(&row, 4)?, row::stored(&row, 0)?)))
+        };
+        self.server.within(work).await
+    }
+
+    async fn find_namespace(&self, connection: &Object) -> Tried<i64> {
+        let statement = connection.prepare_cached(FIND_NAMESPACE).await?;
+        Ok(connection.query_one(&statement, &[&self.name]).await?.try_get(0)?)
+    }
+
+    /// Sends the contents ahead, before the namespace is locked; the number of each for its step.
+    async fn stage(&self, connection: &Object) -> Tried<Vec<Option<i64>>> {
+        let prepare = async {
+            let space = self.find_namespace(connection).await?;
+            let statement = connection.prepare_cached(NEW_CONTENTS).await?;
+            let numbers = connection.query(&statement, &[&(self.steps.staged.len() as i32)]).await?;
+            Ok::<_, Fault>((space, numbers, connection.prepare_cached(STAGE).await?))
+        };
+        let (space, numbers, statement) = self.server.within(prepare).await?;
+        let mut contents = vec![None; self.steps.kinds.len()];
+        let mut on_their_way = FuturesUnordered::new();
+        for (Staged { step, content, is_text }, number) in self.steps.staged.iter().zip(&numbers) {
+            let number: i64 = number.try_get(0)?;
+            contents[*step] = Some(number);
+            for (part, data) in (0_i32..).zip(content.chunks(CHUNK)) {
+                if on_their_way.len() == IN_FLIGHT {
+                    on_their_way.next().await.transpose()?;
+                }
+                on_their_way.push(self.send(
+                    connection,
+                    &statement,
+                    Chunk { space, number, part, is_text: *is_text, data },
+                ));
+            }
+        }
+        while on_their_way.next().await.transpose()?.is_some() {}
+        Ok(contents)
+    }
+
+    async fn send(&self, connection: &Object, statement: &Statement, chunk: Chunk<'_>) -> Tried<()> {
+        let Chunk { space, number, part, is_text, data } = chunk;
+        let parameters: [Parameter<'_>; 5] = [&space, &number, &part, &is_text, &data];
+        self.server.within(connection.execute(statement, &parameters)).await?;
+        Ok(())
+    }
+}
+
+/// A part of a content on its way.
+struct Chunk<'a> {
+    space: i64,
+    number: i64,
+    part: i32,
+    is_text: bool,
+    data: &'a [u8],
+}
+
+/// A transaction that ends with its guard: whoever gets the connection next finds none.
+struct Open<'a> {
+    connection: &'a Object,
+    is_open: bool,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            // Polled once it is on its way; nobody needs the answer.
+            let _ = self.connection.batch_execute("ROLLBACK").now_or_never();
+        }
+    }
+}
+
+/// The answer of the server, and the transaction's id if there is something to commit.
+fn read(rows: &[Row]) -> Tried<(BatchOutcome, Option<String>)> {
+    let Some(last) = rows.last() else { return Ok((BatchOutcome::Done(Vec::new()), None)) };
+    if !last.try_get::<_, bool>(0)? {
+        return Ok((BatchOutcome::Refused(path(last, 5)?, row::stored(last, 1)?), None));
+    }
+    let stored = |row: &Row| -> Tried<Stored> {
+        row::stored(row, 1)?.ok_or_else(|| Error::new(ErrorKind::Internal, "a change has no answer; report it").into())
+    };
+    let done = rows.iter().map(stored).collect::<Tried<_>>()?;
+    Ok((BatchOutcome::Done(done), Some(last.try_get(6)?)))
+}
+
+fn path(row: &Row, column: usize) -> Tried<VfsPath> {
+    Ok(VfsPath::parse(row.try_get(column)?)?)
+}
+
+/// What became of a transaction whose commit was asked for.
+async fn fate(server: &Server, transaction: &str) -> Result<Fate> {
+    let unknown = || {
+        let message = "the connection to the Postgres server was lost while a change was being made, and it cannot be told \
+                       whether it was; read it again";
+        Error::new(ErrorKind::Unavailable, message)
+    };
+    // The server may not have noticed yet that its client is gone: it does when its session times out.
+    let mut patience = Patience::new(server.config.retry_for.max(MOST_UNKNOWN));
+    loop {
+        match fate_now(server, transaction).await {
+            Ok(Some(status)) if status == "committed" => return Ok(Fate::Made),
+            Ok(Some(status)) if status == "aborted" => return Ok(Fate::NotMade),
+            Ok(Some(_)) => {}
+            Ok(None) => return Err(unknown()),
+            Err(fault) if fault.may_pass() || matches!(fault, Fault::PoolTimeout) => {}
+            Err(fault) => return Err(unknown().with_source(fault.describe(&server.config))),
+        }
+        if !patience.again().await {
+            return Err(unknown());
+        }
+    }
+}
+
+/// The least time that an unknown outcome is looked into.
+const MOST_UNKNOWN: std::time::Duration = std::time::Duration::from_secs(45);
+
+async fn fate_now(server: &Server, transaction: &str) -> Tried<Option<String>> {
+    let connection = server.connection().await?;
+    let work = async {
+        let statement = connection.prepare_cached(FATE).await?;
+        Ok::<_, Fault>(connection.query_one(&statement, &[&transaction]).await?.try_get(0)?)
+    };
+    let answer = server.within(work).await;
+    keep_or_close(connection, answer)
+}

@@ -1,0 +1,423 @@
+//! How a Postgres store is opened.
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio_postgres::config::{Host, SslMode};
+use vfs_core::{Error, Result};
+
+use crate::url::{Parameters, StoreUrl};
+
+/// How many connections a store can have.
+const POOL_SIZES: std::ops::RangeInclusive<usize> = 1..=1000;
+/// The longest any of the times can be.
+const MAX_TIME: Duration = Duration::from_secs(3600);
+/// The longest name of a schema in bytes; with what is put before it, it is still the name of a channel.
+const MAX_SCHEMA: usize = 48;
+/// What a URL may say that goes to the server as it is.
+const SERVERS_OWN: [&str; 8] =
+    ["host", "port", "user", "password", "dbname", "application_name", "target_session_attrs", "channel_binding"];
+const KNOWN: &str = "schema, pool_size, connect_timeout, pool_timeout, statement_timeout, lock_timeout, retry_for, sslmode, \
+                     host, port, user, password, dbname, application_name, target_session_attrs and channel_binding";
+
+/// Whether a connection is encrypted, and whom it trusts, in the words of Postgres' own clients.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum PostgresTls {
+    /// Not encrypted (`disable`).
+    Disable,
+    /// Encrypted where the server can (`prefer`). Whoever is between the two can read and change all of it.
+    #[default]
+    Prefer,
+    /// Encrypted (`require`). Who answers is not verified, so that one who can pose as the server can still read along.
+    Require,
+    /// Encrypted, and the server's certificate must be valid for its host name (`verify-full`): signed by one of
+    /// [`PostgresConfig::root_certificates`], or else by an authority that browsers trust.
+    VerifyFull,
+}
+
+impl std::str::FromStr for PostgresTls {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "disable" => Ok(Self::Disable),
+            "prefer" => Ok(Self::Prefer),
+            "require" => Ok(Self::Require),
+            "verify-full" => Ok(Self::VerifyFull),
+            _ => Err(Error::invalid_argument(
+                "the sslmode of a Postgres store is 'disable', 'prefer', 'require' or 'verify-full'",
+            )),
+        }
+    }
+}
+
+/// Where a Postgres store is, and how it is used.
+///
+/// | URL parameter       | setter                                           | default  | bounds        |
+/// |---------------------|--------------------------------------------------|----------|---------------|
+/// | `schema`            | [`schema`](Self::schema)                         | `vfs`    | see there     |
+/// | `pool_size`         | [`pool_size`](Self::pool_size)                   | `16`     | 1 to 1000     |
+/// | `connect_timeout`   | [`connect_timeout`](Self::connect_timeout)       | `10s`    | `1ms` to `1h` |
+/// | `pool_timeout`      | [`pool_timeout`](Self::pool_timeout)             | `10s`    | `1ms` to `1h` |
+/// | `statement_timeout` | [`statement_timeout`](Self::statement_timeout)   | `30s`    | `1ms` to `1h` |
+/// | `lock_timeout`      | [`lock_timeout`](Self::lock_timeout)             | `5s`     | `1ms` to `1h` |
+/// | `retry_for`         | [`retry_for`](Self::retry_for)                   | `10s`    | `0s` to `1h`  |
+/// | `sslmode`           | [`tls`](Self::tls)                               | `prefer` |               |
+///
+/// `host`, `port`, `user`, `password`, `dbname`, `application_name`, `target_session_attrs` and `channel_binding` mean what they
+/// mean to Postgres' own clients; `?host=/var/run/postgresql` is a Unix socket.
+///
+/// Behind a proxy that shares connections between clients, such as PgBouncer, each client must keep its connection for as long as
+/// its session lasts.
+///
+/// ```
+/// use std::time::Duration;
+/// use vfs_store::{PostgresConfig, PostgresTls, StoreUrl};
+///
+/// let url = StoreUrl::parse("postgres://agents:secret@db.example.org/files?sslmode=verify-full&pool_size=4")?;
+/// let config = PostgresConfig::new("postgres://agents:secret@db.example.org/files")?.tls(PostgresTls::VerifyFull).pool_size(4);
+/// assert_eq!(PostgresConfig::from_url(&url)?, config);
+/// assert!(!format!("{config:?}").contains("secret"));
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresConfig {
+    pub(super) server: tokio_postgres::Config,
+    pub(super) tls: PostgresTls,
+    pub(super) roots: Option<Vec<u8>>,
+    pub(super) schema: String,
+    pub(super) pool_size: usize,
+    pub(super) connect_timeout: Duration,
+    pub(super) pool_timeout: Duration,
+    pub(super) statement_timeout: Duration,
+    pub(super) lock_timeout: Duration,
+    pub(super) retry_for: Duration,
+}
+
+impl PostgresConfig {
+    /// Reads a URL such as `postgres://user:password@host:5432/database`, with parameters after a `?`.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`from_url`](Self::from_url).
+    pub fn new(url: &str) -> Result<Self> {
+        Self::from_url(&StoreUrl::parse(url)?)
+    }
+
+    /// Reads a URL such as `postgres://user:password@host:5432/database`, with parameters after a `?`. What has a meaning in a
+    /// URL is written as `%40` for `@` and the like.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` for another scheme, no host, and parameters that are unknown or out of their bounds.
+    pub fn from_url(url: &StoreUrl) -> Result<Self> {
+        let (mut bare, mut parameters) = url.split_parameters()?;
+        if !matches!(bare.scheme(), "postgres" | "postgresql") {
+            let hint = "write it as 'postgres://user:password@host/database'";
+            return Err(Error::invalid_argument(format!("'{}' is not the scheme of Postgres; {hint}", bare.scheme())));
+        }
+        for name in SERVERS_OWN {
+            if let Some(value) = parameters.take(name) {
+                bare.query_pairs_mut().append_pair(name, &value);
+            }
+        }
+        // The parser of the server's own parameters takes a '+' as it is.
+        let text = bare.as_str().replace('+', "%20");
+        // The cause may repeat what was secret.
+        let server: tokio_postgres::Config = text.parse().map_err(|_| {
+            let hint = "write it as 'postgres://user:password@host:5432/database', with '%40' for an '@' in a name or password";
+            Error::invalid_argument(format!("the URL of the Postgres store cannot be read; {hint}"))
+        })?;
+        let mut config = Self {
+            server,
+            tls: PostgresTls::default(),
+            roots: None,
+            schema: "vfs".to_owned(),
+            pool_size: 16,
+            connect_timeout: Duration::from_secs(10),
+            pool_timeout: Duration::from_secs(10),
+            statement_timeout: Duration::from_secs(30),
+            lock_timeout: Duration::from_secs(5),
+            retry_for: Duration::from_secs(10),
+        };
+        config.take(&mut parameters)?;
+        parameters.finish(KNOWN)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn take(&mut self, parameters: &mut Parameters) -> Result<()> {
+        if let Some(schema) = parameters.take("schema") {
+            self.schema = schema;
+        }
+        if let Some(size) = parameters.take_as("pool_size")? {
+            self.pool_size = size;
+        }
+        if let Some(mode) = parameters.take("sslmode") {
+            self.tls = mode.parse()?;
+        }
+        for (name, time) in [
+            ("connect_timeout", &mut self.connect_timeout),
+            ("pool_timeout", &mut self.pool_timeout),
+            ("statement_timeout", &mut self.statement_timeout),
+            ("lock_timeout", &mut self.lock_timeout),
+            ("retry_for", &mut self.retry_for),
+        ] {
+            if let Some(text) = parameters.take(name) {
+                *time = humantime::parse_duration(&text).map_err(|error| {
+                    Error::invalid_argument(format!(
+                        "the {name} is no time ({error}); write for example '10s' or '250ms'"
+                    ))
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The schema that the tables are in, made where it is missing: 1 to 48 of `a-z 0-9 _`, not a digit first. Stores in two
+    /// schemas have nothing in common. Default `vfs`.
+    #[must_use]
+    pub fn schema(mut self, name: impl Into<String>) -> Self {
+        self.schema = name.into();
+        self
+    }
+
+    /// The most connections at the same time, 1 to 1000, besides one that listens for changes once somebody waits for them.
+    /// Three of four at most make changes, so that no crowd of writers keeps the readers out. Default 16.
+    #[must_use]
+    pub fn pool_size(mut self, connections: usize) -> Self {
+        self.pool_size = connections;
+        self
+    }
+
+    /// How long a connection may take to be there. Default 10 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long an operation waits for one of the connections, all of which others use, before it is `busy`. Default 10 s.
+    #[must_use]
+    pub fn pool_timeout(mut self, timeout: Duration) -> Self {
+        self.pool_timeout = timeout;
+        self
+    }
+
+    /// How long the server may work on one statement, before it is a `timeout`. Default 30 s.
+    #[must_use]
+    pub fn statement_timeout(mut self, timeout: Duration) -> Self {
+        self.statement_timeout = timeout;
+        self
+    }
+
+    /// How long a change waits for others in its namespace before it begins again, until [`retry_for`](Self::retry_for) is over
+    /// and it is `busy`. Default 5 s.
+    #[must_use]
+    pub fn lock_timeout(mut self, timeout: Duration) -> Self {
+        self.lock_timeout = timeout;
+        self
+    }
+
+    /// How long an operation that failed for a reason that may pass, such as a server that starts again, is begun again. Zero
+    /// tries once. Default 10 s.
+    #[must_use]
+    pub fn retry_for(mut self, time: Duration) -> Self {
+        self.retry_for = time;
+        self
+    }
+
+    /// Whether a connection is encrypted, and whom it trusts. Default [`PostgresTls::Prefer`].
+    #[must_use]
+    pub fn tls(mut self, tls: PostgresTls) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// The authorities that [`PostgresTls::VerifyFull`] trusts instead of those that browsers do: the text of a PEM file.
+    #[must_use]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots = Some(pem.into());
+        self
+    }
+
+    /// Refuses what is out of its bounds.
+    pub(super) fn check(&self) -> Result<()> {
+        let refuse = |message: String| Err(Error::invalid_argument(message));
+        let is_plain = |schema: &str| {
+            let mut letters = schema.bytes();
+            letters.next().is_some_and(|first| first.is_ascii_lowercase() || first == b'_')
+                && letters.all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'_')
+        };
+        if self.schema.len() > MAX_SCHEMA || !is_plain(&self.schema) || self.schema.starts_with("pg_") {
+            return refuse(format!(
+                "the schema of a Postgres store has 1 to {MAX_SCHEMA} of 'a-z', '0-9' and '_', begins with none of '0-9', and \
+                 not with 'pg_'"
+            ));
+        }
+        if !POOL_SIZES.contains(&self.pool_size) {
+            return refuse("the pool_size of a Postgres store is 1 to 1000".to_owned());
+        }
+        for (name, time) in [
+            ("connect_timeout", self.connect_timeout),
+            ("pool_timeout", self.pool_timeout),
+            ("statement_timeout", self.statement_timeout),
+            ("lock_timeout", self.lock_timeout),
+        ] {
+            if time < Duration::from_millis(1) || time > MAX_TIME {
+                return refuse(format!("the {name} of a Postgres store is 1 millisecond to 1 hour"));
+            }
+        }
+        if self.retry_for > MAX_TIME {
+            return refuse("the retry_for of a Postgres store is at most 1 hour".to_owned());
+        }
+        if self.server.get_hosts().is_empty() && self.server.get_hostaddrs().is_empty() {
+            return refuse(
+                "the URL of the Postgres store has no host; write 'postgres://user:password@host/database'".to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    /// All that a connection is told when it is made.
+    pub(super) fn session(&self) -> tokio_postgres::Config {
+        let mut session = self.server.clone();
+        // A transaction whose client is gone without a word is ended, or its namespace would stay locked. Every statement here
+        // has its index; a plan that was made while the tables were small must not outlive that.
+        let options = format!(
+            "-c search_path={} -c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout=30s \
+             -c default_transaction_isolation=read\\ committed -c enable_seqscan=off -c plan_cache_mode=force_generic_plan \
+             -c client_min_messages=error -c client_encoding=UTF8 -c synchronous_commit=on",
+            self.schema,
+            self.statement_timeout.as_millis(),
+            self.lock_timeout.as_millis(),
+        );
+        session
+            .options(options)
+            .ssl_mode(match self.tls {
+                PostgresTls::Disable => SslMode::Disable,
+                PostgresTls::Prefer => SslMode::Prefer,
+                PostgresTls::Require | PostgresTls::VerifyFull => SslMode::Require,
+            })
+            .connect_timeout(self.connect_timeout)
+            .keepalives_idle(Duration::from_secs(30))
+            .keepalives_interval(Duration::from_secs(10))
+            .keepalives_retries(3);
+        if session.get_application_name().is_none() {
+            session.application_name("vfs");
+        }
+        session
+    }
+
+    /// Where the server is.
+    pub(super) fn address(&self) -> String {
+        let ports = self.server.get_ports();
+        let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+        let hosts = self.server.get_hosts().iter().enumerate().map(|(index, host)| match host {
+            Host::Tcp(name) => format!("{name}:{}", port(index)),
+            #[cfg(unix)]
+            Host::Unix(directory) => format!("{}:{}", directory.display(), port(index)),
+        });
+        let hosts: Vec<_> = hosts.collect();
+        if hosts.is_empty() {
+            return self.server.get_hostaddrs().iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        }
+        hosts.join(",")
+    }
+
+    pub(super) fn database(&self) -> &str {
+        self.server.get_dbname().or(self.server.get_user()).unwrap_or("postgres")
+    }
+
+    pub(super) fn user(&self) -> &str {
+        self.server.get_user().unwrap_or("of this process")
+    }
+}
+
+/// Without the password.
+impl fmt::Debug for PostgresConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresConfig")
+            .field("address", &self.address())
+            .field("database", &self.database())
+            .field("user", &self.user())
+            .field("schema", &self.schema)
+            .field("tls", &self.tls)
+            .field("pool_size", &self.pool_size)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("pool_timeout", &self.pool_timeout)
+            .field("statement_timeout", &self.statement_timeout)
+            .field("lock_timeout", &self.lock_timeout)
+            .field("retry_for", &self.retry_for)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_names_a_server_and_how_to_use_it() {
+        let config = PostgresConfig::new(
+            "postgresql://ann:p%40ss+w@h:5433/files?schema=mine&pool_size=3&connect_timeout=1s&pool_timeout=2s\
+             &statement_timeout=3s&lock_timeout=250ms&retry_for=0s&sslmode=require&application_name=a+b",
+        )
+        .expect("right");
+        assert_eq!(config.server.get_user(), Some("ann"));
+        assert_eq!(config.server.get_password(), Some("p@ss w".as_bytes()).or(None));
+        assert_eq!(config.server.get_application_name(), Some("a b"));
+        assert_eq!((config.address().as_str(), config.database()), ("h:5433", "files"));
+        let same =
+            PostgresConfig { server: config.server.clone(), ..PostgresConfig::new("postgres://h").expect("right") }
+                .schema("mine")
+                .pool_size(3)
+                .connect_timeout(Duration::from_secs(1))
+                .pool_timeout(Duration::from_secs(2))
+                .statement_timeout(Duration::from_secs(3))
+                .lock_timeout(Duration::from_millis(250))
+                .retry_for(Duration::ZERO)
+                .tls(PostgresTls::Require);
+        assert_eq!(config, same);
+        let socket = PostgresConfig::new("postgres:///files?host=/run/postgresql&user=ann").expect("right");
+        assert_eq!((socket.address().as_str(), socket.user()), ("/run/postgresql:5432", "ann"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_and_named() {
+        for (url, word) in [
+            ("mysql://h/db", "scheme"),
+            ("postgres:///db", "no host"),
+            ("postgres://h/db?port=x", "cannot be read"),
+            ("postgres://h/db?schema=a-b", "schema"),
+            ("postgres://h/db?schema=A", "schema"),
+            ("postgres://h/db?schema=1a", "schema"),
+            ("postgres://h/db?schema=", "schema"),
+            ("postgres://h/db?schema=pg_mine", "schema"),
+            ("postgres://h/db?pool_size=0", "1 to 1000"),
+            ("postgres://h/db?pool_size=many", "pool_size"),
+            ("postgres://h/db?lock_timeout=10", "10s"),
+            ("postgres://h/db?lock_timeout=0s", "1 millisecond"),
+            ("postgres://h/db?retry_for=2h", "1 hour"),
+            ("postgres://h/db?sslmode=verify-ca", "verify-full"),
+            ("postgres://h/db?sslrootcert=/a", "unknown"),
+        ] {
+            let error = PostgresConfig::new(url).expect_err(url);
+            assert_eq!(error.kind(), vfs_core::ErrorKind::InvalidArgument);
+            assert!(error.message().contains(word), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for url in
+            ["postgres://u:hidden@h/db", "postgres://u@h/db?password=hidden", "postgres://u:hidden@h/db?port=hidden"]
+        {
+            let shown = match PostgresConfig::new(url) {
+                Ok(config) => format!("{config:?}"),
+                Err(error) => format!("{error} {error:?} {}", error.for_model()),
+            };
+            assert!(!shown.contains("hidden"), "{shown}");
+        }
+    }
+}

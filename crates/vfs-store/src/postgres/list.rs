@@ -1,0 +1,109 @@
+//! Listings.
+
+use tokio_postgres::Row;
+use vfs_core::{Error, Problem, Result, VfsPath};
+
+use super::fault::Tried;
+use super::row;
+use super::server::Server;
+use crate::key::Namespace;
+use crate::store::{Entry, ListRequest, Listed, Page, PageToken};
+
+const NAMESPACES: &str = "SELECT name FROM namespaces \
+                          WHERE EXISTS (SELECT FROM files WHERE namespace = id) ORDER BY name";
+
+const ALL: &str = "SELECT path, size, version, created_at, modified_at FROM files \
+                   WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND path > $2 AND path < $3 \
+                   ORDER BY namespace, path LIMIT $4";
+
+const LEVEL: &str = "SELECT at_name, at_size, at_version, at_created, at_modified, is_directory \
+                     FROM list_level($1, $2, $3, $4, $5)";
+
+/// The most in a page, whatever the limit is.
+const LARGEST_PAGE: usize = 10_000;
+
+/// Where a page begins, as it is in its token: after a path, after a file's name, or after a directory's.
+enum From<'a> {
+    Start,
+    Path(&'a str),
+    File(&'a str),
+    Directory(&'a str),
+}
+
+impl<'a> From<'a> {
+    fn read(request: &'a ListRequest) -> Result<Self> {
+        let Some(token) = &request.from else { return Ok(Self::Start) };
+        let refuse =
+            || Error::invalid_argument("this is not a page token of this listing; use the 'next' of the page before");
+        let (kind, rest) = token.as_str().split_at_checked(1).ok_or_else(refuse)?;
+        match (kind, request.depth) {
+            _ if rest.contains('\0') => Err(refuse()),
+            ("a", Listed::All) => Ok(Self::Path(rest)),
+            ("f", Listed::Level) => Ok(Self::File(rest)),
+            ("d", Listed::Level) => Ok(Self::Directory(rest)),
+            _ => Err(refuse()),
+        }
+    }
+}
+
+pub(super) async fn namespaces(server: &Server) -> Result<Vec<Namespace>> {
+    let rows = server.rows(NAMESPACES, &[]).await?;
+    let read = |row: &Row| -> Tried<Namespace> { Ok(Namespace::parse(row.try_get(0)?)?) };
+    rows.iter().map(|row| read(row).map_err(|fault| fault.describe(&server.config))).collect()
+}
+
+pub(super) async fn list(server: &Server, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+    let from = From::read(request)?;
+    let limit = request.limit.clamp(1, LARGEST_PAGE);
+    // One more than fits shows whether there is another page.
+    let most = limit as i64 + 1;
+    let (beginning, beyond) = row::inside(&request.below);
+    let rows = match request.depth {
+        Listed::All => {
+            let after = if let From::Path(path) = from { path.max(beginning.as_str()) } else { &beginning };
+            server.rows(ALL, &[&namespace.as_str(), &after, &beyond, &most]).await?
+        }
+        Listed::Level => {
+            let file = if let From::File(name) = from { Some(name) } else { None };
+            let directory = if let From::Directory(name) = from { Some(name) } else { None };
+            let most = most as i32;
+            server.rows(LEVEL, &[&namespace.as_str(), &beginning, &file, &directory, &most]).await?
+        }
+    };
+    page(&rows, limit, request).map_err(|fault| fault.describe(&server.config))
+}
+
+fn page(rows: &[Row], limit: usize, request: &ListRequest) -> Tried<Page> {
+    let mut page = Page::default();
+    let mut last = None;
+    for row in rows.iter().take(limit) {
+        let name: &str = row.try_get(0)?;
+        let is_directory = request.depth == Listed::Level && row.try_get(5)?;
+        let path = match request.depth {
+            Listed::All => VfsPath::parse(name).and_then(|path| exactly(path, name)),
+            Listed::Level => request.below.child(name),
+        };
+        match path {
+            Ok(path) if is_directory => page.directories.push(path),
+            Ok(path) => page.entries.extend(row::stored(row, 1)?.map(|stored| Entry { path, stored })),
+            Err(error) => page.problems.push(Problem::new(name, &error)),
+        }
+        let kind = match (request.depth, is_directory) {
+            (Listed::All, _) => 'a',
+            (Listed::Level, false) => 'f',
+            (Listed::Level, true) => 'd',
+        };
+        last = Some((kind, name));
+    }
+    if rows.len() > limit {
+        page.next = last.map(|(kind, name)| PageToken::new(format!("{kind}{name}")));
+    }
+    // Those in a directory `a` come after a directory `a-b`, whose own name is after it.
+    page.directories.sort_unstable();
+    Ok(page)
+}
+
+/// Refuses a path that is not written as paths are, so that no key is its name.
+fn exactly(path: VfsPath, text: &str) -> Result<VfsPath> {
+    if path.as_str() == text { Ok(path) } else { Err(Error::at(vfs_core::ErrorKind::InvalidPath, &path)) }
+}

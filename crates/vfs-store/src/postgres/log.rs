@@ -1,0 +1,113 @@
+//! The changes of a namespace, and waiting for them.
+
+use std::time::Duration;
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio_postgres::Row;
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
+
+use super::fault::{Fault, Tried};
+use super::listen::Listener;
+use super::row;
+use super::server::Server;
+use crate::key::Namespace;
+use crate::store::{ChangePage, Position, Tell};
+
+/// How often whoever waits looks for himself, should a notification be lost.
+const LOOK_EVERY: Duration = Duration::from_millis(750);
+
+const POSITION: &str = "SELECT sequence FROM namespaces WHERE name = $1";
+
+const SINCE: &str = "SELECT namespaces.sequence, changes.sequence, size, version, created_at, modified_at, kind, path, target \
+                     FROM namespaces \
+                     LEFT JOIN LATERAL ( \
+                         SELECT * FROM changes WHERE namespace = namespaces.id AND sequence > $2 \
+                         ORDER BY namespace, sequence LIMIT $3 \
+                     ) AS changes ON true \
+                     WHERE name = $1 ORDER BY changes.sequence";
+
+// Written anew only now and then.
+const WATCH: &str = "INSERT INTO watched (namespace, until) \
+                     SELECT id, clock_timestamp() + interval '30 seconds' FROM namespaces WHERE name = $1 \
+                     AND NOT EXISTS (SELECT FROM watched WHERE namespace = id \
+                         AND until > clock_timestamp() + interval '15 seconds') \
+                     ON CONFLICT (namespace) DO UPDATE SET until = EXCLUDED.until";
+
+/// The most changes in an answer, whatever the limit is.
+const LARGEST_PAGE: usize = 10_000;
+
+pub(super) async fn position(server: &Server, namespace: &Namespace) -> Result<Position> {
+    let Some(row) = server.row(POSITION, &[&namespace.as_str()]).await? else { return Ok(Position(0)) };
+    number(&row, 0).map(Position).map_err(|fault| fault.describe(&server.config))
+}
+
+pub(super) async fn since(server: &Server, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+    let most = limit.clamp(1, LARGEST_PAGE) as i64;
+    let after = i64::try_from(seen.0).unwrap_or(i64::MAX);
+    let rows = server.rows(SINCE, &[&namespace.as_str(), &after, &most]).await?;
+    page(&rows, seen).map_err(|fault| fault.describe(&server.config))
+}
+
+fn page(rows: &[Row], seen: Position) -> Tried<ChangePage> {
+    let last = rows.first().map_or(Ok(0), |row| number(row, 0))?;
+    let mut changes = Vec::new();
+    for row in rows {
+        if row.try_get::<_, Option<i64>>(1)?.is_some() {
+            changes.push((Position(number(row, 1)?), tell(row)?));
+        }
+    }
+    let is_known = match changes.first() {
+        Some((first, _)) => first.0 == seen.0 + 1,
+        None => seen.0 == last,
+    };
+    if !is_known {
+        return Ok(ChangePage::Forgotten(Position(last)));
+    }
+    let next = changes.last().map_or(seen, |(position, _)| *position);
+    Ok(ChangePage::Changes { changes, next, has_more: next.0 < last })
+}
+
+fn number(row: &Row, column: usize) -> Tried<u64> {
+    Ok(row.try_get::<_, i64>(column)?.unsigned_abs())
+}
+
+fn tell(row: &Row) -> Tried<Tell> {
+    let path = VfsPath::parse(row.try_get(7)?)?;
+    let stored = || row::stored(row, 2)?.ok_or_else(|| Fault::Ours(wrong()));
+    match row.try_get::<_, i16>(6)? {
+        1 => Ok(Tell::Created(path, stored()?)),
+        2 => Ok(Tell::Changed(path, stored()?)),
+        3 => Ok(Tell::Removed(path)),
+        4 => Ok(Tell::Moved { from: path, to: VfsPath::parse(row.try_get(8)?)?, stored: stored()? }),
+        _ => Err(wrong().into()),
+    }
+}
+
+fn wrong() -> Error {
+    Error::new(ErrorKind::InvalidArgument, "the Postgres store has a change of no known kind; use a newer program")
+}
+
+/// Waits until the last change is not the one that was `seen`.
+pub(super) async fn changed(server: &Server, listener: &Listener, namespace: &Namespace, seen: Position) -> Result<()> {
+    // Who listens first and looks then misses little that comes in between, and looks again soon.
+    let mut news = listener.listen();
+    loop {
+        server.rows(WATCH, &[&namespace.as_str()]).await?;
+        if position(server, namespace).await? != seen {
+            return Ok(());
+        }
+        let told = async {
+            loop {
+                match news.recv().await {
+                    Ok(news) if news.namespace == namespace.as_str() && news.position != seen => return,
+                    Ok(_) => {}
+                    Err(RecvError::Lagged(_)) => return,
+                    Err(RecvError::Closed) => std::future::pending().await,
+                }
+            }
+        };
+        if tokio::time::timeout(LOOK_EVERY, told).await.is_ok() {
+            return Ok(());
+        }
+    }
+}

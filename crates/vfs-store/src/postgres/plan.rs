@@ -1,0 +1,158 @@
+//! A change, as the server's own function `change` takes it: in columns.
+
+use chrono::{DateTime, SubsecRound, Utc};
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
+
+use super::read::CHUNK;
+use super::row;
+use crate::store::{Condition, Expected, NewValue, Write, version_of};
+
+/// The largest value, in bytes.
+pub(super) const MAX_VALUE: u64 = 256 << 20;
+/// The longest path, in bytes: what fits into an entry of an index.
+pub(super) const MAX_PATH: usize = 2048;
+/// The longest text that searches are told of, in bytes. Longer ones take long to be put into the index.
+const MAX_SEARCHABLE: usize = 128 << 10;
+/// The most content that goes with the change itself, in bytes; a message has at most 1 GiB.
+const MAX_INLINE: usize = 32 << 20;
+/// Digits of a second's fraction that Postgres keeps.
+const MICROSECONDS: u16 = 6;
+
+/// What a change depends on.
+#[derive(Default)]
+pub(super) struct Conditions<'a> {
+    pub(super) kinds: Vec<i16>,
+    pub(super) paths: Vec<&'a str>,
+    pub(super) versions: Vec<Option<&'a str>>,
+}
+
+impl<'a> Conditions<'a> {
+    pub(super) fn new(conditions: &'a [Condition]) -> Self {
+        let mut columns = Self::default();
+        for condition in conditions {
+            match condition {
+                Condition::At(_, Expected::Anything) => {}
+                Condition::At(path, Expected::Nothing) => columns.push(1, path, None),
+                Condition::At(path, Expected::Version(version)) => columns.push(2, path, Some(version.as_str())),
+                Condition::NothingBelow(path) => columns.push(3, path, None),
+            }
+        }
+        columns
+    }
+
+    fn push(&mut self, kind: i16, path: &'a VfsPath, version: Option<&'a str>) {
+        self.kinds.push(kind);
+        self.paths.push(path.as_str());
+        // A text with NUL is none that Postgres can hold, so that no value has it; nor the empty one.
+        self.versions.push(version.map(|version| if version.contains('\0') { "" } else { version }));
+    }
+}
+
+/// The writes of a change.
+#[derive(Default)]
+pub(super) struct Steps<'a> {
+    pub(super) kinds: Vec<i16>,
+    pub(super) parents: Vec<&'a str>,
+    pub(super) names: Vec<&'a str>,
+    pub(super) sources: Vec<Option<&'a str>>,
+    /// Contents that are sent ahead of the change.
+    pub(super) staged: Vec<Staged<'a>>,
+    pub(super) datas: Vec<Option<&'a [u8]>>,
+    pub(super) are_texts: Vec<bool>,
+    pub(super) sizes: Vec<Option<i64>>,
+    pub(super) versions: Vec<Option<String>>,
+    pub(super) created: Vec<Option<DateTime<Utc>>>,
+    pub(super) modified: Vec<Option<DateTime<Utc>>>,
+}
+
+/// A content that is sent ahead.
+pub(super) struct Staged<'a> {
+    /// Which step it is for.
+    pub(super) step: usize,
+    pub(super) content: &'a [u8],
+    pub(super) is_text: bool,
+}
+
+impl<'a> Steps<'a> {
+    /// The columns of `writes`.
+    ///
+    /// # Errors
+    ///
+    /// `too_large` and `invalid_path` for what is over a limit.
+    pub(super) fn new(writes: &'a [Write]) -> Result<Self> {
+        let mut columns = Self::default();
+        let mut inline = 0;
+        for write in writes {
+            match write {
+                Write::Put(path, value) => columns.put(path, value, &mut inline)?,
+                Write::Delete(path) => columns.push(2, path, None, None),
+                Write::Move { from, to } => {
+                    check_path(to)?;
+                    columns.push(3, to, Some(from), None);
+                }
+                Write::Copy { from, to, at } => {
+                    check_path(to)?;
+                    columns.push(4, to, Some(from), Some((*at, *at)));
+                }
+            }
+        }
+        Ok(columns)
+    }
+
+    fn put(&mut self, path: &'a VfsPath, value: &'a NewValue, inline: &mut usize) -> Result<()> {
+        check_path(path)?;
+        let content: &[u8] = &value.content;
+        let size = content.len();
+        if size as u64 > MAX_VALUE {
+            let message = format!("{size} bytes are more than the {MAX_VALUE} that a Postgres store can hold");
+            return Err(Error::new(ErrorKind::TooLarge, message).with_path(path));
+        }
+        let is_text = is_searchable(content);
+        self.push(1, path, None, Some((value.created_at, value.modified_at)));
+        let step = self.kinds.len() - 1;
+        self.sizes[step] = Some(size as i64);
+        self.versions[step] = Some(version_of(content).as_str().to_owned());
+        self.are_texts[step] = is_text;
+        if size <= CHUNK && *inline + size <= MAX_INLINE {
+            *inline += size;
+            self.datas[step] = Some(content);
+        } else {
+            self.staged.push(Staged { step, content, is_text });
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        kind: i16,
+        path: &'a VfsPath,
+        source: Option<&'a VfsPath>,
+        times: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    ) {
+        let (parent, name) = row::split(path);
+        self.kinds.push(kind);
+        self.parents.push(parent);
+        self.names.push(name);
+        self.sources.push(source.map(VfsPath::as_str));
+        self.datas.push(None);
+        self.are_texts.push(false);
+        self.sizes.push(None);
+        self.versions.push(None);
+        self.created.push(times.map(|(created, _)| created.trunc_subsecs(MICROSECONDS)));
+        self.modified.push(times.map(|(_, modified)| modified.trunc_subsecs(MICROSECONDS)));
+    }
+}
+
+/// Whether the database can say what text is in `content`.
+pub(super) fn is_searchable(content: &[u8]) -> bool {
+    content.len() <= MAX_SEARCHABLE && !content.contains(&0) && std::str::from_utf8(content).is_ok()
+}
+
+fn check_path(path: &VfsPath) -> Result<()> {
+    if path.as_str().len() > MAX_PATH {
+        let message =
+            format!("the path is longer than the {MAX_PATH} bytes that a Postgres store can hold; use a shorter one");
+        return Err(Error::new(ErrorKind::InvalidPath, message).with_path(path));
+    }
+    Ok(())
+}

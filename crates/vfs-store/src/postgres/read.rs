@@ -1,0 +1,78 @@
+//! Getting values.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use vfs_core::{Error, ErrorKind, Result};
+
+use super::fault::Tried;
+use super::row;
+use super::server::Server;
+use crate::key::Key;
+use crate::store::{Stored, Value};
+
+/// Bytes of content in a row.
+pub(super) const CHUNK: usize = 1 << 20;
+
+const HEAD: &str = "SELECT size, version, created_at, modified_at FROM files \
+                    WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND path = $2";
+
+// All in one statement, which sees one moment: the content is that of the version. Of the first and the last chunk only what is
+// asked for is read.
+const GET: &str = "SELECT size, version, created_at, modified_at, part, \
+                       substring(data FROM (greatest($3::bigint - part * 1048576::bigint, 0) + 1)::integer \
+                           FOR (least($4::bigint - part * 1048576::bigint, 1048576) - greatest($3::bigint - part * 1048576::bigint, 0))::integer) \
+                   FROM files \
+                   LEFT JOIN chunks ON chunks.namespace = files.namespace AND chunks.content = files.content \
+                       AND $3::bigint < $4::bigint AND part BETWEEN $3::bigint / 1048576 AND ($4::bigint - 1) / 1048576 \
+                   WHERE files.namespace = (SELECT id FROM namespaces WHERE name = $1) AND path = $2";
+
+pub(super) async fn head(server: &Server, key: &Key) -> Result<Option<Stored>> {
+    let found = server.row(HEAD, &[&key.namespace.as_str(), &key.path.as_str()]).await?;
+    let Some(row) = found else { return Ok(None) };
+    row::stored(&row, 0).map_err(|fault| fault.describe(&server.config))
+}
+
+pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+    // More than the largest value there can be, and few enough for all sums.
+    let bounded = |at: u64| i64::try_from(at).unwrap_or(i64::MAX).min(1 << 40);
+    let range = range.map_or(0..bounded(u64::MAX), |range| bounded(range.start)..bounded(range.end));
+    let parameters: [super::server::Parameter<'_>; 4] =
+        [&key.namespace.as_str(), &key.path.as_str(), &range.start, &range.end];
+    let rows = server.rows(GET, &parameters).await?;
+    let describe = |fault: super::fault::Fault| fault.describe(&server.config).or_path(&key.path);
+    let Some(first) = rows.first() else { return Ok(None) };
+    let Some(stored) = row::stored(first, 0).map_err(describe)? else { return Ok(None) };
+    let cut = |at: i64| at.unsigned_abs().min(stored.size);
+    let (start, end) = (cut(range.start), cut(range.end));
+    let content = assemble(&rows, start, end.max(start)).map_err(describe)?;
+    Ok(Some(Value::new(stored, content)))
+}
+
+/// The bytes from `start` to `end`, of chunks in whatever order.
+fn assemble(rows: &[tokio_postgres::Row], start: u64, end: u64) -> Tried<Bytes> {
+    let damaged = || {
+        Error::new(
+            ErrorKind::Unavailable,
+            "the content of the file is damaged in the Postgres database; restore a backup",
+        )
+    };
+    if let [row] = rows
+        && let Some(data) = row.try_get::<_, Option<&[u8]>>(5)?
+        && data.len() as u64 == end - start
+    {
+        return Ok(Bytes::copy_from_slice(data));
+    }
+    let wanted = usize::try_from(end - start).map_err(|_| damaged())?;
+    let mut content = BytesMut::zeroed(wanted);
+    let mut found = 0;
+    for row in rows {
+        let Some(part) = row.try_get::<_, Option<i32>>(4)? else { continue };
+        let data: &[u8] = row.try_get(5)?;
+        let begin = (u64::from(part.unsigned_abs()) * CHUNK as u64).max(start) - start;
+        let place = usize::try_from(begin).ok().and_then(|begin| content.get_mut(begin..begin + data.len()));
+        place.ok_or_else(damaged)?.copy_from_slice(data);
+        found += data.len();
+    }
+    if found == wanted { Ok(content.freeze()) } else { Err(damaged().into()) }
+}

@@ -1,0 +1,149 @@
+//! The tables, and how a database comes to have them.
+
+use deadpool_postgres::Object;
+use tokio_postgres::error::SqlState;
+use vfs_core::Error;
+
+use super::config::PostgresConfig;
+use super::fault::{Fault, Tried};
+
+/// What makes a schema of each version into one of the next; the first makes it of an empty one.
+///
+/// A step is never changed once it was released: databases of its version are out there.
+const STEPS: &[&str] = &[include_str!("schema/1.sql")];
+
+/// The version of schemas that this program writes.
+const VERSION: i32 = STEPS.len() as i32;
+
+/// The oldest server that knows all that is asked of it.
+const OLDEST_SERVER: i32 = 130_000;
+
+/// What the lock is called under which tables are made: "vfss".
+const LOCK: i64 = 0x7666_7373;
+
+const SERVER: &str = "SELECT current_setting('server_version_num')::integer, current_setting('server_encoding'), \
+                      to_regnamespace($1) IS NOT NULL, to_regclass($1 || '.schema_version') IS NOT NULL, \
+                      EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_trgm'), \
+                      coalesce((SELECT indisvalid FROM pg_index \
+                          WHERE indexrelid = to_regclass($1 || '.chunks_searched')), false)";
+
+// The operators are in the schema of the extension, which may be any.
+const MAKE_INDEX: &str = "DO $do$ BEGIN EXECUTE format('CREATE INDEX IF NOT EXISTS chunks_searched ON chunks \
+                          USING gin ((searchable(data) COLLATE \"C\") %I.gin_trgm_ops) WHERE is_text', \
+                          (SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace \
+                          WHERE extname = 'pg_trgm')); END $do$";
+
+/// What a database is like.
+struct Found {
+    has_tables: bool,
+    has_trigrams: bool,
+    has_index: bool,
+}
+
+/// Brings the schema to this version, at the same time as others may; whether it can be searched.
+pub(super) async fn prepare(connection: &mut Object, config: &PostgresConfig) -> Tried<bool> {
+    let found = look(connection, config).await?;
+    if found.has_tables && version(connection).await? == VERSION && found.has_index {
+        return Ok(true);
+    }
+    make_tables(connection, config).await?;
+    make_search(connection, config).await
+}
+
+async fn look(connection: &Object, config: &PostgresConfig) -> Tried<Found> {
+    let row = connection.query_one(SERVER, &[&config.schema]).await?;
+    let refuse = |message: String| Err(Error::invalid_argument(message).into());
+    if row.try_get::<_, i32>(0)? < OLDEST_SERVER {
+        return refuse("the Postgres server is older than version 13; use a newer one".to_owned());
+    }
+    let encoding: &str = row.try_get(1)?;
+    if encoding != "UTF8" {
+        return refuse(format!(
+            "the Postgres database '{0}' is encoded in {encoding}; make one with 'createdb --encoding=UTF8 \
+             --template=template0 {0}'",
+            config.database()
+        ));
+    }
+    Ok(Found { has_tables: row.try_get(3)?, has_trigrams: row.try_get(4)?, has_index: row.try_get(5)? })
+}
+
+/// The version of the schema, refused where it is newer than this program.
+async fn version(connection: &impl deadpool_postgres::GenericClient) -> Tried<i32> {
+    let row = connection.query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[]).await?;
+    let version = row.try_get(0)?;
+    if version > VERSION {
+        return Err(Error::invalid_argument(format!(
+            "the tables of the Postgres store are of version {version}, and this program knows those up to {VERSION}; use a \
+             newer program"
+        ))
+        .into());
+    }
+    Ok(version)
+}
+
+async fn make_tables(connection: &mut Object, config: &PostgresConfig) -> Tried<()> {
+    let schema = &config.schema;
+    let transaction = connection.transaction().await?;
+    // Others may be at it, with a large database for long.
+    transaction.batch_execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0").await?;
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    // Another process may have been first; and who may use a schema need not be allowed to make one.
+    let row = transaction.query_one(SERVER, &[schema]).await?;
+    if !row.try_get::<_, bool>(2)? {
+        transaction.batch_execute(&format!("CREATE SCHEMA {schema}")).await?;
+    }
+    if !row.try_get::<_, bool>(3)? {
+        let table =
+            "CREATE TABLE schema_version (version integer PRIMARY KEY, made_at timestamptz NOT NULL DEFAULT now())";
+        transaction.batch_execute(table).await?;
+    }
+    let found = version(&transaction).await?;
+    for (number, step) in (1..).zip(STEPS).filter(|(number, _)| *number > found) {
+        transaction.batch_execute(step).await?;
+        transaction.execute("INSERT INTO schema_version (version) VALUES ($1)", &[&number]).await?;
+    }
+    Ok(transaction.commit().await?)
+}
+
+/// Makes the index that searches ask, where that is possible; whether it is there.
+async fn make_search(connection: &mut Object, config: &PostgresConfig) -> Tried<bool> {
+    let found = look(connection, config).await?;
+    if found.has_index {
+        return Ok(true);
+    }
+    if !found.has_trigrams
+        && let Err(fault) = under_lock(connection, "CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public").await
+    {
+        tracing::info!(schema = config.schema, ?fault, "the database has no pg_trgm, so that a search reads all files");
+        return if is_not_allowed(&fault) { Ok(false) } else { Err(fault) };
+    }
+    match under_lock(connection, MAKE_INDEX).await {
+        Ok(()) => Ok(true),
+        Err(fault) if is_not_allowed(&fault) => {
+            tracing::info!(schema = config.schema, ?fault, "the index for searches cannot be made by this user");
+            Ok(false)
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+async fn under_lock(connection: &mut Object, sql: &str) -> Tried<()> {
+    let transaction = connection.transaction().await?;
+    transaction.batch_execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0").await?;
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    transaction.batch_execute(sql).await?;
+    Ok(transaction.commit().await?)
+}
+
+/// Whether the server said that this user may not, or that it has no such thing.
+fn is_not_allowed(fault: &Fault) -> bool {
+    let Fault::Statement(error) = fault else { return false };
+    let states = [
+        SqlState::INSUFFICIENT_PRIVILEGE,
+        SqlState::FEATURE_NOT_SUPPORTED,
+        SqlState::UNDEFINED_FILE,
+        SqlState::INVALID_SCHEMA_NAME,
+        SqlState::UNDEFINED_OBJECT,
+    ];
+    error.code().is_some_and(|state| states.contains(state))
+}

@@ -1,0 +1,292 @@
+-- Texts are compared byte by byte: COLLATE "C".
+
+CREATE TABLE namespaces (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text COLLATE "C" NOT NULL UNIQUE,
+    -- The number of the last change. Whoever changes anything in the namespace holds the lock of this row until the commit.
+    sequence bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+
+CREATE SEQUENCE contents AS bigint;
+
+CREATE TABLE files (
+    namespace bigint NOT NULL,
+    -- The directory, with a '/' at its end: all that is below '/a' has a parent from '/a/' up to '/a0', as '0' comes after '/'.
+    parent text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    path text COLLATE "C" GENERATED ALWAYS AS (parent || name) STORED,
+    content bigint NOT NULL,
+    size bigint NOT NULL,
+    version text COLLATE "C" NOT NULL,
+    created_at timestamptz NOT NULL,
+    modified_at timestamptz NOT NULL
+);
+
+CREATE UNIQUE INDEX files_path ON files (namespace, path);
+CREATE UNIQUE INDEX files_level ON files (namespace, parent, name);
+CREATE INDEX files_content ON files (namespace, content);
+
+-- The contents, which never change once they are there; copies of a file share one. A foreign key would cost a look-up for each
+-- write, and `check` finds what it would prevent.
+CREATE TABLE chunks (
+    namespace bigint NOT NULL,
+    content bigint NOT NULL,
+    part integer NOT NULL,
+    -- Whether this is all of the content, and UTF-8 without NUL of at most 128 KiB: then a search can ask the index.
+    is_text boolean NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (namespace, content, part)
+);
+
+-- Not compressed, so that a part of a chunk can be read without the rest.
+ALTER TABLE chunks ALTER COLUMN data SET STORAGE EXTERNAL;
+
+-- What a search always has to read.
+CREATE INDEX chunks_of_no_text ON chunks (namespace, content) WHERE NOT is_text AND part = 0;
+
+CREATE TABLE changes (
+    namespace bigint NOT NULL,
+    sequence bigint NOT NULL,
+    -- 1 created, 2 changed, 3 removed, 4 moved.
+    kind smallint NOT NULL,
+    path text COLLATE "C" NOT NULL,
+    -- Where it was moved to.
+    target text COLLATE "C",
+    size bigint,
+    version text COLLATE "C",
+    created_at timestamptz,
+    modified_at timestamptz,
+    PRIMARY KEY (namespace, sequence)
+);
+
+-- Who waits for changes, as a notification makes all commits of the server wait for each other.
+CREATE UNLOGGED TABLE watched (
+    namespace bigint PRIMARY KEY,
+    until timestamptz NOT NULL
+) WITH (fillfactor = 50);
+
+-- The text that the index for searches holds: in lower case as far as ASCII goes, with the two letters that are no ASCII and
+-- are the same as an ASCII letter whatever their case, the Kelvin sign and the long s.
+CREATE FUNCTION searchable(data bytea) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 1000
+    AS $$ SELECT translate(convert_from(data, 'UTF8'), 'ABCDEFGHIJKLMNOPQRSTUVWXYZ' || U&'\212A\017F',
+        'abcdefghijklmnopqrstuvwxyzks') $$;
+
+-- The first condition that does not hold, with what is at its path; no row where all hold. As it is STABLE, all of it is seen
+-- at one moment. Kinds: 1 nothing is at the path, 2 this version is, 3 nothing is below it.
+CREATE FUNCTION refusal(space bigint, kinds smallint[], paths text[], versions text[]) RETURNS TABLE (
+    at_path text, at_size bigint, at_version text, at_created timestamptz, at_modified timestamptz
+)
+LANGUAGE plpgsql STABLE ROWS 1 AS $$
+BEGIN
+    RETURN QUERY
+        SELECT condition.path, found.size, found.version, found.created_at, found.modified_at
+        FROM unnest(kinds, paths, versions) WITH ORDINALITY AS condition (kind, path, version, number)
+        LEFT JOIN files AS found ON found.namespace = space AND found.path = condition.path
+        WHERE CASE condition.kind
+            WHEN 1 THEN found.path IS NOT NULL
+            WHEN 2 THEN found.version IS DISTINCT FROM condition.version
+            ELSE EXISTS (
+                SELECT FROM files AS below
+                WHERE below.namespace = space
+                    AND below.path > rtrim(condition.path, '/') || '/' AND below.path < rtrim(condition.path, '/') || '0')
+        END
+        ORDER BY condition.number
+        LIMIT 1;
+END $$;
+
+-- Removes a content that no file has any more.
+CREATE FUNCTION release(space bigint, released bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM files WHERE namespace = space AND content = released) THEN
+        DELETE FROM chunks WHERE namespace = space AND content = released;
+    END IF;
+END $$;
+
+-- Puts `file` where it says; answers whether nothing was there.
+CREATE FUNCTION place(file files) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    before bigint;
+BEGIN
+    SELECT content INTO before FROM files
+    WHERE namespace = file.namespace AND path = file.parent || file.name;
+    IF NOT FOUND THEN
+        INSERT INTO files (namespace, parent, name, content, size, version, created_at, modified_at)
+        VALUES (file.namespace, file.parent, file.name, file.content, file.size, file.version,
+            file.created_at, file.modified_at);
+        RETURN true;
+    END IF;
+    UPDATE files
+    SET content = file.content, size = file.size, version = file.version,
+        created_at = file.created_at, modified_at = file.modified_at
+    WHERE namespace = file.namespace AND path = file.parent || file.name;
+    IF before <> file.content THEN
+        PERFORM release(file.namespace, before);
+    END IF;
+    RETURN false;
+END $$;
+
+-- The id of a namespace, which is made where it is missing, and the number of its last change. Its row stays locked.
+CREATE FUNCTION enter(of_namespace text, OUT space bigint, OUT last bigint)
+LANGUAGE plpgsql AS $$
+BEGIN
+    LOOP
+        SELECT id, sequence INTO space, last FROM namespaces WHERE name = of_namespace FOR UPDATE;
+        EXIT WHEN FOUND;
+        INSERT INTO namespaces (name) VALUES (of_namespace) ON CONFLICT (name) DO NOTHING;
+    END LOOP;
+END $$;
+
+-- Makes all the steps, in their order, if all the conditions hold. The answer has a row for each step, or ends with one that is
+-- not done, and the caller rolls back. Each row of a change that was made names the transaction, so that whoever loses
+-- the answer to the commit can ask what became of it.
+-- Kinds of steps: 1 put, 2 delete, 3 move, 4 copy. A put whose content is in `chunks` already names it; else it has the data.
+CREATE FUNCTION change(
+    of_namespace text,
+    condition_kinds smallint[], condition_paths text[], condition_versions text[],
+    kinds smallint[], parents text[], names text[], sources text[],
+    contents bigint[], datas bytea[], are_texts boolean[],
+    sizes bigint[], versions text[], created timestamptz[], modified timestamptz[],
+    channel text
+) RETURNS TABLE (
+    is_done boolean, at_path text, at_size bigint, at_version text, at_created timestamptz, at_modified timestamptz,
+    transaction text
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    space bigint;
+    last bigint;
+    newest bigint;
+    step record;
+    source files;
+    target files;
+    is_new boolean;
+    told smallint;
+BEGIN
+    -- What is refused now can be refused without waiting for the others.
+    SELECT id INTO space FROM namespaces WHERE name = of_namespace;
+    RETURN QUERY SELECT false, refusal.*, NULL
+        FROM refusal(space, condition_kinds, condition_paths, condition_versions);
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    SELECT * INTO space, last FROM enter(of_namespace);
+    RETURN QUERY SELECT false, refusal.*, NULL
+        FROM refusal(space, condition_kinds, condition_paths, condition_versions);
+    IF FOUND THEN
+        RETURN;
+    END IF;
+
+    transaction := pg_current_xact_id()::text;
+    newest := last;
+    FOR step IN
+        SELECT * FROM unnest(kinds, parents, names, sources, contents, datas, are_texts, sizes, versions, created, modified)
+            AS listed (kind, parent, name, source, content, data, is_text, size, version, created_at, modified_at)
+    LOOP
+        target := NULL;
+        IF step.kind = 1 THEN
+            target.content := step.content;
+            IF target.content IS NULL THEN
+                target.content := nextval('contents');
+                IF step.size > 0 THEN
+                    INSERT INTO chunks (namespace, content, part, is_text, data)
+                    VALUES (space, target.content, 0, step.is_text, step.data);
+                END IF;
+            END IF;
+            target.size := step.size;
+            target.version := step.version;
+            target.created_at := step.created_at;
+            target.modified_at := step.modified_at;
+        ELSE
+            SELECT * INTO source FROM files
+            WHERE namespace = space AND path = coalesce(step.source, step.parent || step.name);
+            IF NOT FOUND THEN
+                RETURN QUERY SELECT false, coalesce(step.source, step.parent || step.name), NULL::bigint, NULL,
+                    NULL::timestamptz, NULL::timestamptz, NULL;
+                RETURN;
+            END IF;
+            target := source;
+            IF step.kind = 4 THEN
+                target.created_at := step.created_at;
+                target.modified_at := step.modified_at;
+            ELSE
+                DELETE FROM files WHERE namespace = space AND path = source.path;
+            END IF;
+        END IF;
+
+        IF step.kind = 2 THEN
+            PERFORM release(space, source.content);
+            told := 3;
+        ELSE
+            target.namespace := space;
+            target.parent := step.parent;
+            target.name := step.name;
+            is_new := place(target);
+            told := CASE WHEN step.kind = 3 THEN 4 WHEN is_new THEN 1 ELSE 2 END;
+        END IF;
+
+        newest := newest + 1;
+        INSERT INTO changes (namespace, sequence, kind, path, target, size, version, created_at, modified_at)
+        VALUES (space, newest, told,
+            CASE WHEN told = 4 THEN step.source ELSE step.parent || step.name END,
+            CASE WHEN told = 4 THEN step.parent || step.name END,
+            target.size, target.version, target.created_at, target.modified_at);
+
+        is_done := true;
+        at_size := target.size;
+        at_version := target.version;
+        at_created := target.created_at;
+        at_modified := target.modified_at;
+        RETURN NEXT;
+    END LOOP;
+
+    IF newest > last THEN
+        UPDATE namespaces SET sequence = newest WHERE id = space;
+        -- Not at every change, as many at once are cheaper.
+        IF newest / 1024 > last / 1024 THEN
+            DELETE FROM changes WHERE namespace = space AND sequence <= newest - 4096;
+        END IF;
+        IF EXISTS (SELECT FROM watched WHERE namespace = space AND until > clock_timestamp()) THEN
+            PERFORM pg_notify(channel, newest || ' ' || of_namespace);
+        END IF;
+    END IF;
+END $$;
+
+-- One level of a directory: its files by name, then the directories in it, in the order of their names with a '/' at the end.
+-- Directories are not kept anywhere: each is found by looking for the first parent after all that is in the one before, which
+-- costs one look into the index for each, however much they hold.
+CREATE FUNCTION list_level(
+    of_namespace text, directory text, after_name text, after_directory text, most integer
+) RETURNS TABLE (
+    is_directory boolean, at_name text, at_size bigint, at_version text, at_created timestamptz, at_modified timestamptz
+)
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    space bigint;
+    listed integer := 0;
+    beyond text COLLATE "C" := left(directory, -1) || '0';
+    beginning text COLLATE "C" := directory || coalesce(after_directory || '0', '');
+    found_parent text COLLATE "C";
+BEGIN
+    SELECT id INTO space FROM namespaces WHERE name = of_namespace;
+    IF after_directory IS NULL THEN
+        RETURN QUERY
+            SELECT false, name, size, version, created_at, modified_at FROM files
+            WHERE namespace = space AND parent = directory AND name > coalesce(after_name, '')
+            ORDER BY namespace, parent, name LIMIT most;
+        GET DIAGNOSTICS listed = ROW_COUNT;
+    END IF;
+    is_directory := true;
+    WHILE listed < most LOOP
+        SELECT parent INTO found_parent FROM files
+        WHERE namespace = space AND parent > directory AND parent >= beginning AND parent < beyond
+        ORDER BY namespace, parent LIMIT 1;
+        EXIT WHEN NOT FOUND;
+        at_name := split_part(substr(found_parent, length(directory) + 1), '/', 1);
+        beginning := directory || at_name || '0';
+        listed := listed + 1;
+        RETURN NEXT;
+    END LOOP;
+END $$;

@@ -1,0 +1,110 @@
+//! Which files may hold a text.
+
+use tokio_postgres::types::Type;
+use vfs_core::{CaseMode, Result, VfsPath};
+
+use super::row;
+use super::server::{Parameter, Server};
+use crate::key::Namespace;
+use crate::store::{Candidates, Needles};
+
+/// The shortest text that the index has an entry for, in letters.
+const SHORTEST: usize = 3;
+/// With more texts, looking for them takes longer than it saves.
+const MOST_NEEDLES: usize = 64;
+
+pub(super) async fn candidates(
+    server: &Server,
+    namespace: &Namespace,
+    prefix: &VfsPath,
+    needles: &Needles,
+) -> Result<Option<Candidates>> {
+    let Some(patterns) = patterns(needles) else { return Ok(None) };
+    let (name, at) = (namespace.as_str(), prefix.as_str());
+    let (beginning, beyond) = row::inside(prefix);
+    let mut parameters: Vec<(Parameter<'_>, Type)> =
+        vec![(&name, Type::TEXT), (&at, Type::TEXT), (&beginning, Type::TEXT), (&beyond, Type::TEXT)];
+    parameters.extend(patterns.iter().map(|pattern| (pattern as Parameter<'_>, Type::TEXT)));
+    let rows = server.rows_planned(&question(patterns.len()), &parameters).await?;
+    let mut candidates = Candidates::with_capacity(rows.len());
+    for row in rows {
+        let path = row.try_get(0).map_err(|error| super::fault::Fault::from(error).describe(&server.config))?;
+        // A path that cannot be named cannot be read either; a listing tells of it.
+        candidates.extend(VfsPath::parse(path).ok());
+    }
+    Ok(Some(candidates))
+}
+
+/// The question for so many patterns. First the contents: what the index finds, and what it does not know; then their files.
+fn question(patterns: usize) -> String {
+    let like = |number| format!("searchable(data) COLLATE \"C\" LIKE ${number}");
+    let any: Vec<String> = (5..5 + patterns).map(like).collect();
+    format!(
+        "WITH found AS MATERIALIZED ( \
+             SELECT content FROM chunks \
+             WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND is_text AND ({}) \
+             UNION ALL \
+             SELECT content FROM chunks \
+             WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND NOT is_text AND part = 0 \
+         ) \
+         SELECT path FROM files JOIN found USING (content) \
+         WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND (path = $2 OR (path > $3 AND path < $4))",
+        any.join(" OR "),
+    )
+}
+
+/// What texts with one of the needles are like, in the letters of the index; `None` where that says too little.
+fn patterns(needles: &Needles) -> Option<Vec<String>> {
+    if needles.texts.is_empty() || needles.texts.len() > MOST_NEEDLES {
+        return None;
+    }
+    needles.texts.iter().map(|text| pattern(text, needles.case)).collect()
+}
+
+/// The index knows letters as ASCII folds them. What other letters become when their case is ignored depends on the server, so
+/// that only the ASCII between them is asked for, and nothing where their case is to be ignored.
+fn pattern(needle: &str, case: CaseMode) -> Option<String> {
+    if needle.contains('\0') || (case != CaseMode::Sensitive && !needle.is_ascii()) {
+        return None;
+    }
+    let runs: Vec<&str> = needle.split(|letter: char| !letter.is_ascii()).filter(|run| run.len() >= SHORTEST).collect();
+    if runs.is_empty() {
+        return None;
+    }
+    let mut pattern = String::from("%");
+    for run in runs {
+        for letter in run.chars() {
+            if matches!(letter, '\\' | '%' | '_') {
+                pattern.push('\\');
+            }
+            pattern.push(letter.to_ascii_lowercase());
+        }
+        pattern.push('%');
+    }
+    Some(pattern)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_needle_becomes_a_pattern_or_says_too_little() {
+        for (needle, case, expected) in [
+            ("Fn_Name", CaseMode::Sensitive, Some("%fn\\_name%")),
+            ("Fn_Name", CaseMode::Insensitive, Some("%fn\\_name%")),
+            ("100%\\", CaseMode::Smart, Some("%100\\%\\\\%")),
+            ("ab", CaseMode::Sensitive, None),
+            ("", CaseMode::Sensitive, None),
+            ("größer als", CaseMode::Sensitive, Some("%er als%")),
+            ("größer als", CaseMode::Insensitive, None),
+            ("äöü", CaseMode::Sensitive, None),
+            ("abc\u{17f}def", CaseMode::Sensitive, Some("%abc%def%")),
+            ("abc\0", CaseMode::Sensitive, None),
+        ] {
+            assert_eq!(pattern(needle, case).as_deref(), expected, "{needle}");
+        }
+        assert_eq!(patterns(&Needles::new(vec![], CaseMode::Sensitive)), None);
+        assert_eq!(patterns(&Needles::new(vec!["abc".into(), "ab".into()], CaseMode::Sensitive)), None);
+    }
+}

@@ -1,0 +1,248 @@
+//! A Redis server.
+
+mod change;
+mod config;
+mod fault;
+mod feed;
+mod head;
+mod inspect;
+mod link;
+mod listing;
+mod names;
+mod read;
+mod reply;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::{StreamExt, TryStreamExt};
+use vfs_core::{Error, ErrorKind, Result};
+
+use self::feed::Waiting;
+use self::head::HEAD;
+use self::link::{Link, Request};
+use self::names::Names;
+use self::reply::Parts;
+use crate::key::{Key, Namespace};
+use crate::store::{
+    Abilities, Atomicity, Batch, BatchOutcome, Changes, Condition, Expected, Inspect, ListRequest, NewValue, Outcome,
+    Page, Search, Store, Stored, Value, Write, WriteId,
+};
+
+pub use self::config::RedisConfig;
+
+/// The largest content of one file: a string of Redis has at most 512 MiB, the head of the file included.
+const MAX_VALUE: u64 = (512 << 20) - HEAD as u64;
+/// The oldest server whose commands are enough.
+const OLDEST: (u32, u32) = (6, 2);
+/// How many namespaces are asked at once.
+const AT_ONCE: usize = 16;
+
+/// Files on a Redis server, or one that speaks as it does, of version 6.2 or later.
+///
+/// # Behaviour
+///
+/// * A change with all its conditions is one script, so nobody sees half of it, and of any number of writers that expect the
+///   same version one is done. A batch is one script too. A server does one thing at a time: while it moves 10,000 files, everyone
+///   else waits.
+/// * A change whose connection was lost is repeated with the same [`WriteId`]. The server remembers the outcomes of the last ten
+///   minutes, so that it is made once.
+/// * An acknowledged change is as durable as the server: with `appendonly yes` and `appendfsync always` it is on its disk, with
+///   `everysec` a crash of the machine may lose the last second, without either all since the last snapshot. Replicas follow a
+///   moment later.
+/// * A server that reaches its `maxmemory` must refuse changes (`maxmemory-policy noeviction`, the default). With another policy it
+///   removes files, and with them what makes repeated changes safe; opening such a server logs a warning.
+/// * Listing a directory costs what it shows, however much is below it.
+/// * The newest 4,096 changes of a namespace, or a few more, are told. A server that lost its newest changes in a crash may number
+///   the next ones as those.
+/// * All keys begin with the [`prefix`](RedisConfig::prefix). A user of the server needs `~prefix:* +@all -@admin -@dangerous +info`.
+///   Nothing looks at all keys of the server but the verification of the whole store ([`Inspect::check`]), in small steps: a file
+///   that is not listed can be found in no other way. That a listed file is gone is a problem there only for a handle that keeps
+///   files for ever.
+/// * A value that another program wrote at the key of a file is an error for that file, and a problem in a listing.
+///
+/// # Example
+///
+/// ```no_run
+/// use vfs_store::{RedisConfig, RedisStore};
+///
+/// # async fn open() -> vfs_core::Result<()> {
+/// let store = RedisStore::open(RedisConfig::new("redis://localhost")?).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A clone is another handle with the same connections.
+#[derive(Debug, Clone)]
+pub struct RedisStore {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    link: Link,
+    names: Names,
+    /// In milliseconds; 0 for ever.
+    ttl: u64,
+    waiting: Waiting,
+}
+
+impl RedisStore {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    ///
+    /// At once, without trying again: `unavailable` where no server answers, `permission_denied` for a wrong user or password and
+    /// for a read-only replica, `unsupported` for a server that is too old.
+    pub async fn open(config: RedisConfig) -> Result<Self> {
+        let link = Link::new(&config)?;
+        let ttl = config.ttl.map_or(0, |ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        let store = Self { inner: Arc::new(Inner { link, names: config.names, ttl, waiting: Waiting::default() }) };
+        store.meet().await?;
+        Ok(store)
+    }
+
+    /// Finds out whether the server will do.
+    async fn meet(&self) -> Result<()> {
+        let info = self.link().ask_once(Request::Command(::redis::cmd("INFO"))).await?;
+        let info = String::from_utf8_lossy(&reply::bytes(info)?).into_owned();
+        let find = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+        let address = self.link().address();
+        let version = find("redis_version").unwrap_or_default();
+        let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+        if numbers.next().zip(numbers.next()).is_some_and(|found| found < OLDEST) {
+            let message = format!(
+                "the server at {address} is Redis {version}; version {}.{} or later is needed",
+                OLDEST.0, OLDEST.1
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        if find("role") == Some("slave") && find("slave_read_only") == Some("1") {
+            let message =
+                format!("the Redis server at {address} is a read-only replica; use the address of the primary");
+            return Err(Error::new(ErrorKind::PermissionDenied, message));
+        }
+        if let Some(policy) = find("maxmemory_policy").filter(|policy| *policy != "noeviction") {
+            tracing::warn!(server = address, policy, "this Redis server may remove files when its memory is full");
+        }
+        Ok(())
+    }
+
+    fn link(&self) -> &Link {
+        &self.inner.link
+    }
+
+    fn names(&self) -> &Names {
+        &self.inner.names
+    }
+
+    async fn one(&self, key: &Key, id: WriteId, expected: &Expected, write: Write) -> Result<Outcome> {
+        let conditions = [Condition::At(key.path.clone(), expected.clone())];
+        match self.make(&key.namespace, id, &conditions, &[write]).await? {
+            BatchOutcome::Done(stored) => stored.into_iter().next().map(Outcome::Done).ok_or_else(reply::unexpected),
+            BatchOutcome::Refused(_, found) => Ok(Outcome::Refused(found)),
+        }
+    }
+
+    /// The namespaces that were ever written to, as they are named on the server.
+    async fn registered(&self) -> Result<Vec<Vec<u8>>> {
+        let request = |_| {
+            let mut cmd = ::redis::cmd("SMEMBERS");
+            cmd.arg(self.names().namespaces());
+            Request::Command(cmd)
+        };
+        let mut parts = Parts::of(self.link().ask(request).await?)?;
+        let mut names = Vec::new();
+        while !parts.is_empty() {
+            names.push(parts.bytes()?);
+        }
+        Ok(names)
+    }
+
+    async fn holds_a_value(&self, namespace: &Namespace) -> Result<bool> {
+        let mut request = ListRequest::all(vfs_core::VfsPath::root()).limit(1);
+        loop {
+            let page = self.list(namespace, &request).await?;
+            match page.next {
+                _ if !page.entries.is_empty() => return Ok(true),
+                Some(next) => request = request.from(next),
+                None => return Ok(false),
+            }
+        }
+    }
+}
+
+impl fmt::Display for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redis at {} under '{}'", self.link().address(), self.names().prefix())
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Store for RedisStore {
+    fn abilities(&self) -> Abilities {
+        Abilities::new(MAX_VALUE).atomicity(Atomicity::Namespace)
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+        Ok(self.piece(key, 0..0).await?.map(|value| value.stored))
+    }
+
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+        self.read(key, range.unwrap_or(0..u64::MAX)).await
+    }
+
+    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+        self.one(key, value.id, expected, Write::Put(key.path.clone(), value)).await
+    }
+
+    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+        self.one(key, WriteId::random(), expected, Write::Delete(key.path.clone())).await
+    }
+
+    async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+        self.page(namespace, request).await
+    }
+
+    async fn namespaces(&self) -> Result<Vec<Namespace>> {
+        let readable = self
+            .registered()
+            .await?
+            .into_iter()
+            .filter_map(|name| std::str::from_utf8(&name).ok().and_then(|name| Namespace::parse(name).ok()));
+        let asked = futures::stream::iter(readable).map(|namespace| async move {
+            let is_there = self.holds_a_value(&namespace).await?;
+            Ok::<_, Error>(is_there.then_some(namespace))
+        });
+        let found: Vec<Option<Namespace>> = asked.buffer_unordered(AT_ONCE).try_collect().await?;
+        let mut namespaces: Vec<Namespace> = found.into_iter().flatten().collect();
+        namespaces.sort_unstable();
+        Ok(namespaces)
+    }
+
+    fn as_batch(&self) -> Option<&dyn Batch> {
+        Some(self)
+    }
+
+    fn as_changes(&self) -> Option<&dyn Changes> {
+        Some(self)
+    }
+
+    fn as_search(&self) -> Option<&dyn Search> {
+        None
+    }
+
+    fn as_inspect(&self) -> Option<&dyn Inspect> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Batch for RedisStore {
+    async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
+        self.make(namespace, WriteId::random(), conditions, &writes).await
+    }
+}

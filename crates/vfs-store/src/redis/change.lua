@@ -1,0 +1,187 @@
+-- Makes all writes if all conditions hold, else none.
+--
+-- ARGV: the id of this change; whether it may have been sent before; whether the namespace is registered; how long its files are
+-- kept and how long the outcome is remembered, both in milliseconds; the number of conditions; each as kind, path, version; each
+-- write as kind, path, another path, bytes.
+--
+-- Redis takes nothing back when a script fails, so everything that can fail is looked at before the first write.
+
+local receipt = base .. ':done:' .. ARGV[1]
+local is_repeated, is_registered = ARGV[2] == '1', ARGV[3] == '1'
+local kept, remembered = tonumber(ARGV[4]), ARGV[5]
+local first_write = 7 + 3 * tonumber(ARGV[6])
+local known, there = {}, {}
+
+local function remember(reply)
+  redis.call('SET', receipt, cmsgpack.pack(reply), 'PX', remembered)
+end
+
+local function at(path)
+  if known[path] == nil then
+    local head, size = look(path)
+    if head and not is_sound(head) then
+      error({ reply = { 'damaged', path } })
+    end
+    known[path] = head and { head, size } or false
+  end
+  return known[path]
+end
+
+local function refuse(path, found)
+  local reply = { 'refused', path }
+  if found then
+    reply[3], reply[4] = found[1], found[2]
+  end
+  -- An earlier copy of this change may still be on its way, and must not be made once this answer is given.
+  if is_repeated then
+    remember(reply)
+  end
+  error({ reply = reply })
+end
+
+-- Whether there is a file below `path`. Paths in the index whose file has expired do not count.
+local function has_below(path)
+  local directory = path == '/' and '' or path
+  local from, till = '[' .. directory .. '/', '(' .. directory .. '0'
+  while true do
+    local paths = redis.call('ZRANGE', index, from, till, 'BYLEX', 'LIMIT', 0, 16)
+    for _, found in ipairs(paths) do
+      if redis.call('EXISTS', file(found)) == 1 then
+        return true
+      end
+      from = '(' .. found
+    end
+    if #paths == 0 then
+      return false
+    end
+  end
+end
+
+local function check_conditions()
+  for at_argument = 7, first_write - 1, 3 do
+    local kind, path, version = ARGV[at_argument], ARGV[at_argument + 1], ARGV[at_argument + 2]
+    local holds
+    if kind == 'below' then
+      holds = not has_below(path)
+    elseif kind == 'nothing' then
+      holds = not at(path)
+    else
+      local found = at(path)
+      holds = found and string.sub(found[1], 6, 37) == version
+    end
+    if not holds then
+      refuse(path, at(path))
+    end
+  end
+end
+
+local function is_there(path)
+  if there[path] == nil then
+    there[path] = at(path) and true or false
+  end
+  return there[path]
+end
+
+-- Goes through the writes without making them: what each needs is there, and nothing at their paths is another program's.
+local function check_writes()
+  for at_argument = first_write, #ARGV, 4 do
+    local kind, path, to = ARGV[at_argument], ARGV[at_argument + 1], ARGV[at_argument + 2]
+    local was_there = is_there(path)
+    if kind ~= 'put' and not was_there then
+      refuse(path)
+    end
+    if kind == 'put' then
+      there[path] = true
+    elseif kind == 'delete' then
+      there[path] = false
+    else
+      is_there(to)
+      if kind == 'move' then
+        there[path] = false
+      end
+      there[to] = true
+    end
+  end
+end
+
+local writes = {}
+
+function writes.put(path, _, value)
+  local kind = redis.call('EXISTS', file(path)) == 1 and 'changed' or 'created'
+  if kept > 0 then
+    redis.call('SET', file(path), value, 'PX', kept)
+  else
+    redis.call('SET', file(path), value)
+  end
+  redis.call('ZADD', index, 0, path)
+  local head, size = string.sub(value, 1, HEAD), #value - HEAD
+  tell(kind, path, '', head, size)
+  return head, size
+end
+
+function writes.delete(path)
+  local head, size = look(path)
+  redis.call('UNLINK', file(path))
+  redis.call('ZREM', index, path)
+  tell('removed', path, '', '', 0)
+  return head, size
+end
+
+function writes.move(path, to)
+  redis.call('RENAME', file(path), file(to))
+  redis.call('ZREM', index, path)
+  redis.call('ZADD', index, 0, to)
+  local head, size = look(to)
+  tell('moved', to, path, head, size)
+  return head, size
+end
+
+-- `times` take the place of those in the head.
+function writes.copy(path, to, times)
+  local kind = redis.call('EXISTS', file(to)) == 1 and 'changed' or 'created'
+  if path ~= to then
+    redis.call('COPY', file(path), file(to), 'REPLACE')
+  end
+  redis.call('SETRANGE', file(to), HEAD - #times, times)
+  if kept > 0 then
+    redis.call('PEXPIRE', file(to), kept)
+  else
+    redis.call('PERSIST', file(to))
+  end
+  redis.call('ZADD', index, 0, to)
+  local head, size = look(to)
+  tell(kind, to, '', head, size)
+  return head, size
+end
+
+local function change()
+  local earlier = redis.call('GET', receipt)
+  if earlier then
+    return cmsgpack.unpack(earlier)
+  end
+  if not is_registered and redis.call('EXISTS', log) == 0 then
+    return { 'register' }
+  end
+  redis.call('ZCARD', index)
+  find_position()
+  check_conditions()
+  check_writes()
+  local reply = { 'done' }
+  for at_argument = first_write, #ARGV, 4 do
+    local make = writes[ARGV[at_argument]]
+    local head, size = make(ARGV[at_argument + 1], ARGV[at_argument + 2], ARGV[at_argument + 3])
+    reply[#reply + 1] = head
+    reply[#reply + 1] = size
+  end
+  remember(reply)
+  return reply
+end
+
+local has_ended, result = pcall(change)
+if has_ended or (type(result) == 'table' and result.err) then
+  return result
+end
+if type(result) == 'table' then
+  return result.reply
+end
+return redis.error_reply(result)

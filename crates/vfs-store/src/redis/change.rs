@@ -1,0 +1,175 @@
+//! Changes: each one call of a script, conditions included.
+
+use std::sync::LazyLock;
+
+use ::redis::{Cmd, Script, Value};
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
+
+use super::head::{self, File};
+use super::link::{Attempt, Request, start};
+use super::reply::{self, Parts};
+use super::{MAX_VALUE, RedisStore};
+use crate::key::Namespace;
+use crate::store::{BatchOutcome, Condition, Expected, Write, WriteId};
+
+static CHANGE: LazyLock<Script> =
+    LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("change.lua"))));
+
+/// How long the outcome of a change is remembered, in milliseconds.
+const REMEMBERED: u64 = 10 * 60 * 1000;
+/// The most writes and conditions together; a server takes a million arguments.
+const MOST_STEPS: usize = 200_000;
+
+/// A write as it is sent.
+enum Step<'a> {
+    Put(&'a VfsPath, File<'a>),
+    Delete(&'a VfsPath),
+    Move(&'a VfsPath, &'a VfsPath),
+    Copy(&'a VfsPath, &'a VfsPath, String),
+}
+
+impl<'a> Step<'a> {
+    fn new(write: &'a Write) -> Self {
+        match write {
+            Write::Put(path, value) => Step::Put(path, File::new(value)),
+            Write::Delete(path) => Step::Delete(path),
+            Write::Move { from, to } => Step::Move(from, to),
+            Write::Copy { from, to, at } => Step::Copy(from, to, head::times(*at, *at)),
+        }
+    }
+
+    fn add_to(&self, cmd: &mut Cmd) {
+        match self {
+            Step::Put(path, file) => cmd.arg("put").arg(path.as_str()).arg("").arg(file),
+            Step::Delete(path) => cmd.arg("delete").arg(path.as_str()).arg("").arg(""),
+            Step::Move(from, to) => cmd.arg("move").arg(from.as_str()).arg(to.as_str()).arg(""),
+            Step::Copy(from, to, times) => cmd.arg("copy").arg(from.as_str()).arg(to.as_str()).arg(times),
+        };
+    }
+}
+
+fn add_condition(condition: &Condition, cmd: &mut Cmd) {
+    match condition {
+        // It always holds; the script need not know.
+        Condition::At(_, Expected::Anything) => cmd,
+        Condition::At(path, Expected::Nothing) => cmd.arg("nothing").arg(path.as_str()).arg(""),
+        Condition::At(path, Expected::Version(version)) => cmd.arg("version").arg(path.as_str()).arg(version.as_str()),
+        Condition::NothingBelow(path) => cmd.arg("below").arg(path.as_str()).arg(""),
+    };
+}
+
+/// A change as it is sent, each time.
+struct Change<'a> {
+    base: String,
+    id: WriteId,
+    ttl: u64,
+    conditions: &'a [Condition],
+    steps: Vec<Step<'a>>,
+}
+
+impl Change<'_> {
+    fn request(&self, attempt: Attempt, is_registered: bool) -> Request<'static> {
+        let is_told = |condition: &&Condition| !matches!(condition, Condition::At(_, Expected::Anything));
+        let flag = |is_set: bool| if is_set { "1" } else { "0" };
+        let mut cmd = start(&CHANGE, &self.base);
+        cmd.arg(format!("{:032x}", self.id.get()));
+        cmd.arg(flag(attempt == Attempt::Again)).arg(flag(is_registered)).arg(self.ttl).arg(REMEMBERED);
+        cmd.arg(self.conditions.iter().filter(is_told).count());
+        self.conditions.iter().for_each(|condition| add_condition(condition, &mut cmd));
+        self.steps.iter().for_each(|step| step.add_to(&mut cmd));
+        Request::Script(&CHANGE, cmd)
+    }
+}
+
+impl RedisStore {
+    /// Makes all `writes` if all `conditions` hold, as the change `id`.
+    pub(super) async fn make(
+        &self,
+        namespace: &Namespace,
+        id: WriteId,
+        conditions: &[Condition],
+        writes: &[Write],
+    ) -> Result<BatchOutcome> {
+        check_sizes(conditions, writes)?;
+        let change = Change {
+            base: self.names().base(namespace),
+            id,
+            ttl: self.inner.ttl,
+            conditions,
+            steps: writes.iter().map(Step::new).collect(),
+        };
+        let answer = self.link().ask(|attempt| change.request(attempt, false)).await?;
+        match read(answer)? {
+            Answer::Outcome(outcome) => Ok(outcome),
+            Answer::Unregistered => {
+                self.register(namespace).await?;
+                match read(self.link().ask(|attempt| change.request(attempt, true)).await?)? {
+                    Answer::Outcome(outcome) => Ok(outcome),
+                    Answer::Unregistered => Err(reply::unexpected()),
+                }
+            }
+        }
+    }
+
+    /// Enters `namespace` into the set of all, before there is anything in it: then none is ever missing there.
+    async fn register(&self, namespace: &Namespace) -> Result<()> {
+        let request = |_| {
+            let mut cmd = ::redis::cmd("SADD");
+            cmd.arg(self.names().namespaces()).arg(namespace.as_str());
+            Request::Command(cmd)
+        };
+        self.link().ask(request).await.map(|_| ())
+    }
+}
+
+fn check_sizes(conditions: &[Condition], writes: &[Write]) -> Result<()> {
+    let too_large = |message: String| Error::new(ErrorKind::TooLarge, message);
+    if conditions.len() + writes.len() > MOST_STEPS {
+        let message = format!("a batch of over {MOST_STEPS} conditions and changes is too large; make several of it");
+        return Err(too_large(message));
+    }
+    let mut all = 0;
+    for write in writes {
+        if let Write::Put(path, value) = write {
+            let size = value.content.len() as u64;
+            if size > MAX_VALUE {
+                let message =
+                    format!("{size} bytes are more than the {MAX_VALUE} that a Redis server can hold in one value");
+                return Err(too_large(message).with_path(path));
+            }
+            all += size;
+        }
+    }
+    if all > MAX_VALUE {
+        return Err(too_large(format!("a batch of over {MAX_VALUE} bytes is too large; make several of it")));
+    }
+    Ok(())
+}
+
+enum Answer {
+    Outcome(BatchOutcome),
+    Unregistered,
+}
+
+fn read(answer: Value) -> Result<Answer> {
+    let mut parts = Parts::of(answer)?;
+    let word = parts.bytes()?;
+    let named = |parts: &mut Parts| parts.bytes().map(|path| String::from_utf8_lossy(&path).into_owned());
+    match word.as_slice() {
+        b"register" => Ok(Answer::Unregistered),
+        b"damaged" => Err(reply::damaged(&named(&mut parts)?)),
+        b"refused" => {
+            let path = reply::path(&parts.bytes()?).unwrap_or_default();
+            let found = if parts.is_empty() { None } else { parts.stored()? };
+            Ok(Answer::Outcome(BatchOutcome::Refused(path, found)))
+        }
+        b"done" => {
+            let mut stored = Vec::new();
+            while !parts.is_empty() {
+                stored.push(parts.stored()?.ok_or_else(reply::unexpected)?);
+            }
+            Ok(Answer::Outcome(BatchOutcome::Done(stored)))
+        }
+        _ => Err(reply::unexpected()),
+    }
+}

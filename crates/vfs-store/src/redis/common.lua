@@ -1,0 +1,51 @@
+-- What the scripts share: the keys of a namespace, its files and its log.
+--
+-- A file is one string: a head of 80 bytes ('vfs1 <version> <created> <modified>\n') and the content, so that both expire, move and
+-- are evicted together. The index is a sorted set of paths, all with the score 0. The log is a stream whose ids are '<position>-0'.
+
+local base = KEYS[1]
+local index, log = base .. ':index', base .. ':log'
+local HEAD, REMEMBERED = 80, 4096
+local position
+
+local function file(path)
+  return base .. ':file:' .. path
+end
+
+-- The head of a file and the size of its content, or nil where there is none. Where the value is none of this store's, the head is
+-- not sound.
+local function look(path)
+  local head = redis.pcall('GETRANGE', file(path), 0, HEAD - 1)
+  if type(head) == 'table' then
+    if string.find(head.err, 'WRONGTYPE', 1, true) then
+      return '', 0
+    end
+    error(head)
+  end
+  if head == '' and redis.call('EXISTS', file(path)) == 0 then
+    return nil
+  end
+  return head, redis.call('STRLEN', file(path)) - HEAD
+end
+
+local function is_sound(head)
+  return #head == HEAD and string.sub(head, 1, 5) == 'vfs1 '
+end
+
+local function find_position()
+  local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
+  if last then
+    position = tonumber(string.match(last[1], '^%d+'))
+  elseif redis.call('EXISTS', log) == 1 then
+    error({ err = 'WRONGTYPE the log of changes was emptied' })
+  else
+    position = 0
+  end
+end
+
+local function tell(kind, path, from, head, size)
+  position = position + 1
+  local id = string.format('%.0f-0', position)
+  redis.call('XADD', log, 'MAXLEN', '~', REMEMBERED, id,
+    'kind', kind, 'path', path, 'from', from, 'head', head, 'size', size)
+end

@@ -1,0 +1,82 @@
+//! What the keys are called.
+
+use vfs_core::{Error, Result};
+
+use crate::key::Namespace;
+
+/// The longest prefix, in bytes.
+const MAX_PREFIX: usize = 100;
+
+/// The names of all keys under one prefix.
+///
+/// The keys of a namespace share the part in braces, for which Redis Cluster keeps them together. Neither a prefix nor a
+/// namespace can hold a brace, so that no two namespaces share a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Names {
+    prefix: String,
+}
+
+impl Names {
+    pub(super) fn new(prefix: &str) -> Result<Self> {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+        if prefix.is_empty() || prefix.len() > MAX_PREFIX || !prefix.chars().all(is_allowed) {
+            let message = format!("the prefix of a Redis store has 1 to {MAX_PREFIX} letters, digits and '-_.:'");
+            return Err(Error::invalid_argument(message));
+        }
+        Ok(Self { prefix: prefix.to_owned() })
+    }
+
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The set of namespaces.
+    pub(super) fn namespaces(&self) -> String {
+        format!("{}:namespaces", self.prefix)
+    }
+
+    /// What all keys of a namespace begin with.
+    pub(super) fn base(&self, namespace: &Namespace) -> String {
+        format!("{}:{{/{namespace}}}", self.prefix)
+    }
+
+    pub(super) fn log(&self, namespace: &Namespace) -> String {
+        format!("{}:log", self.base(namespace))
+    }
+
+    /// What the keys of all files match, in the globs of Redis.
+    pub(super) fn all_files(&self) -> String {
+        format!("{}:{{/*}}:file:*", self.prefix)
+    }
+
+    /// The namespace and the path of a file's key, as far as they can be read.
+    pub(super) fn read_file<'a>(&self, key: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        let rest = key.strip_prefix(self.prefix.as_bytes())?.strip_prefix(b":{/")?;
+        let end = rest.iter().position(|byte| *byte == b'}')?;
+        Some((&rest[..end], rest[end..].strip_prefix(b"}:file:")?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_namespace_has_keys_of_its_own() {
+        let names = Names::new("app:vfs").expect("a prefix");
+        let namespace = |text: &str| Namespace::parse(text).expect("a namespace");
+        assert_eq!(names.base(&namespace("")), "app:vfs:{/}");
+        assert_eq!(names.log(&namespace("org/user")), "app:vfs:{/org/user}:log");
+        let file = names.read_file(b"app:vfs:{/org}:file:/a}:file:/b");
+        assert_eq!(file, Some((&b"org"[..], &b"/a}:file:/b"[..])));
+        assert_eq!(names.read_file(b"app:vfs:{/org}:index"), None);
+    }
+
+    #[test]
+    fn a_prefix_is_plain() {
+        for (prefix, is_right) in [("vfs", true), ("a:b-c_d.9", true), ("", false), ("a{b", false), ("a*", false)] {
+            assert_eq!(Names::new(prefix).is_ok(), is_right, "{prefix}");
+        }
+        assert!(Names::new(&"x".repeat(101)).is_err());
+    }
+}

@@ -1,0 +1,71 @@
+//! Reading files, in pieces.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use ::redis::Script;
+use bytes::BytesMut;
+use vfs_core::Result;
+
+use super::link::{Request, start};
+use super::reply::{self, Parts};
+use super::{MAX_VALUE, RedisStore};
+use crate::key::Key;
+use crate::store::Value;
+
+static READ: LazyLock<Script> =
+    LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("read.lua"))));
+
+/// The most bytes of one answer: while it is on its way, others wait for theirs.
+const PIECE: u64 = 4 << 20;
+
+impl RedisStore {
+    /// A file, or the `range` of it.
+    pub(super) async fn read(&self, key: &Key, range: Range<u64>) -> Result<Option<Value>> {
+        let (start, end) = (range.start.min(MAX_VALUE), range.end.min(MAX_VALUE));
+        let mut piece = PIECE;
+        'again: loop {
+            let Some(first) = self.piece(key, start..end.min(start + piece)).await? else { return Ok(None) };
+            let end = end.min(first.stored.size);
+            let mut at = start + first.content.len() as u64;
+            if at >= end {
+                return Ok(Some(first));
+            }
+            let mut content = BytesMut::with_capacity(usize::try_from(end - start).unwrap_or_default());
+            content.extend_from_slice(&first.content);
+            while at < end {
+                let next = self.piece(key, at..end.min(at + piece)).await?;
+                match next.filter(|next| next.stored == first.stored && !next.content.is_empty()) {
+                    Some(next) => content.extend_from_slice(&next.content),
+                    None => {
+                        // It was written in between. One that is written all the time is read in few pieces in the end.
+                        piece = piece.saturating_mul(4);
+                        continue 'again;
+                    }
+                }
+                at = start + content.len() as u64;
+            }
+            return Ok(Some(Value::new(first.stored, content.freeze())));
+        }
+    }
+
+    /// What is known of a file, and a `range` of its content.
+    pub(super) async fn piece(&self, key: &Key, range: Range<u64>) -> Result<Option<Value>> {
+        let base = self.names().base(&key.namespace);
+        let ask = |_| {
+            let mut cmd = start(&READ, &base);
+            cmd.arg(key.path.as_str());
+            if !range.is_empty() {
+                cmd.arg(range.start).arg(range.end - 1);
+            }
+            Request::Script(&READ, cmd)
+        };
+        let answer = self.link().ask(ask).await.map_err(|error| error.or_path(&key.path))?;
+        let mut parts = Parts::of(answer)?;
+        if parts.is_empty() {
+            return Ok(None);
+        }
+        let stored = parts.stored()?.ok_or_else(|| reply::damaged(key.path.as_str()))?;
+        Ok(Some(Value::new(stored, parts.bytes()?.into())))
+    }
+}

@@ -1,0 +1,77 @@
+//! Taking answers of the server apart.
+
+use ::redis::Value;
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
+
+use super::head;
+use crate::store::Stored;
+
+/// Part after part of an answer.
+pub(super) struct Parts(std::vec::IntoIter<Value>);
+
+impl Parts {
+    pub(super) fn of(answer: Value) -> Result<Self> {
+        match answer {
+            Value::Array(parts) => Ok(Self(parts.into_iter())),
+            Value::Nil => Ok(Self(Vec::new().into_iter())),
+            _ => Err(unexpected()),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.as_slice().is_empty()
+    }
+
+    pub(super) fn value(&mut self) -> Result<Value> {
+        self.0.next().ok_or_else(unexpected)
+    }
+
+    pub(super) fn parts(&mut self) -> Result<Self> {
+        Self::of(self.value()?)
+    }
+
+    pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
+        bytes(self.value()?)
+    }
+
+    pub(super) fn number(&mut self) -> Result<i64> {
+        match self.value()? {
+            Value::Int(number) => Ok(number),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// A head and a size.
+    pub(super) fn stored(&mut self) -> Result<Option<Stored>> {
+        let head = self.bytes()?;
+        Ok(head::read(&head, self.number()?))
+    }
+}
+
+pub(super) fn bytes(value: Value) -> Result<Vec<u8>> {
+    match value {
+        Value::BulkString(bytes) => Ok(bytes),
+        Value::SimpleString(text) => Ok(text.into_bytes()),
+        Value::Okay => Ok(b"OK".to_vec()),
+        _ => Err(unexpected()),
+    }
+}
+
+/// What a path in an answer is, where it is one.
+pub(super) fn path(bytes: &[u8]) -> Option<VfsPath> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    VfsPath::parse(text).ok().filter(|path| path.as_str() == text && !path.is_root())
+}
+
+pub(super) fn unexpected() -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        "the server gave an answer that no Redis server gives; is it one, of version 6.2 or later?",
+    )
+}
+
+/// The value at `path` was written by another program.
+pub(super) fn damaged(path: &str) -> Error {
+    let message = "another program wrote this value; remove its key from the Redis server, or use another 'prefix'";
+    Error::invalid_argument(message).with_path_text(path)
+}

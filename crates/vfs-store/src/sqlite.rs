@@ -1,0 +1,322 @@
+//! Values in a SQLite file.
+
+mod backup;
+mod check;
+mod config;
+mod connect;
+mod content;
+mod fault;
+mod index;
+mod list;
+mod log;
+mod pool;
+mod rows;
+mod schema;
+mod stats;
+mod stop;
+#[cfg(test)]
+mod tests;
+mod watch;
+mod write;
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
+
+use self::config::Location;
+use self::fault::Fault;
+use self::pool::{Ending, Pool};
+use self::stop::Stop;
+use self::watch::Watch;
+use crate::key::{Key, Namespace};
+use crate::store::{
+    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Expected,
+    Inspect, ListRequest, Needles, NewValue, Outcome, Page, Position, Search, Store, StoreStats, Stored, Value, Write,
+};
+
+pub use self::config::{SqliteConfig, SqliteDurability, SqliteSearchIndex};
+pub use self::stats::SqliteStats;
+
+/// A store in one SQLite file, which any number of processes on one machine use at the same time.
+///
+/// # Behaviour
+///
+/// * A clone is another handle of the same connections: one that writes, and some that read. They read what was there when
+///   they began, and neither wait for those who write nor hold them up.
+/// * Beside the file are two others, with `-wal` and `-shm` at the end of their names: part of it, to be moved and copied only
+///   together while nobody uses them. [`backup`](Self::backup) makes a copy while it is in use.
+/// * The file is to be on a local disk. It never becomes smaller; what is freed is used again.
+/// * A value has at most 1 GiB. A change of that size takes seconds, in which other changes wait.
+/// * Text of up to 8 MiB is indexed for [`Search`]: what is UTF-8 without NUL. Anything else may always match.
+/// * It needs a tokio runtime, and uses its threads for blocking work: one hop for each operation.
+///
+/// ```
+/// use bytes::Bytes;
+/// use vfs_core::VfsPath;
+/// use vfs_store::{Expected, Inspect, Key, Namespace, NewValue, SqliteConfig, SqliteStore, Store};
+///
+/// # tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
+/// # let directory = tempfile::tempdir().expect("a directory");
+/// let store = SqliteStore::open(SqliteConfig::new(directory.path().join("agents.db"))).await?;
+/// let key = Key::new(Namespace::parse("acme/ann")?, VfsPath::parse("/notes.txt")?);
+/// let note = NewValue::new(Bytes::from("hello\n"), chrono::Utc::now());
+/// let _ = store.put(&key, note, &Expected::Nothing).await?;
+/// assert_eq!(store.get(&key, None).await?.expect("it is there").content, "hello\n");
+/// assert!(store.check().await?.problems.is_empty());
+/// # Ok::<(), vfs_core::Error>(())
+/// # }).expect("it works");
+/// ```
+#[derive(Clone)]
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: Arc<SqliteConfig>,
+    writer: Arc<Pool>,
+    readers: Arc<Pool>,
+    watch: Watch,
+}
+
+impl SqliteStore {
+    /// Opens a store, making its file where it is missing and bringing it to this program's version where it is older.
+    ///
+    /// # Errors
+    ///
+    /// * `invalid_argument`: the file is not a SQLite database, is another program's, is damaged, or was made by a newer
+    ///   version; its directory does not exist; or the `config` is out of its bounds.
+    /// * `permission_denied`: this user may not write it. `busy`: others hold it for longer than the busy timeout.
+    /// * `unsupported`: the file system has no shared memory. `quota_exceeded`: the disk is full.
+    pub async fn open(mut config: SqliteConfig) -> Result<Self> {
+        config.check()?;
+        if let Location::File(path) = &mut config.location {
+            // Readers are opened later, and the working directory may be another one by then.
+            *path = std::path::absolute(&*path).map_err(|cause| {
+                Error::invalid_argument("the path of the SQLite file cannot be made absolute").with_source(cause)
+            })?;
+        }
+        let config = Arc::new(config);
+        let opened = Arc::clone(&config);
+        let task = tokio::task::spawn_blocking(move || connect::open(&opened));
+        let first = task.await.map_err(|ended| Error::of(ErrorKind::Unavailable).with_source(ended))??;
+        let pool = |size, open| Pool::new(Arc::clone(&config), size, open);
+        let writer = Arc::new(pool(1, vec![first]));
+        let (readers, watch) = match config.location {
+            Location::File(_) => (Arc::new(pool(config.readers, Vec::new())), Watch::new(Some(pool(1, Vec::new())))),
+            Location::Memory => (Arc::clone(&writer), Watch::new(None)),
+        };
+        Ok(Self { inner: Arc::new(Inner { config, writer, readers, watch }) })
+    }
+
+    /// Where it is, and how it is used.
+    pub fn config(&self) -> &SqliteConfig {
+        &self.inner.config
+    }
+
+    /// How large the file is, and how much is kept beside the values.
+    ///
+    /// # Errors
+    ///
+    /// As every operation.
+    pub async fn file_stats(&self) -> Result<SqliteStats> {
+        self.inner.readers.read(stats::file_stats).await
+    }
+
+    /// Copies everything, of one moment, into a new file at `to`, while others go on; how many bytes it has.
+    ///
+    /// A copy that was not finished is an empty file, or none.
+    ///
+    /// # Errors
+    ///
+    /// `already_exists` where a database is there that is not empty; `cancelled` where the future was dropped; and what
+    /// [`open`](Self::open) has for a file that cannot be made.
+    pub async fn backup(&self, to: impl AsRef<Path>) -> Result<u64> {
+        let stop = Stop::default();
+        let (asked, to) = (stop.asked(), to.as_ref().to_owned());
+        self.inner.readers.run(move |connection| backup::backup(connection, &to, &asked)).await
+    }
+
+    async fn change(&self, namespace: &Namespace, conditions: Vec<Condition>, writes: Vec<Write>) -> Result<BatchOutcome> {
+        for write in &writes {
+            if let Write::Put(path, value) = write
+                && value.content.len() as u64 > content::MAX_VALUE
+            {
+                let reason = format!("{} bytes are more than the 1 GiB that a SQLite store can hold", value.content.len());
+                return Err(Error::new(ErrorKind::TooLarge, reason).with_path(path));
+            }
+        }
+        let (namespace, search_index) = (namespace.clone(), self.inner.config.search_index);
+        let work = move |connection: &Connection| {
+            let outcome = write::batch(connection, &namespace, search_index, &conditions, writes)?;
+            Ok(match outcome {
+                done @ BatchOutcome::Done(_) => Ending::Commit(done),
+                refused => Ending::RollBack(refused),
+            })
+        };
+        // Told where it is made, as nobody may wait here any more by then.
+        let inner = Arc::clone(&self.inner);
+        self.inner.writer.change(work, move || inner.watch.tell()).await
+    }
+
+    /// A batch of one `write` at `path`.
+    async fn change_one(&self, key: &Key, write: Write, expected: &Expected) -> Result<Outcome> {
+        let condition = Condition::At(key.path.clone(), expected.clone());
+        match self.change(&key.namespace, vec![condition], vec![write]).await? {
+            BatchOutcome::Done(mut now) => now.pop().map(Outcome::Done).ok_or_else(|| Error::of(ErrorKind::Internal)),
+            BatchOutcome::Refused(_, found) => Ok(Outcome::Refused(found)),
+        }
+    }
+}
+
+impl fmt::Display for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.inner.config.location {
+            Location::File(path) => write!(f, "SQLite file {}", path.display()),
+            Location::Memory => f.write_str("SQLite in memory"),
+        }
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("config", &self.inner.config).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Store for SqliteStore {
+    fn abilities(&self) -> Abilities {
+        Abilities::new(content::MAX_VALUE).atomicity(Atomicity::Namespace).max_path(VfsPath::MAX_LEN)
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
+        let Key { namespace, path } = key.clone();
+        let find = move |connection: &Connection| {
+            let Some(id) = rows::namespace_id(connection, &namespace)? else { return Ok(None) };
+            Ok(rows::find(connection, id, path.as_str())?.map(|found| found.stored))
+        };
+        self.inner.readers.read(find).await
+    }
+
+    async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+        let Key { namespace, path } = key.clone();
+        let read = move |connection: &Connection| {
+            let Some(id) = rows::namespace_id(connection, &namespace)? else { return Ok(None) };
+            let Some(found) = rows::find(connection, id, path.as_str())? else { return Ok(None) };
+            let content = content::read(connection, found.id, found.stored.size, range)?;
+            Ok(Some(Value::new(found.stored, content)))
+        };
+        self.inner.readers.read(read).await
+    }
+
+    async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
+        self.change_one(key, Write::Put(key.path.clone(), value), expected).await
+    }
+
+    async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
+        self.change_one(key, Write::Delete(key.path.clone()), expected).await
+    }
+
+    async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
+        let (namespace, request) = (namespace.clone(), request.clone());
+        let list = move |connection: &Connection| match rows::namespace_id(connection, &namespace)? {
+            Some(id) => list::list(connection, id, &request),
+            None => Ok(Page::default()),
+        };
+        self.inner.readers.read(list).await
+    }
+
+    async fn namespaces(&self) -> Result<Vec<Namespace>> {
+        let list = |connection: &Connection| {
+            let mut statement = connection.prepare_cached("SELECT name FROM namespaces WHERE files > 0 ORDER BY name")?;
+            let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+            names.map(|name| Namespace::parse(&name?).map_err(|_| Fault::damaged())).collect()
+        };
+        self.inner.readers.read(list).await
+    }
+
+    fn as_batch(&self) -> Option<&dyn Batch> {
+        Some(self)
+    }
+
+    fn as_changes(&self) -> Option<&dyn Changes> {
+        Some(self)
+    }
+
+    fn as_search(&self) -> Option<&dyn Search> {
+        Some(self)
+    }
+
+    fn as_inspect(&self) -> Option<&dyn Inspect> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Batch for SqliteStore {
+    async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
+        self.change(namespace, conditions.to_vec(), writes).await
+    }
+}
+
+#[async_trait]
+impl Changes for SqliteStore {
+    async fn position(&self, namespace: &Namespace) -> Result<Position> {
+        let namespace = namespace.clone();
+        self.inner.readers.read(move |connection| log::position(connection, &namespace)).await
+    }
+
+    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
+        let namespace = namespace.clone();
+        self.inner.readers.read(move |connection| log::since(connection, &namespace, seen, limit)).await
+    }
+
+    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
+        loop {
+            // Who listens first and looks then misses nothing that comes in between.
+            let news = self.inner.watch.listen();
+            if self.position(namespace).await? != seen {
+                return Ok(());
+            }
+            self.inner.watch.wait(news).await?;
+        }
+    }
+}
+
+#[async_trait]
+impl Search for SqliteStore {
+    async fn candidates(
+        &self,
+        namespace: &Namespace,
+        prefix: &VfsPath,
+        needles: &Needles,
+    ) -> Result<Option<Candidates>> {
+        let (namespace, prefix, needles) = (namespace.clone(), prefix.clone(), needles.clone());
+        let ask = move |connection: &Connection| match rows::namespace_id(connection, &namespace)? {
+            Some(id) => index::candidates(connection, id, &prefix, &needles),
+            None => Ok(Some(Candidates::new())),
+        };
+        self.inner.readers.read(ask).await
+    }
+}
+
+/// A check reads everything, of one moment, while others go on: whether the file is whole, each value is what was written, and
+/// all that is kept beside the values agrees with them. It ends where its future is dropped.
+#[async_trait]
+impl Inspect for SqliteStore {
+    async fn check(&self) -> Result<CheckReport> {
+        let stop = Stop::default();
+        let asked = stop.asked();
+        self.inner.readers.run(move |connection| check::check(connection, &asked)).await
+    }
+
+    async fn stats(&self) -> Result<StoreStats> {
+        self.inner.readers.read(stats::stats).await
+    }
+}

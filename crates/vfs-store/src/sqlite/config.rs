@@ -1,0 +1,269 @@
+//! How a SQLite store is opened.
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use vfs_core::{Error, Result};
+
+use crate::url::StoreUrl;
+
+/// The longest [`busy_timeout`](SqliteConfig::busy_timeout).
+const MAX_BUSY_TIMEOUT: Duration = Duration::from_secs(600);
+/// How many readers there can be.
+const READERS: RangeInclusive<usize> = 1..=64;
+
+/// Where the values are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Location {
+    File(PathBuf),
+    Memory,
+}
+
+/// What an acknowledged change survives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum SqliteDurability {
+    /// A power cut: each change is on the disk before it is acknowledged (`synchronous=FULL`).
+    #[default]
+    Full,
+    /// The end of the process. A power cut may take the newest changes, and never leaves half of one (`synchronous=NORMAL`).
+    Normal,
+}
+
+/// Whether the text of files is indexed, so that a search reads only the files that may match.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum SqliteSearchIndex {
+    /// With every write, though not each at once: up to 64 files, of 1 MiB together, wait for each other, and are read by every
+    /// search meanwhile.
+    #[default]
+    On,
+    /// What is written is not indexed. What others indexed stays so until it is written again.
+    Off,
+}
+
+/// Where a SQLite store is, and how it is used.
+///
+/// | URL parameter  | setter                                   | default | bounds               |
+/// |----------------|------------------------------------------|---------|----------------------|
+/// | `busy_timeout` | [`busy_timeout`](Self::busy_timeout)     | `10s`   | `0s` to `10m`        |
+/// | `readers`      | [`readers`](Self::readers)               | `4`     | 1 to 64              |
+/// | `durability`   | [`durability`](Self::durability)         | `full`  | `full` or `normal`   |
+/// | `search_index` | [`search_index`](Self::search_index)     | `on`    | `on` or `off`        |
+///
+/// ```
+/// use std::time::Duration;
+/// use vfs_store::{SqliteConfig, StoreUrl};
+///
+/// let url = StoreUrl::parse("sqlite:///var/lib/agents.db?busy_timeout=2s&readers=8")?;
+/// let config = SqliteConfig::new("/var/lib/agents.db").busy_timeout(Duration::from_secs(2)).readers(8);
+/// assert_eq!(SqliteConfig::from_url(&url)?, config);
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqliteConfig {
+    pub(super) location: Location,
+    pub(super) busy_timeout: Duration,
+    pub(super) readers: usize,
+    pub(super) durability: SqliteDurability,
+    pub(super) search_index: SqliteSearchIndex,
+}
+
+impl SqliteConfig {
+    /// The file at `path`, which is made where it is missing; the directory that it is in is not.
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        Self::at(Location::File(path.as_ref().to_owned()))
+    }
+
+    /// A database in memory, of one process and gone with the store's last handle.
+    pub fn in_memory() -> Self {
+        Self::at(Location::Memory)
+    }
+
+    fn at(location: Location) -> Self {
+        Self {
+            location,
+            busy_timeout: Duration::from_secs(10),
+            readers: 4,
+            durability: SqliteDurability::default(),
+            search_index: SqliteSearchIndex::default(),
+        }
+    }
+
+    /// Reads `sqlite:///absolute/path.db`, `sqlite:relative/path.db` or `sqlite::memory:`, with parameters after a `?`.
+    ///
+    /// In a path, `%20` is a space, `%23` is `#`, `%3F` is `?` and `%25` is `%`.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` for another scheme, a host, and parameters that are unknown or out of their bounds.
+    pub fn from_url(url: &StoreUrl) -> Result<Self> {
+        let (bare, mut parameters) = url.split_parameters()?;
+        if bare.scheme() != "sqlite" {
+            let hint = "write it as 'sqlite:///path/to/file.db'";
+            return Err(Error::invalid_argument(format!("'{}' is not the scheme of SQLite; {hint}", bare.scheme())));
+        }
+        if bare.host_str().is_some_and(|host| !host.is_empty()) || bare.port().is_some() || !bare.username().is_empty() {
+            let hint = "write 'sqlite:///path' with three slashes for an absolute path, 'sqlite:path' for a relative one";
+            return Err(Error::invalid_argument(format!("a SQLite file has no host; {hint}")));
+        }
+        if bare.fragment().is_some() {
+            return Err(Error::invalid_argument("the path of the SQLite file has a '#'; write it as '%23'"));
+        }
+        let mut config = match bare.path() {
+            ":memory:" => Self::in_memory(),
+            path => Self::new(percent_decoded(path)?),
+        };
+        if let Some(text) = parameters.take("busy_timeout") {
+            config.busy_timeout = humantime::parse_duration(&text).map_err(|error| {
+                Error::invalid_argument(format!("the busy_timeout is no time ({error}); write for example '10s' or '250ms'"))
+            })?;
+        }
+        if let Some(readers) = parameters.take_as("readers")? {
+            config.readers = readers;
+        }
+        if let Some(word) = parameters.take("durability") {
+            let words = [("full", SqliteDurability::Full), ("normal", SqliteDurability::Normal)];
+            config.durability = one_of("durability", &word, words)?;
+        }
+        if let Some(word) = parameters.take("search_index") {
+            let words = [("on", SqliteSearchIndex::On), ("off", SqliteSearchIndex::Off)];
+            config.search_index = one_of("search_index", &word, words)?;
+        }
+        parameters.finish("busy_timeout, readers, durability and search_index")?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// How long an operation waits for other processes that hold the file, before it is `busy`. Default 10 s, at most 10 min.
+    #[must_use]
+    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.busy_timeout = timeout;
+        self
+    }
+
+    /// How many operations read at the same time, 1 to 64; others wait. Default 4. In memory it is always one.
+    #[must_use]
+    pub fn readers(mut self, readers: usize) -> Self {
+        self.readers = readers;
+        self
+    }
+
+    /// What an acknowledged change survives. Default [`SqliteDurability::Full`].
+    #[must_use]
+    pub fn durability(mut self, durability: SqliteDurability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Whether the text of files is indexed. Default [`SqliteSearchIndex::On`].
+    #[must_use]
+    pub fn search_index(mut self, index: SqliteSearchIndex) -> Self {
+        self.search_index = index;
+        self
+    }
+
+    /// Refuses what is out of its bounds.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.busy_timeout > MAX_BUSY_TIMEOUT {
+            return Err(Error::invalid_argument("the busy_timeout of a SQLite store is over 10 minutes; use a shorter one"));
+        }
+        if !READERS.contains(&self.readers) {
+            return Err(Error::invalid_argument("the readers of a SQLite store are 1 to 64"));
+        }
+        if matches!(&self.location, Location::File(path) if path.as_os_str().is_empty()) {
+            return Err(Error::invalid_argument(
+                "the SQLite store has no path; write 'sqlite:///path/to/file.db', or 'sqlite::memory:'",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn one_of<T: Copy>(name: &str, word: &str, words: [(&str, T); 2]) -> Result<T> {
+    let found = words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value);
+    found.ok_or_else(|| {
+        Error::invalid_argument(format!("the {name} of a SQLite store is '{}' or '{}'", words[0].0, words[1].0))
+    })
+}
+
+fn percent_decoded(text: &str) -> Result<String> {
+    let refuse = || Error::invalid_argument("the path of the SQLite file has a '%' that is no '%20' or the like; write it as '%25'");
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()).ok_or_else(refuse)?;
+        if digits.starts_with('+') {
+            return Err(refuse());
+        }
+        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| refuse())?);
+        rest = &after[2..];
+    }
+    String::from_utf8(bytes).map_err(|_| refuse())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(text: &str) -> Result<SqliteConfig> {
+        SqliteConfig::from_url(&StoreUrl::parse(text).expect("a URL"))
+    }
+
+    #[test]
+    fn a_url_names_a_file_or_memory() {
+        for (url, location) in [
+            ("sqlite:///var/lib/a.db", Location::File("/var/lib/a.db".into())),
+            ("sqlite:/var/lib/a.db", Location::File("/var/lib/a.db".into())),
+            ("sqlite:a.db", Location::File("a.db".into())),
+            ("sqlite:./b/a.db", Location::File("./b/a.db".into())),
+            ("sqlite:../a.db", Location::File("../a.db".into())),
+            ("sqlite:///a%20b/%C3%BC%23%3F.db", Location::File("/a b/ü#?.db".into())),
+            ("sqlite::memory:", Location::Memory),
+        ] {
+            assert_eq!(from(url).expect(url).location, location, "{url}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_read() {
+        let config = from("sqlite:a.db?busy_timeout=250ms&readers=2&durability=normal&search_index=off").expect("right");
+        let same = SqliteConfig::new("a.db")
+            .busy_timeout(Duration::from_millis(250))
+            .readers(2)
+            .durability(SqliteDurability::Normal)
+            .search_index(SqliteSearchIndex::Off);
+        assert_eq!(config, same);
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_and_named() {
+        for (url, word) in [
+            ("postgres://h/db", "scheme"),
+            ("sqlite://a.db", "three slashes"),
+            ("sqlite://a/b.db", "three slashes"),
+            ("sqlite:", "no path"),
+            ("sqlite:a.db#b", "%23"),
+            ("sqlite:a%zz.db", "%25"),
+            ("sqlite:a%", "%25"),
+            ("sqlite:a%+1", "%25"),
+            ("sqlite:a%FF", "%25"),
+            ("sqlite:a.db?readers=0", "1 to 64"),
+            ("sqlite:a.db?readers=65", "1 to 64"),
+            ("sqlite:a.db?readers=many", "readers"),
+            ("sqlite:a.db?busy_timeout=10", "10s"),
+            ("sqlite:a.db?busy_timeout=11m", "10 minutes"),
+            ("sqlite:a.db?durability=none", "'full' or 'normal'"),
+            ("sqlite:a.db?search_index=yes", "'on' or 'off'"),
+            ("sqlite:a.db?mode=ro", "unknown"),
+        ] {
+            let error = from(url).expect_err(url);
+            assert_eq!(error.kind(), vfs_core::ErrorKind::InvalidArgument);
+            assert!(error.message().contains(word), "{url}: {error}");
+        }
+    }
+}

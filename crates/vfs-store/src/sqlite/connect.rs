@@ -1,0 +1,94 @@
+//! Connections to the file.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OpenFlags};
+use vfs_core::{Error, ErrorKind};
+
+use super::config::{Location, SqliteConfig, SqliteDurability};
+use super::fault::{Fault, Tried};
+use super::schema;
+
+/// How many statements a connection keeps prepared; the store has fewer.
+const STATEMENTS: usize = 64;
+/// What is left of the log of writes after it was larger, in bytes.
+const LOG_BYTES: i64 = 16 << 20;
+
+/// The first connection: makes the file where it is missing, and sees to it that it is of this version.
+pub(super) fn open(config: &SqliteConfig) -> Tried<Connection> {
+    let start = Instant::now();
+    loop {
+        match try_open(config) {
+            // Where several processes make one file, SQLite does not wait for each lock itself.
+            Err(fault) if fault.is_busy() && start.elapsed() < config.busy_timeout => pause(),
+            result => return result,
+        }
+    }
+}
+
+fn try_open(config: &SqliteConfig) -> Tried<Connection> {
+    let mut connection = connect(config)?;
+    schema::prepare(&mut connection)?;
+    Ok(connection)
+}
+
+/// A connection to a file that [`open`] prepared.
+pub(super) fn connect(config: &SqliteConfig) -> Tried<Connection> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = match &config.location {
+        Location::File(path) => Connection::open_with_flags(path, flags).map_err(|error| why_closed(path, error))?,
+        Location::Memory => Connection::open_in_memory_with_flags(flags)?,
+    };
+    connection.busy_timeout(config.busy_timeout)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Where a file may not be written, SQLite opens it for reading without a word.
+    if connection.is_readonly(rusqlite::MAIN_DB)? {
+        return Err(Error::new(
+            ErrorKind::PermissionDenied,
+            "the SQLite file of the store is read-only for this user; allow writing to it and to the directory it is in",
+        )
+        .into());
+    }
+    let synchronous = match config.durability {
+        SqliteDurability::Full => "FULL",
+        SqliteDurability::Normal => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+    Ok(connection)
+}
+
+/// A short time, not the same for all who wait.
+pub(super) fn pause() {
+    thread::sleep(Duration::from_micros(fastrand::u64(500..3000)));
+}
+
+/// SQLite says only that it cannot open a file; the directory tells why.
+#[expect(clippy::disallowed_methods, reason = "the file is SQLite's, and in no backend")]
+fn why_closed(path: &Path, error: rusqlite::Error) -> Fault {
+    if error.sqlite_error_code() != Some(rusqlite::ErrorCode::CannotOpen) {
+        return error.into();
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (kind, message) = match std::fs::metadata(parent) {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => (
+            ErrorKind::InvalidArgument,
+            "the directory that the SQLite file of the store is to be in does not exist; make it first",
+        ),
+        Ok(found) if !found.is_dir() => {
+            (ErrorKind::InvalidArgument, "the SQLite file of the store would be below a file; name another path")
+        }
+        Ok(_) if std::fs::metadata(path).is_ok_and(|found| found.is_dir()) => {
+            (ErrorKind::InvalidArgument, "the path of the SQLite store is a directory; name a file in it")
+        }
+        _ => (
+            ErrorKind::PermissionDenied,
+            "this user may not open the SQLite file of the store, or make it in its directory; allow it",
+        ),
+    };
+    Error::new(kind, message).with_source(error).into()
+}

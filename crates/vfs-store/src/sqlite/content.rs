@@ -1,0 +1,73 @@
+//! Content, in pieces.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use rusqlite::Connection;
+
+use super::fault::{Fault, Tried};
+
+/// Bytes of a piece.
+pub(super) const PIECE: u64 = 1 << 20;
+/// How many bits of a place are the piece's number.
+const NUMBER_BITS: u32 = 20;
+/// The largest value. A change of this size holds the file for seconds, and others wait that long.
+pub(super) const MAX_VALUE: u64 = 1 << 30;
+
+/// Where piece `number` of the file `id` is.
+pub(super) fn place(id: i64, number: u64) -> i64 {
+    (id << NUMBER_BITS) | i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The file whose piece is at `place`, and the piece's number.
+pub(super) fn of_place(place: i64) -> (i64, u64) {
+    (place >> NUMBER_BITS, (place & ((1 << NUMBER_BITS) - 1)).unsigned_abs())
+}
+
+/// Reads the part `range` of the content of the file `id`, which has `size` bytes.
+pub(super) fn read(connection: &Connection, id: i64, size: u64, range: Option<Range<u64>>) -> Tried<Bytes> {
+    let range = range.unwrap_or(0..size);
+    let (start, end) = (range.start.min(size), range.end.min(size));
+    if start >= end {
+        return Ok(Bytes::new());
+    }
+    let wanted = usize::try_from(end - start).map_err(|_| Fault::damaged())?;
+    let mut content = Vec::with_capacity(wanted.min(usize::try_from(MAX_VALUE).unwrap_or(wanted)));
+    let mut statement =
+        connection.prepare_cached("SELECT place, content FROM chunks WHERE place BETWEEN ?1 AND ?2 ORDER BY place")?;
+    let mut rows = statement.query((place(id, start / PIECE), place(id, (end - 1) / PIECE)))?;
+    while let Some(row) = rows.next()? {
+        let begins = of_place(row.get(0)?).1 * PIECE;
+        let piece = row.get_ref(1)?.as_blob().map_err(|_| Fault::damaged())?;
+        let cut = |at: u64| usize::try_from(at.saturating_sub(begins)).unwrap_or(usize::MAX).min(piece.len());
+        content.extend_from_slice(&piece[cut(start)..cut(end)]);
+    }
+    if content.len() != wanted {
+        return Err(Fault::damaged());
+    }
+    Ok(content.into())
+}
+
+/// Writes the content of the file `id`, which has none.
+pub(super) fn write(connection: &Connection, id: i64, content: &[u8]) -> Tried<()> {
+    let mut statement = connection.prepare_cached("INSERT INTO chunks (place, content) VALUES (?1, ?2)")?;
+    for (number, piece) in (0..).zip(content.chunks(usize::try_from(PIECE).unwrap_or(usize::MAX))) {
+        statement.execute((place(id, number), piece))?;
+    }
+    Ok(())
+}
+
+/// Gives the file `to`, which has none, the content of the file `from`.
+pub(super) fn copy(connection: &Connection, from: i64, to: i64) -> Tried<()> {
+    let sql = "INSERT INTO chunks (place, content)
+               SELECT place - ?1 + ?2, content FROM chunks WHERE place >= ?1 AND place < ?3";
+    connection.prepare_cached(sql)?.execute((place(from, 0), place(to, 0), place(from + 1, 0)))?;
+    Ok(())
+}
+
+/// Removes the content of the file `id`.
+pub(super) fn remove(connection: &Connection, id: i64) -> Tried<()> {
+    let mut statement = connection.prepare_cached("DELETE FROM chunks WHERE place >= ?1 AND place < ?2")?;
+    statement.execute((place(id, 0), place(id + 1, 0)))?;
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! Connections that are lent to one operation each, off the async threads.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use tokio::sync::Semaphore;
+use vfs_core::{Error, ErrorKind, Result};
+
+use super::config::SqliteConfig;
+use super::connect;
+use super::fault::{Fault, Tried};
+
+/// Some connections to one file, opened when they are first needed.
+#[derive(Debug)]
+pub(super) struct Pool {
+    config: Arc<SqliteConfig>,
+    idle: Mutex<Vec<Connection>>,
+    permits: Arc<Semaphore>,
+}
+
+/// Whether a transaction is kept.
+#[derive(Debug)]
+pub(super) enum Ending<T> {
+    Commit(T),
+    RollBack(T),
+}
+
+impl Pool {
+    /// At most `size` connections; `open` are there already.
+    pub(super) fn new(config: Arc<SqliteConfig>, size: usize, open: Vec<Connection>) -> Self {
+        Self { config, idle: Mutex::new(open), permits: Arc::new(Semaphore::new(size)) }
+    }
+
+    /// Lends a connection to `work`, on a thread that may wait for the disk.
+    ///
+    /// Work that has begun is finished and its connection given back, whether or not anyone still waits for it.
+    pub(super) async fn run<T, F>(self: &Arc<Self>, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Connection) -> Tried<T> + Send + 'static,
+    {
+        let closed = || Error::new(ErrorKind::Unavailable, "the SQLite store is being closed");
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?;
+        let pool = Arc::clone(self);
+        let task = tokio::task::spawn_blocking(move || {
+            let mut connection = pool.take()?;
+            let result = catch_unwind(AssertUnwindSafe(|| work(&mut connection)));
+            pool.idle().push(connection);
+            drop(permit);
+            result.map_err(|_| Fault::from(Error::new(ErrorKind::Internal, "an operation of the SQLite store panicked")))?
+        });
+        match task.await {
+            Ok(result) => result.map_err(Error::from),
+            Err(ended) => Err(closed().with_source(ended)),
+        }
+    }
+
+    /// Lends a connection to `work` that only reads, all of it at one moment.
+    pub(super) async fn read<T, F>(self: &Arc<Self>, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Tried<T> + Send + 'static,
+    {
+        self.run(|connection| {
+            let transaction = connection.transaction()?;
+            let found = work(&transaction)?;
+            transaction.finish()?;
+            Ok(found)
+        })
+        .await
+    }
+
+    /// Lends a connection to `work` that changes the file, with nobody else changing it in between, and tells by
+    /// `committed` when it is done.
+    pub(super) async fn change<T, F>(self: &Arc<Self>, work: F, committed: impl FnOnce() + Send + 'static) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Tried<Ending<T>> + Send + 'static,
+    {
+        let config = Arc::clone(&self.config);
+        self.run(move |connection| {
+            let transaction = begin(connection, &config)?;
+            match work(&transaction)? {
+                Ending::Commit(done) => {
+                    transaction.commit()?;
+                    committed();
+                    Ok(done)
+                }
+                Ending::RollBack(found) => {
+                    transaction.rollback()?;
+                    Ok(found)
+                }
+            }
+        })
+        .await
+    }
+
+    fn take(&self) -> Tried<Connection> {
+        let idle = self.idle().pop();
+        idle.map_or_else(|| connect::connect(&self.config), Ok)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Begins a change. SQLite's own way of waiting grows to steps of 100 ms, in which others pass by again and again.
+fn begin<'a>(connection: &'a Connection, config: &SqliteConfig) -> Tried<Transaction<'a>> {
+    let start = Instant::now();
+    connection.busy_timeout(std::time::Duration::ZERO)?;
+    let begun = loop {
+        match Transaction::new_unchecked(connection, TransactionBehavior::Immediate) {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && start.elapsed() < config.busy_timeout =>
+            {
+                connect::pause();
+            }
+            result => break result,
+        }
+    };
+    connection.busy_timeout(config.busy_timeout)?;
+    Ok(begun?)
+}

@@ -1,0 +1,129 @@
+//! Rows of files, as values and back.
+
+use chrono::{DateTime, SubsecRound, Utc};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row};
+use vfs_core::{Version, VfsPath};
+
+use super::fault::{Fault, Tried};
+use crate::key::Namespace;
+use crate::store::Stored;
+
+/// How many digits of a second's fraction are kept.
+const MICROSECONDS: u16 = 6;
+
+/// A file as its row has it.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) id: i64,
+    pub(super) stored: Stored,
+    pub(super) indexed: Indexed,
+}
+
+/// What the search index knows of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Indexed {
+    /// Nothing, as it is not to.
+    Never,
+    /// Its content.
+    Current,
+    /// Nothing yet.
+    Waiting,
+    /// What its content was before.
+    Stale,
+}
+
+impl Indexed {
+    /// Whether the index has anything of it.
+    pub(super) fn has_row(self) -> bool {
+        matches!(self, Self::Current | Self::Stale)
+    }
+}
+
+impl ToSql for Indexed {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::from(match self {
+            Self::Never => 0,
+            Self::Current => 1,
+            Self::Waiting => 2,
+            Self::Stale => 3,
+        }))
+    }
+}
+
+impl FromSql for Indexed {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value.as_i64()? {
+            0 => Ok(Self::Never),
+            1 => Ok(Self::Current),
+            2 => Ok(Self::Waiting),
+            3 => Ok(Self::Stale),
+            other => Err(FromSqlError::OutOfRange(other)),
+        }
+    }
+}
+
+/// The columns that [`found`] reads.
+macro_rules! columns {
+    () => {
+        "size, version, created, modified, id, indexed"
+    };
+}
+pub(super) use columns;
+
+/// The id of `namespace`, where it was ever written to.
+pub(super) fn namespace_id(connection: &Connection, namespace: &Namespace) -> Tried<Option<i64>> {
+    let mut statement = connection.prepare_cached("SELECT id FROM namespaces WHERE name = ?1")?;
+    Ok(statement.query_row([namespace.as_str()], |row| row.get(0)).optional()?)
+}
+
+/// The file at `path`.
+pub(super) fn find(connection: &Connection, namespace: i64, path: &str) -> Tried<Option<Found>> {
+    let sql = concat!("SELECT ", columns!(), " FROM files WHERE namespace = ?1 AND path = ?2");
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query((namespace, path))?;
+    rows.next()?.map(|row| found(row, 0)).transpose()
+}
+
+/// Reads the [`columns`] that begin at column `first`.
+pub(super) fn found(row: &Row<'_>, first: usize) -> Tried<Found> {
+    Ok(Found { stored: stored(row, first)?, id: row.get(first + 4)?, indexed: row.get(first + 5)? })
+}
+
+/// Reads size, version and times, beginning at column `first`.
+pub(super) fn stored(row: &Row<'_>, first: usize) -> Tried<Stored> {
+    let size = u64::try_from(row.get::<_, i64>(first)?).map_err(|_| Fault::damaged())?;
+    let version = row.get::<_, [u8; 16]>(first + 1)?;
+    let created_at = time(row.get(first + 2)?)?;
+    Ok(Stored::new(size, version_text(version), time(row.get(first + 3)?)?).created_at(created_at))
+}
+
+/// A path, which nobody but a store writes.
+pub(super) fn path(text: &str) -> Tried<VfsPath> {
+    VfsPath::parse(text).ok().filter(|path| path.as_str() == text).ok_or_else(Fault::damaged)
+}
+
+/// The beginning of what is below `directory`, and the end of it.
+pub(super) fn below(directory: &VfsPath) -> (String, String) {
+    let name = directory.as_str().trim_end_matches('/');
+    // '0' is what comes next after '/'.
+    (format!("{name}/"), format!("{name}0"))
+}
+
+pub(super) fn version_text(version: [u8; 16]) -> Version {
+    Version::new(format!("{:032x}", u128::from_be_bytes(version)))
+}
+
+fn time(microseconds: i64) -> Tried<DateTime<Utc>> {
+    DateTime::from_timestamp_micros(microseconds).ok_or_else(Fault::damaged)
+}
+
+/// `time` as precisely as it is kept.
+pub(super) fn kept(time: DateTime<Utc>) -> DateTime<Utc> {
+    time.trunc_subsecs(MICROSECONDS)
+}
+
+/// The version of `stored`, which this store gave.
+pub(super) fn version_bytes(stored: &Stored) -> Tried<[u8; 16]> {
+    u128::from_str_radix(stored.version.as_str(), 16).map(u128::to_be_bytes).map_err(|_| Fault::damaged())
+}

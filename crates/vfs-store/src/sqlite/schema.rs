@@ -1,0 +1,92 @@
+//! The tables, and how a file comes to have them.
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use vfs_core::{Error, ErrorKind};
+
+use super::fault::Tried;
+
+/// Marks a SQLite file as one of ours: "vfss".
+const APPLICATION: i32 = 0x7666_7373;
+
+/// What makes a file of each version into one of the next; the first makes it of an empty one.
+///
+/// A step is never changed once it was released: files of its version are out there.
+const STEPS: &[&str] = &[include_str!("schema/1.sql")];
+
+/// The version of files that this program writes.
+pub(super) const VERSION: usize = STEPS.len();
+
+/// Brings the file to this version, at the same time as others may.
+pub(super) fn prepare(connection: &mut Connection) -> Tried<()> {
+    let found = version(&connection.transaction()?)?;
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    if mode != "wal" && mode != "memory" {
+        let message = "the file system that the SQLite file of the store is on cannot share memory between processes, \
+                       as a network's often cannot; put it on a local disk";
+        return Err(Error::new(ErrorKind::Unsupported, message).into());
+    }
+    if found == VERSION {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been first.
+    for step in &STEPS[version(&transaction)?..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", i64::try_from(VERSION).unwrap_or(i64::MAX))?;
+    Ok(transaction.commit()?)
+}
+
+/// The version that the file is of; 0 where it is empty.
+fn version(transaction: &Transaction<'_>) -> Tried<usize> {
+    let application: i32 = transaction.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let refuse = |message: String| Err(Error::invalid_argument(message).into());
+    match usize::try_from(version) {
+        Ok(0) if application == 0 && tables == 0 => Ok(0),
+        _ if application != APPLICATION => {
+            refuse("the SQLite file of the store is another program's; name a file of its own".to_owned())
+        }
+        Ok(version @ 1..=VERSION) => Ok(version),
+        _ => refuse(format!(
+            "the SQLite file of the store is of version {version}, and this program knows those up to {VERSION}; use a \
+             newer program"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn preparing_again_changes_nothing() {
+        let mut connection = Connection::open_in_memory().expect("memory");
+        prepare(&mut connection).expect("the first time");
+        let changes = connection.total_changes();
+        prepare(&mut connection).expect("the second time");
+        assert_eq!(connection.total_changes(), changes);
+        assert_eq!(version(&connection.transaction().expect("it begins")).expect("ours"), VERSION);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_refused_unchanged() {
+        for (sql, word) in [
+            ("CREATE TABLE accounts (id)", "another program's"),
+            ("PRAGMA application_id = 7", "another program's"),
+            ("PRAGMA user_version = 1", "another program's"),
+            ("PRAGMA application_id = 0x76667373; PRAGMA user_version = 99", "newer program"),
+            ("PRAGMA application_id = 0x76667373; PRAGMA user_version = -1", "newer program"),
+        ] {
+            let mut connection = Connection::open_in_memory().expect("memory");
+            connection.execute_batch(sql).expect(sql);
+            let error = Error::from(prepare(&mut connection).expect_err(sql));
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{sql}");
+            assert!(error.message().contains(word), "{sql}: {error}");
+            let files = "SELECT count(*) FROM sqlite_schema WHERE name = 'files'";
+            assert_eq!(connection.query_row(files, [], |row| row.get::<_, i64>(0)).expect("it counts"), 0, "{sql}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+-- Whose files there are. `sequence` is the number of the newest change; `files` and `bytes` are how many there are.
+CREATE TABLE namespaces (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    sequence INTEGER NOT NULL DEFAULT 0,
+    files INTEGER NOT NULL DEFAULT 0,
+    bytes INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+-- What is known of each file, in the order of paths, which are compared byte by byte. `version` is the first half of the
+-- content's blake3 hash, `write_id` tells which write made it, and times are microseconds since 1970. `indexed` says what
+-- `texts` knows: 0 nothing, as it is not to; 1 the content; 2 nothing yet; 3 what the content was before.
+CREATE TABLE files (
+    namespace INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    id INTEGER NOT NULL UNIQUE,
+    size INTEGER NOT NULL,
+    version BLOB NOT NULL,
+    created INTEGER NOT NULL,
+    modified INTEGER NOT NULL,
+    write_id BLOB NOT NULL,
+    indexed INTEGER NOT NULL,
+    PRIMARY KEY (namespace, path)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX files_not_indexed ON files (namespace, path) WHERE indexed <> 1;
+CREATE INDEX files_waiting ON files (indexed, size) WHERE indexed >= 2;
+
+-- Content, in pieces of 1 MiB and a last one that may be shorter. `place` is the file's id * 2^20 + the piece's number.
+CREATE TABLE chunks (
+    place INTEGER PRIMARY KEY,
+    content BLOB NOT NULL
+) STRICT;
+
+-- The newest changes of each namespace. `kind` is 1 created, 2 changed, 3 removed, 4 moved from `origin`.
+CREATE TABLE changes (
+    namespace INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    origin TEXT,
+    size INTEGER,
+    version BLOB,
+    created INTEGER,
+    modified INTEGER,
+    PRIMARY KEY (namespace, sequence)
+) STRICT, WITHOUT ROWID;
+
+-- Which files hold each three characters, after folding; the rowid is the file's id.
+CREATE VIRTUAL TABLE texts USING fts5(
+    body,
+    content = '',
+    contentless_delete = 1,
+    detail = none,
+    tokenize = 'trigram case_sensitive 1'
+);

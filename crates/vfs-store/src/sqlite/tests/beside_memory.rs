@@ -1,0 +1,181 @@
+//! Random operations give what they give in memory.
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use super::*;
+use crate::memory::MemoryStore;
+use crate::store::{Listed, PageToken};
+
+const PATHS: [&str; 12] =
+    ["/a", "/a-b", "/a/b", "/a/b/c", "/a/b/d", "/a0", "/a-b/c", "/b", "/b/c/d/e", "/ü", "/ü/\u{10ffff}", "/a/\u{10ffff}/x"];
+
+#[derive(Debug, Clone)]
+enum Step {
+    Put(usize, usize, Wanted),
+    Delete(usize, Wanted),
+    Batch(Vec<(usize, Wanted)>, Option<usize>, Vec<Part>),
+    Get(usize, Option<Range<u64>>),
+    List(usize, Listed, usize),
+    Since(u64, usize),
+    Search(usize, usize, vfs_core::CaseMode),
+}
+
+#[derive(Debug, Clone)]
+enum Part {
+    Put(usize, usize),
+    Delete(usize),
+    Move(usize, usize),
+    Copy(usize, usize),
+}
+
+#[derive(Debug, Clone)]
+enum Wanted {
+    Anything,
+    Nothing,
+    Content(usize),
+}
+
+const CONTENTS: [&[u8]; 8] =
+    [b"", b"x", b"Hello world", b"hello WORLD \xe2\x84\xaaelvin", "größe Straße".as_bytes(), b"a\0b", b"\xff\xfeh\0", b"needle"];
+const NEEDLES: [&str; 8] = ["hello", "WORLD", "kelvin", "größe", "STRASSE", "ld", "needle", "lo wor"];
+
+fn content(number: usize) -> Bytes {
+    // The last one has several pieces.
+    CONTENTS.get(number).map_or_else(|| Bytes::from(vec![b'y'; (2 << 20) + 5]), |content| Bytes::from_static(content))
+}
+
+fn expected(wanted: &Wanted) -> Expected {
+    match wanted {
+        Wanted::Anything => Expected::Anything,
+        Wanted::Nothing => Expected::Nothing,
+        Wanted::Content(number) => Expected::Version(crate::store::version_of(&content(*number))),
+    }
+}
+
+fn write(part: &Part, at: DateTime<Utc>) -> Write {
+    let name = |number: &usize| path(PATHS[*number]);
+    match part {
+        Part::Put(to, number) => Write::Put(name(to), NewValue::new(content(*number), at)),
+        Part::Delete(from) => Write::Delete(name(from)),
+        Part::Move(from, to) => Write::Move { from: name(from), to: name(to) },
+        Part::Copy(from, to) => Write::Copy { from: name(from), to: name(to), at },
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    use vfs_core::CaseMode::{Insensitive, Sensitive, Smart};
+    let at = || 0..PATHS.len();
+    let number = || prop_oneof![20 => 0..CONTENTS.len(), 1 => Just(CONTENTS.len())];
+    let wanted =
+        || prop_oneof![2 => Just(Wanted::Anything), 1 => Just(Wanted::Nothing), 2 => number().prop_map(Wanted::Content)];
+    let part = prop_oneof![
+        (at(), number()).prop_map(|(to, number)| Part::Put(to, number)),
+        at().prop_map(Part::Delete),
+        (at(), at()).prop_map(|(from, to)| Part::Move(from, to)),
+        (at(), at()).prop_map(|(from, to)| Part::Copy(from, to)),
+    ];
+    let batch = (
+        prop::collection::vec((at(), wanted()), 0..2),
+        prop::option::weighted(0.2, at()),
+        prop::collection::vec(part, 0..5),
+    );
+    let range = prop::option::of((0..20_u64, 0..(3_u64 << 20)).prop_map(|(start, length)| start..start + length));
+    let depth = prop_oneof![Just(Listed::Level), Just(Listed::All)];
+    let case = prop_oneof![Just(Sensitive), Just(Insensitive), Just(Smart)];
+    let step = prop_oneof![
+        6 => (at(), number(), wanted()).prop_map(|(to, number, wanted)| Step::Put(to, number, wanted)),
+        2 => (at(), wanted()).prop_map(|(from, wanted)| Step::Delete(from, wanted)),
+        4 => batch.prop_map(|(conditions, below, parts)| Step::Batch(conditions, below, parts)),
+        2 => (at(), range).prop_map(|(from, range)| Step::Get(from, range)),
+        3 => (0..PATHS.len() + 1, depth, 1..6_usize).prop_map(|(below, depth, limit)| Step::List(below, depth, limit)),
+        1 => (0..80_u64, 1..30_usize).prop_map(|(seen, limit)| Step::Since(seen, limit)),
+        2 => (0..PATHS.len() + 1, 0..NEEDLES.len(), case).prop_map(|(below, needle, case)| Step::Search(below, needle, case)),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+fn below(number: usize) -> VfsPath {
+    PATHS.get(number).map_or_else(VfsPath::root, |text| path(text))
+}
+
+async fn all_pages(store: &dyn Store, request: &ListRequest) -> Vec<Page> {
+    let mut pages: Vec<Page> = Vec::new();
+    let mut from: Option<PageToken> = None;
+    loop {
+        let request = ListRequest { from, ..request.clone() };
+        let mut page = store.list(&space("org/user"), &request).await.expect("it lists");
+        from = page.next.take();
+        pages.push(page);
+        if from.is_none() {
+            return pages;
+        }
+    }
+}
+
+async fn run(store: &SqliteStore, steps: &[Step]) -> Result<(), TestCaseError> {
+    let model = MemoryStore::new();
+    let namespace = space("org/user");
+    for (second, step) in (1_700_000_000..).zip(steps) {
+        let at = time(second);
+        match step {
+            Step::Put(to, number, wanted) => {
+                let value = NewValue::new(content(*number), at);
+                let found = store.put(&key(PATHS[*to]), value.clone(), &expected(wanted)).await.expect("it answers");
+                let told = model.put(&key(PATHS[*to]), value, &expected(wanted)).await.expect("it answers");
+                prop_assert_eq!(found, told);
+            }
+            Step::Delete(from, wanted) => {
+                let found = store.delete(&key(PATHS[*from]), &expected(wanted)).await.expect("it answers");
+                prop_assert_eq!(found, model.delete(&key(PATHS[*from]), &expected(wanted)).await.expect("it answers"));
+            }
+            Step::Batch(conditions, below, parts) => {
+                let mut all: Vec<_> =
+                    conditions.iter().map(|(at, wanted)| Condition::At(path(PATHS[*at]), expected(wanted))).collect();
+                all.extend(below.map(|at| Condition::NothingBelow(path(PATHS[at]))));
+                let writes: Vec<_> = parts.iter().map(|part| write(part, at)).collect();
+                let found = store.batch(&namespace, &all, writes.clone()).await.expect("it answers");
+                prop_assert_eq!(found, model.batch(&namespace, &all, writes).await.expect("it answers"));
+            }
+            Step::Get(from, range) => {
+                let found = store.get(&key(PATHS[*from]), range.clone()).await.expect("it answers");
+                prop_assert_eq!(found, model.get(&key(PATHS[*from]), range.clone()).await.expect("it answers"));
+                let found = store.head(&key(PATHS[*from])).await.expect("it answers");
+                prop_assert_eq!(found, model.head(&key(PATHS[*from])).await.expect("it answers"));
+            }
+            Step::List(at, depth, limit) => {
+                let request = ListRequest { depth: *depth, ..ListRequest::all(below(*at)).limit(*limit) };
+                prop_assert_eq!(all_pages(store, &request).await, all_pages(&model, &request).await);
+            }
+            Step::Since(seen, limit) => {
+                let found = store.since(&namespace, Position(*seen), *limit).await.expect("it answers");
+                prop_assert_eq!(found, model.since(&namespace, Position(*seen), *limit).await.expect("it answers"));
+            }
+            Step::Search(at, needle, case) => {
+                let needles = Needles::new(vec![NEEDLES[*needle].to_owned()], *case);
+                let found = store.candidates(&namespace, &below(*at), &needles).await.expect("it answers");
+                let held = model.candidates(&namespace, &below(*at), &needles).await.expect("it answers");
+                if let (Some(found), Some(held)) = (found, held) {
+                    prop_assert!(found.is_superset(&held), "{needles:?}: {found:?} misses some of {held:?}");
+                }
+            }
+        }
+    }
+    prop_assert_eq!(store.namespaces().await.expect("it lists"), model.namespaces().await.expect("it lists"));
+    prop_assert_eq!(store.check().await.expect("it checks").problems, []);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn it_does_what_a_store_in_memory_does(steps in steps(), is_file in any::<bool>()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let directory = directory();
+            let store = if is_file { open(&directory).await } else { memory().await };
+            run(&store, &steps).await
+        })?;
+    }
+}

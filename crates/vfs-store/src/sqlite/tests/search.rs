@@ -1,0 +1,134 @@
+//! What the index leaves out holds no needle.
+
+use vfs_core::CaseMode::{self, Insensitive, Sensitive, Smart};
+
+use super::*;
+
+async fn found(store: &SqliteStore, below: &str, needle: &str, case: CaseMode) -> Option<Vec<String>> {
+    let needles = Needles::new(vec![needle.to_owned()], case);
+    let found = store.candidates(&space("org/user"), &path(below), &needles).await.expect("it answers")?;
+    let mut names: Vec<_> = found.iter().map(|path| path.as_str().to_owned()).collect();
+    names.sort_unstable();
+    Some(names)
+}
+
+#[tokio::test]
+async fn only_what_may_hold_a_needle_is_a_candidate() {
+    let store = memory().await;
+    put(&store, "/a", "the quick brown fox").await;
+    put(&store, "/b", "THE QUICK BROWN DOG").await;
+    put(&store, "/d/c", "a \u{212a}elvin and a long \u{17f}").await;
+    put(&store, "/d/e", "Grüße aus KÖLN").await;
+    put(&store, "/dd", "quick").await;
+    settle(&store).await;
+    let all = |names: &[&str]| Some(names.iter().map(ToString::to_string).collect::<Vec<_>>());
+    assert_eq!(found(&store, "/", "quick", Insensitive).await, all(&["/a", "/b", "/dd"]));
+    assert_eq!(found(&store, "/", "fox", Sensitive).await, all(&["/a"]));
+    assert_eq!(found(&store, "/", "kelvin", Insensitive).await, all(&["/d/c"]));
+    assert_eq!(found(&store, "/", "\u{212a}elvin", Sensitive).await, all(&["/d/c"]));
+    assert_eq!(found(&store, "/", "long s", Smart).await, all(&["/d/c"]));
+    assert_eq!(found(&store, "/", "köln", Insensitive).await, None);
+    assert_eq!(found(&store, "/", "Grüße", Sensitive).await, all(&["/d/e"]));
+    assert_eq!(found(&store, "/", " aus k", Insensitive).await, all(&["/d/e"]));
+    assert_eq!(found(&store, "/d", "quick", Sensitive).await, all(&[]));
+    assert_eq!(found(&store, "/dd", "quick", Sensitive).await, all(&["/dd"]));
+    assert_eq!(found(&store, "/", "ab", Sensitive).await, None);
+    assert_eq!(found(&store, "/", "\"AND", Sensitive).await, all(&[]));
+    assert_eq!(found(&store, "/", "no*such\"'()NEAR", Sensitive).await, all(&[]));
+    let needles = Needles::new(vec!["fox".to_owned(), "dog".to_owned()], Insensitive);
+    let found = store.candidates(&space("org/user"), &VfsPath::root(), &needles).await.expect("it answers");
+    assert_eq!(found, Some([path("/a"), path("/b")].into()));
+}
+
+#[tokio::test]
+async fn what_is_not_indexed_is_always_a_candidate() {
+    let store = memory().await;
+    put(&store, "/binary", "nee\0dle").await;
+    put(&store, "/latin", &b"\xe4\xf6\xfc"[..]).await;
+    put(&store, "/utf-16", &b"\xff\xfen\0e\0"[..]).await;
+    put(&store, "/large", vec![b' '; index::MAX_INDEXED + 1]).await;
+    put(&store, "/text", "needle").await;
+    put(&store, "/other", "nothing").await;
+    settle(&store).await;
+    let all: Vec<_> = ["/binary", "/large", "/latin", "/text", "/utf-16"].map(str::to_owned).into();
+    assert_eq!(found(&store, "/", "needle", Sensitive).await, Some(all));
+    assert_eq!(found(&store, "/latin", "needle", Sensitive).await, Some(vec!["/latin".to_owned()]));
+    assert_clean(&store).await;
+}
+
+#[tokio::test]
+async fn few_files_wait_for_being_indexed() {
+    let store = memory().await;
+    for number in 0..1000 {
+        put(&store, &format!("/{}", number % 300), format!("text {number}")).await;
+        assert!(store.file_stats().await.expect("it counts").not_indexed < 64);
+    }
+    put(&store, "/large", "large text ".repeat(100_000)).await;
+    assert_eq!(store.file_stats().await.expect("it counts").not_indexed, 0);
+    assert_clean(&store).await;
+}
+
+#[tokio::test]
+async fn the_index_follows_every_change() {
+    let store = memory().await;
+    put(&store, "/a", "first needle").await;
+    settle(&store).await;
+    put(&store, "/a", "second thing").await;
+    assert_eq!(found(&store, "/", "nowhere", Sensitive).await, Some(vec!["/a".to_owned()]));
+    assert_clean(&store).await;
+    settle(&store).await;
+    assert_eq!(found(&store, "/", "needle", Sensitive).await, Some(vec![]));
+    put(&store, "/a", "third\0thing").await;
+    assert_clean(&store).await;
+    put(&store, "/a", "fourth needle").await;
+    settle(&store).await;
+    let to = |name: &str| path(name);
+    let writes = vec![
+        Write::Copy { from: to("/a"), to: to("/b"), at: time(1_800_000_000) },
+        Write::Move { from: to("/a"), to: to("/c") },
+        Write::Put(to("/d"), value("nothing")),
+        Write::Copy { from: to("/c"), to: to("/d"), at: time(1_800_000_000) },
+    ];
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await.expect("it writes"), BatchOutcome::Done(_)));
+    settle(&store).await;
+    put(&store, "/e", "nothing").await;
+    settle(&store).await;
+    let all = ["/b", "/c", "/d"].map(str::to_owned);
+    assert_eq!(found(&store, "/", "fourth needle", Sensitive).await, Some(all.into()));
+    assert!(matches!(store.delete(&key("/b"), &Expected::Anything).await.expect("it deletes"), Outcome::Done(_)));
+    assert_eq!(found(&store, "/", "fourth needle", Sensitive).await, Some(vec!["/c".to_owned(), "/d".to_owned()]));
+    assert_clean(&store).await;
+}
+
+#[tokio::test]
+async fn namespaces_do_not_see_each_other() {
+    let store = memory().await;
+    put(&store, "/a", "needle").await;
+    let other = Key::new(space("org"), path("/a"));
+    assert!(matches!(store.put(&other, value("nothing"), &Expected::Nothing).await.expect("it writes"), Outcome::Done(_)));
+    settle(&store).await;
+    let needles = Needles::new(vec!["needle".to_owned()], Sensitive);
+    let ask = async |name: &str| store.candidates(&space(name), &VfsPath::root(), &needles).await.expect("it answers");
+    assert_eq!(ask("org").await, Some(Candidates::new()));
+    assert_eq!(ask("org/user").await, Some([path("/a")].into()));
+    assert_eq!(ask("org/user/never").await, Some(Candidates::new()));
+}
+
+#[tokio::test]
+async fn the_index_can_be_switched_off_and_on() {
+    let directory = directory();
+    let without = SqliteStore::open(config(&directory).search_index(SqliteSearchIndex::Off)).await.expect("it opens");
+    let with = open(&directory).await;
+    put(&with, "/a", "needle").await;
+    put(&without, "/b", "nothing").await;
+    settle(&with).await;
+    let both = ["/a", "/b"].map(str::to_owned);
+    for store in [&with, &without] {
+        assert_eq!(found(store, "/", "needle", Sensitive).await, Some(both.clone().into()));
+    }
+    put(&without, "/a", "other").await;
+    put(&with, "/b", "nothing at all").await;
+    settle(&with).await;
+    assert_eq!(found(&without, "/", "needle", Sensitive).await, Some(vec!["/a".to_owned()]));
+    assert_clean(&with).await;
+}

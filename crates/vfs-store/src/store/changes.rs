@@ -1,0 +1,68 @@
+//! What a store tells of its changes.
+
+use async_trait::async_trait;
+use vfs_core::{Result, VfsPath};
+
+use crate::key::Namespace;
+use crate::store::Stored;
+
+/// A place in the changes of one namespace: the number of the last that was seen. It is the same for every process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u64);
+
+/// One change, as a store remembers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tell {
+    /// A value was put where none was.
+    Created(VfsPath, Stored),
+    /// A value was put in the place of another.
+    Changed(VfsPath, Stored),
+    /// A value is gone.
+    Removed(VfsPath),
+    /// A value was moved, in place of what was at its new path.
+    Moved {
+        /// Where it was.
+        from: VfsPath,
+        /// Where it is.
+        to: VfsPath,
+        /// What is known of it.
+        stored: Stored,
+    },
+}
+
+/// Some changes, in their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangePage {
+    /// These, in the order in which they were made. Empty where there are none.
+    Changes {
+        /// Each with its place.
+        changes: Vec<(Position, Tell)>,
+        /// Where to go on.
+        next: Position,
+        /// Whether there is more by now.
+        has_more: bool,
+    },
+    /// What happened after the place that was asked for is no longer remembered: list again, and go on from here.
+    Forgotten(Position),
+}
+
+/// Tells of the changes of a namespace, made by whatever process, in one order for all.
+///
+/// # Behaviour
+///
+/// A change has the number after that of the one before it, and is there for everyone as soon as it is acknowledged; nobody
+/// ever sees a change without those before it. The newest are remembered, at least 4,096 of them.
+#[async_trait]
+pub trait Changes: Send + Sync {
+    /// The place after the last change; 0 where there never was one.
+    async fn position(&self, namespace: &Namespace) -> Result<Position>;
+
+    /// At most `limit` changes after `seen`.
+    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage>;
+
+    /// Waits until there may be a change after `seen`. It may come back for nothing, but never misses one for longer than
+    /// a second.
+    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()>;
+}

@@ -1,0 +1,334 @@
+//! What is put into a store and what comes out.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use vfs_core::{Problem, Version, VfsPath};
+
+/// The version of `content` where the store has none of its own: the first half of its hash, in hex. Equal versions mean equal
+/// content, in this process and in any other.
+pub(crate) fn version_of(content: &[u8]) -> Version {
+    Version::new(&blake3::hash(content).to_hex()[..32])
+}
+
+/// Tells one write from every other, so that whoever lost the answer can find out whether it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WriteId(u128);
+
+impl WriteId {
+    /// An id that nobody else has.
+    pub fn random() -> Self {
+        Self(fastrand::u128(..))
+    }
+
+    /// The number.
+    pub fn get(self) -> u128 {
+        self.0
+    }
+}
+
+/// A value to be put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NewValue {
+    /// The content.
+    pub content: Bytes,
+    /// When the file was made.
+    pub created_at: DateTime<Utc>,
+    /// When its content was last changed.
+    pub modified_at: DateTime<Utc>,
+    /// Which write this is.
+    pub id: WriteId,
+}
+
+impl NewValue {
+    /// `content`, made and changed at `at`, as a write of its own.
+    pub fn new(content: Bytes, at: DateTime<Utc>) -> Self {
+        Self { content, created_at: at, modified_at: at, id: WriteId::random() }
+    }
+
+    /// As it is, of a file made at `at`.
+    #[must_use]
+    pub fn created_at(mut self, at: DateTime<Utc>) -> Self {
+        self.created_at = at;
+        self
+    }
+}
+
+/// What is known of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stored {
+    /// Bytes of content.
+    pub size: u64,
+    /// Equal versions of a path mean equal content.
+    pub version: Version,
+    /// When the file was made, where it is known.
+    pub created_at: Option<DateTime<Utc>>,
+    /// When its content was last changed.
+    pub modified_at: DateTime<Utc>,
+}
+
+impl Stored {
+    /// A value of `size` bytes.
+    pub fn new(size: u64, version: Version, modified_at: DateTime<Utc>) -> Self {
+        Self { size, version, created_at: None, modified_at }
+    }
+
+    /// As it is, of a file made at `at`.
+    #[must_use]
+    pub fn created_at(mut self, at: impl Into<Option<DateTime<Utc>>>) -> Self {
+        self.created_at = at.into();
+        self
+    }
+}
+
+/// A value that was got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Value {
+    /// What is known of it, as a whole.
+    pub stored: Stored,
+    /// The content, or the part that was asked for.
+    pub content: Bytes,
+}
+
+impl Value {
+    /// `content` of `stored`.
+    pub fn new(stored: Stored, content: Bytes) -> Self {
+        Self { stored, content }
+    }
+}
+
+/// What must be there for a change to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// Anything, or nothing.
+    Anything,
+    /// No value.
+    Nothing,
+    /// A value of this version.
+    Version(Version),
+}
+
+impl Expected {
+    /// Whether `found` is what is expected.
+    pub fn holds(&self, found: Option<&Stored>) -> bool {
+        match self {
+            Expected::Anything => true,
+            Expected::Nothing => found.is_none(),
+            Expected::Version(version) => found.is_some_and(|stored| stored.version == *version),
+        }
+    }
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// It was made. What is there now; of a removal, what was there.
+    Done(Stored),
+    /// It was not made, as something else is there than was expected: this, or nothing.
+    Refused(Option<Stored>),
+}
+
+/// What a whole batch depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// At the path there is what is expected.
+    At(VfsPath, Expected),
+    /// Below the path there is no value; at the path itself there may be one.
+    NothingBelow(VfsPath),
+}
+
+/// One change of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// Puts a value in place of what is there.
+    Put(VfsPath, NewValue),
+    /// Removes a value.
+    Delete(VfsPath),
+    /// Moves a value with all that is known of it, in place of what is there.
+    Move {
+        /// Where it is.
+        from: VfsPath,
+        /// Where it will be.
+        to: VfsPath,
+    },
+    /// Copies a value in place of what is there; the copy is made at `at`.
+    Copy {
+        /// Where it is.
+        from: VfsPath,
+        /// Where it will be too.
+        to: VfsPath,
+        /// When the copy is made and changed.
+        at: DateTime<Utc>,
+    },
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum BatchOutcome {
+    /// All of it was made. What is there now for each write, in their order; of a removal, what was there.
+    Done(Vec<Stored>),
+    /// Nothing was made, as the first condition that did not hold is about this path, where this was found.
+    Refused(VfsPath, Option<Stored>),
+}
+
+/// Asks for a page of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListRequest {
+    /// The directory to list below; the value at this path itself is not listed.
+    pub below: VfsPath,
+    /// One level, or all.
+    pub depth: Listed,
+    /// Where to begin: [`Page::next`] of the page before.
+    pub from: Option<PageToken>,
+    /// The most entries and directories in all; at least one. A page may have fewer.
+    pub limit: usize,
+}
+
+impl ListRequest {
+    /// The default of [`limit`](Self::limit).
+    pub const DEFAULT_LIMIT: usize = 1000;
+
+    /// All values below `below`, at any depth.
+    pub fn all(below: VfsPath) -> Self {
+        Self { below, depth: Listed::All, from: None, limit: Self::DEFAULT_LIMIT }
+    }
+
+    /// One level of `below`: its values, and the names that others are below.
+    pub fn level(below: VfsPath) -> Self {
+        Self { depth: Listed::Level, ..Self::all(below) }
+    }
+
+    /// The page that begins at `token`.
+    #[must_use]
+    pub fn from(mut self, token: PageToken) -> Self {
+        self.from = Some(token);
+        self
+    }
+
+    /// At most `limit` in a page.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit.max(1);
+        self
+    }
+}
+
+/// How deep a listing goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Listed {
+    /// One level: deeper values stand for the directory they are in.
+    Level,
+    /// Every value, however deep.
+    All,
+}
+
+/// One value of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Where it is.
+    pub path: VfsPath,
+    /// What is known of it.
+    pub stored: Stored,
+}
+
+/// Where a page of a listing begins, in the words of the store that gave it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PageToken(String);
+
+impl PageToken {
+    /// A token of a store's own text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A page of a listing.
+///
+/// Its entries are sorted by path, and its directories too. The entries of all pages of a [`Listed::All`] listing are sorted
+/// together. What is there from the first page to the last is on one page, once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Page {
+    /// Values.
+    pub entries: Vec<Entry>,
+    /// Directories of a [`Listed::Level`] listing. One may have the path of a value.
+    pub directories: Vec<VfsPath>,
+    /// What is there and cannot be named as a path, or read.
+    pub problems: Vec<Problem>,
+    /// Where the next page begins. `None` at the end; a page that is not the last may be empty.
+    pub next: Option<PageToken>,
+}
+
+/// Texts of which a searched file holds at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Needles {
+    /// The texts.
+    pub texts: Vec<String>,
+    /// Whether letters match whatever their case.
+    pub case: vfs_core::CaseMode,
+}
+
+impl Needles {
+    /// At least one of `texts`.
+    pub fn new(texts: Vec<String>, case: vfs_core::CaseMode) -> Self {
+        Self { texts, case }
+    }
+}
+
+/// The values that may hold a text.
+pub type Candidates = HashSet<VfsPath>;
+
+/// Whether changes of several values can be one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Atomicity {
+    /// One value at a time.
+    Value,
+    /// All values of a namespace.
+    Namespace,
+}
+
+/// What a store can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Abilities {
+    /// The largest value, in bytes.
+    pub max_value: u64,
+    /// The longest path, in bytes.
+    pub max_path: usize,
+    /// Whether changes of several values can be one: then [`Store::as_batch`](super::Store::as_batch) is there.
+    pub atomicity: Atomicity,
+}
+
+impl Abilities {
+    /// Values of up to `max_value` bytes at any path, one change at a time.
+    pub fn new(max_value: u64) -> Self {
+        Self { max_value, max_path: 4096, atomicity: Atomicity::Value }
+    }
+
+    /// With batches.
+    #[must_use]
+    pub fn atomicity(mut self, atomicity: Atomicity) -> Self {
+        self.atomicity = atomicity;
+        self
+    }
+
+    /// With paths of up to `bytes` bytes.
+    #[must_use]
+    pub fn max_path(mut self, bytes: usize) -> Self {
+        self.max_path = bytes;
+        self
+    }
+}

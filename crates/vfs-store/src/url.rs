@@ -1,0 +1,235 @@
+//! Where a store is, as a URL.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use url::Url;
+use vfs_core::{Error, Result};
+
+/// The URL of a store, such as `sqlite:///var/lib/agents.db`, `postgres://agents@db.example.org/files` or
+/// `s3://bucket/prefix?region=eu-central-1`.
+///
+/// # Behaviour
+///
+/// Whatever prints it shows neither its password nor the values of its parameters, as some are secrets.
+///
+/// ```
+/// use vfs_store::StoreUrl;
+///
+/// let url = StoreUrl::parse("postgres://agents:secret@db.example.org/files?sslmode=require")?;
+/// assert_eq!(url.to_string(), "postgres://agents:***@db.example.org/files?sslmode=***");
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct StoreUrl(Url);
+
+impl StoreUrl {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument`; its message does not repeat the text.
+    pub fn parse(text: &str) -> Result<Self> {
+        let url = Url::parse(text).map_err(|error| {
+            let hint = "write it as 'sqlite:///path/to/file.db', 'postgres://user@host/database', 'redis://host' or 's3://bucket/prefix'";
+            Error::invalid_argument(format!("the URL of the store cannot be read ({error}); {hint}"))
+        })?;
+        Ok(Self(url))
+    }
+
+    /// The scheme, such as `sqlite`.
+    pub fn scheme(&self) -> &str {
+        self.0.scheme()
+    }
+
+    /// The whole URL, with its secrets.
+    pub fn expose(&self) -> &Url {
+        &self.0
+    }
+
+    /// The file that it names, where it is a SQLite database in one; relative where it is written so.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` where the path cannot be one of this machine.
+    pub fn file(&self) -> Result<Option<PathBuf>> {
+        if self.scheme() != "sqlite" || self.0.path() == ":memory:" {
+            return Ok(None);
+        }
+        // A relative path is read as one at the root, and made relative again.
+        let (is_relative, path) = (!self.0.path().starts_with('/'), self.0.path());
+        let slash = if is_relative { "/" } else { "" };
+        let absolute = Url::parse(&format!("file://{slash}{path}")).ok().and_then(|url| url.to_file_path().ok());
+        let absolute = absolute.ok_or_else(|| Error::invalid_argument("the path of the SQLite file cannot be read"))?;
+        let relative = absolute.strip_prefix("/").ok().filter(|_| is_relative).map(Path::to_owned);
+        Ok(Some(relative.unwrap_or(absolute)))
+    }
+
+    /// The same store, where a relative path means one below the directory `base`, which is absolute.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` where the two together are no path.
+    pub fn in_directory(&self, base: &Path) -> Result<Self> {
+        let path = self.0.path();
+        if self.scheme() != "sqlite" || path == ":memory:" || path.starts_with('/') {
+            return Ok(self.clone());
+        }
+        let refuse = || Error::invalid_argument("the directory of the SQLite file cannot be a part of a URL");
+        let base = Url::from_directory_path(base).map_err(|()| refuse())?;
+        let mut url = Url::parse(&format!("sqlite://{}{path}", base.path())).map_err(|_| refuse())?;
+        url.set_query(self.0.query());
+        Ok(Self(url))
+    }
+
+    /// Takes the parameters out: the URL without its query, and the parameters by name.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` for a parameter that is there twice.
+    pub fn split_parameters(&self) -> Result<(Url, Parameters)> {
+        let mut url = self.0.clone();
+        let mut values = BTreeMap::new();
+        for (name, value) in self.0.query_pairs() {
+            if values.insert(name.clone().into_owned(), value.into_owned()).is_some() {
+                return Err(Error::invalid_argument(format!("the store's URL has the parameter '{name}' twice")));
+            }
+        }
+        url.set_query(None);
+        Ok((url, Parameters { values }))
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = self.0.clone();
+        // A URL that can have no password has none to hide.
+        if shown.password().is_some() && shown.set_password(Some("***")).is_err() {
+            return write!(f, "{}:", self.scheme());
+        }
+        shown.set_query(None);
+        shown.set_fragment(None);
+        write!(f, "{shown}")?;
+        for (index, (name, _)) in self.0.query_pairs().enumerate() {
+            write!(f, "{}{name}=***", if index == 0 { '?' } else { '&' })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreUrl({self})")
+    }
+}
+
+impl std::str::FromStr for StoreUrl {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::parse(text)
+    }
+}
+
+/// The parameters of a URL, to be taken one by one.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Parameters {
+    values: BTreeMap<String, String>,
+}
+
+impl Parameters {
+    /// Takes the parameter `name`, as text.
+    pub fn take(&mut self, name: &str) -> Option<String> {
+        self.values.remove(name)
+    }
+
+    /// Takes the parameter `name`, read as a `T`.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` where it cannot be read.
+    pub fn take_as<T: std::str::FromStr>(&mut self, name: &str) -> Result<Option<T>> {
+        let read = |text: String| {
+            text.parse()
+                .map_err(|_| Error::invalid_argument(format!("the store's URL has a '{name}' that cannot be read")))
+        };
+        self.take(name).map(read).transpose()
+    }
+
+    /// Makes sure that none is left.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` that names the parameters that nobody took, and those that are `known`.
+    pub fn finish(self, known: &str) -> Result<()> {
+        if self.values.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.values.keys().map(String::as_str).collect();
+        let message = format!("the store's URL has the unknown parameters {}; known are {known}", names.join(", "));
+        Err(Error::invalid_argument(message))
+    }
+}
+
+/// The names alone, as some values are secrets.
+impl fmt::Debug for Parameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.values.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_secret_is_printed() {
+        for (text, shown) in [
+            ("sqlite:///tmp/a.db", "sqlite:///tmp/a.db"),
+            ("sqlite::memory:", "sqlite::memory:"),
+            ("postgres://u:hidden@h:5432/db", "postgres://u:***@h:5432/db"),
+            ("postgres://u@h/db?password=hidden", "postgres://u@h/db?password=***"),
+            ("redis://:hidden@h/0", "redis://:***@h/0"),
+            ("s3://b/p?secret_access_key=hidden&region=hidden#hidden", "s3://b/p?secret_access_key=***&region=***"),
+        ] {
+            let url = StoreUrl::parse(text).expect("a URL");
+            assert_eq!(url.to_string(), shown);
+            assert!(!format!("{url:?} {:?}", url.split_parameters().expect("parameters").1).contains("hidden"));
+        }
+        let error = StoreUrl::parse("postgres://u:hidden@[h/db").expect_err("not a URL");
+        assert!(!format!("{error} {error:?} {}", error.for_model()).contains("hidden"));
+    }
+
+    #[test]
+    fn the_file_of_a_database_is_told_and_may_be_below_a_directory() {
+        let base = Path::new("/base dir/ü");
+        for (text, file, below) in [
+            ("sqlite:a.db", Some("a.db"), Some("/base dir/ü/a.db")),
+            ("sqlite:b/a%20c.db?readers=2", Some("b/a c.db"), Some("/base dir/ü/b/a c.db")),
+            ("sqlite:../a.db", None, Some("/base dir/a.db")),
+            ("sqlite:///var/a.db", Some("/var/a.db"), Some("/var/a.db")),
+            ("sqlite::memory:", None, None),
+            ("redis://h/0", None, None),
+        ] {
+            let url = StoreUrl::parse(text).expect("a URL");
+            if !text.contains("..") {
+                assert_eq!(url.file().expect(text), file.map(PathBuf::from), "{text}");
+            }
+            let absolute = url.in_directory(base).expect(text);
+            assert_eq!(absolute.file().expect(text), below.map(PathBuf::from), "{text}");
+            assert_eq!(absolute.expose().query(), url.expose().query(), "{text}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_known_or_refused() {
+        let url = StoreUrl::parse("redis://h/0?ttl=5&typo=x").expect("a URL");
+        let (bare, mut parameters) = url.split_parameters().expect("parameters");
+        assert_eq!(bare.as_str(), "redis://h/0");
+        assert_eq!(parameters.take_as::<u64>("ttl").expect("a number"), Some(5));
+        let error = parameters.finish("ttl").expect_err("one is unknown");
+        assert!(error.to_string().contains("typo"), "{error}");
+        assert!(StoreUrl::parse("redis://h?a=1&a=2").expect("a URL").split_parameters().is_err());
+    }
+}

@@ -1,0 +1,172 @@
+//! Services that fail, and answers that are lost.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Method;
+use vfs_core::{Error, ErrorKind};
+use vfs_store::{BucketConfig, BucketStore, Expected, ListRequest, Namespace, NewValue, Outcome, Store};
+
+use crate::servers::{Fate, Server};
+use crate::{at, content, done, key, path, put, refused, value};
+
+const FAULT: Fate = Fate::Status(500, "<Error><Code>InternalError</Code></Error>");
+
+#[tokio::test]
+async fn a_put_whose_answer_was_lost_is_done_once() {
+    let server = Server::start().await;
+    let store = server.store().await;
+    for fate in [Fate::Lost, Fate::Cut, FAULT] {
+        let name = key(&format!("/{fate:?}"));
+        server.plan(Method::PUT, [fate.clone()]);
+        let first = done(store.put(&name, value("one"), &Expected::Nothing).await.expect("a put"));
+        server.plan(Method::PUT, [fate.clone(), fate.clone()]);
+        let second = done(store.put(&name, value("two"), &Expected::Version(first.version)).await.expect("a put"));
+        server.plan(Method::PUT, [fate.clone()]);
+        let third = done(store.put(&name, value("three"), &Expected::Anything).await.expect("a put"));
+        assert_ne!(second.version, third.version);
+        assert_eq!(store.head(&name).await.expect("an answer"), Some(third), "{fate:?}");
+        assert_eq!(content(&store, &name).await.as_deref(), Some("three"));
+    }
+}
+
+#[tokio::test]
+async fn a_large_put_whose_answer_was_lost_is_done_once() {
+    let server = Server::start().await;
+    let store = server.store().await;
+    let large = NewValue::new(Bytes::from(vec![1; (16 << 20) + 1]), at(5)).created_at(at(1));
+    // The first request begins the upload, the second ends it.
+    server.plan(Method::POST, [FAULT, Fate::Cut, Fate::Lost]);
+    let stored = done(store.put(&key("/large"), large, &Expected::Nothing).await.expect("a put"));
+    assert_eq!(store.head(&key("/large")).await.expect("an answer"), Some(stored));
+}
+
+#[tokio::test]
+async fn a_removal_whose_answer_was_lost_is_done() {
+    let server = Server::start().await;
+    let store = server.store().await;
+    for fate in [Fate::Lost, Fate::Cut, FAULT] {
+        let stored = put(&store, &key("/a"), "one").await;
+        server.plan(Method::DELETE, [fate]);
+        let expected = Expected::Version(stored.version.clone());
+        assert_eq!(done(store.delete(&key("/a"), &expected).await.expect("an answer")), stored);
+        assert_eq!(store.head(&key("/a")).await.expect("an answer"), None);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_known_is_said() {
+    let server = Server::start().await;
+    let patient = server.store().await;
+    let hasty = BucketStore::open(server.config().max_retries(0)).await.expect("a store");
+    let first = put(&patient, &key("/a"), "one").await;
+    let expected = Expected::Version(first.version);
+
+    server.plan(Method::PUT, [Fate::Cut]);
+    let error = hasty.put(&key("/a"), value("two"), &expected).await.expect_err("it was cut");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(!error.message().contains("not known"), "what was there is there still: {error}");
+
+    server.plan(Method::PUT, [Fate::Lost]);
+    let outcome = hasty.put(&key("/a"), value("two"), &expected).await.expect("it was made, and that can be seen");
+    assert!(matches!(outcome, Outcome::Done(_)));
+
+    // Nobody can tell who looks when both the answer and the look are lost.
+    server.plan(Method::PUT, [Fate::Lost]);
+    let second = done(patient.put(&key("/a"), value("three"), &Expected::Anything).await.expect("a put"));
+    assert_eq!(patient.head(&key("/a")).await.expect("an answer"), Some(second.clone()));
+
+    // Another has changed it since, so that its mark is gone.
+    server.plan(Method::PUT, [FAULT]);
+    let stale = Expected::Version("0".into());
+    let error = patient.put(&key("/a"), value("four"), &stale).await.expect_err("one attempt had no answer");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("not known"), "{error}");
+    assert_eq!(content(&patient, &key("/a")).await.as_deref(), Some("three"));
+}
+
+#[tokio::test]
+async fn an_overloaded_service_is_asked_again_and_not_for_ever() {
+    let server = Server::start().await;
+    let store = BucketStore::open(server.config().max_retries(2)).await.expect("a store");
+    let busy = Fate::Status(503, "<Error><Code>SlowDown</Code></Error>");
+    put(&store, &key("/a"), "one").await;
+    server.plan(Method::GET, vec![busy.clone(); 2]);
+    assert_eq!(content(&store, &key("/a")).await.as_deref(), Some("one"));
+    server.take_seen(&Method::GET);
+    server.plan(Method::GET, vec![busy; 20]);
+    let error = store.list(&Namespace::default(), &ListRequest::all(path("/"))).await.expect_err("it is overloaded");
+    assert_eq!((error.kind(), server.take_seen(&Method::GET)), (ErrorKind::Unavailable, 3));
+    assert!(error.message().contains("overloaded"), "{error}");
+}
+
+#[tokio::test]
+async fn a_refusal_is_no_fault_and_is_not_tried_again() {
+    let server = Server::start().await;
+    let store = server.store().await;
+    let stored = put(&store, &key("/a"), "one").await;
+    server.take_seen(&Method::PUT);
+    assert_eq!(refused(store.put(&key("/a"), value("two"), &Expected::Nothing).await.expect("a put")), Some(stored));
+    assert_eq!(server.take_seen(&Method::PUT), 1);
+}
+
+async fn refused_to_open(url: &str) -> Error {
+    let config = BucketConfig::new(url).expect("a configuration").max_retries(1).retry_timeout(Duration::from_secs(1));
+    let error = BucketStore::open(config).await.expect_err("it cannot be opened");
+    let printed = format!("{error} {error:?} {}", error.for_model());
+    assert!(!printed.contains("hidden"), "{printed}");
+    assert!(!error.for_model().contains("s3://"), "{}", error.for_model());
+    error
+}
+
+#[tokio::test]
+async fn what_a_new_user_meets_first_reads_well() {
+    let server = Server::start().await;
+    let closed = {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        listener.local_addr().expect("an address")
+    };
+    for (url, kind, words) in [
+        (format!("{}&secret_access_key=secret", server.url("missing")), ErrorKind::InvalidArgument, "no such bucket"),
+        (
+            format!("{}&secret_access_key=hidden", server.url("files")),
+            ErrorKind::PermissionDenied,
+            "the secret does not belong",
+        ),
+        (
+            format!("{}&secret_access_key=hidden", server.url("files").replace("_id=key", "_id=hidden")),
+            ErrorKind::PermissionDenied,
+            "does not know the access key",
+        ),
+        (
+            format!("s3://b?endpoint=http://{closed}&allow_http=true&access_key_id=hidden&secret_access_key=hidden"),
+            ErrorKind::Unavailable,
+            "cannot be reached",
+        ),
+        (
+            format!("s3://b?endpoint=http://{closed}&access_key_id=hidden&secret_access_key=hidden"),
+            ErrorKind::InvalidArgument,
+            "allow_http=true",
+        ),
+        ("s3://b?access_key_id=hidden".to_owned(), ErrorKind::InvalidArgument, "belong together"),
+    ] {
+        let error = refused_to_open(&url).await;
+        println!("{error}");
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.message().contains(words), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn credentials_that_expire_are_named() {
+    let server = Server::start().await;
+    let store = server.store().await;
+    put(&store, &key("/a"), "one").await;
+    let expired = "<Error><Code>ExpiredToken</Code><Message>m</Message><Token-0>hidden</Token-0></Error>";
+    server.plan(Method::PUT, [Fate::Status(400, expired)]);
+    let error = store.put(&key("/b"), value("x"), &Expected::Nothing).await.expect_err("they expired");
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+    assert!(error.message().contains("expired") && !format!("{error:?}").contains("hidden"), "{error:?}");
+    server.plan(Method::HEAD, [Fate::Status(403, "")]);
+    assert_eq!(store.head(&key("/a")).await.expect_err("it is denied").kind(), ErrorKind::PermissionDenied);
+}

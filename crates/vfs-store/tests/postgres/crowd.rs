@@ -1,0 +1,105 @@
+//! Many at once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::future::join_all;
+use tokio::sync::Barrier;
+use vfs_store::{Expected, Inspect, ListRequest, Outcome, PostgresStore, Store};
+
+use crate::lab::{Lab, in_lab, key, namespace, path, value};
+
+const HANDLES: usize = 16;
+const FILES: usize = 100;
+
+/// Adds a line to a file, as often as it takes.
+async fn add_line(store: &PostgresStore, text: &str, line: &str) {
+    let key = key(text);
+    loop {
+        let (content, expected) = match store.get(&key, None).await.expect("it is got") {
+            Some(found) => (found.content.to_vec(), Expected::Version(found.stored.version)),
+            None => (Vec::new(), Expected::Nothing),
+        };
+        let content = [content.as_slice(), line.as_bytes(), b"\n"].concat();
+        if let Outcome::Done(_) = store.put(&key, value(content), &expected).await.expect("it is put") {
+            return;
+        }
+    }
+}
+
+async fn edit(lab: &Lab, edits: usize) {
+    let begin = Arc::new(Barrier::new(HANDLES));
+    let handles = join_all((0..HANDLES).map(|_| async { PostgresStore::open(lab.config().pool_size(2)).await })).await;
+    let tasks = handles.into_iter().enumerate().map(|(number, store)| {
+        let (store, begin) = (store.expect("it opens"), Arc::clone(&begin));
+        tokio::spawn(async move {
+            begin.wait().await;
+            for edit in 0..edits / HANDLES {
+                add_line(&store, &format!("/shared/{}", fastrand::usize(..FILES)), &format!("{number}:{edit}")).await;
+            }
+        })
+    });
+    for task in join_all(tasks).await {
+        task.expect("no panic");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_edit_of_a_crowd_is_lost() {
+    in_lab(async |lab| {
+        let edits = std::env::var("VFS_TEST_POSTGRES_EDITS").map_or(2000, |text| text.parse().expect("a number"));
+        edit(lab, edits).await;
+        let store = lab.store().await;
+        let mut lines: HashMap<String, usize> = HashMap::new();
+        for entry in store.list(&namespace(), &ListRequest::level(path("/shared"))).await.expect("a page").entries {
+            let found = store.get(&key(entry.path.as_str()), None).await.expect("it is got").expect("it is there");
+            for line in std::str::from_utf8(&found.content).expect("text").lines() {
+                *lines.entry(line.to_owned()).or_default() += 1;
+            }
+        }
+        assert_eq!(lines.len(), edits / HANDLES * HANDLES);
+        assert!(lines.values().all(|times| *times == 1));
+        assert_eq!(store.check().await.expect("it can be checked").problems, []);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_create_one_wins() {
+    in_lab(async |lab| {
+        let store = lab.store().await;
+        for round in 0..20 {
+            let key = key(&format!("/{round}"));
+            let tries = (0..32).map(|n| store.put(&key, value(format!("{n}")), &Expected::Nothing));
+            let won = join_all(tries).await.into_iter().filter(|tried| matches!(tried, Ok(Outcome::Done(_)))).count();
+            assert_eq!(won, 1);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_changes_leave_no_lock() {
+    in_lab(async |lab| {
+        let store = PostgresStore::open(lab.config().pool_size(2)).await.expect("it opens");
+        let _ = store.put(&key("/a"), value("0"), &Expected::Anything).await.expect("it is put");
+        for polls in 0..60 {
+            let key = key("/a");
+            let mut change = store.put(&key, value(format!("{polls}")), &Expected::Anything);
+            let mut rest: u32 = polls % 12;
+            // Dropped after so many of its steps.
+            std::future::poll_fn(|context| {
+                rest = rest.saturating_sub(1);
+                match change.as_mut().poll(context) {
+                    std::task::Poll::Pending if rest > 0 => std::task::Poll::Pending,
+                    _ => std::task::Poll::Ready(()),
+                }
+            })
+            .await;
+            drop(change);
+        }
+        let _ = store.put(&key("/a"), value("end"), &Expected::Anything).await.expect("nothing is in the way");
+        assert_eq!(store.check().await.expect("it can be checked").problems, []);
+    })
+    .await;
+}

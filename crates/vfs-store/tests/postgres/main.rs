@@ -1,0 +1,18 @@
+//! The Postgres store on a real server, whose URL is in `VFS_TEST_POSTGRES`; `.ci/postgres` starts one.
+//!
+//! `VFS_TEST_POSTGRES_EDITS` is how many edits the crowd makes; default 2,000.
+
+#![cfg(feature = "postgres")]
+
+mod alike;
+mod changes;
+mod crowd;
+mod damage;
+mod first_errors;
+mod lab;
+mod listing;
+mod opening;
+mod proxy;
+mod restart;
+mod search;
+mod severed;

@@ -1,0 +1,118 @@
+//! What a user is told who meets a server that is not there, or is not as it should be.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use vfs_core::{Error, ErrorKind};
+use vfs_store::{Expected, Inspect as _, Outcome, RedisConfig, RedisStore, Store};
+
+use crate::support::{Server, content, done, key, value};
+
+async fn refusal(url: &str) -> Error {
+    let config = RedisConfig::new(url).expect("a URL").connect_timeout(Duration::from_millis(500));
+    let error = RedisStore::open(config.timeout(Duration::from_millis(500))).await.expect_err("it is not opened");
+    let shown = format!("{error} {error:?} {}", error.for_model());
+    assert!(!shown.contains("hidden"), "{shown}");
+    println!("{error}");
+    error
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    drop(listener);
+    let error = refusal(&format!("redis://:hidden@127.0.0.1:{port}")).await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("nothing listens at 127.0.0.1") && error.message().contains("start"), "{error}");
+    let error = refusal("redis://no-such-host.invalid").await;
+    assert!(error.message().contains("cannot be found"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_or_nonsense() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = silent.local_addr().expect("an address").port();
+    let error = refusal(&format!("redis://127.0.0.1:{port}")).await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let error = refusal(&format!("rediss://127.0.0.1:{port}")).await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = silent.accept().await {
+            let _ = client.read(&mut [0; 1024]).await;
+            let _ = client.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").await;
+        }
+    });
+    for scheme in ["redis", "rediss"] {
+        let error = refusal(&format!("{scheme}://127.0.0.1:{port}")).await;
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_password_that_is_missing_or_wrong() {
+    let Some(server) = Server::start(&["--requirepass", "right"]).await else { return };
+    let error = refusal(&server.url()).await;
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+    assert!(error.message().contains("asks for a password"), "{error}");
+    for login in [":hidden", "ann:hidden"] {
+        let error = refusal(&format!("redis://{login}@127.0.0.1:{}", server.port)).await;
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+        assert!(error.message().contains("refused the user or password"), "{error}");
+    }
+    let url = format!("redis://:right@127.0.0.1:{}", server.port);
+    let store = RedisStore::open(RedisConfig::new(&url).expect("a URL")).await.expect("it is opened");
+    assert_eq!(store.to_string(), format!("Redis at 127.0.0.1:{} under 'vfs'", server.port));
+    assert!(!format!("{store:?}").contains("right"), "{store:?}");
+    let error = refusal(&format!("redis://:right@127.0.0.1:{}/99", server.port)).await;
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+}
+
+#[tokio::test]
+async fn a_user_without_rights() {
+    let Some(server) = Server::start(&["--user", "ann", "on", ">hidden", "~vfs:*", "+@read", "+info"]).await else {
+        return;
+    };
+    let url = format!("redis://ann:hidden@127.0.0.1:{}", server.port);
+    let store = RedisStore::open(RedisConfig::new(&url).expect("a URL")).await.expect("it is opened");
+    let error = store.put(&key("/a"), value("x"), &Expected::Anything).await.expect_err("it may not");
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+    println!("{error}");
+}
+
+#[tokio::test]
+async fn a_replica_that_is_read_only() {
+    let Some(primary) = Server::start(&[]).await else { return };
+    let store = primary.store().await;
+    let _ = done(store.put(&key("/a"), value("x"), &Expected::Nothing).await.expect("it is put"));
+    let port = primary.port.to_string();
+    let Some(replica) = Server::start(&["--replicaof", "127.0.0.1", &port]).await else { return };
+    let error = refusal(&replica.url()).await;
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+    assert!(error.message().contains("address of the primary"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_full() {
+    let Some(server) = Server::start(&["--maxmemory", "8mb"]).await else { return };
+    let store = server.store().await;
+    let mut number = 0;
+    let error = loop {
+        match store.put(&key(&format!("/{number}")), value(vec![b'x'; 100_000]), &Expected::Nothing).await {
+            Ok(outcome) => drop(done(outcome)),
+            Err(error) => break error,
+        }
+        number += 1;
+    };
+    assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
+    assert!(error.message().contains("maxmemory"), "{error}");
+    assert_eq!(content(&store, &format!("/{number}")).await, None);
+    let report = store.check().await.expect("a report");
+    assert_eq!((report.files, report.problems.len()), (number, 0));
+    for number in 0..number {
+        let outcome = store.delete(&key(&format!("/{number}")), &Expected::Anything).await.expect("it is removed");
+        assert!(matches!(outcome, Outcome::Done(_)));
+    }
+    let _ = done(store.put(&key("/again"), value("x"), &Expected::Nothing).await.expect("it is put"));
+}

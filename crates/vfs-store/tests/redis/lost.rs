@@ -1,0 +1,140 @@
+//! Connections that are lost: what was acknowledged is there, and nothing is made twice.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use vfs_store::{Expected, Inspect as _, Outcome, RedisConfig, RedisStore, Store, Tell};
+
+use crate::proxy::Proxy;
+use crate::shared::all_changes;
+use crate::support::{Server, Shared, content, done, key, value};
+
+const CUTS: usize = 200;
+
+async fn through(shared: &Shared, proxy: &Proxy, change: impl FnOnce(RedisConfig) -> RedisConfig) -> RedisStore {
+    let config = RedisConfig::new(&format!("redis://127.0.0.1:{}", proxy.port)).expect("a URL");
+    let config = change(config.prefix(&shared.prefix).expect("a prefix"));
+    loop {
+        // Opening is not tried again by itself.
+        if let Ok(store) = RedisStore::open(config.clone()).await {
+            return store;
+        }
+    }
+}
+
+fn address(url: &str) -> String {
+    url.trim_start_matches("redis://").trim_end_matches('/').to_owned()
+}
+
+/// Adds one to the number at `/counter`, and says whether it was acknowledged at the first try.
+async fn increment(store: &RedisStore) -> bool {
+    let found = store.get(&key("/counter"), None).await.expect("it is read").expect("it is there");
+    let number: u64 = std::str::from_utf8(&found.content).expect("text").parse().expect("a number");
+    let expected = Expected::Version(found.stored.version);
+    let outcome = store.put(&key("/counter"), value((number + 1).to_string()), &expected).await;
+    matches!(outcome.expect("an outcome"), Outcome::Done(_))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_is_cut_loses_and_repeats_nothing() {
+    let Some(shared) = Shared::find() else { return };
+    let direct = shared.store().await;
+    let _ = done(direct.put(&key("/counter"), value("0"), &Expected::Nothing).await.expect("it is put"));
+    let (proxy, _) = Proxy::start(&address(&shared.url), CUTS).await;
+    let writers: Vec<_> = (0..3)
+        .map(|writer| (writer, shared.config(), proxy.clone()))
+        .map(|(writer, _, proxy)| {
+            let shared = Shared { url: shared.url.clone(), prefix: shared.prefix.clone() };
+            tokio::spawn(async move {
+                let store = through(&shared, &proxy, |config| config.connections(2)).await;
+                let (mut created, mut increments) = (0, 0_u64);
+                while proxy.cuts() < CUTS {
+                    let at = key(&format!("/{writer}/{created}"));
+                    let _ =
+                        done(store.put(&at, value(created.to_string()), &Expected::Nothing).await.expect("it is put"));
+                    created += 1;
+                    increments += u64::from(increment(&store).await);
+                }
+                (created, increments)
+            })
+        })
+        .collect();
+    let mut expected = BTreeMap::new();
+    let mut increments = 0;
+    for (writer, task) in writers.into_iter().enumerate() {
+        let (created, incremented) = task.await.expect("no panic");
+        increments += incremented;
+        expected.extend((0..created).map(|number: u32| (format!("/{writer}/{number}"), 1)));
+    }
+    assert_eq!(content(&direct, "/counter").await, Some(increments.to_string().into()));
+    let mut told = BTreeMap::new();
+    let mut counted = 0;
+    for tell in all_changes(&direct, "").await {
+        match tell {
+            Tell::Created(path, _) => *told.entry(path.to_string()).or_insert(0) += 1,
+            Tell::Changed(path, _) if path.as_str() == "/counter" => counted += 1,
+            other => panic!("nobody made {other:?}"),
+        }
+    }
+    assert_eq!(told.remove("/counter"), Some(1));
+    assert_eq!(counted, increments);
+    assert_eq!(told, expected);
+    let report = direct.check().await.expect("a report");
+    assert_eq!((report.files, report.problems.len()), (expected.len() as u64 + 1, 0));
+    println!("{} cuts, {} files, {increments} increments", proxy.cuts(), expected.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_arrives_late_is_not_made_again() {
+    let Some(shared) = Shared::find() else { return };
+    let direct = shared.store().await;
+    let (proxy, mut answers) = Proxy::start(&address(&shared.url), 0).await;
+    let store = through(&shared, &proxy, |config| config.connections(1).timeout(Duration::from_millis(300))).await;
+    let one = done(store.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put"));
+
+    // Sent twice, made once: the change behind it in time is not undone.
+    proxy.hold();
+    let _ = done(store.put(&key("/a"), value("2"), &Expected::Anything).await.expect("it is put"));
+    let _ = done(direct.put(&key("/a"), value("3"), &Expected::Anything).await.expect("it is put"));
+    proxy.release();
+    answers.recv().await.expect("the late change is answered");
+    assert_eq!(content(&direct, "/a").await, Some("3".into()));
+    assert_eq!(all_changes(&direct, "").await.len(), 3);
+
+    // Refused once, it stays refused, even when what was expected is there again.
+    proxy.hold();
+    let refused = store.put(&key("/a"), value("4"), &Expected::Version(one.version)).await.expect("an outcome");
+    assert!(matches!(refused, Outcome::Refused(Some(_))), "{refused:?}");
+    let _ = done(direct.put(&key("/a"), value("1"), &Expected::Anything).await.expect("it is put"));
+    proxy.release();
+    answers.recv().await.expect("the late change is answered");
+    assert_eq!(content(&direct, "/a").await, Some("1".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_crashes_keeps_what_it_acknowledged() {
+    let Some(mut server) = Server::start(&[]).await else { return };
+    let store = server.store().await;
+    let _ = done(store.put(&key("/counter"), value("0"), &Expected::Nothing).await.expect("it is put"));
+    let (stop, mut stopped) = tokio::sync::watch::channel(false);
+    let (started, mut progress) = tokio::sync::mpsc::channel(1);
+    let writer = tokio::spawn(async move {
+        let mut increments = 0_u64;
+        while !*stopped.borrow_and_update() {
+            increments += u64::from(increment(&store).await);
+            let _ = started.try_send(increments);
+        }
+        (store, increments)
+    });
+    for _ in 0..5 {
+        progress.recv().await.expect("it is incremented");
+        progress.recv().await.expect("it is incremented");
+        server.crash_and_restart().await;
+    }
+    stop.send_replace(true);
+    let (store, increments) = writer.await.expect("no panic");
+    assert_eq!(content(&store, "/counter").await, Some(increments.to_string().into()));
+    assert_eq!(all_changes(&store, "").await.len() as u64, increments + 1);
+    assert_eq!(store.check().await.expect("a report").problems, []);
+    println!("5 crashes, {increments} increments");
+}

@@ -1,0 +1,137 @@
+//! Several handles at once, and what they are told.
+
+use bytes::Bytes;
+use vfs_store::{
+    Batch, BatchOutcome, ChangePage, Changes, Condition, Expected, Inspect as _, Key, Outcome, Position, RedisStore,
+    Store, Tell, Write,
+};
+
+use crate::support::{Shared, content, done, key, namespace, now, path, value};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_writers_that_expect_the_same_one_is_done() {
+    let Some(shared) = Shared::find() else { return };
+    let handles = [shared.store().await, shared.store().await];
+    let first = done(handles[0].put(&key("/a"), value("0"), &Expected::Nothing).await.expect("it is put"));
+    let mut expected = Expected::Version(first.version);
+    for round in 0..20 {
+        let writers = (0..16).map(|writer| {
+            let (store, expected) = (handles[writer % 2].clone(), expected.clone());
+            let new = value(format!("{round} {writer}"));
+            tokio::spawn(async move { store.put(&key("/a"), new, &expected).await.expect("an answer") })
+        });
+        let mut winners = Vec::new();
+        for writer in writers.collect::<Vec<_>>() {
+            if let Outcome::Done(stored) = writer.await.expect("no panic") {
+                winners.push(stored.version);
+            }
+        }
+        assert_eq!(winners.len(), 1);
+        expected = Expected::Version(winners.remove(0));
+    }
+    assert_eq!(handles[0].check().await.expect("a report").problems, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespaces_share_nothing() {
+    let Some(shared) = Shared::find() else { return };
+    let store = shared.store().await;
+    let names = ["", "a", "a/b", "a.b", "ab", "b"];
+    for name in names {
+        let at = Key::new(namespace(name), path("/b/x"));
+        let _ = done(store.put(&at, value(name.to_owned()), &Expected::Nothing).await.expect("it is put"));
+    }
+    for name in names {
+        let found = store.get(&Key::new(namespace(name), path("/b/x")), None).await.expect("an answer");
+        assert_eq!(found.map(|value| value.content), Some(Bytes::from(name)));
+        assert_eq!(store.position(&namespace(name)).await.expect("a position"), Position(1));
+    }
+    let elsewhere = RedisStore::open(shared.config().prefix(&format!("{}x", shared.prefix)).expect("a prefix")).await;
+    assert_eq!(elsewhere.expect("a store").namespaces().await.expect("names"), []);
+}
+
+#[tokio::test]
+async fn every_change_is_told_once_and_in_order() {
+    let Some(shared) = Shared::find() else { return };
+    let (store, other) = (shared.store().await, shared.store().await);
+    assert_eq!(other.position(&namespace("")).await.expect("a position"), Position(0));
+    let one = done(store.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put"));
+    let two =
+        done(store.put(&key("/a"), value("2"), &Expected::Version(one.version.clone())).await.expect("it is put"));
+    assert!(matches!(store.put(&key("/a"), value("3"), &Expected::Nothing).await, Ok(Outcome::Refused(Some(_)))));
+    let at = now();
+    let writes = vec![
+        Write::Move { from: path("/a"), to: path("/b\n") },
+        Write::Copy { from: path("/b\n"), to: path("/c"), at },
+        Write::Delete(path("/b\n")),
+    ];
+    let conditions = [Condition::At(path("/b\n"), Expected::Nothing)];
+    let outcome = store.batch(&namespace(""), &conditions, writes).await.expect("an answer");
+    let BatchOutcome::Done(stored) = outcome else { panic!("{outcome:?}") };
+    let expected = [
+        Tell::Created(path("/a"), one),
+        Tell::Changed(path("/a"), two.clone()),
+        Tell::Moved { from: path("/a"), to: path("/b\n"), stored: two },
+        Tell::Created(path("/c"), stored[1].clone()),
+        Tell::Removed(path("/b\n")),
+    ];
+    assert_eq!(all_changes(&other, "").await, expected);
+    let page = other.since(&namespace(""), Position(1), 2).await.expect("a page");
+    let ChangePage::Changes { changes, next, has_more } = page else { panic!("{page:?}") };
+    assert_eq!((changes.len(), next, has_more), (2, Position(3), true));
+    let page = other.since(&namespace(""), Position(9), 2).await.expect("a page");
+    assert_eq!(page, ChangePage::Forgotten(Position(5)));
+}
+
+#[tokio::test]
+async fn the_newest_changes_are_remembered() {
+    let Some(shared) = Shared::find() else { return };
+    let store = shared.store().await;
+    let all = namespace("");
+    for _ in 0..6 {
+        let writes = (0..1000).map(|_| Write::Put(path("/a"), value("x"))).collect();
+        assert!(matches!(store.batch(&all, &[], writes).await, Ok(BatchOutcome::Done(_))));
+    }
+    assert_eq!(store.since(&all, Position(10), 10).await.expect("a page"), ChangePage::Forgotten(Position(6000)));
+    let page = store.since(&all, Position(6000 - 4096), 10).await.expect("a page");
+    assert!(matches!(page, ChangePage::Changes { changes, .. } if changes.len() == 10));
+}
+
+#[tokio::test]
+async fn who_waits_is_woken_by_another_handle() {
+    let Some(shared) = Shared::find() else { return };
+    let (store, other) = (shared.store().await, shared.store().await);
+    // More than have a connection of their own.
+    let waiting: Vec<_> = (0..20)
+        .map(|_| {
+            let other = other.clone();
+            tokio::spawn(async move {
+                while other.position(&namespace("")).await.expect("a position") == Position(0) {
+                    other.changed(&namespace(""), Position(0)).await.expect("it waits");
+                }
+            })
+        })
+        .collect();
+    let _ = done(store.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put"));
+    for task in waiting {
+        task.await.expect("no panic");
+    }
+    // What is there already is not waited for.
+    other.changed(&namespace(""), Position(0)).await.expect("it returns");
+    assert_eq!(content(&other, "/a").await, Some("1".into()));
+}
+
+/// All changes of a namespace.
+pub(crate) async fn all_changes(store: &RedisStore, name: &str) -> Vec<Tell> {
+    let mut all = Vec::new();
+    let mut seen = Position(0);
+    loop {
+        let page = store.since(&namespace(name), seen, 1000).await.expect("a page");
+        let ChangePage::Changes { changes, next, has_more } = page else { panic!("{page:?}") };
+        all.extend(changes.into_iter().map(|(_, tell)| tell));
+        seen = next;
+        if !has_more {
+            return all;
+        }
+    }
+}
