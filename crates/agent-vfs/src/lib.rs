@@ -137,6 +137,23 @@
 //!
 //! With the feature `config`, `from_config("vfs.toml")` opens all of that from a file.
 //!
+//! # Files that outlive the process
+//!
+//! With the feature `sqlite` (or `postgres`, `redis`, `object-store`) `StoreBackend` keeps files where many processes find
+//! them.
+//!
+#![cfg_attr(feature = "sqlite", doc = "```")]
+#![cfg_attr(not(feature = "sqlite"), doc = "```ignore")]
+//! use agent_vfs::{BackendExt, StoreBackend, StoreUrl, open_store};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> agent_vfs::Result<()> {
+//! let files = StoreBackend::new(open_store(&StoreUrl::parse("sqlite::memory:")?).await?);
+//! files.write_text("/memories/ann.md", "likes short answers\n").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Features
 //!
 //! | feature | default | what it brings |
@@ -147,6 +164,7 @@
 //! | `local` | yes | `local`: files on a local disk (needs tokio and Linux) |
 //! | `memory` | yes | `memory`: files in memory, and an agent's state |
 //! | `search` | yes | `search`: the search engine, for backends of your own |
+//! | `store` | no | `store`: files in a durable store, with `sqlite`, `postgres`, `redis` and `object-store` (also `gcp`, `azure`) |
 //!
 //! Without any, this crate is [`core`]: the trait, requests, results and text logic, and no runtime.
 
@@ -163,6 +181,8 @@ pub use vfs_local as local;
 pub use vfs_memory as memory;
 #[cfg(feature = "search")]
 pub use vfs_search as search;
+#[cfg(feature = "store")]
+pub use vfs_store as store;
 
 #[cfg(feature = "composite")]
 pub use vfs_composite::CompositeBackend;
@@ -177,3 +197,5 @@ pub use vfs_core::{
 pub use vfs_local::{LocalBackend, LocalConfig};
 #[cfg(feature = "memory")]
 pub use vfs_memory::{FilesState, MemoryBackend, MemoryConfig, StateBackend};
+#[cfg(feature = "store")]
+pub use vfs_store::{StoreBackend, StoreConfig, StoreUrl, open_store};

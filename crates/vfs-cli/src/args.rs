@@ -1,6 +1,7 @@
 //! What the command line may say.
 
 mod namespace;
+mod store;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ pub(crate) use self::namespace::{
     ChangesArgs, CheckpointArgs, CheckpointsArgs, ConfigCommand, DiffArgs, ExplainArgs, HistoryArgs, JsonArgs, LogArgs,
     PolicyCommand, RestoreArgs, UndoArgs, WatchArgs,
 };
+pub(crate) use self::store::{StoreArgs, StoreBackupArgs, StoreCommand, StoreCopyArgs};
 
 // Paragraphs are one line each: clap breaks them where the terminal ends.
 const EXAMPLES: &str = "\
@@ -24,7 +26,8 @@ Examples:
 
 Paths start at the root: '/src/main.rs' and 'src/main.rs' are the same file. Nothing outside the root can be reached \
 unless --host is given. With --config the files are those that a vfs.toml describes: several backends in one namespace, \
-with policies, overlays, audit logs and checkpoints around them; 'vfs config --help' says more.
+with policies, overlays, audit logs and checkpoints around them; 'vfs config --help' says more. With --store they are \
+those of a database, server or bucket; 'vfs store --help' says more.
 
 Exit status: 0 for success or a match, 1 for no match, 2 for an error. Entries that a listing or search could not open \
 are warnings on standard error.";
@@ -77,6 +80,12 @@ pub(crate) struct Place {
     /// The namespace that FILE describes, with all its mounts and layers, in place of --root and --host
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// The files of this durable store, in place of --root; '-' for the one in the variable VFS_STORE
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// Whose files of the store, such as acme/ann [default: those without a namespace]
+    #[arg(long, global = true, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
     /// Who asks, for policies, quotas and audit logs
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) actor: Option<String>,
@@ -141,6 +150,9 @@ pub(crate) enum Command {
     /// Ask the rules
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Verify, count, copy or back up a durable store
+    #[command(subcommand, after_help = store::STORE_EXAMPLES)]
+    Store(StoreCommand),
     /// Look at the description of a namespace
     #[command(subcommand, after_help = namespace::CONFIG_EXAMPLES)]
     Config(ConfigCommand),

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         Err(error) => return exit::usage(&error),
     };
     // One thread drives everything: the blocking work is on the pools of the backend and its search.
-    match tokio::runtime::Builder::new_current_thread().enable_time().build() {
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
             let outcome = runtime.block_on(commands::run(args));
             // A blocked read of standard input must not hold the process back once the output is closed.

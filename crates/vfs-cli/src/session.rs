@@ -6,6 +6,7 @@ use std::sync::Arc;
 use vfs_config::{Built, Place as LayerPlace, Placed};
 use vfs_core::{Backend, OpContext, Result, VfsPath};
 use vfs_local::LocalBackend;
+use vfs_store::{NamespaceSource, StoreBackend, StoreConfig, StoreUrl};
 
 use crate::args::Place;
 use crate::exit::Failure;
@@ -27,6 +28,8 @@ enum Source {
     Directory(LocalBackend),
     /// A description.
     Config(Box<Built>),
+    /// A durable store.
+    Store,
 }
 
 impl Session {
@@ -37,13 +40,26 @@ impl Session {
             None => OpContext::new(),
         };
         // Options that hold for all commands may stand on either side of one, where clap sees no conflict.
-        match &place.config {
-            Some(_) if place.root.is_some() || place.host => {
-                Err(Failure::Usage("--config says where the files are; leave out --root and --host"))
+        let has_directory = place.root.is_some() || place.host;
+        match (&place.config, &place.store) {
+            (None, None) if place.namespace.is_some() => {
+                Err(Failure::Usage("--namespace is about the files of a store; name it with --store"))
             }
-            Some(file) => Self::of_config(file, cx).await,
-            None => Self::of_directory(place, cx),
+            (None, None) => Self::of_directory(place, cx),
+            (Some(file), None) if !has_directory && place.namespace.is_none() => Self::of_config(file, cx).await,
+            (None, Some(url)) if !has_directory => Self::of_store(url, place.namespace.as_deref(), cx).await,
+            (None, Some(_)) => Err(Failure::Usage("--store says where the files are; leave out --root and --host")),
+            _ => Err(Failure::Usage(
+                "--config says where the files are; leave out --root, --host, --store and --namespace",
+            )),
         }
+    }
+
+    async fn of_store(url: &str, namespace: Option<&str>, cx: OpContext) -> Result<Self, Failure> {
+        let namespace = NamespaceSource::template(namespace.unwrap_or_default())?;
+        let store = vfs_store::open_store(&store_url(url)?).await?;
+        let backend = StoreBackend::with_config(store, StoreConfig::new().namespace(namespace));
+        Ok(Self { backend: Arc::new(backend), cx, source: Source::Store })
     }
 
     fn of_directory(place: &Place, cx: OpContext) -> Result<Self, Failure> {
@@ -62,7 +78,7 @@ impl Session {
     pub(crate) fn path(&self, text: &str) -> Result<VfsPath> {
         match &self.source {
             Source::Directory(files) => files.resolve(text),
-            Source::Config(_) => VfsPath::parse(text),
+            Source::Config(_) | Source::Store => VfsPath::parse(text),
         }
     }
 
@@ -75,7 +91,7 @@ impl Session {
     pub(crate) fn built(&self) -> Result<&Built, Failure> {
         match &self.source {
             Source::Config(built) => Ok(built),
-            Source::Directory(_) => {
+            Source::Directory(_) | Source::Store => {
                 Err(Failure::Usage("this needs a vfs.toml, with --config; see 'vfs config --help'"))
             }
         }
@@ -117,7 +133,20 @@ impl Session {
     pub(crate) async fn close(&self) -> Result<(), Failure> {
         match &self.source {
             Source::Config(built) => Ok(built.flush().await?),
-            Source::Directory(_) => Ok(()),
+            Source::Directory(_) | Source::Store => Ok(()),
         }
     }
+}
+
+/// The variable that has the URL of a store, where the arguments have `-`.
+const STORE_VARIABLE: &str = "VFS_STORE";
+
+/// The store that `text` names.
+pub(crate) fn store_url(text: &str) -> Result<StoreUrl, Failure> {
+    if text != "-" {
+        return Ok(StoreUrl::parse(text)?);
+    }
+    let told = "'-' is the store in the variable VFS_STORE, which is not set";
+    let url = std::env::var(STORE_VARIABLE).map_err(|_| Failure::Usage(told))?;
+    Ok(StoreUrl::parse(&url)?)
 }

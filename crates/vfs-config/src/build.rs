@@ -1,5 +1,6 @@
 //! Opening what a file describes.
 
+mod durable;
 mod guard;
 mod layers;
 mod stores;
@@ -14,6 +15,7 @@ use vfs_layers::{CheckpointedBackend, OverlayBackend, QuotaMeter, RuleSet};
 use vfs_local::{Confinement, LocalConfig};
 use vfs_memory::{MemoryBackend, MemoryConfig};
 
+use self::durable::Opened;
 use self::guard::Guard;
 use self::stores::Stores;
 use crate::built::{AuditLog, Built, Place, Placed};
@@ -30,7 +32,8 @@ pub(crate) async fn build(config: &Config, base: &Path) -> Result<Built, ConfigE
     })?;
     let stores = Stores::find(config, &base).await?;
     let guard = Guard::new(config, &base, &stores).await?;
-    let mut builder = Builder { config, base, stores, guard, parts: Parts::default() };
+    let (parts, durable) = (Parts::default(), Opened::new());
+    let mut builder = Builder { config, base, stores, guard, parts, durable };
     let tables = &config.tables;
     let root = VfsPath::root();
     let default = builder.place(&root, &tables.default.backend, &tables.default.layers).await?;
@@ -57,6 +60,7 @@ struct Builder<'a> {
     stores: Stores,
     guard: Guard,
     parts: Parts,
+    durable: Opened,
 }
 
 /// The parts of layers, in the order in which they came.
@@ -80,6 +84,7 @@ impl Builder<'_> {
         let opened: Arc<dyn Backend> = match backend.get_ref() {
             BackendTable::Local(local) => self.local(at, local, layers)?,
             BackendTable::Memory(memory) => Arc::new(MemoryBackend::with_config(memory_config(memory))),
+            BackendTable::Store(durable) => self.durable(durable).await?,
         };
         self.around(opened, layers, Place::Mount, at).await
     }

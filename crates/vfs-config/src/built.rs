@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use vfs_composite::CompositeBackend;
-use vfs_core::{Backend, ChangeSet, FileChange, OpContext, Rebase, Result, VfsPath, edit};
+use vfs_core::{Backend, ChangeSet, OpContext, Rebase, Relocate as _, Result, VfsPath};
 use vfs_layers::{Audit, BackendSink, CheckpointedBackend, Commit, Explanation, OverlayBackend, QuotaMeter, RuleSet};
 
 /// Whether a layer is around everything or around one place.
@@ -124,7 +124,7 @@ impl Placed<OverlayBackend> {
     /// Those of [`OverlayBackend::diff`].
     pub async fn diff(&self, cx: &OpContext) -> Result<ChangeSet> {
         let changes = self.part.diff(cx).await.map_err(|error| self.rebase.error(error))?;
-        self.outward(changes)
+        changes.relocate(&self.rebase)
     }
 
     /// Brings what was changed to what lies beneath; with paths in the namespace of [`Built::backend`].
@@ -134,7 +134,7 @@ impl Placed<OverlayBackend> {
     /// Those of [`OverlayBackend::commit`].
     pub async fn commit(&self, cx: &OpContext) -> Result<Commit> {
         match self.part.commit(cx).await.map_err(|error| self.rebase.error(error))? {
-            Commit::Applied(changes) => Ok(Commit::Applied(self.outward(changes)?)),
+            Commit::Applied(changes) => Ok(Commit::Applied(changes.relocate(&self.rebase)?)),
             Commit::Conflicts(mut conflicts) => {
                 for conflict in &mut conflicts {
                     conflict.path = self.rebase.outward(&conflict.path)?;
@@ -142,66 +142,6 @@ impl Placed<OverlayBackend> {
                 Ok(Commit::Conflicts(conflicts))
             }
             other => Ok(other),
-        }
-    }
-
-    fn outward(&self, changes: ChangeSet) -> Result<ChangeSet> {
-        let outward = changes.changes.into_iter().map(|mut change: FileChange| {
-            let path = self.rebase.outward(&change.path)?;
-            change.diff = respelled(&change.diff, &change.path, &path);
-            change.path = path;
-            Ok(change)
-        });
-        let mut changes = outward.collect::<Result<Vec<_>>>()?;
-        // A commit has them in the order in which it went about them.
-        changes.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-        Ok(ChangeSet::new(changes))
-    }
-}
-
-/// `text`, a diff of the file `from`, as one of the file `to`: only its headers name the file.
-fn respelled(text: &str, from: &VfsPath, to: &VfsPath) -> String {
-    if from == to {
-        return text.to_owned();
-    }
-    let ([old_before, old_after], [before, after]) = (names(from), names(to));
-    let rename = |line: &str| {
-        let line = line.strip_suffix('\n').unwrap_or(line);
-        match line.split_once(' ') {
-            Some(("---", name)) if name == old_before => format!("--- {before}"),
-            Some(("+++", name)) if name == old_after => format!("+++ {after}"),
-            Some(("Binary", _)) => line.replacen(&old_before, &before, 1).replacen(&old_after, &after, 1),
-            _ => line.to_owned(),
-        }
-    };
-    let mut lines = text.splitn(3, '\n');
-    let (first, second, rest) = (lines.next(), lines.next(), lines.next());
-    let headers = [first, second].into_iter().flatten().map(rename);
-    headers.chain(rest.map(str::to_owned)).collect::<Vec<_>>().join("\n")
-}
-
-/// What a diff calls the file `path` before and after.
-fn names(path: &VfsPath) -> [String; 2] {
-    let sample = edit::diff(path, b"a\n", b"b\n");
-    let mut lines = sample.lines();
-    let mut name = |mark: &str| lines.next().and_then(|line| line.strip_prefix(mark)).unwrap_or_default().to_owned();
-    [name("--- "), name("+++ ")]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_diff_is_respelled_in_its_headers_only() {
-        let path = |text| VfsPath::parse(text).expect("a valid path");
-        let (from, to) = (path("/a b"), path("/m/a b"));
-        let states: [Option<&[u8]>; 5] = [None, Some(b"--- a/a b\n"), Some(b"+++ b/a b"), Some(b"\0"), Some(b"")];
-        for old in states {
-            for new in states {
-                let text = edit::diff_files(&from, old, new);
-                assert_eq!(respelled(&text, &from, &to), edit::diff_files(&to, old, new), "{text}");
-            }
         }
     }
 }

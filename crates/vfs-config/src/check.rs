@@ -4,15 +4,24 @@ use std::ops::Range;
 
 use toml::Spanned;
 use vfs_layers::RuleSet;
+use vfs_store::NamespaceSource;
 
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::source::Source;
-use crate::tables::{FileTable, LayerTable, PolicyTable, QuotaTable, RetryTable, RuleTable, RulesTable};
+use crate::tables::{
+    BackendTable, DurableTable, FileTable, LayerTable, PolicyTable, QuotaTable, RetryTable, RuleTable, RulesTable,
+};
 
 /// Refuses what does not go together in a file.
 pub(crate) fn file(source: &Source, file: &FileTable) -> Result<(), ConfigError> {
     let check = Check(source);
     check.mounts(file)?;
+    let mounted = file.mounts.iter().map(|mount| &mount.backend);
+    for backend in [&file.default.backend].into_iter().chain(mounted) {
+        if let BackendTable::Store(durable) = backend.get_ref() {
+            check.durable(durable, backend.span())?;
+        }
+    }
     for layer in file.all_layers() {
         check.layer(layer)?;
     }
@@ -62,6 +71,16 @@ impl Check<'_> {
             }
         }
         Ok(())
+    }
+
+    fn durable(&self, durable: &DurableTable, span: Range<usize>) -> Result<(), ConfigError> {
+        if durable.url.is_some() == durable.url_env.is_some() {
+            let message = "a store needs either a `url` or a `url_env`, the variable that has it";
+            return Err(self.conflict(span, message));
+        }
+        let Some(namespace) = &durable.namespace else { return Ok(()) };
+        let read = NamespaceSource::template(namespace.get_ref());
+        read.map(drop).map_err(|error| self.0.error(ConfigErrorKind::Invalid, namespace.span(), error.message()))
     }
 
     fn layer(&self, layer: &Spanned<LayerTable>) -> Result<(), ConfigError> {

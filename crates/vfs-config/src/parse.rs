@@ -55,7 +55,7 @@ fn with_backend(source: &Source, place: &mut Spanned<DeValue<'_>>) -> Result<(),
             own.insert(key, value);
         }
     }
-    let backend = by_type(source, std::mem::take(table), span.clone(), "local or memory")?;
+    let backend = by_type(source, std::mem::take(table), span.clone(), "local, memory or store")?;
     own.insert(Spanned::new(span.clone(), Cow::Borrowed("backend")), Spanned::new(span, backend));
     *table = own;
     Ok(())

@@ -1,5 +1,6 @@
 //! The text that something was read from, to say where in it a fault stands.
 
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,10 +10,17 @@ use toml::de::{DeTable, DeValue};
 use crate::error::{ConfigError, ConfigErrorKind, Position};
 
 /// A text, and the file that it is from.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Source {
     file: Option<PathBuf>,
     text: Arc<str>,
+}
+
+/// Without the text, which may hold the password of a store.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").field("file", &self.file).finish_non_exhaustive()
+    }
 }
 
 impl Source {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use vfs_core::VfsPath;
 
-pub(crate) use self::backends::{BackendTable, LocalTable, MemoryTable};
+pub(crate) use self::backends::{BackendTable, DurableTable, LocalTable, MemoryTable};
 pub(crate) use self::layers::{
     AuditTable, CacheTable, CheckpointsTable, ConcurrencyTable, LayerTable, OverlayTable, PolicyTable, QuotaTable,
     RetryTable, StoreTable, TimeoutTable,
@@ -60,6 +60,15 @@ pub(crate) struct MountTable {
 }
 
 impl FileTable {
+    /// All durable stores, wherever they are mounted.
+    pub(crate) fn all_durable(&self) -> impl Iterator<Item = &DurableTable> {
+        let mounted = self.mounts.iter().map(|mount| &mount.backend);
+        [&self.default.backend].into_iter().chain(mounted).filter_map(|backend| match backend.get_ref() {
+            BackendTable::Store(durable) => Some(durable),
+            BackendTable::Local(_) | BackendTable::Memory(_) => None,
+        })
+    }
+
     /// All layers, wherever they are.
     pub(crate) fn all_layers(&self) -> impl Iterator<Item = &Spanned<LayerTable>> {
         let mounts = self.mounts.iter().flat_map(|mount| &mount.layers);

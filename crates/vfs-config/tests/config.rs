@@ -60,7 +60,7 @@ fn a_fault_names_its_line_its_key_and_what_to_write() {
         Invalid,
         (2, 8),
         "default.type",
-        "unknown variant `memroy`, expected `local`",
+        "unknown variant `memroy`, expected one of `local`",
     );
     refused("[default]\nroot = '.'\n", Invalid, (1, 1), "default", "missing field `type`");
     refused("[default]\ntype = 3\n", Invalid, (2, 8), "default.type", "`type` is a string");
@@ -321,4 +321,82 @@ async fn changes_are_taken_back_by_the_next_process_and_the_file_itself_is_left_
     assert_eq!(fs::read_to_string(root.path().join("a.txt")).expect("a file"), "one");
     let snapshots = built.checkpoints[0].part.as_snapshots().expect("there are");
     snapshots.restore(&cx, RestoreRequest::new(snapshot.id)).await.expect("vfs.toml is not in it");
+}
+
+/// A project that is shown, with a database in it at two places of two namespaces.
+const DURABLE: &str = "
+[default]
+type = 'local'
+root = '.'
+
+[[mounts]]
+path = '/memories'
+type = 'store'
+url = 'sqlite:state.db'
+namespace = 'acme/{actor}'
+
+[[mounts]]
+path = '/shared'
+type = 'store'
+url = 'sqlite:./state.db'
+namespace = 'acme'
+";
+
+#[tokio::test]
+async fn a_database_is_seen_by_the_next_process_and_by_whom_it_belongs_to_and_hidden_where_it_lies() {
+    let root = tree(&[("notes.md", "notes")]);
+    let ann = OpContext::new().with_actor("ann");
+    let bob = OpContext::new().with_actor("bob");
+    let write = |at: &str, text: &'static str| vfs_core::WriteRequest::new(path(at), text);
+    let stat = |at: &str| vfs_core::StatRequest::new(path(at));
+    {
+        let built = open(&root, DURABLE).await.expect("it can be opened");
+        built.backend.write(&ann, write("/memories/a.md", "of ann")).await.expect("written");
+        built.backend.write(&ann, write("/shared/a.md", "of all")).await.expect("written");
+        assert_eq!(
+            built.backend.stat(&bob, stat("/memories/a.md")).await.expect_err("another's").kind(),
+            ErrorKind::NotFound
+        );
+        let nobody = built.backend.stat(&OpContext::new(), stat("/memories/a.md")).await.expect_err("nobody");
+        assert_eq!((nobody.kind(), nobody.path()), (ErrorKind::InvalidArgument, Some("/memories/a.md")));
+        let named = built.backend.ls(&ann, vfs_core::LsRequest::new(path("/"))).await.expect("listed");
+        let names: Vec<_> = named.entries.iter().map(|entry| entry.path.as_str()).collect();
+        assert_eq!(names, ["/memories", "/notes.md", "/shared", "/vfs.toml"]);
+        for hidden in ["/state.db", "/state.db-wal", "/state.db-shm", "/state.db-journal"] {
+            let error = built.backend.stat(&ann, stat(hidden)).await.expect_err(hidden);
+            assert_eq!(error.kind(), ErrorKind::PolicyDenied, "{hidden}");
+        }
+    }
+    let built = open(&root, DURABLE).await.expect("it can be opened");
+    let read = |at: &str| vfs_core::ReadRequest::new(path(at));
+    let memory = built.backend.read(&ann, read("/memories/a.md")).await.expect("kept");
+    assert_eq!(memory.content, vfs_core::Content::Text("of ann".into()));
+    let shared = built.backend.read(&bob, read("/shared/a.md")).await.expect("kept");
+    assert_eq!(shared.content, vfs_core::Content::Text("of all".into()));
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_opened_is_told_with_its_line_and_without_its_password() {
+    let root = tree(&[("text", "this is no database, whatever its name says, and long enough to be looked at")]);
+    for (place, kind, line, words) in [
+        ("", ConfigErrorKind::Conflict, 1, "either a `url` or a `url_env`"),
+        ("url = 'memory:'\nurl_env = 'X'", ConfigErrorKind::Conflict, 1, "either"),
+        ("url = 'no url'", ConfigErrorKind::Invalid, 3, "sqlite:///path/to/file.db"),
+        ("url = 'mysql://u:hidden@h/db'", ConfigErrorKind::Open, 3, "mysql"),
+        ("url = 'sqlite:text'", ConfigErrorKind::Open, 3, "database"),
+        ("url = 'sqlite:a.db?readers=hidden'", ConfigErrorKind::Open, 3, "readers"),
+        ("url_env = 'VFS_A_VARIABLE_THAT_IS_NOT_SET'", ConfigErrorKind::Open, 3, "set it"),
+        ("url = 'memory:'\nnamespace = 'a//b'", ConfigErrorKind::Invalid, 4, "empty component"),
+        ("url = 'memory:'\nnamespace = '{user}'", ConfigErrorKind::Invalid, 4, "namespace"),
+        ("url = 'memory:'\ntypo = 1", ConfigErrorKind::Invalid, 4, "typo"),
+    ] {
+        let text = format!("[default]\ntype = 'store'\n{place}\n");
+        let error = open(&root, &text).await.expect_err(place);
+        let shown = format!("{error} {error:?}");
+        assert_eq!((error.kind, error.position.map(|at| at.line)), (kind, Some(line)), "{place}: {error}");
+        assert!(shown.contains(words) && !shown.contains("hidden"), "{place}: {shown}");
+    }
+    let config =
+        Config::parse("[default]\ntype = 'store'\nurl = 'postgres://u:hidden@h/db?x=hidden'\n").expect("it is read");
+    assert!(!format!("{config:?}").contains("hidden"));
 }

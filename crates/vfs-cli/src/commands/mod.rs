@@ -20,6 +20,7 @@ mod read;
 mod restore;
 mod rm;
 mod stat;
+mod store;
 mod transfer;
 mod undo;
 mod watch;
@@ -44,13 +45,14 @@ pub(crate) async fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
-    match args.command {
+    let command = match args.command {
         Command::Completions { shell } => return completions::run(out, shell),
         Command::Config(ConfigCommand::Schema) => return config::schema(out),
-        _ => {}
-    }
+        Command::Store(command) => return store::run(out, command).await,
+        command => command,
+    };
     let session = Session::open(&args.place).await?;
-    let outcome = on_session(&session, out, args.command).await;
+    let outcome = on_session(&session, out, command).await;
     // What was cut short is recorded, too; why it failed goes before why that did.
     let closed = session.close().await;
     let exit = outcome?;
@@ -82,6 +84,7 @@ async fn on_session(session: &Session, out: &mut Output, command: Command) -> Re
         Command::Checkpoints(args) => checkpoints::run(session, out, args).await,
         Command::Restore(args) => restore::run(session, out, args).await,
         Command::Log(args) => log::run(session, out, args).await,
+        Command::Store(command) => store::run(out, command).await,
         Command::Policy(PolicyCommand::Explain(args)) => policy::explain(session, out, args),
         Command::Config(ConfigCommand::Check) => config::check(session, out),
         Command::Config(ConfigCommand::Schema) => config::schema(out),

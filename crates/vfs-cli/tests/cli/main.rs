@@ -12,6 +12,7 @@ mod files;
 mod overlay;
 mod policy;
 mod search;
+mod store;
 mod terminal;
 mod watch;
 

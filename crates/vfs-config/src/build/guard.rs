@@ -114,7 +114,7 @@ fn path_in(shown: &Path, real: &Path) -> Option<Result<VfsPath, ConfigError>> {
 }
 
 fn hide(path: &VfsPath) -> Rule {
-    Rule::new(RuleEffect::Deny).path(literal(path)).name("store").reason("a layer keeps its own files here")
+    Rule::new(RuleEffect::Deny).path(literal(path)).name("store").reason("files of another kind are kept here")
 }
 
 fn fix(path: &VfsPath) -> Rule {

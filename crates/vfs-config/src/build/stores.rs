@@ -1,17 +1,18 @@
-//! Where layers keep what they keep.
+//! Where layers keep what they keep, and databases are.
 
 use std::ops::Range;
 use std::path::Path;
 
 use toml::Spanned;
 
+use super::durable;
 use crate::config::Config;
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::host::StorePlace;
-use crate::tables::StoreTable;
+use crate::tables::{DurableTable, StoreTable};
 use crate::values::HostPath;
 
-/// All stores of a file.
+/// All of them that a file names.
 #[derive(Debug)]
 pub(super) struct Stores(Vec<Store>);
 
@@ -20,7 +21,19 @@ struct Store {
     /// Where in the file it is named.
     span: Range<usize>,
     place: StorePlace,
+    kind: Kind,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A layer keeps it.
+    Layer,
+    /// It is a file of a SQLite database, which several places may use.
+    Database,
+}
+
+/// What SQLite calls the files that it has beside a database.
+const BESIDE_A_DATABASE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 impl Stores {
     /// Finds them on the host, and makes those that are not there yet; none may be, or be in, another.
@@ -52,14 +65,47 @@ impl Stores {
                 let message = format!("'{}' cannot be made", path.display());
                 source.error(ConfigErrorKind::Open, named.span(), message).because(error)
             })?;
-            stores.push(Store { span: named.span(), place });
+            stores.push(Store { span: named.span(), place, kind: Kind::Layer });
         }
-        Ok(Self(stores))
+        let mut found = Self(stores);
+        for table in config.tables.all_durable() {
+            found.find_database(config, table, base).await?;
+        }
+        Ok(found)
+    }
+
+    async fn find_database(&mut self, config: &Config, table: &DurableTable, base: &Path) -> Result<(), ConfigError> {
+        let (source, span) = (&config.source, durable::span_of(table));
+        let failed = |path: &Path, error: vfs_core::Error| {
+            let message = format!("'{}' cannot be made", path.display());
+            source.error(ConfigErrorKind::Open, span.clone(), message).because(error)
+        };
+        let url = durable::url_of(config, table, base)?;
+        let Some(path) = url.file().map_err(|error| failed(Path::new("the database"), error))? else { return Ok(()) };
+        let place = StorePlace::file(&path).map_err(|error| failed(&path, error))?;
+        if self.0.iter().any(|store| store.kind == Kind::Database && store.place.real == place.real) {
+            return Ok(());
+        }
+        let is_shared =
+            |other: &Store| place.real.starts_with(&other.place.real) || other.place.real.starts_with(&place.real);
+        if self.0.iter().any(is_shared) {
+            let message = "a layer keeps something here, or around it; give the database a place of its own";
+            return Err(source.error(ConfigErrorKind::Conflict, span, message));
+        }
+        place.make_file().await.map_err(|error| failed(&path, error))?;
+        for suffix in BESIDE_A_DATABASE {
+            let mut beside = path.clone().into_os_string();
+            beside.push(suffix);
+            let place = StorePlace::file(Path::new(&beside)).map_err(|error| failed(&path, error))?;
+            self.0.push(Store { span: span.clone(), place, kind: Kind::Database });
+        }
+        self.0.push(Store { span, place, kind: Kind::Database });
+        Ok(())
     }
 
     /// The one that is named at `named`.
     pub(super) fn of(&self, named: &Spanned<HostPath>) -> Result<&StorePlace, ConfigError> {
-        let found = self.0.iter().find(|store| store.span == named.span());
+        let found = self.0.iter().find(|store| store.kind == Kind::Layer && store.span == named.span());
         found.map(|store| &store.place).ok_or_else(|| {
             ConfigError::new(ConfigErrorKind::Open, "this store was not looked for; that is a fault of this library")
         })

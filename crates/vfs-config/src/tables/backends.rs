@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 use vfs_local::{Confinement, Durability, HardLinks, Mounts, Resolution};
+use vfs_store::StoreUrl;
 
 use crate::values::{HostPath, Size, Time};
 
@@ -16,6 +17,8 @@ pub(crate) enum BackendTable {
     Local(LocalTable),
     /// Memory: empty at first, and gone with the process.
     Memory(MemoryTable),
+    /// A durable store: SQLite, Postgres, Redis or object storage.
+    Store(DurableTable),
 }
 
 /// A directory of this machine.
@@ -49,6 +52,36 @@ pub(crate) struct MemoryTable {
     pub(crate) max_file_size: Option<Size>,
     /// Most bytes of all files together. Default: no bound.
     pub(crate) max_total_size: Option<Size>,
+}
+
+/// A durable store. It is named by `url`, or by `url_env` where the URL has a secret.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DurableTable {
+    /// Where it is: `sqlite:memories.db` (relative to the directory of this file, and hidden where that is shown),
+    /// `postgres://user@host/database`, `redis://host/0`, `s3://bucket/prefix`. Parameters after a `?` are the store's own.
+    #[schemars(with = "Option<String>")]
+    pub(crate) url: Option<Spanned<Url>>,
+    /// The variable of the environment that has the URL.
+    #[schemars(with = "Option<String>")]
+    pub(crate) url_env: Option<Spanned<String>>,
+    /// Whose files these are, such as `acme/{actor}`, with the actor and session of each call in the place of `{actor}` and
+    /// `{session}`. Files of another namespace are never seen. Default: one without a name.
+    #[schemars(with = "Option<String>")]
+    pub(crate) namespace: Option<Spanned<String>>,
+    /// The largest file. Default: 256 MiB, or what the store can hold.
+    pub(crate) max_file_size: Option<Size>,
+}
+
+/// The URL of a store; whatever prints it shows no secret.
+#[derive(Debug, Clone)]
+pub(crate) struct Url(pub(crate) StoreUrl);
+
+impl<'de> Deserialize<'de> for Url {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        StoreUrl::parse(&text).map(Self).map_err(|error| serde::de::Error::custom(error.message()))
+    }
 }
 
 macro_rules! words {

@@ -1,0 +1,123 @@
+//! `vfs store`.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use vfs_core::{Error, ErrorKind, Problem};
+use vfs_store::{Copied, CopyOptions, Existing, Namespace, SqliteConfig, SqliteStore, Store, StoreUrl};
+
+use crate::args::{StoreArgs, StoreBackupArgs, StoreCommand, StoreCopyArgs};
+use crate::exit::{Exit, Failure, warn};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::session::store_url;
+
+pub(super) async fn run(out: &mut Output, command: StoreCommand) -> Result<Exit, Failure> {
+    match command {
+        StoreCommand::Check(args) => check(out, args).await,
+        StoreCommand::Stats(args) => stats(out, args).await,
+        StoreCommand::Copy(args) => copy(out, args).await,
+        StoreCommand::Backup(args) => backup(out, args).await,
+    }
+}
+
+async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
+    Ok(vfs_store::open_store(&existing(store_url(url)?).await?).await?)
+}
+
+/// `url`, unless it is a file that is missing: what is looked at is not made.
+async fn existing(url: StoreUrl) -> Result<StoreUrl, Failure> {
+    if let Some(file) = url.file()? {
+        let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let files = vfs_local::LocalBackend::host(directory.unwrap_or(std::path::Path::new(".")));
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let path = files.and_then(|files| Ok((files.resolve(name)?, files)));
+        let (path, files) = path.map_err(|_| missing(&url))?;
+        vfs_core::BackendExt::info(&files, path.as_str()).await.map_err(|_| missing(&url))?;
+    }
+    Ok(url)
+}
+
+fn missing(url: &StoreUrl) -> Failure {
+    Failure::Operation(Error::new(ErrorKind::NotFound, format!("there is no file at '{url}'; look for another path")))
+}
+
+async fn check(out: &mut Output, args: StoreArgs) -> Result<Exit, Failure> {
+    let store = open(&args.url).await?;
+    let report = vfs_store::check(&*store).await?;
+    if args.json {
+        out.json(&report)?;
+    } else {
+        for Problem { path, message, .. } in &report.problems {
+            writeln!(out, "{path}: {}", message.strip_prefix("Error: ").unwrap_or(message))?;
+        }
+        let found = match report.problems.len() {
+            0 => "no problem".to_owned(),
+            1 => "1 problem".to_owned(),
+            many => format!("{many} problems"),
+        };
+        writeln!(out, "{} files, {} bytes, {found}", report.files, report.bytes)?;
+    }
+    Ok(if report.problems.is_empty() { Exit::Success } else { Exit::Refused })
+}
+
+async fn stats(out: &mut Output, args: StoreArgs) -> Result<Exit, Failure> {
+    let store = open(&args.url).await?;
+    let stats = vfs_store::stats(&*store).await?;
+    if args.json {
+        out.json(&stats)?;
+    } else {
+        writeln!(out, "{store}: {} files in {} namespaces, {} bytes", stats.files, stats.namespaces, stats.bytes)?;
+    }
+    Ok(Exit::Success)
+}
+
+async fn copy(out: &mut Output, args: StoreCopyArgs) -> Result<Exit, Failure> {
+    let mut options = CopyOptions::new();
+    if args.replace {
+        options = options.existing(Existing::Replace);
+    }
+    if let Some(namespace) = &args.only {
+        options = options.namespace(Namespace::parse(namespace)?);
+    }
+    let from = open(&args.from).await?;
+    let to = vfs_store::open_store(&store_url(&args.to)?).await?;
+    let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let count = |copied: &Copied| {
+        files.store(copied.files + copied.present, Ordering::Relaxed);
+        bytes.store(copied.bytes, Ordering::Relaxed);
+    };
+    let mut progress = Progress::start();
+    let mut copying = Box::pin(vfs_store::copy(&*from, &*to, &options, count));
+    let copied = loop {
+        tokio::select! {
+            copied = &mut copying => break copied,
+            () = progress.due() => {
+                let (files, bytes) = (files.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
+                progress.show(&format!("{files} files are there, {bytes} bytes copied"));
+            }
+        }
+    };
+    progress.clear();
+    let copied = copied?;
+    if args.json {
+        out.json(&copied)?;
+    } else {
+        warn(&copied.problems);
+        let Copied { files, bytes, present, problems, .. } = &copied;
+        writeln!(out, "{files} files copied, {bytes} bytes; {present} were there, {} were not copied", problems.len())?;
+    }
+    Ok(if copied.problems.is_empty() { Exit::Success } else { Exit::Refused })
+}
+
+async fn backup(out: &mut Output, args: StoreBackupArgs) -> Result<Exit, Failure> {
+    let url = existing(store_url(&args.url)?).await?;
+    if url.scheme() != "sqlite" {
+        return Err(Failure::Usage("only a SQLite store is backed up into a file; use 'vfs store copy' for others"));
+    }
+    let store = SqliteStore::open(SqliteConfig::from_url(&url)?).await?;
+    let bytes = store.backup(&args.file).await?;
+    writeln!(out, "{} bytes in {}", bytes, args.file.display())?;
+    Ok(Exit::Success)
+}

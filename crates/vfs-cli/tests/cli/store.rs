@@ -1,0 +1,77 @@
+//! Durable stores: `--store`, and `vfs store`.
+
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::{Run, finish};
+
+/// A run in the directory `root`, with nothing that says where the files are.
+fn bare(root: &TempDir, args: &[&str], input: &[u8]) -> Run {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vfs"));
+    command.current_dir(root).env_remove("VFS_STORE").args(args);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(&mut command, input)
+}
+
+#[test]
+fn a_second_process_finds_what_the_first_one_wrote_in_its_namespace_alone() {
+    let root = tempfile::tempdir().expect("a directory");
+    let ann = ["--store", "sqlite:a.db", "--namespace", "acme/{actor}", "--actor", "ann"];
+    let as_ann = |args: &[&str], input: &[u8]| bare(&root, &[&ann[..], args].concat(), input);
+    as_ann(&["write", "/notes/a.md"], b"a needle\n").success();
+    assert_eq!(as_ann(&["read", "notes/a.md"], b"").success(), "a needle\n");
+    assert_eq!(as_ann(&["grep", "needle"], b"").success(), "/notes/a.md:1:a needle\n");
+    as_ann(&["edit", "--old", "needle", "--new", "pin", "/notes/a.md"], b"").success();
+    assert_eq!(as_ann(&["ls", "-R", "/"], b"").success(), "/notes/\n/notes/a.md\n");
+    assert_eq!(bare(&root, &["--store", "sqlite:a.db", "ls", "/"], b"").success(), "");
+    let parent = ["--store", "sqlite:a.db", "--namespace", "acme", "ls", "/"];
+    assert_eq!(bare(&root, &parent, b"").success(), "");
+    bare(&root, &["--store", "sqlite:a.db", "--namespace", "a//b", "ls"], b"").failure("empty component");
+    bare(&root, &["--namespace", "a", "ls"], b"").failure("--store");
+    bare(&root, &["--root", ".", "--store", "sqlite:a.db", "ls"], b"").failure("--root");
+    bare(&root, &["--store", "-", "ls"], b"").failure("VFS_STORE");
+}
+
+#[test]
+fn a_store_is_verified_counted_copied_and_backed_up() {
+    let root = tempfile::tempdir().expect("a directory");
+    for (namespace, path) in [("", "/a"), ("acme", "/a"), ("acme/ann", "/d/b")] {
+        let args = ["--store", "sqlite:a.db", "--namespace", namespace, "write", path];
+        bare(&root, &args, b"text").success();
+    }
+    assert_eq!(bare(&root, &["store", "check", "sqlite:a.db"], b"").success(), "3 files, 12 bytes, no problem\n");
+    let stats = bare(&root, &["store", "stats", "--json", "sqlite:a.db"], b"");
+    let stats: serde_json::Value = serde_json::from_str(stats.success()).expect("JSON");
+    assert_eq!((&stats["files"], &stats["namespaces"], &stats["bytes"]), (&3.into(), &3.into(), &12.into()));
+
+    let copy = |args: &[&str]| bare(&root, &[&["store", "copy"], args].concat(), b"");
+    let told = copy(&["--only", "acme", "sqlite:a.db", "sqlite:b.db"]);
+    assert_eq!(told.success(), "1 files copied, 4 bytes; 0 were there, 0 were not copied\n");
+    let told = copy(&["sqlite:a.db", "sqlite:b.db"]);
+    assert_eq!(told.success(), "2 files copied, 8 bytes; 1 were there, 0 were not copied\n");
+    bare(&root, &["--store", "sqlite:b.db", "write", "--mode", "overwrite", "/a"], b"other").success();
+    let told = copy(&["sqlite:a.db", "sqlite:b.db"]);
+    assert_eq!(told.code, Some(1), "{told:?}");
+    assert!(told.err.contains("/a") && told.err.contains("another file"), "{told:?}");
+    copy(&["--replace", "sqlite:a.db", "sqlite:b.db"]).success();
+    assert_eq!(bare(&root, &["--store", "sqlite:b.db", "read", "/a"], b"").success(), "text");
+
+    bare(&root, &["store", "backup", "sqlite:a.db", "c.db"], b"").success();
+    assert_eq!(bare(&root, &["store", "check", "sqlite:c.db"], b"").success(), "3 files, 12 bytes, no problem\n");
+    bare(&root, &["store", "backup", "sqlite:a.db", "c.db"], b"").failure("exist");
+}
+
+#[test]
+fn what_a_new_user_gets_wrong_is_told_in_a_line_and_makes_no_file() {
+    let root = tempfile::tempdir().expect("a directory");
+    let run = |args: &[&str]| bare(&root, args, b"");
+    run(&["store", "check", "sqlite:missing.db"]).failure("no file");
+    run(&["store", "copy", "sqlite:missing.db", "sqlite:new.db"]).failure("no file");
+    run(&["store", "check", "somewhere"]).failure("sqlite:///path/to/file.db");
+    run(&["--store", "mysql://u:hidden@h/db", "ls"]).failure("there is no store for 'mysql:'");
+    run(&["--store", "sqlite:no/such/directory/a.db", "ls"]).failure("director");
+    run(&["store", "backup", "redis://h/0", "a"]).failure("only a SQLite store");
+    let left: Vec<_> = std::fs::read_dir(root.path()).expect("a listing").collect();
+    assert!(left.is_empty(), "{left:?}");
+}
