@@ -4,11 +4,16 @@ use std::sync::Arc;
 
 use libtest_mimic::Arguments;
 use vfs_composite::CompositeBackend;
+use vfs_core::{OpContext, VfsPath};
 use vfs_memory::MemoryBackend;
-use vfs_testkit::{NamespaceFactory, namespace_trials};
+use vfs_store::{
+    Documents, Expected, Key, MemoryStore, Namespace, NamespaceSource, NewValue, Store, StoreBackend, StoreConfig,
+};
+use vfs_testkit::{NamespaceFactory, Target, TargetFactory, namespace_trials};
 
 fn main() {
-    let mut trials: Vec<_> = vfs_tests::targets().into_iter().flat_map(vfs_testkit::trials).collect();
+    let targets = vfs_tests::targets().into_iter().chain(stores());
+    let mut trials: Vec<_> = targets.flat_map(vfs_testkit::trials).collect();
     trials.extend(namespace_trials(namespace()));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
@@ -26,4 +31,37 @@ fn namespace() -> NamespaceFactory {
             Arc::new(files)
         },
     )
+}
+
+/// Files over stores in memory that can do all or little, as values and as documents, in one namespace and in many.
+fn stores() -> Vec<TargetFactory> {
+    let over = |name, make: fn() -> StoreBackend<Arc<dyn Store>>| {
+        TargetFactory::new(name, move || Target::new(Arc::new(make())))
+    };
+    vec![
+        over("store-memory", || StoreBackend::new(Arc::new(MemoryStore::new()))),
+        over("store-single-valued", || StoreBackend::new(Arc::new(MemoryStore::single_valued()))),
+        over("store-documents", || StoreBackend::new(Arc::new(Documents::new(MemoryStore::new())))),
+        over("store-documents-single-valued", || {
+            StoreBackend::new(Arc::new(Documents::new(MemoryStore::single_valued())))
+        }),
+        over("store-namespace-per-call", namespace_per_call),
+    ]
+}
+
+/// A namespace between others that are above it, below it, beside it and called alike, all with files that nobody may see.
+fn namespace_per_call() -> StoreBackend<Arc<dyn Store>> {
+    let store = MemoryStore::new();
+    for namespace in ["", "acme", "acme/ann/deeper", "acme/ann2", "acme/an", "acme/bob", "Acme/ann"] {
+        let namespace = Namespace::parse(namespace).expect("a namespace");
+        for path in ["/hidden-from-ann", "/d/a", "/a.txt/below", "/src/lib.rs"] {
+            let key = Key::new(namespace.clone(), VfsPath::parse(path).expect("a path"));
+            let value = NewValue::new("needle text one\n".into(), chrono::Utc::now());
+            let put = store.put(&key, value, &Expected::Nothing);
+            let _new = futures::executor::block_on(put).expect("memory is there");
+        }
+    }
+    let of_call = |cx: &OpContext| Namespace::parse(&format!("acme/{}", cx.actor().unwrap_or("ann")));
+    let config = StoreConfig::new().namespace(NamespaceSource::per_call(of_call));
+    StoreBackend::with_config(Arc::new(store), config)
 }

@@ -15,10 +15,35 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("vfs-local", &["vfs-core", "vfs-search"]),
     ("vfs-composite", &["vfs-core", "vfs-search"]),
     ("vfs-layers", &["vfs-core", "vfs-memory", "vfs-search"]),
-    ("vfs-testkit", &["vfs-core"]),
-    ("vfs-config", &["vfs-core", "vfs-search", "vfs-memory", "vfs-local", "vfs-composite", "vfs-layers"]),
-    ("agent-vfs", &["vfs-core", "vfs-local", "vfs-memory", "vfs-search", "vfs-composite", "vfs-layers", "vfs-config"]),
-    ("vfs-cli", &["vfs-core", "vfs-local", "vfs-memory", "vfs-search", "vfs-composite", "vfs-layers", "vfs-config"]),
+    ("vfs-store", &["vfs-core", "vfs-search"]),
+    ("vfs-testkit", &["vfs-core", "vfs-store"]),
+    ("vfs-config", &["vfs-core", "vfs-search", "vfs-memory", "vfs-local", "vfs-composite", "vfs-layers", "vfs-store"]),
+    (
+        "agent-vfs",
+        &[
+            "vfs-core",
+            "vfs-local",
+            "vfs-memory",
+            "vfs-search",
+            "vfs-composite",
+            "vfs-layers",
+            "vfs-config",
+            "vfs-store",
+        ],
+    ),
+    (
+        "vfs-cli",
+        &[
+            "vfs-core",
+            "vfs-local",
+            "vfs-memory",
+            "vfs-search",
+            "vfs-composite",
+            "vfs-layers",
+            "vfs-config",
+            "vfs-store",
+        ],
+    ),
 ];
 
 /// Packages that nobody depends on: they may see everything.

@@ -2,6 +2,7 @@
 
 mod contract_coverage;
 mod doubles;
+mod emptied;
 mod layering;
 mod links;
 mod model;

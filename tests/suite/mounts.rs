@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use futures::StreamExt;
+use futures::future::poll_immediate;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Builder;
 use vfs_composite::CompositeBackend;
 use vfs_core::{
-    Backend, BackendExt, EntryKinds, GlobRequest, GrepOutput, GrepRequest, LsRequest, OpContext, Result, VfsPath,
-    WriteMode, WriteRequest,
+    Backend, BackendExt, Change, EntryKinds, ErrorKind, GlobRequest, GrepOutput, GrepRequest, LsRequest, OpContext,
+    Result, VfsPath, WatchRequest, WriteMode, WriteRequest,
 };
-use vfs_memory::MemoryBackend;
+use vfs_memory::{FilesState, MemoryBackend, StateBackend};
 use vfs_testkit::{Target, model};
 
 fn path(text: &str) -> VfsPath {
@@ -184,4 +186,35 @@ fn one_backend_mounted_twice_shows_each_path_once() {
         let paths: Vec<_> = found.iter().map(|hit| hit.path.as_str()).collect();
         assert_eq!(paths, ["/one/x", "/two/x", "/x"]);
     });
+}
+
+#[tokio::test]
+async fn a_namespace_without_any_feed_says_what_it_cannot_see_and_ends_with_its_context_only() {
+    let unseen = || Arc::new(StateBackend::pure(FilesState::new()));
+    let files = CompositeBackend::new(unseen()).with_mount("/m", unseen()).expect("a free place");
+    let cx = OpContext::new();
+    let mut events = files.as_watch().expect("a namespace has one").watch(cx.clone(), WatchRequest::new(path("/m")));
+    let event = events.next().await.expect("it is said").expect("no error");
+    assert_eq!(event.change, Change::Overflow);
+    assert!(poll_immediate(events.next()).await.is_none(), "it waits");
+    cx.cancel_token().cancel();
+    let error = events.next().await.expect("it says why it ends").expect_err("it was cancelled");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::Cancelled, Some("/m")));
+    assert!(events.next().await.is_none());
+}
+
+#[tokio::test]
+async fn the_feed_of_a_namespace_ends_once_for_all_its_mounts() {
+    let files = composite(&["/a", "/b", "/b/c"]);
+    let cx = OpContext::new();
+    let mut events = files.as_watch().expect("a namespace has one").watch(cx.clone(), WatchRequest::default());
+    for at in ["/a/x", "/b/c/x", "/x"] {
+        files.create_text(at, "x").await.expect("a new file");
+        let event = events.next().await.expect("it goes on").expect("no error");
+        assert!(matches!(&event.change, Change::Created { path, .. } if path.as_str() == at), "{event:?}");
+    }
+    cx.cancel_token().cancel();
+    let error = events.next().await.expect("it says why it ends").expect_err("it was cancelled");
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    assert!(events.next().await.is_none(), "the mounts end together");
 }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::future::{join_all, ready};
 use futures::stream::{self, BoxStream, SelectAll};
+use vfs_core::feed::Feed;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Change, Cursor, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUpload,
@@ -191,6 +192,9 @@ impl Watch for CompositeBackend {
         };
         let is_resumed = req.since.is_some();
         let table = self.table();
+        // Nothing is ever told by this one: it ends when the context does, also where no mount has a feed.
+        let end = Feed::new().subscribe(cx.clone(), WatchRequest::new(req.path.clone()));
+        let end = end.filter_map(|event| ready(event.err().map(Err)));
         let mounts: Vec<_> = [table.route(&req.path)].into_iter().chain(table.below(&req.path)).cloned().collect();
         let mut feeds = SelectAll::new();
         let mut missed = Vec::new();
@@ -217,7 +221,12 @@ impl Watch for CompositeBackend {
             });
             ready(event.transpose())
         });
-        stream::iter(overflow).chain(events).boxed()
+        let events = stream::iter(overflow).chain(stream::select(events, end));
+        // Each mount says why it ends; the first of them ends the whole.
+        let until_error = |has_ended: &mut bool, event: Result<WatchEvent>| {
+            ready((!std::mem::replace(has_ended, event.is_err())).then_some(event))
+        };
+        events.scan(false, until_error).boxed()
     }
 }
 

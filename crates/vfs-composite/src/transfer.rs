@@ -1,5 +1,7 @@
 //! Renames and copies from one mount to another.
 
+mod take_back;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -25,8 +27,14 @@ pub(crate) struct Copied {
 struct Inventory {
     is_dir: bool,
     files: Vec<Item>,
-    /// Directories without anything in them, at the target.
-    empty: Vec<VfsPath>,
+    /// Directories without anything in them.
+    empty: Vec<EmptyDirectory>,
+}
+
+/// A directory without anything in it.
+struct EmptyDirectory {
+    from: VfsPath,
+    to: VfsPath,
 }
 
 /// One file that is to be transferred.
@@ -80,6 +88,8 @@ struct Progress {
     placed: Vec<Placed>,
     bytes: u64,
     update: Option<FilesUpdate>,
+    /// Whether directories of the source were, or may have been, removed.
+    has_emptied: bool,
 }
 
 impl Progress {
@@ -120,11 +130,8 @@ impl CompositeBackend {
         let replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
         let mut progress = Progress::default();
         if let Err(error) = self.place_all(cx, &inventory, mode, &mut progress).await {
-            let placed = progress.placed;
-            return Err(self
-                .put_back(cx, &to, &inventory, replaced, placed, error)
-                .await
-                .unwrap_or_else(|error| error));
+            let undone = self.put_back(cx, &to, &inventory, replaced, progress, error).await;
+            return Err(undone.unwrap_or_else(|error| error));
         }
         let files = progress.placed.len() as u64;
         let mut result = CopyResult::new(from, to, replaced, files, progress.bytes);
@@ -151,23 +158,20 @@ impl CompositeBackend {
             Ok(()) => self.take_sources(cx, &from, &mut progress).await,
             Err(error) => Err(error),
         };
-        let failure = match moved {
-            Ok(()) => None,
+        let outcome = match moved {
+            Ok(()) => Ok(progress.update),
             // Where not all could be put back, the note stays for `recover`.
-            Err(error) => Some(self.put_back(cx, &to, &inventory, replaced, progress.placed, error).await?),
+            Err(error) => Err(self.put_back(cx, &to, &inventory, replaced, progress, error).await?),
         };
         if let (Some(journal), Some(note)) = (&self.journal, note) {
             journal.end(&cx.unhurried(), note).await.map_err(|source| {
-                let done = if failure.is_some() { "it was not moved" } else { "it was moved" };
+                let done = if outcome.is_err() { "it was not moved" } else { "it was moved" };
                 let message = format!("{done}, but the note of it in the journal stays; remove that before a recovery");
                 Error::new(source.kind(), message).with_path(&to).with_source(source)
             })?;
         }
-        if let Some(error) = failure {
-            return Err(error);
-        }
         let mut result = RenameResult::new(from, to, replaced);
-        result.files_update = progress.update;
+        result.files_update = outcome?;
         Ok(result)
     }
 
@@ -191,7 +195,7 @@ impl CompositeBackend {
         }
         let mut inventory = Inventory { is_dir: true, files: Vec::new(), empty: Vec::new() };
         if listed.entries.is_empty() {
-            inventory.empty.push(to.clone());
+            inventory.empty.push(EmptyDirectory { from: from.clone(), to: to.clone() });
         }
         for entry in listed.entries {
             let below = entry.path.strip_prefix(from).unwrap_or_default();
@@ -205,7 +209,7 @@ impl CompositeBackend {
                 return Err(link_to_directory(&entry.path));
             }
             if self.is_empty_directory(cx, &entry.path).await? {
-                inventory.empty.push(target);
+                inventory.empty.push(EmptyDirectory { from: entry.path, to: target });
             }
         }
         Ok(inventory)
@@ -283,7 +287,8 @@ impl CompositeBackend {
             };
             files.push(NotedFile { from: source.clone(), to: target.clone(), kind: *kind, version, replaces });
         }
-        let note = Note { from: from.clone(), to: to.clone(), files, empty: inventory.empty.clone() };
+        let empty = inventory.empty.iter().map(|directory| directory.to.clone());
+        let note = Note { from: from.clone(), to: to.clone(), files, empty: empty.collect() };
         journal.begin(cx, &note).await.map(Some)
     }
 
@@ -334,7 +339,7 @@ impl CompositeBackend {
             self.compare(cx, to, &source).await?;
         }
         for directory in &inventory.empty {
-            self.make_directory(cx, directory).await?;
+            self.make_directory(cx, &directory.to).await?;
         }
         Ok(())
     }
@@ -388,89 +393,8 @@ impl CompositeBackend {
         if self.returns(from) {
             return Ok(());
         }
+        progress.has_emptied = true;
         self.remove_emptied(cx, from).await
-    }
-
-    /// Removes the directories that are left at and below `path`, if there is no file in them.
-    pub(crate) async fn remove_emptied(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
-        let listed = match self.ls(cx, LsRequest::new(path.clone()).recursive()).await {
-            Ok(listed) => listed,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let is_whole = listed.problems.is_empty() && listed.truncated.is_none();
-        if is_whole && listed.entries.iter().all(|entry| entry.is_dir) {
-            return self.delete(cx, DeleteRequest::new(path.clone()).recursive()).await.map(drop);
-        }
-        let message = "something was put there meanwhile, which stays";
-        Err(Error::new(ErrorKind::NotEmpty, message).with_path(path))
-    }
-
-    /// Makes everything as it was before a transfer that failed with `error`, which it gives back.
-    ///
-    /// # Errors
-    ///
-    /// Where not all could be put back: what failed, and where the files are.
-    async fn put_back(
-        &self,
-        cx: &OpContext,
-        to: &VfsPath,
-        inventory: &Inventory,
-        replaced: bool,
-        placed: Vec<Placed>,
-        error: Error,
-    ) -> Result<Error> {
-        // The caller may have given up, which is no reason to leave half of it.
-        let cx = cx.unhurried();
-        if self.returns(to) {
-            // Nothing was done there but told, and is not told now.
-            return Ok(error);
-        }
-        let mut left = 0_usize;
-        for file in placed.into_iter().rev() {
-            left += usize::from(self.put_back_file(&cx, file).await.is_err());
-        }
-        if left > 0 {
-            let message = format!(
-                "{}; {left} files could not be put back, and are at the target, whole: finish the move by hand or recover",
-                error.message()
-            );
-            return Err(Error::new(error.kind(), message).with_path(to).with_source(error));
-        }
-        // Directories that are left at the target do no harm where they cannot be removed.
-        if inventory.is_dir && !replaced {
-            let _ = self.remove_emptied(&cx, to).await;
-        }
-        Ok(error)
-    }
-
-    /// Puts a source back that was, or may have been, removed.
-    async fn restore_source(&self, cx: &OpContext, file: &Placed) -> Result<()> {
-        match self.stat(cx, StatRequest::new(file.from.clone())).await {
-            Ok(source) if source.version.as_ref() == Some(&file.source) => Ok(()),
-            // It was changed since: what was copied is only at the target.
-            Ok(source) => Err(Error::conflict(&file.from, source.version)),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                let copy = self.fetch(cx, &file.to).await?;
-                self.put(cx, &file.from, &copy, None).await?;
-                self.compare(cx, &file.from, &copy).await
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn put_back_file(&self, cx: &OpContext, file: Placed) -> Result<()> {
-        // A source that this transfer did not touch is its owner's, whatever became of it meanwhile.
-        if file.is_taken {
-            self.restore_source(cx, &file).await?;
-        }
-        match file.before {
-            Some(before) => {
-                let request = WriteRequest::new(file.to, before.content).mode(WriteMode::IfVersion(file.version));
-                self.write(cx, request).await.map(drop)
-            }
-            None => self.delete(cx, DeleteRequest::new(file.to).expected_version(file.version)).await.map(drop),
-        }
     }
 }
 

@@ -210,8 +210,8 @@ pub trait Snapshots: Send + Sync {
 /// * Events come in the order in which the changes were made, to every subscriber.
 /// * A subscriber that is too slow, or asks for events that are no longer remembered, gets [`Change::Overflow`] in place of
 ///   those it missed, and then what follows.
-/// * The feed begins when `watch` is called, not when its stream is first asked. It never ends by itself; the context's
-///   token and deadline end it.
+/// * The feed begins when `watch` is called, not when its stream is first asked. The context's token and deadline end it,
+///   with an error, and so does the backend where it can no longer see what happens: it never ends in silence.
 ///
 /// [`Change::Overflow`]: crate::Change::Overflow
 pub trait Watch: Send + Sync {

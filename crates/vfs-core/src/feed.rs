@@ -1,6 +1,5 @@
 //! A change feed that needs no runtime: a ring of the last changes, and streams that read it at their own pace.
 
-mod clock;
 mod subscription;
 #[cfg(test)]
 mod tests;
@@ -67,6 +66,8 @@ struct Ring {
     last: u64,
     /// Whether anybody ever subscribed.
     is_used: bool,
+    /// Why nothing comes any more.
+    end: Option<Error>,
 }
 
 impl Ring {
@@ -132,12 +133,31 @@ impl Feed {
             changes = vec![Change::Overflow];
         }
         let mut ring = self.0.lock();
+        if ring.end.is_some() {
+            return;
+        }
         for change in changes {
             ring.push(Some(change), self.0.capacity);
         }
     }
 
-    /// Wakes those who wait for what was [pushed](Self::push).
+    /// Ends the feed, for a backend that can no longer tell what happens: silence would be taken for peace.
+    ///
+    /// # Behaviour
+    ///
+    /// Each subscriber is told what was published until now, then `why`, at the path that it asked for, and its stream ends;
+    /// so is each who subscribes later. What is published after that goes nowhere. The first end is the one that counts.
+    /// As with [`push`](Self::push), those who wait hear of it when they are [woken](Self::wake).
+    pub fn end(&self, why: Error) {
+        self.0.lock().end.get_or_insert(why);
+    }
+
+    /// Whether the feed was [ended](Self::end).
+    pub fn has_ended(&self) -> bool {
+        self.0.lock().end.is_some()
+    }
+
+    /// Wakes those who wait for what was [pushed](Self::push), or for the [end](Self::end).
     pub fn wake(&self) {
         self.0.published.notify(usize::MAX);
     }
@@ -165,12 +185,13 @@ impl Feed {
     ///   [`Change::Removed`]. A directory that comes or goes in one event does so with all that lies below it.
     /// * What becomes of a directory above the path becomes of the path: where that is removed or moved away, so is it.
     ///   Where a directory is moved there it is an overflow, as nobody can tell from this what the path names by now.
-    /// * The stream ends after an error, when the context's token is cancelled or its deadline passes; never by itself.
-    ///   Dropping it frees all that it holds.
+    /// * The stream ends after an error, when the context's token is cancelled, its deadline passes, or the feed is
+    ///   [ended](Self::end); never by itself. Dropping it frees all that it holds.
     ///
     /// # Errors
     ///
-    /// In the stream: `invalid_argument` for a cursor that no feed gave, `cancelled`, `timeout`; at the request's path.
+    /// In the stream: `invalid_argument` for a cursor that no feed gave, `cancelled`, `timeout`, and why the feed was ended;
+    /// at the request's path.
     pub fn subscribe(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
         self.subscribe_since(Moment(0), cx, req)
     }

@@ -26,11 +26,13 @@ mod ext;
 mod facets;
 mod layer;
 mod path;
+mod prune;
 mod rebase;
 mod request;
 mod shell;
 mod types;
 
+pub mod alarm;
 pub mod edit;
 pub mod feed;
 pub mod format;
@@ -50,6 +52,7 @@ pub use facets::{
 };
 pub use layer::{Layer, layered};
 pub use path::VfsPath;
+pub use prune::prune;
 pub use rebase::{Rebase, Relocate};
 pub use request::{
     Action, Call, Effect, ExecuteStreamRequest, GrepStreamRequest, Operation, Request, SnapshotsRequest,

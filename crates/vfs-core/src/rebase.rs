@@ -6,8 +6,9 @@ use crate::error::{Error, Result};
 use crate::facets::MultiModalContent;
 use crate::path::VfsPath;
 use crate::types::{
-    Change, CopyResult, DeleteResult, EditResult, FileDownloadResponse, FileInfo, FileUploadResponse, FilesUpdate,
-    GlobResult, GrepEvent, GrepResult, LsResult, Problem, ReadResult, RenameResult, Resolved, WatchEvent, WriteResult,
+    Change, ChangeSet, CopyResult, DeleteResult, EditResult, FileChange, FileDownloadResponse, FileInfo,
+    FileUploadResponse, FilesUpdate, GlobResult, GrepEvent, GrepResult, LsResult, Problem, ReadResult, RenameResult,
+    Resolved, WatchEvent, WriteResult,
 };
 
 /// Says that `outer`, in the caller's namespace, is `inner` in a backend's.
@@ -170,6 +171,22 @@ impl Relocate for EditResult {
     }
 }
 
+impl Relocate for FileChange {
+    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
+        let path = rebase.outward(&self.path)?;
+        self.diff = crate::edit::rename_in_diff(&self.diff, &self.path, &path);
+        self.path = path;
+        Ok(self)
+    }
+}
+
+impl Relocate for ChangeSet {
+    fn relocate(self, rebase: &Rebase) -> Result<Self> {
+        let changes = self.changes.into_iter().map(|change| change.relocate(rebase));
+        changes.collect::<Result<_>>().map(Self::new)
+    }
+}
+
 /// `items` with their paths replaced; those that cannot be spelled any more become problems.
 fn relocate_each<T>(
     items: Vec<T>,
@@ -282,6 +299,7 @@ impl Relocate for MultiModalContent {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
+    use crate::types::Version;
 
     fn path(text: &str) -> VfsPath {
         VfsPath::parse(text).expect("a valid path")
@@ -306,6 +324,22 @@ mod tests {
                 assert_eq!(rebase.outward(&moved), Ok(path(caller)));
             }
         }
+    }
+
+    #[test]
+    fn changes_and_their_diffs_are_those_of_the_callers_files() {
+        let (one, two) = ((&b"one\n"[..], Version::new("1")), (&b"two\n"[..], Version::new("2")));
+        let between = |at: &[&str]| {
+            let sides = [(None, Some(one.clone())), (Some(one.clone()), Some(two.clone())), (Some(two.clone()), None)];
+            let changes = at.iter().zip(sides).filter_map(|(at, (old, new))| FileChange::between(&path(at), old, new));
+            ChangeSet::new(changes.collect())
+        };
+        let (backend, caller) = (["/a", "/d/b", "/e"], ["/m/a", "/m/d/b", "/m/e"]);
+        let rebase = Rebase::new(path("/m"), path("/"));
+        assert_eq!(between(&backend).relocate(&rebase), Ok(between(&caller)));
+        let scope = Rebase::new(path("/"), path("/m"));
+        assert_eq!(between(&caller).relocate(&scope), Ok(between(&backend)));
+        assert_eq!(between(&backend).relocate(&scope).expect_err("elsewhere").kind(), ErrorKind::InvalidPath);
     }
 
     #[test]

@@ -98,6 +98,7 @@ fn requests() {
             .dry_run()
             .with_diff(),
         "delete_request" => DeleteRequest::new(path("/a")).recursive().expected_version(version()),
+        "delete_request_empty" => DeleteRequest::new(path("/d")).only_empty(),
         "rename_request" => RenameRequest::new(path("/a"), path("/b")).overwrite(),
         "copy_request" => CopyRequest::new(path("/a"), path("/b")),
         "glob_request" => GlobRequest::new("**/*.rs")

@@ -37,7 +37,7 @@ pub enum AuditScope {
     Changes,
 }
 
-/// What happens after a record could not be kept.
+/// What happens after a record could not be kept, or its operation was dropped before it was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnSinkFailure {
@@ -56,7 +56,7 @@ pub enum OnSinkFailure {
 /// * A record is made when its operation has ended, and is in the sink before the caller has the answer. The order of
 ///   records is that in which operations ended, and so are their sequence numbers, also of many at once.
 /// * An operation or stream that is dropped has a record, too. It is handed to the sink before the next one, or by
-///   [`flush`](Self::flush).
+///   [`flush`](Self::flush); under [`OnSinkFailure::Refuse`] before the next operation of the scope begins.
 /// * Of a change the record says what was at its paths before and afterwards, by a `stat` of the inner backend on either
 ///   side. That is what the layer saw and no lock: what others did in between is in it.
 /// * That an operation is about to begin is not written down. Where a sink fails, the operation has happened, and its
@@ -135,10 +135,10 @@ impl Audit {
     }
 
     async fn check_sink(&self, path: &VfsPath) -> Result<()> {
-        if self.on_failure == OnSinkFailure::Continue || !self.log.is_failing() {
+        if self.on_failure == OnSinkFailure::Continue {
             return Ok(());
         }
-        self.log.flush().await.map_err(|error| {
+        self.log.keep_abandoned().await.map_err(|error| {
             let message = "the audit log cannot be written, and nothing is done unrecorded; try again later";
             Error::new(ErrorKind::Unavailable, message).with_path(path).with_source(error)
         })
@@ -230,7 +230,7 @@ impl Entry {
     /// Makes the record, and waits until the sink has it.
     async fn end(mut self) {
         let kept = match self.add() {
-            Ok(sequence) => self.log.keep_until(sequence).await,
+            Ok(sequence) => self.log.keep(sequence).await,
             Err(error) => Err(error),
         };
         if let Err(error) = kept {
@@ -245,8 +245,9 @@ impl Drop for Entry {
             if self.record.duration_us == 0 {
                 self.took();
             }
-            if let Err(error) = self.add() {
-                tracing::error!(%error, "an audit record could not be made");
+            match self.add() {
+                Ok(sequence) => self.log.abandon(sequence),
+                Err(error) => tracing::error!(%error, "an audit record could not be made"),
             }
         }
     }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::StreamExt as _;
 use futures::stream;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use vfs_core::{Action, Around, Backend, Error, ErrorKind, Layer, OpContext, Operation, Request, Result, VfsPath, Wrapped};
+use vfs_core::{
+    Action, Around, Backend, Error, ErrorKind, Layer, OpContext, Operation, Request, Result, VfsPath, Wrapped,
+};
 
 use crate::outputs::{Items, OnStream, is_stream, on_stream};
 use crate::place::{place, while_wanted};

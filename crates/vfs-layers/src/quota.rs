@@ -34,13 +34,14 @@ use crate::place::{place, while_wanted};
 /// * Changes of one file wait for each other, as do those of whole trees (rename, copy, recursive delete) for all. Each
 ///   costs a `stat` before it, and an edit is computed twice.
 /// * Where nobody knows whether a change happened (it was dropped, or failed with an error such as `timeout` or
-///   `unavailable`), the files are counted again before the next change.
+///   `unavailable`), the files are counted again before the next change; so they are after every rename, copy or recursive
+///   delete that failed, which may have left a part.
 /// * What an actor uses is what its own changes added, less what they removed, since the layer was made: whoever deletes
 ///   a file is credited with it, whoever wrote it. It may be less than nothing. Files that were there before, and what
 ///   a new count finds, are nobody's. Callers without a name are one actor. An actor that has changed something is
 ///   remembered for as long as the layer lives.
-/// * Commands cannot be metered. After one the files are counted again, as after going back to a snapshot; neither is
-///   refused for what it stores.
+/// * Commands cannot be metered. After one the files are counted again, also where it ended while they were counted, as
+///   after going back to a snapshot; neither is refused for what it stores.
 /// * What is changed past the layer is not seen until the next count. Links and hard links count as often as `ls` shows
 ///   them, and where there are any, what is kept may differ from that; [`QuotaMeter::recount`] corrects it.
 /// * Of a backend whose changes are only returned, each change is held against what is stored, and nothing is kept.
@@ -189,7 +190,8 @@ impl Meters {
 
     /// Counts what is stored. The gate must be held for all.
     async fn count(&self, inner: &dyn Backend, cx: &OpContext) -> Result<()> {
-        self.ledger.set(measure(inner, cx, &VfsPath::root()).await?.0);
+        let epoch = self.ledger.epoch();
+        self.ledger.set(measure(inner, cx, &VfsPath::root()).await?.0, epoch);
         Ok(())
     }
 
@@ -219,12 +221,13 @@ impl Meters {
         self.quota.per_actor.check_file(&path, forecast.largest)?;
         let is_kept = self.keeps() && inner.capabilities(&path).mutations == Mutations::InPlace;
         let reservation = self.ledger.reserve(cx.actor(), forecast.growth(), &path)?;
+        let is_of_many = is_of_many(request.action());
         let answer = request.send(inner, cx).await;
         let change = answer.as_ref().map(|output| forecast.change(output));
         match change {
             _ if !is_kept => reservation.give_back(),
             Ok(Some(change)) => reservation.settle(change),
-            Err(error) if has_not_happened(error.kind()) => reservation.give_back(),
+            Err(error) if !is_of_many && has_not_happened(error.kind()) => reservation.give_back(),
             Ok(None) | Err(_) => drop(reservation),
         }
         answer
@@ -247,7 +250,16 @@ async fn changed_file(inner: &dyn Backend, cx: &OpContext, action: Action<'_>) -
     inner.resolve(cx, ResolveRequest::new(path.clone())).await.ok().map(|resolved| resolved.path)
 }
 
-/// Whether an error of `kind` says that nothing was changed.
+/// Whether several files may be changed, of which some may be when the rest fails, whatever the error.
+fn is_of_many(action: Action<'_>) -> bool {
+    match action {
+        Action::Rename(_) | Action::Copy(_) | Action::Restore(_) => true,
+        Action::Delete(delete) => delete.recursive,
+        _ => false,
+    }
+}
+
+/// Whether an error of `kind` says that nothing was changed by what changes one file.
 fn has_not_happened(kind: ErrorKind) -> bool {
     use ErrorKind::{
         AlreadyExists, ApprovalRequired, Busy, Conflict, CrossBackend, InvalidArgument, InvalidPath, InvalidPattern,

@@ -42,6 +42,9 @@ use crate::watch::Watching;
 /// * The first subscriber of a path looks through the directories below it on the calling thread, before `watch` returns.
 ///   The watcher runs until the last subscriber is gone; a cursor from before that is an overflow. A path that leads
 ///   through a link is refused, and so is the root of the whole host.
+/// * Where there are more directories than the kernel lets one watch, `watch` fails with `quota_exceeded`, which says what
+///   to raise. Where that comes to be while it is watched, every stream of this backend says that events were lost and
+///   ends with that error: it could not see what happens in the new directory.
 ///
 /// Needs Linux. A clone is a handle on the same root. `glob` and `grep` run on the workers of a search pool, which turns
 /// them away as [`Busy`](vfs_core::ErrorKind::Busy) where thousands wait; other operations run on the blocking pool of the

@@ -82,7 +82,7 @@ pub(crate) fn mark_alive(fd: &OwnedFd) -> io::Result<()> {
 }
 
 /// Removes what a dead process left. Only who holds its lock removes it, so that two do not remove one another's.
-fn remove_leftover(root: &Root, hidden: &Entry) -> Result<()> {
+pub(crate) fn remove_leftover(root: &Root, hidden: &Entry) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let Ok(left) = fs::openat(&hidden.parent, &hidden.name, flags, Mode::empty()) else {
         return Ok(());

@@ -22,6 +22,7 @@ mod lock;
 mod metadata;
 mod read;
 mod remove;
+mod remove_empty;
 mod rename;
 mod root;
 mod staging;

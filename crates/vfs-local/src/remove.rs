@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{self, AtFlags, FileType, OFlags, RawDir, RenameFlags};
 use rustix::io::{self, Errno};
-use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, OpContext, Result};
+use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, OpContext, Result};
 
 use crate::commit::{Settle, move_new, rename_new};
 use crate::config::{Durability, HardLinks};
@@ -28,6 +28,9 @@ impl Disk {
         let path = &request.path;
         if path.is_root() {
             return Err(Error::invalid_argument("the root cannot be deleted; name something below it").with_path(path));
+        }
+        if request.scope == DeleteScope::EmptyDirectory {
+            return self.delete_empty(path, cx);
         }
         let entry = self.root.entry(path)?;
         let files = match entry.file_type().map_err(|errno| error_at(errno, path))? {

@@ -52,7 +52,7 @@ impl Watching {
         let path = req.path.clone();
         match self.subscribe(disk, cx, req) {
             Ok(events) => events,
-            Err(error) => stream::iter([Err(error.or_path(&path))]).boxed(),
+            Err(error) => stream::iter([Err(error.with_path(&path))]).boxed(),
         }
     }
 
@@ -64,21 +64,39 @@ impl Watching {
     ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
         cx.check()?;
         check_path(disk, &req.path)?;
-        let watcher = self.watcher(disk)?;
-        let mut state = lock(&watcher.state);
-        // What has happened by now is not from now on.
-        state.catch_up();
+        loop {
+            let watcher = self.watcher(disk)?;
+            let mut state = lock(&watcher.state);
+            // What has happened by now is not from now on.
+            state.catch_up();
+            if watcher.feed.has_ended() {
+                // It ended by what happened; a new one has seen nothing, and so has nothing to end by.
+                drop(state);
+                watcher.feed.wake();
+                continue;
+            }
+            return Self::join(&watcher, state, cx, req);
+        }
+    }
+
+    fn join(
+        watcher: &Arc<Watcher>,
+        mut state: MutexGuard<'_, State>,
+        cx: OpContext,
+        req: WatchRequest,
+    ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
         let start = state.follow(&req.path);
         let events = start.map(|start| watcher.feed.subscribe_since(start, cx, req));
         drop(state);
         watcher.feed.wake();
         // The stream holds the watcher.
+        let watcher = Arc::clone(watcher);
         Ok(events?.map(move |event| (event, &watcher).0).boxed())
     }
 
     fn watcher(&self, disk: &Arc<Disk>) -> Result<Arc<Watcher>> {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(watcher) = running.upgrade() {
+        if let Some(watcher) = running.upgrade().filter(|watcher| !watcher.feed.has_ended()) {
             return Ok(watcher);
         }
         let watcher = Arc::new(Watcher::start(disk)?);
@@ -127,6 +145,9 @@ fn run(queue: &Queue, state: &Mutex<State>, feed: &Feed, stop: &OwnedFd) {
         std::thread::park_timeout(PAUSE);
         lock(state).catch_up();
         feed.wake();
+        if feed.has_ended() {
+            return;
+        }
     }
 }
 

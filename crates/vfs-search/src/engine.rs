@@ -23,13 +23,13 @@ use std::time::{Duration, Instant};
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
 use self::outcome::{Done, Outcome, guarded};
-use crate::alarm::{Alarm, Sleeper};
 use crate::frontier::{Claim, Frontier, Head, Job, Key, Progress, Tuning};
 use crate::item::Item;
 use crate::level::{Findings, Guide, Opener};
 use crate::pool::{Pool, Task, Worker};
 use crate::quest::{Named, Quest};
 use crate::stretch::Stretch;
+use vfs_core::alarm::Alarm;
 use vfs_core::tree::{Located, Tree};
 
 /// How soon a consumer that was woken is woken again, except for the end.
@@ -142,7 +142,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
         let next = state.woken.map_or(now, |woken| woken + WAKE_EVERY);
         let is_over = state.frontier.is_finished() || state.failure.is_some();
         if haste == Haste::Soon && !is_over && now < next && !self.is_closed() {
-            state.soon.get_or_insert_with(|| Alarm::set(next, self));
+            state.soon.get_or_insert_with(|| self.wakes_at(next));
             return None;
         }
         state.woken = Some(now);
@@ -411,7 +411,17 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     }
 }
 
-impl<T: Tree, Q: Quest> Sleeper for Search<T, Q> {
+impl<T: Tree, Q: Quest> Search<T, Q> {
+    /// Wakes the consumer at `moment`, whatever the workers are at, unless the alarm is dropped before.
+    pub(crate) fn wakes_at(self: &Arc<Self>, moment: Instant) -> Alarm {
+        let search = Arc::downgrade(self);
+        Alarm::set(moment, move || {
+            if let Some(search) = search.upgrade() {
+                search.wake();
+            }
+        })
+    }
+
     fn wake(&self) {
         let mut state = self.lock();
         state.woken = Some(Instant::now());

@@ -7,12 +7,12 @@ use std::task::{Context, Poll};
 use futures::future::BoxFuture;
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
-use crate::alarm::Alarm;
 use crate::engine::{Search, Taken};
 use crate::frontier::Tuning;
 use crate::item::Item;
 use crate::pool::Pool;
 use crate::quest::Quest;
+use vfs_core::alarm::Alarm;
 use vfs_core::tree::Tree;
 
 /// Items in order, as they come. Dropping it ends the search.
@@ -48,7 +48,7 @@ impl<T: Tree, Q: Quest> Feed<T, Q> {
         self.search.context().check()?;
         if !self.has_begun {
             self.has_begun = true;
-            self.alarm = self.search.context().deadline().map(|deadline| Alarm::set(deadline, &self.search));
+            self.alarm = self.search.context().deadline().map(|deadline| self.search.wakes_at(deadline));
             self.search.begin()?;
         }
         loop {

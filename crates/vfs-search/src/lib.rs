@@ -13,7 +13,6 @@
 //! in one call, or long in one file while others wait, is stood in for.
 
 mod activity;
-mod alarm;
 mod asked;
 mod collect;
 mod engine;

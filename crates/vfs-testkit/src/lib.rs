@@ -4,6 +4,8 @@
 //!   them as named tests, `backend::operation::law`.
 //! * [`NAMESPACE`] is that of the laws of a namespace, of several backends mounted in one tree; [`namespace_trials`] runs
 //!   them as `name::namespace::law`.
+//! * [`STORE`] is that of the laws of a store, which a store-backed filesystem is built on; [`store_trials`] runs them as
+//!   `store::subject::law`.
 //! * [`StrictBackend`] is a strict double: it yields at every call and panics at a result that is not well formed.
 //! * [`Reducing`] keeps an agent's state around a backend that returns its changes instead of making them.
 //! * [`Counting`] counts the operations of the backend that it is put around.
@@ -26,6 +28,7 @@ mod meddling;
 pub mod model;
 mod namespaces;
 mod reducing;
+mod store_laws;
 mod strict;
 mod target;
 mod trials;
@@ -35,6 +38,7 @@ pub use counting::Counting;
 pub use laws::{ALL, Law, LawResult, NAMESPACE, NamespaceLaw};
 pub use namespaces::{MakeBackend, Mount, NamespaceFactory, namespace_trials};
 pub use reducing::Reducing;
+pub use store_laws::{MakeStore, STORE, StoreFactory, StoreLaw, StoreNeed, StoreTarget, Times, Versions, store_trials};
 pub use strict::StrictBackend;
 pub use target::{LinkMaker, Need, Target, TargetFactory};
 pub use trials::trials;

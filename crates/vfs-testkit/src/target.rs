@@ -134,6 +134,8 @@ pub enum Need {
     Links,
     /// A tree that can be lent.
     Lending,
+    /// A change feed.
+    Watching,
 }
 
 impl Need {
@@ -149,6 +151,7 @@ impl Need {
             Need::ImpliedDirectories => (!capabilities.empty_directories, "directories can exist without files here"),
             Need::Links => (capabilities.links && target.links.is_some(), "there are no links here"),
             Need::Lending => (target.backend.as_searchable().is_some(), "it does not lend its tree"),
+            Need::Watching => (target.backend.as_watch().is_some(), "it does not tell of changes"),
         };
         (!met).then_some(reason)
     }

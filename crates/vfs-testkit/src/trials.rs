@@ -9,7 +9,7 @@ use std::time::Duration;
 use libtest_mimic::{Completion, Failed, Trial};
 use vfs_core::Access;
 
-use crate::laws::{ALL, Law, LawResult};
+use crate::laws::{ALL, Law};
 use crate::target::TargetFactory;
 
 /// A law that has not ended after this time hangs.
@@ -42,12 +42,12 @@ fn try_law(factory: &TargetFactory, law: Law) -> Result<Completion, Failed> {
 }
 
 /// Runs the law of the behaviour `number` to its end, or to the deadline.
-pub(crate) fn try_within(
+pub(crate) fn try_within<T: Send + 'static>(
     number: &'static str,
-    law: impl Future<Output = LawResult> + Send + 'static,
-) -> Result<(), Failed> {
+    law: impl Future<Output = vfs_core::Result<T>> + Send + 'static,
+) -> Result<T, Failed> {
     match within(DEADLINE, move || run(law)) {
-        Some(Ok(())) => Ok(()),
+        Some(Ok(value)) => Ok(value),
         Some(Err(error)) => Err(format!("{number} is broken: {error:?}").into()),
         None => Err(format!("{number} is broken: no answer after {DEADLINE:?}").into()),
     }
@@ -61,7 +61,7 @@ pub(crate) fn try_within(
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .enable_time()
+        .enable_all()
         .build()
         .expect("a runtime can be built")
         .block_on(future)

@@ -36,34 +36,45 @@ pub fn diff_files(path: &VfsPath, old: Option<&[u8]>, new: Option<&[u8]>) -> Str
     if old == new {
         return String::new();
     }
-    let name = |side: char, content: Option<&[u8]>| match content {
-        Some(_) => header_name(&format!("{side}{path}")),
-        None => NOTHING.to_owned(),
-    };
-    let (before, after) = (name('a', old), name('b', new));
+    let (before, after) = (side_name('a', path, old.is_some()), side_name('b', path, new.is_some()));
     match (decoded(old.unwrap_or_default()), decoded(new.unwrap_or_default())) {
         (Some(old), Some(new)) => {
-            let mut out = format!("--- {before}\n+++ {after}\n");
+            let mut out = text_header(&before, &after);
             push_hunks(&mut out, &old, &new);
             out
         }
-        _ => format!("Binary files {before} and {after} differ\n"),
+        _ => binary_header(&before, &after),
     }
 }
 
 /// `text`, a diff of the file `from`, as one of the file `to`: only its headers name the file.
 pub(crate) fn rename_in_diff(text: &str, from: &VfsPath, to: &VfsPath) -> String {
-    let names = |path: &VfsPath| (header_name(&format!("a{path}")), header_name(&format!("b{path}")));
-    let headers = |path: &VfsPath| {
-        let (before, after) = names(path);
-        [format!("--- {before}\n+++ {after}\n"), format!("Binary files {before} and {after} differ\n")]
-    };
-    for (old, new) in headers(from).into_iter().zip(headers(to)) {
-        if let Some(rest) = text.strip_prefix(&old) {
-            return new + rest;
+    // A file that is there on neither side has no diff.
+    for (is_before, is_after) in [(true, true), (false, true), (true, false)] {
+        let headers = |path: &VfsPath| {
+            let (before, after) = (side_name('a', path, is_before), side_name('b', path, is_after));
+            [text_header(&before, &after), binary_header(&before, &after)]
+        };
+        for (old, new) in headers(from).into_iter().zip(headers(to)) {
+            if let Some(rest) = text.strip_prefix(&old) {
+                return new + rest;
+            }
         }
     }
     text.to_owned()
+}
+
+/// How one side of a diff calls the file `path`.
+fn side_name(side: char, path: &VfsPath, is_there: bool) -> String {
+    if is_there { header_name(&format!("{side}{path}")) } else { NOTHING.to_owned() }
+}
+
+fn text_header(before: &str, after: &str) -> String {
+    format!("--- {before}\n+++ {after}\n")
+}
+
+fn binary_header(before: &str, after: &str) -> String {
+    format!("Binary files {before} and {after} differ\n")
 }
 
 fn decoded(content: &[u8]) -> Option<String> {
@@ -150,6 +161,21 @@ mod tests {
     fn a_missing_newline_and_carriage_returns_show() {
         check("a\r\n", "b\r\n", "@@ -1 +1 @@\n-a\r\n+b\r\n");
         check("a", "a\n", "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n");
+    }
+
+    #[test]
+    fn a_diff_is_renamed_in_its_headers_only() {
+        let path = |text| VfsPath::parse(text).expect("valid");
+        let states: [Option<&[u8]>; 5] = [None, Some(b"--- a/a b\n"), Some(b"+++ b/a b"), Some(b"\0"), Some(b"")];
+        for (from, to) in [("/a b", "/m/a b"), ("/d/x\ny", "/x\ny"), ("/dev/null", "/m/dev/null")] {
+            let (from, to) = (path(from), path(to));
+            for old in states {
+                for new in states {
+                    let text = diff_files(&from, old, new);
+                    assert_eq!(rename_in_diff(&text, &from, &to), diff_files(&to, old, new), "{text}");
+                }
+            }
+        }
     }
 
     #[test]

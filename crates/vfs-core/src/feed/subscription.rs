@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use futures::stream::Stream;
 
 use super::Inner;
-use super::clock::Alarm;
+use crate::alarm::Alarm;
 use crate::context::OpContext;
 use crate::error::Result;
 use crate::path::VfsPath;
@@ -34,28 +34,31 @@ impl Subscription {
     pub(super) fn new(feed: Arc<Inner>, cx: OpContext, path: VfsPath, seen: u64, is_behind: bool) -> Self {
         // A token of its own, as it is cancelled by the deadline too.
         let stop = cx.cancel_token().child();
-        let deadline = cx.deadline().map(|moment| Alarm::set(moment, stop.clone()));
+        let deadline = cx.deadline().map(|moment| {
+            let stop = stop.clone();
+            Alarm::set(moment, move || stop.cancel())
+        });
         let stopped = Box::pin(async move { stop.cancelled().await });
         Self { feed, cx, path, seen, is_behind, has_ended: false, published: None, stopped, _deadline: deadline }
     }
 
-    /// The next event that has happened already.
-    fn take(&mut self) -> Option<WatchEvent> {
+    /// The next event that has happened already, or why there is none any more.
+    fn take(&mut self) -> Option<Result<WatchEvent>> {
         let ring = self.feed.lock();
         if self.seen < ring.forgotten() {
             // All that is missed until now is told in one: what lists again after it sees the newest changes as well.
             (self.seen, self.is_behind) = (ring.last, true);
         }
         if std::mem::take(&mut self.is_behind) {
-            return Some(self.feed.event(self.seen, Change::Overflow));
+            return Some(Ok(self.feed.event(self.seen, Change::Overflow)));
         }
         while let Some(change) = ring.after(self.seen) {
             self.seen += 1;
             if let Some(change) = change.as_ref().and_then(|change| as_seen_from(&self.path, change)) {
-                return Some(self.feed.event(self.seen, change));
+                return Some(Ok(self.feed.event(self.seen, change)));
             }
         }
-        None
+        ring.end.clone().map(|why| Err(why.with_path(&self.path)))
     }
 }
 
@@ -72,7 +75,7 @@ impl Stream for Subscription {
                 return Poll::Ready(Some(Err(error.or_path(&self.path))));
             }
             if let Some(event) = self.take() {
-                return Poll::Ready(Some(Ok(event)));
+                return Poll::Ready(Some(event.inspect_err(|_| self.has_ended = true)));
             }
             let Some(published) = &mut self.published else {
                 // What is published between the look and the listening is found by another look.

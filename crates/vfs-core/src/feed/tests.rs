@@ -234,3 +234,29 @@ fn a_stream_that_is_dropped_frees_what_it_held() {
     assert_eq!((left.strong_count(), Arc::strong_count(&feed.0)), (0, 1));
     assert_eq!(feed.0.published.total_listeners(), 0);
 }
+
+#[test]
+fn a_feed_that_is_ended_tells_what_there_was_and_then_why_to_each_who_watches() {
+    let feed = Feed::new();
+    let (mut first, second) = (watch(&feed, "/"), watch(&feed, "/d"));
+    let waiting = std::thread::spawn(move || block_on(second.collect::<Vec<_>>()));
+    feed.publish(created("/a"));
+    let why = || Error::new(ErrorKind::QuotaExceeded, "too many").with_path(&path("/elsewhere"));
+    assert!(!feed.has_ended());
+    feed.end(why());
+    feed.publish(created("/late"));
+    feed.end(Error::new(ErrorKind::Internal, "it is over by now"));
+    feed.wake();
+    assert!(feed.has_ended());
+    assert_eq!(next(&mut first).change, created("/a"));
+    let ends = |end: Option<Option<Result<WatchEvent>>>, at: &str| {
+        let error = end.expect("at once").expect("it is told").expect_err("it is over");
+        assert_eq!((error.kind(), error.message(), error.path()), (ErrorKind::QuotaExceeded, "too many", Some(at)));
+    };
+    ends(first.next().now_or_never(), "/");
+    assert!(matches!(first.next().now_or_never(), Some(None)));
+    let mut second = waiting.join().expect("it ends");
+    ends(Some(second.pop()), "/d");
+    assert!(second.is_empty());
+    ends(watch(&feed, "/x").next().now_or_never(), "/x");
+}

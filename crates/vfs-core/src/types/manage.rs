@@ -19,18 +19,48 @@ pub struct DeleteRequest {
     /// Refuses with `conflict` if the file is another version. Default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_version: Option<Version>,
+    /// What may be removed. Default: whatever is there.
+    #[serde(default, skip_serializing_if = "DeleteScope::is_anything")]
+    pub scope: DeleteScope,
+}
+
+/// What a delete may remove.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DeleteScope {
+    /// Whatever is there, a directory as [`DeleteRequest::recursive`] says.
+    #[default]
+    Anything,
+    /// A directory with nothing in it, in one step: what is put into it meanwhile keeps it there. Refuses with
+    /// `not_empty`, also where the request is recursive, and with `not_a_directory` for a file or link.
+    EmptyDirectory,
+}
+
+impl DeleteScope {
+    /// Whether it is the default.
+    fn is_anything(&self) -> bool {
+        *self == Self::Anything
+    }
 }
 
 impl DeleteRequest {
     /// Removes the file or link at `path`.
     pub fn new(path: VfsPath) -> Self {
-        Self { path, recursive: false, expected_version: None }
+        Self { path, recursive: false, expected_version: None, scope: DeleteScope::Anything }
     }
 
     /// Removes a directory with everything below it, too.
     #[must_use]
     pub fn recursive(mut self) -> Self {
         self.recursive = true;
+        self
+    }
+
+    /// Removes an [empty directory](DeleteScope::EmptyDirectory) and nothing else.
+    #[must_use]
+    pub fn only_empty(mut self) -> Self {
+        self.scope = DeleteScope::EmptyDirectory;
         self
     }
 

@@ -27,7 +27,9 @@ pub use grep::{
     Pattern,
 };
 pub use ls::{LsRequest, LsResult};
-pub use manage::{CopyRequest, CopyResult, DeleteRequest, DeleteResult, RenameRequest, RenameResult, TransferMode};
+pub use manage::{
+    CopyRequest, CopyResult, DeleteRequest, DeleteResult, DeleteScope, RenameRequest, RenameResult, TransferMode,
+};
 pub use read::{ByteRange, Content, Encoding, LineEnding, ReadRequest, ReadResult};
 pub use resolve::{LendRequest, Purpose, ResolveRequest, Resolved};
 pub use snapshot::{

@@ -16,7 +16,8 @@ pub(super) const MAX_WAITING: usize = 10_000;
 ///
 /// A record gets its place in the chain and in the queue in one step, without waiting, so that one whose caller goes away
 /// is not lost. Whoever waits for its record takes all before it to the sink, too; a record leaves the queue when the sink
-/// has it.
+/// has it. One that nobody waits for any more, as its caller went away or the sink refused it, is abandoned: somebody else
+/// has to take it there.
 #[derive(Debug)]
 pub(super) struct Log {
     sink: Box<dyn AuditSink>,
@@ -31,23 +32,19 @@ struct State {
     /// The last record that the sink has.
     kept: AuditHead,
     waiting: VecDeque<Arc<AuditRecord>>,
-    is_failing: bool,
+    /// The sequence of the last record that was abandoned; 0 where none was.
+    abandoned: u64,
 }
 
 impl Log {
     pub(super) fn new(sink: Box<dyn AuditSink>, head: AuditHead) -> Self {
-        let state = State { made: head.clone(), kept: head, waiting: VecDeque::new(), is_failing: false };
+        let state = State { made: head.clone(), kept: head, waiting: VecDeque::new(), abandoned: 0 };
         Self { sink, state: Mutex::new(state), turn: tokio::sync::Mutex::new(()) }
     }
 
     /// The last record that the sink has.
     pub(super) fn head(&self) -> AuditHead {
         self.state().kept.clone()
-    }
-
-    /// Whether the sink has refused the record that is next.
-    pub(super) fn is_failing(&self) -> bool {
-        self.state().is_failing
     }
 
     /// Gives `record` its place and says which. Where too many wait already it is lost, and its place stays empty, which
@@ -65,14 +62,31 @@ impl Log {
         Ok(sequence)
     }
 
-    /// Takes the records up to `sequence` to the sink.
-    pub(super) async fn keep_until(&self, sequence: u64) -> Result<()> {
+    /// Says that nobody waits for the record `sequence`.
+    pub(super) fn abandon(&self, sequence: u64) {
+        let mut state = self.state();
+        state.abandoned = state.abandoned.max(sequence);
+    }
+
+    /// Takes the records up to `sequence`, which the caller has made, to the sink.
+    pub(super) async fn keep(&self, sequence: u64) -> Result<()> {
+        let mut carried = Carried { log: self, sequence, is_kept: false };
+        self.keep_until(sequence).await?;
+        carried.is_kept = true;
+        Ok(())
+    }
+
+    /// Takes the records that were abandoned to the sink, and those before them.
+    pub(super) async fn keep_abandoned(&self) -> Result<()> {
+        let last = self.state().abandoned;
+        if self.next_until(last).is_some() { self.keep_until(last).await } else { Ok(()) }
+    }
+
+    async fn keep_until(&self, sequence: u64) -> Result<()> {
         let _turn = self.turn.lock().await;
         while let Some(next) = self.next_until(sequence) {
-            let kept = self.sink.append(&next).await;
+            self.sink.append(&next).await?;
             let mut state = self.state();
-            state.is_failing = kept.is_err();
-            kept?;
             state.waiting.pop_front();
             state.kept = AuditHead::of(&next);
         }
@@ -91,5 +105,20 @@ impl Log {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A record that its caller takes to the sink, and abandons where it does not get there.
+struct Carried<'a> {
+    log: &'a Log,
+    sequence: u64,
+    is_kept: bool,
+}
+
+impl Drop for Carried<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.log.abandon(self.sequence);
+        }
     }
 }

@@ -4,9 +4,9 @@ use std::ops::Bound;
 
 use bytes::{Bytes, BytesMut};
 use vfs_core::{
-    Backend as _, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditMode, EditRequest, EditResult, Error,
-    ErrorKind, LsRequest, OpContext, RenameRequest, RenameResult, Result, TransferMode, VfsPath, WriteMode,
-    WriteRequest, WriteResult,
+    Backend as _, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DeleteScope, EditMode, EditRequest, EditResult,
+    Error, ErrorKind, LsRequest, OpContext, Rebase, Relocate as _, RenameRequest, RenameResult, Result, TransferMode,
+    VfsPath, WriteMode, WriteRequest, WriteResult,
 };
 
 use super::merged::{Before, Found, Kind, Merged};
@@ -84,20 +84,15 @@ impl Merged {
             self.put(cx, &path, &found, content).await.map_err(|error| error.with_path(&req.path))?;
         }
         let (asked, mode) = (req.path.clone(), req.mode);
-        // The diff names the path that was asked for; only a link makes that another one.
-        let is_elsewhere = asked != path;
-        req.path = path;
+        req.path = path.clone();
         let mut result = self.upper.edit(cx, req).await.map_err(|error| error.with_path(&asked))?;
         if mode == EditMode::DryRun
             && let Some(version) = version
         {
             result.version = version;
         }
-        if is_elsewhere {
-            result.diff = result.diff.map(|diff| diff.replacen(result.path.as_str(), asked.as_str(), 2));
-        }
-        result.path = asked;
-        Ok(result)
+        // The diff names the path that was asked for, too; only a link makes that another one.
+        result.relocate(&Rebase::new(asked, path))
     }
 
     pub(super) async fn delete(&mut self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
@@ -109,6 +104,9 @@ impl Merged {
         let found = self.find_entry(cx, &path).await.map_err(|error| error.with_path(&req.path))?;
         match &found {
             Found::Nothing => return Err(Error::not_found(&req.path)),
+            found if req.scope == DeleteScope::EmptyDirectory => {
+                self.check_empty(cx, &path, found).await.map_err(|error| error.with_path(&req.path))?;
+            }
             Found::Link if req.expected_version.is_some() => {
                 return Err(Error::invalid_argument("a link has no version to expect").with_path(&req.path));
             }
@@ -123,6 +121,16 @@ impl Merged {
         }
         let files = self.remove(cx, &path, &found).await.map_err(|error| error.with_path(&req.path))?;
         Ok(DeleteResult::new(req.path, files))
+    }
+
+    /// Refuses what is not a directory without anything in it.
+    async fn check_empty(&self, cx: &OpContext, path: &VfsPath, found: &Found) -> Result<()> {
+        if !matches!(found, Found::Directory(_)) {
+            return Err(Error::at(ErrorKind::NotADirectory, path));
+        }
+        let listed = self.ls(cx, LsRequest::new(path.clone()).limit(1)).await?;
+        let is_empty = listed.entries.is_empty() && listed.problems.is_empty();
+        if is_empty { Ok(()) } else { Err(Error::at(ErrorKind::NotEmpty, path)) }
     }
 
     /// Removes what is at `path`, which is `found`, and says how many files that were.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use vfs_core::{
-    Backend, ChangeKind, ChangeSet, DeleteRequest, Error, ErrorKind, FileChange, LsRequest, OpContext, Result, Version,
-    VfsPath, WriteMode, WriteRequest,
+    Backend, ChangeKind, ChangeSet, DeleteRequest, Error, ErrorKind, FileChange, OpContext, Result, Version, VfsPath,
+    WriteMode, WriteRequest, prune,
 };
 
 use super::OverlayBackend;
@@ -276,14 +276,8 @@ fn link_became(change: &Planned) -> ChangeKind {
 /// Removes those of `gone` that are directories in the base and have no file left.
 pub(super) async fn remove_emptied(cx: &OpContext, base: &dyn Backend, gone: impl Iterator<Item = &VfsPath>) {
     for path in gone {
-        let listed = base.ls(cx, LsRequest::new(path.clone()).recursive()).await;
-        let is_empty = listed.is_ok_and(|listed| {
-            listed.problems.is_empty() && listed.truncated.is_none() && listed.entries.iter().all(|entry| entry.is_dir)
-        });
-        // Where a link is, it is a step of its own. An empty directory that stays is no reason to take files back.
-        if is_empty && is_link(base, cx, path).await.is_ok_and(|is_link| !is_link) {
-            let _ = base.delete(cx, DeleteRequest::new(path.clone()).recursive()).await;
-        }
+        // A directory that stays is no reason to take files back, and a link is a step of its own.
+        let _ = prune(base, cx, path).await;
     }
 }
 

@@ -102,7 +102,12 @@ struct State {
     whole: Account,
     actors: HashMap<Option<Box<str>>, Account>,
     is_known: bool,
+    epoch: Epoch,
 }
+
+/// How often what is stored became unknown. A count is good only if that did not happen while it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Epoch(u64);
 
 impl Ledger {
     pub(super) fn new(overall: QuotaLimits, per_actor: QuotaLimits) -> Self {
@@ -116,14 +121,21 @@ impl Ledger {
 
     /// Says that what is stored may be something else from now on.
     pub(super) fn forget(&self) {
-        self.state().is_known = false;
+        let mut state = self.state();
+        state.is_known = false;
+        state.epoch.0 += 1;
     }
 
-    /// Says what is stored. Nothing may be reserved.
-    pub(super) fn set(&self, stored: Amount) {
+    /// The epoch of now, to be asked for before a count begins.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.state().epoch
+    }
+
+    /// Says what is stored by a count that began in `epoch`. Nothing may be reserved.
+    pub(super) fn set(&self, stored: Amount, epoch: Epoch) {
         let mut state = self.state();
         state.whole.kept = stored;
-        state.is_known = true;
+        state.is_known = state.epoch == epoch;
     }
 
     pub(super) fn whole(&self) -> Amount {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use vfs_core::{
     Backend, DeleteRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, Result,
-    StatRequest, Version, VfsPath, WriteMode, WriteRequest,
+    StatRequest, Version, VfsPath, WriteMode, WriteRequest, prune,
 };
 
 use crate::objects::ObjectId;
@@ -159,13 +159,15 @@ impl Files<'_> {
     /// Removes the directory at `path` where nothing but directories is in it: what stays where a directory has lost its
     /// files, on backends that have directories without any.
     async fn cleared(&self, path: &VfsPath) -> Result<bool> {
-        let listing = self.inner.ls(self.cx, LsRequest::new(path.clone()).recursive()).await?;
-        let is_empty = listing.problems.is_empty() && listing.truncated.is_none();
-        if !is_empty || listing.entries.iter().any(|entry| !entry.is_dir) {
-            return Ok(false);
+        match prune(self.inner, self.cx, path).await {
+            Ok(()) => Ok(true),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotEmpty | ErrorKind::NotFound) =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(error),
         }
-        self.inner.delete(self.cx, DeleteRequest::new(path.clone()).recursive()).await?;
-        Ok(true)
     }
 }
 

@@ -1,14 +1,17 @@
+//! States that are kept, and operations that are taken back.
+
+mod random;
+mod undo;
+
 use std::sync::Arc;
 
-use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 use vfs_core::{
-    Around, Backend, BackendExt, CopyRequest, DeleteRequest, DiffRequest, Effect, Error, ErrorKind, FileUpload,
-    ForgetRequest, Layer, OpContext, Operation, RenameRequest, Request, RestoreRequest, Result, SnapshotId,
-    SnapshotRequest, Snapshots, VfsPath, Wrapped,
+    Around, Backend, BackendExt, DeleteRequest, DiffRequest, Effect, Error, ErrorKind, ForgetRequest, Layer, OpContext,
+    Operation, Request, RestoreRequest, Result, SnapshotId, SnapshotRequest, Snapshots, Wrapped,
 };
 use vfs_layers::{CheckpointedBackend, Checkpoints, Fault};
 use vfs_memory::MemoryBackend;
-use vfs_testkit::{ALL, Counting, StrictBackend, Target, model};
+use vfs_testkit::Counting;
 
 use super::support::path;
 
@@ -244,155 +247,6 @@ async fn contents_that_nothing_names_go_and_those_of_the_history_stay() {
 }
 
 #[tokio::test]
-async fn every_operation_is_taken_back() {
-    let place = place();
-    let files = &place.files;
-    for (at, text) in [("/a", "one"), ("/b", "b"), ("/d/x", "x"), ("/d/e/y", "y"), ("/bin", "\0")] {
-        place.inner.create_text(at, text).await.expect("written");
-    }
-    let mut states = vec![place.inner.snapshot()];
-    let rename = |from: &str, to: &str| RenameRequest::new(path(from), path(to));
-    let copy = |from: &str, to: &str| CopyRequest::new(path(from), path(to));
-    let cx = &cx();
-    for operation in 0..13 {
-        let done = match operation {
-            0 => files.create_text("/n/new", "new").await.map(drop),
-            1 => files.write_text("/a", "two").await.map(drop),
-            2 => files.append_text("/a", " three").await.map(drop),
-            3 => files.edit_text("/a", "two", "2").await.map(drop),
-            4 => files.remove("/bin").await,
-            5 => files.delete(cx, DeleteRequest::new(path("/n")).recursive()).await.map(drop),
-            6 => files.rename(cx, rename("/a", "/n/a")).await.map(drop),
-            7 => files.rename(cx, rename("/d", "/moved")).await.map(drop),
-            8 => files.rename(cx, rename("/n/a", "/b").overwrite()).await.map(drop),
-            9 => files.copy(cx, copy("/moved", "/again")).await.map(drop),
-            10 => files.copy(cx, copy("/b", "/again/x").overwrite()).await.map(drop),
-            11 => {
-                let upload = |at| FileUpload::new(path(at), "uploaded");
-                let answers = files.upload_files(cx, vec![upload("/b"), upload("/u")]).await;
-                answers.into_iter().find_map(|answer| answer.cause).map_or(Ok(()), Err)
-            }
-            _ => files.delete(cx, DeleteRequest::new(path("/again")).recursive()).await.map(drop),
-        };
-        done.expect("done");
-        states.push(place.inner.snapshot());
-    }
-    let history = files.history(cx).await.expect("listed");
-    assert_eq!(history.len(), 14, "each file of an upload is one operation");
-    assert_eq!((history[0].operation, history[0].actor.as_deref()), (Operation::Delete, Some("tester")));
-    assert_eq!(history[7].operation, Operation::Rename);
-    assert_eq!(history[7].paths, [path("/a"), path("/n/a")]);
-    for (operation, state) in states.iter().enumerate().take(13).rev() {
-        let operations = if operation == 11 { 2 } else { 1 };
-        assert_eq!(undo(&place.again(), operations).await.expect("undone"), operations);
-        let differs = state.diff(&place.inner.snapshot());
-        assert!(differs.is_empty(), "operation {operation}: {}", differs.unified());
-    }
-    assert_eq!(undo(files, 1).await.expect("nothing is left"), 0);
-}
-
-#[tokio::test]
-async fn what_somebody_else_has_changed_is_not_taken_back() {
-    let place = place();
-    let files = &place.files;
-    place.inner.create_text("/d/x", "x").await.expect("written");
-    place.inner.create_text("/d/y", "y").await.expect("written");
-    files.write_text("/a", "one").await.expect("written");
-    files.delete(&cx(), DeleteRequest::new(path("/d")).recursive()).await.expect("deleted");
-    files.write_text("/b", "b").await.expect("written");
-    place.inner.create_text("/d/y", "foreign").await.expect("written");
-    let before = place.inner.snapshot();
-
-    let error = undo(files, 3).await.expect_err("the second has a conflict");
-    assert_conflict(&error, "/d/y");
-    assert!(error.message().contains("1 were taken back before"), "{error}");
-    assert!(!place.inner.exists("/d/x").await.expect("known"), "nothing of it is done");
-    assert_eq!(before.diff(&place.inner.snapshot()).changes.len(), 1, "only the newest is taken back");
-    assert_eq!(files.history(&cx()).await.expect("listed").len(), 2);
-
-    place.inner.remove("/d/y").await.expect("removed");
-    assert_eq!(undo(files, 3).await.expect("undone"), 2);
-    place.has(&[("/d/x", "x"), ("/d/y", "y")]);
-}
-
-#[tokio::test]
-async fn a_change_that_fails_has_no_note() {
-    let place = place();
-    let files = &place.files;
-    files.create_text("/a", "one").await.expect("written");
-    files.create_text("/a", "two").await.expect_err("it is there");
-    files.edit_text("/a", "missing", "x").await.expect_err("no match");
-    files.remove("/missing").await.expect_err("missing");
-    files.delete(&cx(), DeleteRequest::new(VfsPath::root()).recursive()).await.expect_err("the root stays");
-    assert_eq!(files.history(&cx()).await.expect("listed").len(), 1);
-
-    for (fault, noted) in [(Fault::new(ErrorKind::Unavailable), 1), (Fault::new(ErrorKind::Unavailable).after(), 2)] {
-        let failing = place.failing(&fault.only(Operation::Write));
-        failing.write_text("/a", "three").await.expect_err("it fails");
-        assert_eq!(failing.history(&cx()).await.expect("listed").len(), noted, "only the second has happened");
-    }
-    assert_eq!(undo(files, 1).await.expect("undone"), 1);
-    place.has(&[("/a", "one")]);
-}
-
-#[tokio::test]
-async fn a_change_whose_process_ended_is_settled_by_what_is_there() {
-    for has_happened in [false, true] {
-        let place = place();
-        place.inner.create_text("/a", "one").await.expect("written");
-        let stuck = Wrapped::new(
-            Arc::<MemoryBackend>::clone(&place.inner) as Arc<dyn Backend>,
-            Arc::new(Stuck { has_happened }),
-        );
-        let dead = checkpoints(&place.store).over(Arc::new(stuck));
-        let mut write = Box::pin(dead.write_text("/a", "two"));
-        assert!(futures::poll!(&mut write).is_pending());
-        drop(write);
-        let history = place.again().history(&cx()).await.expect("listed");
-        assert_eq!(history.len(), usize::from(has_happened));
-        assert_eq!(undo(&place.again(), 1).await.expect("undone"), usize::from(has_happened));
-        place.has(&[("/a", "one")]);
-    }
-}
-
-/// Writes, or does not, and never answers.
-#[derive(Debug)]
-struct Stuck {
-    has_happened: bool,
-}
-
-impl Around for Stuck {
-    fn name(&self) -> &'static str {
-        "stuck"
-    }
-
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        if Q::OPERATION != Operation::Write {
-            return request.send(inner, cx).await;
-        }
-        if self.has_happened {
-            drop(request.send(inner, cx).await);
-        }
-        futures::future::pending().await
-    }
-}
-
-#[tokio::test]
-async fn a_change_whose_contents_cannot_be_kept_is_refused() {
-    let place = place();
-    place.inner.create_text("/a", "one").await.expect("written");
-    for (operation, kind) in [(Operation::Write, ErrorKind::StorageFull), (Operation::Ls, ErrorKind::PermissionDenied)]
-    {
-        let store = Fault::new(kind).only(operation).layer(Arc::<MemoryBackend>::clone(&place.store));
-        let files = Checkpoints::new(store, path(DIRECTORY)).over(Arc::<MemoryBackend>::clone(&place.inner));
-        let error = files.write_text("/a", "two").await.expect_err("refused");
-        let expected = if kind == ErrorKind::StorageFull { kind } else { ErrorKind::Internal };
-        assert_eq!((error.kind(), error.path()), (expected, Some("/a")));
-    }
-    place.has(&[("/a", "one")]);
-}
-
-#[tokio::test]
 async fn a_content_that_is_lost_or_damaged_is_told_and_nothing_is_done() {
     let place = place();
     for at in ["/a", "/b"] {
@@ -415,23 +269,6 @@ async fn a_content_that_is_lost_or_damaged_is_told_and_nothing_is_done() {
 }
 
 #[tokio::test]
-async fn the_history_is_bounded() {
-    let place = place();
-    let limited = checkpoints(&place.store).max_undo(3);
-    let files = limited.over(Arc::<MemoryBackend>::clone(&place.inner));
-    for number in 0..120 {
-        files.write_text("/a", &number.to_string()).await.expect("written");
-    }
-    assert_eq!(files.history(&cx()).await.expect("listed").len(), 3);
-    assert!(place.objects().await < 30, "{} contents", place.objects().await);
-    assert_eq!(undo(&files, 9).await.expect("undone"), 3);
-    place.has(&[("/a", "116")]);
-    let none = limited.max_undo(0).over(Arc::<MemoryBackend>::clone(&place.inner));
-    none.write_text("/a", "x").await.expect("written");
-    assert!(none.history(&cx()).await.expect("listed").is_empty());
-}
-
-#[tokio::test]
 async fn a_store_in_the_same_files_is_left_out() {
     let inner = Arc::new(MemoryBackend::new());
     let shared = || Arc::<MemoryBackend>::clone(&inner);
@@ -446,157 +283,4 @@ async fn a_store_in_the_same_files_is_left_out() {
     assert_eq!(undo(&files, 9).await.expect("undone"), 3);
     assert!(!inner.exists("/a").await.expect("known"));
     assert_eq!(files.snapshots(&cx()).await.expect("listed")[0].files, 1);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_at_once_have_right_contents_before_them() {
-    let place = place();
-    place.inner.create_text("/a", "").await.expect("written");
-    let tasks = (0..20).map(|_| {
-        let files = place.files.clone();
-        tokio::spawn(async move { files.append_text("/a", "x").await.map(drop) })
-    });
-    for task in tasks.collect::<Vec<_>>() {
-        task.await.expect("joined").expect("written");
-    }
-    for left in (0..20).rev() {
-        undo(&place.files, 1).await.expect("undone");
-        assert_eq!(place.inner.read_text("/a").await.expect("read").len(), left);
-    }
-}
-
-#[derive(Debug, Clone)]
-enum Step {
-    Write(&'static str, u8),
-    Append(&'static str),
-    Delete(&'static str),
-    Rename(&'static str, &'static str, bool),
-    Copy(&'static str, &'static str, bool),
-    Snapshot,
-    Restore(usize),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let place = || proptest::sample::select(vec!["/a", "/b", "/d", "/d/a", "/d/b", "/d/e", "/d/e/a", "/f/a"]);
-    prop_oneof![
-        4 => (place(), 0..4_u8).prop_map(|(at, text)| Step::Write(at, text)),
-        1 => place().prop_map(Step::Append),
-        2 => place().prop_map(Step::Delete),
-        2 => (place(), place(), any::<bool>()).prop_map(|(from, to, over)| Step::Rename(from, to, over)),
-        2 => (place(), place(), any::<bool>()).prop_map(|(from, to, over)| Step::Copy(from, to, over)),
-        1 => Just(Step::Snapshot),
-        1 => any::<usize>().prop_map(Step::Restore),
-    ]
-}
-
-async fn run(files: &CheckpointedBackend, step: &Step, taken: &[SnapshotId]) -> Result<()> {
-    let cx = &cx();
-    match *step {
-        Step::Write(at, text) => files.write_text(at, &text.to_string()).await.map(drop),
-        Step::Append(at) => files.append_text(at, "+").await.map(drop),
-        Step::Delete(at) => files.delete(cx, DeleteRequest::new(path(at)).recursive()).await.map(drop),
-        Step::Rename(from, to, over) => {
-            let request = RenameRequest::new(path(from), path(to));
-            files.rename(cx, if over { request.overwrite() } else { request }).await.map(drop)
-        }
-        Step::Copy(from, to, over) => {
-            let request = CopyRequest::new(path(from), path(to));
-            files.copy(cx, if over { request.overwrite() } else { request }).await.map(drop)
-        }
-        Step::Snapshot => Ok(()),
-        Step::Restore(_) if taken.is_empty() => Ok(()),
-        Step::Restore(which) => restore(files, &taken[which % taken.len()]).await,
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
-
-    #[test]
-    fn all_operations_undone_and_all_snapshots_restored_give_what_was(steps in proptest::collection::vec(step(), 1..25)) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        runtime.block_on(async {
-            let place = place();
-            place.inner.create_text("/d/a", "at first").await.expect("written");
-            let first = place.inner.snapshot();
-            let (mut taken, mut states) = (Vec::new(), Vec::new());
-            for step in &steps {
-                if matches!(step, Step::Snapshot) {
-                    taken.push(take(&place.files, "").await);
-                    states.push(place.inner.snapshot());
-                }
-                // Many of them are refused, as there is nothing, or something, at a path.
-                run(&place.files, step, &taken).await.ok();
-                if let Step::Restore(which) = step && !taken.is_empty() {
-                    assert!(states[which % taken.len()].diff(&place.inner.snapshot()).is_empty());
-                }
-            }
-            undo(&place.again(), usize::MAX).await.expect("undone");
-            let differs = first.diff(&place.inner.snapshot());
-            assert!(differs.is_empty(), "{}", differs.unified());
-        });
-    }
-
-    #[test]
-    fn an_undo_or_restore_among_faults_leaves_a_state_that_it_can_be_repeated_from(
-        steps in proptest::collection::vec(step(), 1..12),
-        seed in any::<u64>(),
-        is_after in any::<bool>(),
-    ) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        runtime.block_on(async {
-            let place = place();
-            place.inner.create_text("/d/a", "at first").await.expect("written");
-            let first = take(&place.files, "first").await;
-            let before = place.inner.snapshot();
-            for step in &steps {
-                run(&place.files, step, std::slice::from_ref(&first)).await.ok();
-            }
-            let fault = Fault::new(ErrorKind::Unavailable).randomly(0.2, seed).only(Operation::Write);
-            let fault = fault.only(Operation::Delete).only(Operation::Rename).only(Operation::Download);
-            let fault = if is_after { fault.after() } else { fault };
-            let failing = place.failing(&fault);
-            for _ in 0..10 {
-                let old = place.inner.snapshot();
-                match undo(&failing, 1).await {
-                    Ok(_) => {}
-                    Err(error) if error.message().contains("could not be undone") => {}
-                    Err(_) if is_after => {}
-                    Err(_) => assert!(old.diff(&place.inner.snapshot()).is_empty(), "nothing is half undone"),
-                }
-            }
-            undo(&place.again(), usize::MAX).await.expect("undone");
-            assert!(before.diff(&place.inner.snapshot()).is_empty());
-        });
-    }
-}
-
-/// An empty store in memory that is checkpointed, strictly observed on either side.
-fn target() -> Target {
-    let files = Arc::new(StrictBackend::new(Arc::new(MemoryBackend::new())));
-    let checkpoints = Checkpoints::new(Arc::new(StrictBackend::new(Arc::new(MemoryBackend::new()))), path(DIRECTORY));
-    Target::new(Arc::new(StrictBackend::new(checkpoints.layer(files))))
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_law_holds_through_checkpoints() {
-    let mut checked = 0;
-    for law in ALL {
-        let target = target();
-        if law.need.missing_in(&target).is_none() {
-            let answer = (law.run)(&target).await;
-            assert!(answer.is_ok(), "{} {}: {answer:?}", law.number, law.name);
-            checked += 1;
-        }
-    }
-    assert!(checked > 100, "{checked} laws");
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    #[test]
-    fn random_operations_through_checkpoints_do_what_they_do_without(steps in model::steps()) {
-        model::check(&target(), &steps);
-    }
 }

@@ -167,9 +167,9 @@ impl State {
             Ok(id) => Ok(Found::Directory(dir, id)),
             Err(Errno::ACCESS | Errno::PERM) => Ok(Found::Closed),
             Err(Errno::NOSPC) => {
-                let message = "there are more directories than this machine watches; watch a part of them, or raise \
-                               fs.inotify.max_user_watches";
-                Err(Error::new(ErrorKind::Unavailable, message))
+                let message = "there are more directories than may be watched here; watch a part of them, or raise the \
+                               sysctl fs.inotify.max_user_watches (in a container user.max_inotify_watches, too)";
+                Err(Error::new(ErrorKind::QuotaExceeded, message))
             }
             Err(errno) => Err(error_at(errno, &VfsPath::root())),
         }

@@ -176,7 +176,7 @@ impl State {
         let was_watched_whole = self.followed.iter().any(|(followed, _)| path.starts_with(followed));
         self.changes.push(Change::Renamed { from: path, to: target, version: None });
         if !was_watched_whole {
-            self.cover_or_say(to, false, true);
+            self.cover_followed(to, false, true);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::FileType;
 use rustix::fs::inotify::ReadFlags;
 use vfs_core::feed::{Feed, Moment};
-use vfs_core::{Change, Result, VfsPath};
+use vfs_core::{Change, Error, Result, VfsPath};
 
 use super::cover::{Found, Walk};
 use super::directories::{Directories, Id};
@@ -55,6 +55,8 @@ pub(super) struct State {
     pub(super) followed: Vec<(VfsPath, Moment)>,
     begun: SystemTime,
     is_gone: bool,
+    /// What keeps a directory from being watched that somebody asked for.
+    failure: Option<Error>,
 }
 
 impl State {
@@ -71,6 +73,7 @@ impl State {
             followed: Vec::new(),
             begun: SystemTime::now(),
             is_gone: false,
+            failure: None,
         }
     }
 
@@ -81,13 +84,18 @@ impl State {
         if let Some(since) = known.min() {
             return Ok(since);
         }
-        self.cover(None, Walk { scope: std::slice::from_ref(path), tells: false, takes: true })?;
+        let covered = self.cover(None, Walk { scope: std::slice::from_ref(path), tells: false, takes: true });
+        if let Err(error) = covered {
+            self.unwatch_unfollowed();
+            return Err(error);
+        }
         let since = self.feed.mark();
         self.followed.push((path.clone(), since));
         Ok(since)
     }
 
-    /// Publishes what has happened until now. The feed is to be woken after that, when the state is no longer locked.
+    /// Publishes what has happened until now, and ends the feed where not all can be seen any more. The feed is to be woken
+    /// after that, when the state is no longer locked.
     pub(super) fn catch_up(&mut self) {
         let events = self.queue.read();
         self.process(&events);
@@ -98,8 +106,19 @@ impl State {
             self.is_gone = true;
             self.changes.push(Change::Removed { path: VfsPath::root() });
         }
+        let failure = self.failure.take();
+        if failure.is_some() {
+            // Whoever lists again after it sees all until now.
+            self.changes.push(Change::Overflow);
+        }
         let changes = std::mem::take(&mut self.changes);
         self.feed.push(|| changes);
+        if let Some(error) = failure {
+            // What is watched no longer is free for the next watcher.
+            self.followed.clear();
+            self.unwatch_unfollowed();
+            self.feed.end(error);
+        }
     }
 
     fn process(&mut self, events: &[Event]) {
@@ -150,19 +169,29 @@ impl State {
     pub(super) fn arrived(&mut self, (dir, name): Place<'_>, is_directory: bool) {
         let Some(path) = self.concern((dir, name)) else { return };
         if is_directory {
-            self.cover_or_say((dir, name), true, false);
+            self.cover_followed((dir, name), true, false);
         } else {
             let metadata = self.look_at((dir, name)).ok();
             self.tell_of_file((dir, name), path, metadata);
         }
     }
 
-    /// As [`State::cover`], of all that is followed.
-    pub(super) fn cover_or_say(&mut self, place: Place<'_>, tells: bool, takes: bool) {
+    /// As [`State::cover`], of all that is followed. Where not all of it can be watched the feed ends.
+    pub(super) fn cover_followed(&mut self, place: Place<'_>, tells: bool, takes: bool) {
         let scope = self.scope();
-        if self.cover(Some(place), Walk { scope: &scope, tells, takes }).is_err() {
-            // Not all of it is watched: what happens there is lost.
-            self.changes.push(Change::Overflow);
+        let covered = self.cover(Some(place), Walk { scope: &scope, tells, takes });
+        self.failure = self.failure.take().or(covered.err());
+    }
+
+    /// Lets go of directories that nobody wants to know of.
+    fn unwatch_unfollowed(&mut self) {
+        let ids: Vec<_> = self.directories.ids().collect();
+        for id in ids {
+            if self.directories.path(id).is_some_and(|path| !self.is_of_concern(&path)) {
+                let gone = self.directories.remove(id);
+                self.recent.forget_all(&gone);
+                self.unwatch(gone);
+            }
         }
     }
 
@@ -170,7 +199,7 @@ impl State {
     fn look_again(&mut self, place: Place<'_>) {
         let Some(path) = self.concern(place) else { return };
         match self.look_at(place).ok() {
-            Some(found) if found.file_type() == FileType::Directory => self.cover_or_say(place, true, false),
+            Some(found) if found.file_type() == FileType::Directory => self.cover_followed(place, true, false),
             // What is gone had an event that said so.
             None => {}
             found => self.tell_of_file(place, path, found),
@@ -238,8 +267,12 @@ impl State {
             return None;
         }
         let path = self.directories.path(place.0)?.child(place.1).ok()?;
-        let concerns = |(followed, _): &(VfsPath, Moment)| path.starts_with(followed) || followed.starts_with(&path);
-        self.followed.iter().any(concerns).then_some(path)
+        self.is_of_concern(&path).then_some(path)
+    }
+
+    /// Whether somebody wants to know of `path`, or of something below it.
+    fn is_of_concern(&self, path: &VfsPath) -> bool {
+        self.followed.iter().any(|(followed, _)| path.starts_with(followed) || followed.starts_with(path))
     }
 
     fn scope(&self) -> Vec<VfsPath> {
@@ -298,8 +331,8 @@ impl State {
         self.recent = Recent::default();
         self.elsewhere.clear();
         let scope = self.scope();
-        // Where not all can be watched any more, nothing better can be said than that events are lost.
-        let _covered = self.cover(None, Walk { scope: &scope, tells: false, takes: true });
+        let covered = self.cover(None, Walk { scope: &scope, tells: false, takes: true });
+        self.failure = self.failure.take().or(covered.err());
         self.unwatch(before.ids().filter(|id| !self.directories.contains(*id)).collect());
         self.changes.push(Change::Overflow);
     }

@@ -4,6 +4,7 @@
 
 mod attributes;
 mod concurrency;
+mod empty;
 mod links;
 mod names;
 mod permissions;

@@ -1,5 +1,6 @@
 //! The change feed of a real disk: what this backend does and what others do beside it.
 
+mod limit;
 mod outside;
 mod own;
 mod storm;

@@ -1,6 +1,6 @@
 //! Removing files and directories.
 
-use vfs_core::{DeleteRequest, DeleteResult, Error, ErrorKind, OpContext};
+use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, OpContext};
 
 use super::Planned;
 use crate::map::{Change, Entry, FileMap};
@@ -11,6 +11,7 @@ pub(crate) fn delete(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> Pl
         return Err(Error::invalid_argument("the root cannot be deleted").with_path(path));
     }
     let change = match files.find(path)? {
+        found if req.scope == DeleteScope::EmptyDirectory => return Err(not_an_empty_directory(&found, req)),
         Entry::File(file) => match &req.expected_version {
             Some(expected) if expected != file.version() => {
                 return Err(Error::conflict(path, Some(file.version().clone())));
@@ -21,6 +22,14 @@ pub(crate) fn delete(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> Pl
     };
     let result = DeleteResult::new(path.clone(), change.len() as u64);
     Ok((change, result))
+}
+
+/// A directory is there as long as there is a file in it, so that none is empty.
+fn not_an_empty_directory(found: &Entry<'_>, req: &DeleteRequest) -> Error {
+    match found {
+        Entry::File(_) => Error::at(ErrorKind::NotADirectory, &req.path),
+        Entry::Directory => Error::at(ErrorKind::NotEmpty, &req.path),
+    }
 }
 
 fn delete_directory(files: &FileMap, cx: &OpContext, req: &DeleteRequest) -> vfs_core::Result<Change> {
@@ -87,6 +96,10 @@ mod tests {
             (DeleteRequest::new(path("/d")), ErrorKind::IsADirectory),
             (DeleteRequest::new(path("/d")).recursive().expected_version("v".into()), ErrorKind::InvalidArgument),
             (DeleteRequest::new(path("/f")).expected_version("stale".into()), ErrorKind::Conflict),
+            (DeleteRequest::new(path("/f")).only_empty(), ErrorKind::NotADirectory),
+            (DeleteRequest::new(path("/d")).only_empty(), ErrorKind::NotEmpty),
+            (DeleteRequest::new(path("/d")).only_empty().recursive(), ErrorKind::NotEmpty),
+            (DeleteRequest::new(path("/missing")).only_empty(), ErrorKind::NotFound),
         ] {
             let error = delete(&files, &OpContext::new(), &request).expect_err("it is refused");
             assert_eq!((error.kind(), error.path()), (expected, Some(request.path.as_str())), "{request:?}");

@@ -1,5 +1,6 @@
 //! Deleting.
 
+use futures::future::join;
 use vfs_core::{DeleteRequest, ErrorDetail, ErrorKind};
 
 use super::LawResult;
@@ -11,6 +12,10 @@ laws! { "delete":
     "D3" Nothing a_directory_goes_only_by_request,
     "D4" Nothing a_directory_goes_with_everything_below_it_and_nothing_else,
     "D5" Nothing a_delete_expects_the_version_that_was_read,
+    "D6" EmptyDirectories an_empty_directory_goes_alone,
+    "D6" Nothing a_directory_with_something_in_it_stays_where_an_empty_one_is_meant,
+    "D6" Nothing what_is_no_directory_stays_where_an_empty_one_is_meant,
+    "D7" Nothing a_file_that_is_made_while_its_directory_is_removed_as_empty_is_not_lost,
 }
 
 async fn a_deleted_file_is_gone(t: &Target) -> LawResult {
@@ -61,5 +66,65 @@ async fn a_delete_expects_the_version_that_was_read(t: &Target) -> LawResult {
     assert_eq!(t.text("/a.txt").await?, "two\n");
     t.delete(request.expected_version(second)).await?;
     assert!(!t.has("/a.txt").await?);
+    Ok(())
+}
+
+async fn an_empty_directory_goes_alone(t: &Target) -> LawResult {
+    t.put_each(&["/d/e/a", "/d-x/a"]).await?;
+    t.delete(DeleteRequest::new(t.path("/d/e/a"))).await?;
+    let empty = |path| DeleteRequest::new(t.path(path)).only_empty();
+    t.refused(t.delete(empty("/d")).await, ErrorKind::NotEmpty);
+    for (directory, left) in [("/d/e", &["/d", "/d-x", "/d-x/a"][..]), ("/d", &["/d-x", "/d-x/a"])] {
+        let result = t.delete(empty(directory)).await?;
+        assert_eq!((result.path, result.files), (t.path(directory), 0));
+        assert_eq!(t.tree().await?, left);
+    }
+    t.refused(t.delete(empty("/d")).await, ErrorKind::NotFound);
+    Ok(())
+}
+
+async fn a_directory_with_something_in_it_stays_where_an_empty_one_is_meant(t: &Target) -> LawResult {
+    t.put_each(&["/d/a", "/e/.hidden", "/f/g/a"]).await?;
+    let before = t.tree().await?;
+    for directory in ["/d", "/e", "/f", "/f/g"] {
+        let request = DeleteRequest::new(t.path(directory)).only_empty();
+        for request in [request.clone(), request.recursive()] {
+            let error = t.refused(t.delete(request).await, ErrorKind::NotEmpty);
+            assert_eq!(error.path(), Some(t.path(directory).as_str()));
+        }
+    }
+    assert_eq!(t.tree().await?, before);
+    Ok(())
+}
+
+async fn what_is_no_directory_stays_where_an_empty_one_is_meant(t: &Target) -> LawResult {
+    let version = t.put("/a.txt", "x").await?;
+    let request = |path| DeleteRequest::new(t.path(path)).only_empty();
+    for request in [request("/a.txt"), request("/a.txt").recursive(), request("/a.txt").expected_version(version)] {
+        let error = t.refused(t.delete(request).await, ErrorKind::NotADirectory);
+        assert_eq!(error.path(), Some(t.path("/a.txt").as_str()));
+    }
+    for missing in ["/missing", "/missing/deeper"] {
+        t.refused(t.delete(request(missing)).await, ErrorKind::NotFound);
+    }
+    assert_eq!(t.text("/a.txt").await?, "x");
+    Ok(())
+}
+
+async fn a_file_that_is_made_while_its_directory_is_removed_as_empty_is_not_lost(t: &Target) -> LawResult {
+    for round in 0..50 {
+        let directory = format!("/d{round}");
+        // Where a directory can be without files this one is, and is to be removed while the file comes.
+        t.put(&format!("{directory}/first"), "x").await?;
+        t.delete(DeleteRequest::new(t.path(&format!("{directory}/first")))).await?;
+        let file = format!("{directory}/second");
+        let remove = t.delete(DeleteRequest::new(t.path(&directory)).only_empty());
+        let (removed, written) = join(remove, t.put(&file, "kept")).await;
+        written?;
+        assert_eq!(t.text(&file).await?, "kept", "round {round}: {removed:?}");
+        if removed.is_err() {
+            t.refused_as(removed, &[ErrorKind::NotEmpty, ErrorKind::NotFound]);
+        }
+    }
     Ok(())
 }

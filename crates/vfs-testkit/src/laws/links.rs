@@ -16,6 +16,7 @@ laws! { "links":
     "K5" Links glob_shows_links_to_files_and_does_not_go_down_links,
     "K6" Links grep_leaves_links_out_and_counts_them,
     "K7" Links following_goes_down_each_directory_once,
+    "K8" Links a_link_is_no_empty_directory,
 }
 
 /// Puts a link at `at`, and gives the maker to look at it.
@@ -110,5 +111,22 @@ async fn following_goes_down_each_directory_once(t: &Target) -> LawResult {
     assert_eq!(t.names(&globbed.entries), ["/d/file", "/to-dir/file"]);
     let grepped = t.grep(GrepRequest::literal("hit").links(LinkMode::Follow)).await?;
     assert_eq!(t.lines(&grepped.matches), ["/d/file:1:hit", "/to-dir/file:1:hit"]);
+    Ok(())
+}
+
+async fn a_link_is_no_empty_directory(t: &Target) -> LawResult {
+    t.put("/d/e/x", "x").await?;
+    t.delete(DeleteRequest::new(t.path("/d/e/x"))).await?;
+    let maker = link(t, "/to-directory", "d/e");
+    link(t, "/to-nothing", "missing");
+    for at in ["/to-directory", "/to-nothing"] {
+        t.refused(t.delete(DeleteRequest::new(t.path(at)).only_empty()).await, ErrorKind::NotADirectory);
+        assert!(maker.is_link(&t.path(at)), "{at} is still a link");
+    }
+    assert!(t.has("/d/e").await?);
+    // A link on the way is followed, as by every operation.
+    link(t, "/through", "d");
+    t.delete(DeleteRequest::new(t.path("/through/e")).only_empty()).await?;
+    assert!(!t.has("/d/e").await? && t.has("/d").await?);
     Ok(())
 }

@@ -80,6 +80,7 @@ mod resolve;
 mod stat;
 mod steps;
 mod upload;
+mod watch;
 mod write;
 mod write_race;
 
@@ -111,6 +112,7 @@ const TABLES: &[&[Law]] = &[
     links::LAWS,
     resolve::LAWS,
     lend::LAWS,
+    watch::LAWS,
     context::LAWS,
     errors::LAWS,
 ];
@@ -118,7 +120,7 @@ const TABLES: &[&[Law]] = &[
 /// Every law.
 pub static ALL: &[Law] = &flatten::<_, { count(TABLES) }>(TABLES);
 
-const fn count<T>(tables: &[&[T]]) -> usize {
+pub(crate) const fn count<T>(tables: &[&[T]]) -> usize {
     let (mut total, mut table) = (0, 0);
     while table < tables.len() {
         total += tables[table].len();
@@ -127,7 +129,7 @@ const fn count<T>(tables: &[&[T]]) -> usize {
     total
 }
 
-const fn flatten<T: Copy, const N: usize>(tables: &[&[T]]) -> [T; N] {
+pub(crate) const fn flatten<T: Copy, const N: usize>(tables: &[&[T]]) -> [T; N] {
     let mut all = [tables[0][0]; N];
     let (mut at, mut table) = (0, 0);
     while table < tables.len() {

@@ -108,6 +108,21 @@ impl Reference {
         Ok(files)
     }
 
+    /// Removes the directory at `path` if nothing is in it, and says how many files went, which is none.
+    pub(super) fn delete_empty(&mut self, path: &str) -> Result<u64, Faults> {
+        if self.held.contains(path) {
+            return Err(vec![ErrorKind::InvalidArgument]);
+        }
+        if self.files.contains_key(path) {
+            return Err(vec![ErrorKind::NotADirectory]);
+        }
+        if !self.ls(path, false)?.is_empty() {
+            return Err(vec![ErrorKind::NotEmpty]);
+        }
+        self.remove_subtree(path);
+        Ok(0)
+    }
+
     /// What keeps `from` from being moved or copied to `to`.
     fn not_transferable(&self, from: &str, to: &str, overwrite: bool) -> Faults {
         let mut faults = Vec::new();

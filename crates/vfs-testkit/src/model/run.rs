@@ -72,6 +72,11 @@ impl Pair<'_> {
                 let actual = self.target.backend.delete(&self.cx, request).await;
                 compare(what, actual, self.reference.delete(path, *recursive), |result| result.files);
             }
+            Step::DeleteEmpty { path } => {
+                let request = DeleteRequest::new(self.path(path)).only_empty();
+                let actual = self.target.backend.delete(&self.cx, request).await;
+                compare(what, actual, self.reference.delete_empty(path), |result| result.files);
+            }
             Step::Rename { from, to, mode } => {
                 let (overwrite, request) = (overwrites(*mode), RenameRequest::new(self.path(from), self.path(to)));
                 let request = if overwrite { request.overwrite() } else { request };

@@ -29,6 +29,8 @@ pub enum Step {
     Read { path: String, offset: u64, limit: u64 },
     /// A delete.
     Delete { path: String, recursive: bool },
+    /// A delete of an empty directory.
+    DeleteEmpty { path: String },
     /// A rename.
     Rename { from: String, to: String, mode: StepMode },
     /// A copy.
@@ -68,6 +70,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(path, old, new, all)| Step::Edit { path, old, new, all }),
         2 => (path(), 0..4_u64, 0..4_u64).prop_map(|(path, offset, limit)| Step::Read { path, offset, limit }),
         2 => (path(), any::<bool>()).prop_map(|(path, recursive)| Step::Delete { path, recursive }),
+        1 => path().prop_map(|path| Step::DeleteEmpty { path }),
         3 => (path(), path(), mode()).prop_map(|(from, to, mode)| Step::Rename { from, to, mode }),
         3 => (path(), path(), mode()).prop_map(|(from, to, mode)| Step::Copy { from, to, mode }),
         1 => (path(), any::<bool>()).prop_map(|(path, recursive)| Step::Ls { path, recursive }),

@@ -1,0 +1,103 @@
+//! Making everything as it was before a transfer that failed.
+
+use vfs_core::{
+    Backend as _, DeleteRequest, Error, ErrorKind, OpContext, Result, StatRequest, VfsPath, WriteMode, WriteRequest,
+    prune,
+};
+
+use super::{Inventory, Placed, Progress};
+use crate::backend::CompositeBackend;
+
+impl CompositeBackend {
+    /// Removes the directories that are left at and below `path`, if there is no file in them.
+    pub(crate) async fn remove_emptied(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
+        match prune(self, cx, path).await {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotEmpty => {
+                let message = "something was put there meanwhile, which stays";
+                Err(Error::new(ErrorKind::NotEmpty, message).with_path(path).with_source(error))
+            }
+            pruned => pruned,
+        }
+    }
+
+    /// Makes everything as it was before a transfer that failed with `error`, which it gives back.
+    ///
+    /// # Errors
+    ///
+    /// Where not all could be put back: what failed, and where the files are.
+    pub(super) async fn put_back(
+        &self,
+        cx: &OpContext,
+        to: &VfsPath,
+        inventory: &Inventory,
+        replaced: bool,
+        progress: Progress,
+        error: Error,
+    ) -> Result<Error> {
+        // The caller may have given up, which is no reason to leave half of it.
+        let cx = cx.unhurried();
+        if self.returns(to) {
+            // Nothing was done there but told, and is not told now.
+            return Ok(error);
+        }
+        let mut left = 0_usize;
+        for file in progress.placed.into_iter().rev() {
+            left += usize::from(self.put_back_file(&cx, file).await.is_err());
+        }
+        if left > 0 {
+            let message = format!(
+                "{}; {left} files could not be put back, and are at the target, whole: finish the move by hand or recover",
+                error.message()
+            );
+            return Err(Error::new(error.kind(), message).with_path(to).with_source(error));
+        }
+        // Directories without files do no harm, whether they are missing at the source or left at the target.
+        if progress.has_emptied {
+            for directory in &inventory.empty {
+                let _ = self.restore_directory(&cx, &directory.from).await;
+            }
+        }
+        if inventory.is_dir && !replaced {
+            let _ = self.remove_emptied(&cx, to).await;
+        }
+        Ok(error)
+    }
+
+    /// Makes a directory again that had nothing in it, unless something is there.
+    async fn restore_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
+        match self.stat(cx, StatRequest::new(path.clone())).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => self.make_directory(cx, path).await,
+            there => there.map(drop),
+        }
+    }
+
+    /// Puts a source back that was, or may have been, removed.
+    async fn restore_source(&self, cx: &OpContext, file: &Placed) -> Result<()> {
+        match self.stat(cx, StatRequest::new(file.from.clone())).await {
+            Ok(source) if source.version.as_ref() == Some(&file.source) => Ok(()),
+            // It was changed since: what was copied is only at the target.
+            Ok(source) => Err(Error::conflict(&file.from, source.version)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                let copy = self.fetch(cx, &file.to).await?;
+                self.put(cx, &file.from, &copy, None).await?;
+                self.compare(cx, &file.from, &copy).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn put_back_file(&self, cx: &OpContext, file: Placed) -> Result<()> {
+        // A source that this transfer did not touch is its owner's, whatever became of it meanwhile.
+        if file.is_taken {
+            self.restore_source(cx, &file).await?;
+        }
+        match file.before {
+            Some(before) => {
+                let request = WriteRequest::new(file.to, before.content).mode(WriteMode::IfVersion(file.version));
+                self.write(cx, request).await.map(drop)
+            }
+            None => self.delete(cx, DeleteRequest::new(file.to).expected_version(file.version)).await.map(drop),
+        }
+    }
+}

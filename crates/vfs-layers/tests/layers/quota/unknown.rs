@@ -1,0 +1,83 @@
+//! What is stored where nobody can say what became of a change.
+
+use std::sync::Arc;
+
+use futures::future::poll_immediate;
+use tokio::sync::Semaphore;
+use vfs_core::{
+    Around, Backend, BackendExt, CopyRequest, Error, ErrorKind, ExecuteRequest, OpContext, Operation, Request, Result,
+    Wrapped,
+};
+use vfs_layers::{Quota, QuotaLimits};
+use vfs_memory::MemoryBackend;
+
+use super::{kept, stored};
+use crate::shelled::Shelled;
+use crate::support::{memory, path};
+
+/// Lists, and keeps the answer back until it is let go.
+#[derive(Debug)]
+struct Held(Semaphore);
+
+impl Around for Held {
+    fn name(&self) -> &'static str {
+        "held"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let answer = request.send(inner, cx).await;
+        if Q::OPERATION == Operation::Ls {
+            drop(self.0.acquire().await);
+        }
+        answer
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_ends_while_the_files_are_counted_has_them_counted_again() {
+    let store = memory().await;
+    let held = Arc::new(Held(Semaphore::new(0)));
+    let shelled = Arc::new(Shelled(Arc::<MemoryBackend>::clone(&store)));
+    let inner = Arc::new(Wrapped::new(shelled, Arc::clone(&held)));
+    let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(inner);
+    let mut counting = Box::pin(kept(&meter));
+    assert!(poll_immediate(&mut counting).await.is_none(), "the listing is under way");
+    let command = ExecuteRequest::new("make twelve");
+    files.as_shell().expect("it has one").execute(&OpContext::new(), command).await.expect("it runs");
+    held.0.add_permits(Semaphore::MAX_PERMITS / 2);
+    counting.await;
+    assert_eq!((kept(&meter).await, stored(&*store).await), ((2, 23), (2, 23)));
+}
+
+/// Copies one file of those that are asked for, and then finds that it cannot go on.
+#[derive(Debug)]
+struct Half(ErrorKind);
+
+impl Around for Half {
+    fn name(&self) -> &'static str {
+        "half"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        if Q::OPERATION == Operation::Copy {
+            inner.copy(cx, CopyRequest::new(path("/a"), path("/d/a"))).await?;
+            return Err(Error::at(self.0, &path("/d")));
+        }
+        request.send(inner, cx).await
+    }
+}
+
+#[tokio::test]
+async fn a_copy_that_fails_midway_is_counted_by_what_it_left_whatever_it_says() {
+    for kind in [ErrorKind::AlreadyExists, ErrorKind::Conflict, ErrorKind::TooLarge, ErrorKind::StorageFull] {
+        let store = memory().await;
+        store.create_text("/s/a", "text").await.expect("written");
+        let inner = Arc::new(Wrapped::new(Arc::<MemoryBackend>::clone(&store), Arc::new(Half(kind))));
+        let (files, meter) = Quota::new(QuotaLimits::new().max_files(3)).metered(inner);
+        let copy = CopyRequest::new(path("/s"), path("/d"));
+        assert_eq!(files.copy(&OpContext::new(), copy).await.expect_err("half of it").kind(), kind);
+        assert_eq!((kept(&meter).await, stored(&*store).await), ((3, 28), (3, 28)), "{kind:?}");
+        let error = files.create_text("/b", "").await.expect_err("a fourth file");
+        assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
+    }
+}

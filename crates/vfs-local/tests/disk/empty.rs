@@ -1,0 +1,41 @@
+//! Removing a directory as an empty one.
+
+use futures::executor::block_on;
+use vfs_core::{Backend, DeleteRequest, ErrorKind, OpContext};
+use vfs_local::Durability;
+
+use crate::{Disk, assert_fails, path};
+
+fn remove(disk: &Disk, at: &str) -> vfs_core::Result<u64> {
+    let request = DeleteRequest::new(path(at)).only_empty();
+    block_on(disk.files.delete(&OpContext::new(), request)).map(|deleted| deleted.files)
+}
+
+#[test]
+fn what_a_dead_process_left_does_not_keep_a_directory_and_what_a_living_one_holds_does() {
+    let disk = Disk::with(|config| config.durability(Durability::Full));
+    let reserved = "d/.vfs-tmp-0123456789abcdef";
+    disk.put(reserved, "half of a file");
+    let living = std::fs::File::open(disk.root().join(reserved)).expect("it opens");
+    living.lock().expect("nobody else has it");
+    assert_fails(remove(&disk, "/d"), &[ErrorKind::NotEmpty]);
+    assert_eq!(disk.get(reserved), b"half of a file");
+
+    drop(living);
+    assert_eq!(remove(&disk, "/d"), Ok(0));
+    assert!(!disk.root().join("d").exists());
+}
+
+#[test]
+fn what_a_dead_process_left_stays_where_something_else_is() {
+    let disk = Disk::new();
+    disk.put("d/.vfs-tmp-0123456789abcdef", "half of a file");
+    disk.put("d/e/f", "a file");
+    assert_fails(remove(&disk, "/d"), &[ErrorKind::NotEmpty]);
+    assert_fails(remove(&disk, "/d/e/f"), &[ErrorKind::NotADirectory]);
+    assert_fails(remove(&disk, "/"), &[ErrorKind::InvalidArgument]);
+    assert_eq!(
+        (disk.get("d/.vfs-tmp-0123456789abcdef"), disk.get("d/e/f")),
+        (b"half of a file".into(), b"a file".into())
+    );
+}

@@ -1,0 +1,111 @@
+//! Every law of a store on every store, as one named trial each: `store::subject::law`.
+//!
+//! A store of yours is one line in `main` and one function, which makes it empty and for one law only:
+//!
+//! ```ignore
+//! async fn sqlite() -> Result<StoreTarget> {
+//!     let directory = tempfile::tempdir().expect("a directory can be made");
+//!     let config = SqliteConfig::new(directory.path().join("laws.db"));
+//!     let (first, second) = (SqliteStore::open(config.clone()).await?, SqliteStore::open(config).await?);
+//!     Ok(StoreTarget::new(first).with_second(second).holding(directory))
+//! }
+//! ```
+//!
+//! * A second handle lets the laws of two processes run, and every race go over both.
+//! * `with_times` and `with_versions` say where the store has times or versions of its own, as object storage does.
+//! * `except` leaves out the law of a number, such as `SL4`, where the server, and not the store, cannot do it; it says why.
+//! * `from_env` ignores every law of a store whose server's address is not in the environment.
+
+mod buckets;
+
+use libtest_mimic::Arguments;
+use vfs_core::Result;
+use vfs_store::{MemoryStore, PostgresConfig, PostgresStore, RedisConfig, RedisStore, SqliteConfig, SqliteStore};
+use vfs_testkit::{StoreFactory, StoreTarget, store_trials};
+
+fn main() {
+    let factories = [
+        StoreFactory::new("memory", || memory(MemoryStore::new())),
+        StoreFactory::new("memory-single", || memory(MemoryStore::single_valued())),
+        StoreFactory::new("memory-limited", || memory(MemoryStore::new().max_value(6 << 20).max_path(1024))),
+        StoreFactory::new("sqlite", sqlite),
+        StoreFactory::new("sqlite-memory", sqlite_in_memory),
+        from_env("postgres", "VFS_TEST_POSTGRES", "VFS_TEST_POSTGRES is not the URL of a Postgres server", postgres),
+        StoreFactory::new("bucket-memory", buckets::memory),
+        StoreFactory::new("bucket-s3s-fs", buckets::s3s_fs),
+        from_env("bucket-moto", "VFS_TEST_S3", "VFS_TEST_S3 is not the endpoint of a moto server", buckets::moto),
+        from_env("redis", "VFS_TEST_REDIS", "VFS_TEST_REDIS is not the URL of a Redis server", redis),
+    ];
+    let trials = factories.into_iter().flat_map(store_trials).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+async fn memory(store: MemoryStore) -> Result<StoreTarget> {
+    Ok(StoreTarget::new(store.clone()).with_second(store))
+}
+
+/// Two stores on one file, as two processes have.
+async fn sqlite() -> Result<StoreTarget> {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let config = SqliteConfig::new(directory.path().join("laws.db"));
+    let (first, second) = (SqliteStore::open(config.clone()).await?, SqliteStore::open(config).await?);
+    Ok(StoreTarget::new(first).with_second(second).holding(directory))
+}
+
+async fn sqlite_in_memory() -> Result<StoreTarget> {
+    let store = SqliteStore::open(SqliteConfig::in_memory()).await?;
+    Ok(StoreTarget::new(store.clone()).with_second(store))
+}
+
+/// Stores on the server whose address is in `variable`; where it is not set, every law is ignored for the `reason`.
+fn from_env<F>(
+    name: &'static str,
+    variable: &str,
+    reason: &'static str,
+    make: impl Fn(String) -> F + Send + Sync + 'static,
+) -> StoreFactory
+where
+    F: Future<Output = Result<StoreTarget>> + Send + 'static,
+{
+    let url = std::env::var(variable).ok();
+    let is_absent = url.is_none();
+    let factory = StoreFactory::new(name, move || make(url.clone().unwrap_or_default()));
+    if is_absent { factory.absent(reason) } else { factory }
+}
+
+/// Under a prefix that no other law has.
+async fn redis(url: String) -> Result<StoreTarget> {
+    let config = RedisConfig::new(&url)?.prefix(&format!("laws-{:016x}", fastrand::u64(..)))?;
+    let (first, second) = (RedisStore::open(config.clone()).await?, RedisStore::open(config).await?);
+    Ok(StoreTarget::new(first).with_second(second))
+}
+
+/// In a schema that no other law has, dropped with the target.
+async fn postgres(url: String) -> Result<StoreTarget> {
+    let schema = format!("laws_{:016x}", fastrand::u64(..));
+    let config = PostgresConfig::new(&url)?.schema(&schema).pool_size(4);
+    let guard = Schema { url, name: schema };
+    let (first, second) = (PostgresStore::open(config.clone()).await?, PostgresStore::open(config).await?);
+    Ok(StoreTarget::new(first).with_second(second).holding(guard))
+}
+
+struct Schema {
+    url: String,
+    name: String,
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        let (url, name) = (self.url.clone(), self.name.clone());
+        // The runtime that the law ran on may be at its end.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await?;
+                tokio::spawn(connection);
+                client.batch_execute(&format!("SET client_min_messages = error; DROP SCHEMA {name} CASCADE")).await
+            })
+        });
+        dropped.join().expect("no panic").expect("the schema is dropped");
+    }
+}
