@@ -28,16 +28,16 @@ pub use key::{Key, Namespace};
 pub use memory::MemoryStore;
 #[cfg(feature = "object-store")]
 pub use object::{BucketConfig, BucketService, BucketStore};
+pub use open::open_store;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresConfig, PostgresStore, PostgresTls};
-pub use open::open_store;
 #[cfg(feature = "redis")]
 pub use redis::{RedisConfig, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteConfig, SqliteDurability, SqliteSearchIndex, SqliteStats, SqliteStore};
 pub use store::{
-    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Entry, Expected,
-    Inspect, ListRequest, Listed, Needles, NewValue, Outcome, Page, PageToken, Position, Search, Store, StoreStats, Stored, Tell,
-    Value, Write, WriteId,
+    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Entry,
+    Expected, Inspect, ListRequest, Listed, Needles, NewValue, Outcome, Page, PageToken, Position, Search, Store,
+    StoreStats, Stored, Tell, Value, Write, WriteId,
 };
 pub use url::{Parameters, StoreUrl};

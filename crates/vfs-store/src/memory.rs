@@ -15,8 +15,8 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use self::space::Space;
 use crate::key::{Key, Namespace};
 use crate::store::{
-    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, Condition, Expected, ListRequest,
-    Needles, NewValue, Outcome, Page, Position, Search, Store, Stored, Value, Write,
+    Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, Condition, Expected, Inspect,
+    ListRequest, Needles, NewValue, Outcome, Page, Position, Search, Store, Stored, Value, Write,
 };
 
 /// A store in memory, gone with its last handle: for tests, and for files that need not outlive the process.
@@ -181,6 +181,11 @@ impl Store for MemoryStore {
 
     fn as_search(&self) -> Option<&dyn Search> {
         if self.can_do_all() { Some(self) } else { None }
+    }
+
+    fn as_inspect(&self) -> Option<&dyn Inspect> {
+        // Its values are all that it has.
+        None
     }
 }
 

@@ -27,7 +27,7 @@ use self::listing::Source;
 use self::names::Layout;
 use self::objects::{Conditions, Found, Labels, Service};
 use crate::key::{Key, Namespace};
-use crate::store::{Abilities, Expected, ListRequest, NewValue, Outcome, Page, Store, Value};
+use crate::store::{Abilities, Expected, Inspect, ListRequest, NewValue, Outcome, Page, Store, Stored, Value};
 
 /// The largest value, in bytes: what every service takes.
 const MAX_VALUE: u64 = 5 << 30;
@@ -179,7 +179,7 @@ impl Store for BucketStore {
         Abilities::new(MAX_VALUE).max_path(self.inner.layout.max_path())
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<crate::store::Stored>> {
+    async fn head(&self, key: &Key) -> Result<Option<Stored>> {
         Ok(self.look(&self.location(key)?).await?.map(|found| found.stored))
     }
 
@@ -190,7 +190,8 @@ impl Store for BucketStore {
     async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
         let location = self.location(key)?;
         if value.content.len() as u64 > MAX_VALUE {
-            let reason = format!("the file has {} bytes, and an object of this store at most {MAX_VALUE}", value.content.len());
+            let reason =
+                format!("the file has {} bytes, and an object of this store at most {MAX_VALUE}", value.content.len());
             return Err(Error::new(ErrorKind::TooLarge, reason).with_path(&key.path));
         }
         let _turn = self.together().await;
@@ -209,6 +210,10 @@ impl Store for BucketStore {
 
     async fn namespaces(&self) -> Result<Vec<Namespace>> {
         self.walk_namespaces().await
+    }
+
+    fn as_inspect(&self) -> Option<&dyn Inspect> {
+        Some(self)
     }
 }
 

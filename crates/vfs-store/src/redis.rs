@@ -48,7 +48,7 @@ const AT_ONCE: usize = 16;
 ///   same version one is done. A batch is one script too. A server does one thing at a time: while it moves 10,000 files, everyone
 ///   else waits.
 /// * A change whose connection was lost is repeated with the same [`WriteId`]. The server remembers the outcomes of the last ten
-///   minutes, so that it is made once.
+///   minutes, so that it is made once; that costs it about 200 bytes a change for as long.
 /// * An acknowledged change is as durable as the server: with `appendonly yes` and `appendfsync always` it is on its disk, with
 ///   `everysec` a crash of the machine may lose the last second, without either all since the last snapshot. Replicas follow a
 ///   moment later.

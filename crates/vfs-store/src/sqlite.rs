@@ -141,12 +141,18 @@ impl SqliteStore {
         self.inner.readers.run(move |connection| backup::backup(connection, &to, &asked)).await
     }
 
-    async fn change(&self, namespace: &Namespace, conditions: Vec<Condition>, writes: Vec<Write>) -> Result<BatchOutcome> {
+    async fn change(
+        &self,
+        namespace: &Namespace,
+        conditions: Vec<Condition>,
+        writes: Vec<Write>,
+    ) -> Result<BatchOutcome> {
         for write in &writes {
             if let Write::Put(path, value) = write
                 && value.content.len() as u64 > content::MAX_VALUE
             {
-                let reason = format!("{} bytes are more than the 1 GiB that a SQLite store can hold", value.content.len());
+                let reason =
+                    format!("{} bytes are more than the 1 GiB that a SQLite store can hold", value.content.len());
                 return Err(Error::new(ErrorKind::TooLarge, reason).with_path(path));
             }
         }
@@ -234,7 +240,8 @@ impl Store for SqliteStore {
 
     async fn namespaces(&self) -> Result<Vec<Namespace>> {
         let list = |connection: &Connection| {
-            let mut statement = connection.prepare_cached("SELECT name FROM namespaces WHERE files > 0 ORDER BY name")?;
+            let mut statement =
+                connection.prepare_cached("SELECT name FROM namespaces WHERE files > 0 ORDER BY name")?;
             let names = statement.query_map([], |row| row.get::<_, String>(0))?;
             names.map(|name| Namespace::parse(&name?).map_err(|_| Fault::damaged())).collect()
         };

@@ -17,8 +17,8 @@ use bytes::Bytes;
 use chrono::Utc;
 use vfs_core::VfsPath;
 use vfs_store::{
-    Batch, BatchOutcome, ChangePage, Changes, Condition, Expected, Inspect, Key, Namespace, NewValue, Outcome, Position,
-    SqliteConfig, SqliteStore, Store, Tell, Write,
+    Batch, BatchOutcome, ChangePage, Changes, Condition, Expected, Inspect, Key, Namespace, NewValue, Outcome,
+    Position, SqliteConfig, SqliteStore, Store, Tell, Write,
 };
 
 const KILLS: usize = 200;
@@ -67,7 +67,8 @@ fn start(task: &str, file: &Path, name: &str, edits: usize) -> Child {
 
 /// What a process says that it made. The last line may be cut where it was killed.
 fn made(child: &mut Child) -> impl Iterator<Item = String> + use<> {
-    let lines = BufReader::new(child.stdout.take().expect("it is piped")).split(b'\n').map(|line| line.expect("it reads"));
+    let lines =
+        BufReader::new(child.stdout.take().expect("it is piped")).split(b'\n').map(|line| line.expect("it reads"));
     lines.filter_map(|line| {
         let line = String::from_utf8_lossy(&line).into_owned();
         line.strip_prefix(MADE)?.strip_suffix(" .").map(str::to_owned)
@@ -209,7 +210,10 @@ fn a_killed_process_loses_nothing_that_it_was_told() {
                     let value = store.get(&key(&format!("/put/{line}")), None).await.expect("it reads");
                     assert_eq!(value.expect("it is there").content, format!("{line}\n").repeat(300));
                 }
-                assert!(told(&store).await.values().filter(|times| **times > 1).count() <= 1, "only /large is made again");
+                assert!(
+                    told(&store).await.values().filter(|times| **times > 1).count() <= 1,
+                    "only /large is made again"
+                );
             });
         }
     }
@@ -251,7 +255,8 @@ fn edits_of_many_processes_are_all_there() {
             let at = format!("/shared/{number}");
             found.extend(lines(&store, &at).await.into_iter().map(|line| (at.clone(), line)));
         }
-        let mut expected: Vec<_> = acknowledged.iter().map(|(at, line)| ((*at).to_owned(), (*line).to_owned())).collect();
+        let mut expected: Vec<_> =
+            acknowledged.iter().map(|(at, line)| ((*at).to_owned(), (*line).to_owned())).collect();
         found.sort_unstable();
         expected.sort_unstable();
         assert_eq!(found, expected, "what is there is what was acknowledged, each once");

@@ -4,9 +4,13 @@
 //!
 //! `cargo run --release -p agent-vfs --example agent_session`
 //!
+//! Memories are in a SQLite file that is gone with the session. With `-- postgres://user:password@host/database`, or the URL of a
+//! SQLite file that stays, the next session finds those of this one.
+//!
 //! It works on a copy, which is made through the backends too: one over the repository, one over a temporary directory.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
+mod memories;
 mod second_act;
 
 use agent_vfs::core::{edit, format};
@@ -15,10 +19,20 @@ use agent_vfs::{
     ReadRequest, Result, Version, VfsPath,
 };
 
+use memories::Memories;
+
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let memories = match (arguments.next(), arguments.next()) {
+        (Some(recall), url) if recall == memories::RECALL => {
+            print!("{}", Memories::open(url.as_deref()).await?.recall().await?);
+            return Ok(());
+        }
+        (url, _) => Memories::open(url.as_deref()).await?,
+    };
     let directory = tempfile::tempdir()?;
     let files = LocalBackend::open(directory.path())?;
     let agent = Agent { files: &files, cx: OpContext::new().with_actor("agent") };
@@ -35,7 +49,7 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     agent.edit(&path, version).await?;
     agent.show_what_changed(&path, &original).await?;
 
-    second_act::run(&files, &path).await?;
+    second_act::run(&files, &path, &memories).await?;
     Ok(())
 }
 

@@ -5,20 +5,25 @@ use std::sync::Arc;
 use agent_vfs::layers::{Checkpoints, Commit, OverlayBackend};
 use agent_vfs::{Backend, BackendExt, CompositeBackend, LocalBackend, OpContext, Result, VfsPath};
 
+use super::memories::Memories;
 use super::{answer, call, say};
 
-/// Works on `project`, in which `file` is a source file.
-pub(super) async fn run(project: &LocalBackend, file: &VfsPath) -> std::result::Result<(), Box<dyn std::error::Error>> {
+/// Works on `project`, in which `file` is a source file, with `memories` beside it.
+pub(super) async fn run(
+    project: &LocalBackend,
+    file: &VfsPath,
+    memories: &Memories,
+) -> std::result::Result<(), Box<dyn std::error::Error>> {
     say(
         "Second act. The project again, under an overlay: what the agent writes stays off the disk. Its memories, which \
-         are a directory of their own, lie beside it in the same namespace.",
+         are in a durable store, lie beside it in the same namespace.",
     );
-    let (memories, store) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let store = tempfile::tempdir()?;
     let store: Arc<dyn Backend> = Arc::new(LocalBackend::open(store.path())?);
     let journal = VfsPath::parse("/commits")?;
     let overlay = OverlayBackend::new(Arc::new(project.clone())).with_journal(Arc::clone(&store), journal);
-    let namespace = CompositeBackend::new(Arc::new(overlay.clone()))
-        .with_mount("/memories", Arc::new(LocalBackend::open(memories.path())?))?;
+    let namespace =
+        CompositeBackend::new(Arc::new(overlay.clone())).with_mount("/memories", Arc::new(memories.files()?))?;
     for mount in namespace.mounts() {
         answer(&format!("{} is {}", mount.path, mount.backend));
     }
@@ -38,13 +43,13 @@ pub(super) async fn run(project: &LocalBackend, file: &VfsPath) -> std::result::
 
     sub_agents(&overlay, file).await?;
     commit(&overlay, project, file).await?;
-    Ok(())
+    memories.recall_elsewhere()
 }
 
 async fn work(files: &dyn Backend, file: &str) -> Result<()> {
     say("It notes what it is about to do, edits the file, and writes one more.");
     call("write /memories/plan.md");
-    files.create_text("/memories/plan.md", "1. name the limit in the docs\n2. commit\n").await?;
+    files.write_text("/memories/plan.md", "1. name the limit in the docs\n2. commit\n").await?;
     call(&format!("edit {file}"));
     files.edit_text(file, "/// Most bytes of a whole path,", "/// The most bytes that a whole path can have,").await?;
     call("write /NOTES.md");

@@ -46,6 +46,7 @@ pub enum DocumentForm {
 /// * The store inside holds the documents; sizes, contents and times here are those of the files in them. Both
 ///   [forms](DocumentForm) are read.
 /// * A value that is no such document is an error for that file alone, and a problem in listings. It can be deleted.
+/// * A part of a document needs all of it. That of which a part was asked for last is kept, as long as it is the same.
 /// * A listing looks into each value that it has not seen in its version before; the sizes of 100,000 are kept.
 /// * Versions are those of the documents: the same content with other times may be another version.
 /// * Which values hold a text is not told, as a document can spell it in many ways.
@@ -69,12 +70,19 @@ pub struct Documents<S> {
     store: S,
     form: DocumentForm,
     known: Mutex<LruCache<Key, (Version, Stored)>>,
+    /// The file of which a part was asked for last: its next part is likely to be next.
+    last: Mutex<Option<(Key, Value)>>,
 }
 
 impl<S: Store> Documents<S> {
     /// Documents in `store`.
     pub fn new(store: S) -> Self {
-        Self { store, form: DocumentForm::default(), known: Mutex::new(LruCache::new(MOST_KNOWN)) }
+        Self {
+            store,
+            form: DocumentForm::default(),
+            known: Mutex::new(LruCache::new(MOST_KNOWN)),
+            last: Mutex::default(),
+        }
     }
 
     /// Sets how the content of new documents is spelled.
@@ -91,6 +99,18 @@ impl<S: Store> Documents<S> {
 
     fn known(&self) -> MutexGuard<'_, LruCache<Key, (Version, Stored)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<(Key, Value)>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file that a part was asked for of last, where that is `key` and it is still the same.
+    async fn same_as_last(&self, key: &Key) -> Result<Option<Value>> {
+        let last = self.last().as_ref().filter(|(of, _)| of == key).map(|(_, file)| file.clone());
+        let Some(last) = last else { return Ok(None) };
+        let now = self.store.head(key).await?;
+        Ok(now.filter(|now| now.version == last.stored.version).map(|_| last))
     }
 
     /// `value` with its content as a document.
@@ -228,9 +248,19 @@ impl<S: Store> Store for Documents<S> {
     }
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
+        if range.is_some()
+            && let Some(Value { stored, content }) = self.same_as_last(key).await?
+        {
+            return Ok(Some(Value::new(stored, part(&content, range))));
+        }
         let Some(document) = self.store.get(key, None).await? else { return Ok(None) };
-        let Value { stored, content } = self.decode(key, document)?;
-        Ok(Some(Value::new(stored, part(&content, range))))
+        let file = self.decode(key, document)?;
+        let part = part(&file.content, range);
+        let stored = file.stored.clone();
+        if (part.len() as u64) < stored.size {
+            *self.last() = Some((key.clone(), file));
+        }
+        Ok(Some(Value::new(stored, part)))
     }
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {

@@ -180,11 +180,7 @@ impl Space {
 
     /// The values below `directory` that come after `seen`: after a value, or after all that begins with it where it ends
     /// in `/` and is longer than the directory's own beginning.
-    fn after<'a>(
-        &'a self,
-        directory: &VfsPath,
-        seen: &str,
-    ) -> impl Iterator<Item = (&'a VfsPath, &'a Held)> + use<'a> {
+    fn after<'a>(&'a self, directory: &VfsPath, seen: &str) -> impl Iterator<Item = (&'a VfsPath, &'a Held)> + use<'a> {
         let beginning = inside(directory);
         let passed = seen.strip_suffix('/').filter(|_| seen.len() > beginning.len()).map(|name| format!("{name}0"));
         let start = match &passed {

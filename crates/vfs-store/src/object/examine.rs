@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream};
 use vfs_core::{Error, ErrorKind, Problem, Result};
 
@@ -10,31 +11,18 @@ use super::listing::{Start, Sweep};
 use super::names::{Name, odd};
 use super::raw::Object;
 use crate::key::{Key, Namespace};
-use crate::store::{CheckReport, ListRequest, Listed, StoreStats};
+use crate::store::{CheckReport, Inspect, ListRequest, Listed, StoreStats};
 
 /// How many levels of namespaces are listed at once.
 const AT_ONCE: usize = 16;
 /// How many files are read at once.
 const READS_AT_ONCE: usize = 4;
 
-impl BucketStore {
-    /// Makes sure that the bucket answers.
-    pub(super) async fn is_reachable(&self) -> Result<()> {
-        let listing = self.inner.source.list(self.inner.layout.base(), Listed::All, &Start::First, 1).await;
-        listing.map(|_| ()).map_err(|fault| self.error(&fault))
-    }
-
-    /// Reads every file.
-    ///
-    /// # Behaviour
-    ///
-    /// An object that cannot be read, or has not the size that the service told, is a problem; so is one whose key no file can
-    /// have, with its whole key as path. What is put or removed meanwhile may be in the report or not.
-    ///
-    /// # Errors
-    ///
-    /// Those of a [`Store`](crate::Store) where the bucket cannot be listed.
-    pub async fn check(&self) -> Result<CheckReport> {
+#[async_trait]
+impl Inspect for BucketStore {
+    /// Reads every file. An object that cannot be read, or has not the size that the service told, is a problem; so is one whose
+    /// key no file can have. What is put or removed meanwhile may be in the report or not.
+    async fn check(&self) -> Result<CheckReport> {
         let mut report = CheckReport::default();
         let mut sweep = Sweep::new(self);
         while let Some(objects) = sweep.next().await? {
@@ -53,6 +41,32 @@ impl BucketStore {
         Ok(report)
     }
 
+    /// By listing all of it.
+    async fn stats(&self) -> Result<StoreStats> {
+        let mut stats = StoreStats::default();
+        let mut namespaces = BTreeSet::new();
+        let mut sweep = Sweep::new(self);
+        while let Some(objects) = sweep.next().await? {
+            for object in objects {
+                if let Name::File(namespace, _) = self.inner.layout.name(&object.key) {
+                    namespaces.insert(namespace);
+                    stats.files += 1;
+                    stats.bytes += object.size;
+                }
+            }
+        }
+        stats.namespaces = namespaces.len() as u64;
+        Ok(stats)
+    }
+}
+
+impl BucketStore {
+    /// Makes sure that the bucket answers.
+    pub(super) async fn is_reachable(&self) -> Result<()> {
+        let listing = self.inner.source.list(self.inner.layout.base(), Listed::All, &Start::First, 1).await;
+        listing.map(|_| ()).map_err(|fault| self.error(&fault))
+    }
+
     /// How many bytes the file of an object has; `None` where it is no file, or gone.
     async fn read(&self, object: Object) -> Result<Option<u64>, Problem> {
         let location = match self.inner.layout.name(&object.key) {
@@ -69,28 +83,6 @@ impl BucketStore {
         }
         let reason = format!("{bytes} bytes came where the service told of {}; put the file again", value.stored.size);
         Err(problem(Error::new(ErrorKind::Unavailable, reason)))
-    }
-
-    /// Counts what is there, by listing all of it.
-    ///
-    /// # Errors
-    ///
-    /// As [`check`](Self::check).
-    pub async fn stats(&self) -> Result<StoreStats> {
-        let mut stats = StoreStats::default();
-        let mut namespaces = BTreeSet::new();
-        let mut sweep = Sweep::new(self);
-        while let Some(objects) = sweep.next().await? {
-            for object in objects {
-                if let Name::File(namespace, _) = self.inner.layout.name(&object.key) {
-                    namespaces.insert(namespace);
-                    stats.files += 1;
-                    stats.bytes += object.size;
-                }
-            }
-        }
-        stats.namespaces = namespaces.len() as u64;
-        Ok(stats)
     }
 
     /// Goes from marker to marker, without listing the files between them.

@@ -151,7 +151,8 @@ impl Fault {
             }
             What::Unanswered(_, reason) => (ErrorKind::Unavailable, format!("the connection to the service was lost: {reason}")),
             What::Other(reason) if !reason.is_empty() => (ErrorKind::Unavailable, reason.clone()),
-            What::Missing | What::Refused | What::Other(_) => return None,
+            What::Refused => (ErrorKind::Conflict, "something else is there than the change depends on".to_owned()),
+            What::Missing | What::Other(_) => return None,
         })
     }
 }

@@ -17,6 +17,9 @@ use crate::store::{NewValue, Stored, Value, WriteId};
 /// More bytes than any object has; some services cannot read a range that ends after it.
 const LARGEST: u64 = 1 << 50;
 
+/// The longest entity tag, in bytes; those of services have under 100.
+const LONGEST_TAG: usize = 512;
+
 /// A service, and what is particular about it.
 #[derive(Debug, Clone)]
 pub(super) struct Service {
@@ -116,10 +119,15 @@ pub(super) fn version(e_tag: Option<&str>, size: u64, last_modified: DateTime<Ut
 /// The entity tag of a version, in quotes; `None` for what cannot be one, and so is the version of nothing.
 pub(super) fn tag(version: &Version) -> Option<String> {
     let text = version.as_str();
-    if text.is_empty() || !text.strip_prefix("W/").unwrap_or(text).bytes().all(|byte| byte.is_ascii_graphic()) {
-        return None;
+    let weak = text.strip_prefix("W/\"").and_then(|rest| rest.strip_suffix('"'));
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
+    match (weak, text) {
+        // Any object has the tag `*`, to some services in quotes too.
+        (_, "" | "*") => None,
+        _ if text.len() > LONGEST_TAG => None,
+        (Some(bare), _) => is_plain(bare).then(|| text.to_owned()),
+        (None, _) => is_plain(text).then(|| format!("\"{text}\"")),
     }
-    Some(if text.starts_with("W/") { text.to_owned() } else { format!("\"{text}\"") })
 }
 
 impl Service {
@@ -180,7 +188,7 @@ mod tests {
         }
         assert_eq!(tag(&"0f-2".into()).as_deref(), Some("\"0f-2\""));
         assert_eq!(tag(&"W/\"a\"".into()).as_deref(), Some("W/\"a\""));
-        for text in ["", "a\nb", "a b", "ü"] {
+        for text in ["", "*", "\"*\"", "a\nb", "a b", "ü", "\"", &"x".repeat(513)] {
             assert_eq!(tag(&text.into()), None, "{text}");
         }
     }

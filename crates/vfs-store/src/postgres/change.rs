@@ -118,7 +118,8 @@ impl Change<'_> {
         let rows = if self.steps.staged.is_empty() {
             let contents = vec![None; self.steps.kinds.len()];
             let parameters = self.parameters(&contents);
-            // Both are on their way before the first is answered.
+            // Both are on their way before the first is answered. Should it fail alone, the second is a transaction of its own, and
+            // the commit that follows one of nothing.
             let work = join(connection.batch_execute(BEGIN), connection.query(&statement, &parameters));
             let (_, rows) = self.server.within(work.map(Ok::<_, Fault>)).await?;
             rows.map_err(Fault::from)?

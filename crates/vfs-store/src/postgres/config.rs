@@ -121,10 +121,11 @@ impl PostgresConfig {
                 bare.query_pairs_mut().append_pair(name, &value);
             }
         }
-        // The parser of the server's own parameters takes a '+' as it is.
-        let text = bare.as_str().replace('+', "%20");
+        // The server's own parser takes a '+' as it is, which of a parameter means a space.
+        let query = bare.query().map(|query| query.replace('+', "%20"));
+        bare.set_query(query.as_deref());
         // The cause may repeat what was secret.
-        let server: tokio_postgres::Config = text.parse().map_err(|_| {
+        let server: tokio_postgres::Config = bare.as_str().parse().map_err(|_| {
             let hint = "write it as 'postgres://user:password@host:5432/database', with '%40' for an '@' in a name or password";
             Error::invalid_argument(format!("the URL of the Postgres store cannot be read; {hint}"))
         })?;
@@ -365,7 +366,7 @@ mod tests {
         )
         .expect("right");
         assert_eq!(config.server.get_user(), Some("ann"));
-        assert_eq!(config.server.get_password(), Some("p@ss w".as_bytes()).or(None));
+        assert_eq!(config.server.get_password(), Some("p@ss+w".as_bytes()));
         assert_eq!(config.server.get_application_name(), Some("a b"));
         assert_eq!((config.address().as_str(), config.database()), ("h:5433", "files"));
         let same =

@@ -14,8 +14,8 @@ const KNOWN: &str = "prefix, ttl, connections, connect_timeout, timeout and pati
 ///
 /// # Behaviour
 ///
-/// The URL is `redis://[[user][:password]@]host[:port][/database]`, or `rediss://` for TLS, with certificates that a public authority
-/// or this machine trusts. Its parameters are the settings below: `prefix`, `connections`, and in whole seconds `ttl`,
+/// The URL is `redis://[[user][:password]@]host[:port][/database]`, or `rediss://` for TLS, with a certificate that a public authority
+/// signed, or that of [`root_certificate`](Self::root_certificate). Its parameters are the settings below: `prefix`, `connections`, and in whole seconds `ttl`,
 /// `connect_timeout`, `timeout` and `patience`. What prints a configuration shows no password.
 ///
 /// ```
@@ -36,6 +36,7 @@ pub struct RedisConfig {
     pub(super) connect_timeout: Duration,
     pub(super) timeout: Duration,
     pub(super) patience: Duration,
+    pub(super) root_certificate: Option<Vec<u8>>,
 }
 
 impl RedisConfig {
@@ -79,6 +80,7 @@ impl RedisConfig {
             connect_timeout: Duration::from_secs(5),
             timeout: Duration::from_secs(15),
             patience: Duration::from_secs(15),
+            root_certificate: None,
         };
         if let Some(prefix) = parameters.take("prefix") {
             config = config.prefix(&prefix)?;
@@ -163,11 +165,19 @@ impl RedisConfig {
         self.patience = patience;
         self
     }
+
+    /// Trusts the server's certificate where it is, or was signed by, one of these, in the form of PEM, and no other. Default: public
+    /// authorities.
+    #[must_use]
+    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.root_certificate = Some(pem.into());
+        self
+    }
 }
 
 impl fmt::Debug for RedisConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, names, ttl, connections, connect_timeout, timeout, patience } = self;
+        let Self { url, names, ttl, connections, connect_timeout, timeout, patience, root_certificate } = self;
         f.debug_struct("RedisConfig")
             .field("url", url)
             .field("prefix", &names.prefix())
@@ -176,6 +186,7 @@ impl fmt::Debug for RedisConfig {
             .field("connect_timeout", connect_timeout)
             .field("timeout", timeout)
             .field("patience", patience)
+            .field("has_root_certificate", &root_certificate.is_some())
             .finish()
     }
 }

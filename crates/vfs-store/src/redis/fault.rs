@@ -109,7 +109,10 @@ fn not_connected(error: &RedisError, address: &str) -> String {
     let text = error.to_string();
     if text.contains("lookup") || text.contains("resolve") {
         format!("the host of {address} cannot be found; correct the store's URL")
-    } else if text.contains("certificate") || text.contains("tls") || text.contains("corrupt message") {
+    } else if text.contains("certificate") {
+        let advice = "trust it with 'RedisConfig::root_certificate', or use the name that it was made for";
+        format!("the certificate of the Redis server at {address} is not trusted ({text}); {advice}")
+    } else if text.contains("tls") || text.contains("corrupt message") {
         format!("no TLS connection could be made to {address} ({text}); 'redis://' is without TLS")
     } else {
         format!("no connection could be made to the Redis server at {address}; is it one?")

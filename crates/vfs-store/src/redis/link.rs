@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::redis::aio::MultiplexedConnection;
-use ::redis::{AsyncConnectionConfig, Client, Cmd, RedisError, Script, ServerErrorKind, Value};
+use ::redis::{AsyncConnectionConfig, Client, Cmd, RedisError, Script, ServerErrorKind, TlsCertificates, Value};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use vfs_core::{Error, Result};
@@ -86,13 +86,7 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn new(config: &RedisConfig) -> Result<Self> {
-        if config.url.scheme() == "rediss" {
-            // Where the process has chosen a provider, that one stays.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
-        let client = Client::open(config.url.expose().clone()).map_err(|_| {
-            Error::invalid_argument("the store's URL cannot be used; write it as 'redis://user:password@host:6379/0'")
-        })?;
+        let client = client(config)?;
         let url = config.url.expose();
         Ok(Self {
             client,
@@ -169,6 +163,19 @@ impl Link {
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
+}
+
+fn client(config: &RedisConfig) -> Result<Client> {
+    let url = config.url.expose().clone();
+    if config.url.scheme() == "redis" {
+        let advice = "the store's URL cannot be used; write it as 'redis://user:password@host:6379/0'";
+        return Client::open(url).map_err(|_| Error::invalid_argument(advice));
+    }
+    // Where the process has chosen a provider, that one stays.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let certificates = TlsCertificates { client_tls: None, root_cert: config.root_certificate.clone() };
+    let advice = "the store's URL or its root certificate cannot be used; a certificate is in the form of PEM";
+    Client::build_with_tls(url, certificates).map_err(|_| Error::invalid_argument(advice))
 }
 
 async fn send(request: &Request<'_>, connection: &mut MultiplexedConnection) -> Result<Value, RedisError> {

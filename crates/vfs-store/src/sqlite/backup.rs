@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use rusqlite::backup::{Backup, StepResult};
 use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
 use vfs_core::{Error, ErrorKind};
 
 use super::config::SqliteConfig;

@@ -7,8 +7,8 @@ use vfs_core::{Error, ErrorKind, Problem, Version, VfsPath};
 
 use super::content::{self, PIECE};
 use super::fault::Tried;
-use super::stop::Asked;
 use super::rows::Indexed;
+use super::stop::Asked;
 use super::{index, rows};
 use crate::key::Namespace;
 use crate::store::CheckReport;
@@ -39,7 +39,8 @@ struct Check<'a> {
 /// Looks at everything, of one moment.
 pub(super) fn check(connection: &mut Connection, asked: &Asked) -> Tried<CheckReport> {
     // A table of this connection alone, which shows what is in the index.
-    connection.execute_batch("CREATE VIRTUAL TABLE IF NOT EXISTS temp.threes USING fts5vocab('main', 'texts', 'instance')")?;
+    connection
+        .execute_batch("CREATE VIRTUAL TABLE IF NOT EXISTS temp.threes USING fts5vocab('main', 'texts', 'instance')")?;
     let transaction = connection.transaction()?;
     let mut check = Check {
         connection: &transaction,
@@ -84,6 +85,15 @@ impl Check<'_> {
 
     fn pages(&mut self) -> Tried<bool> {
         let connection = self.connection;
+        // The index keeps what it knows of its own tables from one statement to the next, and only a query makes it look again:
+        // without one, SQLite's check takes what another connection changed for damage.
+        let query = connection.query_row("SELECT count(*) FROM texts WHERE texts MATCH '\"   \"'", [], |_| Ok(()));
+        if let Err(error) = query {
+            if error.sqlite_error_code() != Some(rusqlite::ErrorCode::DatabaseCorrupt) {
+                return Err(error.into());
+            }
+            self.problem(None, None, format!("the search index in the SQLite file is damaged: {error}"));
+        }
         let mut statement = connection.prepare("PRAGMA integrity_check")?;
         let mut rows = statement.query([])?;
         let mut is_whole = true;
@@ -105,7 +115,7 @@ impl Check<'_> {
         while let Some(row) = rows.next()? {
             let sum = self.index.entry(row.get(0)?).or_default();
             add_to(sum, row.get_ref(1)?.as_bytes().unwrap_or_default());
-            if sum.0 % 4096 == 0 {
+            if sum.0.is_multiple_of(4096) {
                 self.asked.go_on()?;
             }
         }
@@ -158,7 +168,8 @@ impl Check<'_> {
     fn content(&mut self, name: &str, path: &str, namespace: i64, found: &rows::Found) -> Tried<Option<Sum>> {
         let size = found.stored.size;
         let connection = self.connection;
-        let mut statement = connection.prepare_cached("SELECT place, content FROM chunks WHERE place >= ?1 AND place < ?2 ORDER BY place")?;
+        let mut statement = connection
+            .prepare_cached("SELECT place, content FROM chunks WHERE place >= ?1 AND place < ?2 ORDER BY place")?;
         let mut pieces = statement.query((content::place(found.id, 0), content::place(found.id + 1, 0)))?;
         let (mut hasher, mut kept, mut expected, mut length) = (blake3::Hasher::new(), Vec::new(), 0, 0);
         while let Some(row) = pieces.next()? {
@@ -184,10 +195,11 @@ impl Check<'_> {
             return Ok(None);
         }
         Ok(index::folded(namespace, &kept).map(|text| {
-            let letters: Vec<char> = text.chars().collect();
-            let threes: HashSet<&[char]> = letters.windows(3).collect();
+            let following = text.chars().skip(1).zip(text.chars().skip(2));
+            let threes: HashSet<_> =
+                text.chars().zip(following).map(|(first, (second, third))| [first, second, third]).collect();
             let mut sum = Sum::default();
-            threes.into_iter().for_each(|three| add_to(&mut sum, three.iter().collect::<String>().as_bytes()));
+            threes.iter().for_each(|three| add_to(&mut sum, String::from_iter(three).as_bytes()));
             sum
         }))
     }

@@ -102,8 +102,10 @@ impl SqliteConfig {
             let hint = "write it as 'sqlite:///path/to/file.db'";
             return Err(Error::invalid_argument(format!("'{}' is not the scheme of SQLite; {hint}", bare.scheme())));
         }
-        if bare.host_str().is_some_and(|host| !host.is_empty()) || bare.port().is_some() || !bare.username().is_empty() {
-            let hint = "write 'sqlite:///path' with three slashes for an absolute path, 'sqlite:path' for a relative one";
+        if bare.host_str().is_some_and(|host| !host.is_empty()) || bare.port().is_some() || !bare.username().is_empty()
+        {
+            let hint =
+                "write 'sqlite:///path' with three slashes for an absolute path, 'sqlite:path' for a relative one";
             return Err(Error::invalid_argument(format!("a SQLite file has no host; {hint}")));
         }
         if bare.fragment().is_some() {
@@ -115,7 +117,9 @@ impl SqliteConfig {
         };
         if let Some(text) = parameters.take("busy_timeout") {
             config.busy_timeout = humantime::parse_duration(&text).map_err(|error| {
-                Error::invalid_argument(format!("the busy_timeout is no time ({error}); write for example '10s' or '250ms'"))
+                Error::invalid_argument(format!(
+                    "the busy_timeout is no time ({error}); write for example '10s' or '250ms'"
+                ))
             })?;
         }
         if let Some(readers) = parameters.take_as("readers")? {
@@ -165,7 +169,9 @@ impl SqliteConfig {
     /// Refuses what is out of its bounds.
     pub(super) fn check(&self) -> Result<()> {
         if self.busy_timeout > MAX_BUSY_TIMEOUT {
-            return Err(Error::invalid_argument("the busy_timeout of a SQLite store is over 10 minutes; use a shorter one"));
+            return Err(Error::invalid_argument(
+                "the busy_timeout of a SQLite store is over 10 minutes; use a shorter one",
+            ));
         }
         if !READERS.contains(&self.readers) {
             return Err(Error::invalid_argument("the readers of a SQLite store are 1 to 64"));
@@ -187,7 +193,9 @@ fn one_of<T: Copy>(name: &str, word: &str, words: [(&str, T); 2]) -> Result<T> {
 }
 
 fn percent_decoded(text: &str) -> Result<String> {
-    let refuse = || Error::invalid_argument("the path of the SQLite file has a '%' that is no '%20' or the like; write it as '%25'");
+    let refuse = || {
+        Error::invalid_argument("the path of the SQLite file has a '%' that is no '%20' or the like; write it as '%25'")
+    };
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -231,7 +239,8 @@ mod tests {
 
     #[test]
     fn parameters_are_read() {
-        let config = from("sqlite:a.db?busy_timeout=250ms&readers=2&durability=normal&search_index=off").expect("right");
+        let config =
+            from("sqlite:a.db?busy_timeout=250ms&readers=2&durability=normal&search_index=off").expect("right");
         let same = SqliteConfig::new("a.db")
             .busy_timeout(Duration::from_millis(250))
             .readers(2)

@@ -36,8 +36,7 @@ fn try_open(config: &SqliteConfig) -> Tried<Connection> {
 
 /// A connection to a file that [`open`] prepared.
 pub(super) fn connect(config: &SqliteConfig) -> Tried<Connection> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match &config.location {
         Location::File(path) => Connection::open_with_flags(path, flags).map_err(|error| why_closed(path, error))?,
         Location::Memory => Connection::open_in_memory_with_flags(flags)?,

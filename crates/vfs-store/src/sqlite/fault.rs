@@ -24,7 +24,9 @@ impl Fault {
     /// Whether another connection was in the way.
     pub(super) fn is_busy(&self) -> bool {
         match self {
-            Self::Database(error) => matches!(error.sqlite_error_code(), Some(Code::DatabaseBusy | Code::DatabaseLocked)),
+            Self::Database(error) => {
+                matches!(error.sqlite_error_code(), Some(Code::DatabaseBusy | Code::DatabaseLocked))
+            }
             Self::Ours(error) => error.kind() == ErrorKind::Busy,
         }
     }
@@ -69,10 +71,9 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, &'static str) {
             K::Busy,
             "others held the SQLite file of the store for longer than its busy timeout; try again, or raise 'busy_timeout'",
         ),
-        Some(Code::NotADatabase) => (
-            K::InvalidArgument,
-            "the file of the store is not a SQLite database, or is encrypted; name another file",
-        ),
+        Some(Code::NotADatabase) => {
+            (K::InvalidArgument, "the file of the store is not a SQLite database, or is encrypted; name another file")
+        }
         Some(Code::DatabaseCorrupt) => (K::InvalidArgument, DAMAGED),
         Some(Code::DiskFull) => {
             (K::QuotaExceeded, "the disk that the SQLite file of the store is on is full; free some space")

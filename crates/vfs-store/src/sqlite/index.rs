@@ -4,9 +4,9 @@
 //! other letters stay as they are. A needle is folded in the same way, so whatever holds it holds the same three characters
 //! in a row. Where case does not matter, only those of ASCII alone are looked for, as others may be there in another case.
 //!
-//! A change of the index costs several times what the write itself costs, and that of many files at once hardly more. So files
-//! that were written wait until some have come together, and may match anything meanwhile. A file that is written again and
-//! again is indexed once.
+//! A change of the index costs several times what a small write itself costs, and less for each file where many are indexed at
+//! once. So files that were written wait until some have come together, and may match anything meanwhile. A file that is
+//! written again and again is indexed once.
 
 use std::collections::BTreeSet;
 
@@ -149,7 +149,7 @@ fn question(namespace: i64, needles: &Needles) -> Option<String> {
         return None;
     }
     let each = needles.texts.iter().map(|needle| {
-        let quoted: Vec<_> = threes(needle, needles.case)?.iter().map(|three| quote(three)).collect();
+        let quoted: Vec<_> = threes(needle, needles.case)?.iter().map(quote).collect();
         Some(format!("({})", quoted.join(" AND ")))
     });
     let any = each.collect::<Option<Vec<_>>>()?.join(" OR ");
@@ -193,9 +193,8 @@ mod tests {
 
     #[test]
     fn only_what_is_safe_is_looked_for() {
-        let threes = |needle, case| {
-            threes(needle, case).map(|threes| threes.iter().map(String::from_iter).collect::<Vec<_>>())
-        };
+        let threes =
+            |needle, case| threes(needle, case).map(|threes| threes.iter().map(String::from_iter).collect::<Vec<_>>());
         use CaseMode::{Insensitive, Sensitive, Smart};
         assert_eq!(threes("ab", Sensitive), None);
         assert_eq!(threes("äö", Sensitive), None);

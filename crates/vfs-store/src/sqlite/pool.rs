@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinHandle, JoinSet};
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::config::SqliteConfig;
@@ -41,20 +42,38 @@ impl Pool {
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> Tried<T> + Send + 'static,
     {
-        let closed = || Error::new(ErrorKind::Unavailable, "the SQLite store is being closed");
-        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?;
+        let ended = match Arc::clone(&self.permits).try_acquire_owned() {
+            Ok(permit) => self.lend(permit, work).await,
+            // A task of its own takes its turn and goes on: a caller who does not look at its future for a while would keep
+            // all who come after it waiting. The set ends the task where the caller gives up.
+            Err(_) => {
+                let pool = Arc::clone(self);
+                let mut waiting = JoinSet::new();
+                waiting.spawn(async move {
+                    let permit = Arc::clone(&pool.permits).acquire_owned().await.map_err(|_| closed())?;
+                    pool.lend(permit, work).await.map_err(|ended| closed().with_source(ended))?
+                });
+                waiting.join_next().await.unwrap_or_else(|| Ok(Err(closed().into())))
+            }
+        };
+        ended.map_err(|ended| closed().with_source(ended))?.map_err(Error::from)
+    }
+
+    fn lend<T, F>(self: &Arc<Self>, permit: OwnedSemaphorePermit, work: F) -> JoinHandle<Tried<T>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Connection) -> Tried<T> + Send + 'static,
+    {
         let pool = Arc::clone(self);
-        let task = tokio::task::spawn_blocking(move || {
+        tokio::task::spawn_blocking(move || {
             let mut connection = pool.take()?;
             let result = catch_unwind(AssertUnwindSafe(|| work(&mut connection)));
             pool.idle().push(connection);
             drop(permit);
-            result.map_err(|_| Fault::from(Error::new(ErrorKind::Internal, "an operation of the SQLite store panicked")))?
-        });
-        match task.await {
-            Ok(result) => result.map_err(Error::from),
-            Err(ended) => Err(closed().with_source(ended)),
-        }
+            result.map_err(|_| {
+                Fault::from(Error::new(ErrorKind::Internal, "an operation of the SQLite store panicked"))
+            })?
+        })
     }
 
     /// Lends a connection to `work` that only reads, all of it at one moment.
@@ -105,6 +124,10 @@ impl Pool {
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn closed() -> Error {
+    Error::new(ErrorKind::Unavailable, "the SQLite store is being closed")
 }
 
 /// Begins a change. SQLite's own way of waiting grows to steps of 100 ms, in which others pass by again and again.

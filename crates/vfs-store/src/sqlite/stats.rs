@@ -24,11 +24,11 @@ pub struct SqliteStats {
 }
 
 pub(super) fn stats(connection: &Connection) -> Tried<StoreStats> {
-    let mut stats = StoreStats::default();
-    stats.namespaces = number(connection, "SELECT count(*) FROM namespaces WHERE files > 0")?;
-    stats.files = number(connection, "SELECT coalesce(sum(files), 0) FROM namespaces")?;
-    stats.bytes = number(connection, "SELECT coalesce(sum(bytes), 0) FROM namespaces")?;
-    Ok(stats)
+    Ok(StoreStats {
+        namespaces: number(connection, "SELECT count(*) FROM namespaces WHERE files > 0")?,
+        files: number(connection, "SELECT coalesce(sum(files), 0) FROM namespaces")?,
+        bytes: number(connection, "SELECT coalesce(sum(bytes), 0) FROM namespaces")?,
+    })
 }
 
 pub(super) fn file_stats(connection: &Connection) -> Tried<SqliteStats> {

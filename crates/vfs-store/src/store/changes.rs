@@ -44,7 +44,8 @@ pub enum ChangePage {
         /// Whether there is more by now.
         has_more: bool,
     },
-    /// What happened after the place that was asked for is no longer remembered: list again, and go on from here.
+    /// What happened after the place that was asked for is no longer remembered, or no change was ever made there, as in a store
+    /// that was put back to an earlier state: list again, and go on from here.
     Forgotten(Position),
 }
 

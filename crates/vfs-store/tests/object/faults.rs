@@ -151,7 +151,6 @@ async fn what_a_new_user_meets_first_reads_well() {
         ("s3://b?access_key_id=hidden".to_owned(), ErrorKind::InvalidArgument, "belong together"),
     ] {
         let error = refused_to_open(&url).await;
-        println!("{error}");
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.message().contains(words), "{error}");
     }

@@ -7,7 +7,7 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
 use vfs_core::ErrorKind;
-use vfs_store::{BucketStore, ListRequest, Namespace, Page, PageToken, Store};
+use vfs_store::{BucketStore, Inspect, ListRequest, Namespace, Page, PageToken, Store};
 
 use crate::{everywhere, key_in, path, put};
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use chrono::TimeDelta;
 use vfs_core::ErrorKind;
-use vfs_store::{BucketStore, Expected, NewValue, Outcome, Store};
+use vfs_store::{BucketStore, Expected, Inspect, NewValue, Outcome, Store};
 
 use crate::{at, content, done, everywhere, key, key_in, put, refused, value};
 

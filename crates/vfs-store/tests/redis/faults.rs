@@ -14,7 +14,6 @@ async fn refusal(url: &str) -> Error {
     let error = RedisStore::open(config.timeout(Duration::from_millis(500))).await.expect_err("it is not opened");
     let shown = format!("{error} {error:?} {}", error.for_model());
     assert!(!shown.contains("hidden"), "{shown}");
-    println!("{error}");
     error
 }
 
@@ -78,7 +77,6 @@ async fn a_user_without_rights() {
     let store = RedisStore::open(RedisConfig::new(&url).expect("a URL")).await.expect("it is opened");
     let error = store.put(&key("/a"), value("x"), &Expected::Anything).await.expect_err("it may not");
     assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
-    println!("{error}");
 }
 
 #[tokio::test]
@@ -115,4 +113,42 @@ async fn a_server_that_is_full() {
         assert!(matches!(outcome, Outcome::Done(_)));
     }
     let _ = done(store.put(&key("/again"), value("x"), &Expected::Nothing).await.expect("it is put"));
+}
+
+#[tokio::test]
+async fn a_server_with_tls() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let (certificate, secret) = (directory.path().join("certificate.pem"), directory.path().join("key.pem"));
+    let mut openssl = tokio::process::Command::new("openssl");
+    openssl.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]);
+    openssl.args([
+        "-addext",
+        "subjectAltName=DNS:localhost",
+        "-addext",
+        "basicConstraints=critical,CA:FALSE",
+        "-keyout",
+    ]);
+    let Ok(made) = openssl.arg(&secret).arg("-out").arg(&certificate).output().await else {
+        println!("skipped: the program openssl is not installed");
+        return;
+    };
+    assert!(made.status.success(), "{made:?}");
+    let (certificate_file, secret) = (certificate.display().to_string(), secret.display().to_string());
+    let free = TcpListener::bind("127.0.0.1:0").await.and_then(|socket| socket.local_addr()).expect("a port").port();
+    let options = ["--tls-port", &free.to_string(), "--tls-auth-clients", "no", "--tls-cert-file", &certificate_file];
+    let files = ["--tls-key-file", &secret, "--tls-ca-cert-file", &certificate_file];
+    let Some(_server) = Server::start(&[&options[..], &files[..]].concat()).await else { return };
+
+    let url = format!("rediss://localhost:{free}");
+    let error = refusal(&url).await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.message().contains("certificate"), "{error}");
+    let config = RedisConfig::new(&url).expect("a URL");
+    let error = RedisStore::open(config.clone().root_certificate("nonsense")).await.expect_err("no certificate");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    #[expect(clippy::disallowed_methods, reason = "it is the certificate that another program made for this test")]
+    let pem = std::fs::read(&certificate).expect("it was made");
+    let store = RedisStore::open(config.root_certificate(pem)).await.expect("it is trusted");
+    let _ = done(store.put(&key("/a"), value("x"), &Expected::Nothing).await.expect("it is put"));
+    assert_eq!(content(&store, "/a").await, Some("x".into()));
 }

@@ -37,7 +37,7 @@ fn requests() -> Vec<ReadRequest> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn windows_of_large_files_are_those_of_files_in_memory() {
     let (files, probe) = probed(MemoryStore::new());
-    let (text, binary) = (log(), Bytes::from(vec![0xe9_u8, 0, 1, 2].repeat(2 << 20)));
+    let (text, binary) = (log(), Bytes::from([0xe9_u8, 0, 1, 2].repeat(2 << 20)));
     for content in [text, binary] {
         let version =
             files.upload_files(&cx(), vec![FileUpload::new(path("/log"), content.clone())]).await.remove(0).version;

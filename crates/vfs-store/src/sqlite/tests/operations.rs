@@ -60,7 +60,11 @@ async fn every_kind_of_damage_is_found_by_a_check() {
         assert_clean(&store).await;
         sql(&store, damage).await;
         let report = store.check().await.expect("it checks");
-        assert!(report.problems.iter().any(|problem| problem.message.contains(word)), "{damage}: {:?}", report.problems);
+        assert!(
+            report.problems.iter().any(|problem| problem.message.contains(word)),
+            "{damage}: {:?}",
+            report.problems
+        );
     }
 }
 
@@ -68,9 +72,13 @@ async fn every_kind_of_damage_is_found_by_a_check() {
 async fn a_page_that_is_damaged_is_found_by_a_check() {
     let store = memory().await;
     put(&store, "/a", "some text").await;
-    // The row in the index of ids is another one than in the table.
-    sql(&store, "PRAGMA writable_schema = on; UPDATE sqlite_schema SET sql = replace(sql, 'indexed <> 1', 'indexed <> 2')
-                 WHERE name = 'files_not_indexed'; PRAGMA writable_schema = reset")
+    settle(&store).await;
+    // An index that should have the row by its own words, and has not.
+    sql(
+        &store,
+        "PRAGMA writable_schema = on; UPDATE sqlite_schema SET sql = replace(sql, 'indexed <> 1', 'indexed <> 2')
+                 WHERE name = 'files_not_indexed'; PRAGMA writable_schema = reset",
+    )
     .await;
     let report = store.check().await.expect("it checks");
     assert!(report.problems.iter().any(|problem| problem.message.contains("file is damaged")), "{report:?}");

@@ -105,7 +105,10 @@ async fn namespaces_do_not_see_each_other() {
     let store = memory().await;
     put(&store, "/a", "needle").await;
     let other = Key::new(space("org"), path("/a"));
-    assert!(matches!(store.put(&other, value("nothing"), &Expected::Nothing).await.expect("it writes"), Outcome::Done(_)));
+    assert!(matches!(
+        store.put(&other, value("nothing"), &Expected::Nothing).await.expect("it writes"),
+        Outcome::Done(_)
+    ));
     settle(&store).await;
     let needles = Needles::new(vec!["needle".to_owned()], Sensitive);
     let ask = async |name: &str| store.candidates(&space(name), &VfsPath::root(), &needles).await.expect("it answers");

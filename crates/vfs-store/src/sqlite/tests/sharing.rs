@@ -67,7 +67,8 @@ async fn a_future_that_is_dropped_loses_no_connection_and_leaves_all_or_nothing(
     let namespace = space("org/user");
     for number in 0..100 {
         let at = key(&format!("/{number}"));
-        let writes = vec![Write::Put(at.path.clone(), value("x")), Write::Put(path("/last"), value(format!("{number}")))];
+        let writes =
+            vec![Write::Put(at.path.clone(), value("x")), Write::Put(path("/last"), value(format!("{number}")))];
         let mut writing = store.batch(&namespace, &[], writes);
         // Each is dropped a little later than the one before.
         for _ in 0..number % 5 {
@@ -90,6 +91,36 @@ async fn a_future_that_is_dropped_loses_no_connection_and_leaves_all_or_nothing(
     // Each batch that was made put one new file, and changed one that is there from the first on.
     assert_eq!(position, 2 * (files - 2) + 1, "{files} files");
     assert_clean(&store).await;
+}
+
+#[tokio::test]
+async fn a_future_that_nobody_looks_at_keeps_nobody_waiting() {
+    // In memory there is one connection for all.
+    let store = memory().await;
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let pool = Arc::clone(&store.inner.writer);
+    let mut holding = Box::pin(pool.run(move |_| {
+        released.recv().expect("it is released");
+        Ok(())
+    }));
+    assert!(futures::poll!(&mut holding).is_pending());
+    let at = key("/a");
+    let mut reads: Vec<_> = (0..3).map(|_| store.get(&at, None)).collect();
+    let mut writes: Vec<_> = (0..3).map(|_| store.put(&at, value("x"), &Expected::Anything)).collect();
+    for read in &mut reads {
+        assert!(futures::poll!(read).is_pending());
+    }
+    for write in &mut writes {
+        assert!(futures::poll!(write).is_pending());
+    }
+    release.send(()).expect("it is held");
+    let patience = Duration::from_secs(60);
+    tokio::time::timeout(patience, put(&store, "/b", "x")).await.expect("it has its turn");
+    tokio::time::timeout(patience, store.head(&key("/b"))).await.expect("it has its turn").expect("it reads");
+    holding.await.expect("it ends");
+    for write in writes {
+        assert!(matches!(write.await.expect("it writes"), Outcome::Done(_)));
+    }
 }
 
 #[tokio::test]

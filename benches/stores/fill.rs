@@ -1,0 +1,71 @@
+//! The files of a store.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use vfs_core::{Result, VfsPath};
+use vfs_store::{BatchOutcome, Expected, Key, Namespace, NewValue, Outcome, Store, Write};
+
+/// What one file holds and no other.
+pub(crate) const NEEDLE: &str = "needle_in_a_haystack";
+
+/// How many files are written at once.
+const AT_ONCE: usize = 500;
+
+/// Where file `number` is: ten in each directory, a thousand below each directory of the root.
+pub(crate) fn path(number: usize) -> VfsPath {
+    let text = format!("/d{}/s{}/f{number}.md", number / 1000, number / 10 % 100);
+    VfsPath::parse(&text).expect("letters, digits and slashes are a path")
+}
+
+/// The file that holds the needle.
+pub(crate) fn middle(files: usize) -> usize {
+    files / 2
+}
+
+/// About 1.2 KB of text.
+fn content(number: usize, files: usize) -> Bytes {
+    let mut text = String::new();
+    for line in 0..20 {
+        text += &format!("line {line} of file {number}: nothing of note is said here\n");
+    }
+    if number == middle(files) {
+        text += NEEDLE;
+        text.push('\n');
+    }
+    text.into()
+}
+
+/// Fills `namespace` unless it is; how many files a second were written.
+pub(crate) async fn fill(store: &dyn Store, namespace: &Namespace, files: usize) -> Result<Option<f64>> {
+    let last = Key::new(namespace.clone(), path(files - 1));
+    if store.head(&last).await?.is_some() {
+        return Ok(None);
+    }
+    let (begun, now) = (Instant::now(), Utc::now());
+    for start in (0..files).step_by(AT_ONCE) {
+        let numbers = start..files.min(start + AT_ONCE);
+        match store.as_batch() {
+            Some(batch) => {
+                let writes = numbers.map(|number| Write::Put(path(number), value(number, files, now))).collect();
+                assert!(matches!(batch.batch(namespace, &[], writes).await?, BatchOutcome::Done(_)));
+            }
+            None => {
+                let put = |number| async move {
+                    let key = Key::new(namespace.clone(), path(number));
+                    let outcome = store.put(&key, value(number, files, now), &Expected::Anything).await?;
+                    assert!(matches!(outcome, Outcome::Done(_)));
+                    Ok::<_, vfs_core::Error>(())
+                };
+                stream::iter(numbers.map(put)).buffer_unordered(16).try_collect::<()>().await?;
+            }
+        }
+    }
+    Ok(Some(files as f64 / begun.elapsed().as_secs_f64()))
+}
+
+fn value(number: usize, files: usize, now: DateTime<Utc>) -> NewValue {
+    NewValue::new(content(number, files), now)
+}

@@ -1,0 +1,115 @@
+//! What a durable store costs as it grows: `cargo run --release -p vfs-benches --bin stores -- --help`.
+//!
+//! Each store is filled with files in directories of ten, and each operation is timed from a handle that others share. The
+//! table is in Markdown, times are medians.
+
+mod fill;
+mod rival;
+mod timed;
+
+use std::sync::Arc;
+
+use clap::Parser;
+use vfs_core::{
+    Backend as _, BackendExt as _, EditRequest, GlobRequest, GrepRequest, LsRequest, OpContext, ReadRequest,
+};
+use vfs_store::{Key, Namespace, Store, StoreBackend, StoreConfig, StoreUrl, open_store};
+
+use fill::{NEEDLE, middle, path};
+use timed::{Times, median};
+
+/// Times operations on durable stores of several sizes.
+#[derive(Debug, Parser)]
+struct Args {
+    /// A store by its URL; may be given more than once. What it has in the namespaces bench/N is used again
+    #[arg(long, required = true)]
+    store: Vec<String>,
+    /// How many files there are, in one namespace for each
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000, 100_000])]
+    files: Vec<usize>,
+    /// How often each operation is timed
+    #[arg(long, default_value_t = 21)]
+    samples: usize,
+    /// A Python that has deepagents, whose store is timed beside ours
+    #[arg(long)]
+    python: Option<String>,
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    println!(
+        "| store | files | fill, files/s | ls of 10 | glob of a prefix | read | edit | grep, first | grep, next | grep after an edit | reading all |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    for url in &args.store {
+        let url = StoreUrl::parse(url)?;
+        let store = open_store(&url).await?;
+        for files in &args.files {
+            let row = measure(Arc::clone(&store), *files, args.samples).await?;
+            println!("| {} | {files} | {row} |", url.scheme());
+        }
+    }
+    if let Some(python) = &args.python {
+        for files in &args.files {
+            println!("| deepagents, in memory | {files} | | {} |", rival::time(python, *files)?);
+        }
+    }
+    Ok(())
+}
+
+async fn measure(store: Arc<dyn Store>, files: usize, samples: usize) -> anyhow::Result<Times> {
+    let namespace = Namespace::parse(&format!("bench/{files}"))?;
+    let fill = fill::fill(&*store, &namespace, files).await?;
+    let open = || StoreBackend::with_config(Arc::clone(&store), StoreConfig::new().namespace(namespace.clone()));
+    let (backend, cx) = (open(), OpContext::new());
+    let file = path(middle(files));
+    let directory = file.parent().unwrap_or_default();
+
+    let ls = median(samples, || backend.ls(&cx, LsRequest::new(directory.clone()))).await?;
+    let glob = median(samples, || backend.glob(&cx, GlobRequest::new("*.md").path(directory.clone()))).await?;
+    let read = median(samples, || backend.read(&cx, ReadRequest::new(file.clone()))).await?;
+    let mut toggled = false;
+    let mut toggle = || {
+        toggled = !toggled;
+        let (old, new) = if toggled { ("line 3 of", "line three of") } else { ("line three of", "line 3 of") };
+        EditRequest::new(file.clone(), old, new)
+    };
+    let samples_of_edits = samples + samples % 2;
+    let edit = median(samples_of_edits, || backend.edit(&cx, toggle())).await?;
+
+    let search = || GrepRequest::literal(NEEDLE);
+    let first = median(3, || {
+        let fresh = open();
+        let cx = cx.clone();
+        async move { fresh.grep(&cx, search()).await }
+    })
+    .await?;
+    anyhow::ensure!(backend.search(NEEDLE).await?.len() == 1, "the needle is in one file");
+    let next = median(samples, || backend.grep(&cx, search())).await?;
+    let after_edit = timed::median_of(samples_of_edits, || {
+        let (edit, backend, cx) = (toggle(), &backend, &cx);
+        async move {
+            backend.edit(cx, edit).await?;
+            timed::of(backend.grep(cx, search())).await
+        }
+    })
+    .await?;
+    let all = timed::of(read_all(&*store, &namespace, files)).await?;
+    Ok(Times { fill, operations: vec![ls, glob, read, edit, first, next, after_edit, all] })
+}
+
+/// What a search costs that reads every file.
+async fn read_all(store: &dyn Store, namespace: &Namespace, files: usize) -> vfs_core::Result<usize> {
+    use futures::{StreamExt as _, TryStreamExt as _, stream};
+
+    let read = |number| async move {
+        let value = store.get(&Key::new(namespace.clone(), path(number)), None).await?;
+        Ok::<_, vfs_core::Error>(value.is_some_and(|value| contains(&value.content)) as usize)
+    };
+    stream::iter((0..files).map(read)).buffer_unordered(16).try_fold(0, |sum, one| async move { Ok(sum + one) }).await
+}
+
+fn contains(content: &[u8]) -> bool {
+    content.windows(NEEDLE.len()).any(|window| window == NEEDLE.as_bytes())
+}
