@@ -1,12 +1,9 @@
-//! Buckets for the laws of stores.
+//! Buckets for the laws of stores and of files.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use object_store::memory::InMemory;
-use object_store::{ObjectStoreExt, PutPayload};
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
 use s3s_fs::FileSystem;
@@ -14,16 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use vfs_core::Result;
 use vfs_store::{BucketConfig, BucketStore};
-use vfs_testkit::{StoreTarget, Times, Versions};
-
-/// In memory; each object has a version of its own.
-pub(crate) async fn memory() -> Result<StoreTarget> {
-    let objects = Arc::new(InMemory::new());
-    // Its versions are counted from 0, a text that the laws take for the version of nothing.
-    objects.put(&"first".into(), PutPayload::new()).await.expect("it holds an object");
-    let store = BucketStore::new(objects, "laws")?;
-    Ok(target(store.clone(), store).with_versions(Versions::OfChange))
-}
+use vfs_testkit::{StoreTarget, Times};
 
 /// At an S3 server in this process, on files of a directory.
 pub(crate) async fn s3s_fs() -> Result<StoreTarget> {
@@ -81,11 +69,6 @@ pub(crate) async fn moto(endpoint: String) -> Result<StoreTarget> {
 async fn opened(bucket: &str, endpoint: &str) -> Result<StoreTarget> {
     let keys = "access_key_id=key&secret_access_key=secret&region=us-east-1";
     let config = BucketConfig::new(&format!("s3://{bucket}/laws?endpoint={endpoint}&allow_http=true&{keys}"))?;
-    let order =
-        "S3 sorts directories with the '/' at their end: sorted are those of a page, and not of all pages of a level";
-    Ok(target(BucketStore::open(config.clone()).await?, BucketStore::open(config).await?).except("SP4", order))
-}
-
-fn target(first: BucketStore, second: BucketStore) -> StoreTarget {
-    StoreTarget::new(first).with_second(second).with_times(Times::OfStore)
+    let (first, second) = (BucketStore::open(config.clone()).await?, BucketStore::open(config).await?);
+    Ok(StoreTarget::new(first).with_second(second).with_times(Times::OfStore))
 }

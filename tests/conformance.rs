@@ -1,5 +1,9 @@
 //! Every law on every backend, and every law of a namespace, as one named trial each.
 
+mod buckets;
+mod durable;
+mod servers;
+
 use std::sync::Arc;
 
 use libtest_mimic::Arguments;
@@ -15,7 +19,11 @@ fn main() {
     let targets = vfs_tests::targets().into_iter().chain(stores());
     let mut trials: Vec<_> = targets.flat_map(vfs_testkit::trials).collect();
     trials.extend(namespace_trials(namespace()));
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    let (durable, made) = durable::trials();
+    trials.extend(durable);
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
+    durable::clear(made);
+    conclusion.exit();
 }
 
 /// Namespaces of backends in memory.

@@ -17,11 +17,19 @@
 //! * `from_env` ignores every law of a store whose server's address is not in the environment.
 
 mod buckets;
+mod servers;
+
+use std::sync::Arc;
 
 use libtest_mimic::Arguments;
+use object_store::memory::InMemory;
 use vfs_core::Result;
-use vfs_store::{MemoryStore, PostgresConfig, PostgresStore, RedisConfig, RedisStore, SqliteConfig, SqliteStore};
-use vfs_testkit::{StoreFactory, StoreTarget, store_trials};
+use vfs_store::{
+    BucketStore, MemoryStore, PostgresConfig, PostgresStore, RedisConfig, RedisStore, SqliteConfig, SqliteStore,
+};
+use vfs_testkit::{StoreFactory, StoreTarget, Times, Versions, store_trials};
+
+use servers::{Schema, drop_schema};
 
 fn main() {
     let factories = [
@@ -31,7 +39,7 @@ fn main() {
         StoreFactory::new("sqlite", sqlite),
         StoreFactory::new("sqlite-memory", sqlite_in_memory),
         from_env("postgres", "VFS_TEST_POSTGRES", "VFS_TEST_POSTGRES is not the URL of a Postgres server", postgres),
-        StoreFactory::new("bucket-memory", buckets::memory),
+        StoreFactory::new("bucket-memory", bucket_in_memory),
         StoreFactory::new("bucket-s3s-fs", buckets::s3s_fs),
         from_env("bucket-moto", "VFS_TEST_S3", "VFS_TEST_S3 is not the endpoint of a moto server", buckets::moto),
         from_env("redis", "VFS_TEST_REDIS", "VFS_TEST_REDIS is not the URL of a Redis server", redis),
@@ -55,6 +63,13 @@ async fn sqlite() -> Result<StoreTarget> {
 async fn sqlite_in_memory() -> Result<StoreTarget> {
     let store = SqliteStore::open(SqliteConfig::in_memory()).await?;
     Ok(StoreTarget::new(store.clone()).with_second(store))
+}
+
+/// In memory; each object has a version of its own.
+async fn bucket_in_memory() -> Result<StoreTarget> {
+    let store = BucketStore::new(Arc::new(InMemory::new()), "laws")?;
+    let target = StoreTarget::new(store.clone()).with_second(store).with_times(Times::OfStore);
+    Ok(target.with_versions(Versions::OfChange))
 }
 
 /// Stores on the server whose address is in `variable`; where it is not set, every law is ignored for the `reason`.
@@ -82,30 +97,18 @@ async fn redis(url: String) -> Result<StoreTarget> {
 
 /// In a schema that no other law has, dropped with the target.
 async fn postgres(url: String) -> Result<StoreTarget> {
-    let schema = format!("laws_{:016x}", fastrand::u64(..));
-    let config = PostgresConfig::new(&url)?.schema(&schema).pool_size(4);
-    let guard = Schema { url, name: schema };
+    let schema = Schema::new(&url, "laws");
+    let config = PostgresConfig::new(&url)?.schema(&schema.name).pool_size(4);
+    let guard = Dropped(Some(schema));
     let (first, second) = (PostgresStore::open(config.clone()).await?, PostgresStore::open(config).await?);
     Ok(StoreTarget::new(first).with_second(second).holding(guard))
 }
 
-struct Schema {
-    url: String,
-    name: String,
-}
+/// The schema is taken away with the target.
+struct Dropped(Option<Schema>);
 
-impl Drop for Schema {
+impl Drop for Dropped {
     fn drop(&mut self) {
-        let (url, name) = (self.url.clone(), self.name.clone());
-        // The runtime that the law ran on may be at its end.
-        let dropped = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async {
-                let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await?;
-                tokio::spawn(connection);
-                client.batch_execute(&format!("SET client_min_messages = error; DROP SCHEMA {name} CASCADE")).await
-            })
-        });
-        dropped.join().expect("no panic").expect("the schema is dropped");
+        self.0.take().into_iter().for_each(drop_schema);
     }
 }

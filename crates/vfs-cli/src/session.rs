@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use vfs_config::{Built, Place as LayerPlace, Placed};
-use vfs_core::{Backend, OpContext, Result, VfsPath};
+use vfs_core::{Backend, BackendExt as _, Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::LocalBackend;
 use vfs_store::{NamespaceSource, StoreBackend, StoreConfig, StoreUrl};
 
@@ -32,9 +32,18 @@ enum Source {
     Store,
 }
 
+/// What becomes of a store that is a file and is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// It is made.
+    Make,
+    /// It is an error: nobody looks for something where nothing can be.
+    Refuse,
+}
+
 impl Session {
     /// Opens what the arguments name.
-    pub(crate) async fn open(place: &Place) -> Result<Self, Failure> {
+    pub(crate) async fn open(place: &Place, missing: Missing) -> Result<Self, Failure> {
         let cx = match &place.actor {
             Some(actor) => OpContext::new().with_actor(actor.as_str()),
             None => OpContext::new(),
@@ -47,7 +56,7 @@ impl Session {
             }
             (None, None) => Self::of_directory(place, cx),
             (Some(file), None) if !has_directory && place.namespace.is_none() => Self::of_config(file, cx).await,
-            (None, Some(url)) if !has_directory => Self::of_store(url, place.namespace.as_deref(), cx).await,
+            (None, Some(url)) if !has_directory => Self::of_store(url, missing, place.namespace.as_deref(), cx).await,
             (None, Some(_)) => Err(Failure::Usage("--store says where the files are; leave out --root and --host")),
             _ => Err(Failure::Usage(
                 "--config says where the files are; leave out --root, --host, --store and --namespace",
@@ -55,9 +64,9 @@ impl Session {
         }
     }
 
-    async fn of_store(url: &str, namespace: Option<&str>, cx: OpContext) -> Result<Self, Failure> {
+    async fn of_store(url: &str, missing: Missing, namespace: Option<&str>, cx: OpContext) -> Result<Self, Failure> {
         let namespace = NamespaceSource::template(namespace.unwrap_or_default())?;
-        let store = vfs_store::open_store(&store_url(url)?).await?;
+        let store = vfs_store::open_store(&store_url(url, missing).await?).await?;
         let backend = StoreBackend::with_config(store, StoreConfig::new().namespace(namespace));
         Ok(Self { backend: Arc::new(backend), cx, source: Source::Store })
     }
@@ -142,11 +151,28 @@ impl Session {
 const STORE_VARIABLE: &str = "VFS_STORE";
 
 /// The store that `text` names.
-pub(crate) fn store_url(text: &str) -> Result<StoreUrl, Failure> {
-    if text != "-" {
-        return Ok(StoreUrl::parse(text)?);
+pub(crate) async fn store_url(text: &str, missing: Missing) -> Result<StoreUrl, Failure> {
+    let url = if text == "-" {
+        let told = "'-' is the store in the variable VFS_STORE, which is not set";
+        StoreUrl::parse(&std::env::var(STORE_VARIABLE).map_err(|_| Failure::Usage(told))?)?
+    } else {
+        StoreUrl::parse(text)?
+    };
+    match url.file()? {
+        Some(file) if missing == Missing::Refuse && !is_there(&file).await => {
+            let message = format!("there is no file at '{url}'; look for another path");
+            Err(Failure::Operation(Error::new(ErrorKind::NotFound, message)))
+        }
+        _ => Ok(url),
     }
-    let told = "'-' is the store in the variable VFS_STORE, which is not set";
-    let url = std::env::var(STORE_VARIABLE).map_err(|_| Failure::Usage(told))?;
-    Ok(StoreUrl::parse(&url)?)
+}
+
+async fn is_there(file: &Path) -> bool {
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Ok(files) = LocalBackend::host(directory) else { return false };
+    match files.resolve(name) {
+        Ok(path) => files.exists(path.as_str()).await.unwrap_or(false),
+        Err(_) => false,
+    }
 }

@@ -13,9 +13,9 @@ use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, Purpose, ReadRequest, ReadResult,
-    Relocate, RenameRequest, RenameResult, Request, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots,
-    StatRequest, StreamingShell, TransferMode, VfsPath, Watch, WriteRequest, WriteResult, edit,
+    GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalReader, OpContext, Purpose, ReadRequest,
+    ReadResult, Relocate, RenameRequest, RenameResult, Request, ResolveRequest, Resolved, Result, Searchable, Shell,
+    Snapshots, StatRequest, StreamingShell, TransferMode, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
 use vfs_search::{Coverage, Pool};
 
@@ -152,13 +152,14 @@ impl CompositeBackend {
         table.route(path).send(cx, request).await
     }
 
-    /// The tree of all mounts that `coverage` reaches, for a search that starts at `start`.
-    async fn tree(&self, cx: &OpContext, start: &VfsPath, purpose: Purpose, coverage: &Coverage) -> Result<SharedTree> {
+    /// The tree of all mounts that `coverage` reaches.
+    async fn tree(&self, cx: &OpContext, req: LendRequest, coverage: &Coverage) -> Result<SharedTree> {
         cx.check()?;
+        let start = &req.path;
         let table = self.table();
         let reached = table.below(start).filter(|mount| coverage.reaches(mount.at()));
         let mounts: Vec<_> = table.above(start).chain(reached).cloned().collect();
-        let lent = join_all(mounts.iter().map(|mount| mount.lend(cx, start, purpose))).await;
+        let lent = join_all(mounts.iter().map(|mount| mount.lend(cx, req.clone()))).await;
         let trees: BTreeMap<_, _> = mounts.iter().map(|mount| mount.at().clone()).zip(lent).collect();
         // The caller gave up; that is no mount's problem.
         cx.check()?;
@@ -271,7 +272,7 @@ impl Backend for CompositeBackend {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, &path, Purpose::List, &Coverage::of_ls(&req)).await?;
+        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::List), &Coverage::of_ls(&req)).await?;
         let listed = vfs_search::ls_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
@@ -322,7 +323,7 @@ impl Backend for CompositeBackend {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, &path, Purpose::Glob, &Coverage::of_glob(&req)?).await?;
+        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::Glob), &Coverage::of_glob(&req)?).await?;
         let found = vfs_search::glob_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -332,7 +333,7 @@ impl Backend for CompositeBackend {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, &path, Purpose::Grep, &Coverage::of_grep(&req)?).await?;
+        let tree = self.tree(cx, LendRequest::for_grep(&req), &Coverage::of_grep(&req)?).await?;
         let found = vfs_search::grep_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -386,16 +387,16 @@ impl CompositeBackend {
     fn grep_stream_over_all(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let (this, asked, within) = (self.clone(), req.clone(), cx.clone());
         let tree = async move {
-            let tree = this.tree(&within, &asked.path, Purpose::Grep, &Coverage::of_grep(&asked)?).await;
+            let tree = this.tree(&within, LendRequest::for_grep(&asked), &Coverage::of_grep(&asked)?).await;
             tree.map_err(|error| error.or_path(&asked.path))
         };
         vfs_search::grep_stream_lent(self.pool().clone(), tree, cx, req)
     }
 
     /// The tree for a composite, or a layer, around this one.
-    pub(crate) async fn whole_tree(&self, cx: &OpContext, start: &VfsPath, purpose: Purpose) -> Result<SharedTree> {
-        let everything = Coverage::of_ls(&LsRequest::new(start.clone()).recursive());
-        self.tree(cx, start, purpose, &everything).await
+    pub(crate) async fn whole_tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+        let everything = Coverage::of_ls(&LsRequest::new(req.path.clone()).recursive());
+        self.tree(cx, req, &everything).await
     }
 }
 

@@ -176,7 +176,7 @@ impl MultiModalReader for CompositeBackend {
 #[async_trait]
 impl Searchable for CompositeBackend {
     async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
-        self.whole_tree(cx, &req.path, req.purpose).await
+        self.whole_tree(cx, req).await
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use vfs_core::tree::SharedTree;
-use vfs_core::{Backend, Capabilities, LendRequest, OpContext, Purpose, Rebase, Relocate, Request, Result, VfsPath};
+use vfs_core::{Backend, Capabilities, LendRequest, OpContext, Rebase, Relocate, Request, Result, VfsPath};
 
 /// A mount, as a listing of mounts shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -55,10 +55,11 @@ impl Mount {
         output.relocate(&self.rebase)
     }
 
-    /// The mount's tree in the caller's namespace, for a search that starts at `start`.
-    pub(crate) async fn lend(&self, cx: &OpContext, start: &VfsPath, purpose: Purpose) -> Result<SharedTree> {
-        let inner = if start.starts_with(self.at()) { self.rebase.inward(start)? } else { VfsPath::root() };
-        let lent = vfs_search::lend(&self.backend, cx, LendRequest::new(inner, purpose)).await;
+    /// The mount's tree in the caller's namespace, for a search that may start outside.
+    pub(crate) async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+        let is_inside = req.path.starts_with(self.at());
+        let inner = if is_inside { self.rebase.inward(&req.path)? } else { VfsPath::root() };
+        let lent = vfs_search::lend(&self.backend, cx, req.at(inner)).await;
         let tree = lent.map_err(|error| self.rebase.error(error).or_path(self.at()))?;
         Ok(if self.at().is_root() { tree } else { tree.rebased(self.rebase.clone()) })
     }

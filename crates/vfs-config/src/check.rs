@@ -16,10 +16,11 @@ use crate::tables::{
 pub(crate) fn file(source: &Source, file: &FileTable) -> Result<(), ConfigError> {
     let check = Check(source);
     check.mounts(file)?;
-    let mounted = file.mounts.iter().map(|mount| &mount.backend);
-    for backend in [&file.default.backend].into_iter().chain(mounted) {
+    let mounted = file.mounts.iter().map(|mount| (&mount.backend, &mount.layers));
+    for (backend, layers) in [(&file.default.backend, &file.default.layers)].into_iter().chain(mounted) {
         if let BackendTable::Store(durable) = backend.get_ref() {
             check.durable(durable, backend.span())?;
+            check.kept_apart(durable, layers.iter().chain(&file.layers))?;
         }
     }
     for layer in file.all_layers() {
@@ -81,6 +82,28 @@ impl Check<'_> {
         let Some(namespace) = &durable.namespace else { return Ok(()) };
         let read = NamespaceSource::template(namespace.get_ref());
         read.map(drop).map_err(|error| self.0.error(ConfigErrorKind::Invalid, namespace.span(), error.message()))
+    }
+
+    /// Refuses layers that keep something by its path where the path is another file for each caller.
+    fn kept_apart<'a>(
+        &self,
+        durable: &DurableTable,
+        mut layers: impl Iterator<Item = &'a Spanned<LayerTable>>,
+    ) -> Result<(), ConfigError> {
+        let Some(namespace) = durable.namespace.as_ref().filter(|namespace| namespace.get_ref().contains('{')) else {
+            return Ok(());
+        };
+        let keeps = |layer: &&Spanned<LayerTable>| {
+            matches!(layer.get_ref(), LayerTable::Overlay(_) | LayerTable::Checkpoints(_))
+        };
+        match layers.find(keeps) {
+            None => Ok(()),
+            Some(_) => {
+                let message = "an overlay or checkpoints around this would show one caller's files to others; name one \
+                               namespace for all, or put the layer around another place";
+                Err(self.conflict(namespace.span(), message))
+            }
+        }
     }
 
     fn layer(&self, layer: &Spanned<LayerTable>) -> Result<(), ConfigError> {

@@ -376,6 +376,36 @@ async fn a_database_is_seen_by_the_next_process_and_by_whom_it_belongs_to_and_hi
 }
 
 #[tokio::test]
+async fn a_database_behind_a_link_is_hidden_under_both_names() {
+    let root = tree(&[("data/x", "")]);
+    std::os::unix::fs::symlink("data/real.db", root.path().join("state.db")).expect("a link");
+    fs::write(root.path().join("data/real.db"), "").expect("a file");
+    let text =
+        "[default]\ntype = 'local'\nroot = '.'\n[[mounts]]\npath = '/m'\ntype = 'store'\nurl = 'sqlite:state.db'\n";
+    let built = open(&root, text).await.expect("it can be opened");
+    built.backend.create_text("/m/a", "kept").await.expect("written");
+    for hidden in ["/state.db", "/state.db-wal", "/data/real.db", "/data/real.db-wal", "/data/real.db-shm"] {
+        let error = built.backend.read_text(hidden).await.expect_err(hidden);
+        assert_eq!(error.kind(), ErrorKind::PolicyDenied, "{hidden}");
+    }
+    assert!(built.backend.search("kept").await.expect("a search").iter().all(|found| found.path.as_str() == "/m/a"));
+}
+
+#[test]
+fn what_is_kept_by_path_does_not_go_around_files_of_each_caller() {
+    let place = "[default]\ntype = 'memory'\n[[mounts]]\npath = '/m'\ntype = 'store'\nurl = 'memory:'\nnamespace = ";
+    let overlay = "layers = [{ type = 'overlay' }]\n";
+    for text in [
+        format!("{place}'acme/{{actor}}'\n{overlay}"),
+        format!("{place}'acme/{{session}}'\n[[layers]]\ntype = 'overlay'\n"),
+        format!("{place}'{{actor}}'\n[[layers]]\ntype = 'checkpoints'\nstore = 'kept'\n"),
+    ] {
+        refused(&text, ConfigErrorKind::Conflict, (7, 13), "mounts[0].namespace", "one namespace for all");
+    }
+    Config::parse(&format!("{place}'acme'\n{overlay}")).expect("one namespace for all");
+}
+
+#[tokio::test]
 async fn a_store_that_cannot_be_opened_is_told_with_its_line_and_without_its_password() {
     let root = tree(&[("text", "this is no database, whatever its name says, and long enough to be looked at")]);
     for (place, kind, line, words) in [

@@ -173,7 +173,8 @@ async fn download(backend: &dyn Backend, cx: &OpContext, path: VfsPath) -> Resul
 /// # Behaviour
 ///
 /// Lending is an operation: a layer around the backend sees it, and lends what its caller may see. The tree may be of the
-/// moment it was lent, and is used until the search is over.
+/// moment it was lent, and is used until the search is over. A layer that asks another for its tree passes on
+/// [what it is for](LendRequest::search).
 ///
 /// # Errors
 ///

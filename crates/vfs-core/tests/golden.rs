@@ -239,6 +239,7 @@ fn states_and_changes() {
         "resolve_request" => ResolveRequest::new(path("/a")),
         "resolved" => Resolved::at(path("/a")).names(2),
         "lend_request" => LendRequest::new(path("/d"), Purpose::Grep),
+        "lend_request_for_grep" => LendRequest::for_grep(&GrepRequest::literal("x")).at(path("/d")),
         "download_request" => DownloadRequest::new(path("/a")),
         "call" => WriteRequest::new(path("/a"), "text").into_call(),
     }

@@ -315,7 +315,7 @@ impl Backend for OverlayBackend {
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         cx.check()?;
         let path = req.path.clone();
-        let tree = self.state().tree(cx, &path, Purpose::Glob).await?;
+        let tree = self.state().tree(cx, LendRequest::new(path.clone(), Purpose::Glob)).await?;
         let found = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -323,14 +323,15 @@ impl Backend for OverlayBackend {
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         cx.check()?;
         let path = req.path.clone();
-        let tree = self.state().tree(cx, &path, Purpose::Grep).await?;
+        let tree = self.state().tree(cx, LendRequest::for_grep(&req)).await?;
         let found = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let (state, path, within) = (self.state(), req.path.clone(), cx.clone());
-        let tree = async move { state.tree(&within, &path, Purpose::Grep).await.map_err(|error| error.or_path(&path)) };
+        let lend = LendRequest::for_grep(&req);
+        let tree = async move { state.tree(&within, lend).await.map_err(|error| error.or_path(&path)) };
         vfs_search::grep_stream_lent(Pool::global().clone(), tree, cx, req)
     }
 
@@ -392,6 +393,6 @@ impl MultiModalReader for OverlayBackend {
 impl Searchable for OverlayBackend {
     async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
         cx.check()?;
-        self.state().tree(cx, &req.path, req.purpose).await
+        self.state().tree(cx, req).await
     }
 }

@@ -130,10 +130,11 @@ impl ScopedBackend {
         output.relocate(&self.rebase)
     }
 
-    async fn tree(&self, cx: &OpContext, start: &VfsPath, purpose: Purpose) -> Result<SharedTree> {
-        self.stays_within(cx, start).await?;
+    async fn tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+        self.stays_within(cx, &req.path).await?;
         let rebase = self.real_rebase(cx).await?;
-        let request = LendRequest::new(rebase.inward(start)?, purpose);
+        let inner = rebase.inward(&req.path)?;
+        let request = req.at(inner);
         let lent = vfs_search::lend(&self.inner, cx, request).await.map_err(|error| rebase.error(error))?;
         Ok(SharedTree::new(ScopedTree(lent.rebased(rebase))))
     }
@@ -183,7 +184,7 @@ impl Backend for ScopedBackend {
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         let path = req.path.clone();
-        let tree = self.tree(cx, &path, Purpose::List).await?;
+        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::List)).await?;
         let listed = vfs_search::ls_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
@@ -221,21 +222,22 @@ impl Backend for ScopedBackend {
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         let path = req.path.clone();
-        let tree = self.tree(cx, &path, Purpose::Glob).await?;
+        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::Glob)).await?;
         let found = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         let path = req.path.clone();
-        let tree = self.tree(cx, &path, Purpose::Grep).await?;
+        let tree = self.tree(cx, LendRequest::for_grep(&req)).await?;
         let found = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let (this, path, within) = (self.clone(), req.path.clone(), cx.clone());
-        let tree = async move { this.tree(&within, &path, Purpose::Grep).await.map_err(|error| error.or_path(&path)) };
+        let lend = LendRequest::for_grep(&req);
+        let tree = async move { this.tree(&within, lend).await.map_err(|error| error.or_path(&path)) };
         vfs_search::grep_stream_lent(Pool::global().clone(), tree, cx, req)
     }
 
@@ -294,7 +296,7 @@ impl MultiModalReader for ScopedBackend {
 #[async_trait]
 impl Searchable for ScopedBackend {
     async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
-        self.tree(cx, &req.path, req.purpose).await
+        self.tree(cx, req).await
     }
 }
 

@@ -67,6 +67,7 @@ pub use self::glob::GlobPattern;
 pub use self::haystack::is_binary;
 pub use self::lend::{Coverage, grep_stream_lent, lend};
 pub use self::list::{ls, ls_on};
+pub use self::pattern::searched_expression;
 pub use self::pool::Pool;
 pub use self::types::file_type_names;
 pub use self::whole::to_the_end;

@@ -136,8 +136,6 @@ struct Checked {
 }
 
 /// Checks `regex`, and lets each `$` match before `\r\n` as before `\n`.
-///
-/// The engine's own mode for this would let `^` match after a lone `\r`, which ends no line here.
 fn check(regex: &str, multiline: bool) -> Result<Checked> {
     let ast = parser().parse(regex).map_err(|error| mistake(regex, &error.kind().to_string(), error.span()))?;
     let hir = TranslatorBuilder::new()
@@ -153,7 +151,30 @@ fn check(regex: &str, multiline: bool) -> Result<Checked> {
             "its counted repetitions expand to {expansion} places; at most {MAX_EXPANSION} are allowed"
         )));
     }
-    let ends = match ast::visit(&ast, LineEnds(Vec::new())) {
+    Ok(Checked { expression: with_line_ends(regex, &ast), expansion })
+}
+
+/// The expression that a search for `regex` looks for: each `$` in it matches before `\r\n` as before `\n`.
+///
+/// Whoever tells beforehand which texts a match holds has to look at this one, as a match may have a `\r` where `regex` has
+/// none. `None` where it is no expression.
+///
+/// ```
+/// use vfs_search::searched_expression;
+///
+/// assert_eq!(searched_expression(r"a$\nb").as_deref(), Some(r"a(?:\r?$)\nb"));
+/// assert_eq!(searched_expression("(a"), None);
+/// ```
+pub fn searched_expression(regex: &str) -> Option<String> {
+    let ast = parser().parse(regex).ok()?;
+    Some(with_line_ends(regex, &ast))
+}
+
+/// `regex`, which is `ast`, with each `$` as it is searched for.
+///
+/// The engine's own mode for this would let `^` match after a lone `\r`, which ends no line here.
+fn with_line_ends(regex: &str, ast: &Ast) -> String {
+    let ends = match ast::visit(ast, LineEnds(Vec::new())) {
         Ok(ends) => ends,
         Err(never) => match never {},
     };
@@ -169,7 +190,7 @@ fn check(regex: &str, multiline: bool) -> Result<Checked> {
     if expression.contains('#') && parser().parse(&format!("(?:{expression})")).is_err() {
         expression.push('\n');
     }
-    Ok(Checked { expression, expansion })
+    expression
 }
 
 /// Whether an expression is inside a counted repetition.

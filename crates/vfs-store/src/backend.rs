@@ -13,6 +13,7 @@ mod read;
 mod search;
 mod single;
 mod space;
+mod starts;
 mod transfer;
 mod tree;
 mod turns;
@@ -46,6 +47,7 @@ use self::contents::Contents;
 use self::index::Indexes;
 use self::lines::LineIndexes;
 use self::space::{Space, above};
+use self::starts::Starts;
 use self::turns::Turns;
 use self::waiting::CancelOnDrop;
 use crate::store::Store;
@@ -72,8 +74,12 @@ use crate::store::Store;
 ///   search only asks what has changed since the last. Contents that were searched are kept by their versions. Where the store
 ///   can [tell which files](Store::as_search) may hold a text, only these are fetched.
 /// * The change feed is there where the store tells of changes. It tells of each file, also where a directory was renamed or
-///   deleted. A cursor is good for every process, and for every handle of the same namespace. Where the store is elsewhere the
-///   feed begins when that has answered for the first time.
+///   deleted. A cursor is good for every process, and for every handle of the same namespace; one of another namespace is an
+///   overflow. A change that this backend is asked for after a feed waits until that has begun; of those of others it tells from
+///   when the store has answered for the first time.
+/// * After a store was put back to an earlier state, a cursor of a change that is no longer there is an overflow, until as many
+///   changes were made again: from then on it is taken for the new change of its number. Whoever puts a store back ends its
+///   processes before, and has those who watch list again and start without a cursor.
 /// * The token and the deadline of a call end its waiting for the store. A change may then have been made or not.
 ///
 /// It needs a tokio runtime with its timer.
@@ -110,6 +116,7 @@ struct Inner<S> {
     indexes: Indexes,
     lines: LineIndexes,
     turns: Turns,
+    starts: Arc<Starts>,
 }
 
 impl<S: Store> Inner<S> {
@@ -131,7 +138,7 @@ impl<S: Store> StoreBackend<S> {
         let contents = Contents::new(config.content_cache);
         let indexes = Indexes::new(config.index_entries, config.index_namespaces);
         let (lines, turns) = (LineIndexes::default(), Turns::new());
-        Self { inner: Arc::new(Inner { store, config, pool, contents, indexes, lines, turns }) }
+        Self { inner: Arc::new(Inner { store, config, pool, contents, indexes, lines, turns, starts: Arc::default() }) }
     }
 
     /// The store.
@@ -241,22 +248,27 @@ impl<S: Store> Backend for StoreBackend<S> {
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        self.inner.starts.settled().await;
         write::write(&self.space(cx, &req.path)?, req).await
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
+        self.inner.starts.settled().await;
         edit::edit(&self.space(cx, &req.path)?, &req).await
     }
 
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
+        self.inner.starts.settled().await;
         delete::delete(&self.space(cx, &req.path)?, &req).await
     }
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
+        self.inner.starts.settled().await;
         transfer::rename(&self.space(cx, &req.from)?, &req).await
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
+        self.inner.starts.settled().await;
         transfer::copy(&self.space(cx, &req.from)?, &req).await
     }
 
@@ -293,6 +305,7 @@ impl<S: Store> Backend for StoreBackend<S> {
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        self.inner.starts.settled().await;
         let mut answers = Vec::with_capacity(files.len());
         for wave in waves(files) {
             answers.extend(self.upload_wave(cx, wave).await);
@@ -344,7 +357,7 @@ impl<S: Store> MultiModalReader for StoreBackend<S> {
 impl<S: Store> Watch for StoreBackend<S> {
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
         match self.space(&cx, &req.path) {
-            Ok(space) => watch::watch(space, req),
+            Ok(space) => watch::watch(space, req, &self.inner.starts),
             Err(error) => stream::iter([Err(error)]).boxed(),
         }
     }

@@ -9,10 +9,12 @@ use vfs_core::{Error, ErrorKind, Problem, Result};
 use crate::inspect::place;
 use crate::key::{Key, Namespace};
 use crate::pages::all;
-use crate::store::{Entry, Expected, NewValue, Outcome, Store, Stored, Value, WriteId};
+use crate::store::{Entry, Expected, ListRequest, NewValue, Outcome, Store, Stored, Value, WriteId};
 
 /// How many values are copied at once.
 const AT_ONCE: usize = 16;
+/// How many values in a row may fail because a store is not there, before it is taken to be down.
+const FAILURES: u32 = 32;
 /// How much is held at once, in mebibytes; one value may be larger.
 const MEBIBYTES: u32 = 64;
 
@@ -84,12 +86,14 @@ enum One {
 ///
 /// * Each value that is written is read back and compared. Times of making and change go along where the target can keep them.
 /// * It can be run again after it was stopped, and then copies what is missing. What is there already is compared: by version and
-///   size where both stores tell contents by the same versions, else byte by byte.
+///   size where both stores tell contents by the same versions, else byte by byte. A value whose place is a directory in the
+///   target, or is below a file of it, is a problem.
 /// * Nothing is removed from the target. A value that changes meanwhile is copied as it was at one moment.
 ///
 /// # Errors
 ///
-/// Those that keep a store as a whole from being read. What concerns single values is in [`Copied::problems`], at the namespace
+/// Those that keep a store as a whole from being read; the last of many values in a row that failed as the store is not available;
+/// `not_found` for a [namespace](CopyOptions::namespace) that holds nothing. What concerns single values is in [`Copied::problems`], at the namespace
 /// and the path with a `:` between them, or at the path alone in the namespace without components.
 pub async fn copy(
     from: &dyn Store,
@@ -102,6 +106,7 @@ pub async fn copy(
         None => from.namespaces().await?,
     };
     let mut copied = Copied::default();
+    let mut failures = 0;
     let room = Semaphore::new(MEBIBYTES as usize);
     for namespace in namespaces {
         let mut pages = all(from, &namespace);
@@ -111,7 +116,10 @@ pub async fn copy(
                 .map(|entry| copy_entry(from, to, &namespace, entry, options.existing, &room))
                 .buffer_unordered(AT_ONCE);
             while let Some(outcome) = values.next().await {
+                let is_down = outcome.as_ref().is_err_and(|problem| problem.code.is_temporary());
+                failures = if is_down { failures + 1 } else { 0 };
                 match outcome {
+                    Err(problem) if failures == FAILURES => return Err(Error::new(problem.code, problem.message)),
                     Ok(One::Copied(bytes)) => {
                         copied.files += 1;
                         copied.bytes += bytes;
@@ -124,7 +132,13 @@ pub async fn copy(
             }
         }
     }
-    Ok(copied)
+    match &options.namespace {
+        Some(namespace) if copied == Copied::default() => {
+            let message = format!("there is nothing in the namespace '{namespace}'; look for another name");
+            Err(Error::new(ErrorKind::NotFound, message))
+        }
+        _ => Ok(copied),
+    }
 }
 
 async fn copy_entry(
@@ -149,7 +163,10 @@ async fn copy_value(from: &dyn Store, to: &dyn Store, key: &Key, listed: &Stored
     }
     let Some(value) = from.get(key, None).await? else { return Ok(One::Gone) };
     let expected = match there {
-        None => Expected::Nothing,
+        None => {
+            check_room(to, key).await?;
+            Expected::Nothing
+        }
         Some(there) => {
             if is_content(to, key, &there, &value.content).await? {
                 return Ok(One::Present);
@@ -164,6 +181,23 @@ async fn copy_value(from: &dyn Store, to: &dyn Store, key: &Key, listed: &Stored
         }
     };
     write(to, key, value, &expected).await
+}
+
+/// Refuses a place that has a file above it or files below it: no directory has a file's path.
+async fn check_room(to: &dyn Store, key: &Key) -> Result<()> {
+    let mut above = key.path.parent();
+    while let Some(path) = above.filter(|path| !path.is_root()) {
+        above = path.parent();
+        if to.head(&Key::new(key.namespace.clone(), path.clone())).await?.is_some() {
+            let message = format!("the target has a file at '{path}', so that nothing can be below it");
+            return Err(Error::new(ErrorKind::NotADirectory, message));
+        }
+    }
+    let below = to.list(&key.namespace, &ListRequest::level(key.path.clone()).limit(1)).await?;
+    if below.entries.is_empty() && below.directories.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::IsADirectory, "the target has files below it, so that it is a directory there"))
 }
 
 /// Whether two stores say the same of a value, in the same words.
@@ -195,9 +229,10 @@ async fn write(to: &dyn Store, key: &Key, value: Value, expected: &Expected) -> 
     };
     match to.get(key, None).await? {
         Some(back) if back.content == content => Ok(One::Copied(content.len() as u64)),
-        // Somebody wrote it since; what was copied was there.
+        // Somebody wrote or removed it since; what was copied was there.
+        None => Ok(One::Copied(content.len() as u64)),
         Some(back) if back.stored.version != written.version => Ok(One::Copied(content.len() as u64)),
-        _ => Err(Error::new(ErrorKind::Internal, "what the target gives back is not what was written; check it")),
+        Some(_) => Err(Error::new(ErrorKind::Internal, "what the target gives back is not what was written; check it")),
     }
 }
 
@@ -255,5 +290,19 @@ mod tests {
         let value = to.get(&at, None).await.expect("read").expect("it is there");
         assert_eq!(value.content, "new");
         assert_eq!(to.namespaces().await.expect("listed"), [at.namespace]);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_put_below_a_file_or_in_the_place_of_a_directory() {
+        let (from, to) = (MemoryStore::new(), MemoryStore::new());
+        put(&from, &key("", "/a/b/c"), "text").await;
+        put(&from, &key("", "/d"), "text").await;
+        put(&to, &key("", "/a"), "a file").await;
+        put(&to, &key("", "/d/e"), "in a directory").await;
+        let copied = copy(&from, &to, &CopyOptions::new(), |_| {}).await.expect("it is tried");
+        let mut told: Vec<_> = copied.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
+        told.sort_unstable_by_key(|(path, _)| *path);
+        assert_eq!(told, [("/a/b/c", ErrorKind::NotADirectory), ("/d", ErrorKind::IsADirectory)]);
+        assert_eq!(copied.files, 0);
     }
 }

@@ -104,7 +104,8 @@ pub trait Batch: Send + Sync {
 pub trait Search: Send + Sync {
     /// The values at and below `prefix` that may hold one of the `needles`; every other one holds none of them.
     ///
-    /// `None` where the store cannot tell, as for needles that are too short; all values then may.
+    /// `None` where the store cannot tell, as for needles that are too short, and where they are more than
+    /// [`Needles::most`]; all values then may.
     ///
     /// A value that is not text, having a NUL or not being UTF-8, is always among them: whether it is binary, and what it says in
     /// another encoding, only those can tell who read it. `prefix` may be the root, and it may be the path of a value.

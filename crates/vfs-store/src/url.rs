@@ -12,13 +12,14 @@ use vfs_core::{Error, Result};
 ///
 /// # Behaviour
 ///
-/// Whatever prints it shows neither its password nor the values of its parameters, as some are secrets.
+/// * Whatever prints it shows neither its password nor its parameters, as some are secrets.
+/// * In paths and parameters `%` begins the code of a character: `%20` is a space, `%26` is `&`. A `+` is a `+`.
 ///
 /// ```
 /// use vfs_store::StoreUrl;
 ///
 /// let url = StoreUrl::parse("postgres://agents:secret@db.example.org/files?sslmode=require")?;
-/// assert_eq!(url.to_string(), "postgres://agents:***@db.example.org/files?sslmode=***");
+/// assert_eq!(url.to_string(), "postgres://agents:***@db.example.org/files?***");
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -57,13 +58,7 @@ impl StoreUrl {
         if self.scheme() != "sqlite" || self.0.path() == ":memory:" {
             return Ok(None);
         }
-        // A relative path is read as one at the root, and made relative again.
-        let (is_relative, path) = (!self.0.path().starts_with('/'), self.0.path());
-        let slash = if is_relative { "/" } else { "" };
-        let absolute = Url::parse(&format!("file://{slash}{path}")).ok().and_then(|url| url.to_file_path().ok());
-        let absolute = absolute.ok_or_else(|| Error::invalid_argument("the path of the SQLite file cannot be read"))?;
-        let relative = absolute.strip_prefix("/").ok().filter(|_| is_relative).map(Path::to_owned);
-        Ok(Some(relative.unwrap_or(absolute)))
+        percent_decoded(self.0.path()).map(|path| Some(PathBuf::from(path)))
     }
 
     /// The same store, where a relative path means one below the directory `base`, which is absolute.
@@ -91,9 +86,11 @@ impl StoreUrl {
     pub fn split_parameters(&self) -> Result<(Url, Parameters)> {
         let mut url = self.0.clone();
         let mut values = BTreeMap::new();
-        for (name, value) in self.0.query_pairs() {
-            if values.insert(name.clone().into_owned(), value.into_owned()).is_some() {
-                return Err(Error::invalid_argument(format!("the store's URL has the parameter '{name}' twice")));
+        // A '+' is itself: secrets have them, and nobody writes a space.
+        for pair in self.0.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if values.insert(percent_decoded(name)?, percent_decoded(value)?).is_some() {
+                return Err(Error::invalid_argument("the store's URL has a parameter twice; write each of them once"));
             }
         }
         url.set_query(None);
@@ -111,10 +108,8 @@ impl fmt::Display for StoreUrl {
         shown.set_query(None);
         shown.set_fragment(None);
         write!(f, "{shown}")?;
-        for (index, (name, _)) in self.0.query_pairs().enumerate() {
-            write!(f, "{}{name}=***", if index == 0 { '?' } else { '&' })?;
-        }
-        Ok(())
+        // Not even names: what follows a '&' that should have been '%26' is a part of a secret.
+        if self.0.query().is_some() { f.write_str("?***") } else { Ok(()) }
     }
 }
 
@@ -166,17 +161,44 @@ impl Parameters {
         if self.values.is_empty() {
             return Ok(());
         }
-        let names: Vec<&str> = self.values.keys().map(String::as_str).collect();
-        let message = format!("the store's URL has the unknown parameters {}; known are {known}", names.join(", "));
+        // What is no name may be a part of a secret.
+        let is_name =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        let named = self.values.iter().filter(|(name, value)| is_name(name) && !value.is_empty());
+        let names: Vec<&str> = named.map(|(name, _)| name.as_str()).collect();
+        let unknown = if names.is_empty() { "with no name".to_owned() } else { names.join(", ") };
+        let hint = "a '&' in a value is written as '%26', a '%' as '%25'";
+        let message = format!("the store's URL has unknown parameters ({unknown}); known are {known}; {hint}");
         Err(Error::invalid_argument(message))
     }
 }
 
-/// The names alone, as some values are secrets.
+/// How many there are, as some are secrets.
 impl fmt::Debug for Parameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.values.keys()).finish()
+        f.debug_struct("Parameters").field("count", &self.values.len()).finish_non_exhaustive()
     }
+}
+
+/// `text`, a part of a URL, with the characters that its codes stand for.
+pub(crate) fn percent_decoded(text: &str) -> Result<String> {
+    let refuse = || {
+        Error::invalid_argument("the store's URL has a '%' that begins no code of a character; write '%25' for a '%'")
+    };
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let digits = after.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit)).ok_or_else(refuse)?;
+        let digits = std::str::from_utf8(digits).map_err(|_| refuse())?;
+        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| refuse())?);
+        rest = &after[2..];
+    }
+    String::from_utf8(bytes).map_err(|_| refuse())
 }
 
 #[cfg(test)]
@@ -189,9 +211,10 @@ mod tests {
             ("sqlite:///tmp/a.db", "sqlite:///tmp/a.db"),
             ("sqlite::memory:", "sqlite::memory:"),
             ("postgres://u:hidden@h:5432/db", "postgres://u:***@h:5432/db"),
-            ("postgres://u@h/db?password=hidden", "postgres://u@h/db?password=***"),
+            ("postgres://u@h/db?password=hidden", "postgres://u@h/db?***"),
+            ("postgres://u@h/db?password=pa&hidden", "postgres://u@h/db?***"),
             ("redis://:hidden@h/0", "redis://:***@h/0"),
-            ("s3://b/p?secret_access_key=hidden&region=hidden#hidden", "s3://b/p?secret_access_key=***&region=***"),
+            ("s3://b/p?secret_access_key=hidden&region=hidden#hidden", "s3://b/p?***"),
         ] {
             let url = StoreUrl::parse(text).expect("a URL");
             assert_eq!(url.to_string(), shown);
@@ -207,15 +230,14 @@ mod tests {
         for (text, file, below) in [
             ("sqlite:a.db", Some("a.db"), Some("/base dir/ü/a.db")),
             ("sqlite:b/a%20c.db?readers=2", Some("b/a c.db"), Some("/base dir/ü/b/a c.db")),
-            ("sqlite:../a.db", None, Some("/base dir/a.db")),
+            ("sqlite:../a.db", Some("../a.db"), Some("/base dir/a.db")),
+            (r"sqlite:a\b.db", Some(r"a\b.db"), Some(r"/base dir/ü/a\b.db")),
             ("sqlite:///var/a.db", Some("/var/a.db"), Some("/var/a.db")),
             ("sqlite::memory:", None, None),
             ("redis://h/0", None, None),
         ] {
             let url = StoreUrl::parse(text).expect("a URL");
-            if !text.contains("..") {
-                assert_eq!(url.file().expect(text), file.map(PathBuf::from), "{text}");
-            }
+            assert_eq!(url.file().expect(text), file.map(PathBuf::from), "{text}");
             let absolute = url.in_directory(base).expect(text);
             assert_eq!(absolute.file().expect(text), below.map(PathBuf::from), "{text}");
             assert_eq!(absolute.expose().query(), url.expose().query(), "{text}");
@@ -230,6 +252,11 @@ mod tests {
         assert_eq!(parameters.take_as::<u64>("ttl").expect("a number"), Some(5));
         let error = parameters.finish("ttl").expect_err("one is unknown");
         assert!(error.to_string().contains("typo"), "{error}");
+        let url = StoreUrl::parse("s3://b?key=ab+c%2Fd&ss%26&hidden").expect("a URL");
+        let (_, mut parameters) = url.split_parameters().expect("parameters");
+        assert_eq!(parameters.take("key").as_deref(), Some("ab+c/d"));
+        let error = parameters.finish("key").expect_err("others are left");
+        assert!(!error.to_string().contains("hidden") && error.to_string().contains("%26"), "{error}");
         assert!(StoreUrl::parse("redis://h?a=1&a=2").expect("a URL").split_parameters().is_err());
     }
 }

@@ -31,7 +31,7 @@ use std::io::Write;
 use crate::args::{Args, Command, ConfigCommand, PolicyCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use crate::session::Session;
+use crate::session::{Missing, Session};
 
 /// Carries out what the arguments ask for.
 pub(crate) async fn run(args: Args) -> Result<Exit, Failure> {
@@ -51,7 +51,9 @@ async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
         Command::Store(command) => return store::run(out, command).await,
         command => command,
     };
-    let session = Session::open(&args.place).await?;
+    let missing =
+        if matches!(command, Command::Write(_) | Command::Batch(_)) { Missing::Make } else { Missing::Refuse };
+    let session = Session::open(&args.place, missing).await?;
     let outcome = on_session(&session, out, command).await;
     // What was cut short is recorded, too; why it failed goes before why that did.
     let closed = session.close().await;

@@ -4,14 +4,14 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vfs_core::{Error, ErrorKind, Problem};
-use vfs_store::{Copied, CopyOptions, Existing, Namespace, SqliteConfig, SqliteStore, Store, StoreUrl};
+use vfs_core::Problem;
+use vfs_store::{Copied, CopyOptions, Existing, Namespace, SqliteConfig, SqliteStore, Store};
 
 use crate::args::{StoreArgs, StoreBackupArgs, StoreCommand, StoreCopyArgs};
 use crate::exit::{Exit, Failure, warn};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::session::store_url;
+use crate::session::{Missing, store_url};
 
 pub(super) async fn run(out: &mut Output, command: StoreCommand) -> Result<Exit, Failure> {
     match command {
@@ -22,25 +22,9 @@ pub(super) async fn run(out: &mut Output, command: StoreCommand) -> Result<Exit,
     }
 }
 
+/// Opens a store that is there: what is looked at is not made.
 async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
-    Ok(vfs_store::open_store(&existing(store_url(url)?).await?).await?)
-}
-
-/// `url`, unless it is a file that is missing: what is looked at is not made.
-async fn existing(url: StoreUrl) -> Result<StoreUrl, Failure> {
-    if let Some(file) = url.file()? {
-        let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let files = vfs_local::LocalBackend::host(directory.unwrap_or(std::path::Path::new(".")));
-        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let path = files.and_then(|files| Ok((files.resolve(name)?, files)));
-        let (path, files) = path.map_err(|_| missing(&url))?;
-        vfs_core::BackendExt::info(&files, path.as_str()).await.map_err(|_| missing(&url))?;
-    }
-    Ok(url)
-}
-
-fn missing(url: &StoreUrl) -> Failure {
-    Failure::Operation(Error::new(ErrorKind::NotFound, format!("there is no file at '{url}'; look for another path")))
+    Ok(vfs_store::open_store(&store_url(url, Missing::Refuse).await?).await?)
 }
 
 async fn check(out: &mut Output, args: StoreArgs) -> Result<Exit, Failure> {
@@ -82,7 +66,7 @@ async fn copy(out: &mut Output, args: StoreCopyArgs) -> Result<Exit, Failure> {
         options = options.namespace(Namespace::parse(namespace)?);
     }
     let from = open(&args.from).await?;
-    let to = vfs_store::open_store(&store_url(&args.to)?).await?;
+    let to = vfs_store::open_store(&store_url(&args.to, Missing::Make).await?).await?;
     let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let count = |copied: &Copied| {
         files.store(copied.files + copied.present, Ordering::Relaxed);
@@ -112,7 +96,7 @@ async fn copy(out: &mut Output, args: StoreCopyArgs) -> Result<Exit, Failure> {
 }
 
 async fn backup(out: &mut Output, args: StoreBackupArgs) -> Result<Exit, Failure> {
-    let url = existing(store_url(&args.url)?).await?;
+    let url = store_url(&args.url, Missing::Refuse).await?;
     if url.scheme() != "sqlite" {
         return Err(Failure::Usage("only a SQLite store is backed up into a file; use 'vfs store copy' for others"));
     }

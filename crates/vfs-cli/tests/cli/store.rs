@@ -25,6 +25,11 @@ fn a_second_process_finds_what_the_first_one_wrote_in_its_namespace_alone() {
     as_ann(&["edit", "--old", "needle", "--new", "pin", "/notes/a.md"], b"").success();
     assert_eq!(as_ann(&["ls", "-R", "/"], b"").success(), "/notes/\n/notes/a.md\n");
     assert_eq!(bare(&root, &["--store", "sqlite:a.db", "ls", "/"], b"").success(), "");
+    let mut below = Command::new(env!("CARGO_BIN_EXE_vfs"));
+    std::fs::create_dir(root.path().join("below")).expect("a directory");
+    below.current_dir(root.path().join("below")).args(["store", "check", "sqlite:../a.db"]);
+    below.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(&mut below, b"").success();
     let parent = ["--store", "sqlite:a.db", "--namespace", "acme", "ls", "/"];
     assert_eq!(bare(&root, &parent, b"").success(), "");
     bare(&root, &["--store", "sqlite:a.db", "--namespace", "a//b", "ls"], b"").failure("empty component");
@@ -48,6 +53,7 @@ fn a_store_is_verified_counted_copied_and_backed_up() {
     let copy = |args: &[&str]| bare(&root, &[&["store", "copy"], args].concat(), b"");
     let told = copy(&["--only", "acme", "sqlite:a.db", "sqlite:b.db"]);
     assert_eq!(told.success(), "1 files copied, 4 bytes; 0 were there, 0 were not copied\n");
+    copy(&["--only", "amce", "sqlite:a.db", "sqlite:b.db"]).failure("nothing in the namespace 'amce'");
     let told = copy(&["sqlite:a.db", "sqlite:b.db"]);
     assert_eq!(told.success(), "2 files copied, 8 bytes; 1 were there, 0 were not copied\n");
     bare(&root, &["--store", "sqlite:b.db", "write", "--mode", "overwrite", "/a"], b"other").success();
@@ -67,6 +73,8 @@ fn what_a_new_user_gets_wrong_is_told_in_a_line_and_makes_no_file() {
     let root = tempfile::tempdir().expect("a directory");
     let run = |args: &[&str]| bare(&root, args, b"");
     run(&["store", "check", "sqlite:missing.db"]).failure("no file");
+    run(&["--store", "sqlite:missing.db", "ls", "/"]).failure("no file");
+    run(&["--store", "sqlite:../missing.db", "ls", "/"]).failure("no file");
     run(&["store", "copy", "sqlite:missing.db", "sqlite:new.db"]).failure("no file");
     run(&["store", "check", "somewhere"]).failure("sqlite:///path/to/file.db");
     run(&["--store", "mysql://u:hidden@h/db", "ls"]).failure("there is no store for 'mysql:'");

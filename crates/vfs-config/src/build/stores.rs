@@ -1,14 +1,14 @@
 //! Where layers keep what they keep, and databases are.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 
 use super::durable;
 use crate::config::Config;
 use crate::error::{ConfigError, ConfigErrorKind};
-use crate::host::StorePlace;
+use crate::host::{self, StorePlace};
 use crate::tables::{DurableTable, StoreTable};
 use crate::values::HostPath;
 
@@ -22,6 +22,8 @@ struct Store {
     span: Range<usize>,
     place: StorePlace,
     kind: Kind,
+    /// What else belongs to it, on the host.
+    beside: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +67,7 @@ impl Stores {
                 let message = format!("'{}' cannot be made", path.display());
                 source.error(ConfigErrorKind::Open, named.span(), message).because(error)
             })?;
-            stores.push(Store { span: named.span(), place, kind: Kind::Layer });
+            stores.push(Store { span: named.span(), place, kind: Kind::Layer, beside: Vec::new() });
         }
         let mut found = Self(stores);
         for table in config.tables.all_durable() {
@@ -86,20 +88,26 @@ impl Stores {
         if self.0.iter().any(|store| store.kind == Kind::Database && store.place.real == place.real) {
             return Ok(());
         }
-        let is_shared =
-            |other: &Store| place.real.starts_with(&other.place.real) || other.place.real.starts_with(&place.real);
-        if self.0.iter().any(is_shared) {
+        place.make_file().await.map_err(|error| failed(&path, error))?;
+        // SQLite follows a link, and keeps its files beside what that leads to.
+        let names = host::real_names(&path).await.map_err(|error| failed(&path, error))?;
+        let is_shared = |other: &Store| {
+            let real = &other.place.real;
+            names.iter().any(|name| name.starts_with(real) || real.starts_with(name))
+        };
+        if self.0.iter().filter(|other| other.kind == Kind::Layer).any(is_shared) {
             let message = "a layer keeps something here, or around it; give the database a place of its own";
             return Err(source.error(ConfigErrorKind::Conflict, span, message));
         }
-        place.make_file().await.map_err(|error| failed(&path, error))?;
-        for suffix in BESIDE_A_DATABASE {
-            let mut beside = path.clone().into_os_string();
-            beside.push(suffix);
-            let place = StorePlace::file(Path::new(&beside)).map_err(|error| failed(&path, error))?;
-            self.0.push(Store { span: span.clone(), place, kind: Kind::Database });
+        let mut beside = names.clone();
+        for name in &names {
+            beside.extend(BESIDE_A_DATABASE.iter().map(|suffix| {
+                let mut file = name.clone().into_os_string();
+                file.push(suffix);
+                PathBuf::from(file)
+            }));
         }
-        self.0.push(Store { span, place, kind: Kind::Database });
+        self.0.push(Store { span, place, kind: Kind::Database, beside });
         Ok(())
     }
 
@@ -118,6 +126,8 @@ impl Stores {
 
     /// Where they are on the host.
     pub(super) fn reals(&self) -> impl Iterator<Item = &Path> {
-        self.0.iter().map(|store| store.place.real.as_path())
+        self.0
+            .iter()
+            .flat_map(|store| [store.place.real.as_path()].into_iter().chain(store.beside.iter().map(PathBuf::as_path)))
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::GrepRequest;
 use crate::path::VfsPath;
 
 /// Asks where a path really is: what it names when all links in it are followed.
@@ -66,11 +67,28 @@ pub struct LendRequest {
     pub path: VfsPath,
     /// What the tree is for.
     pub purpose: Purpose,
+    /// The one search that the tree is for, where that is known: its pattern and its options, but none of its paths. A file
+    /// that holds nothing of it may then be shown empty, so that the tree is for no other. Default: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Box<GrepRequest>>,
 }
 
 impl LendRequest {
     /// Asks for a tree to be used for `purpose` from `path` down.
     pub fn new(path: VfsPath, purpose: Purpose) -> Self {
-        Self { path, purpose }
+        Self { path, purpose, search: None }
+    }
+
+    /// Asks for a tree to be used for `search` alone, from its path down.
+    pub fn for_grep(search: &GrepRequest) -> Self {
+        let path = search.path.clone();
+        Self { path, purpose: Purpose::Grep, search: Some(Box::new(search.clone())) }
+    }
+
+    /// Asks for the same of a tree that is used from `path` down.
+    #[must_use]
+    pub fn at(mut self, path: VfsPath) -> Self {
+        self.path = path;
+        self
     }
 }

@@ -188,16 +188,16 @@ impl Merged {
     }
 
     /// The tree of both.
-    pub(super) async fn tree(&self, cx: &OpContext, start: &VfsPath, purpose: Purpose) -> Result<SharedTree> {
-        let base = vfs_search::lend(&self.base, cx, LendRequest::new(start.clone(), purpose)).await?;
-        let upper = LendRequest::new(start.clone(), purpose).send(&self.upper, cx).await?;
+    pub(super) async fn tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+        let base = vfs_search::lend(&self.base, cx, req.clone()).await?;
+        let upper = req.send(&self.upper, cx).await?;
         Ok(merged_tree(self.clone(), upper, base))
     }
 
     /// Lists as `req` asks.
     pub(super) async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<vfs_core::LsResult> {
         let path = req.path.clone();
-        let tree = self.tree(cx, &path, Purpose::List).await?;
+        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::List)).await?;
         let listed = vfs_search::ls_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }

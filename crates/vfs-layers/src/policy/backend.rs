@@ -47,8 +47,8 @@ impl PolicyBackend {
     }
 
     /// The tree of what may be read, for a search that was permitted.
-    async fn tree(&self, cx: &OpContext, path: &VfsPath, purpose: Purpose) -> Result<SharedTree> {
-        let lent = vfs_search::lend(&self.gate.inner, cx, LendRequest::new(path.clone(), purpose)).await?;
+    async fn tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+        let lent = vfs_search::lend(&self.gate.inner, cx, req).await?;
         if self.gate.shows_all(cx, &VfsPath::root()).await {
             return Ok(lent);
         }
@@ -59,7 +59,7 @@ impl PolicyBackend {
 
     async fn permitted_tree(self, cx: OpContext, request: GrepRequest) -> Result<(SharedTree, GrepRequest)> {
         let request = self.gate.permit(&cx, GrepStreamRequest(request)).await?.0;
-        let tree = self.tree(&cx, &request.path, Purpose::Grep).await?;
+        let tree = self.tree(&cx, LendRequest::for_grep(&request)).await?;
         Ok((tree, request))
     }
 
@@ -156,7 +156,7 @@ impl Backend for PolicyBackend {
             return self.inner().ls(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, &path, Purpose::List).await?;
+        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::List)).await?;
         let listed = vfs_search::ls_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
@@ -191,7 +191,7 @@ impl Backend for PolicyBackend {
             return self.inner().glob(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, &path, Purpose::Glob).await?;
+        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::Glob)).await?;
         let found = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -202,7 +202,7 @@ impl Backend for PolicyBackend {
             return self.inner().grep(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, &path, Purpose::Grep).await?;
+        let tree = self.tree(cx, LendRequest::for_grep(&req)).await?;
         let found = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -314,8 +314,8 @@ impl MultiModalReader for PolicyBackend {
 #[async_trait]
 impl Searchable for PolicyBackend {
     async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
-        let LendRequest { path, purpose, .. } = self.gate.permit(cx, req).await?;
-        self.tree(cx, &path, purpose).await
+        let req = self.gate.permit(cx, req).await?;
+        self.tree(cx, req).await
     }
 }
 

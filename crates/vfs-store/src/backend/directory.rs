@@ -123,14 +123,26 @@ impl Directories {
 
     /// Adds a page of a listing of all levels.
     pub(super) fn add_page(&mut self, page: Page) {
-        for Entry { path, stored } in page.entries {
-            self.insert(&path, stored);
+        let mut entries = page.entries.into_iter().peekable();
+        while let Some(Entry { path, stored }) = entries.next() {
+            let Some(parent) = path.parent() else { continue };
+            let mut added = 0;
+            // The directory is looked up once for all files of it that follow one another, as they mostly do.
+            self.change(&parent, |directory| {
+                added += usize::from(directory.insert(&path, stored));
+                while let Some(Entry { path, stored }) = entries.next_if(|next| is_in(&parent, &next.path)) {
+                    added += usize::from(directory.insert(&path, stored));
+                }
+            });
+            self.files += added;
         }
-        for problem in page.problems {
-            let parent = problem.path.rsplit_once('/').and_then(|(parent, _)| VfsPath::parse(parent).ok());
-            let parent = parent.unwrap_or_else(VfsPath::root);
-            self.change(&parent, |directory| Arc::make_mut(&mut directory.problems).push(problem));
-        }
+        page.problems.into_iter().for_each(|problem| self.add_problem(problem));
+    }
+
+    fn add_problem(&mut self, problem: Problem) {
+        let parent = problem.path.rsplit_once('/').and_then(|(parent, _)| VfsPath::parse(parent).ok());
+        let parent = parent.unwrap_or_else(VfsPath::root);
+        self.change(&parent, |directory| Arc::make_mut(&mut directory.problems).push(problem));
     }
 
     /// Makes what is told.
@@ -142,18 +154,18 @@ impl Directories {
                 self.remove(&from);
                 self.insert(&to, stored);
             }
+            Tell::Unreadable(tell, problem) => {
+                tell.paths().into_iter().for_each(|path| self.remove(path));
+                self.add_problem(problem);
+            }
         }
     }
 
     /// Puts a file in the place of what was known of its path.
     fn insert(&mut self, path: &VfsPath, stored: Stored) {
-        let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return };
+        let Some(parent) = path.parent() else { return };
         let mut is_new = false;
-        self.change(&parent, |directory| {
-            is_new = directory.file(name).is_none();
-            directory.files.insert_mut(name.into(), stored);
-            directory.forget_problem(path);
-        });
+        self.change(&parent, |directory| is_new = directory.insert(path, stored));
         self.files += usize::from(is_new);
     }
 
@@ -199,7 +211,23 @@ impl Directories {
     }
 }
 
+/// Whether `path` is one of the files of `directory`.
+fn is_in(directory: &VfsPath, path: &VfsPath) -> bool {
+    let beginning = directory.as_str().trim_end_matches('/');
+    let name = path.as_str().strip_prefix(beginning).and_then(|rest| rest.strip_prefix('/'));
+    name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
+}
+
 impl Directory {
+    /// Puts the file at `path` in the place of what was known of it, and says whether that is new.
+    fn insert(&mut self, path: &VfsPath, stored: Stored) -> bool {
+        let Some(name) = path.name() else { return false };
+        self.forget_problem(path);
+        let before = self.files.size();
+        self.files.insert_mut(name.into(), stored);
+        self.files.size() > before
+    }
+
     /// What is told of a path goes for what was wrong with it.
     fn forget_problem(&mut self, path: &VfsPath) {
         if self.problems.iter().any(|problem| problem.path == path.as_str()) {
@@ -274,6 +302,21 @@ mod tests {
                 .collect();
             prop_assert_eq!(index.files(), files.len());
             prop_assert_eq!(shown(&index), (implied, files));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pages_and_changes_arrange_the_same(paths in prop::collection::btree_set("(/[ab]){1,4}", 0..20)) {
+            let (mut listed, mut told) = (Directories::default(), Directories::default());
+            let mut page = Page::default();
+            for (size, text) in (0..).zip(&paths) {
+                page.entries.push(Entry { path: path(text), stored: stored(size) });
+                told.apply(Tell::Created(path(text), stored(size)));
+            }
+            listed.add_page(page);
+            prop_assert_eq!(listed.files(), paths.len());
+            prop_assert_eq!(shown(&listed), shown(&told));
         }
     }
 

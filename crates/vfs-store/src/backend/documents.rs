@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use futures::stream::{self, StreamExt as _};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use lru::LruCache;
 use vfs_core::{Error, FileData, Problem, Result, Version, VfsPath};
 
@@ -151,13 +151,31 @@ impl<S: Store> Documents<S> {
         Ok((file.version == stored.version).then_some(file))
     }
 
-    /// As [`describe`](Self::describe), where what cannot be looked into is told as the document that it was.
+    /// As [`describe`](Self::describe), where what cannot be looked into is told as the document that it was: for the outcome
+    /// of a change, which is what it is.
     async fn described(&self, namespace: &Namespace, path: &VfsPath, stored: Stored) -> Stored {
         let key = Key::new(namespace.clone(), path.clone());
         match self.describe(&key, &stored).await {
             Ok(Some(file)) => file,
             Ok(None) | Err(_) => stored,
         }
+    }
+
+    /// What `tell` says of the file in the document.
+    async fn told(&self, namespace: &Namespace, mut tell: Tell) -> Result<Told> {
+        let Some((path, stored)) = tell.value_mut() else { return Ok(Told { tell, is_past: false }) };
+        let key = Key::new(namespace.clone(), path.clone());
+        match self.describe(&key, stored).await {
+            Ok(Some(file)) => *stored = file,
+            Ok(None) => return Ok(Told { tell, is_past: true }),
+            // A store that is not there is no fault of the file.
+            Err(error) if error.is_temporary() => return Err(error),
+            Err(error) => {
+                let problem = Problem::from(error.or_path(&key.path));
+                return Ok(Told { tell: Tell::Unreadable(Box::new(tell), problem), is_past: false });
+            }
+        }
+        Ok(Told { tell, is_past: false })
     }
 
     /// The outcome of putting a file of `size` bytes.
@@ -191,6 +209,13 @@ impl<S: Store> Documents<S> {
             other => Ok((other, None)),
         }
     }
+}
+
+/// A change of a file.
+struct Told {
+    tell: Tell,
+    /// Whether what it left is another one by now, or gone, so that this cannot be looked into.
+    is_past: bool,
 }
 
 /// The file of `size` bytes in the document `stored`.
@@ -398,26 +423,12 @@ impl<S: Store> Changes for Documents<S> {
         let ChangePage::Changes { changes, next, has_more } = page else { return Ok(page) };
         let looks: Vec<_> = changes
             .into_iter()
-            .map(|(at, tell)| async move {
-                let tell = match tell {
-                    Tell::Created(path, stored) => {
-                        let file = self.described(namespace, &path, stored).await;
-                        Tell::Created(path, file)
-                    }
-                    Tell::Changed(path, stored) => {
-                        let file = self.described(namespace, &path, stored).await;
-                        Tell::Changed(path, file)
-                    }
-                    Tell::Moved { from, to, stored } => {
-                        let stored = self.described(namespace, &to, stored).await;
-                        Tell::Moved { from, to, stored }
-                    }
-                    removed @ Tell::Removed(_) => removed,
-                };
-                (at, tell)
-            })
+            .map(|(at, tell)| async move { self.told(namespace, tell).await.map(|told| (at, told)) })
             .collect();
-        let changes = stream::iter(looks).buffered(FETCHES).collect().await;
+        let told: Vec<(Position, Told)> = stream::iter(looks).buffered(FETCHES).try_collect().await?;
+        // Where one has changed since, that is told next.
+        let has_more = has_more || told.iter().any(|(_, told)| told.is_past);
+        let changes = told.into_iter().map(|(at, told)| (at, told.tell)).collect();
         Ok(ChangePage::Changes { changes, next, has_more })
     }
 

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use lru::LruCache;
+use tokio::time::Instant;
 use vfs_core::{Result, VfsPath};
 
 use super::directory::Directories;
@@ -15,6 +17,12 @@ use crate::store::{ChangePage, Changes, ListRequest, Position, Store};
 
 /// How many changes are asked for at once.
 const CHANGES: usize = 1000;
+
+/// How many names are listed at once.
+const PAGE: usize = 10_000;
+
+/// How long it is not looked whether there are still too many.
+const TOO_MANY: Duration = Duration::from_secs(60);
 
 /// The names of the namespaces that were searched last.
 pub(super) struct Indexes {
@@ -37,8 +45,8 @@ enum Kept {
     Nothing,
     /// The files as they were at a place in the changes.
     Names(Position, Directories),
-    /// There were too many.
-    TooMany,
+    /// There were too many, at this time.
+    TooMany(Instant),
 }
 
 /// Which directories a search is about.
@@ -59,22 +67,31 @@ impl Indexes {
     pub(super) async fn names<S: Store>(&self, space: &Space<S>, reach: Reach) -> Result<Option<Directories>> {
         let Some(changes) = space.store().as_changes() else { return Ok(None) };
         let slot = self.slot(&space.namespace);
-        if let Some(kept) = slot.kept() {
-            return self.refreshed(space, changes, &slot, kept, reach).await;
+        if let Some(names) = self.kept(space, changes, &slot).await? {
+            return Ok(Some(names));
         }
         if reach == Reach::Part || slot.has_too_many() {
             return Ok(None);
         }
-        let root = VfsPath::root();
-        let turn = space.ask(&root, async { Ok(slot.loading.lock().await) }).await?;
-        let names = match slot.kept() {
-            // Somebody listed them meanwhile, but not as they are now.
-            Some(kept) => self.refreshed(space, changes, &slot, kept, reach).await?,
-            None if slot.has_too_many() => None,
-            None => self.loaded(space, changes, &slot).await?,
-        };
-        drop(turn);
-        Ok(names)
+        let _turn = space.ask(&VfsPath::root(), async { Ok(slot.loading.lock().await) }).await?;
+        // Somebody may have listed them meanwhile, but not as they are now.
+        if let Some(names) = self.kept(space, changes, &slot).await? {
+            return Ok(Some(names));
+        }
+        if slot.has_too_many() { Ok(None) } else { self.loaded(space, changes, &slot).await }
+    }
+
+    /// Those that are kept, as they are now; `None` where there are none, or too many by now, or the changes are forgotten.
+    async fn kept<S: Store>(
+        &self,
+        space: &Space<S>,
+        changes: &dyn Changes,
+        slot: &Slot,
+    ) -> Result<Option<Directories>> {
+        match slot.kept() {
+            Some(kept) => self.caught_up(space, changes, slot, kept).await,
+            None => Ok(None),
+        }
     }
 
     fn slot(&self, namespace: &Namespace) -> Arc<Slot> {
@@ -99,20 +116,6 @@ impl Indexes {
         self.caught_up(space, changes, slot, (position, names)).await
     }
 
-    async fn refreshed<S: Store>(
-        &self,
-        space: &Space<S>,
-        changes: &dyn Changes,
-        slot: &Slot,
-        kept: (Position, Directories),
-        reach: Reach,
-    ) -> Result<Option<Directories>> {
-        match self.caught_up(space, changes, slot, kept).await? {
-            None if reach == Reach::All && !slot.has_too_many() => self.loaded(space, changes, slot).await,
-            names => Ok(names),
-        }
-    }
-
     /// `kept` with all changes since, or nothing where they are forgotten.
     async fn caught_up<S: Store>(
         &self,
@@ -121,6 +124,7 @@ impl Indexes {
         slot: &Slot,
         (mut position, mut names): (Position, Directories),
     ) -> Result<Option<Directories>> {
+        let began = position;
         loop {
             let page = changes.since(&space.namespace, position, CHANGES);
             match space.ask(&VfsPath::root(), page).await? {
@@ -137,7 +141,7 @@ impl Indexes {
                     }
                 }
                 ChangePage::Forgotten(_) => {
-                    slot.forget();
+                    slot.forget(began);
                     return Ok(None);
                 }
             }
@@ -154,7 +158,7 @@ impl Slot {
     }
 
     fn has_too_many(&self) -> bool {
-        matches!(*lock(&self.kept), Kept::TooMany)
+        matches!(*lock(&self.kept), Kept::TooMany(at) if at.elapsed() < TOO_MANY)
     }
 
     /// Keeps `names`, unless somebody was here with newer ones.
@@ -166,18 +170,22 @@ impl Slot {
     }
 
     fn keep_too_many(&self) {
-        *lock(&self.kept) = Kept::TooMany;
+        *lock(&self.kept) = Kept::TooMany(Instant::now());
     }
 
-    fn forget(&self) {
-        *lock(&self.kept) = Kept::Nothing;
+    /// Forgets what is kept, unless somebody was here with what is not of `position`.
+    fn forget(&self, position: Position) {
+        let mut kept = lock(&self.kept);
+        if matches!(&*kept, Kept::Names(at, _) if *at == position) {
+            *kept = Kept::Nothing;
+        }
     }
 }
 
 /// The names of all files below `path`, where there are no more than `most`.
 pub(super) async fn listed<S: Store>(space: &Space<S>, path: &VfsPath, most: usize) -> Result<Option<Directories>> {
     let mut names = Directories::default();
-    let mut request = ListRequest::all(path.clone());
+    let mut request = ListRequest::all(path.clone()).limit(PAGE);
     loop {
         let page = space.page(&request).await?;
         let next = page.next.clone();

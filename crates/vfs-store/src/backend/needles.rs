@@ -26,7 +26,7 @@ pub(super) fn needles(req: &GrepRequest) -> Option<Needles> {
     let texts = match &req.pattern {
         // Where a line ends in a file may be spelled otherwise.
         Pattern::Literal(text) => text.split('\n').max_by_key(|line| line.len()).map(|line| vec![line.to_owned()])?,
-        Pattern::Regex(regex) => required_by(regex)?,
+        Pattern::Regex(regex) => required_by(regex, req.multiline)?,
         _ => return None,
     };
     let texts: Option<Vec<String>> = texts.into_iter().map(|text| surely_found(text, case)).collect();
@@ -60,11 +60,14 @@ fn surely_found(text: String, case: CaseMode) -> Option<String> {
 }
 
 /// Texts of which every match of `regex` holds at least one.
-fn required_by(regex: &str) -> Option<Vec<String>> {
+fn required_by(regex: &str, multiline: bool) -> Option<Vec<String>> {
     if regex.len() > LONGEST_REGEX {
         return None;
     }
-    let hir = ParserBuilder::new().utf8(false).multi_line(true).nest_limit(100).build().parse(regex).ok()?;
+    let mut parser = ParserBuilder::new();
+    // The nesting that was allowed, and that of what stands for each end of a line.
+    parser.utf8(false).multi_line(true).dot_matches_new_line(multiline).nest_limit(200);
+    let hir = parser.build().parse(&vfs_search::searched_expression(regex)?).ok()?;
     let texts = required(&hir)?;
     texts.into_iter().map(|text| String::from_utf8(text).ok()).collect()
 }
@@ -116,6 +119,9 @@ mod tests {
             ("(needle)+", Some(vec!["needle"])),
             ("(needle){0,3}x", None),
             ("^needle$", Some(vec!["needle"])),
+            ("one$\\nneedle", Some(vec!["one\nneedle", "one\r\nneedle"])),
+            ("one$\nneedle", Some(vec!["one\nneedle", "one\r\nneedle"])),
+            ("(one$)\\s+needle", Some(vec!["needle"])),
             (r"a\.b\.c", Some(vec!["a.b.c"])),
             ("[a-z]+", None),
             (".*", None),

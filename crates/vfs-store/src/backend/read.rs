@@ -1,12 +1,19 @@
 //! Reading files: a window, or all of one.
 
+use std::thread;
+
 use bytes::Bytes;
 use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, oneshot};
 use vfs_core::window;
 use vfs_core::{ByteRange, Error, ErrorKind, FileDownloadResponse, FileInfo, ReadRequest, ReadResult, Result, VfsPath};
 
 use super::space::{BLOCK, READ_ATTEMPTS, Space, keeps_changing};
+use super::waiting::CancelOnDrop;
 use crate::store::{Store, Stored, Value};
+
+/// The most large files that are read at once, each on a thread and in two blocks.
+static READS: Semaphore = Semaphore::const_new(64);
 
 pub(super) async fn stat<S: Store>(space: &Space<S>, path: VfsPath) -> Result<FileInfo> {
     let found = space.find(&path).await?;
@@ -26,7 +33,8 @@ pub(super) async fn read<S: Store>(space: &Space<S>, request: &ReadRequest) -> R
         if start == 0 && content.len() as u64 >= stored.size {
             return window::read_bytes(&content, request, stored.version);
         }
-        let source = Source::new(space.clone(), path.clone(), stored, (start, content))?;
+        let (_guard, wanted) = CancelOnDrop::new(&space.cx);
+        let source = Source::new(space.with_context(wanted), path.clone(), stored, (start, content))?;
         if let Some(result) = read_large(space, request, source).await? {
             return Ok(result);
         }
@@ -43,7 +51,9 @@ fn first_range(request: &ReadRequest, asked: ByteRange) -> std::ops::Range<u64> 
     asked.start..end.saturating_add(1)
 }
 
-/// Reads a window through `source`, on a thread that may wait; `None` where the file changed meanwhile.
+/// Reads a window through `source`, on a thread of its own that may wait; `None` where the file changed meanwhile.
+///
+/// Those of the runtime for blocking work may be the ones that the store needs to answer.
 async fn read_large<S: Store>(
     space: &Space<S>,
     request: &ReadRequest,
@@ -52,17 +62,24 @@ async fn read_large<S: Store>(
     let (key, version) = (space.key(&request.path), source.stored.version.clone());
     let lines = &space.inner.lines;
     let mut index = lines.get(&key, &version);
-    let runtime = source.runtime.clone();
     let request = request.clone();
-    let (result, source, index) = runtime
-        .spawn_blocking(move || {
-            let version = source.stored.version.clone();
-            let result = window::read_indexed(&mut source, &mut index, &request, version);
-            (result, source, index)
-        })
+    // It is never closed.
+    let turn = space.ask(&request.path, async { Ok(READS.acquire().await.ok()) }).await?;
+    let (send, receive) = oneshot::channel();
+    let work = move || {
+        let version = source.stored.version.clone();
+        let result = window::read_indexed(&mut source, &mut index, &request, version);
+        drop(turn);
+        // Whoever has given up needs no answer.
+        let _ = send.send((result, source.has_changed, index));
+    };
+    thread::Builder::new().name("vfs-store-read".into()).spawn(work).map_err(|error| {
+        Error::new(ErrorKind::Unavailable, "no thread can be had to read a large file; try again").with_source(error)
+    })?;
+    let (result, has_changed, index) = receive
         .await
         .map_err(|error| Error::new(ErrorKind::Internal, "a read ended in the middle").with_source(error))?;
-    if source.has_changed {
+    if has_changed {
         return Ok(None);
     }
     lines.keep(key, version, index);

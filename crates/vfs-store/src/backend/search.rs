@@ -67,7 +67,7 @@ pub(super) async fn tree_for_grep<S: Store>(space: &Space<S>, req: &GrepRequest)
     let tree = |names| StoreTree::new(space.clone(), names).max_file_size(req.max_file_size);
     // What is wrong with the request is for the search to say.
     let Ok(coverage) = Coverage::of_grep(req) else { return Ok(Arc::new(tree(None))) };
-    let (names, hopes) = futures::try_join!(names(space, &req.path, coverage), hopes(space, req))?;
+    let (names, hopes) = futures::try_join!(names(space, &req.path, coverage), hopes(space, &req.path, req))?;
     Ok(Arc::new(tree(names).hopes(hopes)))
 }
 
@@ -76,7 +76,10 @@ pub(super) async fn tree_to_lend<S: Store>(space: &Space<S>, req: &LendRequest) 
     let reach = if req.path.is_root() && req.purpose == Purpose::Grep { Reach::All } else { Reach::Part };
     let directories = space.inner.indexes.names(space, reach).await?;
     let names = directories.map(|directories| Names { below: VfsPath::root(), directories });
-    Ok(Arc::new(StoreTree::new(space.clone(), names)))
+    let tree = StoreTree::new(space.clone(), names);
+    let Some(search) = &req.search else { return Ok(Arc::new(tree)) };
+    let hopes = hopes(space, &req.path, search).await?;
+    Ok(Arc::new(tree.max_file_size(search.max_file_size).hopes(hopes)))
 }
 
 /// The names that a request needs which starts at `path`: all of the namespace where it is about all of it, all below the path
@@ -96,9 +99,13 @@ async fn names<S: Store>(space: &Space<S>, path: &VfsPath, coverage: Coverage) -
     Ok(directories.map(|directories| Names { below: path.clone(), directories }))
 }
 
-/// The files that `req` may find something in, where the store can tell.
-async fn hopes<S: Store>(space: &Space<S>, req: &GrepRequest) -> Result<Option<Hopes>> {
+/// The files at and below `path` that `req` may find something in, where the store can tell, and does so now.
+async fn hopes<S: Store>(space: &Space<S>, path: &VfsPath, req: &GrepRequest) -> Result<Option<Hopes>> {
     let (Some(search), Some(needles)) = (space.store().as_search(), needles(req)) else { return Ok(None) };
-    let candidates = space.ask(&req.path, search.candidates(&space.namespace, &req.path, &needles)).await?;
-    Ok(candidates.map(|candidates| Hopes { candidates, up_to: largest_silent(req) }))
+    let candidates = match space.ask(path, search.candidates(&space.namespace, path, &needles)).await {
+        // The search goes on without the answer, unless it was the caller who waited no longer.
+        Err(error) if error.is_temporary() && space.cx.check().is_ok() => None,
+        answer => answer?,
+    };
+    Ok(candidates.map(|candidates| Hopes { below: path.clone(), candidates, up_to: largest_silent(req) }))
 }

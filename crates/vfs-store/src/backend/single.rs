@@ -1,26 +1,44 @@
 //! Changes of several values, or with conditions on several, in a store that changes one at a time.
 //!
 //! Each step is atomic, all of them together are not: others can see a rename half done. What fails on the way is taken back,
-//! as long as the process lives. Two that make `/a` and `/a/b` at the same moment may both be refused, and both be there only
-//! where one of them ends between its steps.
+//! as long as the process lives. A step that was begun is waited for, whatever the caller does meanwhile: else nobody would know
+//! whether it was made. Two that make `/a` and `/a/b` at the same moment may both be refused, and both be there only where one of
+//! them ends between its steps.
 
+mod made;
+
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::Utc;
 use futures::stream::{self, StreamExt as _};
+use tokio::sync::Semaphore;
 use vfs_core::{Error, Result, VfsPath};
 
+use self::made::{Made, Sent, SourceNow, moved};
 use super::space::{Space, contended};
 use super::transfer::{Move, Plan};
 use super::waiting::make_way;
-use super::write::created_at;
-use crate::store::{Expected, NewValue, Outcome, Store, Stored, Value, WriteId};
+use crate::store::{Expected, NewValue, Outcome, Store, Stored, Value};
+
+/// How much a transfer holds at once, in mebibytes; one file may be larger.
+const MEBIBYTES: u32 = 64;
 
 /// What becomes of the source of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Goes,
     Stays,
+}
+
+/// The same files, for a change of `path` whose answer is waited for; none once the caller has given up.
+fn steady<S: Store>(space: &Space<S>, path: &VfsPath) -> Result<Space<S>> {
+    space.cx.check().map_err(|error| error.or_path(path))?;
+    Ok(unhurried(space))
+}
+
+fn unhurried<S: Store>(space: &Space<S>) -> Space<S> {
+    space.with_context(space.cx.unhurried())
 }
 
 /// Whether something can be at `path`: no part of it is a file, and nothing is below it.
@@ -34,28 +52,27 @@ pub(super) async fn put_new<S: Store>(space: &Space<S>, path: &VfsPath, value: N
     if !has_room(space, path).await? {
         return Ok(Outcome::Refused(None));
     }
-    let stored = match space.put(path, value, &Expected::Nothing).await? {
-        Outcome::Done(stored) => stored,
-        refused => return Ok(refused),
-    };
-    // Somebody may have looked before this was here and write now: whoever looks second sees the other.
-    let unhurried = space.with_context(space.cx.unhurried());
-    match has_room(&unhurried, path).await {
-        Ok(true) => Ok(Outcome::Done(stored)),
-        outcome => {
-            let _taken_back = unhurried.delete(path, &Expected::Version(stored.version)).await?;
-            outcome.map(|_| Outcome::Refused(None))
-        }
+    let (size, sent, steady) = (value.content.len() as u64, Sent::new(&value), steady(space, path)?);
+    let put = steady.put(path, value, &Expected::Nothing).await;
+    if let Ok(Outcome::Refused(found)) = put {
+        return Ok(Outcome::Refused(found));
     }
-}
-
-/// A file that was put at the target, and what it was before.
-struct Made {
-    way: Move,
-    /// What the source was when it was copied.
-    source: Stored,
-    target: Stored,
-    is_source_gone: bool,
+    // Somebody may have looked before this was here and write now: whoever looks second sees the other.
+    let has_room = has_room(&steady, path).await;
+    match (put, has_room) {
+        (Ok(put), Ok(true)) => Ok(put),
+        (Ok(Outcome::Done(stored)), has_room) => {
+            let _taken_back = steady.delete(path, &Expected::Version(stored.version)).await?;
+            has_room.map(|_| Outcome::Refused(None))
+        }
+        (Err(error), Ok(false)) => {
+            if let Some(found) = steady.whole_of(path, size).await?.filter(|found| sent.is(found)) {
+                let _taken_back = steady.delete(path, &Expected::Version(found.stored.version)).await?;
+            }
+            Err(error)
+        }
+        (put, _) => put,
+    }
 }
 
 /// Copies each file to its new place, then removes the sources as they were copied. What fails is taken back.
@@ -66,22 +83,19 @@ pub(super) async fn transfer<S: Store>(space: &Space<S>, plan: &Plan, source: So
     };
     let mut made = Vec::with_capacity(plan.moves.len());
     match make(space, plan, source, replaced.as_ref(), &mut made).await {
-        Ok(()) => Ok(made.into_iter().map(|made| made.target).collect()),
-        Err(error) => {
-            let unhurried = space.with_context(space.cx.unhurried());
-            match take_back(&unhurried, made, replaced).await {
-                Ok(()) => Err(error),
-                Err(second) => Err(Error::new(
-                    error.kind(),
-                    format!(
-                        "{}; and what was done before could not all be taken back: look at source and target",
-                        error.message()
-                    ),
-                )
-                .with_path_text(error.path().unwrap_or(plan.to.as_str()))
-                .with_source(second)),
-            }
-        }
+        Ok(()) => Ok(made.into_iter().filter_map(|made| made.target).collect()),
+        Err(error) => match take_back(&unhurried(space), &made, replaced.as_ref()).await {
+            Ok(()) => Err(error),
+            Err(second) => Err(Error::new(
+                error.kind(),
+                format!(
+                    "{}; and what was done before could not all be taken back: look at source and target",
+                    error.message()
+                ),
+            )
+            .with_path_text(error.path().unwrap_or(plan.to.as_str()))
+            .with_source(second)),
+        },
     }
 }
 
@@ -96,109 +110,141 @@ async fn make<S: Store>(
         Some(value) => Expected::Version(value.stored.version.clone()),
         None => Expected::Nothing,
     };
-    // Once one has failed no further is begun; those under way are waited for, so that all that was made is known.
-    let has_failed = AtomicBool::new(false);
-    let copy = async |way: &Move| {
-        if has_failed.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let copied = copy_one(space, way, source, &expected).await;
-        has_failed.fetch_or(copied.is_err(), Ordering::Relaxed);
-        copied
-    };
-    let mut failure = None;
-    let copies: Vec<_> = plan.moves.iter().map(copy).collect();
-    for copied in stream::iter(copies).buffered(space.fetches()).collect::<Vec<_>>().await {
-        match copied {
-            Ok(copied) => made.extend(copied),
-            Err(error) => failure = failure.or(Some(error)),
-        }
-    }
-    failure.map_or(Ok(()), Err)?;
+    copy_all(space, plan, source, &expected, made).await?;
     if made.is_empty() {
-        return Err(contended(&plan.to));
+        return Err(Error::not_found(&plan.from));
     }
-    let is_below_file = space.is_below_file(&plan.to).await?;
-    let is_file = plan.moves.iter().any(|way| way.to == plan.to);
-    let has_other = if is_file { space.has_below(&plan.to).await? } else { space.head(&plan.to).await?.is_some() };
-    if is_below_file || has_other {
+    if meets_others(space, plan, made).await? {
         return Err(contended(&plan.to));
     }
     if source == Source::Goes {
-        for one in made.iter_mut() {
-            remove_source(space, one).await?;
+        remove_sources(space, replaced, made).await?;
+        if made.is_empty() {
+            return Err(Error::not_found(&plan.from));
         }
-        made.retain(|one| one.is_source_gone);
     }
     Ok(())
 }
 
-/// Copies one file; `None` where it is gone by now.
-async fn copy_one<S: Store>(space: &Space<S>, way: &Move, source: Source, expected: &Expected) -> Result<Option<Made>> {
-    let Some(value) = space.whole(&way.from, u64::MAX).await? else { return Ok(None) };
-    let Value { stored, content, .. } = value;
+/// Copies each file that is still there. Once one has failed no further is begun; those under way are waited for, so that all
+/// that was made is known.
+async fn copy_all<S: Store>(
+    space: &Space<S>,
+    plan: &Plan,
+    source: Source,
+    expected: &Expected,
+    made: &mut Vec<Made>,
+) -> Result<()> {
+    let has_failed = AtomicBool::new(false);
+    let room = Semaphore::new(MEBIBYTES as usize);
+    let copy = async |way: &Move| {
+        let needed = u32::try_from(way.size >> 20).unwrap_or(u32::MAX).clamp(1, MEBIBYTES);
+        // It is never closed.
+        let _held = room.acquire_many(needed).await.ok();
+        let mut made = None;
+        if has_failed.load(Ordering::Relaxed) {
+            return (made, Ok(()));
+        }
+        let copied = copy_one(space, way, source, expected, &mut made).await;
+        has_failed.fetch_or(copied.is_err(), Ordering::Relaxed);
+        (made, copied)
+    };
+    let mut outcome = Ok(());
+    let copies: Vec<_> = plan.moves.iter().map(copy).collect();
+    for (one, copied) in stream::iter(copies).buffered(space.fetches()).collect::<Vec<_>>().await {
+        made.extend(one);
+        outcome = outcome.and(copied);
+    }
+    outcome
+}
+
+/// Copies one file, and leaves nothing in `made` where it is gone by now.
+async fn copy_one<S: Store>(
+    space: &Space<S>,
+    way: &Move,
+    source: Source,
+    expected: &Expected,
+    made: &mut Option<Made>,
+) -> Result<()> {
+    let Some(Value { stored, content, .. }) = space.whole_of(&way.from, way.size).await? else { return Ok(()) };
     let copy = match source {
         Source::Goes => moved(content, &stored),
         Source::Stays => NewValue::new(content, Utc::now()),
     };
-    match space.put(&way.to, copy, expected).await? {
-        Outcome::Done(target) => Ok(Some(Made { way: way.clone(), source: stored, target, is_source_gone: false })),
-        Outcome::Refused(Some(_)) if *expected == Expected::Nothing => Err(Error::already_exists(&way.to)),
-        Outcome::Refused(_) => Err(contended(&way.to)),
-    }
+    made.insert(Made::new(way.clone(), stored)).put(space, copy, expected).await
 }
 
-/// A value with all that is known of it.
-fn moved(content: bytes::Bytes, stored: &Stored) -> NewValue {
-    let modified_at = stored.modified_at;
-    NewValue { content, created_at: created_at(stored), modified_at, id: WriteId::random() }
+/// Whether others put something where it does not go together with what was made: a part of the target's path became a file, or
+/// something is in the target that was not put there by this transfer.
+async fn meets_others<S: Store>(space: &Space<S>, plan: &Plan, made: &[Made]) -> Result<bool> {
+    let to = &plan.to;
+    if space.is_below_file(to).await? {
+        return Ok(true);
+    }
+    if plan.moves.iter().any(|way| way.to == *to) {
+        return space.has_below(to).await;
+    }
+    if space.head(to).await?.is_some() {
+        return Ok(true);
+    }
+    let own: HashSet<_> = made.iter().map(|made| &made.way.to).collect();
+    let found = space.subtree(to).await?;
+    Ok(!found.problems.is_empty() || found.entries.iter().any(|entry| !own.contains(&entry.path)))
+}
+
+/// Removes the sources as they were copied. Where another removed one before, its copy goes, too.
+async fn remove_sources<S: Store>(space: &Space<S>, replaced: Option<&Value>, made: &mut Vec<Made>) -> Result<()> {
+    for one in made.iter_mut() {
+        remove_source(space, one).await?;
+    }
+    let unhurried = unhurried(space);
+    for taken in made.iter().filter(|made| made.source_now == SourceNow::Taken) {
+        taken.clear_target(&unhurried, replaced).await?;
+    }
+    made.retain(|made| made.source_now == SourceNow::Removed);
+    Ok(())
 }
 
 /// Removes a source as it was copied. What was written to it since is copied first.
 async fn remove_source<S: Store>(space: &Space<S>, made: &mut Made) -> Result<()> {
+    let from = made.way.from.clone();
     for attempt in 0..space.inner.config.edit_attempts {
-        let Move { from, to } = &made.way;
-        match space.delete(from, &Expected::Version(made.source.version.clone())).await? {
-            Outcome::Done(_) => {
-                made.is_source_gone = true;
+        let steady = steady(space, &from)?;
+        // Whatever comes instead of an answer, it may be gone.
+        made.source_now = SourceNow::Removed;
+        match steady.delete(&from, &Expected::Version(made.source.version.clone())).await? {
+            Outcome::Done(_) => return Ok(()),
+            Outcome::Refused(None) => {
+                made.source_now = SourceNow::Taken;
                 return Ok(());
             }
-            Outcome::Refused(None) => {
-                // Somebody removed it before it was moved.
-                return match space.delete(to, &Expected::Version(made.target.version.clone())).await? {
-                    Outcome::Done(_) | Outcome::Refused(None) => Ok(()),
-                    Outcome::Refused(Some(_)) => Err(contended(to)),
-                };
-            }
             Outcome::Refused(Some(_)) => {
-                let expected = Expected::Version(made.target.version.clone());
-                if let Some(again) = copy_one(space, &made.way, Source::Goes, &expected).await? {
-                    *made = again;
-                }
+                made.source_now = SourceNow::There;
+                copy_again(space, made).await?;
             }
         }
-        make_way(&space.cx, &made.way.from, attempt).await?;
+        make_way(&space.cx, &from, attempt).await?;
     }
-    Err(contended(&made.way.from))
+    Err(contended(&from))
 }
 
-/// Puts the sources back, then removes what was put at the target, unless somebody changed it since.
-async fn take_back<S: Store>(space: &Space<S>, made: Vec<Made>, replaced: Option<Value>) -> Result<()> {
-    let mut replaced = replaced;
-    let mut failure = None;
-    for Made { way, source, target, is_source_gone } in made {
-        let back = async {
-            if is_source_gone && let Some(value) = space.whole(&way.to, u64::MAX).await? {
-                let _there_already = space.put(&way.from, moved(value.content, &source), &Expected::Nothing).await?;
-            }
-            let expected = Expected::Version(target.version);
-            let _changed_since = match replaced.take() {
-                Some(old) => space.put(&way.to, moved(old.content, &old.stored), &expected).await?,
-                None => space.delete(&way.to, &expected).await?,
-            };
-            Ok(())
-        };
-        failure = failure.or(back.await.err());
+/// Copies a source that was changed since it was copied.
+async fn copy_again<S: Store>(space: &Space<S>, made: &mut Made) -> Result<()> {
+    let Some(target) = &made.target else { return Ok(()) };
+    let expected = Expected::Version(target.version.clone());
+    let Some(Value { stored, content, .. }) = space.whole_of(&made.way.from, made.way.size).await? else {
+        return Ok(());
+    };
+    let copy = moved(content, &stored);
+    made.source = stored;
+    made.put(space, copy, &expected).await
+}
+
+/// Takes back all that was made.
+async fn take_back<S: Store>(space: &Space<S>, made: &[Made], replaced: Option<&Value>) -> Result<()> {
+    let mut outcome = Ok(());
+    for one in made {
+        outcome = outcome.and(one.take_back(space, replaced).await);
     }
-    failure.map_or(Ok(()), Err)
+    outcome
 }

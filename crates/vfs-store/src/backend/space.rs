@@ -162,10 +162,18 @@ impl<S: Store> Space<S> {
 
     /// All of the file at `path`, of at most `max` bytes; `None` where there is none.
     pub(super) async fn whole(&self, path: &VfsPath, max: u64) -> Result<Option<Value>> {
+        self.whole_within(path, BLOCK.min(max.saturating_add(1)), max).await
+    }
+
+    /// All of the file at `path`, which is likely to have `size` bytes; `None` where there is none.
+    pub(super) async fn whole_of(&self, path: &VfsPath, size: u64) -> Result<Option<Value>> {
+        self.whole_within(path, size.max(BLOCK), u64::MAX).await
+    }
+
+    /// All of the file at `path`, of at most `max` bytes, of which `first` are asked for at once.
+    async fn whole_within(&self, path: &VfsPath, first: u64, max: u64) -> Result<Option<Value>> {
         for _ in 0..READ_ATTEMPTS {
-            let Some(first) = self.get(path, Some(0..BLOCK.min(max.saturating_add(1)))).await? else {
-                return Ok(None);
-            };
+            let Some(first) = self.get(path, Some(0..first)).await? else { return Ok(None) };
             let Value { stored, content, .. } = first;
             if stored.size > max {
                 let message = format!("the file has {} bytes, over the limit of {max}; read a part of it", stored.size);

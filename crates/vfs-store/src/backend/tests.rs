@@ -4,6 +4,8 @@ mod cancelled;
 mod candidates;
 mod documents;
 mod index;
+mod lost_answers;
+mod met;
 mod namespaces;
 mod probe;
 mod races;

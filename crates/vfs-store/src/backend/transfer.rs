@@ -23,6 +23,7 @@ pub(super) async fn copy<S: Store>(space: &Space<S>, req: &CopyRequest) -> Resul
 /// What a rename or copy comes to: each file with its new place, and the one file that it takes the place of.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
+    pub(super) from: VfsPath,
     pub(super) to: VfsPath,
     pub(super) moves: Vec<Move>,
     pub(super) replaced: Option<Stored>,
@@ -32,6 +33,8 @@ pub(super) struct Plan {
 pub(super) struct Move {
     pub(super) from: VfsPath,
     pub(super) to: VfsPath,
+    /// How many bytes the source had when it was looked at.
+    pub(super) size: u64,
 }
 
 /// Makes the transfer, and says what is at the target now.
@@ -50,7 +53,7 @@ async fn transfer<S: Store>(
                 let (space, plan) = (space.clone(), plan.clone());
                 let cx = space.cx.clone();
                 let work = |cx| async move { single::transfer(&space.with_context(cx), &plan, source).await };
-                Some(settled(&cx, work).await?)
+                Some(settled(&cx, to, work).await?)
             }
         };
         if let Some(made) = made {
@@ -82,14 +85,14 @@ async fn plan<S: Store>(space: &Space<S>, from: &VfsPath, to: &VfsPath, mode: Tr
     let replaced = check_target(&source, target?, to, mode)?;
     space.check_path(to)?;
     let moves = match source {
-        Found::File(_) => vec![Move { from: from.clone(), to: to.clone() }],
+        Found::File(stored) => vec![Move { from: from.clone(), to: to.clone(), size: stored.size }],
         Found::Directory => {
             let files = space.subtree(from).await?.readable()?;
             let moves = files.into_iter().map(|entry| {
                 let below = entry.path.strip_prefix(from).unwrap_or_default();
                 let target = to.join(below).map_err(|error| error.with_path(to))?;
                 space.check_path(&target).map_err(|error| error.with_path(to))?;
-                Ok(Move { from: entry.path, to: target })
+                Ok(Move { from: entry.path, to: target, size: entry.stored.size })
             });
             moves.collect::<Result<_>>()?
         }
@@ -97,7 +100,7 @@ async fn plan<S: Store>(space: &Space<S>, from: &VfsPath, to: &VfsPath, mode: Tr
     if moves.is_empty() {
         return Err(Error::not_found(from));
     }
-    Ok(Plan { to: to.clone(), moves, replaced })
+    Ok(Plan { from: from.clone(), to: to.clone(), moves, replaced })
 }
 
 /// The file that gives way to `source`, where there is one and it may.
@@ -124,7 +127,7 @@ async fn batched<S: Store>(space: &Space<S>, plan: &Plan, source: Source) -> Res
         conditions.push(Condition::At(plan.to.clone(), Expected::Nothing));
     }
     let at = Utc::now();
-    let write = |Move { from, to }: Move| match source {
+    let write = |Move { from, to, .. }: Move| match source {
         Source::Goes => Write::Move { from, to },
         Source::Stays => Write::Copy { from, to, at },
     };

@@ -43,6 +43,8 @@ pub(super) struct Names {
 /// Where a search may find something.
 #[derive(Debug)]
 pub(super) struct Hopes {
+    /// Where that is known.
+    pub(super) below: VfsPath,
     /// The only files that may hold it, and all that are not text.
     pub(super) candidates: Candidates,
     /// Larger files are looked at all the same, as the search may have something to say of their lines.
@@ -124,7 +126,7 @@ impl<S: Store> StoreTree<S> {
     /// Whether the content of a file need not be looked at: it is text, and holds nothing that is looked for.
     fn is_hopeless(&self, path: &VfsPath, name: &str, size: u64) -> bool {
         let hopes = self.hopes.as_ref().filter(|hopes| size <= hopes.up_to && !RULES.contains(&name));
-        hopes.is_some_and(|hopes| !hopes.candidates.contains(path))
+        hopes.is_some_and(|hopes| path.starts_with(&hopes.below) && !hopes.candidates.contains(path))
     }
 
     /// The content of the file at `path`, which is likely to be `stored`.

@@ -1,5 +1,6 @@
 //! Waiting for the store, which the caller can end.
 
+use std::convert::Infallible;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -66,20 +67,38 @@ impl Drop for CancelOnDrop {
     }
 }
 
+/// How long a caller who has given up is kept, so that what was begun is settled when it is told.
+const SETTLING: Duration = Duration::from_secs(5);
+
 /// Does work of several steps to its end, or until it has taken them back, even where the caller is dropped on the way. It
-/// gets a context that is cancelled then.
-pub(super) async fn settled<T, F>(cx: &OpContext, work: impl FnOnce(OpContext) -> F) -> Result<T>
+/// gets a context that is cancelled then. Errors name `path` unless they name another.
+///
+/// Where the store does not answer, a caller whose context has ended is kept for [`SETTLING`] at most, and the work goes on
+/// without it.
+pub(super) async fn settled<T, F>(cx: &OpContext, path: &VfsPath, work: impl FnOnce(OpContext) -> F) -> Result<T>
 where
     T: Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,
 {
-    let (_guard, cx) = CancelOnDrop::new(cx);
-    let work = work(cx);
-    match Handle::try_current() {
-        Ok(runtime) => runtime.spawn(work).await.unwrap_or_else(|error| {
-            Err(Error::new(ErrorKind::Internal, "a change ended in the middle; look at what it left")
-                .with_source(error))
+    let (_guard, inner) = CancelOnDrop::new(cx);
+    let work = work(inner);
+    let Ok(runtime) = Handle::try_current() else { return work.await };
+    let late = async {
+        let ended: Result<Infallible> = while_wanted(cx, path, pending()).await;
+        sleep(SETTLING).await;
+        ended
+    };
+    match select(runtime.spawn(work), pin!(late)).await {
+        Either::Left((done, _)) => done.unwrap_or_else(|error| {
+            let message = "a change ended in the middle; look at what it left";
+            Err(Error::new(ErrorKind::Internal, message).with_path(path).with_source(error))
         }),
-        Err(_) => work.await,
+        Either::Right((Err(error), _)) => {
+            let message = format!(
+                "{}; the store has not answered to what was begun, which is finished or taken back once it does",
+                error.message()
+            );
+            Err(Error::new(error.kind(), message).with_path(path))
+        }
     }
 }

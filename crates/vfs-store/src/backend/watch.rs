@@ -1,6 +1,7 @@
 //! What happens to the files, as the store tells it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _};
@@ -9,18 +10,24 @@ use tokio::runtime::Handle;
 use vfs_core::{Change, Cursor, Error, Result, VfsPath, WatchEvent, WatchRequest};
 
 use super::space::Space;
+use super::starts::Starts;
+use crate::key::Namespace;
 use crate::store::{ChangePage, Changes, Position, Store, Tell};
 
 /// How many changes are asked for at once.
 const CHANGES: usize = 500;
 
-/// What comes before the number in a cursor.
+/// What a cursor begins with. Then come what tells the namespace from others, and the number of the change.
 const CURSOR: &str = "change-";
+
+/// How many hex digits of a hash tell a namespace from others.
+const NAMESPACE: usize = 12;
 
 /// One who follows the changes of a namespace.
 struct Follower<S> {
     space: Space<S>,
     path: VfsPath,
+    cursors: Cursors,
     /// Where it begins, until that is known.
     start: Option<BoxFuture<'static, Result<Start>>>,
     seen: Position,
@@ -36,15 +43,20 @@ struct Start {
 }
 
 /// The changes at and below the request's path, from now on or from its cursor.
-pub(super) fn watch<S: Store>(space: Space<S>, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
+pub(super) fn watch<S: Store>(
+    space: Space<S>,
+    req: WatchRequest,
+    starts: &Arc<Starts>,
+) -> BoxStream<'static, Result<WatchEvent>> {
     let path = req.path;
-    let asked = match req.since.as_ref().map(|cursor| parse(cursor, &path)).transpose() {
+    let cursors = Cursors::of(&space.namespace);
+    let asked = match req.since.as_ref().map(|cursor| cursors.parse(cursor, &path)).transpose() {
         Ok(asked) => asked,
         Err(error) => return stream::iter([Err(error)]).boxed(),
     };
-    let start = begin(start(space.clone(), path.clone(), asked).boxed());
-    let follower =
-        Follower { space, path, start: Some(start), seen: Position(0), pending: VecDeque::new(), has_ended: false };
+    let start = begin(start(space.clone(), path.clone(), asked).boxed(), starts);
+    let (seen, pending) = (Position(0), VecDeque::new());
+    let follower = Follower { space, path, cursors, start: Some(start), seen, pending, has_ended: false };
     stream::unfold(follower, |mut follower| async move {
         if follower.has_ended {
             return None;
@@ -57,13 +69,18 @@ pub(super) fn watch<S: Store>(space: Space<S>, req: WatchRequest) -> BoxStream<'
 }
 
 /// Begins at once, not when the stream is first asked: what happens from now on is told.
-fn begin(mut start: BoxFuture<'static, Result<Start>>) -> BoxFuture<'static, Result<Start>> {
+fn begin(mut start: BoxFuture<'static, Result<Start>>, starts: &Arc<Starts>) -> BoxFuture<'static, Result<Start>> {
     if let Some(known) = (&mut start).now_or_never() {
         return futures::future::ready(known).boxed();
     }
     match Handle::try_current() {
         Ok(runtime) => {
-            let begun = runtime.spawn(start);
+            let starting = starts.begin();
+            let begun = runtime.spawn(async move {
+                let begun = start.await;
+                drop(starting);
+                begun
+            });
             async move { begun.await.unwrap_or_else(|error| Err(ended(error))) }.boxed()
         }
         Err(_) => start,
@@ -74,13 +91,13 @@ fn ended(error: tokio::task::JoinError) -> Error {
     Error::new(vfs_core::ErrorKind::Internal, "following the changes ended before it began").with_source(error)
 }
 
-async fn start<S: Store>(space: Space<S>, path: VfsPath, asked: Option<Position>) -> Result<Start> {
+async fn start<S: Store>(space: Space<S>, path: VfsPath, asked: Option<Asked>) -> Result<Start> {
     let changes = changes_of(&space)?;
     let last = space.ask(&path, changes.position(&space.namespace)).await?;
     Ok(match asked {
         None => Start { seen: last, is_behind: false },
-        Some(seen) if seen <= last => Start { seen, is_behind: false },
-        // Of another store, or of this one before it was put back.
+        Some(Asked::After(seen)) if seen <= last => Start { seen, is_behind: false },
+        // Of another namespace or store, or of this one before it was put back.
         Some(_) => Start { seen: last, is_behind: true },
     })
 }
@@ -97,7 +114,7 @@ impl<S: Store> Follower<S> {
             let Start { seen, is_behind } = start.await?;
             self.seen = seen;
             if is_behind {
-                return Ok(event(seen, Change::Overflow));
+                return Ok(self.cursors.event(seen, Change::Overflow));
             }
         }
         loop {
@@ -108,8 +125,9 @@ impl<S: Store> Follower<S> {
             let page = self.space.ask(&self.path, changes.since(&self.space.namespace, self.seen, CHANGES)).await?;
             match page {
                 ChangePage::Changes { changes: told, next, has_more } => {
-                    let path = &self.path;
-                    let events = told.into_iter().filter_map(|(at, tell)| Some(event(at, as_seen_from(path, tell)?)));
+                    let (path, cursors) = (&self.path, &self.cursors);
+                    let events =
+                        told.into_iter().filter_map(|(at, tell)| Some(cursors.event(at, as_seen_from(path, tell)?)));
                     self.pending.extend(events);
                     self.seen = next;
                     if self.pending.is_empty() && !has_more {
@@ -118,23 +136,55 @@ impl<S: Store> Follower<S> {
                 }
                 ChangePage::Forgotten(next) => {
                     self.seen = next;
-                    return Ok(event(next, Change::Overflow));
+                    return Ok(self.cursors.event(next, Change::Overflow));
                 }
             }
         }
     }
 }
 
-fn event(at: Position, change: Change) -> WatchEvent {
-    WatchEvent::new(Cursor::new(format!("{CURSOR}{}", at.0)), change)
+/// The cursors of a namespace.
+struct Cursors {
+    /// What tells it from others.
+    namespace: String,
 }
 
-fn parse(cursor: &Cursor, path: &VfsPath) -> Result<Position> {
-    let text = cursor.as_str();
-    let number = text.strip_prefix(CURSOR).and_then(|number| number.parse().ok());
-    number.filter(|number: &u64| format!("{CURSOR}{number}") == text).map(Position).ok_or_else(|| {
-        Error::invalid_argument("the cursor is none of a change feed; leave it out to start from now").with_path(path)
-    })
+/// What a cursor asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    /// What happened after this place.
+    After(Position),
+    /// What happened in another namespace.
+    Elsewhere,
+}
+
+impl Cursors {
+    fn of(namespace: &Namespace) -> Self {
+        let hash = blake3::hash(namespace.as_str().as_bytes()).to_hex();
+        Self { namespace: hash[..NAMESPACE].to_owned() }
+    }
+
+    fn event(&self, at: Position, change: Change) -> WatchEvent {
+        WatchEvent::new(Cursor::new(format!("{CURSOR}{}-{}", self.namespace, at.0)), change)
+    }
+
+    fn parse(&self, cursor: &Cursor, path: &VfsPath) -> Result<Asked> {
+        let parts = cursor.as_str().strip_prefix(CURSOR).and_then(|parts| parts.split_once('-'));
+        let parts = parts.filter(|(namespace, _)| is_hash(namespace));
+        let asked = parts.and_then(|(namespace, text)| {
+            let number: u64 = text.parse().ok().filter(|number: &u64| number.to_string() == text)?;
+            let is_here = namespace == self.namespace;
+            Some(if is_here { Asked::After(Position(number)) } else { Asked::Elsewhere })
+        });
+        asked.ok_or_else(|| {
+            let message = "the cursor is none of a change feed; leave it out to start from now";
+            Error::invalid_argument(message).with_path(path)
+        })
+    }
+}
+
+fn is_hash(text: &str) -> bool {
+    text.len() == NAMESPACE && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// What `tell` is for one who watches `watched`; `None` where it is nothing.
@@ -143,6 +193,7 @@ fn as_seen_from(watched: &VfsPath, tell: Tell) -> Option<Change> {
         Tell::Created(path, stored) => Change::Created { path, version: Some(stored.version) },
         Tell::Changed(path, stored) => Change::Changed { path, version: Some(stored.version) },
         Tell::Removed(path) => Change::Removed { path },
+        Tell::Unreadable(tell, _) => return as_seen_from(watched, *tell),
         Tell::Moved { from, to, stored } => {
             let version = Some(stored.version);
             return match (from.starts_with(watched), to.starts_with(watched)) {
@@ -166,10 +217,16 @@ mod tests {
     #[test]
     fn a_cursor_is_read_as_it_was_written_and_no_other_text_is() {
         let root = VfsPath::root();
-        let cursor = event(Position(17), Change::Overflow).cursor;
-        assert_eq!(parse(&cursor, &root), Ok(Position(17)));
-        for text in ["", "17", "change-", "change-017", "change-+17", "change--1", "change-17 ", "change-1e1"] {
-            assert!(parse(&Cursor::new(text), &root).is_err(), "{text}");
+        let cursors = Cursors::of(&Namespace::default());
+        let cursor = cursors.event(Position(17), Change::Overflow).cursor;
+        assert_eq!(cursors.parse(&cursor, &root), Ok(Asked::After(Position(17))));
+        let other = Cursors::of(&Namespace::parse("org").expect("a namespace"));
+        assert_eq!(other.parse(&cursor, &root), Ok(Asked::Elsewhere));
+        let here = cursor.as_str().strip_suffix("-17").expect("it ends with the number");
+        let numbers = ["", "-", "-017", "-+17", "--1", "-17 ", "-1e1", "-99999999999999999999"];
+        let others = ["", "17", "change-", "change-17", "change-x-17", "change--17", "change-0123456789AB-17"];
+        for text in numbers.map(|number| format!("{here}{number}")).into_iter().chain(others.map(str::to_owned)) {
+            assert!(cursors.parse(&Cursor::new(text.clone()), &root).is_err(), "{text}");
         }
     }
 }

@@ -69,7 +69,11 @@ async fn existing<S: Store>(space: &Space<S>, path: &VfsPath) -> Result<Option<S
 
 async fn overwrite<S: Store>(space: &Space<S>, path: &VfsPath, content: Bytes) -> Result<WriteResult> {
     let size = content.len() as u64;
+    let mut turn = None;
     for attempt in 0..space.inner.config.edit_attempts {
+        if attempt > 0 && turn.is_none() {
+            turn = Some(space.turn(path).await?);
+        }
         let file = space.head(path).await?;
         if space.check_size(path, size).is_err() {
             existing(space, path).await?;
@@ -78,7 +82,8 @@ async fn overwrite<S: Store>(space: &Space<S>, path: &VfsPath, content: Bytes) -
         let value = new_value(&content, file.as_ref());
         let outcome = match &file {
             None => put_new(space, path, value).await?,
-            Some(_) => put_over(space, path, value).await?,
+            // Others may have put something below it that knows nothing of directories; the file is there all the same.
+            Some(file) => space.put(path, value, &Expected::Version(file.version.clone())).await?,
         };
         match outcome {
             Outcome::Done(stored) => return Ok(WriteResult::new(path.clone(), file.is_none(), stored.version, size)),
@@ -162,19 +167,13 @@ async fn put_new<S: Store>(space: &Space<S>, path: &VfsPath, value: NewValue) ->
     if space.batches().is_none() {
         let (space, path) = (space.clone(), path.clone());
         let cx = space.cx.clone();
-        return settled(&cx, |cx| async move { single::put_new(&space.with_context(cx), &path, value).await }).await;
+        let at = path.clone();
+        return settled(&cx, &at, |cx| async move { single::put_new(&space.with_context(cx), &path, value).await })
+            .await;
     }
     let mut conditions = vec![Condition::At(path.clone(), Expected::Nothing)];
     conditions.extend(room_for(path));
     put_if(space, path, value, &conditions).await
-}
-
-/// Puts a file in the place of one that was there.
-async fn put_over<S: Store>(space: &Space<S>, path: &VfsPath, value: NewValue) -> Result<Outcome> {
-    match space.batches() {
-        None => space.put(path, value, &Expected::Anything).await,
-        Some(_) => put_if(space, path, value, &room_for(path)).await,
-    }
 }
 
 async fn put_if<S: Store>(

@@ -27,7 +27,9 @@ pub(super) fn candidates(values: Vec<(VfsPath, Bytes)>, needles: &Needles) -> Op
         }
         _ => true,
     };
-    Some(values.into_iter().filter(|(_, content)| may_hold(content)).map(|(path, _)| path).collect())
+    let found = values.into_iter().filter(|(_, content)| may_hold(content)).map(|(path, _)| path);
+    let found: Candidates = found.take(needles.most.saturating_add(1)).collect();
+    (found.len() <= needles.most).then_some(found)
 }
 
 fn contains(text: &[char], needle: &[char]) -> bool {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use vfs_core::{Error, Result};
 
 use super::names::Layout;
-use crate::url::{Parameters, StoreUrl};
+use crate::url::{Parameters, StoreUrl, percent_decoded};
 
 /// Which service a bucket is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -230,26 +230,6 @@ fn options(service: BucketService, mut parameters: Parameters) -> Result<Vec<(&'
     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
     parameters.finish(&names.join(", "))?;
     Ok(options)
-}
-
-/// The path of a URL as text.
-fn percent_decoded(path: &str) -> Result<String> {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-        match (first, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push((high * 16 + low) as u8);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).map_err(|_| Error::invalid_argument("the prefix in the URL of the bucket is not UTF-8"))
 }
 
 #[cfg(test)]

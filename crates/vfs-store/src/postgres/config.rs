@@ -367,7 +367,7 @@ mod tests {
         .expect("right");
         assert_eq!(config.server.get_user(), Some("ann"));
         assert_eq!(config.server.get_password(), Some("p@ss+w".as_bytes()));
-        assert_eq!(config.server.get_application_name(), Some("a b"));
+        assert_eq!(config.server.get_application_name(), Some("a+b"));
         assert_eq!((config.address().as_str(), config.database()), ("h:5433", "files"));
         let same =
             PostgresConfig { server: config.server.clone(), ..PostgresConfig::new("postgres://h").expect("right") }

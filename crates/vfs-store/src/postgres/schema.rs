@@ -29,7 +29,8 @@ const SERVER: &str = "SELECT current_setting('server_version_num')::integer, cur
 
 // The operators are in the schema of the extension, which may be any.
 const MAKE_INDEX: &str = "DO $do$ BEGIN EXECUTE format('CREATE INDEX IF NOT EXISTS chunks_searched ON chunks \
-                          USING gin ((searchable(data) COLLATE \"C\") %I.gin_trgm_ops) WHERE is_text', \
+                          USING gin ((searchable(data) COLLATE \"C\") %I.gin_trgm_ops) \
+                          WITH (gin_pending_list_limit = 256) WHERE is_text', \
                           (SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace \
                           WHERE extname = 'pg_trgm')); END $do$";
 

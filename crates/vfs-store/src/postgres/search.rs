@@ -25,7 +25,10 @@ pub(super) async fn candidates(
     let mut parameters: Vec<(Parameter<'_>, Type)> =
         vec![(&name, Type::TEXT), (&at, Type::TEXT), (&beginning, Type::TEXT), (&beyond, Type::TEXT)];
     parameters.extend(patterns.iter().map(|pattern| (pattern as Parameter<'_>, Type::TEXT)));
-    let rows = server.rows_planned(&question(patterns.len()), &parameters).await?;
+    let rows = server.rows_planned(&question(patterns.len(), needles.most), &parameters).await?;
+    if rows.len() > needles.most {
+        return Ok(None);
+    }
     let mut candidates = Candidates::with_capacity(rows.len());
     for row in rows {
         let path = row.try_get(0).map_err(|error| super::fault::Fault::from(error).describe(&server.config))?;
@@ -35,8 +38,9 @@ pub(super) async fn candidates(
     Ok(Some(candidates))
 }
 
-/// The question for so many patterns. First the contents: what the index finds, and what it does not know; then their files.
-fn question(patterns: usize) -> String {
+/// The question for so many patterns, and for one file more than are worth telling. First the contents: what the index finds,
+/// and what it does not know; then their files.
+fn question(patterns: usize, most: usize) -> String {
     let like = |number| format!("searchable(data) COLLATE \"C\" LIKE ${number}");
     let any: Vec<String> = (5..5 + patterns).map(like).collect();
     format!(
@@ -48,8 +52,10 @@ fn question(patterns: usize) -> String {
              WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND NOT is_text AND part = 0 \
          ) \
          SELECT path FROM files JOIN found USING (content) \
-         WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND (path = $2 OR (path > $3 AND path < $4))",
+         WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND (path = $2 OR (path > $3 AND path < $4)) \
+         LIMIT {}",
         any.join(" OR "),
+        i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1),
     )
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use vfs_core::{Error, Result};
 
-use crate::url::StoreUrl;
+use crate::url::{StoreUrl, percent_decoded};
 
 /// The longest [`busy_timeout`](SqliteConfig::busy_timeout).
 const MAX_BUSY_TIMEOUT: Duration = Duration::from_secs(600);
@@ -190,28 +190,6 @@ fn one_of<T: Copy>(name: &str, word: &str, words: [(&str, T); 2]) -> Result<T> {
     found.ok_or_else(|| {
         Error::invalid_argument(format!("the {name} of a SQLite store is '{}' or '{}'", words[0].0, words[1].0))
     })
-}
-
-fn percent_decoded(text: &str) -> Result<String> {
-    let refuse = || {
-        Error::invalid_argument("the path of the SQLite file has a '%' that is no '%20' or the like; write it as '%25'")
-    };
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()).ok_or_else(refuse)?;
-        if digits.starts_with('+') {
-            return Err(refuse());
-        }
-        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| refuse())?);
-        rest = &after[2..];
-    }
-    String::from_utf8(bytes).map_err(|_| refuse())
 }
 
 #[cfg(test)]

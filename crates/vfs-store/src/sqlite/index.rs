@@ -109,7 +109,7 @@ pub(super) fn remove(connection: &Connection, id: i64) -> Tried<()> {
     Ok(())
 }
 
-/// The files at and below `prefix` that may hold one of the `needles`.
+/// The files at and below `prefix` that may hold one of the `needles`; `None` where they cannot be told, or are too many.
 pub(super) fn candidates(
     connection: &Connection,
     namespace: i64,
@@ -118,6 +118,7 @@ pub(super) fn candidates(
 ) -> Tried<Option<Candidates>> {
     let Some(question) = question(namespace, needles) else { return Ok(None) };
     let mut found = Candidates::new();
+    // Adds a path, and says whether they are not too many yet.
     let mut add = |text: &str| {
         // A path that cannot be named cannot be read either; checking the store tells of it.
         if let Ok(path) = rows::path(text)
@@ -125,20 +126,25 @@ pub(super) fn candidates(
         {
             found.insert(path);
         }
+        found.len() <= needles.most
     };
     let sql = "SELECT files.path FROM texts CROSS JOIN files ON files.id = texts.rowid
                WHERE texts MATCH ?1 AND files.namespace = ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let mut matching = statement.query((question, namespace))?;
     while let Some(row) = matching.next()? {
-        add(row.get_ref(0)?.as_str().unwrap_or_default());
+        if !add(row.get_ref(0)?.as_str().unwrap_or_default()) {
+            return Ok(None);
+        }
     }
     // Some of these are beside the prefix, and `add` passes over them.
     let sql = "SELECT path FROM files WHERE indexed <> 1 AND namespace = ?1 AND path >= ?2 AND path < ?3";
     let mut statement = connection.prepare_cached(sql)?;
     let mut others = statement.query((namespace, prefix.as_str(), rows::below(prefix).1))?;
     while let Some(row) = others.next()? {
-        add(row.get_ref(0)?.as_str().unwrap_or_default());
+        if !add(row.get_ref(0)?.as_str().unwrap_or_default()) {
+            return Ok(None);
+        }
     }
     Ok(Some(found))
 }

@@ -24,6 +24,8 @@ pub(super) fn append(connection: &Connection, namespace: i64, sequence: i64, tel
         Tell::Changed(path, stored) => (CHANGED, path, None, Some(stored)),
         Tell::Removed(path) => (REMOVED, path, None, None),
         Tell::Moved { from, to, stored } => (MOVED, to, Some(from), Some(stored)),
+        // Whether it can be read is for whoever reads it to say.
+        Tell::Unreadable(tell, _) => return append(connection, namespace, sequence, tell),
     };
     let sql = "INSERT INTO changes (namespace, sequence, kind, path, origin, size, version, created, modified)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";

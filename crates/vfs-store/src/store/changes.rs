@@ -1,7 +1,7 @@
 //! What a store tells of its changes.
 
 use async_trait::async_trait;
-use vfs_core::{Result, VfsPath};
+use vfs_core::{Problem, Result, VfsPath};
 
 use crate::key::Namespace;
 use crate::store::Stored;
@@ -29,6 +29,29 @@ pub enum Tell {
         /// What is known of it.
         stored: Stored,
     },
+    /// What is told happened, with a value that is there and cannot be read: a listing has this problem in its place.
+    Unreadable(Box<Tell>, Problem),
+}
+
+impl Tell {
+    /// The value that the change left, and where it is.
+    pub(crate) fn value_mut(&mut self) -> Option<(&VfsPath, &mut Stored)> {
+        match self {
+            Tell::Created(path, stored) | Tell::Changed(path, stored) => Some((path, stored)),
+            Tell::Moved { to, stored, .. } => Some((to, stored)),
+            Tell::Unreadable(tell, _) => tell.value_mut(),
+            Tell::Removed(_) => None,
+        }
+    }
+
+    /// The paths at which something is another or gone.
+    pub(crate) fn paths(&self) -> Vec<&VfsPath> {
+        match self {
+            Tell::Created(path, _) | Tell::Changed(path, _) | Tell::Removed(path) => vec![path],
+            Tell::Moved { from, to, .. } => vec![from, to],
+            Tell::Unreadable(tell, _) => tell.paths(),
+        }
+    }
 }
 
 /// Some changes, in their order.

@@ -279,12 +279,24 @@ pub struct Needles {
     pub texts: Vec<String>,
     /// Whether letters match whatever their case.
     pub case: vfs_core::CaseMode,
+    /// How many values are worth telling: where more may hold one, that is all that is asked for.
+    pub most: usize,
 }
 
 impl Needles {
+    /// The default of [`most`](Self::most).
+    pub const DEFAULT_MOST: usize = 100_000;
+
     /// At least one of `texts`.
     pub fn new(texts: Vec<String>, case: vfs_core::CaseMode) -> Self {
-        Self { texts, case }
+        Self { texts, case, most: Self::DEFAULT_MOST }
+    }
+
+    /// Where no more than `most` values may hold one.
+    #[must_use]
+    pub fn most(mut self, most: usize) -> Self {
+        self.most = most;
+        self
     }
 }
 

@@ -71,7 +71,6 @@ async fn what_cannot_be_known_is_said() {
     let outcome = hasty.put(&key("/a"), value("two"), &expected).await.expect("it was made, and that can be seen");
     assert!(matches!(outcome, Outcome::Done(_)));
 
-    // Nobody can tell who looks when both the answer and the look are lost.
     server.plan(Method::PUT, [Fate::Lost]);
     let second = done(patient.put(&key("/a"), value("three"), &Expected::Anything).await.expect("a put"));
     assert_eq!(patient.head(&key("/a")).await.expect("an answer"), Some(second.clone()));

@@ -108,3 +108,20 @@ async fn a_rare_text_leaves_few_files() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_are_told_than_are_worth_it() {
+    in_lab(async |lab| {
+        let store = lab.store().await;
+        for number in 0..5 {
+            let (key, value) = (key(&format!("/{number}")), value(format!("needle {number}")));
+            let _ = store.put(&key, value, &Expected::Nothing).await.expect("it is put");
+        }
+        for (most, expected) in [(5, Some(5)), (4, None), (0, None)] {
+            let needles = Needles::new(vec!["needle".to_owned()], CaseMode::Sensitive).most(most);
+            let found = candidates(&store, "/", &needles).await;
+            assert_eq!(found.map(|found| found.len()), expected);
+        }
+    })
+    .await;
+}

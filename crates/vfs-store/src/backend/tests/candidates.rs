@@ -1,11 +1,17 @@
 //! Searches of a store that says which files may hold a text give the same as those of one that does not.
 
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use vfs_composite::CompositeBackend;
 use vfs_core::{
-    Backend, BackendExt, BinaryMode, CaseMode, FileUpload, GrepOutput, GrepRequest, WriteMode, WriteRequest,
+    Backend, BackendExt, BinaryMode, CaseMode, ErrorKind, FileUpload, GrepOutput, GrepRequest, Layer as _, LendRequest,
+    Purpose, Searchable as _, WriteMode, WriteRequest,
 };
+use vfs_layers::{OverlayBackend, Policy, RuleSet, Scoped};
 
 use super::{cx, path, probed};
-use crate::{MemoryStore, StoreBackend};
+use crate::{MemoryStore, Namespace, Needles, Search as _, StoreBackend};
 
 fn corpus() -> Vec<FileUpload> {
     let utf16: Vec<u8> =
@@ -51,6 +57,9 @@ fn requests() -> Vec<GrepRequest> {
         literal("nothing anywhere"),
         literal("ne"),
         literal("first\nsecond"),
+        GrepRequest::regex("first$\\nsecond").multiline(),
+        GrepRequest::regex("first$\nsecond").multiline(),
+        GrepRequest::regex("^first$(\\s+)sec").multiline(),
         literal("needle").case(CaseMode::Insensitive),
         literal("needle").case(CaseMode::Smart),
         literal("Needle").case(CaseMode::Smart),
@@ -116,4 +125,102 @@ async fn only_what_may_match_is_fetched_and_only_once() {
     probe.take_all();
     assert_eq!(files.search("rare needle").await.expect("a search").len(), 5);
     assert_eq!(probe.take("get"), 1, "what has changed is fetched again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_cannot_say_it_now_is_no_failure() {
+    let (files, probe) = probed(MemoryStore::new());
+    for n in 0..10 {
+        files.create_text(&format!("/{n}"), if n < 3 { "a needle\n" } else { "plain\n" }).await.expect("it is new");
+    }
+    for kind in [ErrorKind::Timeout, ErrorKind::Unavailable, ErrorKind::Busy] {
+        probe.fail(Some(("candidates", kind)));
+        assert_eq!(files.search("needle").await.expect("all files are asked").len(), 3, "{kind}");
+    }
+    probe.fail(Some(("candidates", ErrorKind::PermissionDenied)));
+    let error = files.search("needle").await.expect_err("that does not pass");
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+    probe.fail(None);
+    probe.close();
+    let late = cx().with_timeout(std::time::Duration::ZERO);
+    let error = files.grep(&late, GrepRequest::literal("needle")).await.expect_err("it is over");
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+}
+
+#[tokio::test]
+async fn no_more_are_told_than_are_worth_it() {
+    let store = MemoryStore::new();
+    let files = StoreBackend::new(store.clone());
+    for n in 0..5 {
+        files.create_text(&format!("/{n}"), "a needle\n").await.expect("it is new");
+    }
+    for (most, expected) in [(5, Some(5)), (4, None), (0, None)] {
+        let needles = Needles::new(vec!["needle".to_owned()], CaseMode::Sensitive).most(most);
+        let found = store.candidates(&Namespace::default(), &path("/"), &needles).await.expect("memory is there");
+        assert_eq!(found.map(|found| found.len()), expected);
+    }
+}
+
+/// The files as a part of a larger tree, seen through layers, at `/mnt`.
+fn inside(files: Arc<dyn Backend>) -> Vec<(&'static str, Arc<dyn Backend>)> {
+    let mounted = |files| {
+        let table = CompositeBackend::new(Arc::new(StoreBackend::new(MemoryStore::new())));
+        Arc::new(table.with_mount("/mnt", files).expect("nothing is there")) as Arc<dyn Backend>
+    };
+    let rules =
+        || RuleSet::from_toml("[[rules]]\neffect = 'deny'\npaths = ['/secret', '/mnt/secret']\n").expect("rules");
+    let guarded = |files| Policy::new(Arc::new(rules())).layer(files);
+    vec![
+        ("mounted", mounted(Arc::clone(&files))),
+        ("mounted in a mount", {
+            let outer = CompositeBackend::new(Arc::new(StoreBackend::new(MemoryStore::new())));
+            let inner = CompositeBackend::new(Arc::clone(&files));
+            Arc::new(outer.with_mount("/mnt", Arc::new(inner)).expect("nothing is there"))
+        }),
+        ("guarded, then mounted", mounted(guarded(Arc::clone(&files)))),
+        ("mounted, then guarded", guarded(mounted(Arc::clone(&files)))),
+        ("overlaid, then mounted", mounted(Arc::new(OverlayBackend::new(Arc::clone(&files))))),
+        ("scoped", mounted(Scoped::new(path("/")).layer(files))),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_from_above_fetches_only_what_may_match() {
+    let (files, probe) = probed(MemoryStore::new());
+    for n in 0..50 {
+        let text = if n % 25 == 0 { "a rare needle\n" } else { "plain\n" };
+        files.create_text(&format!("/d{}/{n}", n % 7), text).await.expect("it is new");
+    }
+    for at in ["/", "/mnt", "/mnt/d0"] {
+        // Another handle each, that has kept no contents.
+        for (name, outer) in inside(Arc::new(StoreBackend::new(Arc::clone(&probe)))) {
+            probe.take_all();
+            let request = GrepRequest::literal("rare needle").path(path(at));
+            let found = outer.grep(&cx(), request.clone()).await.expect("a search");
+            let (matches, searched) = if at == "/mnt/d0" { (1, 8) } else { (2, 50) };
+            assert_eq!((found.matches.len(), found.files_searched), (matches, searched), "{name} {at}");
+            assert!(probe.take("get") <= matches, "{name} {at}");
+            let events: Vec<_> = outer.grep_stream(cx(), request).collect().await;
+            assert!(events.iter().all(Result::is_ok), "{name} {at}: {events:?}");
+            assert_eq!(probe.take("get"), 0, "{name} {at}: contents are kept");
+        }
+    }
+}
+
+/// A tree that is lent for any search shows all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_lent_for_one_search_gives_the_same_as_what_is_lent_for_any() {
+    let files = StoreBackend::new(MemoryStore::new());
+    let answers = files.upload_files(&cx(), corpus()).await;
+    assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
+    let pool = vfs_search::Pool::new(2);
+    for request in requests() {
+        let lends = [LendRequest::for_grep(&request), LendRequest::new(request.path.clone(), Purpose::Grep)];
+        let mut found = Vec::new();
+        for lend in lends {
+            let tree = files.lend(&cx(), lend).await.expect("it lends");
+            found.push(vfs_search::grep_on(&pool, Arc::new(tree), cx(), request.clone()).await);
+        }
+        assert_eq!(found[0], found[1], "{request:?}");
+    }
 }

@@ -1,8 +1,10 @@
 //! Documents that other programs wrote.
 
+use std::sync::Arc;
+
 use vfs_core::{Backend, BackendExt, ErrorKind, GlobRequest, GrepRequest, LsRequest, ReadRequest, StatRequest};
 
-use super::{cx, path};
+use super::{Probe, cx, path};
 use crate::{DocumentForm, Documents, Expected, Key, MemoryStore, Namespace, NewValue, Store as _, StoreBackend};
 
 fn key(at: &str) -> Key {
@@ -107,4 +109,49 @@ async fn what_is_no_document_is_a_fault_of_its_own_alone() {
         assert_eq!(deleted.files as usize, faults.len());
         assert!(store.namespaces().await.expect("memory is there").is_empty());
     }
+}
+
+#[tokio::test]
+async fn what_becomes_no_document_is_a_problem_as_long_as_it_is_none() {
+    let store = MemoryStore::new();
+    put(&store, "/d/a", LINES).await;
+    put(&store, "/d/b", LINES).await;
+    let (files, raw) = (StoreBackend::new(Documents::new(store.clone())), StoreBackend::new(store.clone()));
+    let globbed = async || {
+        let found = files.glob(&cx(), GlobRequest::new("**/*")).await.expect("a search");
+        let names = |paths: Vec<String>| paths.join(" ");
+        let entries = names(found.entries.iter().map(|info| info.path.to_string()).collect());
+        (entries, names(found.problems.into_iter().map(|problem| problem.path).collect()))
+    };
+    let expect = |entries: &str, problems: &str| (entries.to_owned(), problems.to_owned());
+    assert_eq!(globbed().await, expect("/d/a /d/b", ""));
+    put(&store, "/d/a", "no document").await;
+    put(&store, "/d/new", "no document").await;
+    for _ in 0..2 {
+        assert_eq!(globbed().await, expect("/d/b", "/d/a /d/new"));
+    }
+    raw.rename(&cx(), vfs_core::RenameRequest::new(path("/d/a"), path("/e/moved"))).await.expect("it is there");
+    put(&store, "/d/new", ESCAPED).await;
+    assert_eq!(globbed().await, expect("/d/b /d/new", "/e/moved"));
+    raw.remove("/e/moved").await.expect("it is there");
+    assert_eq!(globbed().await, expect("/d/b /d/new", ""));
+    assert!(files.info("/e").await.is_err(), "nothing is left of it");
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_looked_into_now_is_looked_into_later() {
+    let store = MemoryStore::new();
+    put(&store, "/d/a", LINES).await;
+    let probe = Arc::new(Probe::new(store.clone()));
+    let files = StoreBackend::new(Documents::new(Arc::clone(&probe)));
+    let sizes = async || {
+        let found = files.glob(&cx(), GlobRequest::new("**/*")).await?;
+        Ok::<_, vfs_core::Error>(found.entries.iter().map(|info| info.size).collect::<Vec<_>>())
+    };
+    assert_eq!(sizes().await.expect("a search"), [15]);
+    put(&store, "/d/b", BINARY).await;
+    probe.fail(Some(("get", ErrorKind::Unavailable)));
+    assert_eq!(sizes().await.expect_err("it cannot be known").kind(), ErrorKind::Unavailable);
+    probe.fail(None);
+    assert_eq!(sizes().await.expect("a search"), [15, 3]);
 }

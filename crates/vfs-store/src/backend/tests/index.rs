@@ -170,3 +170,44 @@ async fn change(files: &dyn Backend, kind: u8, from: &str, to: &str) -> Option<v
     };
     outcome.err().map(|error| error.kind())
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_was_too_large_is_looked_at_again_after_a_while() {
+    let probe = Arc::new(Probe::new(MemoryStore::new()));
+    let files = StoreBackend::with_config(Arc::clone(&probe), StoreConfig::new().index_entries(5));
+    for n in 0..9 {
+        files.create_text(&format!("/d/{n}"), "text\n").await.expect("it is new");
+    }
+    assert_eq!(paths(&files, "**").await.len(), 9);
+    for n in 0..6 {
+        files.remove(&format!("/d/{n}")).await.expect("it is there");
+    }
+    probe.take_all();
+    assert_eq!(paths(&files, "**").await.len(), 3);
+    assert_eq!(probe.take("list all"), 0, "it is not listed each time");
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    assert_eq!(paths(&files, "**").await.len(), 3);
+    assert_eq!(probe.take("list all"), 1);
+    probe.take_all();
+    assert_eq!(paths(&files, "**").await.len(), 3);
+    let calls = probe.take_all();
+    assert_eq!((calls.get("list all"), calls.get("list level"), calls.get("since")), (None, None, Some(&1)));
+}
+
+#[tokio::test]
+async fn searches_that_find_their_changes_forgotten_list_once_together() {
+    let store = MemoryStore::new();
+    let (files, probe) = probed(store.clone());
+    let other = StoreBackend::new(store);
+    other.create_text("/a/f", "text\n").await.expect("it is new");
+    assert_eq!(paths(&files, "**").await.len(), 1);
+    for n in 0..4200 {
+        other.write_text("/a/busy", &n.to_string()).await.expect("it is written");
+    }
+    probe.take_all();
+    let searches = (0..8).map(|_| paths(&files, "**"));
+    for found in futures::future::join_all(searches).await {
+        assert_eq!(found.len(), 2);
+    }
+    assert_eq!(probe.take("list all"), 1);
+}

@@ -19,12 +19,25 @@ use crate::{Key, MemoryStore, Namespace};
 /// Something that is done before the call of a name.
 type Hook = Arc<dyn Fn(&str, usize) + Send + Sync>;
 
+/// What becomes of the answer of a change that is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// It is told that nobody knows.
+    Unavailable,
+    /// It never comes.
+    Forever,
+}
+
 pub(super) struct Probe {
     pub(super) store: MemoryStore,
     calls: Mutex<BTreeMap<&'static str, usize>>,
     hook: Mutex<Option<Hook>>,
+    /// The call that fails, and as what.
+    failing: Mutex<Option<(&'static str, ErrorKind)>>,
     /// How many more changes succeed.
     changes_left: AtomicUsize,
+    /// Of which call the answer is lost.
+    lost: Mutex<Option<(&'static str, usize, Lost)>>,
     page: usize,
     /// What every call takes a permit of.
     gate: Semaphore,
@@ -36,7 +49,9 @@ impl Probe {
             store,
             calls: Mutex::default(),
             hook: Mutex::default(),
+            failing: Mutex::default(),
             changes_left: AtomicUsize::new(usize::MAX),
+            lost: Mutex::default(),
             page: 7,
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
         }
@@ -52,7 +67,8 @@ impl Probe {
         std::mem::take(&mut *self.calls.lock().expect("no panic"))
     }
 
-    /// Does `hook` before each call, with its name and how many of it there were.
+    /// Does `hook` before each call, with its name and how many of it there were, and again after a put or delete was made and
+    /// before that is told, with `made` after its name.
     pub(super) fn before(&self, hook: impl Fn(&str, usize) + Send + Sync + 'static) {
         *self.hook.lock().expect("no panic") = Some(Arc::new(hook));
     }
@@ -66,12 +82,36 @@ impl Probe {
         self.gate.add_permits(Semaphore::MAX_PERMITS);
     }
 
+    /// Fails every call of a name from now on, or none.
+    pub(super) fn fail(&self, call: Option<(&'static str, ErrorKind)>) {
+        *self.failing.lock().expect("no panic") = call;
+    }
+
     /// Fails every change after so many more.
     pub(super) fn fail_after(&self, changes: usize) {
         self.changes_left.store(changes, Ordering::SeqCst);
     }
 
-    async fn called(&self, name: &'static str) -> Result<()> {
+    /// Makes the change that is the call `count` of `name`, and does not tell.
+    pub(super) fn lose(&self, name: &'static str, count: usize, lost: Lost) {
+        *self.lost.lock().expect("no panic") = Some((name, count, lost));
+    }
+
+    /// Tells what became of the call `count` of `name`.
+    async fn told(&self, name: &'static str, count: usize, made: Outcome) -> Result<Outcome> {
+        let hook = self.hook.lock().expect("no panic").clone();
+        if let Some(hook) = hook {
+            hook(if name == "put" { "put made" } else { "delete made" }, count);
+        }
+        let lost = *self.lost.lock().expect("no panic");
+        match lost.filter(|(lost, at, _)| (*lost, *at) == (name, count)) {
+            None => Ok(made),
+            Some((_, _, Lost::Unavailable)) => Err(Error::of(ErrorKind::Unavailable)),
+            Some((_, _, Lost::Forever)) => futures::future::pending().await,
+        }
+    }
+
+    async fn called(&self, name: &'static str) -> Result<usize> {
         let count = {
             let mut calls = self.calls.lock().expect("no panic");
             let count = calls.entry(name).or_default();
@@ -82,9 +122,13 @@ impl Probe {
         if let Some(hook) = hook {
             hook(name, count);
         }
+        let failing = *self.failing.lock().expect("no panic");
+        if let Some((_, kind)) = failing.filter(|(call, _)| *call == name) {
+            return Err(Error::of(kind));
+        }
         tokio::task::yield_now().await;
         drop(self.gate.acquire().await.map_err(|_| Error::of(ErrorKind::Unavailable))?);
-        Ok(())
+        Ok(count)
     }
 
     fn change(&self) -> Result<()> {
@@ -122,15 +166,17 @@ impl Store for Probe {
     }
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
-        self.called("put").await?;
+        let count = self.called("put").await?;
         self.change()?;
-        self.store.put(key, value, expected).await
+        let made = self.store.put(key, value, expected).await?;
+        self.told("put", count, made).await
     }
 
     async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
-        self.called("delete").await?;
+        let count = self.called("delete").await?;
         self.change()?;
-        self.store.delete(key, expected).await
+        let made = self.store.delete(key, expected).await?;
+        self.told("delete", count, made).await
     }
 
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {

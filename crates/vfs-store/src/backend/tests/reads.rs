@@ -86,3 +86,63 @@ async fn a_file_that_changes_meanwhile_is_read_as_it_was_or_as_it_is() {
         assert_eq!(read.version, Version::new(crate::store::version_of(text.as_bytes()).as_str()));
     }
 }
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn large_reads_leave_threads_to_a_store_that_needs_them() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let done = runtime.block_on(async {
+        let store = crate::SqliteStore::open(crate::SqliteConfig::in_memory()).await.expect("it opens");
+        let files = StoreBackend::new(store);
+        let uploaded = files.upload_files(&cx(), vec![FileUpload::new(path("/log"), log())]).await;
+        assert_eq!(uploaded[0].cause, None);
+        let reads = (0..100_u64).map(|n| {
+            let files = files.clone();
+            let request = ReadRequest::new(path("/log")).lines(190_000 + n, 10);
+            tokio::spawn(async move { files.read(&cx(), request).await.map(|read| read.start_line) })
+        });
+        // Where threads and reads wait for one another this never ends; the time only ends the test.
+        let reads = futures::future::join_all(reads);
+        tokio::time::timeout(std::time::Duration::from_secs(120), reads).await
+    });
+    runtime.shutdown_background();
+    for (n, read) in (0_u64..).zip(done.expect("every read ends")) {
+        assert_eq!(read.expect("no panic").expect("it is there"), 190_001 + n);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_that_is_dropped_asks_for_nothing_more() {
+    let (files, probe) = probed(MemoryStore::new());
+    files.upload_files(&cx(), vec![FileUpload::new(path("/log"), Bytes::from(vec![b'x'; 64 << 20]))]).await.remove(0);
+    probe.take_all();
+    let (send, mut receive) = tokio::sync::mpsc::unbounded_channel();
+    let gate = Arc::downgrade(&probe);
+    probe.before(move |name, count| {
+        if name == "get" && count == 2 {
+            if let Some(probe) = gate.upgrade() {
+                probe.close();
+            }
+            // Whoever was dropped has nobody to tell.
+            let _ = send.send(());
+        }
+    });
+    let cx = cx();
+    let mut read = Box::pin(files.read(&cx, ReadRequest::new(path("/log")).lines(10, 10)));
+    tokio::select! {
+        read = &mut read => panic!("the second block does not come: {read:?}"),
+        asked = receive.recv() => assert!(asked.is_some()),
+    }
+    drop(read);
+    // The thread that reads holds the backend, and with it the store, until it ends.
+    let left = Arc::downgrade(&probe);
+    drop((files, probe));
+    while left.strong_count() > 0 {
+        tokio::task::yield_now().await;
+    }
+}

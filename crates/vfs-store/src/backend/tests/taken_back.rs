@@ -7,7 +7,7 @@ use vfs_core::{Backend, BackendExt, CopyRequest, ErrorKind, OpContext, RenameReq
 use super::{Probe, cx, path};
 use crate::{MemoryStore, StoreBackend};
 
-async fn contents(store: &MemoryStore) -> Vec<(String, String)> {
+pub(super) async fn contents(store: &MemoryStore) -> Vec<(String, String)> {
     let files = StoreBackend::new(store.clone());
     let mut contents = Vec::new();
     for info in files.find("**").await.expect("a search") {
@@ -16,7 +16,7 @@ async fn contents(store: &MemoryStore) -> Vec<(String, String)> {
     contents
 }
 
-async fn stage() -> (StoreBackend<Arc<Probe>>, Arc<Probe>, MemoryStore) {
+pub(super) async fn stage() -> (StoreBackend<Arc<Probe>>, Arc<Probe>, MemoryStore) {
     let store = MemoryStore::single_valued();
     let probe = Arc::new(Probe::new(store.clone()));
     let files = StoreBackend::new(Arc::clone(&probe));

@@ -5,7 +5,7 @@ use vfs_core::{
     Backend, BackendExt, Change, Cursor, DeleteRequest, OpContext, RenameRequest, Watch, WatchEvent, WatchRequest,
 };
 
-use super::{cx, path};
+use super::{cx, in_namespace, path};
 use crate::{MemoryStore, StoreBackend};
 
 /// The next `count` events, in short.
@@ -67,8 +67,12 @@ async fn what_is_forgotten_and_what_never_was_is_an_overflow() {
         files.write_text("/f", &n.to_string()).await.expect("it is written");
     }
     let since = |text: &str| WatchRequest::default().since(Cursor::new(text));
-    for old in ["change-0", "change-17", "change-999999"] {
-        let overflow = told(&files, since(old), 1).await;
+    let mut live = files.watch(OpContext::new(), WatchRequest::default());
+    files.write_text("/f", "last").await.expect("it is written");
+    let known = live.next().await.expect("it goes on").expect("an event").cursor;
+    let (here, _) = known.as_str().rsplit_once('-').expect("a number at its end");
+    for old in ["0", "17", "999999"].map(|number| format!("{here}-{number}")) {
+        let overflow = told(&files, since(&old), 1).await;
         assert_eq!(texts(&overflow), ["overflow"], "{old}");
         files.write_text("/g", "x").await.expect("it is written");
         let next = told(&files, since(overflow[0].1.cursor.as_str()), 1).await;
@@ -79,4 +83,22 @@ async fn what_is_forgotten_and_what_never_was_is_an_overflow() {
     assert_eq!((error.kind(), error.path()), (vfs_core::ErrorKind::InvalidArgument, Some("/")));
     assert!(refused.next().await.is_none());
     assert!(StoreBackend::new(MemoryStore::single_valued()).as_watch().is_none());
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_namespace_is_an_overflow() {
+    let store = MemoryStore::new();
+    let (ann, bob) = (in_namespace(&store, "ann"), in_namespace(&store, "bob"));
+    let mut live = ann.watch(OpContext::new(), WatchRequest::default());
+    for files in [&ann, &bob] {
+        files.create_text("/a", "x").await.expect("it is new");
+        files.create_text("/b", "x").await.expect("it is new");
+    }
+    let cursor = live.next().await.expect("it goes on").expect("an event").cursor;
+    let since = |cursor: &Cursor| WatchRequest::default().since(cursor.clone());
+    assert_eq!(texts(&told(&ann, since(&cursor), 1).await), ["+/b"]);
+    let overflow = told(&bob, since(&cursor), 1).await;
+    assert_eq!(texts(&overflow), ["overflow"]);
+    bob.create_text("/c", "x").await.expect("it is new");
+    assert_eq!(texts(&told(&bob, since(&overflow[0].1.cursor), 1).await), ["+/c"]);
 }

@@ -41,6 +41,27 @@ async fn only_what_may_hold_a_needle_is_a_candidate() {
 }
 
 #[tokio::test]
+async fn no_more_are_told_than_are_worth_it() {
+    let store = memory().await;
+    for number in 0..5 {
+        put(&store, &format!("/d/{number}"), "needle").await;
+    }
+    let count = async |below: &str, most| {
+        let needles = Needles::new(vec!["needle".to_owned()], Sensitive).most(most);
+        let found = store.candidates(&space("org/user"), &path(below), &needles).await.expect("it answers");
+        found.map(|found| found.len())
+    };
+    for is_settled in [false, true] {
+        if is_settled {
+            settle(&store).await;
+        }
+        assert_eq!((count("/", 5).await, count("/", 4).await), (Some(5), None), "{is_settled}");
+        assert_eq!((count("/d/3", 1).await, count("/d/3", 0).await), (Some(1), None), "{is_settled}");
+        assert_eq!(count("/none", 0).await, Some(0), "{is_settled}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_indexed_is_always_a_candidate() {
     let store = memory().await;
     put(&store, "/binary", "nee\0dle").await;

@@ -1,0 +1,131 @@
+//! One file of a transfer, and how it is taken back.
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use vfs_core::{Error, ErrorKind, Result, Version};
+
+use super::super::space::{Space, contended};
+use super::super::transfer::Move;
+use super::super::write::created_at;
+use super::steady;
+use crate::store::{Expected, NewValue, Outcome, Store, Stored, Value, WriteId, version_of};
+
+/// What tells a value that was sent from any other, where the store did not say what became of it.
+pub(super) struct Sent {
+    content: Version,
+    modified_at: DateTime<Utc>,
+}
+
+impl Sent {
+    pub(super) fn new(value: &NewValue) -> Self {
+        Self { content: version_of(&value.content), modified_at: value.modified_at }
+    }
+
+    /// Whether `found` is what was sent. Stores keep times to the microsecond.
+    pub(super) fn is(&self, found: &Value) -> bool {
+        found.stored.modified_at.timestamp_micros() == self.modified_at.timestamp_micros()
+            && version_of(&found.content) == self.content
+    }
+}
+
+/// What became of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SourceNow {
+    /// It was not removed here.
+    There,
+    /// Its removal was sent, and was made as far as anybody knows.
+    Removed,
+    /// Somebody else removed it.
+    Taken,
+}
+
+/// A file that is put at the target, and what it was before.
+pub(super) struct Made {
+    pub(super) way: Move,
+    /// What the source was when it was copied.
+    pub(super) source: Stored,
+    pub(super) source_now: SourceNow,
+    /// What was put at the target.
+    pub(super) target: Option<Stored>,
+    /// What may be at the target, as the answer did not come.
+    doubtful: Option<Sent>,
+}
+
+impl Made {
+    /// A file of which nothing is made yet.
+    pub(super) fn new(way: Move, source: Stored) -> Self {
+        Self { way, source, source_now: SourceNow::There, target: None, doubtful: None }
+    }
+
+    /// Puts it at the target.
+    pub(super) async fn put<S: Store>(&mut self, space: &Space<S>, value: NewValue, expected: &Expected) -> Result<()> {
+        let to = &self.way.to;
+        let steady = steady(space, to)?;
+        self.doubtful = Some(Sent::new(&value));
+        let outcome = steady.put(to, value, expected).await?;
+        self.doubtful = None;
+        match outcome {
+            Outcome::Done(target) => {
+                self.target = Some(target);
+                Ok(())
+            }
+            Outcome::Refused(Some(_)) if *expected == Expected::Nothing => Err(Error::already_exists(to)),
+            Outcome::Refused(_) => Err(contended(to)),
+        }
+    }
+
+    /// Undoes it: the source is put back, and the target is what it was, where nobody changed it since.
+    pub(super) async fn take_back<S: Store>(&self, space: &Space<S>, replaced: Option<&Value>) -> Result<()> {
+        if self.source_now == SourceNow::Removed && !self.put_back(space).await? {
+            return Ok(());
+        }
+        self.clear_target(space, replaced).await
+    }
+
+    /// Puts the source back, which may be there; `false` where another has changed what was moved, so that it stays moved.
+    async fn put_back<S: Store>(&self, space: &Space<S>) -> Result<bool> {
+        let Some(value) = self.at_target(space).await? else { return Ok(false) };
+        let from = &self.way.from;
+        match space.put(from, moved(value.content, &self.source), &Expected::Nothing).await? {
+            Outcome::Done(_) => Ok(true),
+            Outcome::Refused(Some(found)) if found.version == self.source.version => Ok(true),
+            Outcome::Refused(_) => {
+                let message = "another file is there by now; what was there before is at the target";
+                Err(Error::new(ErrorKind::Busy, message).with_path(from))
+            }
+        }
+    }
+
+    /// Removes what was put at the target, or puts back what it replaced, unless somebody changed it since.
+    pub(super) async fn clear_target<S: Store>(&self, space: &Space<S>, replaced: Option<&Value>) -> Result<()> {
+        let version = match (&self.doubtful, &self.target) {
+            (None, None) => return Ok(()),
+            (None, Some(target)) => target.version.clone(),
+            (Some(_), _) => match self.at_target(space).await? {
+                Some(value) => value.stored.version,
+                None => return Ok(()),
+            },
+        };
+        let (to, expected) = (&self.way.to, Expected::Version(version));
+        let _changed_since = match replaced {
+            Some(old) => space.put(to, moved(old.content.clone(), &old.stored), &expected).await?,
+            None => space.delete(to, &expected).await?,
+        };
+        Ok(())
+    }
+
+    /// What is at the target, where it is what was put there.
+    async fn at_target<S: Store>(&self, space: &Space<S>) -> Result<Option<Value>> {
+        let found = space.whole_of(&self.way.to, self.way.size).await?;
+        Ok(found.filter(|found| {
+            self.target.as_ref().is_some_and(|target| target.version == found.stored.version)
+                || self.doubtful.as_ref().is_some_and(|sent| sent.is(found))
+        }))
+    }
+}
+
+/// A value with all that is known of it.
+pub(super) fn moved(content: Bytes, stored: &Stored) -> NewValue {
+    let modified_at = stored.modified_at;
+    NewValue { content, created_at: created_at(stored), modified_at, id: WriteId::random() }
+}

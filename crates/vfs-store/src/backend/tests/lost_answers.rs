@@ -1,0 +1,117 @@
+//! Changes that a store makes one at a time, and does not tell of.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use vfs_core::{Backend, BackendExt, CopyRequest, Error, ErrorKind, OpContext, RenameRequest, WriteRequest};
+
+use super::probe::Lost;
+use super::taken_back::{contents, stage};
+use super::{Probe, cx, path};
+use crate::{Expected, Key, Namespace, NewValue, Outcome, Store as _, StoreBackend};
+
+async fn rename(files: &StoreBackend<Arc<Probe>>, cx: &OpContext, (from, to): (&str, &str)) -> Result<(), Error> {
+    let request = RenameRequest::new(path(from), path(to)).overwrite();
+    files.rename(cx, request).await.map(drop)
+}
+
+fn texts(found: Vec<(String, String)>) -> BTreeSet<String> {
+    found.into_iter().map(|(_, text)| text).collect()
+}
+
+#[tokio::test]
+async fn what_may_have_been_made_is_taken_back() {
+    let ways = [("/d/a", "/n"), ("/d/a", "/t"), ("/d", "/n")];
+    for (way, call) in ways.iter().flat_map(|way| ["put", "delete"].map(|call| (way, call))) {
+        for count in 1..=(if way.0 == "/d" { 3 } else { 1 }) {
+            let (files, probe, store) = stage().await;
+            let before = contents(&store).await;
+            probe.take_all();
+            probe.lose(call, count, Lost::Unavailable);
+            let error = rename(&files, &cx(), *way).await.expect_err("nobody knows what became of it");
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{way:?} {call} {count}");
+            assert_eq!(contents(&store).await, before, "{way:?} {call} {count}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_copy_that_may_have_been_made_is_taken_back() {
+    for count in 1..=3 {
+        let (files, probe, store) = stage().await;
+        let before = contents(&store).await;
+        probe.take_all();
+        probe.lose("put", count, Lost::Unavailable);
+        let error = files.copy(&cx(), CopyRequest::new(path("/d"), path("/n"))).await.expect_err("nobody knows");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert_eq!(contents(&store).await, before, "{count}");
+    }
+}
+
+#[tokio::test]
+async fn what_another_wrote_in_the_place_of_a_doubtful_copy_stays() {
+    let (files, probe, store) = stage().await;
+    let other = StoreBackend::new(store.clone());
+    probe.take_all();
+    probe.lose("put", 1, Lost::Unavailable);
+    probe.before(move |name, count| {
+        if name == "get" && count == 2 {
+            futures::executor::block_on(other.write_text("/n", "another\n")).expect("it is written");
+        }
+    });
+    rename(&files, &cx(), ("/d/a", "/n")).await.expect_err("nobody knows what became of it");
+    assert_eq!(files.read_text("/n").await.expect("it is another's"), "another\n");
+    assert_eq!(files.read_text("/d/a").await.expect("it is not moved"), "of /d/a\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_never_told_of_keeps_nobody_beyond_the_deadline_and_loses_nothing() {
+    for (call, count) in [("put", 1), ("put", 2), ("delete", 1), ("delete", 2), ("delete", 3)] {
+        let (files, probe, store) = stage().await;
+        let before = texts(contents(&store).await);
+        probe.take_all();
+        probe.lose(call, count, Lost::Forever);
+        let error = rename(&files, &cx().with_timeout(Duration::from_secs(3)), ("/d", "/n")).await;
+        assert_eq!(error.expect_err("nobody knows").kind(), ErrorKind::Timeout, "{call} {count}");
+        assert_eq!(texts(contents(&store).await), before, "{call} {count}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_while_the_only_copy_is_made_loses_nothing() {
+    let (files, probe, store) = stage().await;
+    let before = texts(contents(&store).await);
+    probe.take_all();
+    probe.lose("delete", 1, Lost::Forever);
+    let cx = cx();
+    let token = cx.cancel_token().clone();
+    probe.before(move |name, _| {
+        if name == "delete made" {
+            token.cancel();
+        }
+    });
+    let error = rename(&files, &cx, ("/d/a", "/n")).await.expect_err("it is cancelled");
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    assert_eq!(texts(contents(&store).await), before);
+}
+
+#[tokio::test]
+async fn a_new_file_that_may_have_been_made_where_it_has_no_room_is_taken_back() {
+    let (files, probe, store) = stage().await;
+    let key = |at| Key::new(Namespace::default(), path(at));
+    let (other, above) = (store.clone(), key("/x"));
+    probe.take_all();
+    probe.lose("put", 1, Lost::Unavailable);
+    probe.before(move |name, count| {
+        if name == "put" && count == 1 {
+            let value = NewValue::new("x\n".into(), chrono::Utc::now());
+            let put = futures::executor::block_on(other.put(&above, value, &Expected::Nothing));
+            assert!(matches!(put, Ok(Outcome::Done(_))));
+        }
+    });
+    let error = files.write(&cx(), WriteRequest::new(path("/x/y"), "y\n")).await.expect_err("nobody knows");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(store.head(&key("/x")).await.expect("memory is there").is_some());
+    assert_eq!(store.head(&key("/x/y")).await.expect("memory is there"), None);
+}

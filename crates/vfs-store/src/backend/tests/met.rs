@@ -1,0 +1,183 @@
+//! Transfers and writes that meet others, in a store that changes one value at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use futures::executor::block_on;
+use futures::future::join_all;
+use vfs_core::{Backend, BackendExt, CopyRequest, ErrorKind, RenameRequest, WriteMode, WriteRequest};
+
+use super::taken_back::{contents, stage};
+use super::{Probe, cx, path};
+use crate::{Expected, Key, MemoryStore, Namespace, NewValue, Outcome, Store, StoreBackend};
+
+fn key(at: &str) -> Key {
+    Key::new(Namespace::default(), path(at))
+}
+
+/// Puts a value, as a program does that knows nothing of directories.
+fn put(store: &MemoryStore, at: &str, text: &'static str) {
+    let value = NewValue::new(Bytes::from_static(text.as_bytes()), chrono::Utc::now());
+    assert!(matches!(block_on(store.put(&key(at), value, &Expected::Anything)), Ok(Outcome::Done(_))));
+}
+
+fn remove(store: &MemoryStore, at: &str) {
+    assert!(matches!(block_on(store.delete(&key(at), &Expected::Anything)), Ok(Outcome::Done(_))));
+}
+
+fn owned(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(at, text)| ((*at).to_owned(), (*text).to_owned())).collect()
+}
+
+#[tokio::test]
+async fn a_source_that_vanishes_is_not_found_and_what_was_to_be_replaced_stays() {
+    for (call, to) in [("get", "/n"), ("get", "/t"), ("put", "/n"), ("delete", "/n"), ("put", "/t"), ("delete", "/t")] {
+        let (files, probe, store) = stage().await;
+        let other = store.clone();
+        probe.take_all();
+        let at = if (call, to) == ("get", "/t") { 2 } else { 1 };
+        probe.before(move |name, count| {
+            if name == call && count == at {
+                remove(&other, "/d/a");
+            }
+        });
+        let request = RenameRequest::new(path("/d/a"), path(to)).overwrite();
+        let error = files.rename(&cx(), request).await.expect_err("there is nothing to move");
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{call} {to}: {error}");
+        assert_eq!(error.path(), Some("/d/a"), "{call} {to}");
+        let expected = [("/d/b/c", "of /d/b/c\n"), ("/d/e", "of /d/e\n"), ("/t", "of /t\n")];
+        assert_eq!(contents(&store).await, owned(&expected), "{call} {to}");
+    }
+}
+
+#[tokio::test]
+async fn a_copy_whose_source_vanishes_is_not_found() {
+    let (files, probe, store) = stage().await;
+    probe.take_all();
+    probe.before(move |name, count| {
+        if name == "get" && count == 1 {
+            remove(&store, "/d/a");
+        }
+    });
+    let error = files.copy(&cx(), CopyRequest::new(path("/d/a"), path("/n"))).await.expect_err("it is gone");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::NotFound, Some("/d/a")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_many_renames_of_a_source_wins() {
+    for store in [MemoryStore::new(), MemoryStore::single_valued()] {
+        for round in 0..40 {
+            let from = format!("/{round}/from");
+            StoreBackend::new(store.clone()).create_text(&from, "text\n").await.expect("it is new");
+            let renames = (0..3).map(|n| {
+                let files = StoreBackend::new(Arc::new(Probe::new(store.clone())));
+                let request = RenameRequest::new(path(&from), path(&format!("/{round}/to{n}")));
+                tokio::spawn(async move { files.rename(&cx(), request).await })
+            });
+            let outcomes: Vec<_> = join_all(renames).await.into_iter().map(|made| made.expect("no panic")).collect();
+            let won = outcomes.iter().position(Result::is_ok).expect("one of them wins");
+            let kinds: Vec<_> = outcomes.iter().filter_map(|made| made.as_ref().err()).map(|e| e.kind()).collect();
+            assert_eq!(kinds, [ErrorKind::NotFound; 2], "{round}");
+            let left = StoreBackend::new(store.clone()).list(&format!("/{round}")).await.expect("a listing");
+            let left: Vec<_> = left.iter().map(|info| info.path.to_string()).collect();
+            assert_eq!(left, [format!("/{round}/to{won}")]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_directory_that_is_made_meanwhile_is_not_merged_into() {
+    for (met, is_copy) in [("/n/x", false), ("/n/b", false), ("/n/a/x", false), ("/n", true), ("/n/b", true)] {
+        let (files, probe, store) = stage().await;
+        let other = store.clone();
+        let mut expected = contents(&store).await;
+        expected.push((met.to_owned(), "another\n".to_owned()));
+        expected.sort();
+        probe.take_all();
+        probe.before(move |name, count| {
+            if name == "put" && count == 2 {
+                put(&other, met, "another\n");
+            }
+        });
+        let outcome = if is_copy {
+            files.copy(&cx(), CopyRequest::new(path("/d"), path("/n"))).await.map(drop)
+        } else {
+            files.rename(&cx(), RenameRequest::new(path("/d"), path("/n"))).await.map(drop)
+        };
+        assert_eq!(outcome.expect_err("somebody else is there").kind(), ErrorKind::Busy, "{met}");
+        assert_eq!(contents(&store).await, expected, "{met} {is_copy}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_becomes_a_directory_before_it_is_overwritten_stays_one() {
+    for store in [MemoryStore::new(), MemoryStore::single_valued()] {
+        let (files, probe) = super::probed(store.clone());
+        files.create_text("/f", "old\n").await.expect("it is new");
+        probe.take_all();
+        let other = store.clone();
+        probe.before(move |name, count| {
+            if (name == "put" || name == "batch") && count == 1 {
+                remove(&other, "/f");
+                put(&other, "/f/below", "below\n");
+            }
+        });
+        let request = WriteRequest::new(path("/f"), "new\n").mode(WriteMode::Overwrite);
+        let error = files.write(&cx(), request).await.expect_err("it is a directory");
+        assert_eq!(error.kind(), ErrorKind::IsADirectory);
+        assert_eq!(contents(&store).await, owned(&[("/f/below", "below\n")]));
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_shares_its_path_with_a_directory_can_be_overwritten() {
+    for store in [MemoryStore::new(), MemoryStore::single_valued()] {
+        for (at, text) in [("/f", "old\n"), ("/f/below", "old\n"), ("/f/below/that", "below\n")] {
+            put(&store, at, text);
+        }
+        let files = StoreBackend::new(store.clone());
+        for at in ["/f", "/f/below"] {
+            files.write_text(at, "new\n").await.expect("it is there");
+            let value = store.get(&key(at), None).await.expect("memory is there").expect("it is there");
+            assert_eq!(value.content, "new\n");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_one_of_many_overwrites_is_made() {
+    for store in [MemoryStore::new(), MemoryStore::single_valued()] {
+        let writes = (0..64).map(|n| {
+            let files = StoreBackend::new(Arc::new(Probe::new(store.clone())));
+            tokio::spawn(async move { files.write_text("/f", &format!("{n}\n")).await })
+        });
+        for write in join_all(writes).await {
+            write.expect("no panic").expect("it is written");
+        }
+    }
+}
+
+#[tokio::test]
+async fn large_files_are_copied_a_few_at_a_time() {
+    const SIZE: usize = 20 << 20;
+    let (files, probe) = super::probed(MemoryStore::single_valued());
+    let content = Bytes::from(vec![b'x'; SIZE]);
+    for n in 0..8 {
+        let value = NewValue::new(content.clone(), chrono::Utc::now());
+        let put = probe.store.put(&key(&format!("/d/{n}")), value, &Expected::Nothing).await;
+        assert!(matches!(put, Ok(Outcome::Done(_))));
+    }
+    probe.take_all();
+    let (held, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let seen = Arc::clone(&most);
+    probe.before(move |name, _| match name {
+        "get" => _ = seen.fetch_max(held.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst),
+        "put" => _ = held.fetch_sub(1, Ordering::SeqCst),
+        _ => {}
+    });
+    let copied = files.copy(&cx(), CopyRequest::new(path("/d"), path("/n"))).await.expect("it is there");
+    assert_eq!(copied.files, 8);
+    assert_eq!(probe.take("get"), 8, "each comes in one answer");
+    assert_eq!(most.load(Ordering::SeqCst), 3, "64 MiB at once");
+}

@@ -1,0 +1,129 @@
+//! Files over durable stores: SQLite, and the servers whose addresses are in the environment.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use libtest_mimic::{Completion, Trial};
+use tokio::runtime::{Builder, Runtime};
+use vfs_core::{Result, VfsPath};
+use vfs_store::{
+    Atomicity, Namespace, PostgresConfig, PostgresStore, RedisConfig, RedisStore, SqliteConfig, SqliteStore, Store,
+    StoreBackend, StoreConfig,
+};
+use vfs_testkit::{StoreTarget, Target, TargetFactory};
+
+use crate::buckets;
+use crate::servers::{Schema, drop_schema};
+
+/// Every law over every one of them. What was made on servers for all laws together goes with the guard.
+pub(crate) fn trials() -> (Vec<Trial>, Option<Schema>) {
+    let mut trials = laws("store-sqlite", sqlite);
+    trials.extend(laws("store-sqlite-memory", async || {
+        Ok(StoreTarget::new(SqliteStore::open(SqliteConfig::in_memory()).await?))
+    }));
+    trials.extend(except(laws("store-bucket-s3s-fs", buckets::s3s_fs), &[LISTED_TIMES, TWO_STEPS]));
+    trials.extend(except(on_server("store-bucket-moto", "VFS_TEST_S3", buckets::moto), &[LISTED_TIMES]));
+    trials.extend(on_server("store-redis", "VFS_TEST_REDIS", redis));
+    // A schema takes a while to make, so that the laws share one, each in a namespace of its own.
+    let schema = std::env::var("VFS_TEST_POSTGRES").ok().map(|url| Schema::new(&url, "files"));
+    let name = schema.as_ref().map(|schema| schema.name.clone()).unwrap_or_default();
+    trials.extend(on_server("store-postgres", "VFS_TEST_POSTGRES", move |url| postgres(url, name.clone())));
+    (trials, schema)
+}
+
+/// Takes away what the laws made on a server.
+pub(crate) fn clear(schema: Option<Schema>) {
+    schema.into_iter().for_each(drop_schema);
+}
+
+async fn sqlite() -> Result<StoreTarget> {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let store = SqliteStore::open(SqliteConfig::new(directory.path().join("files.db"))).await?;
+    Ok(StoreTarget::new(store).holding(directory))
+}
+
+async fn redis(url: String) -> Result<StoreTarget> {
+    let config = RedisConfig::new(&url)?.prefix(&format!("files-{:016x}", fastrand::u64(..)))?;
+    Ok(StoreTarget::new(RedisStore::open(config).await?))
+}
+
+async fn postgres(url: String, schema: String) -> Result<StoreTarget> {
+    let config = PostgresConfig::new(&url)?.schema(&schema).pool_size(4);
+    Ok(StoreTarget::new(PostgresStore::open(config).await?))
+}
+
+fn laws<F>(name: &'static str, open: impl Fn() -> F + Send + Sync + 'static) -> Vec<Trial>
+where
+    F: Future<Output = Result<StoreTarget>>,
+{
+    vfs_testkit::trials(TargetFactory::new(name, move || {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let opened = runtime.block_on(open()).expect("the store can be opened");
+        let store: Arc<dyn Store> = Arc::clone(&opened.store);
+        let abilities = store.abilities();
+        let namespace = match abilities.atomicity {
+            // A bucket is made for each law, and its keys have the namespace in them.
+            Atomicity::Value => Namespace::default(),
+            Atomicity::Namespace => Namespace::parse(&format!("laws/{:016x}", fastrand::u64(..))).expect("a namespace"),
+        };
+        let files = StoreBackend::with_config(store, StoreConfig::new().namespace(namespace));
+        let target = Target::new(Arc::new(files)).with_longest_path(abilities.max_path.min(VfsPath::MAX_LEN));
+        target.holding((opened, Held(Some(runtime))))
+    }))
+}
+
+/// The same laws on the server whose address is in `variable`; all are ignored where it is not set.
+fn on_server<F>(
+    name: &'static str,
+    variable: &'static str,
+    open: impl Fn(String) -> F + Send + Sync + 'static,
+) -> Vec<Trial>
+where
+    F: Future<Output = Result<StoreTarget>>,
+{
+    let url = std::env::var(variable).ok();
+    let is_there = url.is_some();
+    let trials = laws(name, move || open(url.clone().unwrap_or_default()));
+    if is_there { trials } else { ignored(trials, |_| Some("its server's address is not in the environment")) }
+}
+
+/// Laws that cannot hold, by a part of their names, and why.
+type Exception = (&'static [&'static str], &'static str);
+
+/// What a stat tells of an object, a listing does not.
+const LISTED_TIMES: Exception = (
+    &["entries_say_what_stat_says"],
+    "a listing of a bucket tells when the service got an object, and not when the file was made and changed",
+);
+
+const TWO_STEPS: Exception = (
+    &["concurrent", "race", "at_once", "one_of_many"],
+    "s3s-fs looks at a condition and then puts, with other requests in between",
+);
+
+fn except(trials: Vec<Trial>, exceptions: &'static [Exception]) -> Vec<Trial> {
+    let is_in = |name: &str, (parts, _): &&Exception| parts.iter().any(|part| name.contains(part));
+    ignored(trials, |name| exceptions.iter().find(|exception| is_in(name, exception)).map(|(_, reason)| *reason))
+}
+
+fn ignored(trials: Vec<Trial>, reason: impl Fn(&str) -> Option<&'static str>) -> Vec<Trial> {
+    let ignore = |trial: Trial| match reason(trial.name()) {
+        Some(reason) => {
+            let name = trial.name().to_owned();
+            Trial::ignorable_test(name, move || Ok(Completion::ignored_with(reason)))
+        }
+        None => trial,
+    };
+    trials.into_iter().map(ignore).collect()
+}
+
+/// What the store's connections were opened on. A law ends on a runtime of its own, where no other can be waited for.
+struct Held(Option<Runtime>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
