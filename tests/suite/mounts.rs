@@ -12,6 +12,7 @@ use vfs_core::{
     Backend, BackendExt, Change, EntryKinds, ErrorKind, GlobRequest, GrepOutput, GrepRequest, LsRequest, OpContext,
     Result, VfsPath, WatchRequest, WriteMode, WriteRequest,
 };
+use vfs_local::LocalBackend;
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
 use vfs_testkit::{Target, model};
 
@@ -217,4 +218,15 @@ async fn the_feed_of_a_namespace_ends_once_for_all_its_mounts() {
     let error = events.next().await.expect("it says why it ends").expect_err("it was cancelled");
     assert_eq!(error.kind(), ErrorKind::Cancelled);
     assert!(events.next().await.is_none(), "the mounts end together");
+}
+
+#[tokio::test]
+async fn the_feed_of_a_namespace_ends_with_that_of_one_mount_though_the_others_are_silent() {
+    let host = LocalBackend::host("/").expect("there is a root");
+    let files = CompositeBackend::new(Arc::new(MemoryBackend::new())).with_mount("/host", Arc::new(host));
+    let files = files.expect("a free place");
+    let mut events = files.as_watch().expect("a namespace has one").watch(OpContext::new(), WatchRequest::default());
+    let error = events.next().await.expect("it says why it ends").expect_err("the whole host cannot be watched");
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(events.next().await.is_none(), "nothing else has to happen");
 }

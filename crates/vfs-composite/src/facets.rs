@@ -222,11 +222,14 @@ impl Watch for CompositeBackend {
             ready(event.transpose())
         });
         let events = stream::iter(overflow).chain(stream::select(events, end));
-        // Each mount says why it ends; the first of them ends the whole.
-        let until_error = |has_ended: &mut bool, event: Result<WatchEvent>| {
-            ready((!std::mem::replace(has_ended, event.is_err())).then_some(event))
-        };
-        events.scan(false, until_error).boxed()
+        // Each mount says why it ends; the first of them ends the whole, and lets go of the others at once.
+        let until_error = stream::unfold(Some(events.boxed()), |events| async move {
+            let mut events = events?;
+            let event = events.next().await?;
+            let rest = event.is_ok().then_some(events);
+            Some((event, rest))
+        });
+        until_error.fuse().boxed()
     }
 }
 

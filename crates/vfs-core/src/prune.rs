@@ -10,7 +10,8 @@ use crate::types::{DeleteRequest, LsRequest};
 ///
 /// # Behaviour
 ///
-/// * Where a file, a link or something that cannot be looked at is at or below `path`, nothing is removed.
+/// * Where a file, a link or something that cannot be looked at is at or below `path`, nothing is removed. Of a link to a
+///   directory that is only found on the way: it stays, and empty directories beside it may be gone.
 /// * Each directory is removed [as an empty one](DeleteRequest::only_empty), the deepest first: a file that comes into one
 ///   meanwhile stays, with the directories above it. Some of the others may be gone then.
 ///

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::{self, Errno};
-use vfs_core::Result;
+use vfs_core::{ErrorKind, Result};
 
 use crate::errno::error;
 use crate::remove::remove_hidden;
@@ -84,12 +84,23 @@ pub(crate) fn mark_alive(fd: &OwnedFd) -> io::Result<()> {
 /// Removes what a dead process left. Only who holds its lock removes it, so that two do not remove one another's.
 pub(crate) fn remove_leftover(root: &Root, hidden: &Entry) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let Ok(left) = fs::openat(&hidden.parent, &hidden.name, flags, Mode::empty()) else {
-        return Ok(());
+    let left = match fs::openat(&hidden.parent, &hidden.name, flags, Mode::empty()) {
+        Ok(left) => left,
+        // A link cannot be locked, and holds nothing: whoever is about to remove it finds it gone.
+        Err(Errno::LOOP) => return is_gone(fs::unlinkat(&hidden.parent, &hidden.name, AtFlags::empty()).map_err(error)),
+        Err(_) => return Ok(()),
     };
     match fs::flock(&left, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => remove_hidden(root, hidden),
+        Ok(()) => is_gone(remove_hidden(root, hidden)),
         Err(_) => Ok(()),
+    }
+}
+
+/// Whether something was removed, by whomever.
+fn is_gone(removed: Result<()>) -> Result<()> {
+    match removed {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 

@@ -58,7 +58,9 @@ impl Staged {
             opened = retry(|| fs::openat(&hidden.parent, &hidden.name, flags, mode));
             opened.as_ref().map(drop).map_err(|errno| *errno)
         })?;
-        Ok(Self { fd: opened.map_err(error)?, name: Some(ReservedName::of(hidden)), durability })
+        let fd = opened.map_err(error)?;
+        mark_alive(&fd).map_err(error)?;
+        Ok(Self { fd, name: Some(ReservedName::of(hidden)), durability })
     }
 
     /// A file that has its name already, below a directory that is itself staged.
@@ -150,7 +152,10 @@ impl Staged {
                 mark_alive(&self.fd).map_err(error)?;
                 ReservedName::of(place_beside(root, entry, |hidden| link(self.fd.as_fd(), hidden))?)
             }
-            None => ReservedName::of(place_anywhere(entry, |hidden| link(self.fd.as_fd(), hidden))?),
+            None => {
+                mark_alive(&self.fd).map_err(error)?;
+                ReservedName::of(place_anywhere(entry, |hidden| link(self.fd.as_fd(), hidden))?)
+            }
         };
         self.exchange(entry, reserved, replaced)
     }

@@ -161,12 +161,9 @@ impl Files<'_> {
     async fn cleared(&self, path: &VfsPath) -> Result<bool> {
         match prune(self.inner, self.cx, path).await {
             Ok(()) => Ok(true),
-            Err(error)
-                if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotEmpty | ErrorKind::NotFound) =>
-            {
-                Ok(false)
-            }
-            Err(error) => Err(error),
+            Err(error) if error.is_temporary() || error.kind() == ErrorKind::Cancelled => Err(error),
+            // It is no such directory, or may not go: what is in the way says so better.
+            Err(_) => Ok(false),
         }
     }
 }

@@ -27,6 +27,16 @@ fn what_a_dead_process_left_does_not_keep_a_directory_and_what_a_living_one_hold
 }
 
 #[test]
+fn a_link_that_a_dead_process_left_does_not_keep_a_directory() {
+    let disk = Disk::new();
+    disk.put("d/e/f", "a file");
+    std::os::unix::fs::symlink("e", disk.root().join("d/e/.vfs-tmp-0123456789abcdef-00")).expect("a link");
+    std::fs::remove_file(disk.root().join("d/e/f")).expect("it is removed");
+    assert_eq!(remove(&disk, "/d/e"), Ok(0));
+    assert!(!disk.root().join("d/e").exists());
+}
+
+#[test]
 fn what_a_dead_process_left_stays_where_something_else_is() {
     let disk = Disk::new();
     disk.put("d/.vfs-tmp-0123456789abcdef", "half of a file");
