@@ -58,9 +58,10 @@ impl Session {
             (Some(file), None) if !has_directory && place.namespace.is_none() => Self::of_config(file, cx).await,
             (None, Some(url)) if !has_directory => Self::of_store(url, missing, place.namespace.as_deref(), cx).await,
             (None, Some(_)) => Err(Failure::Usage("--store says where the files are; leave out --root and --host")),
-            _ => Err(Failure::Usage(
-                "--config says where the files are; leave out --root, --host, --store and --namespace",
-            )),
+            (Some(_), _) if has_directory => {
+                Err(Failure::Usage("--config says where the files are; leave out --root and --host"))
+            }
+            (Some(_), _) => Err(Failure::Usage("--config says where the files are; leave out --store and --namespace")),
         }
     }
 

@@ -87,7 +87,9 @@ pub(crate) fn remove_leftover(root: &Root, hidden: &Entry) -> Result<()> {
     let left = match fs::openat(&hidden.parent, &hidden.name, flags, Mode::empty()) {
         Ok(left) => left,
         // A link cannot be locked, and holds nothing: whoever is about to remove it finds it gone.
-        Err(Errno::LOOP) => return is_gone(fs::unlinkat(&hidden.parent, &hidden.name, AtFlags::empty()).map_err(error)),
+        Err(Errno::LOOP) => {
+            return is_gone(fs::unlinkat(&hidden.parent, &hidden.name, AtFlags::empty()).map_err(error));
+        }
         Err(_) => return Ok(()),
     };
     match fs::flock(&left, FlockOperation::NonBlockingLockExclusive) {

@@ -53,7 +53,7 @@ pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -
 fn assemble(rows: &[tokio_postgres::Row], start: u64, end: u64) -> Tried<Bytes> {
     let damaged = || {
         Error::new(
-            ErrorKind::Unavailable,
+            ErrorKind::InvalidArgument,
             "the content of the file is damaged in the Postgres database; restore a backup",
         )
     };

@@ -59,6 +59,8 @@ fn fold(letter: char) -> char {
     match letter {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',
+        // What SQLite's index takes for them.
+        '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
         _ => letter.to_ascii_lowercase(),
     }
 }

@@ -39,7 +39,7 @@ async fn half_a_content_is_an_error() {
         let _ = store.put(&key("/a"), value(vec![1; 3 << 20]), &Expected::Nothing).await.expect("it is put");
         lab.client.batch_execute("DELETE FROM chunks WHERE part = 1").await.expect("it is done");
         let error = store.get(&key("/a"), None).await.expect_err("half of it");
-        assert_eq!((error.kind(), error.path()), (ErrorKind::Unavailable, Some("/a")));
+        assert_eq!((error.kind(), error.path()), (ErrorKind::InvalidArgument, Some("/a")));
         let beginning = store.get(&key("/a"), Some(0..10)).await.expect("it is got").expect("it is there");
         assert_eq!(beginning.content.as_ref(), [1; 10]);
     })
