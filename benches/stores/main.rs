@@ -70,7 +70,8 @@ async fn measure(store: Arc<dyn Store>, files: usize, samples: usize) -> anyhow:
     let ls = median(samples, || backend.ls(&cx, LsRequest::new(directory.clone()))).await?;
     let glob = median(samples, || backend.glob(&cx, GlobRequest::new("*.md").path(directory.clone()))).await?;
     let read = median(samples, || backend.read(&cx, ReadRequest::new(file.clone()))).await?;
-    let mut toggled = false;
+    // A run that was stopped may have left it either way.
+    let mut toggled = backend.read_text(file.as_str()).await?.contains("line three of");
     let mut toggle = || {
         toggled = !toggled;
         let (old, new) = if toggled { ("line 3 of", "line three of") } else { ("line three of", "line 3 of") };
