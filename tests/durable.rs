@@ -21,7 +21,7 @@ pub(crate) fn trials() -> (Vec<Trial>, Option<Schema>) {
     trials.extend(laws("store-sqlite-memory", async || {
         Ok(StoreTarget::new(SqliteStore::open(SqliteConfig::in_memory()).await?))
     }));
-    trials.extend(except(laws("store-bucket-s3s-fs", buckets::s3s_fs), &[LISTED_TIMES, TWO_STEPS]));
+    // Not over s3s-fs, which keeps objects as files: it has a fault where a file is asked for at the path of a directory.
     trials.extend(except(on_server("store-bucket-moto", "VFS_TEST_S3", buckets::moto), &[LISTED_TIMES]));
     trials.extend(on_server("store-redis", "VFS_TEST_REDIS", redis));
     // A schema takes a while to make, so that the laws share one, each in a namespace of its own.
@@ -94,11 +94,6 @@ type Exception = (&'static [&'static str], &'static str);
 const LISTED_TIMES: Exception = (
     &["entries_say_what_stat_says"],
     "a listing of a bucket tells when the service got an object, and not when the file was made and changed",
-);
-
-const TWO_STEPS: Exception = (
-    &["concurrent", "race", "at_once", "one_of_many"],
-    "s3s-fs looks at a condition and then puts, with other requests in between",
 );
 
 fn except(trials: Vec<Trial>, exceptions: &'static [Exception]) -> Vec<Trial> {

@@ -17,6 +17,7 @@
 //! * `from_env` ignores every law of a store whose server's address is not in the environment.
 
 mod buckets;
+mod in_process;
 mod servers;
 
 use std::sync::Arc;
@@ -40,7 +41,7 @@ fn main() {
         StoreFactory::new("sqlite-memory", sqlite_in_memory),
         from_env("postgres", "VFS_TEST_POSTGRES", "VFS_TEST_POSTGRES is not the URL of a Postgres server", postgres),
         StoreFactory::new("bucket-memory", bucket_in_memory),
-        StoreFactory::new("bucket-s3s-fs", buckets::s3s_fs),
+        StoreFactory::new("bucket-s3s-fs", in_process::s3s_fs),
         from_env("bucket-moto", "VFS_TEST_S3", "VFS_TEST_S3 is not the endpoint of a moto server", buckets::moto),
         from_env("redis", "VFS_TEST_REDIS", "VFS_TEST_REDIS is not the URL of a Redis server", redis),
     ];
