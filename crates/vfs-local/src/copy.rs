@@ -13,7 +13,7 @@ use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, Result, Tra
 use crate::commit::{Settle, move_new, move_over};
 use crate::config::{Durability, HardLinks};
 use crate::disk::Disk;
-use crate::ends::{check_ends, name_end, replaceable, same_ends, transferable};
+use crate::ends::{name_end, replaceable, same_ends, transferable};
 use crate::errno::error;
 use crate::hidden::{mark_alive, place_beside};
 use crate::lock::EntryLock;
@@ -25,7 +25,7 @@ use crate::staging::Staged;
 impl Disk {
     pub(crate) fn copy(&self, request: CopyRequest, cx: &OpContext) -> Result<CopyResult> {
         let CopyRequest { from, to, mode, .. } = request;
-        check_ends(&from, &to)?;
+        vfs_core::check_ends(&from, &to)?;
         let source = self.root.followed_entry(&from)?;
         let kind = transferable(&source, &from)?;
         let (mut target, made) = self.root.make_parents(&to)?;

@@ -7,25 +7,6 @@ use crate::errno::{error, error_at};
 use crate::metadata::special_file;
 use crate::root::Entry;
 
-/// Refuses what can never be renamed or copied, before the disk is looked at.
-pub(crate) fn check_ends(from: &VfsPath, to: &VfsPath) -> Result<()> {
-    let refusal = if from.is_root() {
-        Some(("the root cannot be moved or copied; name something below it", from))
-    } else if to.is_root() {
-        Some(("the root cannot be a target; name something below it", to))
-    } else if from == to {
-        Some(("source and target are the same", to))
-    } else if to.starts_with(from) {
-        Some(("the target lies below the source", to))
-    } else {
-        None
-    };
-    match refusal {
-        Some((message, path)) => Err(Error::invalid_argument(message).with_path(path)),
-        None => Ok(()),
-    }
-}
-
 /// Two spellings of one entry, by way of a link to its directory.
 pub(crate) fn same_ends() -> Error {
     Error::invalid_argument("source and target are the same")

@@ -7,7 +7,7 @@ use vfs_core::{ErrorKind, OpContext, RenameRequest, RenameResult, Result, Transf
 
 use crate::commit::{Settle, move_new, move_over};
 use crate::disk::Disk;
-use crate::ends::{check_ends, name_end, replaceable, same_ends, transferable};
+use crate::ends::{name_end, replaceable, same_ends, transferable};
 use crate::errno::error;
 use crate::lock::EntryLock;
 use crate::root::Entry;
@@ -15,7 +15,7 @@ use crate::root::Entry;
 impl Disk {
     pub(crate) fn rename(&self, request: RenameRequest, cx: &OpContext) -> Result<RenameResult> {
         let RenameRequest { from, to, mode, .. } = request;
-        check_ends(&from, &to)?;
+        vfs_core::check_ends(&from, &to)?;
         let source = self.root.entry(&from)?;
         let kind = transferable(&source, &from)?;
         let (target, made) = self.root.make_parents(&to)?;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::Version;
 use super::state::FilesUpdate;
+use crate::error::{Error, Result};
 use crate::path::VfsPath;
 
 /// Asks for a file, a link or a directory to be removed.
@@ -102,6 +103,34 @@ pub enum TransferMode {
     CreateNew,
     /// Replaces a file by a file, or an empty directory by a directory.
     Overwrite,
+}
+
+/// Refuses a rename or copy of `from` to `to` that no backend makes: of the root, to the root, onto itself, or below itself.
+///
+/// # Errors
+///
+/// `invalid_argument` at the path that is wrong.
+///
+/// ```
+/// use vfs_core::{VfsPath, check_ends};
+///
+/// let path = |text| VfsPath::parse(text).expect("a valid path");
+/// assert!(check_ends(&path("/a"), &path("/b")).is_ok());
+/// assert!(check_ends(&path("/a"), &path("/a/b")).is_err());
+/// ```
+pub fn check_ends(from: &VfsPath, to: &VfsPath) -> Result<()> {
+    let refuse = |message, path: &VfsPath| Err(Error::invalid_argument(message).with_path(path));
+    if from.is_root() {
+        refuse("the root cannot be renamed or copied; name what is below it", from)
+    } else if to.is_root() {
+        refuse("the root cannot be replaced; name a target below it", to)
+    } else if from == to {
+        refuse("source and target are the same; choose another target", to)
+    } else if to.starts_with(from) {
+        refuse("the target lies below the source; choose a target outside it", to)
+    } else {
+        Ok(())
+    }
 }
 
 macro_rules! transfer {

@@ -29,6 +29,7 @@ pub use grep::{
 pub use ls::{LsRequest, LsResult};
 pub use manage::{
     CopyRequest, CopyResult, DeleteRequest, DeleteResult, DeleteScope, RenameRequest, RenameResult, TransferMode,
+    check_ends,
 };
 pub use read::{ByteRange, Content, Encoding, LineEnding, ReadRequest, ReadResult};
 pub use resolve::{LendRequest, Purpose, ResolveRequest, Resolved};

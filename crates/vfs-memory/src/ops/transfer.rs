@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use vfs_core::{
     CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, TransferMode, VfsPath,
+    check_ends,
 };
 
 use super::Planned;
@@ -48,7 +49,7 @@ fn plan<'a>(
     to: &VfsPath,
     mode: TransferMode,
 ) -> Result<Transfer<'a>> {
-    check_arguments(from, to)?;
+    check_ends(from, to)?;
     let source = files.find(from)?;
     let replaced = check_target(files, source, to, mode)?;
     let moves = match source {
@@ -64,21 +65,6 @@ fn plan<'a>(
             .collect::<Result<_>>()?,
     };
     Ok(Transfer { moves, replaced })
-}
-
-fn check_arguments(from: &VfsPath, to: &VfsPath) -> Result<()> {
-    let refuse = |message, path: &VfsPath| Err(Error::invalid_argument(message).with_path(path));
-    if from.is_root() {
-        refuse("the root cannot be renamed or copied; name what is below it", from)
-    } else if to.is_root() {
-        refuse("the root cannot be replaced; name a target below it", to)
-    } else if from == to {
-        refuse("source and target are the same; choose another target", to)
-    } else if to.starts_with(from) {
-        refuse("the target lies below the source; choose a target outside it", to)
-    } else {
-        Ok(())
-    }
 }
 
 /// The file that gives way to `source`, where there is one and it may.

@@ -1,7 +1,9 @@
 //! Moving and copying files and whole directories.
 
 use chrono::Utc;
-use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, RenameRequest, RenameResult, Result, TransferMode, VfsPath};
+use vfs_core::{
+    CopyRequest, CopyResult, Error, ErrorKind, RenameRequest, RenameResult, Result, TransferMode, VfsPath, check_ends,
+};
 
 use super::single::{self, Source};
 use super::space::{Found, Space, contended};
@@ -44,7 +46,7 @@ async fn transfer<S: Store>(
     mode: TransferMode,
     source: Source,
 ) -> Result<(Plan, Vec<Stored>)> {
-    check_arguments(from, to)?;
+    check_ends(from, to)?;
     for attempt in 0..space.inner.config.edit_attempts {
         let plan = plan(space, from, to, mode).await?;
         let made = match space.batches() {
@@ -62,21 +64,6 @@ async fn transfer<S: Store>(
         make_way(&space.cx, to, attempt).await?;
     }
     Err(contended(to))
-}
-
-fn check_arguments(from: &VfsPath, to: &VfsPath) -> Result<()> {
-    let refuse = |message, path: &VfsPath| Err(Error::invalid_argument(message).with_path(path));
-    if from.is_root() {
-        refuse("the root cannot be renamed or copied; name what is below it", from)
-    } else if to.is_root() {
-        refuse("the root cannot be replaced; name a target below it", to)
-    } else if from == to {
-        refuse("source and target are the same; choose another target", to)
-    } else if to.starts_with(from) {
-        refuse("the target lies below the source; choose a target outside it", to)
-    } else {
-        Ok(())
-    }
 }
 
 async fn plan<S: Store>(space: &Space<S>, from: &VfsPath, to: &VfsPath, mode: TransferMode) -> Result<Plan> {
