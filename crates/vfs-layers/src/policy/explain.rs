@@ -72,7 +72,9 @@ fn permissions(operation: Operation) -> Vec<Permission> {
         Operation::Delete | Operation::Forget => vec![Delete],
         Operation::Rename => vec![Read, Delete, Write],
         Operation::Copy => vec![Read, Write],
-        Operation::Execute | Operation::ExecuteStream => vec![Execute],
+        Operation::Execute | Operation::ExecuteStream | Operation::Jobs | Operation::JobOutput | Operation::StopJob => {
+            vec![Execute]
+        }
         Operation::Restore => vec![Write, Delete],
         _ => vec![Read],
     }

@@ -1,0 +1,1 @@
+//! A shell without processes for files of any backend.
