@@ -70,6 +70,56 @@ pub struct Limits {
     pub open_files: Option<u64>,
 }
 
+impl Limits {
+    /// Ends a process that has used `seconds` of processor time.
+    #[must_use]
+    pub fn cpu_seconds(mut self, seconds: u64) -> Self {
+        self.cpu_seconds = Some(seconds);
+        self
+    }
+
+    /// Gives each process at most `bytes` of address space.
+    #[must_use]
+    pub fn memory_bytes(mut self, bytes: u64) -> Self {
+        self.memory_bytes = Some(bytes);
+        self
+    }
+
+    /// Lets the user have at most `processes` processes and threads, those of others than the command counted too. The
+    /// kernel does not hold root to it.
+    #[must_use]
+    pub fn processes(mut self, processes: u64) -> Self {
+        self.processes = Some(processes);
+        self
+    }
+
+    /// Lets no file grow over `bytes`.
+    #[must_use]
+    pub fn file_bytes(mut self, bytes: u64) -> Self {
+        self.file_bytes = Some(bytes);
+        self
+    }
+
+    /// Lets each process have at most `files` files open.
+    #[must_use]
+    pub fn open_files(mut self, files: u64) -> Self {
+        self.open_files = Some(files);
+        self
+    }
+
+    /// These, and where they do not say, `others`.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            cpu_seconds: self.cpu_seconds.or(others.cpu_seconds),
+            memory_bytes: self.memory_bytes.or(others.memory_bytes),
+            processes: self.processes.or(others.processes),
+            file_bytes: self.file_bytes.or(others.file_bytes),
+            open_files: self.open_files.or(others.open_files),
+        }
+    }
+}
+
 /// Decides what is started for a command: a shell of the host, or a sandbox with a shell in it.
 #[async_trait]
 pub trait Launcher: fmt::Debug + Send + Sync + 'static {
