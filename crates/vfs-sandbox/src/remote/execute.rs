@@ -63,6 +63,19 @@ pub struct Invocation {
     /// Most bytes of each output that are of use; what is beyond may be dropped, and is then told by
     /// [`truncated`](Completed::truncated). Default: no bound.
     pub max_output_bytes: u64,
+    /// Which part of a longer output that is. Default: the beginning. A transport that cannot keep the ends keeps the beginning.
+    pub keep: Keep,
+}
+
+/// Which part of an output is of use where it is longer than what is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Keep {
+    /// The beginning.
+    #[default]
+    Beginning,
+    /// The first half of the bytes that are kept, rounded down, and the last: what came between is left out.
+    Ends,
 }
 
 impl Invocation {
@@ -73,6 +86,7 @@ impl Invocation {
             stdin: Bytes::new(),
             timeout: Duration::from_secs(120),
             max_output_bytes: u64::MAX,
+            keep: Keep::default(),
         }
     }
 }
@@ -89,12 +103,17 @@ pub struct Completed {
     pub ending: Ending,
     /// Whether an output was cut.
     pub truncated: bool,
+    /// How many bytes of standard output there were, as far as is known: at least as many as were kept.
+    pub stdout_bytes: u64,
+    /// How many bytes of standard error there were, as far as is known: at least as many as were kept.
+    pub stderr_bytes: u64,
 }
 
 impl Completed {
     /// A script that ended as `ending` and printed this.
     pub fn new(ending: Ending, stdout: Bytes, stderr: Bytes) -> Self {
-        Self { stdout, stderr, ending, truncated: false }
+        let (stdout_bytes, stderr_bytes) = (stdout.len() as u64, stderr.len() as u64);
+        Self { stdout, stderr, ending, truncated: false, stdout_bytes, stderr_bytes }
     }
 }
 
