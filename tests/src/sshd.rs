@@ -42,6 +42,7 @@ impl Sshd {
         for key in ["host", "user"] {
             make_key(&directory.join(key));
         }
+        fs::create_dir(directory.join("home")).expect("a directory can be made");
         fs::copy(directory.join("user.pub"), directory.join("authorized")).expect("a file can be copied");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it has an address").port();
@@ -99,7 +100,9 @@ fn settings(directory: &Path, port: u16) -> String {
         "PasswordAuthentication no".to_owned(),
         "KbdInteractiveAuthentication no".to_owned(),
         "PermitRootLogin prohibit-password".to_owned(),
-        "MaxStartups 100\n".to_owned(),
+        "MaxStartups 100".to_owned(),
+        // What the user's own shell does when it starts is not what is looked at.
+        format!("SetEnv HOME={}\n", at("home")),
     ]
     .join("\n")
 }

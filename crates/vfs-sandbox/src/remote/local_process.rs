@@ -2,15 +2,19 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::os::unix::process::ExitStatusExt as _;
+use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
-use tokio::time::timeout;
+use tokio::runtime::Handle;
+use tokio::time::{sleep, timeout};
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::execute::{Completed, Ending, Execute, Invocation, Keep, Transport};
@@ -21,7 +25,8 @@ use super::execute::{Completed, Ending, Execute, Invocation, Keep, Transport};
 /// # Behaviour
 ///
 /// * The shell gets [`PATH`](Self::env) and nothing else of this process' environment, in a process group of its own. All of
-///   that group is ended with the call, whether it ends, is dropped, or reaches its timeout; what left the group is not.
+///   that group is ended with the call, whether it ends, is dropped, or reaches its timeout: where it did not end by itself it
+///   is asked to first, and has 200 ms for it. What left the group is not ended.
 /// * It is no boundary: what runs there may do whatever this process may. It is for tests, for places that confine themselves,
 ///   and for files that a program of this machine leads to.
 ///
@@ -70,7 +75,8 @@ impl LocalProcess {
         let child = command.spawn().map_err(|error| {
             Error::new(ErrorKind::Unavailable, format!("the shell '{program}' could not be started")).with_source(error)
         })?;
-        Ok(Running { group: child.id(), child })
+        let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        Ok(Running { child: Some(child), group })
     }
 }
 
@@ -88,26 +94,50 @@ impl fmt::Display for LocalProcess {
 
 /// A shell and its process group, which end with this.
 struct Running {
-    child: Child,
-    group: Option<u32>,
+    child: Option<Child>,
+    group: Option<Pid>,
 }
 
 impl Running {
-    /// Ends all that is left of the group.
-    fn end(&mut self) {
-        let group = self.group.take().and_then(|group| rustix::process::Pid::from_raw(group.cast_signed()));
-        if let Some(group) = group {
+    /// Sends a signal to all that is left of the group.
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
             // Nothing of it may be left by now.
-            _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            _ = kill_process_group(group, signal);
+        }
+    }
+
+    /// Waits for the shell itself.
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        match &mut self.child {
+            Some(child) => child.wait().await,
+            None => Err(io::ErrorKind::NotFound.into()),
         }
     }
 }
 
+/// Whoever gives up a call does not wait for its end.
 impl Drop for Running {
     fn drop(&mut self) {
-        self.end();
+        let (Some(mut child), Ok(runtime)) = (self.child.take(), Handle::try_current()) else {
+            return self.signal(Signal::KILL);
+        };
+        if let Ok(Some(_)) = child.try_wait() {
+            return self.signal(Signal::KILL);
+        }
+        self.signal(Signal::TERM);
+        // As long as the shell is not waited for, nothing else can have the number of its group.
+        let ending = Self { child: None, group: self.group.take() };
+        runtime.spawn(async move {
+            sleep(GRACE).await;
+            ending.signal(Signal::KILL);
+            _ = child.wait().await;
+        });
     }
 }
+
+/// How long a group that was asked to end has for it.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// How long what a script left behind may keep its outputs open.
 const LEFT_OPEN: Duration = Duration::from_millis(100);
@@ -121,43 +151,40 @@ impl Execute for LocalProcess {
     async fn run(&self, invocation: Invocation) -> Result<Completed> {
         let Invocation { script, stdin, timeout: limit, max_output_bytes: most, keep } = invocation;
         let mut running = self.start(&script)?;
-        let pipes = (running.child.stdin.take(), running.child.stdout.take(), running.child.stderr.take());
-        let (Some(mut input), Some(stdout), Some(stderr)) = pipes else {
+        let child = running.child.as_mut();
+        let pipes = child.map(|child| (child.stdin.take(), child.stdout.take(), child.stderr.take()));
+        let Some((Some(mut input), Some(stdout), Some(stderr))) = pipes else {
             return Err(Error::new(ErrorKind::Internal, "a shell was started without its pipes"));
         };
         let (mut out, mut err) = (Kept::new(most, keep), Kept::new(most, keep));
+        let feed = async move {
+            // A script need not read what it is given.
+            _ = input.write_all(&stdin).await;
+            drop(input);
+        };
         let ending = {
-            let feed = async move {
-                // A script need not read what it is given.
-                _ = input.write_all(&stdin).await;
-                drop(input);
-            };
-            let read = async {
+            let traffic = async {
                 tokio::join!(feed, out.read(stdout), err.read(stderr));
             };
-            tokio::pin!(read);
-            let work = async {
-                let mut is_read = false;
-                let status = loop {
-                    tokio::select! {
-                        () = &mut read, if !is_read => is_read = true,
-                        status = running.child.wait() => break status,
-                    }
-                };
-                if !is_read {
-                    _ = timeout(LEFT_OPEN, &mut read).await;
-                }
-                status
-            };
-            timeout(limit, work).await
-        };
-        running.end();
-        let ending = match ending {
-            Ok(status) => ending_of(status.map_err(lost)?),
-            Err(_) => {
-                running.child.wait().await.map_err(lost)?;
-                Ending::TimedOut
+            tokio::pin!(traffic);
+            let mut is_through = false;
+            let mut status = timeout(limit, exit(&mut running, traffic.as_mut(), &mut is_through)).await;
+            let has_timed_out = status.is_err();
+            if has_timed_out {
+                running.signal(Signal::TERM);
+                status = timeout(GRACE, exit(&mut running, traffic.as_mut(), &mut is_through)).await;
             }
+            running.signal(Signal::KILL);
+            if !is_through {
+                // What left the group may keep the outputs open.
+                _ = timeout(LEFT_OPEN, traffic).await;
+            }
+            let status = match status {
+                Ok(status) => status,
+                Err(_) => running.wait().await,
+            };
+            let ending = ending_of(status.map_err(lost)?);
+            if has_timed_out { Ending::TimedOut } else { ending }
         };
         let ((stdout, stdout_bytes), (stderr, stderr_bytes)) = (out.into_bytes(), err.into_bytes());
         let truncated = stdout_bytes > stdout.len() as u64 || stderr_bytes > stderr.len() as u64;
@@ -167,7 +194,21 @@ impl Execute for LocalProcess {
     }
 }
 
-fn lost(error: std::io::Error) -> Error {
+/// Waits for the shell to exit, while what it reads and prints goes on.
+async fn exit(
+    running: &mut Running,
+    mut traffic: Pin<&mut impl Future<Output = ()>>,
+    is_through: &mut bool,
+) -> io::Result<ExitStatus> {
+    loop {
+        tokio::select! {
+            () = &mut traffic, if !*is_through => *is_through = true,
+            status = running.wait() => return status,
+        }
+    }
+}
+
+fn lost(error: io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, "it is not known how a shell ended").with_source(error)
 }
 

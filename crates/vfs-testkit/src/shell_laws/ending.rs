@@ -26,6 +26,7 @@ shell_laws! { "ending":
     "XT14" has(Processes) outputs_that_are_closed_are_not_the_end,
     "XT15" has(Processes) a_flood_is_ended_in_time,
     "XT16" has(Processes) a_command_is_asked_to_end_before_it_is_made_to,
+    "XT17" has(Processes) what_a_command_says_when_it_is_asked_to_end_is_kept,
 }
 
 /// Makes a file when everything before it runs, and goes on for a minute.
@@ -237,11 +238,18 @@ async fn a_flood_is_ended_in_time(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
-/// It has time to put things in order, and what it says then is kept.
+/// Puts things in order when it is asked to end, and says so.
+const ORDERLY: &str =
+    "trap 'echo x >ordered; echo in order; exit 5' TERM; echo x >started; while :; do sleep 0.05; done";
+
 async fn a_command_is_asked_to_end_before_it_is_made_to(t: &ShellTarget) -> LawResult {
-    let command = "trap 'echo in order; exit 5' TERM; echo x >started; while :; do sleep 0.05; done";
+    brings(t, ORDERLY, End::Timeout).await?;
+    t.appears("/ordered").await
+}
+
+async fn what_a_command_says_when_it_is_asked_to_end_is_kept(t: &ShellTarget) -> LawResult {
     for time in TIMES {
-        let ended = t.execute(t.command(command).timeout(time)).await?;
+        let ended = t.execute(t.command(ORDERLY).timeout(time)).await?;
         assert!(ended.timed_out, "{ended:?}");
         if t.files.has("/started").await? {
             assert_eq!(ended.stdout, "in order\n");
