@@ -217,15 +217,25 @@ async fn environment() -> Outcome {
 async fn leftovers() -> Outcome {
     let directory = tempfile::tempdir()?;
     let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
-    let ended = run(&sandbox, "(setsid sh -c 'echo started > started; exec sleep 1000') & sleep 0.3; echo out").await?;
-    assert_eq!(ended.stdout, "out\n", "{ended:?}");
-    assert!(directory.path().join("started").exists());
-    let running = fs::read_dir("/proc")?.flatten().any(|process| {
-        // In a sandbox the directory that a process is in shows as one below the mount.
-        let place = fs::read_link(process.path().join("cwd"));
-        place.is_ok_and(|place| place.starts_with(directory.path()))
-    });
-    assert!(!running, "a process is left");
+    // Its arguments are how it is known outside, where it has another number.
+    let seconds = format!("1000.{}", std::process::id());
+    let command = format!("setsid sleep {seconds} & until [ -e seen ]; do sleep 0.01; done; echo out");
+    let runs = || -> std::io::Result<bool> {
+        let named = |process: fs::DirEntry| fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let sleeps = |line: Vec<u8>| line == format!("sleep\0{seconds}\0").into_bytes();
+        Ok(fs::read_dir("/proc")?.flatten().any(|process| sleeps(named(process))))
+    };
+    let watching = async {
+        while !runs()? {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        fs::write(directory.path().join("seen"), "")
+    };
+    let watching = tokio::time::timeout(std::time::Duration::from_secs(60), watching);
+    let (ended, seen) = tokio::join!(run(&sandbox, &command), watching);
+    seen.expect("it runs")?;
+    assert_eq!(ended?.stdout, "out\n");
+    assert!(!runs()?, "it is still there");
     Ok(())
 }
 

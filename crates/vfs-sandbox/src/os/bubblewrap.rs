@@ -73,8 +73,8 @@ pub(super) struct Plan<'a> {
     pub(super) identity: Identity,
     pub(super) nested_users: NestedUsers,
     pub(super) tmp_bytes: u64,
-    /// Files of `/etc` that are written for the command, with the descriptors that hold them.
-    pub(super) written: Vec<(i32, &'static str)>,
+    /// Files that are written for the command, with the descriptors that hold them.
+    pub(super) written: Vec<(i32, PathBuf)>,
     /// What is put over the tree, and where.
     pub(super) covers: Vec<(String, Cover)>,
     pub(super) helper: Option<Source>,
@@ -126,11 +126,12 @@ fn system(line: &mut Line, plan: &Plan<'_>) {
     for (target, at) in &plan.system.links {
         line.0.extend(["--symlink".into(), target.into(), at.into()]);
     }
-    for path in plan.system.settings(plan.network) {
+    for path in &plan.system.settings {
         line.same("--ro-bind-try", path);
     }
     for (descriptor, at) in &plan.written {
-        line.words(["--perms", "0444", "--file", &descriptor.to_string(), at]);
+        line.words(["--perms", "0444", "--file", &descriptor.to_string()]);
+        line.0.push(at.into());
     }
     let shared = plan.tmp_bytes.min(64 << 20).to_string();
     line.words(["--proc", "/proc", "--dev", "/dev"]);
@@ -196,7 +197,8 @@ mod tests {
         System {
             directories: vec!["/usr".into()],
             links: vec![("usr/bin".into(), "/bin".into())],
-            settings: vec!["/etc/ld.so.cache".into()],
+            settings: vec!["/etc/alternatives".into()],
+            setting_files: Vec::new(),
             kernel_settings: vec!["/proc/sys".into()],
             kernel_memory: vec!["/proc/kcore".into()],
         }
@@ -230,7 +232,7 @@ mod tests {
             shown(&plan(&system())),
             "--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --unshare-net \
              --hostname sandbox --die-with-parent --new-session --ro-bind /usr /usr --symlink usr/bin /bin \
-             --ro-bind-try /etc/ld.so.cache /etc/ld.so.cache --proc /proc --dev /dev \
+             --ro-bind-try /etc/alternatives /etc/alternatives --proc /proc --dev /dev \
              --perms 1777 --size 4096 --tmpfs /dev/shm --perms 1777 --size 4096 --tmpfs /tmp \
              --remount-ro /dev --remount-ro / --chdir / --"
         );
@@ -242,7 +244,6 @@ mod tests {
         type Change = fn(&mut Plan<'_>);
         let table: &[(&str, Change)] = &[
             ("- --unshare-net", |plan| plan.network = Network::Host),
-            ("+ --ro-bind-try /etc/resolv.conf /etc/resolv.conf", |plan| plan.network = Network::Host),
             ("- --new-session", |plan| plan.session = Session::OfTerminal),
             ("+ --disable-userns", |plan| plan.nested_users = NestedUsers::Disabled),
             ("+ --uid 1000 --gid 1000 --cap-drop ALL", |plan| plan.identity = Identity::Ordinary),
@@ -250,7 +251,7 @@ mod tests {
                 plan.identity = Identity::Ordinary;
             }),
             ("+ --seccomp 7 --chdir / --", |plan| plan.filter = Some(7)),
-            ("+ --perms 0444 --file 5 /etc/passwd", |plan| plan.written = vec![(5, "/etc/passwd")]),
+            ("+ --perms 0444 --file 5 /etc/passwd", |plan| plan.written = vec![(5, "/etc/passwd".into())]),
             ("+ --chdir /workspace/src --", |plan| plan.directory = "/workspace/src"),
             ("+ --ro-bind /opt/tools /opt/tools", |plan| {
                 plan.tools = Box::leak(Box::new([PathBuf::from("/opt/tools")]))

@@ -29,12 +29,9 @@ const MACHINE: &[&str] = &[
 
 /// What Landlock allows.
 pub(super) fn rules(config: &SandboxConfig, mounts: &[Held]) -> Rules {
-    let system = System::found();
+    let system = System::found(config.network);
     let mut rules = Rules { network: config.network, ..Rules::default() };
-    for path in system.directories.iter().chain(&config.tools) {
-        rules.grant(Grant::Read, path);
-    }
-    for path in system.settings(config.network) {
+    for path in system.directories.iter().chain(&system.settings).chain(&system.setting_files).chain(&config.tools) {
         rules.grant(Grant::Read, path);
     }
     for path in MACHINE {

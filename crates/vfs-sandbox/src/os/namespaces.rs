@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
+use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, seek};
 use vfs_core::{Access, Error, ErrorKind, Result};
 use vfs_shell::Launch;
 
@@ -71,7 +71,7 @@ impl Namespaces {
         let root = rustix::process::getuid().is_root();
         let identity = if root { Identity::Ordinary } else { Identity::Same };
         let nested_users = if knows("--disable-userns") { NestedUsers::Disabled } else { NestedUsers::LeftToFilter };
-        let system = System::found();
+        let system = System::found(config.network);
         let task = |()| Task { rules: rules(&system, config, mounts), processes };
         let helper = landlock.map(task).and_then(|task| Ok((helper::found(&config.helper)?, task)));
         Ok(Self {
@@ -94,14 +94,20 @@ impl Namespaces {
     pub(super) fn launch(&self, config: &SandboxConfig, mounts: &[Held], wanted: Wanted<'_>) -> Result<Launch> {
         let mut given = Given::default();
         let mut files = Vec::new();
+        for path in &self.system.setting_files {
+            // One that went since the sandbox was opened is no longer there for commands, either.
+            if let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+                files.push((given.descriptor(file), path.clone()));
+            }
+        }
         for (at, text) in written(self.identity, config.network) {
-            files.push((given.text(text.as_bytes())?, at));
+            files.push((given.text(text.as_bytes())?, at.into()));
         }
         if let Some(bait) = wanted.bait {
-            files.push((given.text(b"bait\n")?, bait));
+            files.push((given.text(b"bait\n")?, bait.into()));
         }
         if self.helper.is_ok() {
-            files.push((given.text(&environment_bytes(&wanted.environment))?, ENVIRONMENT));
+            files.push((given.text(&environment_bytes(&wanted.environment))?, ENVIRONMENT.into()));
         }
         let covers = self.covers(config, mounts, &mut given)?;
         let filter = self.filter.as_ref().ok().map(|filter| given.text(filter)).transpose()?;
@@ -129,11 +135,9 @@ impl Namespaces {
             options.splice(0..0, wanted.environment.into_iter().flat_map(set));
         }
         command.extend(["/bin/sh".into(), "-c".into(), wanted.command.into()]);
-        let root =
-            rustix::fs::open("/", rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC, rustix::fs::Mode::empty())
-                .map_err(|errno| {
-                    Error::new(ErrorKind::Unavailable, "the host's root cannot be opened").with_source(errno)
-                })?;
+        let root = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {
+            Error::new(ErrorKind::Unavailable, "the host's root cannot be opened").with_source(errno)
+        })?;
         // Neither the environment nor the paths of the host are for all users of the host to see, as arguments are. And
         // bubblewrap itself gets no environment: it runs on the host.
         let mut launch = Launch::new(&self.program, root);
@@ -225,12 +229,24 @@ impl Given {
     }
 }
 
-/// Whether a command is too long to be one argument of a program.
-pub(super) fn check_length(command: &str) -> Result<()> {
+/// Refuses what the kernel would not start a shell with: inside, only the helper would be told of that.
+pub(super) fn check_length(command: &str, environment: &[(OsString, OsString)]) -> Result<()> {
+    /// Of one argument or variable.
     const LONGEST: usize = 128 * 1024 - 1;
-    if command.len() <= LONGEST {
+    /// Of all of them, each with a pointer, as far as the kernel goes whatever the stack's limit is.
+    const MOST: u64 = 6 << 20;
+    /// What else comes with them.
+    const REST: usize = 8192;
+    let variables = environment.iter().map(|(name, value)| name.len() + value.len() + 1);
+    let longest = variables.clone().chain([command.len()]).max().unwrap_or(0);
+    let stack = rustix::process::getrlimit(rustix::process::Resource::Stack).current.unwrap_or(u64::MAX);
+    let all: usize = variables.map(|length| length + 9).sum::<usize>() + command.len() + REST;
+    if longest <= LONGEST && all as u64 <= MOST.min(stack / 4) {
         return Ok(());
     }
-    let message = format!("a command has at most {LONGEST} bytes; write it to a file and run that");
+    let message = format!(
+        "a command and each variable have at most {LONGEST} bytes, and a few megabytes together; write it to a file and \
+         run that"
+    );
     Err(Error::new(ErrorKind::TooLarge, message))
 }

@@ -100,7 +100,7 @@ impl Setup {
         environment: Vec<(OsString, OsString)>,
         bait: Option<&'static str>,
     ) -> Result<Launch> {
-        check_length(&req.command).map_err(|error| error.with_path(&req.cwd))?;
+        check_length(&req.command, &environment).map_err(|error| error.with_path(&req.cwd))?;
         let directory = self.directory(cx, &req.cwd).await?;
         let mut launch = match (&self.way, directory) {
             (Way::Direct, None) => return Err(nowhere(&req.cwd)),

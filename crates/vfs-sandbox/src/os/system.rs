@@ -14,8 +14,10 @@ pub(super) struct System {
     pub(super) directories: Vec<PathBuf>,
     /// Links, as what they lead to and where they are.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
-    /// Files and directories of `/etc`.
+    /// Directories of `/etc`.
     pub(super) settings: Vec<PathBuf>,
+    /// Files of `/etc`, which are copied: that is cheaper than a mount for each.
+    pub(super) setting_files: Vec<PathBuf>,
     /// Parts of `/proc` that root of the host may write to even where it has no capabilities.
     pub(super) kernel_settings: Vec<PathBuf>,
     /// Files of `/proc` that root of the host may read even where it has no capabilities.
@@ -34,17 +36,8 @@ const KERNEL_SETTINGS: &[&str] = &[
     "/proc/sysrq-trigger",
 ];
 
-/// What only root may read there.
-const KERNEL_MEMORY: &[&str] = &[
-    "/proc/kcore",
-    "/proc/kmsg",
-    "/proc/kpagecgroup",
-    "/proc/kpagecount",
-    "/proc/kpageflags",
-    "/proc/slabinfo",
-    "/proc/timer_list",
-    "/proc/vmallocinfo",
-];
+/// What only root may read there, and is about the whole machine.
+const KERNEL_MEMORY: &[&str] = &["/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/timer_list"];
 
 /// Where distributions keep programs and libraries. Those who keep them elsewhere name it as a tool.
 const PROGRAMS: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"];
@@ -75,8 +68,8 @@ const SETTINGS: &[&str] = &[
 const NETWORK_SETTINGS: &[&str] = &["/etc/gai.conf", "/etc/host.conf", "/etc/hosts", "/etc/resolv.conf"];
 
 impl System {
-    /// That of this host.
-    pub(super) fn found() -> Self {
+    /// That of this host, with what such a network needs.
+    pub(super) fn found(network: Network) -> Self {
         let mut system = Self::default();
         for path in PROGRAMS.iter().map(Path::new) {
             let Ok(status) = lstat(path) else { continue };
@@ -90,17 +83,18 @@ impl System {
                 _ => {}
             }
         }
+        let others = if network == Network::Host { NETWORK_SETTINGS } else { &[] };
+        for path in SETTINGS.iter().chain(others).map(PathBuf::from) {
+            match stat(&path).map(|status| FileType::from_raw_mode(status.st_mode)) {
+                Ok(FileType::Directory) => system.settings.push(path),
+                Ok(FileType::RegularFile) => system.setting_files.push(path),
+                _ => {}
+            }
+        }
         let there = |paths: &[&str]| paths.iter().map(PathBuf::from).filter(|path| stat(path).is_ok()).collect();
-        system.settings = there(SETTINGS);
         system.kernel_settings = there(KERNEL_SETTINGS);
         system.kernel_memory = there(KERNEL_MEMORY);
         system
-    }
-
-    /// The settings that are there with such a network.
-    pub(super) fn settings(&self, network: Network) -> impl Iterator<Item = &Path> {
-        let others = if network == Network::Host { NETWORK_SETTINGS } else { &[] };
-        self.settings.iter().map(PathBuf::as_path).chain(others.iter().map(Path::new))
     }
 
     /// Whether `path` is one of the system's own places, which no mount may take.
@@ -175,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_system_of_this_host_has_a_shell() {
-        let system = System::found();
+        let system = System::found(Network::Off);
         assert!(system.directories.iter().any(|path| path == Path::new("/usr")), "{system:?}");
     }
 }

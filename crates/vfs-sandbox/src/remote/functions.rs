@@ -16,7 +16,7 @@ ifs=$IFS
 nl='
 '
 T="$M.$M"
-t= s= u= m=0 o=
+t= s= u= m=0 o= coarse=
 say() { printf '%s' "$M$1"; }
 tidy() { :; }
 die() { tidy; printf '%s' "$M!$1$T"; exit 0; }
@@ -179,7 +179,7 @@ keep() {
 }
 tell() {
   v=$(about "./$n") || die os
-  if [ -n "$o" ]; then
+  if [ -n "$o" ] && [ -z "$coarse" ]; then
     changed "$o"
     c=$x
     changed "$v"
@@ -194,14 +194,13 @@ tell() {
 }
 over() { [ -w "./$n" ] || die denied; mv -f $mvt "./$s" "./$n" || die os; }
 fresh() {
-  if [ -n "$mvn" ]; then
-    mv $mvn "./$s" "./$n" || die os
-    [ ! -e "./$s" ] || die exists
-  elif ln "./$s" "./$n"; then rm -f "./$s"
+  if [ -n "$mvn" ]; then mv $mvn "./$s" "./$n" && [ ! -e "./$s" ] && return
   else
-    [ ! -e "./$n" ] && [ ! -L "./$n" ] || die exists
-    mv -f $mvt "./$s" "./$n" || die os
+    ln "./$s" "./$n" && { rm -f "./$s"; return; }
   fi
+  [ ! -e "./$n" ] && [ ! -L "./$n" ] || die exists
+  [ -z "$mvn" ] || die os
+  mv -f $mvt "./$s" "./$n" || die os
 }
 release() { [ -z "$t$h" ] || rm -f ${t:+"./$t"} ${h:+"$h"} || die os; t= h=; }
 "#;
@@ -303,7 +302,7 @@ pub(super) const REMOVE: &str = r#"remove() {
     fi
     rm -f "./$n" || die os
     release
-    if [ -n "$o" ]; then
+    if [ -n "$o" ] && [ -z "$coarse" ]; then
       v=$(about .) || die os
       changed "$o"
       c=$x
@@ -391,8 +390,10 @@ move() {
   [ -e "$src" ] || [ -L "$src" ] || die missing
   vacate
   if [ -z "$k" ] && [ -n "$mvn" ]; then
-    mv $mvn "$src" "./$n" || die os
-    [ ! -e "$src" ] && [ ! -L "$src" ] || die existsto
+    mv $mvn "$src" "./$n" && [ ! -e "$src" ] && [ ! -L "$src" ] || {
+      [ ! -e "./$n" ] && [ ! -L "./$n" ] || die existsto
+      die os
+    }
   else
     mv -f $mvt "$src" "./$n" || { [ "$sk$k" != dd ] || mkdir "./$n"; die os; }
   fi

@@ -99,14 +99,6 @@ struct Running {
 }
 
 impl Running {
-    /// Sends a signal to all that is left of the group.
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group {
-            // Nothing of it may be left by now.
-            _ = kill_process_group(group, signal);
-        }
-    }
-
     /// Waits for the shell itself.
     async fn wait(&mut self) -> io::Result<ExitStatus> {
         match &mut self.child {
@@ -116,21 +108,26 @@ impl Running {
     }
 }
 
+/// Sends a signal to all that is left of a group.
+fn send(group: Option<Pid>, signal: Signal) {
+    if let Some(group) = group {
+        // Nothing of it may be left by now.
+        _ = kill_process_group(group, signal);
+    }
+}
+
 /// Whoever gives up a call does not wait for its end.
 impl Drop for Running {
     fn drop(&mut self) {
+        let Some(group) = self.group.take() else { return };
         let (Some(mut child), Ok(runtime)) = (self.child.take(), Handle::try_current()) else {
-            return self.signal(Signal::KILL);
+            return send(Some(group), Signal::KILL);
         };
-        if let Ok(Some(_)) = child.try_wait() {
-            return self.signal(Signal::KILL);
-        }
-        self.signal(Signal::TERM);
-        // As long as the shell is not waited for, nothing else can have the number of its group.
-        let ending = Self { child: None, group: self.group.take() };
+        send(Some(group), Signal::TERM);
         runtime.spawn(async move {
+            // As long as the shell is not waited for, nothing else can have the number of its group.
             sleep(GRACE).await;
-            ending.signal(Signal::KILL);
+            send(Some(group), Signal::KILL);
             _ = child.wait().await;
         });
     }
@@ -171,10 +168,10 @@ impl Execute for LocalProcess {
             let mut status = timeout(limit, exit(&mut running, traffic.as_mut(), &mut is_through)).await;
             let has_timed_out = status.is_err();
             if has_timed_out {
-                running.signal(Signal::TERM);
+                send(running.group, Signal::TERM);
                 status = timeout(GRACE, exit(&mut running, traffic.as_mut(), &mut is_through)).await;
             }
-            running.signal(Signal::KILL);
+            send(running.group.take(), Signal::KILL);
             if !is_through {
                 // What left the group may keep the outputs open.
                 _ = timeout(LEFT_OPEN, traffic).await;

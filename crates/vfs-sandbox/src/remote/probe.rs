@@ -126,7 +126,8 @@ impl Abilities {
             return format!("about() {{ {stat}' \"$@\"; }}\n{below}\n");
         };
         format!(
-            r#"about() {{
+            r#"coarse=1
+about() {{
   x=$({stat}' "$1") || return 1
   printf '%s' "$x"
   if [ -f "$1" ] && [ ! -L "$1" ] && [ -r "$1" ]; then

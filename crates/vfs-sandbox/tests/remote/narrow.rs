@@ -19,9 +19,15 @@ impl Narrow {
         Self { transport: process.transport(), process }
     }
 
+    /// The same with no more than 64 KiB of standard input.
+    pub(crate) fn with_little_input(mut self) -> Self {
+        self.transport.max_stdin_bytes = 64 << 10;
+        self
+    }
+
     /// Whether it is held to bounds.
     pub(crate) fn is_narrow(&self) -> bool {
-        self.transport != self.process.transport()
+        self.transport.max_output_bytes != u64::MAX
     }
 
     /// Without standard input, with scripts of 96 KiB and outputs of 1 MiB.

@@ -22,7 +22,7 @@ pub(crate) struct Place {
     /// What runs scripts, or why there is none here.
     process: Result<Narrow, String>,
     /// What keeps its tools.
-    tools: Option<Arc<TempDir>>,
+    _tools: Option<Arc<TempDir>>,
 }
 
 /// What the shell of a remote place does not do.
@@ -45,14 +45,14 @@ pub(crate) fn all() -> Vec<Place> {
 
 /// The shell and tools of this system.
 pub(crate) fn system() -> Place {
-    Place { name: "remote-sh", process: Ok(Narrow::wide(LocalProcess::new())), tools: None }
+    Place { name: "remote-sh", process: Ok(Narrow::wide(LocalProcess::new())), _tools: None }
 }
 
 /// Busybox, and nothing else.
 fn busybox() -> Place {
     let name = "remote-busybox";
     let Some(program) = found("busybox") else {
-        return Place { name, process: Err("busybox is not installed".into()), tools: None };
+        return Place { name, process: Err("busybox is not installed".into()), _tools: None };
     };
     let tools = directory();
     let listed = Command::new(&program).arg("--list").output().expect("busybox lists its applets");
@@ -61,19 +61,19 @@ fn busybox() -> Place {
     }
     let shell = tools.path().join("sh");
     let process = LocalProcess::command([text(&shell), "-c"]).env("PATH", text(tools.path()));
-    Place { name, process: Ok(Narrow::wide(process)), tools: Some(Arc::new(tools)) }
+    Place { name, process: Ok(Narrow::wide(process).with_little_input()), _tools: Some(Arc::new(tools)) }
 }
 
 /// A transport without standard input, through which only little fits at once.
 fn narrow() -> Place {
-    Place { name: "remote-narrow", process: Ok(Narrow::new(LocalProcess::new())), tools: None }
+    Place { name: "remote-narrow", process: Ok(Narrow::new(LocalProcess::new())), _tools: None }
 }
 
 /// A `stat` that knows only whole seconds.
 fn coarse() -> Place {
     let name = "remote-coarse";
     let Some(stat) = found("stat") else {
-        return Place { name, process: Err("stat is not installed".into()), tools: None };
+        return Place { name, process: Err("stat is not installed".into()), _tools: None };
     };
     let tools = directory();
     let script = tools.path().join("stat");
@@ -82,7 +82,7 @@ fn coarse() -> Place {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it can be made a program");
     let path = std::env::var("PATH").expect("there is a PATH");
     let process = LocalProcess::new().env("PATH", format!("{}:{path}", text(tools.path())));
-    Place { name, process: Ok(Narrow::wide(process)), tools: Some(Arc::new(tools)) }
+    Place { name, process: Ok(Narrow::wide(process)), _tools: Some(Arc::new(tools)) }
 }
 
 /// Asks the real `stat` for whole seconds where fractions are asked for.
