@@ -3,7 +3,6 @@
 mod change;
 mod check;
 mod config;
-mod connection;
 mod fault;
 mod list;
 mod listen;
@@ -99,8 +98,7 @@ impl PostgresStore {
 
     async fn prepare(server: &Server) -> Tried<bool> {
         let mut connection = server.connection().await?;
-        let prepared = schema::prepare(server, &mut connection).await;
-        connection.finish(prepared)
+        schema::prepare(&mut connection, &server.config).await
     }
 
     async fn change(&self, namespace: &Namespace, conditions: &[Condition], writes: &[Write]) -> Result<BatchOutcome> {

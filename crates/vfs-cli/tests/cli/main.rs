@@ -8,7 +8,6 @@ mod audit;
 mod batch;
 mod checkpoints;
 mod config;
-mod exec;
 mod files;
 mod overlay;
 mod policy;

@@ -14,7 +14,6 @@ mod read_only;
 mod retry;
 mod scoped;
 mod shelled;
-mod shells;
 mod snapshots;
 mod stuck;
 mod support;

@@ -4,7 +4,6 @@ mod cancelled;
 mod candidates;
 mod documents;
 mod index;
-mod listing;
 mod lost_answers;
 mod met;
 mod namespaces;

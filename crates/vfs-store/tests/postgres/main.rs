@@ -9,7 +9,6 @@ mod changes;
 mod crowd;
 mod damage;
 mod first_errors;
-mod given_up;
 mod lab;
 mod listing;
 mod opening;
