@@ -6,7 +6,7 @@ mod servers;
 
 use std::sync::Arc;
 
-use libtest_mimic::Arguments;
+use libtest_mimic::{Arguments, Completion, Trial};
 use vfs_composite::CompositeBackend;
 use vfs_core::{OpContext, VfsPath};
 use vfs_memory::MemoryBackend;
@@ -14,16 +14,24 @@ use vfs_store::{
     Documents, Expected, Key, MemoryStore, Namespace, NamespaceSource, NewValue, Store, StoreBackend, StoreConfig,
 };
 use vfs_testkit::{NamespaceFactory, Target, TargetFactory, namespace_trials};
+use vfs_tests::places::Place;
 
 fn main() {
     let targets = vfs_tests::targets().into_iter().chain(stores());
     let mut trials: Vec<_> = targets.flat_map(vfs_testkit::trials).collect();
     trials.extend(namespace_trials(namespace()));
+    trials.extend(Place::ALL.into_iter().flat_map(in_place));
     let (durable, made) = durable::trials();
     trials.extend(durable);
     let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
     durable::clear(made);
     conclusion.exit();
+}
+
+/// Files of a place that can only run commands, and that may be missing here.
+fn in_place(place: Place) -> Vec<Trial> {
+    let Some(reason) = place.absent() else { return vfs_testkit::trials(place.files()) };
+    vec![Trial::ignorable_test(place.name(), move || Ok(Completion::ignored_with(reason)))]
 }
 
 /// Namespaces of backends in memory.

@@ -12,7 +12,7 @@ use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, ErrorKind, Layer, OpContext, Result};
 use vfs_layers::{Audit, MemorySink, Policy, RuleSet, Trace};
 use vfs_local::LocalConfig;
-use vfs_tests::shelled::Shelled;
+use vfs_shell::{LocalShellBackend, ShellConfig};
 
 /// What is in every denied file.
 pub(crate) const SECRET: &str = "hunter2-is-the-key";
@@ -84,10 +84,10 @@ impl Lab {
             symlink(to, host.path().join(at)).expect("a link can be made");
         }
         fs::hard_link(host.path().join("secrets/key"), host.path().join("public/hard")).expect("a link can be made");
-        let local: Arc<dyn Backend> = Arc::new(LocalConfig::new(host.path()).open().expect("the root can be opened"));
-        let shell: Arc<dyn Backend> = Arc::new(Shelled::new(Arc::clone(&local), host.path()));
-        let composite = CompositeBackend::new(shell)
-            .with_mount("/alias", local)
+        let local = LocalConfig::new(host.path()).open().expect("the root can be opened");
+        let shell = LocalShellBackend::over(local.clone(), ShellConfig::new());
+        let composite = CompositeBackend::new(Arc::new(shell))
+            .with_mount("/alias", Arc::new(local))
             .and_then(|files| files.with_executor("/"))
             .expect("the mounts are valid");
         let records = Arc::new(MemorySink::new());

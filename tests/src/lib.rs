@@ -5,10 +5,12 @@
 mod composites;
 mod layers;
 pub mod nasty;
+pub mod places;
 pub mod process;
+pub mod programs;
 pub mod settings;
-pub mod shelled;
 pub mod sketch;
+pub mod sshd;
 
 use std::io;
 use std::os::unix::fs::symlink;

@@ -154,6 +154,29 @@
 //! # }
 //! ```
 //!
+//! # Commands
+//!
+//! A backend may have a [`Shell`] beside its files. With the feature `shell` those of a directory run on this machine, with
+//! `sandbox` they are held in, and with `virtual-shell` any backend has one, in which no process is started.
+//!
+#![cfg_attr(feature = "virtual-shell", doc = "```")]
+#![cfg_attr(not(feature = "virtual-shell"), doc = "```ignore")]
+//! use std::sync::Arc;
+//!
+//! use agent_vfs::virtual_shell::{VirtualShell, VirtualShellConfig};
+//! use agent_vfs::{Backend, BackendExt, ExecuteRequest, MemoryBackend, OpContext};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> agent_vfs::Result<()> {
+//! let files = VirtualShell::new(Arc::new(MemoryBackend::new()), VirtualShellConfig::new());
+//! files.write_text("/todo.md", "- write\n- test\n").await?;
+//! let shell = files.as_shell().expect("it has one");
+//! let ended = shell.execute(&OpContext::new(), ExecuteRequest::new("grep -c '^-' /todo.md")).await?;
+//! assert_eq!((ended.stdout.as_str(), ended.exit_code), ("2\n", Some(0)));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Features
 //!
 //! | feature | default | what it brings |
@@ -163,8 +186,11 @@
 //! | `layers` | yes | `layers`: policy, audit, quota, overlay, checkpoints and the like, around any backend |
 //! | `local` | yes | `local`: files on a local disk (needs tokio and Linux) |
 //! | `memory` | yes | `memory`: files in memory, and an agent's state |
+//! | `sandbox` | no | `sandbox`: commands in a sandbox of this system, and files of any place that can run a command |
 //! | `search` | yes | `search`: the search engine, for backends of your own |
+//! | `shell` | no | `shell`: commands on the host, beside the files of a local root |
 //! | `store` | no | `store`: files in a durable store, with `sqlite`, `postgres`, `redis` and `object-store` (also `gcp`, `azure`) |
+//! | `virtual-shell` | no | `virtual_shell`: commands without processes, on the files of any backend |
 //!
 //! Without any, this crate is [`core`]: the trait, requests, results and text logic, and no runtime.
 
@@ -179,10 +205,16 @@ pub use vfs_layers as layers;
 pub use vfs_local as local;
 #[cfg(feature = "memory")]
 pub use vfs_memory as memory;
+#[cfg(feature = "sandbox")]
+pub use vfs_sandbox as sandbox;
 #[cfg(feature = "search")]
 pub use vfs_search as search;
+#[cfg(feature = "shell")]
+pub use vfs_shell as shell;
 #[cfg(feature = "store")]
 pub use vfs_store as store;
+#[cfg(feature = "virtual-shell")]
+pub use vfs_virtual_shell as virtual_shell;
 
 #[cfg(feature = "composite")]
 pub use vfs_composite::CompositeBackend;
@@ -190,8 +222,9 @@ pub use vfs_composite::CompositeBackend;
 pub use vfs_config::{Built, Config, ConfigError, open as from_config};
 pub use vfs_core::{
     Backend, BackendExt, CancelToken, Capabilities, Content, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind,
-    FileInfo, FileUpload, GlobRequest, GrepEvent, GrepMatch, GrepRequest, Layer, LsRequest, OpContext, Pattern,
-    ReadRequest, RenameRequest, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
+    ExecuteEvent, ExecuteRequest, ExecuteResponse, FileInfo, FileUpload, GlobRequest, GrepEvent, GrepMatch,
+    GrepRequest, Layer, LsRequest, OpContext, Pattern, ReadRequest, RenameRequest, Result, Shell, StatRequest,
+    StreamingShell, Version, VfsPath, WriteMode, WriteRequest,
 };
 #[cfg(feature = "local")]
 pub use vfs_local::{LocalBackend, LocalConfig};

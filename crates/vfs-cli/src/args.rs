@@ -1,5 +1,6 @@
 //! What the command line may say.
 
+mod exec;
 mod namespace;
 mod store;
 
@@ -9,6 +10,7 @@ use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 use vfs_core::{Version, WriteMode};
 
+pub(crate) use self::exec::{ExecArgs, JobsArgs, JobsCommand, SandboxCommand};
 pub(crate) use self::namespace::{
     ChangesArgs, CheckpointArgs, CheckpointsArgs, ConfigCommand, DiffArgs, ExplainArgs, HistoryArgs, JsonArgs, LogArgs,
     PolicyCommand, RestoreArgs, UndoArgs, WatchArgs,
@@ -89,6 +91,9 @@ pub(crate) struct Place {
     /// Who asks, for policies, quotas and audit logs
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) actor: Option<String>,
+    /// The job that this process is the keeper of
+    #[arg(long, global = true, hide = true, value_name = "ID")]
+    pub(crate) keep_job: Option<String>,
 }
 
 /// What is to be done.
@@ -119,6 +124,15 @@ pub(crate) enum Command {
     /// Answer JSON requests from standard input, one a line
     #[command(after_help = BATCH_EXAMPLES)]
     Batch(BatchArgs),
+    /// Run a command: on this machine, in a sandbox, or without a process
+    #[command(after_help = exec::EXEC_EXAMPLES)]
+    Exec(ExecArgs),
+    /// List and end commands in the background
+    #[command(after_help = exec::JOBS_EXAMPLES)]
+    Jobs(JobsArgs),
+    /// Ask what the sandbox holds back here
+    #[command(subcommand, after_help = exec::SANDBOX_EXAMPLES)]
+    Sandbox(SandboxCommand),
     /// Tell of changes as they happen, one a line, until it is interrupted
     #[command(after_help = namespace::WATCH_EXAMPLES)]
     Watch(WatchArgs),

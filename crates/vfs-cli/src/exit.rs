@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     Refused,
     /// It found nothing, and could not read everything: 2.
     Unread,
+    /// It ran a command, which ended with this.
+    Command(u8),
 }
 
 impl Exit {
@@ -81,6 +83,7 @@ pub(crate) fn code(outcome: Result<Exit, Failure>) -> ExitCode {
         Ok(Exit::Success) => ExitCode::SUCCESS,
         Ok(Exit::NoMatch | Exit::Refused) => ExitCode::from(1),
         Ok(Exit::Unread) => ExitCode::from(2),
+        Ok(Exit::Command(code)) => ExitCode::from(code),
         // Whoever reads the output has seen enough.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {

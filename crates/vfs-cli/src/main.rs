@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod exit;
+mod jobs;
 mod output;
 mod printer;
 mod progress;
@@ -16,6 +17,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // Sandboxes put this program into themselves, to hold what they run.
+    vfs_sandbox::os::become_confine_if_asked();
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => return exit::usage(&error),

@@ -1,12 +1,15 @@
 //! The backend that a command works on, and the paths that name its files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vfs_config::{Built, Place as LayerPlace, Placed};
 use vfs_core::{Backend, BackendExt as _, Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::LocalBackend;
+use vfs_sandbox::os::{Helper, Network, OsSandbox, SandboxConfig};
+use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_store::{NamespaceSource, StoreBackend, StoreConfig, StoreUrl};
+use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
 use crate::args::Place;
 use crate::exit::Failure;
@@ -19,6 +22,8 @@ pub(crate) struct Session {
     /// The circumstances of every call: no deadline; ending the process cancels.
     pub(crate) cx: OpContext,
     source: Source,
+    /// The directory that the arguments name.
+    pub(crate) root: Option<PathBuf>,
 }
 
 /// What the files come from.
@@ -30,6 +35,19 @@ enum Source {
     Config(Box<Built>),
     /// A durable store.
     Store,
+}
+
+/// What runs commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShellKind {
+    /// This machine, as its user; of a described namespace, what the description says.
+    Host,
+    /// A sandbox of this machine.
+    Sandbox,
+    /// One that reaches the network.
+    SandboxWithNetwork,
+    /// An interpreter in this process.
+    Virtual,
 }
 
 /// What becomes of a store that is a file and is not there.
@@ -69,19 +87,50 @@ impl Session {
         let namespace = NamespaceSource::template(namespace.unwrap_or_default())?;
         let store = vfs_store::open_store(&store_url(url, missing).await?).await?;
         let backend = StoreBackend::with_config(store, StoreConfig::new().namespace(namespace));
-        Ok(Self { backend: Arc::new(backend), cx, source: Source::Store })
+        Ok(Self { backend: Arc::new(backend), cx, source: Source::Store, root: None })
     }
 
     fn of_directory(place: &Place, cx: OpContext) -> Result<Self, Failure> {
         let root = place.root.as_deref().unwrap_or(Path::new("."));
         let opened = if place.host { LocalBackend::host(root) } else { LocalBackend::open(root) };
         let backend = opened.map_err(|error| Failure::Root(root.to_owned(), error))?;
-        Ok(Self { backend: Arc::new(backend.clone()), cx, source: Source::Directory(backend) })
+        Ok(Self {
+            backend: Arc::new(backend.clone()),
+            cx,
+            source: Source::Directory(backend),
+            root: place.root.clone(),
+        })
     }
 
     async fn of_config(file: &Path, cx: OpContext) -> Result<Self, Failure> {
         let built = vfs_config::open(file).await.map_err(Failure::Config)?;
-        Ok(Self { backend: Arc::clone(&built.backend), cx, source: Source::Config(Box::new(built)) })
+        Ok(Self { backend: Arc::clone(&built.backend), cx, source: Source::Config(Box::new(built)), root: None })
+    }
+
+    /// The files with what runs commands beside them.
+    pub(crate) async fn with_shell(&self, kind: ShellKind) -> Result<Arc<dyn Backend>, Failure> {
+        match (kind, &self.source) {
+            (ShellKind::Virtual, _) => {
+                let config = VirtualShellConfig::new();
+                Ok(Arc::new(VirtualShell::new(Arc::clone(&self.backend), config)))
+            }
+            (ShellKind::Host, Source::Directory(files)) => {
+                Ok(Arc::new(LocalShellBackend::over(files.clone(), ShellConfig::new())))
+            }
+            (ShellKind::Host, Source::Config(_)) if self.backend.as_shell().is_some() => Ok(Arc::clone(&self.backend)),
+            (ShellKind::Host, Source::Config(_)) => {
+                Err(Failure::Usage("this vfs.toml has no [commands]; say there what runs them, or run with --virtual"))
+            }
+            (_, Source::Config(_)) => {
+                Err(Failure::Usage("with --config, [commands] of the vfs.toml says whether they run in a sandbox"))
+            }
+            (_, Source::Store) => Err(Failure::Usage("no program can see the files of a store; run with --virtual")),
+            (ShellKind::Sandbox | ShellKind::SandboxWithNetwork, Source::Directory(_)) => {
+                let network = if kind == ShellKind::Sandbox { Network::Off } else { Network::Host };
+                let config = sandbox_config(self.root.as_deref())?.network(network);
+                Ok(Arc::new(OsSandbox::open(config).await?.into_backend()?))
+            }
+        }
     }
 
     /// The path that `text` names: below the root, or with `--host` wherever a shell would look.
@@ -146,6 +195,14 @@ impl Session {
             Source::Directory(_) | Source::Store => Ok(()),
         }
     }
+}
+
+/// A sandbox on the directory that the arguments name.
+pub(crate) fn sandbox_config(root: Option<&Path>) -> Result<SandboxConfig, Failure> {
+    let directory = std::path::absolute(root.unwrap_or(Path::new("."))).map_err(Failure::Runtime)?;
+    // This program is its own helper: it asks first of all whether it is to be that.
+    let helper = std::env::current_exe().map_err(Failure::Runtime)?;
+    Ok(SandboxConfig::new(directory).helper(Helper::At(helper)))
 }
 
 /// The variable that has the URL of a store, where the arguments have `-`.

@@ -11,9 +11,9 @@ use vfs_core::feed::Feed;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Change, Cursor, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUpload,
-    FileUploadResponse, GrepEvent, GrepRequest, LendRequest, MultiModalContent, MultiModalReadRequest,
-    MultiModalReader, OpContext, Relocate as _, Request as _, Result, Searchable, Shell, StreamingShell, VfsPath,
-    Watch, WatchEvent, WatchRequest,
+    FileUploadResponse, GrepEvent, GrepRequest, Job, JobOutput, JobOutputRequest, JobsRequest, LendRequest,
+    MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, Relocate as _, Request as _, Result,
+    Searchable, Shell, StopJobRequest, StreamingShell, VfsPath, Watch, WatchEvent, WatchRequest,
 };
 
 use crate::backend::CompositeBackend;
@@ -137,10 +137,27 @@ impl CompositeBackend {
 }
 
 #[async_trait]
+#[deny(clippy::missing_trait_methods)]
 impl Shell for CompositeBackend {
     async fn execute(&self, cx: &OpContext, mut req: ExecuteRequest) -> Result<ExecuteResponse> {
         let mount = self.executor()?;
         req.cwd = mount.working_directory(&req.cwd)?;
+        let ended = req.send(&*mount.backend, cx).await.map_err(|error| mount.rebase.error(error))?;
+        ended.relocate(&mount.rebase)
+    }
+
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+        let mount = self.executor()?;
+        req.send(&*mount.backend, cx).await.map_err(|error| mount.rebase.error(error))
+    }
+
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+        let mount = self.executor()?;
+        req.send(&*mount.backend, cx).await.map_err(|error| mount.rebase.error(error))
+    }
+
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+        let mount = self.executor()?;
         req.send(&*mount.backend, cx).await.map_err(|error| mount.rebase.error(error))
     }
 }
@@ -155,7 +172,12 @@ impl StreamingShell for CompositeBackend {
                 mount.backend.as_streaming_shell().ok_or_else(|| Error::new(ErrorKind::Unsupported, message))?;
             let rebase = mount.rebase.clone();
             let events = shell.execute_stream(cx, req);
-            Ok(events.map(move |event| event.map_err(|error| rebase.error(error))).boxed())
+            Ok(events
+                .map(move |event| match event {
+                    Ok(event) => event.relocate(&rebase),
+                    Err(error) => Err(rebase.error(error)),
+                })
+                .boxed())
         };
         begin().unwrap_or_else(|error: Error| stream::iter([Err(error.or_path(&VfsPath::root()))]).boxed())
     }

@@ -14,7 +14,10 @@ use crate::error::Result;
 use crate::facets::{MultiModalContent, MultiModalReadRequest, MultiModalReader, Searchable, Snapshots, Watch};
 use crate::path::VfsPath;
 use crate::request::{Action, Call, ExecuteStreamRequest, GrepStreamRequest, Operation, Request, SnapshotsRequest};
-use crate::shell::{ExecuteEvent, ExecuteRequest, ExecuteResponse, Shell, StreamingShell};
+use crate::shell::{
+    ExecuteEvent, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest, Shell,
+    StopJobRequest, StreamingShell,
+};
 use crate::tree::SharedTree;
 use crate::types::{
     ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest, EditRequest,
@@ -227,8 +230,21 @@ impl<A: Around> Backend for Wrapped<A> {
 }
 
 #[async_trait]
+#[deny(clippy::missing_trait_methods)]
 impl<A: Around> Shell for Wrapped<A> {
     async fn execute(&self, cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse> {
+        self.send(cx, req).await
+    }
+
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+        self.send(cx, req).await
+    }
+
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+        self.send(cx, req).await
+    }
+
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
         self.send(cx, req).await
     }
 }

@@ -3,8 +3,12 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
+use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use futures::future::{Either, select};
 
 use crate::cancel::CancelToken;
 use crate::error::{Error, ErrorKind, Result};
@@ -150,15 +154,66 @@ impl OpContext {
     /// [`ErrorKind::Cancelled`] or [`ErrorKind::Timeout`].
     pub fn check(&self) -> Result<()> {
         if self.cancel.is_cancelled() {
-            return Err(Error::new(ErrorKind::Cancelled, "it was cancelled"));
+            return Err(unwanted());
         }
         match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => {
-                Err(Error::new(ErrorKind::Timeout, "the deadline passed; narrow the request or allow more time"))
-            }
+            Some(deadline) if Instant::now() >= deadline => Err(too_late()),
             _ => Ok(()),
         }
     }
+
+    /// What `work` gives, unless the caller cancels or the deadline passes first: then `work` is dropped where it is.
+    ///
+    /// `timer` makes a future that ends at a moment, by the clock of the runtime that the work is in, as this crate has none. It is
+    /// asked for nothing where there is no deadline.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Cancelled`] or [`ErrorKind::Timeout`], which name no path.
+    ///
+    /// ```
+    /// use std::future::{pending, ready};
+    /// use std::time::Duration;
+    /// use vfs_core::{ErrorKind, OpContext};
+    ///
+    /// # futures::executor::block_on(async {
+    /// let cx = OpContext::new().with_timeout(Duration::from_secs(60));
+    /// assert_eq!(cx.while_wanted(|_| pending(), ready(7)).await?, 7);
+    /// let late = cx.while_wanted(|_| ready(()), pending::<()>()).await.expect_err("the timer has ended");
+    /// assert_eq!(late.kind(), ErrorKind::Timeout);
+    /// # Ok::<(), vfs_core::Error>(())
+    /// # }).expect("it works");
+    /// ```
+    pub async fn while_wanted<T, Timer>(
+        &self,
+        timer: impl FnOnce(Instant) -> Timer,
+        work: impl Future<Output = T>,
+    ) -> Result<T>
+    where
+        Timer: Future<Output = ()>,
+    {
+        self.check()?;
+        let deadline = async {
+            match self.deadline {
+                Some(deadline) => timer(deadline).await,
+                None => pending().await,
+            }
+        };
+        let (cancelled, deadline) = (pin!(self.cancel.cancelled()), pin!(deadline));
+        match select(pin!(work), select(cancelled, deadline)).await {
+            Either::Left((done, _)) => Ok(done),
+            Either::Right((Either::Left(_), _)) => Err(unwanted()),
+            Either::Right((Either::Right(_), _)) => Err(too_late()),
+        }
+    }
+}
+
+fn unwanted() -> Error {
+    Error::new(ErrorKind::Cancelled, "it was cancelled")
+}
+
+fn too_late() -> Error {
+    Error::new(ErrorKind::Timeout, "the deadline passed; narrow the request or allow more time")
 }
 
 impl Default for OpContext {
@@ -188,6 +243,19 @@ mod tests {
         let cx = OpContext::new().with_timeout(Duration::ZERO).with_timeout(Duration::from_secs(60));
         assert_eq!(cx.check().expect_err("passed").kind(), ErrorKind::Timeout);
         assert!(OpContext::new().with_timeout(Duration::MAX).check().is_ok());
+    }
+
+    #[test]
+    fn waiting_ends_when_the_caller_cancels() {
+        use futures::executor::block_on;
+        use futures::future::join;
+
+        let cx = OpContext::new();
+        let cancel = async { cx.cancel_token().cancel() };
+        let (waited, ()) = block_on(join(cx.while_wanted(|_| pending(), pending::<()>()), cancel));
+        assert_eq!(waited.expect_err("it was cancelled").kind(), ErrorKind::Cancelled);
+        let begun = cx.while_wanted(|_| pending(), async { panic!("it is not begun") });
+        assert_eq!(block_on(begun).map(|()| 0).expect_err("it is over").kind(), ErrorKind::Cancelled);
     }
 
     #[test]

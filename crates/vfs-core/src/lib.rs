@@ -57,5 +57,8 @@ pub use rebase::{Rebase, Relocate};
 pub use request::{
     Action, Call, Effect, ExecuteStreamRequest, GrepStreamRequest, Operation, Request, SnapshotsRequest,
 };
-pub use shell::{ExecuteEvent, ExecuteRequest, ExecuteResponse, RunMode, Shell, StreamingShell};
+pub use shell::{
+    BaseEnvironment, CommandExit, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput, Job, JobId, JobOutput,
+    JobOutputRequest, JobsRequest, RunMode, Shell, StopJobRequest, StreamingShell, TerminalSize,
+};
 pub use types::*;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::{Error, Result};
 use crate::facets::MultiModalContent;
 use crate::path::VfsPath;
+use crate::shell::{ExecuteEvent, ExecuteResponse};
 use crate::types::{
     Change, ChangeSet, CopyResult, DeleteResult, EditResult, FileChange, FileDownloadResponse, FileInfo,
     FileUploadResponse, FilesUpdate, GlobResult, GrepEvent, GrepResult, LsResult, Problem, ReadResult, RenameResult,
@@ -266,6 +267,22 @@ impl Relocate for WatchEvent {
             Change::Overflow => {}
         }
         Ok(self)
+    }
+}
+
+impl Relocate for ExecuteResponse {
+    fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
+        self.full_output = self.full_output.map(|file| rebase.outward(&file)).transpose()?;
+        Ok(self)
+    }
+}
+
+impl Relocate for ExecuteEvent {
+    fn relocate(self, rebase: &Rebase) -> Result<Self> {
+        Ok(match self {
+            Self::Exit(response) => Self::Exit(response.relocate(rebase)?),
+            printed => printed,
+        })
     }
 }
 

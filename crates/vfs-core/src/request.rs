@@ -12,7 +12,9 @@ use crate::context::OpContext;
 use crate::error::{Error, ErrorKind, Result};
 use crate::facets::{MultiModalContent, MultiModalReadRequest};
 use crate::path::VfsPath;
-use crate::shell::{ExecuteEvent, ExecuteRequest, ExecuteResponse};
+use crate::shell::{
+    ExecuteEvent, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest, StopJobRequest,
+};
 use crate::tree::SharedTree;
 use crate::types::{
     ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest, EditMode,
@@ -234,6 +236,21 @@ requests! {
             Some(shell) => ready(Ok(shell.execute_stream(cx.clone(), self.0))).boxed(),
             None => unsupported(NO_SHELL),
         };
+    /// [`Shell::jobs`](crate::Shell::jobs).
+    Jobs "jobs" JobsRequest => Vec<Job>, [], |self, backend, cx| match backend.as_shell() {
+        Some(shell) => shell.jobs(cx, self),
+        None => unsupported(NO_SHELL),
+    };
+    /// [`Shell::job_output`](crate::Shell::job_output).
+    JobOutput "job_output" JobOutputRequest => JobOutput, [], |self, backend, cx| match backend.as_shell() {
+        Some(shell) => shell.job_output(cx, self),
+        None => unsupported(NO_SHELL),
+    };
+    /// [`Shell::stop_job`](crate::Shell::stop_job).
+    StopJob "stop_job" StopJobRequest => Job, [], |self, backend, cx| match backend.as_shell() {
+        Some(shell) => shell.stop_job(cx, self),
+        None => unsupported(NO_SHELL),
+    };
     /// [`Snapshots::snapshot`](crate::Snapshots::snapshot).
     Snapshot "snapshot" SnapshotRequest => SnapshotInfo, [], |self, backend, cx| match backend.as_snapshots() {
         Some(snapshots) => snapshots.snapshot(cx, self),
@@ -310,7 +327,7 @@ impl Action<'_> {
             | Action::Upload(_)
             | Action::Restore(_) => Effect::Changes,
             Action::Edit(edit) if edit.mode == EditMode::Apply => Effect::Changes,
-            Action::Execute(_) | Action::ExecuteStream(_) => Effect::Runs,
+            Action::Execute(_) | Action::ExecuteStream(_) | Action::StopJob(_) => Effect::Runs,
             _ => Effect::Looks,
         }
     }

@@ -120,7 +120,7 @@ impl LocalBackend {
         VfsPath::parse(base)?.join(text)
     }
 
-    async fn on_disk<T: Send + 'static>(
+    pub(crate) async fn on_disk<T: Send + 'static>(
         &self,
         cx: &OpContext,
         path: VfsPath,

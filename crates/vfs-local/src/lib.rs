@@ -20,6 +20,7 @@ mod hidden;
 mod line_indexes;
 mod lock;
 mod metadata;
+mod open_directory;
 mod read;
 mod remove;
 mod remove_empty;

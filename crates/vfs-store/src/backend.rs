@@ -10,6 +10,7 @@ mod index;
 mod lines;
 mod needles;
 mod read;
+mod runtime;
 mod search;
 mod single;
 mod space;
@@ -64,6 +65,11 @@ use crate::store::Store;
 /// * Over a store with [batches](Store::as_batch) every change is one step: a file and a directory never share a path, and
 ///   renaming, copying and deleting a directory happen as a whole. What another process puts into a directory while it is
 ///   renamed or deleted may stay where it was put.
+/// * Such a change of a directory holds the names of all its files in memory, here and in the store: about 1.5 KiB for each. Of
+///   100,000 files it took 60 to 160 MiB and 3 to 7 s (SQLite, Postgres, Redis; unoptimised builds), in which nobody else changes
+///   the namespace. Larger ones are better moved in parts.
+/// * A limited listing of one level asks for as many entries as it needs, where the store [lists by
+///   key](crate::LevelOrder::Keys); all do but Postgres.
 /// * Over one that changes a single value at a time, a new file is looked at again after it was put, and taken back where a part
 ///   of its path became a file, or it a directory, meanwhile. Of two that meet so at least one is refused. Renaming is to copy
 ///   everything, then to delete what was copied as it was copied; others can see it half done, and a failure is taken back. A

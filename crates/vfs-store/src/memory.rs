@@ -16,7 +16,7 @@ use self::space::Space;
 use crate::key::{Key, Namespace};
 use crate::store::{
     Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, Condition, Expected, Inspect,
-    ListRequest, Needles, NewValue, Outcome, Page, Position, Search, Store, Stored, Value, Write,
+    LevelOrder, ListRequest, Needles, NewValue, Outcome, Page, Position, Search, Store, Stored, Value, Write,
 };
 
 /// A store in memory, gone with its last handle: for tests, and for files that need not outlive the process.
@@ -51,12 +51,12 @@ pub struct MemoryStore {
 impl MemoryStore {
     /// An empty store with batches, changes and search.
     pub fn new() -> Self {
-        Self::able(Abilities::new(u64::MAX).atomicity(Atomicity::Namespace))
+        Self::able(Abilities::new(u64::MAX).level_order(LevelOrder::Keys).atomicity(Atomicity::Namespace))
     }
 
     /// An empty store that changes one value at a time, tells of no change and cannot search.
     pub fn single_valued() -> Self {
-        Self::able(Abilities::new(u64::MAX))
+        Self::able(Abilities::new(u64::MAX).level_order(LevelOrder::Keys))
     }
 
     /// This handle, refusing values of over `bytes` bytes. Default: no limit.

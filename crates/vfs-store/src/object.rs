@@ -52,6 +52,8 @@ const MAX_VALUE: u64 = 5 << 30;
 /// * **Values of over 16 MiB** are sent in parts of 8 MiB, four at a time. S3 checks the condition when it puts them together;
 ///   for other services it is checked just before that. Parts of an upload that a crash ended stay in the bucket: let a lifecycle
 ///   rule remove incomplete uploads.
+/// * **Large values are read** in pieces of 8 MiB, four at a time, each with its own time and attempts, and all of one version: a
+///   value that others change meanwhile is begun again.
 /// * **Times** are in the metadata `vfs-created-at` and `vfs-modified-at` of an object, to the microsecond (with `_` on Azure).
 ///   [`head`](Store::head) and [`get`](Store::get) read them; listings know only when an object was put, to the second or
 ///   millisecond, and not when the file was made.
@@ -176,7 +178,7 @@ impl BucketStore {
 #[async_trait]
 impl Store for BucketStore {
     fn abilities(&self) -> Abilities {
-        Abilities::new(MAX_VALUE).max_path(self.inner.layout.max_path())
+        Abilities::new(MAX_VALUE).max_path(self.inner.layout.max_path()).level_order(self.inner.source.level_order())
     }
 
     async fn head(&self, key: &Key) -> Result<Option<Stored>> {

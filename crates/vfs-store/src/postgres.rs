@@ -3,6 +3,7 @@
 mod change;
 mod check;
 mod config;
+mod connection;
 mod fault;
 mod list;
 mod listen;
@@ -98,7 +99,8 @@ impl PostgresStore {
 
     async fn prepare(server: &Server) -> Tried<bool> {
         let mut connection = server.connection().await?;
-        schema::prepare(&mut connection, &server.config).await
+        let prepared = schema::prepare(server, &mut connection).await;
+        connection.finish(prepared)
     }
 
     async fn change(&self, namespace: &Namespace, conditions: &[Condition], writes: &[Write]) -> Result<BatchOutcome> {

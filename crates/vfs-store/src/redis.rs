@@ -27,8 +27,8 @@ use self::names::Names;
 use self::reply::Parts;
 use crate::key::{Key, Namespace};
 use crate::store::{
-    Abilities, Atomicity, Batch, BatchOutcome, Changes, Condition, Expected, Inspect, ListRequest, NewValue, Outcome,
-    Page, Search, Store, Stored, Value, Write, WriteId,
+    Abilities, Atomicity, Batch, BatchOutcome, Changes, Condition, Expected, Inspect, LevelOrder, ListRequest,
+    NewValue, Outcome, Page, Search, Store, Stored, Value, Write,
 };
 
 pub use self::config::RedisConfig;
@@ -47,8 +47,8 @@ const AT_ONCE: usize = 16;
 /// * A change with all its conditions is one script, so nobody sees half of it, and of any number of writers that expect the
 ///   same version one is done. A batch is one script too. A server does one thing at a time: while it moves 10,000 files, everyone
 ///   else waits.
-/// * A change whose connection was lost is repeated with the same [`WriteId`]. The server remembers the outcomes of the last ten
-///   minutes, so that it is made once; that costs it about 200 bytes a change for as long.
+/// * A change whose connection was lost is repeated as the same change, for five minutes at most. The server remembers the
+///   outcomes of the last ten, so that it is made once; that costs it about 200 bytes a change for as long.
 /// * An acknowledged change is as durable as the server: with `appendonly yes` and `appendfsync always` it is on its disk, with
 ///   `everysec` a crash of the machine may lose the last second, without either all since the last snapshot. Replicas follow a
 ///   moment later.
@@ -138,9 +138,9 @@ impl RedisStore {
         &self.inner.names
     }
 
-    async fn one(&self, key: &Key, id: WriteId, expected: &Expected, write: Write) -> Result<Outcome> {
+    async fn one(&self, key: &Key, expected: &Expected, write: Write) -> Result<Outcome> {
         let conditions = [Condition::At(key.path.clone(), expected.clone())];
-        match self.make(&key.namespace, id, &conditions, &[write]).await? {
+        match self.make(&key.namespace, &conditions, &[write]).await? {
             BatchOutcome::Done(stored) => stored.into_iter().next().map(Outcome::Done).ok_or_else(reply::unexpected),
             BatchOutcome::Refused(_, found) => Ok(Outcome::Refused(found)),
         }
@@ -184,7 +184,7 @@ impl fmt::Display for RedisStore {
 #[deny(clippy::missing_trait_methods)]
 impl Store for RedisStore {
     fn abilities(&self) -> Abilities {
-        Abilities::new(MAX_VALUE).atomicity(Atomicity::Namespace)
+        Abilities::new(MAX_VALUE).atomicity(Atomicity::Namespace).level_order(LevelOrder::Keys)
     }
 
     async fn head(&self, key: &Key) -> Result<Option<Stored>> {
@@ -196,11 +196,11 @@ impl Store for RedisStore {
     }
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
-        self.one(key, value.id, expected, Write::Put(key.path.clone(), value)).await
+        self.one(key, expected, Write::Put(key.path.clone(), value)).await
     }
 
     async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
-        self.one(key, WriteId::random(), expected, Write::Delete(key.path.clone())).await
+        self.one(key, expected, Write::Delete(key.path.clone())).await
     }
 
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
@@ -243,6 +243,6 @@ impl Store for RedisStore {
 #[async_trait]
 impl Batch for RedisStore {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
-        self.make(namespace, WriteId::random(), conditions, &writes).await
+        self.make(namespace, conditions, &writes).await
     }
 }

@@ -36,7 +36,8 @@ use self::watch::Watch;
 use crate::key::{Key, Namespace};
 use crate::store::{
     Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Expected,
-    Inspect, ListRequest, Needles, NewValue, Outcome, Page, Position, Search, Store, StoreStats, Stored, Value, Write,
+    Inspect, LevelOrder, ListRequest, Needles, NewValue, Outcome, Page, Position, Search, Store, StoreStats, Stored,
+    Value, Write,
 };
 
 pub use self::config::{SqliteConfig, SqliteDurability, SqliteSearchIndex};
@@ -198,7 +199,10 @@ impl fmt::Debug for SqliteStore {
 #[deny(clippy::missing_trait_methods)]
 impl Store for SqliteStore {
     fn abilities(&self) -> Abilities {
-        Abilities::new(content::MAX_VALUE).atomicity(Atomicity::Namespace).max_path(VfsPath::MAX_LEN)
+        Abilities::new(content::MAX_VALUE)
+            .atomicity(Atomicity::Namespace)
+            .max_path(VfsPath::MAX_LEN)
+            .level_order(LevelOrder::Keys)
     }
 
     async fn head(&self, key: &Key) -> Result<Option<Stored>> {
@@ -320,7 +324,8 @@ impl Inspect for SqliteStore {
     async fn check(&self) -> Result<CheckReport> {
         let stop = Stop::default();
         let asked = stop.asked();
-        self.inner.readers.run(move |connection| check::check(connection, &asked)).await
+        let check = move |connection: &mut Connection| asked.interruptible(connection, |it| check::check(it, &asked));
+        self.inner.readers.run(check).await
     }
 
     async fn stats(&self) -> Result<StoreStats> {

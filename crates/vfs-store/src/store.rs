@@ -17,8 +17,8 @@ pub(crate) use self::values::version_of;
 pub use self::changes::{ChangePage, Changes, Position, Tell};
 pub use self::report::{CheckReport, StoreStats};
 pub use self::values::{
-    Abilities, Atomicity, BatchOutcome, Candidates, Condition, Entry, Expected, ListRequest, Listed, Needles, NewValue,
-    Outcome, Page, PageToken, Stored, Value, Write, WriteId,
+    Abilities, Atomicity, BatchOutcome, Candidates, Condition, Entry, Expected, LevelOrder, ListRequest, Listed,
+    Needles, NewValue, Outcome, Page, PageToken, Stored, Value, Write, WriteId,
 };
 
 /// Values under keys.

@@ -33,6 +33,10 @@ impl StoreUrl {
     /// `invalid_argument`; its message does not repeat the text.
     pub fn parse(text: &str) -> Result<Self> {
         let url = Url::parse(text).map_err(|error| {
+            let error = match error {
+                url::ParseError::RelativeUrlWithoutBase => "it does not begin with a scheme such as 'sqlite:'".to_owned(),
+                error => error.to_string(),
+            };
             let hint = "write it as 'sqlite:///path/to/file.db', 'postgres://user@host/database', 'redis://host' or 's3://bucket/prefix'";
             Error::invalid_argument(format!("the URL of the store cannot be read ({error}); {hint}"))
         })?;
@@ -143,11 +147,13 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// `invalid_argument` where it cannot be read.
-    pub fn take_as<T: std::str::FromStr>(&mut self, name: &str) -> Result<Option<T>> {
+    /// `invalid_argument` where it cannot be read, in the words of `T`.
+    pub fn take_as<T: std::str::FromStr<Err: fmt::Display>>(&mut self, name: &str) -> Result<Option<T>> {
         let read = |text: String| {
-            text.parse()
-                .map_err(|_| Error::invalid_argument(format!("the store's URL has a '{name}' that cannot be read")))
+            text.parse().map_err(|error| {
+                let message = format!("the store's URL has a '{name}' that cannot be read ({error}); correct it");
+                Error::invalid_argument(message)
+            })
         };
         self.take(name).map(read).transpose()
     }

@@ -6,6 +6,8 @@
 //!   them as `name::namespace::law`.
 //! * [`STORE`] is that of the laws of a store, which a store-backed filesystem is built on; [`store_trials`] runs them as
 //!   `store::subject::law`.
+//! * [`SHELL`] is that of the laws of a shell, which runs commands beside a backend's files; [`shell_trials`] runs them as
+//!   `shell::subject::law`.
 //! * [`StrictBackend`] is a strict double: it yields at every call and panics at a result that is not well formed.
 //! * [`Reducing`] keeps an agent's state around a backend that returns its changes instead of making them.
 //! * [`Counting`] counts the operations of the backend that it is put around.
@@ -28,8 +30,10 @@ mod meddling;
 pub mod model;
 mod namespaces;
 mod reducing;
+mod shell_laws;
 mod store_laws;
 mod strict;
+mod strict_shell;
 mod target;
 mod trials;
 mod unlent;
@@ -38,6 +42,9 @@ pub use counting::Counting;
 pub use laws::{ALL, Law, LawResult, NAMESPACE, NamespaceLaw};
 pub use namespaces::{MakeBackend, Mount, NamespaceFactory, namespace_trials};
 pub use reducing::Reducing;
+pub use shell_laws::{
+    MakeShell, SHELL, ShellFactory, ShellFeature, ShellLaw, ShellNeed, ShellTarget, plant_environment, shell_trials,
+};
 pub use store_laws::{MakeStore, STORE, StoreFactory, StoreLaw, StoreNeed, StoreTarget, Times, Versions, store_trials};
 pub use strict::StrictBackend;
 pub use target::{LinkMaker, Need, Target, TargetFactory};

@@ -21,12 +21,12 @@ use vfs_core::{
 /// * It yields before and after every call and before every item of a stream, so that what may interleave does.
 /// * It panics at a result that is not well formed: an entry outside the path that was asked for or out of order, more
 ///   entries than the limit, an answer that is missing, an error that should name a path and does not, a problem without
-///   words.
+///   words, a command that ended in two ways or in none.
 ///
 /// It stands between a caller under test and a backend, or between the laws and a backend under test.
 #[derive(Debug, Clone)]
 pub struct StrictBackend {
-    inner: Arc<dyn Backend>,
+    pub(crate) inner: Arc<dyn Backend>,
 }
 
 impl StrictBackend {
@@ -240,11 +240,11 @@ impl Backend for StrictBackend {
     }
 
     fn as_shell(&self) -> Option<&dyn Shell> {
-        self.inner.as_shell()
+        self.inner.as_shell().map(|_| self as &dyn Shell)
     }
 
     fn as_streaming_shell(&self) -> Option<&dyn StreamingShell> {
-        self.inner.as_streaming_shell()
+        self.inner.as_streaming_shell().map(|_| self as &dyn StreamingShell)
     }
 
     fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {

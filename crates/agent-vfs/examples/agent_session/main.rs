@@ -1,6 +1,6 @@
 //! A scripted agent at work on this repository's own sources. First it explores, finds a symbol, edits it, meets a conflict
 //! and resolves it. Then it works under an overlay, with memories beside the project: it sees its changes, takes one back,
-//! lets two others work on forks, and commits.
+//! lets two others work on forks, and commits. At last it runs commands in a sandbox, and discards what they did.
 //!
 //! `cargo run --release -p agent-vfs --example agent_session`
 //!
@@ -12,6 +12,7 @@
 
 mod memories;
 mod second_act;
+mod third_act;
 
 use agent_vfs::core::{edit, format};
 use agent_vfs::{
@@ -23,8 +24,13 @@ use memories::Memories;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    // The sandbox of the third act puts this program into itself, to hold what it runs.
+    agent_vfs::sandbox::os::become_confine_if_asked();
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(session())
+}
+
+async fn session() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let memories = match (arguments.next(), arguments.next()) {
         (Some(recall), url) if recall == memories::RECALL => {
@@ -50,6 +56,7 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     agent.show_what_changed(&path, &original).await?;
 
     second_act::run(&files, &path, &memories).await?;
+    third_act::run(&files).await?;
     Ok(())
 }
 

@@ -9,9 +9,11 @@ mod config;
 mod diff;
 mod discard;
 mod edit;
+mod exec;
 mod glob;
 mod grep;
 mod history;
+mod jobs;
 mod log;
 mod ls;
 mod mounts;
@@ -19,6 +21,7 @@ mod policy;
 mod read;
 mod restore;
 mod rm;
+mod sandbox;
 mod stat;
 mod store;
 mod transfer;
@@ -28,7 +31,9 @@ mod write;
 
 use std::io::Write;
 
-use crate::args::{Args, Command, ConfigCommand, PolicyCommand};
+pub(crate) use self::exec::streaming;
+
+use crate::args::{Args, Command, ConfigCommand, PolicyCommand, SandboxCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::{Missing, Session};
@@ -49,12 +54,16 @@ async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
         Command::Completions { shell } => return completions::run(out, shell),
         Command::Config(ConfigCommand::Schema) => return config::schema(out),
         Command::Store(command) => return store::run(out, command).await,
+        Command::Jobs(args) => return jobs::run(out, args).await,
+        Command::Sandbox(SandboxCommand::Check { json }) => {
+            return sandbox::check(out, args.place.root.as_deref(), json).await;
+        }
         command => command,
     };
     let missing =
         if matches!(command, Command::Write(_) | Command::Batch(_)) { Missing::Make } else { Missing::Refuse };
     let session = Session::open(&args.place, missing).await?;
-    let outcome = on_session(&session, out, command).await;
+    let outcome = on_session(&session, out, command, args.place.keep_job).await;
     // What was cut short is recorded, too; why it failed goes before why that did.
     let closed = session.close().await;
     let exit = outcome?;
@@ -62,7 +71,12 @@ async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-async fn on_session(session: &Session, out: &mut Output, command: Command) -> Result<Exit, Failure> {
+async fn on_session(
+    session: &Session,
+    out: &mut Output,
+    command: Command,
+    keep_job: Option<String>,
+) -> Result<Exit, Failure> {
     match command {
         Command::Ls(args) => ls::run(session, out, args).await,
         Command::Stat(args) => stat::run(session, out, args).await,
@@ -75,6 +89,8 @@ async fn on_session(session: &Session, out: &mut Output, command: Command) -> Re
         Command::Glob(args) => glob::run(session, out, args).await,
         Command::Grep(args) => grep::run(session, out, args).await,
         Command::Batch(args) => batch::run(session, out, args).await,
+        Command::Exec(args) => exec::run(session, out, args, keep_job).await,
+        Command::Jobs(args) => jobs::run(out, args).await,
         Command::Watch(args) => watch::run(session, out, args).await,
         Command::Mounts(args) => mounts::run(session, out, args),
         Command::Diff(args) => diff::run(session, out, args).await,
@@ -87,6 +103,7 @@ async fn on_session(session: &Session, out: &mut Output, command: Command) -> Re
         Command::Restore(args) => restore::run(session, out, args).await,
         Command::Log(args) => log::run(session, out, args).await,
         Command::Store(command) => store::run(out, command).await,
+        Command::Sandbox(SandboxCommand::Check { json }) => sandbox::check(out, session.root.as_deref(), json).await,
         Command::Policy(PolicyCommand::Explain(args)) => policy::explain(session, out, args),
         Command::Config(ConfigCommand::Check) => config::check(session, out),
         Command::Config(ConfigCommand::Schema) => config::schema(out),

@@ -8,6 +8,7 @@ mod audit;
 mod batch;
 mod checkpoints;
 mod config;
+mod exec;
 mod files;
 mod overlay;
 mod policy;

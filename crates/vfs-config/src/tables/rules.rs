@@ -35,6 +35,11 @@ pub(crate) struct RuleTable {
     /// it matches and everything below. Default: everything.
     #[serde(default)]
     paths: Vec<String>,
+    /// Command lines, as words with wildcards: `git status`, `ls *`, `rm *`. A rule with some is about running commands and
+    /// nothing else. One that allows covers a line only if every command in it is one of these; one that denies or asks
+    /// covers it if any may be. Default: any.
+    #[serde(default)]
+    commands: Vec<String>,
     /// Globs of who asks. Default: everybody.
     #[serde(default)]
     actors: Vec<String>,
@@ -48,6 +53,7 @@ impl RuleTable {
         rule.name.clone_from(&self.name);
         rule.operations.clone_from(&self.operations);
         rule.paths.clone_from(&self.paths);
+        rule.commands.clone_from(&self.commands);
         rule.actors.clone_from(&self.actors);
         rule.reason.clone_from(&self.reason);
         rule

@@ -114,6 +114,8 @@ fn detail(action: Action<'_>) -> Option<String> {
     let text = match action {
         Action::Execute(request) => &request.command,
         Action::ExecuteStream(request) => &request.0.command,
+        Action::JobOutput(request) => request.id.as_str(),
+        Action::StopJob(request) => request.id.as_str(),
         Action::Restore(request) => request.id.as_str(),
         Action::Forget(request) => request.id.as_str(),
         _ => return None,

@@ -13,11 +13,11 @@ use vfs_core::{
     Backend, Capabilities, Change, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest,
     DownloadRequest, EditRequest, EditResult, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse,
     ExecuteStreamRequest, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest, GlobRequest,
-    GlobResult, GrepEvent, GrepRequest, GrepResult, GrepStreamRequest, LendRequest, LsRequest, LsResult,
-    MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, Purpose, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, Request, ResolveRequest, Resolved, RestoreRequest, Result, Searchable, Shell,
-    SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest, StatRequest, StreamingShell, VfsPath, Watch,
-    WatchEvent, WatchRequest, WriteRequest, WriteResult,
+    GlobResult, GrepEvent, GrepRequest, GrepResult, GrepStreamRequest, Job, JobOutput, JobOutputRequest, JobsRequest,
+    LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, Purpose,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, Request, ResolveRequest, Resolved, RestoreRequest, Result,
+    Searchable, Shell, SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest, StatRequest, StopJobRequest,
+    StreamingShell, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
 };
 use vfs_search::Pool;
 
@@ -285,8 +285,21 @@ fn unanswered(path: &VfsPath) -> Error {
 }
 
 #[async_trait]
+#[deny(clippy::missing_trait_methods)]
 impl Shell for PolicyBackend {
     async fn execute(&self, cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse> {
+        self.send(cx, req).await
+    }
+
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+        self.send(cx, req).await
+    }
+
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+        self.send(cx, req).await
+    }
+
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
         self.send(cx, req).await
     }
 }

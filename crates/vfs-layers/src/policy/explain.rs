@@ -1,10 +1,12 @@
 //! Which rule decides, without doing anything.
 
 use serde::Serialize;
-use vfs_core::{Error, Operation, Result, VfsPath};
+use vfs_core::{Error, ExecuteRequest, Operation, Result, VfsPath};
 
 use super::Permission;
-use super::rules::{Question, RuleEffect, RuleSet};
+use super::command::Asked;
+use super::rule::RuleEffect;
+use super::rules::{Question, RuleSet};
 
 /// What the rules say of one permission at one path, and which rule says so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -32,7 +34,8 @@ impl RuleSet {
     /// # Behaviour
     ///
     /// Of an operation with two paths, such as a rename, `path` stands for both ends. There is an answer for each
-    /// permission that is needed; the operation goes on only if all are allowed.
+    /// permission that is needed; the operation goes on only if all are allowed. What rules say of single commands is
+    /// not in it: ask [`explain_command`](Self::explain_command).
     ///
     /// # Errors
     ///
@@ -47,19 +50,30 @@ impl RuleSet {
                 return Err(Error::invalid_argument(message));
             }
         };
-        let explained = permissions.into_iter().map(|permission| {
-            let verdict = self.decide(Question { actor, operation, permission, path });
-            let rule = verdict.rule.map(|rule| &self.rules()[rule]);
-            Explanation {
-                path: path.clone(),
-                permission,
-                effect: verdict.effect,
-                rule: verdict.rule.map(|rule| rule + 1),
-                name: rule.and_then(|rule| rule.name.clone()),
-                reason: rule.and_then(|rule| rule.reason.clone()),
-            }
-        });
+        let explained = permissions
+            .into_iter()
+            .map(|permission| self.explained(Question { actor, operation, permission, path, command: None }));
         Ok(explained.collect())
+    }
+
+    /// Says what would become of the command of `request`, asked by `actor`.
+    pub fn explain_command(&self, actor: Option<&str>, request: &ExecuteRequest) -> Explanation {
+        let asked = Asked::new(request);
+        let (operation, permission) = (Some(Operation::Execute), Permission::Execute);
+        self.explained(Question { actor, operation, permission, path: &request.cwd, command: Some(&asked) })
+    }
+
+    fn explained(&self, question: Question<'_>) -> Explanation {
+        let verdict = self.decide(question);
+        let rule = verdict.rule.map(|rule| &self.rules()[rule]);
+        Explanation {
+            path: question.path.clone(),
+            permission: question.permission,
+            effect: verdict.effect,
+            rule: verdict.rule.map(|rule| rule + 1),
+            name: rule.and_then(|rule| rule.name.clone()),
+            reason: rule.and_then(|rule| rule.reason.clone()),
+        }
     }
 }
 
@@ -72,7 +86,9 @@ fn permissions(operation: Operation) -> Vec<Permission> {
         Operation::Delete | Operation::Forget => vec![Delete],
         Operation::Rename => vec![Read, Delete, Write],
         Operation::Copy => vec![Read, Write],
-        Operation::Execute | Operation::ExecuteStream => vec![Execute],
+        Operation::Execute | Operation::ExecuteStream | Operation::Jobs | Operation::JobOutput | Operation::StopJob => {
+            vec![Execute]
+        }
         Operation::Restore => vec![Write, Delete],
         _ => vec![Read],
     }

@@ -9,7 +9,7 @@ use vfs_core::{
 };
 
 use super::needs::{Reach, needs};
-use super::rules::HardLinks;
+use super::rule::HardLinks;
 use super::{Approval, Decision, Permission, Policy, PolicyHook};
 use crate::place::{place, while_wanted};
 

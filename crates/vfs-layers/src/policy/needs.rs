@@ -55,6 +55,8 @@ pub(super) fn needs<'a>(action: &Action<'a>) -> impl Iterator<Item = Need<'a>> +
         Action::Copy(request) => [need(Read, &request.from, Subtree), need(Write, &request.to, Subtree), None],
         Action::Execute(request) => [need(Execute, &request.cwd, Itself), None, None],
         Action::ExecuteStream(request) => [need(Execute, &request.0.cwd, Itself), None, None],
+        // What commands print may be of any file.
+        Action::Jobs(_) | Action::JobOutput(_) | Action::StopJob(_) => [need(Execute, root(), Itself), None, None],
         Action::Restore(_) => [need(Write, root(), Itself), need(Delete, root(), Itself), None],
         Action::Forget(_) => [need(Delete, root(), Itself), None, None],
         Action::Snapshot(_) | Action::Snapshots(_) | Action::Diff(_) => [need(Read, root(), Itself), None, None],

@@ -8,103 +8,11 @@ use serde::{Deserialize, Serialize};
 use vfs_core::{Action, Error, ErrorKind, OpContext, Operation, Result, VfsPath};
 use vfs_search::GlobPattern;
 
+use super::command::{Asked, CommandPattern};
 use super::needs::{lists, needs};
 use super::pattern::{Case, PathPattern};
+use super::rule::{HardLinks, Rule, RuleEffect};
 use super::{Decision, Permission, PolicyHook};
-
-/// What a rule says of what it covers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum RuleEffect {
-    /// It may be done.
-    #[default]
-    Allow,
-    /// It may not.
-    Deny,
-    /// Somebody has to approve it.
-    Ask,
-}
-
-/// What becomes of files that have several names.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum HardLinks {
-    /// They are not read: one of the other names may be a denied one.
-    #[default]
-    Deny,
-    /// They are read by the rules for the name that is asked for.
-    Allow,
-}
-
-/// One rule, as it is written.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[non_exhaustive]
-pub struct Rule {
-    /// What a person calls it, in explanations and records.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// What it says of what it covers.
-    pub effect: RuleEffect,
-    /// Permissions (`read`, `write`, `delete`, `execute`) and single operations (`rename`, `glob`, `upload`, ...).
-    /// Default: all but `execute`, which has to be named where it is to be allowed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub operations: Vec<String>,
-    /// Globs. One without a `/` is matched against names at any depth; one with a `/` against whole paths. Each covers
-    /// what it matches and everything below. Default: everything.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub paths: Vec<String>,
-    /// Globs of who asks; who has no name is the empty one, which only `*` matches. Default: everybody.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub actors: Vec<String>,
-    /// Why, in words for the model or for who is asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
-impl Rule {
-    /// A rule that covers everything.
-    pub fn new(effect: RuleEffect) -> Self {
-        Self { effect, ..Self::default() }
-    }
-
-    /// Narrows it to these paths too.
-    #[must_use]
-    pub fn path(mut self, glob: impl Into<String>) -> Self {
-        self.paths.push(glob.into());
-        self
-    }
-
-    /// Narrows it to this permission or operation too.
-    #[must_use]
-    pub fn operation(mut self, word: impl Into<String>) -> Self {
-        self.operations.push(word.into());
-        self
-    }
-
-    /// Narrows it to these actors too.
-    #[must_use]
-    pub fn actor(mut self, glob: impl Into<String>) -> Self {
-        self.actors.push(glob.into());
-        self
-    }
-
-    /// Gives it a name.
-    #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// Says why.
-    #[must_use]
-    pub fn reason(mut self, reason: impl Into<String>) -> Self {
-        self.reason = Some(reason.into());
-        self
-    }
-}
 
 /// Rules in order: the first that covers something decides about it.
 ///
@@ -117,6 +25,51 @@ impl Rule {
 ///   system may take for the same, by Unicode normalisation, are other names to a rule.
 /// * Commands are denied unless a rule that names `execute` allows them: what a command does, no rule about paths can see.
 /// * What no rule covers is the default's, which allows.
+///
+/// # Commands
+///
+/// A rule with [`commands`](Rule::commands) looks at all the simple commands that a [`CommandLine`](crate::CommandLine)
+/// would run, wherever they stand in it.
+///
+/// * A pattern is words, parted by blanks. In a word `*` is any text, `?` any character, and `\` takes the next character as
+///   it is. A `*` of its own at the end is any number of further words, none included; elsewhere it is one word. Leading
+///   words such as `NAME=*` are variables: which may be set in a rule that allows, and are set in one that denies or asks.
+/// * A rule that *allows* covers a line only if every command in it is one of its patterns for certain: the same words, no
+///   more and no fewer, with a name that is written out, and without variables that are set for it or passed with the
+///   request unless the pattern writes them. One that cannot be taken apart with certainty it does not cover. A program
+///   that runs another, such as `xargs`, has to be allowed as well as what it runs.
+/// * A rule that *denies* or *asks* covers a line if any command in it may be one of its patterns: by the file name of its
+///   name, whatever the case of its letters, and with the other words of the pattern in their order, whatever stands between
+///   and after them, so that `git push` covers `git -C /src push --force`. What is not known counts as everything: a name or
+///   a text that comes out of a variable, and a line that cannot be taken apart.
+/// * The paths of the rule are those a command runs in. Paths in its words and targets of redirections are not looked at,
+///   nor is what a program does: a script in a file, an interpreter, `make` or `git` can do anything. Rules about commands
+///   keep an honest agent from doing what it should not; to hold one that is not takes a sandbox, or an allow list of
+///   programs that do one thing.
+/// * Asking about jobs is no command line: rules with commands do not cover it. Allow `jobs`, `job_output` and `stop_job`
+///   by name where commands may run in the background.
+///
+/// ```
+/// use vfs_core::{ExecuteRequest, VfsPath};
+/// use vfs_layers::{RuleEffect, RuleSet};
+///
+/// let rules = RuleSet::from_toml(r#"
+///     [[rules]]
+///     effect = "deny"
+///     commands = ["sudo *", "git push"]
+///
+///     [[rules]]
+///     effect = "allow"
+///     commands = ["git *", "ls *", "cargo test *"]
+/// "#)?;
+/// let effect = |line: &str| rules.explain_command(None, &ExecuteRequest::new(line)).effect;
+/// assert_eq!(effect("git status && ls -l"), RuleEffect::Allow);
+/// assert_eq!(effect("git status; git -C /src push"), RuleEffect::Deny);
+/// assert_eq!(effect("ls $(rm -rf /)"), RuleEffect::Deny);
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+///
+/// # Files
 ///
 /// In TOML:
 ///
@@ -165,6 +118,7 @@ struct Compiled {
     covers_all_operations: bool,
     paths: Vec<PathPattern>,
     actors: Vec<GlobPattern>,
+    commands: Vec<CommandPattern>,
 }
 
 /// Which rule decided, and what.
@@ -182,6 +136,8 @@ pub(super) struct Question<'a> {
     pub(super) operation: Option<Operation>,
     pub(super) permission: Permission,
     pub(super) path: &'a VfsPath,
+    /// The command line, where one is to be run.
+    pub(super) command: Option<&'a Asked>,
 }
 
 impl RuleSet {
@@ -246,6 +202,18 @@ impl RuleSet {
         Verdict { effect, rule }
     }
 
+    /// The command line of `action`, taken apart where a rule asks for that.
+    fn asked(&self, action: &Action<'_>) -> Option<Asked> {
+        if self.compiled.iter().all(|rule| rule.commands.is_empty()) {
+            return None;
+        }
+        match action {
+            Action::Execute(request) => Some(Asked::new(request)),
+            Action::ExecuteStream(request) => Some(Asked::new(&request.0)),
+            _ => None,
+        }
+    }
+
     fn decision(&self, verdict: Verdict, question: Question<'_>) -> Decision {
         if verdict.effect == RuleEffect::Allow {
             return Decision::Allow;
@@ -256,7 +224,10 @@ impl RuleSet {
             RuleEffect::Allow => Decision::Allow,
             RuleEffect::Deny => Decision::Deny {
                 reason: said.unwrap_or_else(|| match (question.permission, rule) {
-                    (Permission::Execute, None) => "no rule allows commands".to_owned(),
+                    (Permission::Execute, None) => "no rule allows this command".to_owned(),
+                    (Permission::Execute, Some(rule)) if !rule.commands.is_empty() => {
+                        "a command in it is, or may be, one that is not allowed".to_owned()
+                    }
                     (permission, _) => format!("{permission} is not allowed here"),
                 }),
             },
@@ -267,7 +238,7 @@ impl RuleSet {
     }
 
     fn leads(&self, actor: Option<&str>, path: &VfsPath) -> bool {
-        let question = Question { actor, operation: None, permission: Permission::Read, path };
+        let question = Question { actor, operation: None, permission: Permission::Read, path, command: None };
         let last = self.decide(question).rule.unwrap_or(self.compiled.len());
         // Only rules that come before the one that denies the directory can say another thing below it.
         let mut earlier = self.compiled[..last].iter().filter(|rule| rule.effect != RuleEffect::Deny);
@@ -284,7 +255,13 @@ impl Compiled {
             covers_all_operations: rule.operations.is_empty(),
             paths: rule.paths.iter().map(|glob| PathPattern::new(glob)).collect::<Result<_>>()?,
             actors: rule.actors.iter().map(|glob| GlobPattern::new(glob)).collect::<Result<_>>()?,
+            commands: rule.commands.iter().map(|pattern| CommandPattern::new(pattern)).collect::<Result<_>>()?,
         };
+        if !rule.commands.is_empty() && rule.operations.iter().any(|word| word != Permission::Execute.code()) {
+            let message =
+                "a rule with commands is about running them alone; write other operations in a rule of their own";
+            return Err(Error::invalid_argument(message));
+        }
         for word in &rule.operations {
             let permission = Permission::ALL.iter().find(|permission| permission.code() == word);
             match permission {
@@ -303,7 +280,9 @@ impl Compiled {
     fn is_about(&self, question: Question<'_>) -> bool {
         let actor = question.actor.unwrap_or_default();
         let is_actors = self.actors.is_empty() || self.actors.iter().any(|glob| glob.matches(actor));
-        let is_operations = if self.covers_all_operations {
+        let is_operations = if !self.commands.is_empty() {
+            question.permission == Permission::Execute
+        } else if self.covers_all_operations {
             // To allow commands takes a word; to deny everything denies commands too.
             question.permission != Permission::Execute || self.effect != RuleEffect::Allow
         } else {
@@ -316,6 +295,14 @@ impl Compiled {
     fn covers(&self, question: Question<'_>) -> bool {
         self.is_about(question)
             && (self.paths.is_empty() || self.paths.iter().any(|glob| glob.covers(question.path, self.case())))
+            && (self.commands.is_empty() || question.command.is_some_and(|asked| self.covers_command(asked)))
+    }
+
+    fn covers_command(&self, asked: &Asked) -> bool {
+        match self.effect {
+            RuleEffect::Allow => asked.is_all(&self.commands),
+            RuleEffect::Deny | RuleEffect::Ask => asked.may_have(&self.commands),
+        }
     }
 
     fn reaches(&self, directory: &VfsPath) -> bool {
@@ -352,12 +339,14 @@ fn unreadable(message: &str) -> Error {
 impl PolicyHook for RuleSet {
     async fn check(&self, cx: &OpContext, action: &Action<'_>) -> Decision {
         let mut asks = Decision::Allow;
+        let command = self.asked(action);
         for need in needs(action) {
             let question = Question {
                 actor: cx.actor(),
                 operation: Some(action.operation()),
                 permission: need.permission,
                 path: need.path,
+                command: command.as_ref(),
             };
             let verdict = self.decide(question);
             match self.decision(verdict, question) {
@@ -371,7 +360,7 @@ impl PolicyHook for RuleSet {
     }
 
     async fn check_path(&self, cx: &OpContext, permission: Permission, path: &VfsPath) -> Decision {
-        let question = Question { actor: cx.actor(), operation: None, permission, path };
+        let question = Question { actor: cx.actor(), operation: None, permission, path, command: None };
         self.decision(self.decide(question), question)
     }
 

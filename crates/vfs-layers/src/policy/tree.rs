@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Tree as _};
 use vfs_core::{Backend, Error, ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
 
-use super::rules::HardLinks;
+use super::rule::HardLinks;
 use super::{Decision, Permission, PolicyHook};
 
 /// What decides about each entry, on the threads of a search.

@@ -14,6 +14,7 @@ mod read_only;
 mod retry;
 mod scoped;
 mod shelled;
+mod shells;
 mod snapshots;
 mod stuck;
 mod support;

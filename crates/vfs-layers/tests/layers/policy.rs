@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt as _;
 use vfs_core::{
-    Action, Backend, BackendExt, Call, DeleteRequest, ErrorKind, Layer, LsRequest, OpContext, ReadRequest,
-    RenameRequest, Result, VfsPath, WriteRequest,
+    Action, Backend, BackendExt, Call, DeleteRequest, ErrorKind, ExecuteRequest, Layer, LsRequest, OpContext,
+    ReadRequest, RenameRequest, Result, VfsPath, WriteRequest,
 };
 use vfs_layers::{Approval, ApprovalQueue, Decision, Policy, PolicyHook, Rule, RuleEffect, RuleSet};
 use vfs_memory::MemoryBackend;
+
+use crate::shelled::Shelled;
 
 fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a valid path")
@@ -140,6 +143,8 @@ fn rules_that_are_not_rules_are_refused_and_named() {
         ("[[rules]]\neffect = 'maybe'\n", "unknown variant `maybe`"),
         ("[[rules]]\npaths = ['[a']\n", "rule 1"),
         ("[[rules]]\n[[rules]]\nname = 'x'\noperations = ['fly']\n", "rule 2 ('x')"),
+        ("[[rules]]\ncommands = ['']\n", "rule 1: a command of a rule is empty"),
+        ("[[rules]]\ncommands = ['ls']\noperations = ['read']\n", "rule 1: a rule with commands is about running them"),
     ] {
         let error = RuleSet::from_toml(text).expect_err(text);
         assert!(error.message().contains(expected), "{text}: {error}");
@@ -171,5 +176,75 @@ async fn a_hook_of_ones_own_is_asked_about_every_entry() -> Result<()> {
     let rename = RenameRequest::new(path("/data"), path("/got"));
     assert_eq!(guarded.rename(&cx, rename).await.expect_err("not all of it").kind(), ErrorKind::PolicyDenied);
     guarded.rename(&cx, RenameRequest::new(path("/src"), path("/got"))).await?;
+    Ok(())
+}
+
+fn commands() -> RuleSet {
+    rules(
+        "[[rules]]\nname = 'never'\neffect = 'deny'\ncommands = ['sudo', 'git push']\nreason = 'a person does that'\n\
+         [[rules]]\neffect = 'allow'\noperations = ['execute']\ncommands = ['git *', 'ls *']\npaths = ['/src']\n\
+         [[rules]]\nname = 'removing'\neffect = 'ask'\ncommands = ['rm *']\n\
+         [[rules]]\neffect = 'allow'\noperations = ['execute']\npaths = ['/free']\n",
+    )
+}
+
+#[test]
+fn a_dry_run_says_which_rule_decides_about_a_command() {
+    let rules = commands();
+    for (line, cwd, expected) in [
+        ("git status && ls -l", "/src/a", (RuleEffect::Allow, Some(2))),
+        ("git status && ls -l", "/", (RuleEffect::Deny, None)),
+        ("git -C x push", "/src", (RuleEffect::Deny, Some(1))),
+        ("ls $(sudo id)", "/free", (RuleEffect::Deny, Some(1))),
+        ("ls | xargs rm", "/src", (RuleEffect::Ask, Some(3))),
+        ("make", "/src", (RuleEffect::Deny, None)),
+        ("make", "/free", (RuleEffect::Allow, Some(4))),
+        ("$CC x.c", "/free", (RuleEffect::Deny, Some(1))),
+        ("echo 'not closed", "/free", (RuleEffect::Deny, Some(1))),
+    ] {
+        let explained = rules.explain_command(None, &ExecuteRequest::new(line).cwd(path(cwd)));
+        assert_eq!((explained.effect, explained.rule), expected, "{line:?} in {cwd}");
+    }
+    let explained = rules.explain_command(None, &ExecuteRequest::new("sudo id"));
+    assert_eq!((explained.name.as_deref(), explained.reason.as_deref()), (Some("never"), Some("a person does that")));
+}
+
+#[test]
+fn rules_about_commands_go_through_json_and_are_built_in_code() {
+    let rules = RuleSet::new([Rule::new(RuleEffect::Allow).command("ls *")]).expect("valid");
+    let json = serde_json::to_string(&rules).expect("serialises");
+    assert!(json.contains(r#""commands":["ls *"]"#), "{json}");
+    let back = RuleSet::from_json(&json).expect("deserialises");
+    assert_eq!(back.explain_command(None, &ExecuteRequest::new("ls -l")).effect, RuleEffect::Allow);
+    assert_eq!(back.explain(None, "write", &path("/a")).expect("a permission")[0].rule, None);
+}
+
+#[tokio::test]
+async fn commands_are_run_asked_about_or_not_run_by_what_is_in_them() -> Result<()> {
+    let (queue, mut pending) = ApprovalQueue::new(4);
+    let shelled = Shelled(files().await);
+    let guarded = Policy::new(Arc::new(commands())).with_approver(Arc::new(queue)).layer(Arc::new(shelled.clone()));
+    let (shell, cx) = (guarded.as_shell().expect("it has a shell"), OpContext::new());
+    let in_source = |line: &str| ExecuteRequest::new(line).cwd(path("/src"));
+
+    shell.execute(&cx, in_source("git status; ls")).await?;
+    assert_eq!(shelled.0.read_text("/command").await?, "git status; ls");
+    let error = shell.execute(&cx, in_source("ls; git push")).await.expect_err("denied");
+    assert_eq!(error.kind(), ErrorKind::PolicyDenied);
+    assert!(error.message().contains("a person does that"), "{error}");
+    let error = shell.execute(&cx, in_source("ls").env("LD_PRELOAD", "x")).await.expect_err("a variable is passed");
+    assert_eq!(error.kind(), ErrorKind::PolicyDenied);
+
+    let asked = shell.execute(&cx, in_source("rm x"));
+    let answered = async { pending.recv().await.map(|question| question.answer(Approval::Approve)) };
+    let (ran, answered) = futures::join!(asked, answered);
+    assert!(ran.is_ok() && answered.is_some());
+    assert_eq!(shelled.0.read_text("/command").await?, "rm x");
+
+    let streaming = guarded.as_streaming_shell().expect("it streams");
+    let mut events = streaming.execute_stream(cx.clone(), in_source("sudo id"));
+    let error = events.next().await.expect("an item").expect_err("denied");
+    assert_eq!(error.kind(), ErrorKind::PolicyDenied);
+    assert_eq!(shelled.0.read_text("/command").await?, "rm x");
     Ok(())
 }

@@ -68,6 +68,21 @@ impl Directory {
         self.directories.keys().map(|name| &**name).filter(|name| !self.files.contains_key(*name))
     }
 
+    /// Whether it has more than `most` entries, and none of the first `most` can be missing where all keys up to `last` were listed.
+    ///
+    /// A directory `a`, whose key is `a/`, is listed after a file `a-b`, and its name comes before: it is one with which the
+    /// last key begins.
+    pub(super) fn has_first(&self, most: usize, last: &str) -> bool {
+        let mut names: Vec<&str> = self.files().map(|(name, _)| name).chain(self.directories()).collect();
+        if names.len() <= most {
+            return false;
+        }
+        let (_, beyond, _) = names.select_nth_unstable(most);
+        let mut missing =
+            last.char_indices().filter(|(end, letter)| *end > 0 && *letter < '/').map(|(end, _)| &last[..end]);
+        missing.all(|name| name >= *beyond || self.has_directory(name) || self.files.contains_key(name))
+    }
+
     /// Whether it has the directory `name`, which may stand behind a file.
     pub(super) fn has_directory(&self, name: &str) -> bool {
         self.directories.contains_key(name)

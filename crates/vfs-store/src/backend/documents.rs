@@ -1,5 +1,8 @@
 //! Values in the form in which agents' frameworks keep files.
 
+mod batch;
+mod changes;
+
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -8,14 +11,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use futures::stream::{self, StreamExt as _};
 use lru::LruCache;
-use vfs_core::{Error, FileData, Problem, Result, Version, VfsPath};
+use vfs_core::{Error, ErrorKind, FileData, Problem, Result, Version, VfsPath};
 
 use crate::key::{Key, Namespace};
 use crate::store::{
-    Abilities, Batch, BatchOutcome, ChangePage, Changes, Condition, Entry, Expected, Inspect, ListRequest, NewValue,
-    Outcome, Page, Position, Search, Store, Stored, Tell, Value, Write,
+    Abilities, Batch, Changes, Entry, Expected, Inspect, ListRequest, NewValue, Outcome, Page, Search, Store, Stored,
+    Value,
 };
 
 /// How many values are looked into at once.
@@ -23,9 +26,6 @@ const FETCHES: usize = 16;
 
 /// Most values of which is kept what they hold, by their versions.
 const MOST_KNOWN: NonZeroUsize = NonZeroUsize::new(100_000).expect("100,000 is not 0");
-
-/// How often a copy in a batch is put together again when its source changed meanwhile.
-const COPY_ATTEMPTS: usize = 8;
 
 /// How the content of a new document is spelled. Bytes that are not UTF-8 are a text in base64 in both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -161,23 +161,6 @@ impl<S: Store> Documents<S> {
         }
     }
 
-    /// What `tell` says of the file in the document.
-    async fn told(&self, namespace: &Namespace, mut tell: Tell) -> Result<Told> {
-        let Some((path, stored)) = tell.value_mut() else { return Ok(Told { tell, is_past: false }) };
-        let key = Key::new(namespace.clone(), path.clone());
-        match self.describe(&key, stored).await {
-            Ok(Some(file)) => *stored = file,
-            Ok(None) => return Ok(Told { tell, is_past: true }),
-            // A store that is not there is no fault of the file.
-            Err(error) if error.is_temporary() => return Err(error),
-            Err(error) => {
-                let problem = Problem::from(error.or_path(&key.path));
-                return Ok(Told { tell: Tell::Unreadable(Box::new(tell), problem), is_past: false });
-            }
-        }
-        Ok(Told { tell, is_past: false })
-    }
-
     /// The outcome of putting a file of `size` bytes.
     async fn outcome(&self, key: &Key, outcome: Outcome, put: (usize, DateTime<Utc>, DateTime<Utc>)) -> Outcome {
         match outcome {
@@ -192,30 +175,6 @@ impl<S: Store> Documents<S> {
             }
         }
     }
-
-    /// `write` with documents in the place of files; a copy becomes a document of its own, if its source is still the same.
-    async fn translate(&self, namespace: &Namespace, write: Write) -> Result<(Write, Option<Condition>)> {
-        match write {
-            Write::Put(path, value) => Ok((Write::Put(path, self.encode(value)?), None)),
-            Write::Copy { from, to, at } => {
-                let key = Key::new(namespace.clone(), from.clone());
-                let Some(document) = self.store.get(&key, None).await? else {
-                    return Ok((Write::Copy { from, to, at }, None));
-                };
-                let Value { stored, content } = self.decode(&key, document)?;
-                let copy = self.encode(NewValue::new(content, at))?;
-                Ok((Write::Put(to, copy), Some(Condition::At(from, Expected::Version(stored.version)))))
-            }
-            other => Ok((other, None)),
-        }
-    }
-}
-
-/// A change of a file.
-struct Told {
-    tell: Tell,
-    /// Whether what it left is another one by now, or gone, so that this cannot be looked into.
-    is_past: bool,
 }
 
 /// The file of `size` bytes in the document `stored`.
@@ -360,79 +319,6 @@ impl<S: Store> Store for Documents<S> {
     }
 }
 
-#[async_trait]
-impl<S: Store> Batch for Documents<S> {
-    async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
-        let inner = self.store.as_batch().ok_or_else(unable)?;
-        for _ in 0..COPY_ATTEMPTS {
-            let mut all = conditions.to_vec();
-            let mut documents = Vec::with_capacity(writes.len());
-            let translations = writes.iter().cloned().map(|write| self.translate(namespace, write)).collect::<Vec<_>>();
-            let mut translations = stream::iter(translations).buffered(FETCHES);
-            while let Some(translated) = translations.next().await {
-                let (write, condition) = translated?;
-                documents.push(write);
-                all.extend(condition);
-            }
-            drop(translations);
-            match inner.batch(namespace, &all, documents).await? {
-                BatchOutcome::Done(stored) => {
-                    let paths = writes.iter().map(target);
-                    let described = paths.zip(stored).map(|(path, stored)| self.described(namespace, path, stored));
-                    let described = described.collect::<Vec<_>>();
-                    return Ok(BatchOutcome::Done(stream::iter(described).buffered(FETCHES).collect().await));
-                }
-                BatchOutcome::Refused(path, found) => {
-                    let is_own =
-                        all[conditions.len()..].iter().any(|own| matches!(own, Condition::At(of, _) if *of == path));
-                    if found.is_some() && is_own {
-                        continue;
-                    }
-                    let found = match found {
-                        Some(stored) => Some(self.described(namespace, &path, stored).await),
-                        None => None,
-                    };
-                    return Ok(BatchOutcome::Refused(path, found));
-                }
-            }
-        }
-        Err(Error::of(vfs_core::ErrorKind::Busy))
-    }
-}
-
-/// The path that a write leaves something at, or takes it from.
-fn target(write: &Write) -> &VfsPath {
-    match write {
-        Write::Put(path, _) | Write::Delete(path) => path,
-        Write::Move { to, .. } | Write::Copy { to, .. } => to,
-    }
-}
-
 fn unable() -> Error {
-    Error::new(vfs_core::ErrorKind::Unsupported, "the store inside cannot do this")
-}
-
-#[async_trait]
-impl<S: Store> Changes for Documents<S> {
-    async fn position(&self, namespace: &Namespace) -> Result<Position> {
-        self.store.as_changes().ok_or_else(unable)?.position(namespace).await
-    }
-
-    async fn since(&self, namespace: &Namespace, seen: Position, limit: usize) -> Result<ChangePage> {
-        let page = self.store.as_changes().ok_or_else(unable)?.since(namespace, seen, limit).await?;
-        let ChangePage::Changes { changes, next, has_more } = page else { return Ok(page) };
-        let looks: Vec<_> = changes
-            .into_iter()
-            .map(|(at, tell)| async move { self.told(namespace, tell).await.map(|told| (at, told)) })
-            .collect();
-        let told: Vec<(Position, Told)> = stream::iter(looks).buffered(FETCHES).try_collect().await?;
-        // Where one has changed since, that is told next.
-        let has_more = has_more || told.iter().any(|(_, told)| told.is_past);
-        let changes = told.into_iter().map(|(at, told)| (at, told.tell)).collect();
-        Ok(ChangePage::Changes { changes, next, has_more })
-    }
-
-    async fn changed(&self, namespace: &Namespace, seen: Position) -> Result<()> {
-        self.store.as_changes().ok_or_else(unable)?.changed(namespace, seen).await
-    }
+    Error::new(ErrorKind::Unsupported, "the store inside cannot do this")
 }

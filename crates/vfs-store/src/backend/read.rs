@@ -3,11 +3,11 @@
 use std::thread;
 
 use bytes::Bytes;
-use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 use vfs_core::window;
 use vfs_core::{ByteRange, Error, ErrorKind, FileDownloadResponse, FileInfo, ReadRequest, ReadResult, Result, VfsPath};
 
+use super::runtime::Runtime;
 use super::space::{BLOCK, READ_ATTEMPTS, Space, keeps_changing};
 use super::waiting::CancelOnDrop;
 use crate::store::{Store, Stored, Value};
@@ -89,7 +89,7 @@ async fn read_large<S: Store>(
 /// A large file for the window, which waits for the store where it needs more of it.
 struct Source<S> {
     space: Space<S>,
-    runtime: Handle,
+    runtime: Runtime,
     path: VfsPath,
     stored: Stored,
     /// What came first, and the last block that was asked for: where each begins, and its bytes.
@@ -99,9 +99,8 @@ struct Source<S> {
 
 impl<S: Store> Source<S> {
     fn new(space: Space<S>, path: VfsPath, stored: Stored, first: (u64, Bytes)) -> Result<Self> {
-        let runtime = Handle::try_current().map_err(|error| {
-            Error::new(ErrorKind::Unsupported, "a large file needs a tokio runtime to be read").with_source(error)
-        })?;
+        let runtime = Runtime::current()
+            .ok_or_else(|| Error::new(ErrorKind::Unsupported, "a large file needs a tokio runtime to be read"))?;
         Ok(Self { space, runtime, path, stored, held: [first, (0, Bytes::new())], has_changed: false })
     }
 
@@ -125,7 +124,7 @@ impl<S: Store> window::Source for Source<S> {
         }
         if self.held(offset).is_none() {
             let end = offset.saturating_add(BLOCK).min(self.stored.size);
-            let value = self.runtime.block_on(self.space.get(&self.path, Some(offset..end)))?;
+            let value = self.runtime.wait(self.space.get(&self.path, Some(offset..end)))?;
             match value {
                 Some(value) if value.stored.version == self.stored.version => self.held[1] = (offset, value.content),
                 _ => {

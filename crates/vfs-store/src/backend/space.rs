@@ -12,7 +12,8 @@ use super::directory::Directory;
 use super::waiting::while_wanted;
 use crate::key::{Key, Namespace};
 use crate::store::{
-    Batch, BatchOutcome, Condition, Entry, Expected, ListRequest, NewValue, Outcome, Page, Store, Stored, Value, Write,
+    Batch, BatchOutcome, Condition, Entry, Expected, LevelOrder, ListRequest, NewValue, Outcome, Page, Store, Stored,
+    Value, Write,
 };
 
 /// How much of a file is asked for at once: 4 MiB. Smaller ones come in one answer.
@@ -270,6 +271,26 @@ impl<S: Store> Space<S> {
         }
     }
 
+    /// One level of `path`, or as much of it as has its first `most` entries and more; and whether it is all of it.
+    pub(super) async fn level_up_to(&self, path: &VfsPath, most: usize) -> Result<(Directory, bool)> {
+        if self.store().abilities().level_order != LevelOrder::Keys {
+            return Ok((self.level(path).await?, true));
+        }
+        let (mut directory, mut last) = (Directory::default(), None);
+        let mut request =
+            ListRequest::level(path.clone()).limit(most.saturating_add(1).min(ListRequest::DEFAULT_LIMIT));
+        loop {
+            let page = self.page(&request).await?;
+            directory.add_page(path, &page);
+            last = last.max(last_key(&page));
+            let Some(next) = page.next else { return Ok((directory, true)) };
+            if last.as_deref().is_some_and(|last| directory.has_first(most, last)) {
+                return Ok((directory, false));
+            }
+            request = request.from(next);
+        }
+    }
+
     /// All that is below `path`, in the order of the paths.
     pub(super) async fn subtree(&self, path: &VfsPath) -> Result<Subtree> {
         let mut subtree = Subtree::default();
@@ -306,6 +327,13 @@ impl Subtree {
         let unread = self.problems.into_iter().filter_map(|problem| VfsPath::parse(&problem.path).ok());
         self.entries.into_iter().map(|entry| entry.path).chain(unread).collect()
     }
+}
+
+/// The last key of a page of one level.
+fn last_key(page: &Page) -> Option<String> {
+    let file = page.entries.last().and_then(|entry| entry.path.name()).map(str::to_owned);
+    let directories = page.directories.iter().filter_map(VfsPath::name).map(|name| format!("{name}/"));
+    file.max(directories.max())
 }
 
 /// What is told of a file that is another one at each look.

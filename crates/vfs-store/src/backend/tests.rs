@@ -4,6 +4,7 @@ mod cancelled;
 mod candidates;
 mod documents;
 mod index;
+mod listing;
 mod lost_answers;
 mod met;
 mod namespaces;

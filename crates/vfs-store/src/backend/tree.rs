@@ -4,13 +4,13 @@ use std::io::{self, Read};
 use std::sync::{Arc, OnceLock};
 
 use bytes::{Buf as _, Bytes};
-use futures::stream::{self, StreamExt as _};
-use tokio::runtime::Handle;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
 use vfs_core::{Error, ErrorKind, FileInfo, Resolved, Result, Version, VfsPath};
 
 use super::contents::Content;
 use super::directory::{Directories, Directory, shadowed};
+use super::runtime::Runtime;
 use super::space::{BLOCK, Found, Space, above, file_info, keeps_changing};
 use crate::store::{Candidates, Store, Stored, Value};
 
@@ -20,11 +20,11 @@ const RULES: [&str; 3] = [".gitignore", ".ignore", "exclude"];
 /// The files of one call's namespace, for one search.
 ///
 /// It waits for the store on the thread that asks: those of a search pool, which may block. Where the search was begun in a
-/// tokio runtime, what the store does runs in it.
+/// tokio runtime, what the store does runs in it, and is cancelled when that ends.
 #[derive(Debug)]
 pub(super) struct StoreTree<S> {
     space: Space<S>,
-    runtime: Option<Handle>,
+    runtime: Option<Arc<Runtime>>,
     /// The names of now, as far as they are known.
     names: Option<Names>,
     /// The files that may hold what is looked for, where that is known.
@@ -74,7 +74,7 @@ impl StoreDir {
 impl<S: Store> StoreTree<S> {
     /// A tree whose names are `names`, or else those that the store lists when they are asked for.
     pub(super) fn new(space: Space<S>, names: Option<Names>) -> Self {
-        Self { space, runtime: Handle::try_current().ok(), names, hopes: None, max_file_size: u64::MAX }
+        Self { space, runtime: Runtime::current().map(Arc::new), names, hopes: None, max_file_size: u64::MAX }
     }
 
     /// This tree, for a search that finds something where there are `hopes` only: other files are shown empty.
@@ -89,8 +89,8 @@ impl<S: Store> StoreTree<S> {
         self
     }
 
-    fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
-        block_on(self.runtime.as_ref(), answer)
+    fn wait<T>(&self, answer: impl Future<Output = Result<T>>) -> Result<T> {
+        block_on(self.runtime.as_deref(), answer)
     }
 
     /// The names in the directory `path`, where they are known.
@@ -143,9 +143,9 @@ impl<S: Store> StoreTree<S> {
     }
 }
 
-fn block_on<T>(runtime: Option<&Handle>, answer: impl Future<Output = T>) -> T {
+fn block_on<T>(runtime: Option<&Runtime>, answer: impl Future<Output = Result<T>>) -> Result<T> {
     match runtime {
-        Some(runtime) => runtime.block_on(answer),
+        Some(runtime) => runtime.wait(answer),
         None => futures::executor::block_on(answer),
     }
 }
@@ -177,13 +177,12 @@ impl<S: Store> Tree for StoreTree<S> {
         let looked_up =
             names.iter().filter_map(|name| Some((name, dir.0.path.child(name).ok()?))).map(|(name, path)| async move {
                 let (file, directory) = futures::join!(self.space.head(&path), self.space.has_below(&path));
-                Ok((name.as_str(), file?.is_some(), directory?))
+                Ok::<_, Error>((name.as_str(), file?.is_some(), directory?))
             });
         let looked_up: Vec<_> = looked_up.collect();
-        let looked_up = stream::iter(looked_up).buffered(self.space.fetches()).collect::<Vec<Result<_>>>();
+        let looked_up = stream::iter(looked_up).buffered(self.space.fetches()).try_collect::<Vec<_>>();
         let mut listing = Listing::default();
-        for found in self.wait(looked_up) {
-            let (name, is_file, is_directory) = found?;
+        for (name, is_file, is_directory) in self.wait(looked_up)? {
             push(&mut listing, &dir.0.path, name, is_file, is_directory);
         }
         Ok(listing)
@@ -269,7 +268,7 @@ fn push(listing: &mut Listing, directory: &VfsPath, name: &str, is_file: bool, i
 /// A large file, read block by block as it is searched.
 struct Blocks<S> {
     space: Space<S>,
-    runtime: Option<Handle>,
+    runtime: Option<Arc<Runtime>>,
     path: VfsPath,
     /// Of the first block; all others must have the same.
     version: Option<Version>,
@@ -281,7 +280,7 @@ impl<S: Store> Blocks<S> {
     fn next_block(&mut self) -> Result<Bytes> {
         let asked = self.space.get(&self.path, Some(self.at..self.at.saturating_add(BLOCK)));
         let Value { stored, content, .. } =
-            block_on(self.runtime.as_ref(), asked)?.ok_or_else(|| Error::not_found(&self.path))?;
+            block_on(self.runtime.as_deref(), asked)?.ok_or_else(|| Error::not_found(&self.path))?;
         let version = self.version.get_or_insert_with(|| stored.version.clone());
         if *version != stored.version {
             return Err(keeps_changing(&self.path));

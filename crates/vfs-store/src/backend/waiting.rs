@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::{Either, pending, select};
 use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{sleep, sleep_until};
 use vfs_core::{CancelToken, Error, ErrorKind, OpContext, Result, VfsPath};
 
 /// What `work` gives, unless the caller cancels or its deadline passes first. Errors name `path` unless they name another.
@@ -17,22 +17,8 @@ pub(super) async fn while_wanted<T>(
     path: &VfsPath,
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
-    cx.check().map_err(|error| error.or_path(path))?;
-    let deadline = async {
-        match cx.deadline() {
-            Some(deadline) => sleep_until(Instant::from_std(deadline)).await,
-            None => pending().await,
-        }
-    };
-    let (cancel, deadline) = (pin!(cx.cancel_token().cancelled()), pin!(deadline));
-    match select(pin!(work), select(cancel, deadline)).await {
-        Either::Left((done, _)) => done.map_err(|error| error.or_path(path)),
-        Either::Right((Either::Left(_), _)) => Err(Error::at(ErrorKind::Cancelled, path)),
-        Either::Right((Either::Right(_), _)) => {
-            let message = "the deadline passed while it waited for the store; narrow the request or allow more time";
-            Err(Error::new(ErrorKind::Timeout, message).with_path(path))
-        }
-    }
+    let done = cx.while_wanted(|deadline| sleep_until(deadline.into()), work).await;
+    done.and_then(|done| done).map_err(|error| error.or_path(path))
 }
 
 /// The most that is waited between two attempts.
@@ -54,6 +40,11 @@ pub(super) async fn make_way(cx: &OpContext, path: &VfsPath, attempts: u32) -> R
 pub(super) struct CancelOnDrop(CancelToken);
 
 impl CancelOnDrop {
+    /// Of a token that ends with this.
+    pub(super) fn of(token: CancelToken) -> Self {
+        Self(token)
+    }
+
     /// A context of the caller's that ends with this, too.
     pub(super) fn new(cx: &OpContext) -> (Self, OpContext) {
         let token = cx.cancel_token().child();

@@ -90,7 +90,7 @@ impl BucketStore {
                 match (fault.is_refusal(), change.is_doubtful()) {
                     (true, false) if expected.holds(stored.as_ref()) => Ok(Try::Again),
                     (true, false) => Ok(Try::Over(Outcome::Refused(stored))),
-                    (false, _) if guarded(&guard, stored.as_ref()) => Err(self.error(&fault)),
+                    (false, _) if guarded(&guard, stored.as_ref()) => Err(self.not_yet(&self.error(&fault))),
                     _ => Err(self.unknown(&self.error(&fault))),
                 }
             }
@@ -172,7 +172,7 @@ impl BucketStore {
         }
         match self.look(location).await.map_err(|error| self.unknown(&error))? {
             None => Ok(Try::Over(Outcome::Done(found.stored))),
-            Some(now) if now.stored.version == found.stored.version => Err(self.error(&fault)),
+            Some(now) if now.stored.version == found.stored.version => Err(self.not_yet(&self.error(&fault))),
             Some(_) => Err(self.unknown(&self.error(&fault))),
         }
     }
@@ -181,6 +181,18 @@ impl BucketStore {
         let reason = format!("{self}: others change this file without a pause; nothing was changed, try again");
         Error::new(ErrorKind::Busy, reason)
             .with_model_message("Error: the file is changed by others all the time; try again")
+    }
+
+    /// A change that the service may have got, and did not make until it was asked again.
+    fn not_yet(&self, why: &Error) -> Error {
+        let reason = format!(
+            "{}; the change was not made so far, and may be made yet if the service still works on it: look before you make \
+             it again",
+            why.message()
+        );
+        Error::new(why.kind(), reason).with_model_message(
+            "Error: the storage failed before it made the change; read the file again before you repeat it",
+        )
     }
 
     fn unknown(&self, why: &Error) -> Error {

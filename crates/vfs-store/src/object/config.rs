@@ -168,7 +168,8 @@ impl BucketConfig {
         })
     }
 
-    /// How long one request may take, from its first byte to the last of its answer. A value of over 16 MiB is sent in many.
+    /// How long one request may take, from its first byte to the last of its answer. A value of over 16 MiB is sent
+    /// in many, and one of over 8 MiB is read in many.
     #[must_use]
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.request_timeout = limit;

@@ -32,6 +32,8 @@ enum What {
     NoCredentials,
     /// The service is elsewhere.
     Elsewhere,
+    /// The object was another one each time that a piece of it was read.
+    Changing,
     /// Anything else, with what there is to say of it.
     Other(String),
 }
@@ -66,6 +68,11 @@ impl Fault {
     /// Something else is there than a change depends on.
     pub(super) fn refused() -> Self {
         Self { what: What::Refused, code: None, status: None }
+    }
+
+    /// Others change an object all the time while it is read.
+    pub(super) fn changing() -> Self {
+        Self { what: What::Changing, code: None, status: None }
     }
 
     /// Whether there is no such object, though the bucket may be there.
@@ -151,6 +158,7 @@ impl Fault {
             }
             What::Unanswered(_, reason) => (ErrorKind::Unavailable, format!("the connection to the service was lost: {reason}")),
             What::Other(reason) if !reason.is_empty() => (ErrorKind::Unavailable, reason.clone()),
+            What::Changing => (ErrorKind::Busy, "others keep changing the file while it is read; try again".to_owned()),
             What::Refused => (ErrorKind::Conflict, "something else is there than the change depends on".to_owned()),
             What::Missing | What::Other(_) => return None,
         })

@@ -72,16 +72,31 @@ impl Change {
             Err(error) => error.kind() == HttpErrorKind::Connect,
         };
         if !is_clear {
-            self.doubtful.store(true, Ordering::Relaxed);
+            self.doubt();
         }
+    }
+
+    /// The answer to a request that puts the parts of an object together, read to its end.
+    ///
+    /// The service begins it before it knows how that ends, so that `200` alone says nothing.
+    async fn see_end(&self, answer: HttpResponse) -> Result<HttpResponse, HttpError> {
+        let (parts, body) = answer.into_parts();
+        let body = body.bytes().await.inspect_err(|_| self.doubt())?;
+        if parts.status.is_success() && !is_of_completion(&body) {
+            self.doubt();
+        }
+        Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body)))
+    }
+
+    fn doubt(&self) {
+        self.doubtful.store(true, Ordering::Relaxed);
     }
 
     /// The header that belongs to a request: only those that remove an object or put the parts of one together need it.
     fn header(&self, request: &HttpRequest) -> Option<(HeaderName, HeaderValue)> {
-        let is_of_parts = request.uri().query().is_some_and(|query| query.contains("uploadId="));
         let decides = match *request.method() {
-            Method::DELETE => !is_of_parts,
-            Method::POST => is_of_parts,
+            Method::DELETE => !is_of_parts(request),
+            Method::POST => is_of_parts(request),
             _ => false,
         };
         match self.condition.as_ref().filter(|_| decides)? {
@@ -89,6 +104,15 @@ impl Change {
             Guard::Tag { e_tag, .. } => Some((IF_MATCH, HeaderValue::from_str(e_tag).ok()?)),
         }
     }
+}
+
+fn is_of_parts(request: &HttpRequest) -> bool {
+    request.uri().query().is_some_and(|query| query.contains("uploadId="))
+}
+
+fn is_of_completion(body: &[u8]) -> bool {
+    const WORD: &[u8] = b"CompleteMultipartUploadResult";
+    body.windows(WORD.len()).any(|part| part == WORD)
 }
 
 /// Whether a service takes the conditions of HTTP in headers that are not signed.
@@ -166,11 +190,15 @@ impl HttpService for Connection {
         {
             request.headers_mut().insert(name, value);
         }
+        let is_end = *request.method() == Method::POST && is_of_parts(&request);
         let answer = HttpService::call(&self.client, request).await;
-        if let Some(change) = change {
+        if let Some(change) = &change {
             change.see(&answer);
         }
-        let response = answer?;
+        let mut response = answer?;
+        if let Some(change) = change.filter(|_| is_end) {
+            response = change.see_end(response).await?;
+        }
         if as_sent && response.status().is_success() { keep_listing(response).await } else { Ok(response) }
     }
 }

@@ -16,7 +16,7 @@ use super::names::{Name, odd};
 use super::objects::version;
 use super::raw::{AsSent, Listing, Object};
 use crate::key::Namespace;
-use crate::store::{Entry, ListRequest, Listed, Page, PageToken, Stored};
+use crate::store::{Entry, LevelOrder, ListRequest, Listed, Page, PageToken, Stored};
 
 /// The most that a service gives at once.
 const MOST: usize = 1000;
@@ -63,6 +63,14 @@ pub(super) enum Start {
 }
 
 impl Source {
+    /// Services list by key. What is listed as a whole is cut into pages by path.
+    pub(super) fn level_order(&self) -> LevelOrder {
+        match self {
+            Self::Paged(..) => LevelOrder::Keys,
+            Self::Whole(_) => LevelOrder::Any,
+        }
+    }
+
     /// Objects whose keys begin with `prefix`, and where the rest begins.
     pub(super) async fn list(&self, prefix: &str, depth: Listed, start: &Start, most: usize) -> Result<Listing, Fault> {
         match self {
@@ -120,24 +128,34 @@ impl Item {
     }
 }
 
-/// Where a page of values begins: in a page of objects, and after which of its values.
+/// Where a page of values begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Bookmark {
     start: Start,
-    last: Option<(String, u8)>,
+    given: Option<Given>,
+}
+
+/// What was given of the objects after the start of a bookmark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Given {
+    /// The last key of these objects; `None` where they were all that there are. Others must not take the place of those that
+    /// are removed meanwhile: they would be sorted among those that were given.
+    until: Option<String>,
+    /// The last of their values that was given, in the order of pages.
+    last: (String, u8),
 }
 
 impl Bookmark {
     fn read(token: Option<&PageToken>) -> Result<Self> {
-        let Some(token) = token else { return Ok(Self { start: Start::First, last: None }) };
+        let Some(token) = token else { return Ok(Self { start: Start::First, given: None }) };
         Self::parse(token.as_str())
             .ok_or_else(|| Error::invalid_argument("the page token is not one of this store; list from the beginning"))
     }
 
-    /// `<start>` or `<start>\n<kind><path>`, where start is `-`, `t<token>` or `a<key>`, neither with a line break.
+    /// `<start>` or `<start>\n<bytes of until>:<until><kind><path>`, where start is `-`, `t<token>` or `a<key>`.
     fn parse(text: &str) -> Option<Self> {
-        let (start, last) = match text.split_once('\n') {
-            Some((start, last)) => (start, Some(last)),
+        let (start, given) = match text.split_once('\n') {
+            Some((start, given)) => (start, Some(given)),
             None => (text, None),
         };
         let start = match start.split_at_checked(1)? {
@@ -146,12 +164,12 @@ impl Bookmark {
             ("a", key) => Start::After(key.to_owned()),
             _ => return None,
         };
-        let last = match last.map(|last| last.split_at_checked(1)) {
-            None => None,
-            Some(Some((kind @ ("e" | "d" | "p"), path))) => Some((path.to_owned(), kind.as_bytes()[0])),
-            Some(_) => return None,
-        };
-        Some(Self { start, last })
+        let Some(given) = given else { return Some(Self { start, given: None }) };
+        let (bytes, rest) = given.split_once(':')?;
+        let (until, last) = rest.split_at_checked(bytes.parse().ok()?)?;
+        let (kind @ ("e" | "d" | "p"), path) = last.split_at_checked(1)? else { return None };
+        let until = (!until.is_empty()).then(|| until.to_owned());
+        Some(Self { start, given: Some(Given { until, last: (path.to_owned(), kind.as_bytes()[0]) }) })
     }
 
     fn token(&self) -> PageToken {
@@ -160,9 +178,12 @@ impl Bookmark {
             Start::Token(token) => format!("t{token}"),
             Start::After(key) => format!("a{key}"),
         };
-        PageToken::new(match &self.last {
+        PageToken::new(match &self.given {
             None => start,
-            Some((path, kind)) => format!("{start}\n{}{path}", char::from(*kind)),
+            Some(Given { until, last: (path, kind) }) => {
+                let until = until.as_deref().unwrap_or_default();
+                format!("{start}\n{}:{until}{}{path}", until.len(), char::from(*kind))
+            }
         })
     }
 }
@@ -171,31 +192,30 @@ impl BucketStore {
     /// A page of values.
     pub(super) async fn page(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
         let limit = request.limit.max(1);
-        let bookmark = Bookmark::read(request.from.as_ref())?;
+        let Bookmark { start, given } = Bookmark::read(request.from.as_ref())?;
         let reading = Reading { store: self, namespace, request };
-        // A page that was given in part is read again, all of it.
-        let most = if bookmark.last.is_some() { MOST } else { limit };
-        let mut listing = reading.list(&bookmark.start, most).await?;
-        if request.depth == Listed::All
-            && limit < MOST
-            && listing.next.is_some()
-            && reading.may_be_out_of_order(&listing)
-        {
-            listing = reading.list(&bookmark.start, MOST).await?;
-        }
-        let next = reading.after(&listing);
+        let listing = match &given {
+            Some(given) => reading.again(&start, given).await?,
+            None => reading.list_in_order(&start, limit).await?,
+        };
+        let until = listing.next.as_ref().and_then(|_| listing.last_key()).map(str::to_owned);
+        let next = match given.as_ref().and_then(|given| given.until.as_deref()) {
+            Some(until) => Some(reading.beyond(until)),
+            None => reading.after(&listing),
+        };
         let mut items = reading.items(listing);
         items.sort_by(|a, b| a.place().cmp(&b.place()));
-        if let Some((path, kind)) = &bookmark.last {
+        if let Some(Given { last: (path, kind), .. }) = &given {
             let given = items.partition_point(|item| item.place() <= (path.as_str(), *kind));
             items.drain(..given);
         }
         let next = if items.len() > limit {
             items.truncate(limit);
             let last = items.last().map(|item| (item.place().0.to_owned(), item.place().1));
-            Some(Bookmark { start: bookmark.start, last })
+            let until = given.map_or(until, |given| given.until);
+            last.map(|last| Bookmark { start, given: Some(Given { until, last }) })
         } else {
-            next.map(|start| Bookmark { start, last: None })
+            next.map(|start| Bookmark { start, given: None })
         };
         self.fill(items, next.map(|bookmark| bookmark.token())).await
     }
@@ -249,20 +269,55 @@ impl Reading<'_> {
         inner.source.list(&below, self.request.depth, start, most).await.map_err(|fault| self.store.error(&fault))
     }
 
+    /// So many objects, or as many as there can be in one answer where their order is not that of paths.
+    async fn list_in_order(&self, start: &Start, limit: usize) -> Result<Listing> {
+        let listing = self.list(start, limit).await?;
+        let is_complete = listing.next.is_none() || limit >= MOST;
+        if self.request.depth == Listed::Level || is_complete || !self.may_be_out_of_order(&listing) {
+            return Ok(listing);
+        }
+        self.list(start, MOST).await
+    }
+
+    /// The objects again that a page was given in part of, as far as they are still there, with those that came between them.
+    async fn again(&self, start: &Start, given: &Given) -> Result<Listing> {
+        let mut listing = self.list(start, MOST).await?;
+        let Some(until) = given.until.as_deref() else { return Ok(listing) };
+        while listing.last_key().is_none_or(|last| last < until)
+            && let Some(next) = listing.next.take()
+        {
+            let more = self.list(&Start::Token(next), MOST).await?;
+            listing.objects.extend(more.objects);
+            listing.prefixes.extend(more.prefixes);
+            listing.next = more.next;
+        }
+        listing.objects.retain(|object| object.key.as_str() <= until);
+        listing.prefixes.retain(|prefix| prefix.as_str() <= until);
+        Ok(listing)
+    }
+
     /// What the keys of others than this namespace begin with.
     fn hidden(&self) -> Option<String> {
         (self.namespace.as_str().is_empty() && self.request.below.is_root()).then(|| self.store.inner.layout.named())
     }
 
-    /// Where the next page begins. Other namespaces are passed over in one step.
+    /// Where the next page begins.
     fn after(&self, listing: &Listing) -> Option<Start> {
         let token = listing.next.clone()?;
-        match (self.hidden(), listing.objects.last()) {
-            (Some(hidden), Some(last)) if last.key.starts_with(&hidden) && self.request.depth == Listed::All => {
-                Some(Start::After(format!("{hidden}{}", char::MAX)))
-            }
-            _ => Some(Start::Token(token)),
-        }
+        let passed = listing.objects.last().and_then(|last| self.passed(&last.key));
+        Some(passed.unwrap_or(Start::Token(token)))
+    }
+
+    /// Where the page begins that comes after a key, or after all that a prefix stands for.
+    fn beyond(&self, key: &str) -> Start {
+        let all = if key.ends_with('/') { format!("{key}{}", char::MAX) } else { key.to_owned() };
+        self.passed(key).unwrap_or(Start::After(all))
+    }
+
+    /// Where the next page begins if `key` is of another namespace: all of these are passed over in one step.
+    fn passed(&self, key: &str) -> Option<Start> {
+        let hidden = self.hidden().filter(|hidden| key.starts_with(hidden) && self.request.depth == Listed::All);
+        hidden.map(|hidden| Start::After(format!("{hidden}{}", char::MAX)))
     }
 
     /// Whether a key after these may be of a path before one of theirs.

@@ -3,19 +3,27 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
-use futures::TryFutureExt;
+use futures::{StreamExt, TryFutureExt, stream};
 use object_store::path::Path;
 use object_store::{Attribute, Attributes, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt};
 use vfs_core::Version;
 
+use super::MAX_VALUE;
 use super::fault::Fault;
 use super::http::Guard;
 use crate::store::{NewValue, Stored, Value, WriteId};
 
 /// More bytes than any object has; some services cannot read a range that ends after it.
 const LARGEST: u64 = 1 << 50;
+
+/// Bytes that are asked for at once: each piece has its own time and its own attempts, however large the object is.
+const PIECE: u64 = 8 << 20;
+/// How many pieces are on their way at once.
+const PIECES_AT_ONCE: usize = 4;
+/// How often an object is begun again that changes while it is read.
+const READS: usize = 4;
 
 /// The longest entity tag, in bytes; those of services have under 100.
 const LONGEST_TAG: usize = 512;
@@ -143,23 +151,69 @@ impl Service {
 
     /// The content at a key, or a part of it.
     pub(super) async fn get(&self, location: &Path, range: Option<Range<u64>>) -> Result<Option<Value>, Fault> {
-        let range = range.map(|range| range.start..range.end.min(LARGEST));
-        if range.as_ref().is_some_and(|range| range.is_empty()) {
+        let range = range.map_or(0..LARGEST, |range| range.start..range.end.min(LARGEST));
+        for _ in 0..READS {
+            let Some(first) = self.piece(location, from(&range, range.start), None).await? else { return Ok(None) };
+            let rest = range.start + first.content.len() as u64..range.end.min(first.stored.size);
+            if rest.is_empty() {
+                return Ok(Some(first));
+            }
+            if let Some(value) = self.join(location, first, rest).await? {
+                return Ok(Some(value));
+            }
+        }
+        Err(Fault::changing())
+    }
+
+    /// `first` with the `rest` after it; `None` where that is of another object by now.
+    async fn join(&self, location: &Path, first: Value, rest: Range<u64>) -> Result<Option<Value>, Fault> {
+        // One that is weak matches nothing; the version is compared all the same.
+        let tag = tag(&first.stored.version).filter(|tag| !tag.starts_with("W/"));
+        let starts = (0..).map(|number| rest.start + number * PIECE).take_while(|start| *start < rest.end);
+        let pieces: Vec<_> = starts.map(|start| self.piece(location, from(&rest, start), tag.clone())).collect();
+        let mut pieces = stream::iter(pieces).buffered(PIECES_AT_ONCE);
+        let whole = first.content.len() as u64 + (rest.end - rest.start).min(MAX_VALUE);
+        let mut content = BytesMut::with_capacity(usize::try_from(whole).unwrap_or_default());
+        content.extend_from_slice(&first.content);
+        while let Some(piece) = pieces.next().await {
+            match piece {
+                Ok(Some(piece)) if piece.stored == first.stored && !piece.content.is_empty() => {
+                    content.extend_from_slice(&piece.content);
+                }
+                Ok(_) => return Ok(None),
+                Err(fault) if fault.is_refusal() => return Ok(None),
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(Some(Value::new(first.stored, content.freeze())))
+    }
+
+    /// A part of the content at a key, by one request: of the object with this entity tag, where one is named.
+    async fn piece(
+        &self,
+        location: &Path,
+        range: Range<u64>,
+        if_match: Option<String>,
+    ) -> Result<Option<Value>, Fault> {
+        if range.is_empty() {
             return self.empty(location).await;
         }
-        let options = GetOptions { range: range.clone().map(GetRange::Bounded), ..GetOptions::default() };
-        match self.objects.get_opts(location, options).map_err(Fault::from).await {
-            Ok(answer) => self.read(answer).await.map(Some),
-            Err(fault) if fault.is_missing() => Ok(None),
-            Err(fault) => match range {
+        let options = GetOptions { range: Some(GetRange::Bounded(range.clone())), if_match, ..GetOptions::default() };
+        for attempt in 1.. {
+            match self.objects.get_opts(location, options.clone()).map_err(Fault::from).await {
+                Ok(answer) => return self.read(answer).await.map(Some),
+                Err(fault) if fault.is_missing() => return Ok(None),
                 // A part that begins at the end or after it is an error for services, and empty here.
-                Some(range) if fault.may_be_range() => match self.empty(location).await? {
-                    Some(value) if value.stored.size > range.start => Err(fault),
-                    value => Ok(value),
+                Err(fault) if fault.may_be_range() => match self.empty(location).await? {
+                    // It has grown since, or that was not what the fault was about.
+                    Some(value) if value.stored.size > range.start && attempt == READS => return Err(fault),
+                    Some(value) if value.stored.size > range.start => {}
+                    value => return Ok(value),
                 },
-                _ => Err(fault),
-            },
+                Err(fault) => return Err(fault),
+            }
         }
+        Err(Fault::changing())
     }
 
     async fn read(&self, answer: GetResult) -> Result<Value, Fault> {
@@ -175,6 +229,11 @@ impl Service {
     pub(super) async fn remove(&self, location: &Path) -> Result<(), Fault> {
         Ok(self.objects.delete(location).await?)
     }
+}
+
+/// The piece of `range` that begins at `start`.
+fn from(range: &Range<u64>, start: u64) -> Range<u64> {
+    start..range.end.min(start.saturating_add(PIECE))
 }
 
 #[cfg(test)]

@@ -60,6 +60,12 @@ pub(super) fn parse(body: &[u8]) -> Result<Listing, quick_xml::DeError> {
 }
 
 impl Listing {
+    /// The last key, or the last of what keys begin with, whichever comes later.
+    pub(super) fn last_key(&self) -> Option<&str> {
+        let last = self.objects.last().map(|object| object.key.as_str());
+        last.max(self.prefixes.last().map(String::as_str))
+    }
+
     /// The same answer with nothing but where to go on.
     pub(super) fn without_objects(&self) -> String {
         let next = self

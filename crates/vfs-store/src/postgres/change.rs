@@ -12,7 +12,7 @@ use super::patience::Patience;
 use super::plan::{Conditions, Staged, Steps};
 use super::read::CHUNK;
 use super::row;
-use super::server::{Parameter, Server, keep_or_close};
+use super::server::{Parameter, Server};
 use crate::key::Namespace;
 use crate::store::{BatchOutcome, Condition, Stored, Write};
 
@@ -33,6 +33,12 @@ const NEW_CONTENTS: &str = "SELECT nextval('contents') FROM generate_series(1, $
 const STAGE: &str = "INSERT INTO chunks (namespace, content, part, is_text, data) VALUES ($1, $2, $3, $4, $5)";
 
 const FATE: &str = "SELECT pg_xact_status($1::text::xid8)";
+
+// The second says whether changes may have been forgotten, the one that is looked for among them.
+const EVIDENCE: &str = "SELECT EXISTS (SELECT FROM changes WHERE namespace = id AND changes.xmin::text = $2 \
+                            AND coalesce(target, path) = $3), \
+                            coalesce((SELECT min(sequence) FROM changes WHERE namespace = id), 1) > 1 \
+                        FROM namespaces WHERE name = $1";
 
 /// How many chunks are on their way at the same time.
 const IN_FLIGHT: usize = 4;
@@ -73,7 +79,7 @@ pub(super) async fn change(
         let fault = match change.attempt().await {
             Ok(outcome) => return Ok(outcome),
             Err(Failed::NotMade(fault)) => fault,
-            Err(Failed::Unknown { transaction, outcome }) => match fate(server, &transaction).await? {
+            Err(Failed::Unknown { transaction, outcome }) => match change.fate(&transaction).await? {
                 Fate::Made => return Ok(outcome),
                 Fate::NotMade => Fault::Silence,
             },
@@ -93,16 +99,67 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
+    /// What became of a transaction whose commit was asked for.
+    async fn fate(&self, transaction: &str) -> Result<Fate> {
+        let config = &self.server.config;
+        // The server may not have noticed yet that its client is gone: it does when its session times out.
+        let mut patience = Patience::new(config.retry_for.max(MOST_UNKNOWN));
+        loop {
+            match self.look_up(transaction).await {
+                Ok(Some(fate)) => return Ok(fate),
+                Ok(None) => {}
+                Err(fault) if fault.may_pass() || matches!(fault, Fault::PoolTimeout) => {}
+                Err(fault) => return Err(unknown().with_source(fault.describe(config))),
+            }
+            if !patience.again().await {
+                return Err(unknown());
+            }
+        }
+    }
+
+    /// What became of a transaction; `None` while it is under way.
+    async fn look_up(&self, transaction: &str) -> Tried<Option<Fate>> {
+        let connection = self.server.connection().await?;
+        let work = async {
+            let statement = connection.prepare_cached(FATE).await?;
+            let status: Option<String> = connection.query_one(&statement, &[&transaction]).await?.try_get(0)?;
+            match status.as_deref() {
+                Some("committed") => self.find_evidence(&connection, transaction).await.map(Some),
+                Some("aborted") => Ok(Some(Fate::NotMade)),
+                Some(_) => Ok(None),
+                None => Err(unknown().into()),
+            }
+        };
+        let answer = self.server.within(work).await;
+        connection.finish(answer)
+    }
+
+    /// Whether what a committed transaction of this number made is this change: after a crash the server gives the numbers
+    /// again of those that it lost.
+    async fn find_evidence(&self, connection: &Object, transaction: &str) -> Tried<Fate> {
+        // Rows have the lower half of the number.
+        let number = transaction.parse::<u64>().map_err(|_| unknown())? & u64::from(u32::MAX);
+        let last = self.steps.parents.last().zip(self.steps.names.last());
+        let path = last.map(|(parent, name)| format!("{parent}{name}")).ok_or_else(unknown)?;
+        let statement = connection.prepare_cached(EVIDENCE).await?;
+        let Some(row) = connection.query_opt(&statement, &[&self.name, &number.to_string(), &path]).await? else {
+            return Ok(Fate::NotMade);
+        };
+        match (row.try_get(0)?, row.try_get(1)?) {
+            (true, _) => Ok(Fate::Made),
+            (false, false) => Ok(Fate::NotMade),
+            (false, true) => Err(unknown().into()),
+        }
+    }
+
     async fn attempt(&self) -> Result<BatchOutcome, Failed> {
         let connection = self.server.connection().await?;
         let made = self.make(&connection).await;
-        let is_lost = match &made {
-            Ok(_) => false,
-            Err(Failed::NotMade(fault)) => matches!(fault, Fault::Silence),
-            Err(Failed::Unknown { .. }) => true,
-        };
-        if is_lost {
-            drop(Object::take(connection));
+        match &made {
+            Ok(_) => connection.keep(),
+            Err(Failed::NotMade(Fault::Silence) | Failed::Unknown { .. }) => connection.close(),
+            // Its transaction is open, and ends with it.
+            Err(Failed::NotMade(_)) => drop(connection),
         }
         made
     }
@@ -114,7 +171,6 @@ impl Change<'_> {
             return Ok(refused);
         }
         let statement = self.server.within(connection.prepare_cached(CHANGE)).await?;
-        let mut transaction = Open { connection, is_open: true };
         let rows = if self.steps.staged.is_empty() {
             let contents = vec![None; self.steps.kinds.len()];
             let parameters = self.parameters(&contents);
@@ -131,12 +187,9 @@ impl Change<'_> {
         let (outcome, id) = read(&rows)?;
         let Some(id) = id else {
             self.server.within(connection.batch_execute("ROLLBACK")).await?;
-            transaction.is_open = false;
             return Ok(outcome);
         };
-        let committed = self.server.within(connection.batch_execute("COMMIT")).await;
-        transaction.is_open = false;
-        match committed {
+        match self.server.within(connection.batch_execute("COMMIT")).await {
             Ok(()) => Ok(outcome),
             // Even an error that the server itself reports may come after the commit.
             Err(_) => Err(Failed::Unknown { transaction: id, outcome }),
@@ -231,21 +284,6 @@ struct Chunk<'a> {
     data: &'a [u8],
 }
 
-/// A transaction that ends with its guard: whoever gets the connection next finds none.
-struct Open<'a> {
-    connection: &'a Object,
-    is_open: bool,
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        if self.is_open {
-            // Polled once it is on its way; nobody needs the answer.
-            let _ = self.connection.batch_execute("ROLLBACK").now_or_never();
-        }
-    }
-}
-
 /// The answer of the server, and the transaction's id if there is something to commit.
 fn read(rows: &[Row]) -> Tried<(BatchOutcome, Option<String>)> {
     let Some(last) = rows.last() else { return Ok((BatchOutcome::Done(Vec::new()), None)) };
@@ -263,39 +301,11 @@ fn path(row: &Row, column: usize) -> Tried<VfsPath> {
     Ok(VfsPath::parse(row.try_get(column)?)?)
 }
 
-/// What became of a transaction whose commit was asked for.
-async fn fate(server: &Server, transaction: &str) -> Result<Fate> {
-    let unknown = || {
-        let message = "the connection to the Postgres server was lost while a change was being made, and it cannot be told \
-                       whether it was; read it again";
-        Error::new(ErrorKind::Unavailable, message)
-    };
-    // The server may not have noticed yet that its client is gone: it does when its session times out.
-    let mut patience = Patience::new(server.config.retry_for.max(MOST_UNKNOWN));
-    loop {
-        match fate_now(server, transaction).await {
-            Ok(Some(status)) if status == "committed" => return Ok(Fate::Made),
-            Ok(Some(status)) if status == "aborted" => return Ok(Fate::NotMade),
-            Ok(Some(_)) => {}
-            Ok(None) => return Err(unknown()),
-            Err(fault) if fault.may_pass() || matches!(fault, Fault::PoolTimeout) => {}
-            Err(fault) => return Err(unknown().with_source(fault.describe(&server.config))),
-        }
-        if !patience.again().await {
-            return Err(unknown());
-        }
-    }
+fn unknown() -> Error {
+    let message = "the connection to the Postgres server was lost while a change was being made, and it cannot be told \
+                   whether it was; read it again";
+    Error::new(ErrorKind::Unavailable, message)
 }
 
 /// The least time that an unknown outcome is looked into.
 const MOST_UNKNOWN: std::time::Duration = std::time::Duration::from_secs(45);
-
-async fn fate_now(server: &Server, transaction: &str) -> Tried<Option<String>> {
-    let connection = server.connection().await?;
-    let work = async {
-        let statement = connection.prepare_cached(FATE).await?;
-        Ok::<_, Fault>(connection.query_one(&statement, &[&transaction]).await?.try_get(0)?)
-    };
-    let answer = server.within(work).await;
-    keep_or_close(connection, answer)
-}

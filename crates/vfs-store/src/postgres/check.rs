@@ -10,7 +10,7 @@ use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 use super::fault::{Fault, Tried};
 use super::plan::is_searchable;
 use super::read::CHUNK;
-use super::server::{Server, keep_or_close};
+use super::server::Server;
 use crate::key::Namespace;
 use crate::store::{CheckReport, StoreStats};
 
@@ -49,7 +49,7 @@ pub(super) async fn check(server: &Server) -> Result<CheckReport> {
     let tried = async {
         let mut connection = server.connection().await?;
         let answer = look(&mut connection).await;
-        keep_or_close(connection, answer)
+        connection.finish(answer)
     };
     tried.await.map_err(|fault: Fault| fault.describe(&server.config))
 }

@@ -10,14 +10,17 @@ use crate::url::{Parameters, StoreUrl};
 
 /// How many connections a store can have.
 const POOL_SIZES: std::ops::RangeInclusive<usize> = 1..=1000;
-/// The longest any of the times can be.
+/// The longest any of the times can be, but for the making of tables.
 const MAX_TIME: Duration = Duration::from_secs(3600);
+/// The longest that making tables may take.
+const MAX_PREPARE: Duration = Duration::from_secs(24 * 3600);
 /// The longest name of a schema in bytes; with what is put before it, it is still the name of a channel.
 const MAX_SCHEMA: usize = 48;
 /// What a URL may say that goes to the server as it is.
 const SERVERS_OWN: [&str; 8] =
     ["host", "port", "user", "password", "dbname", "application_name", "target_session_attrs", "channel_binding"];
-const KNOWN: &str = "schema, pool_size, connect_timeout, pool_timeout, statement_timeout, lock_timeout, retry_for, sslmode, \
+const KNOWN: &str = "schema, pool_size, connect_timeout, pool_timeout, statement_timeout, lock_timeout, \
+                     prepare_timeout, retry_for, sslmode, \
                      host, port, user, password, dbname, application_name, target_session_attrs and channel_binding";
 
 /// Whether a connection is encrypted, and whom it trusts, in the words of Postgres' own clients.
@@ -53,16 +56,17 @@ impl std::str::FromStr for PostgresTls {
 
 /// Where a Postgres store is, and how it is used.
 ///
-/// | URL parameter       | setter                                           | default  | bounds        |
-/// |---------------------|--------------------------------------------------|----------|---------------|
-/// | `schema`            | [`schema`](Self::schema)                         | `vfs`    | see there     |
-/// | `pool_size`         | [`pool_size`](Self::pool_size)                   | `16`     | 1 to 1000     |
-/// | `connect_timeout`   | [`connect_timeout`](Self::connect_timeout)       | `10s`    | `1ms` to `1h` |
-/// | `pool_timeout`      | [`pool_timeout`](Self::pool_timeout)             | `10s`    | `1ms` to `1h` |
-/// | `statement_timeout` | [`statement_timeout`](Self::statement_timeout)   | `30s`    | `1ms` to `1h` |
-/// | `lock_timeout`      | [`lock_timeout`](Self::lock_timeout)             | `5s`     | `1ms` to `1h` |
-/// | `retry_for`         | [`retry_for`](Self::retry_for)                   | `10s`    | `0s` to `1h`  |
-/// | `sslmode`           | [`tls`](Self::tls)                               | `prefer` |               |
+/// | URL parameter       | setter                                           | default  | bounds         |
+/// |---------------------|--------------------------------------------------|----------|----------------|
+/// | `schema`            | [`schema`](Self::schema)                         | `vfs`    | see there      |
+/// | `pool_size`         | [`pool_size`](Self::pool_size)                   | `16`     | 1 to 1000      |
+/// | `connect_timeout`   | [`connect_timeout`](Self::connect_timeout)       | `10s`    | `1ms` to `1h`  |
+/// | `pool_timeout`      | [`pool_timeout`](Self::pool_timeout)             | `10s`    | `1ms` to `1h`  |
+/// | `statement_timeout` | [`statement_timeout`](Self::statement_timeout)   | `30s`    | `1ms` to `1h`  |
+/// | `lock_timeout`      | [`lock_timeout`](Self::lock_timeout)             | `5s`     | `1ms` to `1h`  |
+/// | `prepare_timeout`   | [`prepare_timeout`](Self::prepare_timeout)       | `10min`  | `1ms` to `24h` |
+/// | `retry_for`         | [`retry_for`](Self::retry_for)                   | `10s`    | `0s` to `1h`   |
+/// | `sslmode`           | [`tls`](Self::tls)                               | `prefer` |                |
 ///
 /// `host`, `port`, `user`, `password`, `dbname`, `application_name`, `target_session_attrs` and `channel_binding` mean what they
 /// mean to Postgres' own clients; `?host=/var/run/postgresql` is a Unix socket.
@@ -91,6 +95,7 @@ pub struct PostgresConfig {
     pub(super) pool_timeout: Duration,
     pub(super) statement_timeout: Duration,
     pub(super) lock_timeout: Duration,
+    pub(super) prepare_timeout: Duration,
     pub(super) retry_for: Duration,
 }
 
@@ -139,6 +144,7 @@ impl PostgresConfig {
             pool_timeout: Duration::from_secs(10),
             statement_timeout: Duration::from_secs(30),
             lock_timeout: Duration::from_secs(5),
+            prepare_timeout: Duration::from_secs(600),
             retry_for: Duration::from_secs(10),
         };
         config.take(&mut parameters)?;
@@ -162,6 +168,7 @@ impl PostgresConfig {
             ("pool_timeout", &mut self.pool_timeout),
             ("statement_timeout", &mut self.statement_timeout),
             ("lock_timeout", &mut self.lock_timeout),
+            ("prepare_timeout", &mut self.prepare_timeout),
             ("retry_for", &mut self.retry_for),
         ] {
             if let Some(text) = parameters.take(name) {
@@ -220,6 +227,14 @@ impl PostgresConfig {
         self
     }
 
+    /// How long opening may take to make the tables or bring them to this version, and before that to wait for another process that
+    /// does. Only a large database of an earlier version needs more than a moment. Default 10 minutes.
+    #[must_use]
+    pub fn prepare_timeout(mut self, timeout: Duration) -> Self {
+        self.prepare_timeout = timeout;
+        self
+    }
+
     /// How long an operation that failed for a reason that may pass, such as a server that starts again, is begun again. Zero
     /// tries once. Default 10 s.
     #[must_use]
@@ -268,6 +283,9 @@ impl PostgresConfig {
             if time < Duration::from_millis(1) || time > MAX_TIME {
                 return refuse(format!("the {name} of a Postgres store is 1 millisecond to 1 hour"));
             }
+        }
+        if self.prepare_timeout < Duration::from_millis(1) || self.prepare_timeout > MAX_PREPARE {
+            return refuse("the prepare_timeout of a Postgres store is 1 millisecond to 24 hours".to_owned());
         }
         if self.retry_for > MAX_TIME {
             return refuse("the retry_for of a Postgres store is at most 1 hour".to_owned());
@@ -326,6 +344,10 @@ impl PostgresConfig {
         hosts.join(",")
     }
 
+    pub(super) fn has_password(&self) -> bool {
+        self.server.get_password().is_some()
+    }
+
     pub(super) fn database(&self) -> &str {
         self.server.get_dbname().or(self.server.get_user()).unwrap_or("postgres")
     }
@@ -349,6 +371,7 @@ impl fmt::Debug for PostgresConfig {
             .field("pool_timeout", &self.pool_timeout)
             .field("statement_timeout", &self.statement_timeout)
             .field("lock_timeout", &self.lock_timeout)
+            .field("prepare_timeout", &self.prepare_timeout)
             .field("retry_for", &self.retry_for)
             .finish_non_exhaustive()
     }

@@ -71,6 +71,12 @@ impl Fault {
         }
     }
 
+    /// Whether the server gave up a statement as it took too long, or waited too long for a lock.
+    pub(super) fn is_of_time(&self) -> bool {
+        let states = [SqlState::QUERY_CANCELED, SqlState::LOCK_NOT_AVAILABLE];
+        matches!(self, Self::Statement(error) if error.code().is_some_and(|state| states.contains(state)))
+    }
+
     /// Whether the server could not be reached at all.
     pub(super) fn is_of_connecting(&self) -> bool {
         matches!(self, Self::Connect(error) if error.code().is_none()) || matches!(self, Self::ConnectTimeout)
@@ -252,11 +258,18 @@ fn without_state(error: &tokio_postgres::Error, is_connecting: bool, config: &Po
                 "the Postgres server at {address} cannot be reached; correct host and port in the URL of the store"
             ),
         ),
+        None if is_connecting && !config.has_password() => (
+            ErrorKind::PermissionDenied,
+            format!(
+                "the Postgres server at {address} asks for a password; write it in the URL of the store as \
+                 'postgres://user:password@host/database'"
+            ),
+        ),
         None if is_connecting => (
             ErrorKind::PermissionDenied,
             format!(
-                "the Postgres server at {address} and this program did not agree on how to log in; see the cause, and whether \
-                 the URL of the store has a password"
+                "the Postgres server at {address} and this program did not agree on how to log in; is it one, and does it take a \
+                 password?"
             ),
         ),
         _ if error.is_closed() || io_cause(error).is_some() => {

@@ -1,11 +1,13 @@
 //! The tables, and how a database comes to have them.
 
-use deadpool_postgres::Object;
+use deadpool_postgres::{GenericClient, Object, Transaction};
+use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
-use vfs_core::Error;
+use vfs_core::{Error, ErrorKind};
 
 use super::config::PostgresConfig;
 use super::fault::{Fault, Tried};
+use super::server::{GRACE, Server};
 
 /// What makes a schema of each version into one of the next; the first makes it of an empty one.
 ///
@@ -42,13 +44,44 @@ struct Found {
 }
 
 /// Brings the schema to this version, at the same time as others may; whether it can be searched.
-pub(super) async fn prepare(connection: &mut Object, config: &PostgresConfig) -> Tried<bool> {
-    let found = look(connection, config).await?;
-    if found.has_tables && version(connection).await? == VERSION && found.has_index {
+pub(super) async fn prepare(server: &Server, connection: &mut Object) -> Tried<bool> {
+    let config = &server.config;
+    let is_prepared = async {
+        let found = look(connection, config).await?;
+        Ok::<_, Fault>(found.has_tables && version(&*connection).await? == VERSION && found.has_index)
+    };
+    if server.within(is_prepared).await? {
         return Ok(true);
     }
-    make_tables(connection, config).await?;
-    make_search(connection, config).await
+    let making = async {
+        make_tables(connection, config).await?;
+        make_search(connection, config).await
+    };
+    match timeout(config.prepare_timeout + GRACE, making).await {
+        Ok(Err(fault)) if fault.is_of_time() => Err(takes_too_long(config)),
+        Ok(made) => made,
+        Err(_) => Err(Fault::Silence),
+    }
+}
+
+/// What is told of tables that are not there in time. Whether another process makes them, or this one would, cannot be told apart.
+fn takes_too_long(config: &PostgresConfig) -> Fault {
+    let message = format!(
+        "the tables of the Postgres store at {} were not ready within {}; another process may be making them, or hold a lock: \
+         end it if it hangs, or raise 'prepare_timeout'",
+        config.address(),
+        humantime::format_duration(config.prepare_timeout),
+    );
+    Error::new(ErrorKind::Timeout, message).into()
+}
+
+/// Begins a transaction that waits for its turn to make tables. Others may be at it, with a large database for long.
+async fn in_turn<'a>(connection: &'a mut Object, config: &PostgresConfig) -> Tried<Transaction<'a>> {
+    let transaction = connection.transaction().await?;
+    let limit = config.prepare_timeout.as_millis();
+    transaction.batch_execute(&format!("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = {limit}")).await?;
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    Ok(transaction)
 }
 
 async fn look(connection: &Object, config: &PostgresConfig) -> Tried<Found> {
@@ -69,7 +102,7 @@ async fn look(connection: &Object, config: &PostgresConfig) -> Tried<Found> {
 }
 
 /// The version of the schema, refused where it is newer than this program.
-async fn version(connection: &impl deadpool_postgres::GenericClient) -> Tried<i32> {
+async fn version(connection: &impl GenericClient) -> Tried<i32> {
     let row = connection.query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[]).await?;
     let version = row.try_get(0)?;
     if version > VERSION {
@@ -84,10 +117,7 @@ async fn version(connection: &impl deadpool_postgres::GenericClient) -> Tried<i3
 
 async fn make_tables(connection: &mut Object, config: &PostgresConfig) -> Tried<()> {
     let schema = &config.schema;
-    let transaction = connection.transaction().await?;
-    // Others may be at it, with a large database for long.
-    transaction.batch_execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0").await?;
-    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    let transaction = in_turn(connection, config).await?;
     // Another process may have been first; and who may use a schema need not be allowed to make one.
     let row = transaction.query_one(SERVER, &[schema]).await?;
     if !row.try_get::<_, bool>(2)? {
@@ -113,12 +143,12 @@ async fn make_search(connection: &mut Object, config: &PostgresConfig) -> Tried<
         return Ok(true);
     }
     if !found.has_trigrams
-        && let Err(fault) = under_lock(connection, "CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public").await
+        && let Err(fault) = under_lock(connection, config, "CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public").await
     {
         tracing::info!(schema = config.schema, ?fault, "the database has no pg_trgm, so that a search reads all files");
         return if is_not_allowed(&fault) { Ok(false) } else { Err(fault) };
     }
-    match under_lock(connection, MAKE_INDEX).await {
+    match under_lock(connection, config, MAKE_INDEX).await {
         Ok(()) => Ok(true),
         Err(fault) if is_not_allowed(&fault) => {
             tracing::info!(schema = config.schema, ?fault, "the index for searches cannot be made by this user");
@@ -128,10 +158,8 @@ async fn make_search(connection: &mut Object, config: &PostgresConfig) -> Tried<
     }
 }
 
-async fn under_lock(connection: &mut Object, sql: &str) -> Tried<()> {
-    let transaction = connection.transaction().await?;
-    transaction.batch_execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0").await?;
-    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+async fn under_lock(connection: &mut Object, config: &PostgresConfig, sql: &str) -> Tried<()> {
+    let transaction = in_turn(connection, config).await?;
     transaction.batch_execute(sql).await?;
     Ok(transaction.commit().await?)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
-use deadpool_postgres::{ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
+use deadpool_postgres::{ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime, Timeouts};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -12,12 +12,13 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::config::PostgresConfig;
+use super::connection::Connection;
 use super::fault::{Fault, Tried};
 use super::patience::Patience;
 use super::tls;
 
 /// How much longer than the server's own limit a connection is waited for before it counts as lost.
-const GRACE: Duration = Duration::from_secs(5);
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 pub(super) type Parameter<'a> = &'a (dyn ToSql + Sync);
 
@@ -45,6 +46,8 @@ impl Server {
         let pool = Pool::builder(manager)
             .max_size(config.pool_size)
             .timeouts(timeouts)
+            // The one that was used last has its statements planned.
+            .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Error::new(ErrorKind::Internal, "there is no pool of connections").with_source(error))?;
@@ -52,8 +55,8 @@ impl Server {
         Ok(Self { config, tls, pool, writers })
     }
 
-    pub(super) async fn connection(&self) -> Tried<Object> {
-        Ok(self.pool.get().await?)
+    pub(super) async fn connection(&self) -> Tried<Connection> {
+        Ok(Connection::new(self.pool.get().await?, self.tls.clone(), self.config.connect_timeout))
     }
 
     /// The right to use a connection for a change, so that readers always find one.
@@ -97,7 +100,7 @@ impl Server {
             let tried = async {
                 let connection = self.connection().await?;
                 let answer = self.within(connection.query_typed(sql, parameters)).await;
-                keep_or_close(connection, answer)
+                connection.finish(answer)
             };
             match tried.await {
                 Ok(rows) => return Ok(rows),
@@ -115,16 +118,8 @@ impl Server {
                 connection.query(&statement, parameters).await
             })
             .await;
-        keep_or_close(connection, answer)
+        connection.finish(answer)
     }
-}
-
-/// Gives the connection back, unless nobody knows what it does.
-pub(super) fn keep_or_close<T>(connection: Object, answer: Tried<T>) -> Tried<T> {
-    if matches!(answer, Err(Fault::Silence)) {
-        drop(Object::take(connection));
-    }
-    answer
 }
 
 impl fmt::Debug for Server {

@@ -1,6 +1,7 @@
 //! Changes: each one call of a script, conditions included.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use ::redis::{Cmd, Script, Value};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
@@ -15,8 +16,8 @@ use crate::store::{BatchOutcome, Condition, Expected, Write, WriteId};
 static CHANGE: LazyLock<Script> =
     LazyLock::new(|| Script::new(concat!(include_str!("common.lua"), include_str!("change.lua"))));
 
-/// How long the outcome of a change is remembered, in milliseconds.
-const REMEMBERED: u64 = 10 * 60 * 1000;
+/// How long the outcome of a change is remembered.
+pub(super) const REMEMBERED: Duration = Duration::from_secs(10 * 60);
 /// The most writes and conditions together; a server takes a million arguments.
 const MOST_STEPS: usize = 200_000;
 
@@ -73,7 +74,8 @@ impl Change<'_> {
         let flag = |is_set: bool| if is_set { "1" } else { "0" };
         let mut cmd = start(&CHANGE, &self.base);
         cmd.arg(format!("{:032x}", self.id.get()));
-        cmd.arg(flag(attempt == Attempt::Again)).arg(flag(is_registered)).arg(self.ttl).arg(REMEMBERED);
+        cmd.arg(flag(attempt == Attempt::Again)).arg(flag(is_registered)).arg(self.ttl);
+        cmd.arg(REMEMBERED.as_secs() * 1000);
         cmd.arg(self.conditions.iter().filter(is_told).count());
         self.conditions.iter().for_each(|condition| add_condition(condition, &mut cmd));
         self.steps.iter().for_each(|step| step.add_to(&mut cmd));
@@ -82,18 +84,18 @@ impl Change<'_> {
 }
 
 impl RedisStore {
-    /// Makes all `writes` if all `conditions` hold, as the change `id`.
+    /// Makes all `writes` if all `conditions` hold.
     pub(super) async fn make(
         &self,
         namespace: &Namespace,
-        id: WriteId,
         conditions: &[Condition],
         writes: &[Write],
     ) -> Result<BatchOutcome> {
         check_sizes(conditions, writes)?;
         let change = Change {
             base: self.names().base(namespace),
-            id,
+            // Of this call: the same value may be put again, and at another path.
+            id: WriteId::random(),
             ttl: self.inner.ttl,
             conditions,
             steps: writes.iter().map(Step::new).collect(),
@@ -103,7 +105,8 @@ impl RedisStore {
             Answer::Outcome(outcome) => Ok(outcome),
             Answer::Unregistered => {
                 self.register(namespace).await?;
-                match read(self.link().ask(|attempt| change.request(attempt, true)).await?)? {
+                // An earlier copy may still be on its way, and finds the namespace now.
+                match read(self.link().ask(|_| change.request(Attempt::Again, true)).await?)? {
                     Answer::Outcome(outcome) => Ok(outcome),
                     Answer::Unregistered => Err(reply::unexpected()),
                 }

@@ -32,15 +32,21 @@ local function is_sound(head)
   return #head == HEAD and string.sub(head, 1, 5) == 'vfs1 '
 end
 
-local function find_position()
-  local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
-  if last then
-    position = tonumber(string.match(last[1], '^%d+'))
-  elseif redis.call('EXISTS', log) == 1 then
-    error({ err = 'WRONGTYPE the log of changes was emptied' })
-  else
-    position = 0
+-- The number of the newest change that was ever told, also where another program has removed its entry from the log.
+local function newest()
+  if redis.call('EXISTS', log) == 0 then
+    return 0
   end
+  local facts = redis.call('XINFO', 'STREAM', log)
+  for at = 1, #facts, 2 do
+    if facts[at] == 'last-generated-id' then
+      return tonumber(string.match(facts[at + 1], '^%d+'))
+    end
+  end
+end
+
+local function find_position()
+  position = newest()
 end
 
 local function tell(kind, path, from, head, size)

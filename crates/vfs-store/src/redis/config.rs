@@ -159,7 +159,8 @@ impl RedisConfig {
         self
     }
 
-    /// How long an operation is tried again where the connection was lost or the server is busy or starting. Default 15 s.
+    /// How long an operation is tried again where the connection was lost or the server is busy or starting. One that may have been
+    /// sent is repeated once at least, and for five minutes at most. Default 15 s.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;

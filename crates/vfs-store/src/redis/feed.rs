@@ -54,7 +54,7 @@ impl Waiting {
         cmd.arg("COUNT").arg(1).arg("BLOCK").arg(WAIT.as_millis() as u64);
         cmd.arg("STREAMS").arg(log).arg(format!("{}-0", seen.0));
         let answer: Result<Result<Value, RedisError>, _> =
-            tokio::time::timeout(WAIT + link.timeout(), cmd.query_async(&mut connection)).await;
+            tokio::time::timeout(link.timeout().saturating_add(WAIT), cmd.query_async(&mut connection)).await;
         let has_answered = matches!(answer, Ok(Ok(_)));
         if has_answered {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
@@ -75,9 +75,9 @@ impl RedisStore {
             Request::Script(&SINCE, cmd)
         };
         let mut parts = Parts::of(self.link().ask(ask).await?)?;
-        let id = parts.bytes()?;
-        let position = if id.is_empty() { Position(0) } else { read_id(&id).ok_or_else(reply::unexpected)? };
-        Ok((position, parts.parts()?))
+        let number = parts.bytes()?;
+        let number = std::str::from_utf8(&number).ok().and_then(|number| number.parse().ok());
+        Ok((Position(number.ok_or_else(reply::unexpected)?), parts.parts()?))
     }
 }
 

@@ -12,11 +12,14 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use vfs_core::{Error, Result};
 
+use super::change::REMEMBERED;
 use super::config::RedisConfig;
 use super::fault::{Fault, Next};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// For how long a request is repeated that may have been sent: while the outcome of a change is surely remembered.
+const REPEATED: Duration = Duration::from_secs(REMEMBERED.as_secs() / 2);
 /// How many bytes are given a second beside the timeout.
 const SLOWEST: u64 = 4 << 20;
 
@@ -105,20 +108,26 @@ impl Link {
     }
 
     /// The answer to what `request` makes for each attempt.
+    ///
+    /// Where it is not known whether a request was made, one repetition at least finds out, however short the patience is.
     pub(super) async fn ask<'a>(&self, request: impl Fn(Attempt) -> Request<'a> + Send + Sync) -> Result<Value> {
-        let end = Instant::now() + self.patience;
-        let mut attempt = Attempt::First;
+        let start = Instant::now();
+        let mut first_sent = None;
         let mut pause = FIRST_PAUSE;
         loop {
+            let (began, attempt) = (Instant::now(), first_sent.map_or(Attempt::First, |_| Attempt::Again));
             let fault = match self.attempt(&request(attempt)).await {
                 Ok(answer) => return Ok(answer),
                 Err(fault) => fault,
             };
-            if fault.next() == Next::GiveUp || Instant::now() + pause >= end {
-                return Err(fault.into_error(&self.address));
+            let is_in_doubt = fault.may_have_been_sent();
+            let may_go_on = start.elapsed() + pause < self.patience || (is_in_doubt && attempt == Attempt::First);
+            if is_in_doubt {
+                first_sent.get_or_insert(began);
             }
-            if fault.may_have_been_sent() {
-                attempt = Attempt::Again;
+            let is_remembered = first_sent.is_none_or(|sent| sent.elapsed() + pause < REPEATED);
+            if fault.next() == Next::GiveUp || !may_go_on || !is_remembered {
+                return Err(fault.into_error(&self.address));
             }
             tracing::debug!(server = self.address, ?fault, "a request to Redis is repeated");
             // Many clients that lost a server at once do not come back at once.
@@ -138,7 +147,7 @@ impl Link {
         // Requests wait for the one that connects, each no longer than its own time.
         let connecting = tokio::time::timeout(self.connect_timeout, cell.get_or_try_init(|| self.connect()));
         let mut connection = connecting.await.map_err(|_| Fault::NotConnectedFor(self.connect_timeout))??.clone();
-        let limit = self.timeout + Duration::from_secs(request.bytes() / SLOWEST);
+        let limit = self.timeout.saturating_add(Duration::from_secs(request.bytes() / SLOWEST));
         let answer = match tokio::time::timeout(limit, send(request, &mut connection)).await {
             Ok(answer) => answer.map_err(Fault::of_request),
             Err(_) => Err(Fault::NotAnsweredFor(limit)),

@@ -1,6 +1,5 @@
--- The id of the newest change, and the entries of the log after one. ARGV: how many at most; the position, where any are wanted.
+-- The number of the newest change, and the entries of the log after one. ARGV: how many at most; the position, where any are wanted.
 
-local newest = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
 local limit, seen = ARGV[1], ARGV[2]
 local entries = seen and redis.call('XRANGE', log, '(' .. seen .. '-0', '+', 'COUNT', limit) or {}
-return { newest and newest[1] or '', entries }
+return { string.format('%.0f', newest()), entries }

@@ -312,6 +312,17 @@ pub enum Atomicity {
     Namespace,
 }
 
+/// In which order the pages of a [`Listed::Level`] listing come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LevelOrder {
+    /// In none that can be relied on: who wants the first names lists all of them.
+    #[default]
+    Any,
+    /// By key, where a directory stands where the values below it do, as its name with a `/` after it.
+    Keys,
+}
+
 /// What a store can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -322,18 +333,27 @@ pub struct Abilities {
     pub max_path: usize,
     /// Whether changes of several values can be one: then [`Store::as_batch`](super::Store::as_batch) is there.
     pub atomicity: Atomicity,
+    /// In which order the pages of one level come.
+    pub level_order: LevelOrder,
 }
 
 impl Abilities {
     /// Values of up to `max_value` bytes at any path, one change at a time.
     pub fn new(max_value: u64) -> Self {
-        Self { max_value, max_path: 4096, atomicity: Atomicity::Value }
+        Self { max_value, max_path: 4096, atomicity: Atomicity::Value, level_order: LevelOrder::Any }
     }
 
     /// With batches.
     #[must_use]
     pub fn atomicity(mut self, atomicity: Atomicity) -> Self {
         self.atomicity = atomicity;
+        self
+    }
+
+    /// With the pages of one level in this order.
+    #[must_use]
+    pub fn level_order(mut self, order: LevelOrder) -> Self {
+        self.level_order = order;
         self
     }
 

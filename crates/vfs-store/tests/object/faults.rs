@@ -1,5 +1,6 @@
 //! Services that fail, and answers that are lost.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use hyper::Method;
 use vfs_core::{Error, ErrorKind};
 use vfs_store::{BucketConfig, BucketStore, Expected, ListRequest, Namespace, NewValue, Outcome, Store};
 
-use crate::servers::{Fate, Server};
+use crate::servers::{Fate, Gate, Server};
 use crate::{at, content, done, key, path, put, refused, value};
 
 const FAULT: Fate = Fate::Status(500, "<Error><Code>InternalError</Code></Error>");
@@ -39,6 +40,86 @@ async fn a_large_put_whose_answer_was_lost_is_done_once() {
     server.plan(Method::POST, [FAULT, Fate::Cut, Fate::Lost]);
     let stored = done(store.put(&key("/large"), large, &Expected::Nothing).await.expect("a put"));
     assert_eq!(store.head(&key("/large")).await.expect("an answer"), Some(stored));
+}
+
+/// The service answers a completed upload before it is at its end, and may still fail.
+#[tokio::test]
+async fn a_large_put_that_was_half_answered_is_looked_up() {
+    let server = Server::start().await;
+    let large = || NewValue::new(Bytes::from(vec![1; (16 << 20) + 1]), at(5)).created_at(at(1));
+    let error = "<Error><Code>InternalError</Code><Message>m</Message></Error>";
+    for retries in [0, 2] {
+        let store = BucketStore::open(server.config().max_retries(retries)).await.expect("a store");
+        for fate in [Fate::Cropped, Fate::DoneBut(200, error), Fate::DoneBut(200, "<Nonsense/>")] {
+            let name = key(&format!("/{retries}/{}", fastrand::u64(..)));
+            server.plan(Method::POST, [Fate::Done, fate.clone()]);
+            let outcome = store.put(&name, large(), &Expected::Nothing).await;
+            let stored = done(outcome.unwrap_or_else(|error| panic!("{retries} {fate:?}: {error}")));
+            assert_eq!(store.head(&name).await.expect("an answer"), Some(stored));
+        }
+    }
+    // It was not made.
+    let store = BucketStore::open(server.config().max_retries(0)).await.expect("a store");
+    server.plan(Method::POST, [Fate::Done, Fate::Status(200, error)]);
+    let error = store.put(&key("/not"), large(), &Expected::Nothing).await.expect_err("it failed");
+    assert!(error.is_temporary() && error.message().contains("may be made yet"), "{error}");
+    assert_eq!(store.head(&key("/not")).await.expect("an answer"), None);
+}
+
+#[tokio::test]
+async fn a_put_that_takes_too_long_says_that_it_may_be_made() {
+    let server = Server::start().await;
+    let config = server.config().max_retries(0).request_timeout(Duration::from_millis(300));
+    let store = BucketStore::open(config).await.expect("a store");
+    server.plan(Method::PUT, [Fate::Never]);
+    let error = store.put(&key("/a"), value("one"), &Expected::Nothing).await.expect_err("no answer");
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+    assert!(error.is_temporary() && error.message().contains("may be made yet"), "{error}");
+    assert!(error.for_model().contains("read the file again"), "{}", error.for_model());
+}
+
+#[tokio::test]
+async fn a_large_value_is_read_in_pieces_of_one_version() {
+    let server = Server::start().await;
+    let store = server.store().await;
+    let hasty = server.config().max_retries(0).request_timeout(Duration::from_secs(20));
+    let hasty = BucketStore::open(hasty).await.expect("a store");
+    let content: Vec<u8> = (0..(20 << 20) + 7_u32).map(|at| (at % 251) as u8).collect();
+    let large = NewValue::new(Bytes::from(content.clone()), at(5));
+    let _ = done(store.put(&key("/large"), large, &Expected::Nothing).await.expect("a put"));
+
+    // No answer is ever longer than 10 MiB: an object of more takes longer than any time that there is for one.
+    server.plan(Method::GET, vec![Fate::Stalls(10 << 20); 8]);
+    let found = hasty.get(&key("/large"), None).await.expect("it is read").expect("it is there");
+    assert!(found.content == content);
+    server.plan(Method::GET, []);
+    for range in
+        [0..1, (8 << 20) - 1..(8 << 20) + 1, 5..(19 << 20), (20 << 20)..u64::MAX, (20 << 20) + 7..(20 << 20) + 8]
+    {
+        let found = store.get(&key("/large"), Some(range.clone())).await.expect("it is read").expect("it is there");
+        let within = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(content.len());
+        assert!(found.content == content[within(range.start)..within(range.end)], "{range:?}");
+    }
+    let _ = done(store.put(&key("/empty"), value(""), &Expected::Nothing).await.expect("a put"));
+    assert_eq!(content_of(&store, "/empty").await, "");
+
+    // Between the first piece and the others another process puts a new version.
+    let gate = Arc::new(Gate::default());
+    server.plan(Method::GET, [Fate::Done, Fate::Waits(Arc::clone(&gate))]);
+    let reading = tokio::spawn({
+        let store = store.clone();
+        async move { content_of(&store, "/large").await }
+    });
+    gate.is_reached().await;
+    let new = vec![7; 20 << 20];
+    let put = NewValue::new(Bytes::from(new.clone()), at(6));
+    let _ = done(store.put(&key("/large"), put, &Expected::Anything).await.expect("a put"));
+    gate.open();
+    assert!(reading.await.expect("no panic") == new);
+}
+
+async fn content_of(store: &BucketStore, text: &str) -> Bytes {
+    store.get(&key(text), None).await.expect("it is read").expect("it is there").content
 }
 
 #[tokio::test]

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::StreamExt;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
 use vfs_core::ErrorKind;
-use vfs_store::{BucketStore, Inspect, ListRequest, Namespace, Page, PageToken, Store};
+use vfs_store::{BucketStore, Expected, Inspect, ListRequest, Namespace, Outcome, Page, PageToken, Store};
 
 use crate::{everywhere, key_in, path, put};
 
@@ -16,6 +17,7 @@ everywhere!(
     one_level_has_values_and_directories,
     other_namespaces_are_hidden,
     a_token_of_another_store_is_refused,
+    nothing_is_missed_while_others_remove_and_put,
 );
 
 /// All pages as one, each with at most `limit` things.
@@ -165,4 +167,31 @@ async fn keys_are_seen_as_the_service_has_them() {
     assert_eq!((paths(&page), page.directories.len(), page.problems.len()), (vec!["/full/b"], 0, 1));
     let page = all(&store, "", ListRequest::level(path("/"))).await;
     assert_eq!((paths(&page), &page.directories), (vec!["/a"], &vec![path("/empty"), path("/full")]));
+}
+
+/// A name with a control character comes before those with a space, and its key after theirs: a page has to look beyond what
+/// it gives, and the next one at the same again.
+async fn nothing_is_missed_while_others_remove_and_put(store: BucketStore) {
+    let names: Vec<String> = (0..1000).map(|number| format!("/x {number:03}")).collect();
+    let puts = names.iter().map(|name| async { put(&store, &key_in("", name), "text").await });
+    futures::stream::iter(puts.collect::<Vec<_>>()).buffer_unordered(32).collect::<Vec<_>>().await;
+    put(&store, &key_in("", "/x\ny"), "text").await;
+    put(&store, &key_in("", "/y"), "text").await;
+
+    let mut request = ListRequest::all(path("/")).limit(400);
+    let first = store.list(&Namespace::default(), &request).await.expect("a page");
+    for removed in &names[..5] {
+        let removal = store.delete(&key_in("", removed), &Expected::Anything).await.expect("it is removed");
+        assert!(matches!(removal, Outcome::Done(_)));
+    }
+    put(&store, &key_in("", "/x 500+"), "text").await;
+    request = request.from(first.next.clone().expect("there is more"));
+    let rest = all(&store, "", request).await;
+    let mut seen: Vec<&str> = paths(&first).into_iter().chain(paths(&rest)).collect();
+    seen.sort_unstable();
+    let is_once = seen.windows(2).all(|pair| pair[0] != pair[1]);
+    assert!(is_once, "{seen:?}");
+    let stays = names[5..].iter().map(String::as_str).chain(["/x\ny", "/y"]);
+    let missed: Vec<&str> = stays.filter(|name| seen.binary_search(name).is_err()).collect();
+    assert!(missed.is_empty(), "{missed:?}");
 }

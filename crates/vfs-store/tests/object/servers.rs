@@ -1,9 +1,12 @@
 //! Buckets to test with.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
 
-use hyper::body::Incoming;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper::{Method, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -15,6 +18,7 @@ use s3s_fs::FileSystem;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use vfs_store::{BucketConfig, BucketStore};
 
 /// A bucket in memory, of `object_store` itself.
@@ -23,7 +27,7 @@ pub(crate) fn memory() -> BucketStore {
 }
 
 /// What happens to one request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Fate {
     /// The connection is cut before anything is done.
     Cut,
@@ -31,6 +35,36 @@ pub(crate) enum Fate {
     Lost,
     /// It is not done, and this is the answer.
     Status(u16, &'static str),
+    /// It is done, and this is the answer.
+    DoneBut(u16, &'static str),
+    /// It is done, and the connection cut in the middle of the answer.
+    Cropped,
+    /// It is done and answered, but of the answer only so many bytes ever come.
+    Stalls(usize),
+    /// It is done and answered.
+    Done,
+    /// It is not done, and never answered.
+    Never,
+    /// It is done and answered once somebody opens the gate.
+    Waits(Arc<Gate>),
+}
+
+/// Where a request waits.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    reached: Notify,
+    opened: Notify,
+}
+
+impl Gate {
+    /// Waits until the request has come.
+    pub(crate) async fn is_reached(&self) {
+        self.reached.notified().await;
+    }
+
+    pub(crate) fn open(&self) {
+        self.opened.notify_one();
+    }
 }
 
 /// Which requests a fate is for, and the fates of the next ones of them.
@@ -102,7 +136,6 @@ async fn serve(listener: TcpListener, service: S3Service, plan: Plan, seen: Arc<
                     let mut plan = plan.lock().expect("a plan");
                     if plan.0.as_ref() == Some(request.method()) { plan.1.pop_front() } else { None }
                 };
-                let cut = || std::io::Error::other("cut");
                 match fate {
                     Some(Fate::Cut) => Err(cut()),
                     Some(Fate::Status(status, body)) => {
@@ -113,7 +146,26 @@ async fn serve(listener: TcpListener, service: S3Service, plan: Plan, seen: Arc<
                         let _ = hyper::service::Service::call(&service, request).await;
                         Err(cut())
                     }
-                    None => hyper::service::Service::call(&service, request).await.map_err(|_| cut()),
+                    Some(Fate::DoneBut(status, body)) => {
+                        let _ = hyper::service::Service::call(&service, request).await;
+                        let body = s3s::Body::from(body.to_owned());
+                        Ok(hyper::Response::builder().status(status).body(body).expect("an answer"))
+                    }
+                    Some(Fate::Cropped) => {
+                        let answer = call(&service, request).await?;
+                        Ok(answer.map(|body| Shortened::of(body, 10, End::Cut)))
+                    }
+                    Some(Fate::Stalls(bytes)) => {
+                        let answer = call(&service, request).await?;
+                        Ok(answer.map(|body| Shortened::of(body, bytes, End::Silence)))
+                    }
+                    Some(Fate::Never) => std::future::pending().await,
+                    Some(Fate::Waits(gate)) => {
+                        gate.reached.notify_one();
+                        gate.opened.notified().await;
+                        call(&service, request).await
+                    }
+                    Some(Fate::Done) | None => call(&service, request).await,
                 }
             }
         });
@@ -121,6 +173,57 @@ async fn serve(listener: TcpListener, service: S3Service, plan: Plan, seen: Arc<
             // A connection that is cut is what the tests are about.
             let _ = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(socket), answer).await;
         });
+    }
+}
+
+fn cut() -> std::io::Error {
+    std::io::Error::other("cut")
+}
+
+async fn call(service: &S3Service, request: Request<Incoming>) -> std::io::Result<hyper::Response<s3s::Body>> {
+    hyper::service::Service::call(service, request).await.map_err(|_| cut())
+}
+
+/// The beginning of an answer.
+struct Shortened {
+    body: s3s::Body,
+    left: usize,
+    end: End,
+}
+
+/// What comes after the beginning.
+enum End {
+    Cut,
+    Silence,
+}
+
+impl Shortened {
+    fn of(body: s3s::Body, bytes: usize, end: End) -> s3s::Body {
+        s3s::Body::http_body(Self { body, left: bytes, end })
+    }
+}
+
+impl Body for Shortened {
+    type Data = Bytes;
+    type Error = s3s::StdError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, s3s::StdError>>> {
+        if self.left == 0 {
+            return match self.end {
+                End::Cut => Poll::Ready(Some(Err(cut().into()))),
+                End::Silence => Poll::Pending,
+            };
+        }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(frame.map(|frame| {
+            frame.map(|frame| {
+                frame.map_data(|data: Bytes| {
+                    let part = data.slice(..data.len().min(self.left));
+                    self.left -= part.len();
+                    part
+                })
+            })
+        }))
     }
 }
 

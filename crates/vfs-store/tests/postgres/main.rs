@@ -9,6 +9,7 @@ mod changes;
 mod crowd;
 mod damage;
 mod first_errors;
+mod given_up;
 mod lab;
 mod listing;
 mod opening;

@@ -1,10 +1,12 @@
-//! Opening: tables that are missing, of others, or newer.
+//! Opening: tables that are missing, of others, or newer, and those that another process makes.
+
+use std::time::Duration;
 
 use futures::future::join_all;
 use vfs_core::ErrorKind;
 use vfs_store::{Expected, Inspect, PostgresConfig, PostgresStore, PostgresTls, Store};
 
-use crate::lab::{in_lab, key, value};
+use crate::lab::{connect, in_lab, key, value};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_open_at_once() {
@@ -73,6 +75,28 @@ async fn connections_are_encrypted_as_asked() {
         PostgresStore::open(verified.clone().root_certificates(authority)).await.expect("it opens");
         let error = PostgresStore::open(verified.root_certificates("no PEM")).await.expect_err("no certificates");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_that_another_process_never_finishes_are_not_waited_for_without_end() {
+    in_lab(async |lab| {
+        let maker = connect(&lab.url).await;
+        // What every process does first that makes tables.
+        maker.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(x'76667373'::bigint)").await.expect("its turn");
+        let hasty = lab.config().prepare_timeout(Duration::from_millis(300));
+        let error = PostgresStore::open(hasty).await.expect_err("it is not its turn");
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+        assert!(error.message().contains("another process") && error.message().contains("within 300ms"), "{error}");
+
+        let patient = tokio::spawn(PostgresStore::open(lab.config()));
+        let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+        while lab.client.query_one(waits, &[]).await.expect("an answer").get::<_, i64>(0) == 0 {
+            tokio::task::yield_now().await;
+        }
+        maker.batch_execute("ROLLBACK").await.expect("its turn is over");
+        patient.await.expect("no panic").expect("it opens");
     })
     .await;
 }

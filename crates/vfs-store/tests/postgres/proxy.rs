@@ -20,6 +20,8 @@ struct State {
     left: AtomicI64,
     /// Whether what comes after is swallowed in silence instead.
     is_silent: AtomicBool,
+    /// Whether the next commit is cut off before the server gets it.
+    loses_commit: AtomicBool,
     cut: Notify,
 }
 
@@ -45,6 +47,11 @@ impl Proxy {
     /// Whether the cut that was asked for is still to come.
     pub(crate) fn is_armed(&self) -> bool {
         self.state.left.load(Ordering::SeqCst) >= 0
+    }
+
+    /// Cuts all connections where the next commit would pass, which the server never gets.
+    pub(crate) fn lose_commit(&self) {
+        self.state.loses_commit.store(true, Ordering::SeqCst);
     }
 
     /// Swallows whatever comes, in both directions, or lets it pass again.
@@ -87,6 +94,11 @@ async fn copy(mut from: tokio::net::tcp::OwnedReadHalf, mut to: tokio::net::tcp:
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         if state.is_silent.load(Ordering::SeqCst) {
             continue;
+        }
+        let is_commit = buffer[..read].windows(7).any(|word| word == b"COMMIT\0");
+        if is_commit && state.loses_commit.swap(false, Ordering::SeqCst) {
+            state.cut.notify_waiters();
+            return;
         }
         let (passing, is_end) = state.take(read);
         if to.write_all(&buffer[..passing]).await.is_err() {

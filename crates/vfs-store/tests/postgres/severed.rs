@@ -103,3 +103,35 @@ async fn a_server_that_falls_silent_is_left() {
     })
     .await;
 }
+
+/// After a crash the server gives the numbers of transactions again that it lost. Here a transaction whose commit it never got
+/// has the number of another one, which was committed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_not_taken_for_another_with_its_number() {
+    in_lab(async |lab| {
+        let _ = lab.store().await.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put");
+        let used = "SELECT xmin::text FROM files";
+        let used: String = lab.client.query_one(used, &[]).await.expect("an answer").get(0);
+        let renumber = format!(
+            "ALTER FUNCTION change RENAME TO honest_change; \
+             CREATE FUNCTION change(text, smallint[], text[], text[], smallint[], text[], text[], text[], bigint[], bytea[], \
+                 boolean[], bigint[], text[], timestamptz[], timestamptz[], text) \
+             RETURNS TABLE (is_done boolean, at_path text, at_size bigint, at_version text, at_created timestamptz, \
+                 at_modified timestamptz, transaction text) \
+             LANGUAGE sql AS $$ SELECT is_done, at_path, at_size, at_version, at_created, at_modified, \
+                 CASE WHEN transaction IS NOT NULL THEN '{used}' END \
+                 FROM honest_change($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) $$"
+        );
+        lab.client.batch_execute(&renumber).await.expect("it is renumbered");
+
+        let (proxy, config) = through_proxy(lab).await;
+        let store = PostgresStore::open(config.tls(vfs_store::PostgresTls::Disable)).await.expect("it opens");
+        proxy.lose_commit();
+        let put = store.put(&key("/b"), value("2"), &Expected::Nothing).await;
+        assert!(matches!(put, Ok(Outcome::Done(_))), "{put:?}");
+        assert!(store.head(&key("/b")).await.expect("an answer").is_some(), "it was acknowledged");
+        let changes = store.as_changes().expect("it tells").position(&namespace()).await.expect("a position");
+        assert_eq!(changes.0, 2);
+    })
+    .await;
+}

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use vfs_store::{Expected, Inspect as _, Outcome, RedisConfig, RedisStore, Store, Tell};
+use vfs_store::{Expected, Inspect as _, Key, Outcome, RedisConfig, RedisStore, Store, Tell};
 
 use crate::proxy::Proxy;
 use crate::shared::all_changes;
-use crate::support::{Server, Shared, content, done, key, value};
+use crate::support::{Server, Shared, content, done, key, namespace, path, value};
 
 const CUTS: usize = 200;
 
@@ -138,4 +138,56 @@ async fn a_server_that_crashes_keeps_what_it_acknowledged() {
     assert_eq!(all_changes(&store, "").await.len() as u64, increments + 1);
     assert_eq!(store.check().await.expect("a report").problems, []);
     println!("5 crashes, {increments} increments");
+}
+
+/// The answers to these changes never come. Their callers are told what became of them, though they have no patience at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_whose_answer_does_not_come_is_asked_about_once_at_least() {
+    let Some(shared) = Shared::find() else { return };
+    let direct = shared.store().await;
+    let (proxy, mut answers) = Proxy::start(&address(&shared.url), 0).await;
+    let hasty =
+        |config: RedisConfig| config.connections(1).timeout(Duration::from_millis(300)).patience(Duration::ZERO);
+    let store = through(&shared, &proxy, hasty).await;
+    proxy.hold();
+    let one = done(store.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put"));
+    proxy.release();
+    answers.recv().await.expect("the late change is answered");
+    assert_eq!(content(&direct, "/a").await, Some("1".into()));
+    assert_eq!(all_changes(&direct, "").await, [Tell::Created(key("/a").path, one)]);
+}
+
+/// The first change of a namespace is sent again under another name, as it has to be registered before.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_change_of_a_namespace_stays_refused_once_it_was() {
+    let Some(shared) = Shared::find() else { return };
+    let direct = shared.store().await;
+    let (proxy, mut answers) = Proxy::start(&address(&shared.url), 0).await;
+    let store = through(&shared, &proxy, |config| config.connections(1).timeout(Duration::from_millis(300))).await;
+    let new = |text: &str| Key::new(namespace("new"), path(text));
+    proxy.hold();
+    let version = Expected::Version(version_of_text("1"));
+    let refused = store.put(&new("/a"), value("2"), &version).await.expect("an outcome");
+    assert_eq!(refused, Outcome::Refused(None));
+    let _ = done(direct.put(&new("/a"), value("1"), &Expected::Nothing).await.expect("it is put"));
+    proxy.release();
+    answers.recv().await.expect("the late change is answered");
+    let found = direct.get(&new("/a"), None).await.expect("an answer").expect("it is there");
+    assert_eq!(found.content, "1");
+}
+
+/// The version that this store gives a text.
+fn version_of_text(text: &str) -> vfs_core::Version {
+    vfs_core::Version::new(&blake3::hash(text.as_bytes()).to_hex()[..32])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_time_is_too_long() {
+    let Some(shared) = Shared::find() else { return };
+    let config = shared.config().patience(Duration::MAX).timeout(Duration::MAX).connect_timeout(Duration::MAX);
+    let store = RedisStore::open(config).await.expect("it is opened");
+    let _ = done(store.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put"));
+    let changes = store.as_changes().expect("it tells");
+    let position = changes.position(&namespace("")).await.expect("a position");
+    changes.changed(&namespace(""), position).await.expect("it waits for a while");
 }

@@ -135,3 +135,44 @@ pub(crate) async fn all_changes(store: &RedisStore, name: &str) -> Vec<Tell> {
         }
     }
 }
+
+#[tokio::test]
+async fn entries_that_another_program_removes_from_the_log_are_no_harm() {
+    let Some(shared) = Shared::find() else { return };
+    let store = shared.store().await;
+    let put = async |text: &str| {
+        done(store.put(&key(text), value(text.to_owned()), &Expected::Anything).await.expect("it is put"))
+    };
+    let (_, two) = (put("/one").await, put("/two").await);
+    let log = shared.key("{/}:log");
+    shared.send(&[b"XDEL", &log, b"2-0"]).await;
+    assert_eq!(store.position(&namespace("")).await.expect("a position"), Position(2));
+    let since = store.since(&namespace(""), Position(0), 10).await.expect("a page");
+    let ChangePage::Changes { next: Position(1), has_more: true, .. } = since else { panic!("{since:?}") };
+    let since = store.since(&namespace(""), Position(1), 10).await.expect("a page");
+    assert_eq!(since, ChangePage::Forgotten(Position(2)));
+
+    let three = put("/three").await;
+    assert_eq!(store.position(&namespace("")).await.expect("a position"), Position(3));
+    let since = store.since(&namespace(""), Position(2), 10).await.expect("a page");
+    let ChangePage::Changes { changes, .. } = since else { panic!("{since:?}") };
+    assert_eq!(changes, [(Position(3), Tell::Created(path("/three"), three))]);
+
+    shared.send(&[b"XTRIM", &log, b"MAXLEN", b"0"]).await;
+    put("/four").await;
+    assert_eq!(store.position(&namespace("")).await.expect("a position"), Position(4));
+    assert_eq!(store.head(&key("/two")).await.expect("an answer"), Some(two));
+    assert_eq!(store.check().await.expect("a report").problems, []);
+}
+
+#[tokio::test]
+async fn a_value_may_be_put_twice_and_in_two_places() {
+    let Some(shared) = Shared::find() else { return };
+    let store = shared.store().await;
+    let same = value("same");
+    for at in ["/a", "/b", "/a"] {
+        let _ = done(store.put(&key(at), same.clone(), &Expected::Anything).await.expect("it is put"));
+        assert_eq!(content(&store, at).await, Some("same".into()));
+        let _ = done(store.put(&key(at), value("other"), &Expected::Anything).await.expect("it is put"));
+    }
+}

@@ -16,15 +16,15 @@ use crate::target::Target;
 
 /// What a hostile argument may cost at most. The contract asks for less; this leaves room for an unoptimised build on a
 /// busy machine and still tells a bounded answer from a bomb.
-pub(super) const QUICK: Duration = Duration::from_secs(2);
+pub(crate) const QUICK: Duration = Duration::from_secs(2);
 
 /// A context with nothing set.
-pub(super) fn cx() -> OpContext {
+pub(crate) fn cx() -> OpContext {
     OpContext::new()
 }
 
 /// Runs `work` and asserts that it was quick.
-pub(super) async fn quick<T>(what: &str, work: impl Future<Output = T>) -> T {
+pub(crate) async fn quick<T>(what: &str, work: impl Future<Output = T>) -> T {
     let start = Instant::now();
     let value = work.await;
     let took = start.elapsed();
@@ -34,18 +34,18 @@ pub(super) async fn quick<T>(what: &str, work: impl Future<Output = T>) -> T {
 
 impl Target {
     /// A handle that a task can own.
-    pub(super) fn shared(&self) -> Arc<dyn Backend> {
+    pub(crate) fn shared(&self) -> Arc<dyn Backend> {
         Arc::clone(&self.backend)
     }
 
     /// Writes a file over what is there.
-    pub(super) async fn put(&self, path: &str, content: impl Into<Bytes>) -> Result<Version> {
+    pub(crate) async fn put(&self, path: &str, content: impl Into<Bytes>) -> Result<Version> {
         let request = WriteRequest::new(self.path(path), content).mode(WriteMode::Overwrite);
         Ok(self.write(request).await?.version)
     }
 
     /// Writes small files, each holding its own path and a line end.
-    pub(super) async fn put_each(&self, paths: &[&str]) -> Result<()> {
+    pub(crate) async fn put_each(&self, paths: &[&str]) -> Result<()> {
         for path in paths {
             self.put(path, format!("{path}\n")).await?;
         }
@@ -53,7 +53,7 @@ impl Target {
     }
 
     /// All bytes of a file.
-    pub(super) async fn bytes(&self, path: &str) -> Result<Bytes> {
+    pub(crate) async fn bytes(&self, path: &str) -> Result<Bytes> {
         let mut answers = self.backend.download_files(&cx(), vec![self.path(path)]).await;
         let answer = answers.pop().expect("an answer for each path");
         match (answer.content, answer.cause) {
@@ -64,13 +64,13 @@ impl Target {
     }
 
     /// All text of a file.
-    pub(super) async fn text(&self, path: &str) -> Result<String> {
+    pub(crate) async fn text(&self, path: &str) -> Result<String> {
         let result = self.read(ReadRequest::new(self.path(path))).await?;
         Ok(result.content.as_text().expect("the content is text").to_owned())
     }
 
     /// Whether something is at `path`.
-    pub(super) async fn has(&self, path: &str) -> Result<bool> {
+    pub(crate) async fn has(&self, path: &str) -> Result<bool> {
         match self.stat(path).await {
             Ok(_) => Ok(true),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
@@ -79,61 +79,61 @@ impl Target {
     }
 
     /// The paths of all entries, at every level.
-    pub(super) async fn tree(&self) -> Result<Vec<String>> {
+    pub(crate) async fn tree(&self) -> Result<Vec<String>> {
         Ok(self.names(&self.ls(LsRequest::new(self.base.clone()).recursive()).await?.entries))
     }
 
-    pub(super) async fn stat(&self, path: &str) -> Result<FileInfo> {
+    pub(crate) async fn stat(&self, path: &str) -> Result<FileInfo> {
         self.backend.stat(&cx(), StatRequest::new(self.path(path))).await
     }
 
-    pub(super) async fn ls(&self, request: LsRequest) -> Result<LsResult> {
+    pub(crate) async fn ls(&self, request: LsRequest) -> Result<LsResult> {
         self.backend.ls(&cx(), request).await
     }
 
-    pub(super) async fn read(&self, request: ReadRequest) -> Result<ReadResult> {
+    pub(crate) async fn read(&self, request: ReadRequest) -> Result<ReadResult> {
         self.backend.read(&cx(), request).await
     }
 
-    pub(super) async fn write(&self, request: WriteRequest) -> Result<WriteResult> {
+    pub(crate) async fn write(&self, request: WriteRequest) -> Result<WriteResult> {
         self.backend.write(&cx(), request).await
     }
 
-    pub(super) async fn edit(&self, request: EditRequest) -> Result<EditResult> {
+    pub(crate) async fn edit(&self, request: EditRequest) -> Result<EditResult> {
         self.backend.edit(&cx(), request).await
     }
 
-    pub(super) async fn delete(&self, request: DeleteRequest) -> Result<DeleteResult> {
+    pub(crate) async fn delete(&self, request: DeleteRequest) -> Result<DeleteResult> {
         self.backend.delete(&cx(), request).await
     }
 
-    pub(super) async fn rename(&self, request: RenameRequest) -> Result<RenameResult> {
+    pub(crate) async fn rename(&self, request: RenameRequest) -> Result<RenameResult> {
         self.backend.rename(&cx(), request).await
     }
 
-    pub(super) async fn copy(&self, request: CopyRequest) -> Result<CopyResult> {
+    pub(crate) async fn copy(&self, request: CopyRequest) -> Result<CopyResult> {
         self.backend.copy(&cx(), request).await
     }
 
     /// Globs below the target's base, unless the request names a path.
-    pub(super) async fn glob(&self, request: GlobRequest) -> Result<GlobResult> {
+    pub(crate) async fn glob(&self, request: GlobRequest) -> Result<GlobResult> {
         let path = self.search_path(&request.path);
         self.backend.glob(&cx(), request.path(path)).await
     }
 
     /// The paths that match `pattern` below the base.
-    pub(super) async fn found(&self, pattern: &str) -> Result<Vec<String>> {
+    pub(crate) async fn found(&self, pattern: &str) -> Result<Vec<String>> {
         Ok(self.names(&self.glob(GlobRequest::new(pattern)).await?.entries))
     }
 
     /// Searches below the target's base, unless the request names a path.
-    pub(super) async fn grep(&self, request: GrepRequest) -> Result<GrepResult> {
+    pub(crate) async fn grep(&self, request: GrepRequest) -> Result<GrepResult> {
         let path = self.search_path(&request.path);
         self.backend.grep(&cx(), request.path(path)).await
     }
 
     /// The lines of a search as a terminal shows them: `/path:1:match` and `/path-2-context`.
-    pub(super) async fn hits(&self, request: GrepRequest) -> Result<Vec<String>> {
+    pub(crate) async fn hits(&self, request: GrepRequest) -> Result<Vec<String>> {
         Ok(self.lines(&self.grep(request).await?.matches))
     }
 
@@ -142,16 +142,16 @@ impl Target {
     }
 
     /// `path` as the law wrote it.
-    pub(super) fn name(&self, path: &VfsPath) -> String {
+    pub(crate) fn name(&self, path: &VfsPath) -> String {
         let relative = path.strip_prefix(&self.base).expect("results are at or below the base");
         format!("/{relative}")
     }
 
-    pub(super) fn names(&self, entries: &[FileInfo]) -> Vec<String> {
+    pub(crate) fn names(&self, entries: &[FileInfo]) -> Vec<String> {
         entries.iter().map(|entry| self.name(&entry.path)).collect()
     }
 
-    pub(super) fn lines(&self, matches: &[GrepMatch]) -> Vec<String> {
+    pub(crate) fn lines(&self, matches: &[GrepMatch]) -> Vec<String> {
         matches
             .iter()
             .map(|line| {
@@ -163,13 +163,13 @@ impl Target {
 
     /// Asserts that `result` is an error of `kind` that is fit to be shown.
     #[track_caller]
-    pub(super) fn refused<T: Debug>(&self, result: Result<T>, kind: ErrorKind) -> Error {
+    pub(crate) fn refused<T: Debug>(&self, result: Result<T>, kind: ErrorKind) -> Error {
         self.refused_as(result, &[kind])
     }
 
     /// Asserts that `result` is an error of one of `kinds` that is fit to be shown.
     #[track_caller]
-    pub(super) fn refused_as<T: Debug>(&self, result: Result<T>, kinds: &[ErrorKind]) -> Error {
+    pub(crate) fn refused_as<T: Debug>(&self, result: Result<T>, kinds: &[ErrorKind]) -> Error {
         let error = match result {
             Ok(value) => panic!("expected {kinds:?}, but it was accepted: {value:?}"),
             Err(error) => error,
@@ -181,7 +181,7 @@ impl Target {
 
     /// Asserts what holds for every error: short for a model, one line for an operator, silent about the host.
     #[track_caller]
-    pub(super) fn assert_fit_to_be_shown(&self, error: &Error) {
+    pub(crate) fn assert_fit_to_be_shown(&self, error: &Error) {
         let words = error.for_model();
         assert!(!words.is_empty() && words.len() <= 2048, "{} bytes for the model: {error:?}", words.len());
         let line = error.to_string();

@@ -1,5 +1,7 @@
 //! A call that is no longer wanted waits for nothing.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -10,6 +12,7 @@ use vfs_core::{
 };
 
 use super::{cx, path, probed};
+use crate::backend::runtime::Runtime;
 use crate::{MemoryStore, StoreBackend};
 
 /// What each operation answers.
@@ -107,4 +110,29 @@ async fn a_feed_ends_with_its_context() {
         events.into_iter().map(|event| event.map_err(|error| error.kind()).err()).collect::<Vec<_>>(),
         [Some(ErrorKind::Timeout)]
     );
+}
+
+/// Whoever waits with a timer, on a thread of its own, finds none after the end of the runtime.
+#[test]
+fn a_search_ends_with_the_runtime_it_was_begun_in() {
+    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let runtime = tokio.block_on(async { Runtime::current() }).expect("there is one");
+    let (sender, waits) = std::sync::mpsc::channel();
+    let search = std::thread::spawn(move || {
+        runtime.wait(async {
+            let mut late = pin!(tokio::time::sleep(Duration::from_secs(3600)));
+            poll_fn(|context| {
+                let ended = late.as_mut().poll(context);
+                // The test may have all that it wants to know.
+                let _ = sender.send(());
+                ended
+            })
+            .await;
+            Ok(())
+        })
+    });
+    waits.recv().expect("it waits");
+    tokio.shutdown_background();
+    let found = search.join().expect("no panic");
+    assert_eq!(found.expect_err("nobody answers").kind(), ErrorKind::Cancelled);
 }

@@ -1,59 +1,55 @@
-//! A backend with a shell of the host beside its files.
+//! Files and a shell, put together into one backend.
 
 use std::fmt;
-use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use vfs_core::{
-    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext,
-    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell,
-    Snapshots, StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult,
+    ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest, StreamingShell, VfsPath, Watch,
+    WriteRequest, WriteResult,
 };
 
-/// Some files, and commands that run in a directory of the host.
+/// Some files, and a shell beside them.
+///
+/// All operations on files, and all facets but the shell's, are those of the files. It does nothing to make the shell see
+/// the same files at the same paths: that is the shell's business.
 #[derive(Debug)]
-pub struct Shelled {
+pub struct WithShell<S> {
+    name: &'static str,
     files: Arc<dyn Backend>,
-    root: PathBuf,
+    shell: S,
 }
 
-impl Shelled {
-    /// `files`, and commands in `root`.
-    pub fn new(files: Arc<dyn Backend>, root: impl Into<PathBuf>) -> Self {
-        Self { files, root: root.into() }
+impl<S> WithShell<S> {
+    /// `files` with `shell`; it is shown as `name(files)`.
+    pub fn new(name: &'static str, files: Arc<dyn Backend>, shell: S) -> Self {
+        Self { name, files, shell }
+    }
+
+    /// The files.
+    pub fn files(&self) -> &Arc<dyn Backend> {
+        &self.files
+    }
+
+    /// The shell.
+    pub fn shell(&self) -> &S {
+        &self.shell
     }
 }
 
-impl fmt::Display for Shelled {
+impl<S> fmt::Display for WithShell<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "shelled({})", self.files)
-    }
-}
-
-#[async_trait]
-impl Shell for Shelled {
-    async fn execute(&self, _cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse> {
-        let output = Command::new("sh")
-            .arg("-c")
-            .arg(&req.command)
-            .current_dir(self.root.join(req.cwd.relative()))
-            .output()
-            .map_err(|source| Error::new(ErrorKind::Internal, "no shell could be started").with_source(source))?;
-        let mut response = ExecuteResponse::default();
-        response.output = String::from_utf8_lossy(&output.stdout).into_owned();
-        response.exit_code = output.status.code();
-        Ok(response)
+        write!(f, "{}({})", self.name, self.files)
     }
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl Backend for Shelled {
+impl<S: Shell + StreamingShell + fmt::Debug + 'static> Backend for WithShell<S> {
     fn capabilities(&self, at: &VfsPath) -> Capabilities {
         self.files.capabilities(at)
     }
@@ -100,10 +96,10 @@ impl Backend for Shelled {
         self.files.download_files(cx, paths).await
     }
     fn as_shell(&self) -> Option<&dyn Shell> {
-        Some(self)
+        Some(&self.shell)
     }
     fn as_streaming_shell(&self) -> Option<&dyn StreamingShell> {
-        None
+        Some(&self.shell)
     }
     fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
         self.files.as_multimodal()

@@ -1,0 +1,123 @@
+//! The commands that run commands.
+
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Subcommand};
+
+pub(super) const EXEC_EXAMPLES: &str = "\
+Examples:
+  vfs exec -- cargo test                   on this machine, in the root, as its user
+  vfs exec --sandbox -- 'make && ./a.out'  where nothing outside the root can be written, without a network
+  vfs exec --sandbox --timeout 10 -- 'curl example.org; echo $?'
+  vfs --store sqlite:agents.db exec --virtual -- 'grep -r TODO /notes | wc -l'
+  vfs exec --background -- 'make watch'    prints the id of a job; 'vfs jobs' says how it goes
+
+The words of COMMAND are joined by spaces and read by a shell, as ssh does it: quote what the shell is to see. The \
+environment is clean: --env sets variables, and --inherit-env passes on those of this one that do not look like secrets.
+
+Exit status: that of the command; 128 and the number of the signal that ended it; 124 where the time was over; 2 where \
+it was not run, with the reason on standard error.";
+
+pub(super) const JOBS_EXAMPLES: &str = "\
+Examples:
+  vfs jobs                                 those that run and those that ended
+  vfs jobs output 3f9a --follow
+  vfs jobs stop 3f9a
+  vfs jobs forget 3f9a                     one that has ended";
+
+pub(super) const SANDBOX_EXAMPLES: &str = "\
+'vfs sandbox check' starts a process in a sandbox and tries what it must not be able to do.
+
+Exit status: 0 where all of it is enforced, 1 where something is not, 2 for an error.";
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ExecArgs {
+    /// In a sandbox: only the root can be written, and there is no network
+    #[arg(long, conflicts_with = "virtual_shell")]
+    pub(crate) sandbox: bool,
+    /// Without a process: by an interpreter that sees these files and nothing else
+    #[arg(long = "virtual")]
+    pub(crate) virtual_shell: bool,
+    /// Let the sandbox reach the network of this machine
+    #[arg(long, requires = "sandbox")]
+    pub(crate) network: bool,
+    /// End it after so many seconds [default: 120; none with --background]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Print the id of a job and do not wait for it
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) background: bool,
+    /// The directory it runs in [default: the root]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cwd: Option<String>,
+    /// Set a variable; may be given more than once
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) env: Vec<(String, String)>,
+    /// Pass on the variables of this environment that do not look like secrets
+    #[arg(long)]
+    pub(crate) inherit_env: bool,
+    /// Let it read standard input, all of which is read first
+    #[arg(long)]
+    pub(crate) stdin: bool,
+    /// Print one line of JSON at the end: both outputs and how it ended
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The command
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+/// Looks after commands in the background.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct JobsArgs {
+    /// Print one line of JSON for each
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<JobsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobsCommand {
+    /// Print what a job has printed
+    Output {
+        /// Begin after so many bytes
+        #[arg(long, value_name = "BYTES", default_value_t = 0)]
+        from: u64,
+        /// Go on until it ends
+        #[arg(long, short)]
+        follow: bool,
+        /// The job
+        id: String,
+    },
+    /// End all processes of a job
+    Stop {
+        /// The job
+        id: String,
+    },
+    /// Remove what is kept of a job that has ended
+    Forget {
+        /// The job
+        id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SandboxCommand {
+    /// Say what this machine can enforce, and why not
+    Check {
+        /// Print one line of JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let span = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    span.filter(|span| !span.is_zero()).ok_or_else(|| "it is a number of seconds above 0, such as 30 or 0.5".to_owned())
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "it has the form NAME=VALUE".to_owned())
+}

@@ -1,0 +1,112 @@
+//! `vfs exec`.
+
+use std::io::{self, Read as _, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, StreamingShell};
+
+use crate::args::ExecArgs;
+use crate::exit::{Exit, Failure};
+use crate::jobs::{self, Keeper};
+use crate::output::Output;
+use crate::session::{Session, ShellKind};
+
+/// How long a command in the background may run that is given no time.
+const NO_LIMIT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+pub(super) async fn run(
+    session: &Session,
+    out: &mut Output,
+    args: ExecArgs,
+    keep_job: Option<String>,
+) -> Result<Exit, Failure> {
+    if args.background && args.stdin {
+        return Err(Failure::Usage("--background does not wait, so nothing can be read from here; leave out --stdin"));
+    }
+    let request = request(session, &args)?;
+    request.check()?;
+    if args.background && keep_job.is_none() {
+        let id = jobs::start().await?;
+        writeln!(out, "{id}")?;
+        return Ok(Exit::Success);
+    }
+    let backend = session.with_shell(kind(&args)).await?;
+    match keep_job {
+        Some(id) => Keeper::begin(id, &request)?.keep(&*backend, request).await,
+        None if args.json => {
+            let shell = backend.as_shell().ok_or_else(no_shell)?;
+            let ended = shell.execute(&session.cx, request).await?;
+            out.json(&ended)?;
+            Ok(exit_of(&ended))
+        }
+        None => stream(session, out, backend, request).await,
+    }
+}
+
+fn request(session: &Session, args: &ExecArgs) -> Result<ExecuteRequest, Failure> {
+    let mut request = ExecuteRequest::new(args.command.join(" ")).cwd(session.path_or_root(args.cwd.as_deref())?);
+    request.timeout = args.timeout.or(args.background.then_some(NO_LIMIT));
+    request.env = args.env.iter().cloned().collect();
+    if args.inherit_env {
+        request = request.inherit_env();
+    }
+    if args.stdin {
+        let mut text = String::new();
+        io::stdin().lock().read_to_string(&mut text).map_err(Failure::Input)?;
+        request = request.stdin(text);
+    }
+    Ok(request)
+}
+
+fn kind(args: &ExecArgs) -> ShellKind {
+    match (args.sandbox, args.virtual_shell, args.network) {
+        (true, _, false) => ShellKind::Sandbox,
+        (true, _, true) => ShellKind::SandboxWithNetwork,
+        (_, true, _) => ShellKind::Virtual,
+        _ => ShellKind::Host,
+    }
+}
+
+/// Hands on what is printed as it comes.
+async fn stream(
+    session: &Session,
+    out: &mut Output,
+    backend: Arc<dyn Backend>,
+    request: ExecuteRequest,
+) -> Result<Exit, Failure> {
+    let mut events = streaming(&*backend)?.execute_stream(session.cx.clone(), request);
+    while let Some(event) = events.next().await {
+        match event? {
+            ExecuteEvent::Stdout(text) => {
+                out.write_all(text.as_bytes())?;
+                out.flush()?;
+            }
+            ExecuteEvent::Stderr(text) => io::stderr().lock().write_all(text.as_bytes())?,
+            ExecuteEvent::Exit(ended) => return Ok(exit_of(&ended)),
+            _ => {}
+        }
+    }
+    Err(Error::new(ErrorKind::Internal, "the command's output ended without its exit").into())
+}
+
+/// The streaming shell of `backend`.
+pub(crate) fn streaming(backend: &dyn Backend) -> Result<&dyn StreamingShell, Failure> {
+    backend.as_streaming_shell().ok_or_else(no_shell)
+}
+
+fn no_shell() -> Failure {
+    Failure::Usage("nothing runs commands on these files; run with --virtual")
+}
+
+/// As shells tell it: the code, 128 and the signal, or 124 where the time was over.
+fn exit_of(ended: &ExecuteResponse) -> Exit {
+    let code = match (ended.timed_out, ended.exit_code, ended.signal) {
+        (true, ..) => 124,
+        (_, Some(code), _) => u8::try_from(code & 0xff).unwrap_or(u8::MAX),
+        (_, None, Some(signal)) => u8::try_from(signal).map_or(u8::MAX, |signal| signal.saturating_add(128)),
+        (_, None, None) => u8::MAX,
+    };
+    Exit::Command(code)
+}

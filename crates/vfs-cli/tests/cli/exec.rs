@@ -1,0 +1,146 @@
+//! Commands: in the foreground, in the background, and without a process.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use crate::{Run, command, finish, json_lines, tree, vfs, vfs_with_input};
+
+#[test]
+fn what_a_command_prints_and_its_exit_code_are_those_of_vfs() {
+    let root = tree(&[("docs/a.txt", "alpha\n")]);
+    let run = vfs(&root, &["exec", "--cwd", "/docs", "--", "cat a.txt; echo oops >&2; exit 42"]);
+    assert_eq!((run.code, run.out(), run.err.as_str()), (Some(42), "alpha\n", "oops\n"));
+    assert_eq!(vfs(&root, &["exec", "--", "kill -9 $$"]).code, Some(137));
+}
+
+#[test]
+fn words_are_joined_for_the_shell() {
+    let root = tree(&[("a b.txt", "x\n")]);
+    assert_eq!(vfs(&root, &["exec", "ls", "-a"]).success(), ".\n..\na b.txt\n");
+    assert_eq!(vfs(&root, &["exec", "--", "cat 'a b.txt'"]).success(), "x\n");
+}
+
+#[test]
+fn a_timeout_keeps_what_was_printed() {
+    let root = tree(&[]);
+    let run = vfs(&root, &["exec", "--timeout", "0.3", "--", "echo begun; sleep 100"]);
+    assert_eq!((run.code, run.out()), (Some(124), "begun\n"));
+    vfs(&root, &["exec", "--timeout", "0", "--", "true"]).failure("above 0");
+}
+
+#[test]
+fn the_environment_is_clean_but_for_what_is_given() {
+    let root = tree(&[]);
+    let mut clean = command(root.path());
+    clean.env("VFS_SEEN", "yes").env("VFS_API_KEY", "secret").args(["exec", "--env", "GIVEN=1", "--", "env"]);
+    let run = finish(&mut clean, b"");
+    assert!(run.success().contains("GIVEN=1\n") && !run.out().contains("VFS_"), "{run:?}");
+
+    let mut inherited = command(root.path());
+    inherited.env("VFS_SEEN", "yes").env("VFS_API_KEY", "secret").args(["exec", "--inherit-env", "--", "env"]);
+    let run = finish(&mut inherited, b"");
+    assert!(run.success().contains("VFS_SEEN=yes\n") && !run.out().contains("secret"), "{run:?}");
+}
+
+#[test]
+fn input_is_read_where_it_is_asked_for() {
+    let root = tree(&[]);
+    assert_eq!(vfs_with_input(&root, &["exec", "--stdin", "--", "tr a-z A-Z"], b"abc").success(), "ABC");
+    assert_eq!(vfs_with_input(&root, &["exec", "--", "cat"], b"abc").success(), "");
+}
+
+#[test]
+fn json_has_both_outputs_and_the_end() {
+    let root = tree(&[]);
+    let run = vfs(&root, &["exec", "--json", "--", "echo out; echo err >&2; exit 7"]);
+    let [ended] = json_lines(run.out()).try_into().expect("one line");
+    assert_eq!(run.code, Some(7));
+    assert_eq!(
+        (&ended["stdout"], &ended["stderr"], &ended["exit_code"]),
+        (&"out\n".into(), &"err\n".into(), &7.into())
+    );
+}
+
+#[test]
+fn a_virtual_shell_sees_these_files_and_no_others() {
+    let root = tree(&[("notes/a.txt", "one\ntwo\n")]);
+    let run =
+        vfs(&root, &["exec", "--virtual", "--", "wc -l < /notes/a.txt; echo three >> /notes/a.txt; cat /etc/passwd"]);
+    assert_eq!(run.out().trim(), "2");
+    assert!(run.err.contains("/etc/passwd") && run.code == Some(1), "{run:?}");
+    assert_eq!(fs::read_to_string(root.path().join("notes/a.txt")).expect("it is there"), "one\ntwo\nthree\n");
+}
+
+#[test]
+fn what_cannot_run_commands_says_what_can() {
+    let root = tree(&[]);
+    let store = format!("sqlite:{}", root.path().join("s.db").display());
+    let mut with_store = std::process::Command::new(env!("CARGO_BIN_EXE_vfs"));
+    with_store.args(["--store", &store, "write", "/a.txt"]);
+    with_store.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    finish(&mut with_store, b"x\n").success();
+    let mut with_store = std::process::Command::new(env!("CARGO_BIN_EXE_vfs"));
+    with_store.args(["--store", &store, "exec", "--", "cat a.txt"]);
+    with_store.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    finish(&mut with_store, b"").failure("--virtual");
+    let mut with_store = std::process::Command::new(env!("CARGO_BIN_EXE_vfs"));
+    with_store.args(["--store", &store, "exec", "--virtual", "--", "cat a.txt"]);
+    with_store.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    assert_eq!(finish(&mut with_store, b"").success(), "x\n");
+}
+
+/// A directory for files, and one for jobs.
+struct Jobs {
+    files: TempDir,
+    state: TempDir,
+}
+
+impl Jobs {
+    fn new() -> Self {
+        Self { files: tree(&[]), state: tree(&[]) }
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        finish(command(self.files.path()).env("XDG_STATE_HOME", self.state.path()).args(args), b"")
+    }
+
+    fn start(&self, command: &str) -> String {
+        self.run(&["exec", "--background", "--", command]).success().trim().to_owned()
+    }
+}
+
+#[test]
+fn a_job_goes_on_and_can_be_followed_to_its_end() {
+    let jobs = Jobs::new();
+    let id = jobs.start("echo one; until test -e go; do sleep 0.01; done; echo two; exit 3");
+    assert!(jobs.run(&["jobs"]).success().contains("running"));
+    let follower = command(jobs.files.path())
+        .env("XDG_STATE_HOME", jobs.state.path())
+        .args(["jobs", "output", &id, "--follow"])
+        .spawn()
+        .expect("it runs");
+    fs::write(jobs.files.path().join("go"), "").expect("a file");
+    let followed = follower.wait_with_output().expect("it ends");
+    assert_eq!(followed.stdout, b"one\ntwo\n");
+    assert!(jobs.run(&["jobs"]).success().contains("exited 3"));
+    assert_eq!(jobs.run(&["jobs", "output", &id, "--from", "4"]).success(), "two\n");
+    jobs.run(&["jobs", "forget", &id]).success();
+    assert_eq!(jobs.run(&["jobs"]).success(), "");
+}
+
+#[test]
+fn a_job_that_is_stopped_leaves_no_process() {
+    let jobs = Jobs::new();
+    let id = jobs.start("trap '' TERM; echo $$; sleep 1000 & wait");
+    let pid = loop {
+        let printed = jobs.run(&["jobs", "output", &id]);
+        if let Ok(pid) = printed.success().trim().parse::<u32>() {
+            break pid;
+        }
+    };
+    jobs.run(&["jobs", "forget", &id]).failure("stop it first");
+    assert!(jobs.run(&["jobs", "stop", &id]).success().contains("stopped"));
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "the shell is gone");
+    jobs.run(&["jobs", "stop", "00000000"]).failure("no such job");
+}

@@ -1,0 +1,264 @@
+//! What is to be run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::seconds;
+use crate::error::{Error, Result};
+use crate::path::VfsPath;
+
+/// Asks for a command to be run by the backend's shell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ExecuteRequest {
+    /// The command line, as a POSIX shell reads it.
+    pub command: String,
+    /// The directory it runs in. Default: the root.
+    #[serde(default)]
+    pub cwd: VfsPath,
+    /// Its environment, over what [`base_env`](Self::base_env) gives. Default: nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// What its environment begins with. Default: empty.
+    #[serde(default)]
+    pub base_env: BaseEnvironment,
+    /// How long it may run; seconds in JSON. Default: what the backend is set to, which is
+    /// [`ExecuteRequest::DEFAULT_TIMEOUT`] unless it is set otherwise, and no limit in the background. Zero is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "seconds::optional")]
+    pub timeout: Option<Duration>,
+    /// What it reads. Default: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
+    /// Most bytes of output that are kept, for each of `output`, `stdout` and `stderr`. Default
+    /// [`ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<u64>,
+    /// What becomes of output beyond that. Default: it is gone.
+    #[serde(default)]
+    pub full_output: FullOutput,
+    /// The terminal it runs in. Default: none; its outputs are pipes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<TerminalSize>,
+    /// Whether the call waits for it. Default: it does.
+    #[serde(default)]
+    pub run: RunMode,
+}
+
+/// What the environment of a command begins with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum BaseEnvironment {
+    /// Nothing but what the backend is set to give to every command.
+    #[default]
+    Clean,
+    /// The environment of the process that serves the backend, without what looks like a secret.
+    Inherited,
+}
+
+/// What becomes of output beyond what an answer keeps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FullOutput {
+    /// It is gone; the answer says how much there was.
+    #[default]
+    Dropped,
+    /// All output is also written to a [file](super::ExecuteResponse::full_output) of the backend.
+    File,
+}
+
+/// The size of a terminal, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TerminalSize {
+    /// Lines. Default 24.
+    pub rows: u16,
+    /// Characters in a line. Default 80.
+    pub columns: u16,
+}
+
+impl Default for TerminalSize {
+    fn default() -> Self {
+        Self { rows: 24, columns: 80 }
+    }
+}
+
+/// Whether a call waits for its command.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunMode {
+    /// Until it ends.
+    #[default]
+    Foreground,
+    /// Not at all.
+    Background,
+}
+
+impl ExecuteRequest {
+    /// 120 seconds.
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+
+    /// 100,000 bytes.
+    pub const DEFAULT_MAX_OUTPUT_BYTES: u64 = 100_000;
+
+    /// Runs `command` in the root.
+    pub fn new(command: impl Into<String>) -> Self {
+        Self {
+            command: command.into(),
+            cwd: VfsPath::root(),
+            env: BTreeMap::new(),
+            base_env: BaseEnvironment::default(),
+            timeout: None,
+            stdin: None,
+            max_output_bytes: None,
+            full_output: FullOutput::default(),
+            terminal: None,
+            run: RunMode::default(),
+        }
+    }
+
+    /// Runs in `cwd`.
+    #[must_use]
+    pub fn cwd(mut self, cwd: VfsPath) -> Self {
+        self.cwd = cwd;
+        self
+    }
+
+    /// Sets one variable of the environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Begins with the environment of the serving process, without what looks like a secret.
+    #[must_use]
+    pub fn inherit_env(mut self) -> Self {
+        self.base_env = BaseEnvironment::Inherited;
+        self
+    }
+
+    /// Ends it after `timeout`.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Gives it `stdin` to read.
+    #[must_use]
+    pub fn stdin(mut self, stdin: impl Into<String>) -> Self {
+        self.stdin = Some(stdin.into());
+        self
+    }
+
+    /// Keeps at most `bytes` of each output.
+    #[must_use]
+    pub fn max_output_bytes(mut self, bytes: u64) -> Self {
+        self.max_output_bytes = Some(bytes);
+        self
+    }
+
+    /// Writes all output to a file too.
+    #[must_use]
+    pub fn keep_full_output(mut self) -> Self {
+        self.full_output = FullOutput::File;
+        self
+    }
+
+    /// Runs in a terminal of this size.
+    #[must_use]
+    pub fn terminal(mut self, size: TerminalSize) -> Self {
+        self.terminal = Some(size);
+        self
+    }
+
+    /// Does not wait for it.
+    #[must_use]
+    pub fn background(mut self) -> Self {
+        self.run = RunMode::Background;
+        self
+    }
+
+    /// Refuses what no shell can run.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` for an empty command, a timeout of zero, a terminal without lines or columns, a NUL anywhere, and
+    /// for a variable whose name is empty or has `=` in it.
+    pub fn check(&self) -> Result<()> {
+        let refuse = |message: String| Err(Error::invalid_argument(message).with_path(&self.cwd));
+        if self.command.trim().is_empty() {
+            return refuse("the command is empty".to_owned());
+        }
+        if self.command.contains('\0') {
+            return refuse("a command cannot contain NUL".to_owned());
+        }
+        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return refuse("the timeout is zero; give how long the command may run, or leave it out".to_owned());
+        }
+        if self.terminal.is_some_and(|size| size.rows == 0 || size.columns == 0) {
+            return refuse("a terminal has at least one line and one column".to_owned());
+        }
+        for (name, value) in &self.env {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return refuse(format!("{:?} cannot name a variable", shortened(name)));
+            }
+            if value.contains('\0') {
+                return refuse(format!("the variable {:?} contains NUL", shortened(name)));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn shortened(name: &str) -> String {
+    name.chars().take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_shell_can_run_is_refused() {
+        for (request, word) in [
+            (ExecuteRequest::new(""), "empty"),
+            (ExecuteRequest::new(" \n\t"), "empty"),
+            (ExecuteRequest::new("echo \0"), "NUL"),
+            (ExecuteRequest::new("true").timeout(Duration::ZERO), "zero"),
+            (ExecuteRequest::new("true").env("", "x"), "variable"),
+            (ExecuteRequest::new("true").env("A=B", "x"), "variable"),
+            (ExecuteRequest::new("true").env("A", "x\0"), "NUL"),
+            (ExecuteRequest::new("true").terminal(TerminalSize { rows: 0, columns: 80 }), "terminal"),
+        ] {
+            let error = request.check().expect_err("refused");
+            assert!(error.to_string().contains(word), "{error}");
+        }
+        ExecuteRequest::new("true").env("A", "").check().expect("an empty value is a value");
+    }
+
+    #[test]
+    fn timeouts_are_seconds_in_json() {
+        let parse = |json: &str| serde_json::from_str::<ExecuteRequest>(json);
+        for (json, expected) in [
+            (r#"{"command":"true","timeout":30}"#, Some(Duration::from_secs(30))),
+            (r#"{"command":"true","timeout":0.25}"#, Some(Duration::from_millis(250))),
+            (r#"{"command":"true","timeout":null}"#, None),
+            (r#"{"command":"true"}"#, None),
+        ] {
+            let request = parse(json).expect(json);
+            assert_eq!(request.timeout, expected, "{json}");
+            let again = parse(&serde_json::to_string(&request).expect("written")).expect("read again");
+            assert_eq!(again, request, "{json}");
+        }
+        for json in [r#"{"command":"true","timeout":-1}"#, r#"{"command":"true","timeout":1e300}"#] {
+            parse(json).expect_err(json);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Files and commands of a sandbox, as one backend.
+
+use std::sync::Arc;
+
+use vfs_composite::CompositeBackend;
+use vfs_core::{Access, Backend, Layer as _, Result, VfsPath};
+use vfs_layers::{HardLinks, Policy, PolicyBackend, ReadOnly, Rule, RuleEffect, RuleSet};
+use vfs_memory::MemoryBackend;
+use vfs_shell::{ShellConfig, WithShell};
+
+use super::commands::SandboxCommands;
+use super::config::Protection;
+use super::held::Held;
+use super::sandbox::OsSandbox;
+
+/// The files that a sandbox shows, and commands in it, which see them at the same paths.
+///
+/// Beside the mounts there is nothing, and nothing can be written there; what is protected from commands is protected from
+/// file tools, too.
+pub type OsSandboxBackend = WithShell<SandboxCommands>;
+
+impl OsSandbox {
+    /// Its files and its commands, with the default settings of commands.
+    ///
+    /// # Errors
+    ///
+    /// As [`into_backend_with`](Self::into_backend_with).
+    pub fn into_backend(self) -> Result<OsSandboxBackend> {
+        self.into_backend_with(ShellConfig::new())
+    }
+
+    /// Its files and its commands.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_pattern` for a protected path that no rule can name.
+    pub fn into_backend_with(self, config: ShellConfig) -> Result<OsSandboxBackend> {
+        let nothing = ReadOnly.layer(Arc::new(MemoryBackend::new()));
+        let namespace = CompositeBackend::new(nothing);
+        for mount in self.setup.mounts.iter() {
+            namespace.mount(mount.at.clone(), self.files(mount)?)?;
+        }
+        Ok(WithShell::new("sandbox", Arc::new(namespace), SandboxCommands::new(self, config)))
+    }
+
+    fn files(&self, mount: &Held) -> Result<Arc<dyn Backend>> {
+        let mut files: Arc<dyn Backend> = Arc::new(mount.files.clone());
+        if !self.config().protected.is_empty() {
+            let rules = self.config().protected.iter().map(|protected| {
+                let rule = Rule::new(RuleEffect::Deny).path(literal(&protected.path)).reason("the sandbox protects it");
+                match protected.protection {
+                    Protection::ReadOnly => rule.operation("write").operation("delete"),
+                    Protection::Hidden => rule,
+                }
+            });
+            let rules = RuleSet::new(rules)?.with_hard_links(HardLinks::Allow);
+            files = Arc::new(PolicyBackend::new(files, Policy::new(Arc::new(rules))));
+        }
+        if mount.access != Access::ReadWrite {
+            files = ReadOnly.layer(files);
+        }
+        Ok(files)
+    }
+}
+
+/// A path as a pattern that matches nothing else.
+fn literal(path: &VfsPath) -> String {
+    let mut pattern = String::with_capacity(path.as_str().len());
+    for character in path.as_str().chars() {
+        if matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '!' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern
+}

@@ -1,0 +1,261 @@
+//! What a sandbox is to be, decided once when it is opened.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use vfs_core::{Access, Error, Result, VfsPath};
+use vfs_shell::Limits;
+
+use super::belt::{Belt, Mechanism};
+
+/// A directory of the host that commands and file tools see at one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mount {
+    /// Where it is seen.
+    pub at: VfsPath,
+    /// Where the host has it.
+    pub directory: PathBuf,
+    /// Whether it may be written to.
+    pub access: Access,
+}
+
+impl Mount {
+    /// `directory` at `at`, to be written to.
+    pub fn writable(at: VfsPath, directory: impl Into<PathBuf>) -> Self {
+        Self { at, directory: directory.into(), access: Access::ReadWrite }
+    }
+
+    /// `directory` at `at`, only to be looked at.
+    pub fn read_only(at: VfsPath, directory: impl Into<PathBuf>) -> Self {
+        Self { at, directory: directory.into(), access: Access::ReadOnly }
+    }
+}
+
+/// Whether commands have a network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Network {
+    /// None but a loopback device of their own.
+    #[default]
+    Off,
+    /// That of the host: its loopback device, too, and its abstract sockets where Landlock does not keep commands from them
+    /// ([`Belt::LandlockScope`]).
+    Host,
+}
+
+/// What becomes of a protected path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protection {
+    /// It can be read and not changed.
+    ReadOnly,
+    /// It is there, and can be neither read nor changed.
+    Hidden,
+}
+
+/// A path below every mount that is kept from commands and file tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Protected {
+    /// The path, relative to the mount.
+    pub path: VfsPath,
+    /// What becomes of it.
+    pub protection: Protection,
+}
+
+/// Where the helper program is that puts Landlock on inside namespaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Helper {
+    /// `vfs-confine` next to the running program, or in `PATH`.
+    #[default]
+    Found,
+    /// This file: `vfs-confine`, or a program that calls [`become_confine_if_asked`](super::become_confine_if_asked) first
+    /// of all.
+    At(PathBuf),
+    /// Nowhere: Landlock is not used inside namespaces.
+    Unused,
+}
+
+/// The settings of an [`OsSandbox`](super::OsSandbox).
+///
+/// ```no_run
+/// # async fn example() -> vfs_core::Result<()> {
+/// use vfs_core::{Backend, OpContext, ExecuteRequest, VfsPath};
+/// use vfs_sandbox::os::{OsSandbox, SandboxConfig};
+///
+/// let sandbox = OsSandbox::open(SandboxConfig::new("/srv/project")).await?;
+/// println!("{}", sandbox.report());
+///
+/// let files = sandbox.into_backend()?;
+/// let shell = files.as_shell().expect("a sandbox has a shell");
+/// let request = ExecuteRequest::new("cat src/main.rs").cwd(VfsPath::parse("/workspace")?);
+/// println!("{}", shell.execute(&OpContext::new(), request).await?.output);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SandboxConfig {
+    /// The directories of the host that commands and file tools see; at least one.
+    pub mounts: Vec<Mount>,
+    /// Directories and files of the host that commands see, at the same path, and cannot change: tool chains. Default:
+    /// none beside the system's own.
+    pub tools: Vec<PathBuf>,
+    /// Whether commands have a network. Default: none.
+    pub network: Network,
+    /// What is kept from commands and file tools below every mount. Default: `.git` is read-only, since what its hooks
+    /// and its configuration name is run by whoever uses the repository next, and `.env` is hidden. What is not there when
+    /// a command starts cannot be protected from it.
+    pub protected: Vec<Protected>,
+    /// What one process may use. Default: 4 GiB of each file. Its `processes` does not count here.
+    pub limits: Limits,
+    /// Bytes of memory of all commands together. Default 4 GiB.
+    pub memory_bytes: Option<u64>,
+    /// Processes and threads of all commands together. Default 1,024.
+    pub processes: Option<u64>,
+    /// Bytes of the private `/tmp` of each command. They count as memory. Default 512 MiB.
+    pub tmp_bytes: u64,
+    /// What may be used to hold commands. Default: everything that works here.
+    pub mechanisms: BTreeSet<Mechanism>,
+    /// What must be enforced for the sandbox to open. Default [`Belt::REQUIRED`].
+    pub required: BTreeSet<Belt>,
+    /// Where the helper program is. Default: next to the running one, or in `PATH`.
+    pub helper: Helper,
+}
+
+impl SandboxConfig {
+    /// Where [`SandboxConfig::new`] shows its directory.
+    pub const WORKSPACE: &str = "/workspace";
+
+    /// Commands on `directory`, which they see as [`/workspace`](Self::WORKSPACE).
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        let at = VfsPath::parse(Self::WORKSPACE).unwrap_or_default();
+        Self::with_mount(Mount::writable(at, directory))
+    }
+
+    /// Commands on `directory`, which they see where the host has it. This is the only way where there are no namespaces.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_path` for a path that is not absolute or not UTF-8.
+    pub fn in_place(directory: impl AsRef<Path>) -> Result<Self> {
+        let directory = directory.as_ref();
+        let at = directory.to_str().filter(|text| text.starts_with('/')).ok_or_else(|| {
+            Error::new(vfs_core::ErrorKind::InvalidPath, "the directory of a sandbox has to be absolute, and UTF-8")
+        })?;
+        Ok(Self::with_mount(Mount::writable(VfsPath::parse(at)?, directory)))
+    }
+
+    /// Commands on one mount; [`mount`](Self::mount) adds others.
+    pub fn with_mount(mount: Mount) -> Self {
+        let protected =
+            |path: &str, protection| Protected { path: VfsPath::parse(path).unwrap_or_default(), protection };
+        let mut limits = Limits::default();
+        limits.file_bytes = Some(4 << 30);
+        Self {
+            mounts: vec![mount],
+            tools: Vec::new(),
+            network: Network::default(),
+            protected: vec![protected(".git", Protection::ReadOnly), protected(".env", Protection::Hidden)],
+            limits,
+            memory_bytes: Some(4 << 30),
+            processes: Some(1024),
+            tmp_bytes: 512 << 20,
+            mechanisms: Mechanism::ALL.iter().copied().collect(),
+            required: Belt::REQUIRED.iter().copied().collect(),
+            helper: Helper::default(),
+        }
+    }
+
+    /// Adds a mount.
+    #[must_use]
+    pub fn mount(mut self, mount: Mount) -> Self {
+        self.mounts.push(mount);
+        self
+    }
+
+    /// Shows commands a directory or file of the host, at its own path, to be read and run.
+    #[must_use]
+    pub fn tool(mut self, path: impl Into<PathBuf>) -> Self {
+        self.tools.push(path.into());
+        self
+    }
+
+    /// Sets whether commands have a network.
+    #[must_use]
+    pub fn network(mut self, network: Network) -> Self {
+        self.network = network;
+        self
+    }
+
+    /// Protects a path, relative to every mount, in place of what was said of it before.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`VfsPath::parse`]; `invalid_argument` for the mount itself.
+    pub fn protect(mut self, path: &str, protection: Protection) -> Result<Self> {
+        let path = VfsPath::parse(path)?;
+        if path.is_root() {
+            return Err(Error::invalid_argument("a whole mount is protected by mounting it read-only"));
+        }
+        self.protected.retain(|protected| protected.path != path);
+        self.protected.push(Protected { path, protection });
+        Ok(self)
+    }
+
+    /// Protects nothing.
+    #[must_use]
+    pub fn unprotected(mut self) -> Self {
+        self.protected.clear();
+        self
+    }
+
+    /// Sets what one process may use.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets how many bytes of memory all commands together may take.
+    #[must_use]
+    pub fn memory_bytes(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.memory_bytes = bytes.into();
+        self
+    }
+
+    /// Sets how many processes and threads all commands together may be.
+    #[must_use]
+    pub fn processes(mut self, processes: impl Into<Option<u64>>) -> Self {
+        self.processes = processes.into();
+        self
+    }
+
+    /// Sets the size of each command's `/tmp`.
+    #[must_use]
+    pub fn tmp_bytes(mut self, bytes: u64) -> Self {
+        self.tmp_bytes = bytes;
+        self
+    }
+
+    /// Uses nothing but these to hold commands.
+    #[must_use]
+    pub fn only(mut self, mechanisms: impl IntoIterator<Item = Mechanism>) -> Self {
+        self.mechanisms = mechanisms.into_iter().collect();
+        self
+    }
+
+    /// Opens only where these are enforced, and whatever else is not.
+    #[must_use]
+    pub fn require(mut self, belts: impl IntoIterator<Item = Belt>) -> Self {
+        self.required = belts.into_iter().collect();
+        self
+    }
+
+    /// Sets where the helper program is.
+    #[must_use]
+    pub fn helper(mut self, helper: Helper) -> Self {
+        self.helper = helper;
+        self
+    }
+}

@@ -1,0 +1,199 @@
+//! The program that puts Landlock on inside namespaces, just before a command starts.
+//!
+//! Landlock forbids mounts, so it cannot be put on before bubblewrap has made them.
+
+use std::convert::Infallible;
+use std::ffi::{OsStr, OsString};
+use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{Access, FileType, Mode, OFlags};
+
+use super::config::{self, Network};
+use super::confine::limit_processes;
+use super::rules::{Grant, Rules};
+use super::signals;
+
+const ASKED: &str = "--vfs-confine";
+
+/// What the helper does to itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Task {
+    pub(super) rules: Rules,
+    pub(super) processes: Option<u64>,
+}
+
+impl Task {
+    /// The arguments that ask for it, up to those that name the command.
+    pub(super) fn arguments(&self) -> Vec<OsString> {
+        let mut line: Vec<OsString> = vec![ASKED.into()];
+        for (grant, path) in &self.rules.grants {
+            let option = Grant::OPTIONS.iter().find(|(other, _)| other == grant).map_or("--list", |(_, option)| option);
+            line.extend([option.into(), path.into()]);
+        }
+        if self.rules.network == Network::Host {
+            line.push("--network".into());
+        }
+        if let Some(processes) = self.processes {
+            line.extend(["--processes".into(), processes.to_string().into()]);
+        }
+        line.push("--".into());
+        line
+    }
+
+    /// What these arguments ask for, and the command that follows.
+    fn parse(mut line: impl Iterator<Item = OsString>) -> Result<(Self, Vec<OsString>), String> {
+        let mut task = Self::default();
+        while let Some(option) = line.next() {
+            match option.to_str() {
+                Some("--") => return Ok((task, line.collect())),
+                Some("--network") => task.rules.network = Network::Host,
+                Some("--processes") => task.processes = Some(number(line.next())?),
+                _ => {
+                    let grant = Grant::OPTIONS.iter().find(|(_, name)| OsStr::new(name) == option);
+                    let (grant, _) = grant.ok_or_else(|| format!("{option:?} is not known"))?;
+                    task.rules.grant(*grant, line.next().ok_or("a path is missing")?);
+                }
+            }
+        }
+        Err("the command is missing".to_owned())
+    }
+
+    /// Does it, and becomes the command. Returns only why that failed.
+    fn become_command(&self, command: &[OsString]) -> Result<Infallible, String> {
+        let (program, arguments) = command.split_first().ok_or("the command is missing")?;
+        let mut command = Command::new(program);
+        let environment = read_environment().map_err(|error| format!("the environment cannot be read: {error}"))?;
+        command.args(arguments).env_clear().envs(environment);
+        self.apply()?;
+        signals::heed().map_err(|error| format!("signals cannot be heeded: {error}"))?;
+        Err(command.exec().to_string())
+    }
+
+    fn apply(&self) -> Result<(), String> {
+        if let Some(processes) = self.processes {
+            limit_processes(processes).map_err(|error| format!("processes cannot be bounded: {error}"))?;
+        }
+        let status = self.rules.ruleset()?.restrict_self().map_err(|error| error.to_string())?;
+        match status.ruleset {
+            landlock::RulesetStatus::NotEnforced => Err("Landlock is not enforced".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn number(text: Option<OsString>) -> Result<u64, String> {
+    let text = text.ok_or("a number is missing")?;
+    text.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| format!("{text:?} is not a number"))
+}
+
+/// Where the command's environment is. The helper itself has none: a name such as `LD_PRELOAD` would have it run what it is
+/// to confine.
+pub(super) const ENVIRONMENT: &str = "/run/vfs-environment";
+
+fn read_environment() -> std::io::Result<Vec<(OsString, OsString)>> {
+    let held = rustix::fs::open(ENVIRONMENT, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut bytes = Vec::new();
+    std::fs::File::from(held).read_to_end(&mut bytes)?;
+    let variable = |text: &[u8]| {
+        let equals = text.iter().position(|&byte| byte == b'=')?;
+        let part = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+        Some((part(&text[..equals]), part(&text[equals + 1..])))
+    };
+    Ok(bytes.split(|&byte| byte == 0).filter_map(variable).collect())
+}
+
+/// An environment as the helper reads it.
+pub(super) fn environment_bytes(environment: &[(OsString, OsString)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, value) in environment {
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.push(b'=');
+        bytes.extend_from_slice(value.as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+/// Becomes a confined command, where the arguments of the process ask for that, and does not return then. Else it does
+/// nothing.
+///
+/// A program that [names itself](super::Helper::At) as the helper of its sandboxes calls this first of all, before it
+/// starts threads.
+pub fn become_confine_if_asked() {
+    let mut line = std::env::args_os().skip(1);
+    if line.next().as_deref() != Some(OsStr::new(ASKED)) {
+        return;
+    }
+    let told = match Task::parse(line).and_then(|(task, command)| task.become_command(&command)) {
+        Err(told) => told,
+        Ok(never) => match never {},
+    };
+    // There is nobody to tell where this cannot be written.
+    let _ = writeln!(std::io::stderr(), "vfs-confine: {told}");
+    std::process::exit(126);
+}
+
+/// The helper's place on the host.
+pub(super) fn found(helper: &config::Helper) -> Result<PathBuf, String> {
+    const NAME: &str = "vfs-confine";
+    let advice = "put vfs-confine next to the program or in PATH, or name it in the settings";
+    match helper {
+        config::Helper::Unused => Err("the settings leave the helper out".to_owned()),
+        config::Helper::At(path) if is_program(path) => Ok(path.clone()),
+        config::Helper::At(_) => Err(format!("the helper is not where the settings say; {advice}")),
+        config::Helper::Found => {
+            let beside = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(NAME)));
+            beside
+                .filter(|path| is_program(path))
+                .or_else(|| in_path(NAME))
+                .ok_or_else(|| format!("the helper was not found; {advice}"))
+        }
+    }
+}
+
+/// A program of the host's `PATH`.
+pub(super) fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .filter(|place| place.is_absolute())
+        .map(|place| place.join(name))
+        .find(|file| is_program(file))
+}
+
+fn is_program(path: &Path) -> bool {
+    let is_file =
+        rustix::fs::stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+    is_file && rustix::fs::access(path, Access::EXEC_OK).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_is_what_is_done() {
+        let mut task = Task { processes: Some(64), ..Task::default() };
+        for (grant, _) in Grant::OPTIONS {
+            task.rules.grant(grant, format!("/a place/{grant:?}"));
+        }
+        for network in [Network::Off, Network::Host] {
+            task.rules.network = network;
+            let mut line = task.arguments();
+            line.extend(["/bin/sh".into(), "--read".into()]);
+            let (parsed, command) = Task::parse(line.into_iter().skip(1)).expect("parsed");
+            assert_eq!(parsed, task);
+            assert_eq!(command, ["/bin/sh", "--read"]);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused() {
+        for line in [&["--read"][..], &["--read", "/usr"], &["--what", "--"], &["--processes", "x", "--"]] {
+            Task::parse(line.iter().map(OsString::from)).expect_err("refused");
+        }
+    }
+}

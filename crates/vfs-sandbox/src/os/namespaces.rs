@@ -1,0 +1,252 @@
+//! Commands in namespaces of their own, made by bubblewrap.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, seek};
+use vfs_core::{Access, Error, ErrorKind, Result};
+use vfs_shell::Launch;
+
+use super::bubblewrap::{Cover, HELPER, Identity, NestedUsers, Plan, Session, Source, arguments};
+use super::config::SandboxConfig;
+use super::filter;
+use super::held::{Held, Kept, duplicate};
+use super::helper::{self, ENVIRONMENT, Task, environment_bytes};
+use super::rules::{Grant, Rules};
+use super::system::{System, written};
+
+/// How bubblewrap is told what to bind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Binds {
+    /// By descriptors: what is bound is what was looked at, whatever is renamed.
+    ByDescriptor,
+    /// By paths: this version knows no other way.
+    ByPath,
+}
+
+/// What starts commands in namespaces.
+#[derive(Debug)]
+pub(super) struct Namespaces {
+    program: PathBuf,
+    binds: Binds,
+    nested_users: NestedUsers,
+    identity: Identity,
+    system: System,
+    filter: Result<Vec<u8>, String>,
+    /// The helper's place on the host and what it does, or why there is none.
+    helper: Result<(PathBuf, Task), String>,
+}
+
+/// One command, as namespaces need to know it.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) command: &'a str,
+    pub(super) directory: &'a str,
+    pub(super) session: Session,
+    pub(super) environment: Vec<(OsString, OsString)>,
+    /// A file that is there for nothing but to find out whether it can be read.
+    pub(super) bait: Option<&'static str>,
+}
+
+impl Namespaces {
+    /// Looks for bubblewrap and what it can do, and decides on the second belts.
+    pub(super) fn find(
+        config: &SandboxConfig,
+        mounts: &[Held],
+        filter: Option<&seccompiler::BpfProgram>,
+        landlock: Result<(), String>,
+        processes: Option<u64>,
+    ) -> Result<Self, String> {
+        let program = helper::in_path("bwrap").ok_or("bubblewrap is not installed; install the package bubblewrap")?;
+        let said = Command::new(&program)
+            .arg("--help")
+            .env_clear()
+            .output()
+            .map_err(|error| format!("bubblewrap cannot be started: {error}"))?;
+        let said = String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
+        let knows = |option: &str| said.contains(option);
+        let root = rustix::process::getuid().is_root();
+        let identity = if root { Identity::Ordinary } else { Identity::Same };
+        let nested_users = if knows("--disable-userns") { NestedUsers::Disabled } else { NestedUsers::LeftToFilter };
+        let system = System::found(config.network);
+        let task = |()| Task { rules: rules(&system, config, mounts), processes };
+        let helper = landlock.map(task).and_then(|task| Ok((helper::found(&config.helper)?, task)));
+        Ok(Self {
+            program,
+            binds: if knows("--ro-bind-fd") { Binds::ByDescriptor } else { Binds::ByPath },
+            nested_users,
+            identity,
+            filter: filter.map(filter::bytes).ok_or_else(|| "it is not used".to_owned()),
+            helper,
+            system,
+        })
+    }
+
+    /// Whether Landlock is put on inside, or why not.
+    pub(super) fn landlock(&self) -> Result<(), &str> {
+        self.helper.as_ref().map(|_| ()).map_err(String::as_str)
+    }
+
+    /// What to start for a command.
+    pub(super) fn launch(&self, config: &SandboxConfig, mounts: &[Held], wanted: Wanted<'_>) -> Result<Launch> {
+        let mut given = Given::default();
+        let mut files = Vec::new();
+        for path in &self.system.setting_files {
+            // One that went since the sandbox was opened is no longer there for commands, either.
+            if let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+                files.push((given.descriptor(file), path.clone()));
+            }
+        }
+        for (at, text) in written(self.identity, config.network) {
+            files.push((given.text(text.as_bytes())?, at.into()));
+        }
+        if let Some(bait) = wanted.bait {
+            files.push((given.text(b"bait\n")?, bait.into()));
+        }
+        if self.helper.is_ok() {
+            files.push((given.text(&environment_bytes(&wanted.environment))?, ENVIRONMENT.into()));
+        }
+        let covers = self.covers(config, mounts, &mut given)?;
+        let filter = self.filter.as_ref().ok().map(|filter| given.text(filter)).transpose()?;
+        let plan = Plan {
+            system: &self.system,
+            tools: &config.tools,
+            network: config.network,
+            session: wanted.session,
+            identity: self.identity,
+            nested_users: self.nested_users,
+            tmp_bytes: config.tmp_bytes,
+            written: files,
+            covers,
+            helper: self.helper.as_ref().ok().map(|(program, _)| Source::Path(program.clone())),
+            filter,
+            directory: wanted.directory,
+        };
+        let mut options = arguments(&plan);
+        let mut command: Vec<OsString> = Vec::new();
+        if let Ok((_, task)) = &self.helper {
+            command.push(HELPER.into());
+            command.extend(task.arguments());
+        } else {
+            let set = |(name, value)| ["--setenv".into(), name, value];
+            options.splice(0..0, wanted.environment.into_iter().flat_map(set));
+        }
+        command.extend(["/bin/sh".into(), "-c".into(), wanted.command.into()]);
+        let root = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {
+            Error::new(ErrorKind::Unavailable, "the host's root cannot be opened").with_source(errno)
+        })?;
+        // Neither the environment nor the paths of the host are for all users of the host to see, as arguments are. And
+        // bubblewrap itself gets no environment: it runs on the host.
+        let mut launch = Launch::new(&self.program, root);
+        launch.arguments = vec!["--args".into(), given.text(&joined(&options))?.to_string().into(), "--".into()];
+        launch.arguments.extend(command);
+        launch.descriptors = given.0;
+        Ok(launch)
+    }
+
+    fn covers(&self, config: &SandboxConfig, mounts: &[Held], given: &mut Given) -> Result<Vec<(String, Cover)>> {
+        let mut covers = Vec::new();
+        for mount in mounts {
+            let bound = |held: OwnedFd, path: &str, given: &mut Given| match self.binds {
+                Binds::ByDescriptor => Source::Descriptor(given.descriptor(held)),
+                Binds::ByPath => Source::Path(mount.directory.join(path.trim_start_matches('/'))),
+            };
+            let with_access = |source| match mount.access {
+                Access::ReadWrite => Cover::Writable(source),
+                _ => Cover::ReadOnly(source),
+            };
+            let root = bound(duplicate(&mount.root)?, "", given);
+            covers.push((mount.at.as_str().to_owned(), with_access(root)));
+            for (path, what, held) in mount.kept(&config.protected)? {
+                let cover = match what {
+                    Kept::InPlace => with_access(bound(held, &path, given)),
+                    Kept::ReadOnly => Cover::ReadOnly(bound(held, &path, given)),
+                    Kept::HiddenFile => Cover::HiddenFile(given.text(b"")?),
+                    Kept::HiddenDirectory => Cover::HiddenDirectory,
+                };
+                covers.push((format!("{}{path}", mount.at), cover));
+            }
+        }
+        Ok(covers)
+    }
+}
+
+/// What Landlock allows inside: what the mounts show, once more.
+fn rules(system: &System, config: &SandboxConfig, mounts: &[Held]) -> Rules {
+    let mut rules = Rules { network: config.network, ..Rules::default() };
+    rules.grant(Grant::List, "/");
+    for path in system.directories.iter().chain(&config.tools) {
+        rules.grant(Grant::Read, path);
+    }
+    rules.grant(Grant::Read, "/etc");
+    rules.grant(Grant::Read, "/proc");
+    rules.grant(Grant::Device, "/dev");
+    rules.grant(Grant::Write, "/dev/shm");
+    rules.grant(Grant::Write, "/tmp");
+    for mount in mounts {
+        let grant = if mount.access == Access::ReadWrite { Grant::Write } else { Grant::Read };
+        rules.grant(grant, mount.at.as_str());
+    }
+    rules
+}
+
+/// Options as bubblewrap reads them from a descriptor.
+fn joined(options: &[OsString]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for option in options {
+        bytes.extend_from_slice(option.as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+/// Descriptors for bubblewrap, numbered from 3.
+#[derive(Debug, Default)]
+struct Given(Vec<(OwnedFd, i32)>);
+
+impl Given {
+    fn descriptor(&mut self, held: OwnedFd) -> i32 {
+        let number = self.0.last().map_or(3, |(_, last)| last + 1);
+        self.0.push((held, number));
+        number
+    }
+
+    /// A file in memory that holds `bytes`.
+    fn text(&mut self, bytes: &[u8]) -> Result<i32> {
+        let failed =
+            |source: std::io::Error| Error::new(ErrorKind::Unavailable, "no memory for a command").with_source(source);
+        let file = memfd_create("sandbox", MemfdFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
+        let mut left = bytes;
+        while !left.is_empty() {
+            let written = rustix::io::write(&file, left).map_err(|errno| failed(errno.into()))?;
+            left = &left[written..];
+        }
+        seek(&file, SeekFrom::Start(0)).map_err(|errno| failed(errno.into()))?;
+        Ok(self.descriptor(file))
+    }
+}
+
+/// Refuses what the kernel would not start a shell with: inside, only the helper would be told of that.
+pub(super) fn check_length(command: &str, environment: &[(OsString, OsString)]) -> Result<()> {
+    /// Of one argument or variable.
+    const LONGEST: usize = 128 * 1024 - 1;
+    /// Of all of them, each with a pointer, as far as the kernel goes whatever the stack's limit is.
+    const MOST: u64 = 6 << 20;
+    /// What else comes with them.
+    const REST: usize = 8192;
+    let variables = environment.iter().map(|(name, value)| name.len() + value.len() + 1);
+    let longest = variables.clone().chain([command.len()]).max().unwrap_or(0);
+    let stack = rustix::process::getrlimit(rustix::process::Resource::Stack).current.unwrap_or(u64::MAX);
+    let all: usize = variables.map(|length| length + 9).sum::<usize>() + command.len() + REST;
+    if longest <= LONGEST && all as u64 <= MOST.min(stack / 4) {
+        return Ok(());
+    }
+    let message = format!(
+        "a command and each variable have at most {LONGEST} bytes, and a few megabytes together; write it to a file and \
+         run that"
+    );
+    Err(Error::new(ErrorKind::TooLarge, message))
+}

@@ -1,0 +1,76 @@
+//! What a sandbox enforces, as its trial showed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::belt::Belt;
+
+/// Whether a belt holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Holding {
+    /// It does, by this.
+    Enforced(String),
+    /// It does not, and this is why and what can be done.
+    Missing(String),
+    /// The settings leave nothing to enforce.
+    NotAsked,
+}
+
+/// What is known of one belt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The belt.
+    pub belt: Belt,
+    /// Whether it holds.
+    pub holding: Holding,
+    /// Whether the settings require it.
+    pub required: bool,
+}
+
+/// What a sandbox enforces on this machine with its settings, and why not the rest: found by starting a process in it and
+/// by looking at what that process could do.
+///
+/// Displayed, it is a table, a line for each belt.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SandboxReport {
+    /// Every belt, in the order of [`Belt::ALL`].
+    pub findings: Vec<Finding>,
+}
+
+impl SandboxReport {
+    /// Whether `belt` holds.
+    pub fn enforces(&self, belt: Belt) -> bool {
+        self.finding(belt).is_some_and(|finding| matches!(finding.holding, Holding::Enforced(_)))
+    }
+
+    /// What is known of `belt`.
+    pub fn finding(&self, belt: Belt) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.belt == belt)
+    }
+
+    /// What is required and does not hold: a sandbox with any does not open.
+    pub fn missing(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.required && matches!(finding.holding, Holding::Missing(_)))
+    }
+}
+
+impl fmt::Display for SandboxReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:18} {:9} {:9} by what, or why not", "belt", "enforced", "required")?;
+        for Finding { belt, holding, required } in &self.findings {
+            let required = if *required { "yes" } else { "no" };
+            let (enforced, words) = match holding {
+                Holding::Enforced(how) => ("yes", how.as_str()),
+                Holding::Missing(why) => ("NO", why.as_str()),
+                Holding::NotAsked => ("-", "the settings leave nothing to enforce"),
+            };
+            writeln!(f, "{belt:18} {enforced:9} {required:9} {words}")?;
+        }
+        Ok(())
+    }
+}

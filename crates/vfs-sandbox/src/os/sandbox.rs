@@ -1,0 +1,152 @@
+//! The sandbox: opened once, proved to hold, and then the launcher of commands.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use vfs_core::{Error, ErrorKind, ExecuteRequest, OpContext, Result};
+use vfs_shell::{Launch, Launcher};
+
+use super::belt::Mechanism;
+use super::config::SandboxConfig;
+use super::findings;
+use super::groups::Groups;
+use super::held::Held;
+use super::report::SandboxReport;
+use super::setup::Setup;
+use super::trial;
+
+/// A place of this system for commands of somebody who is not trusted.
+///
+/// # Behaviour
+///
+/// * Commands see the system's programs and what the [mounts](SandboxConfig::mounts) show, and nothing else of the host;
+///   they can change what is mounted writable, and a `/tmp` that goes with them. File tools of
+///   [`into_backend`](Self::into_backend) see the mounts at the same paths.
+/// * Opening starts a command, looks at what it can do, and [reports](Self::report). A sandbox that would be weaker than
+///   the settings [require](SandboxConfig::required) does not open.
+/// * Where namespaces are there, commands run in them as an ordinary user, with a filter over system calls, and with
+///   Landlock where the [helper](SandboxConfig::helper) is found. Where they are not, Landlock and the filter hold commands
+///   by themselves; that is less, and has to be asked for by requiring [less](super::Belt::WITHOUT_NAMESPACES).
+/// * In namespaces, a command that a signal ended tells of it as shells do, by an exit code of 128 and the signal's number;
+///   without the helper it has no time to end in order. What it leaves running ends with it, always.
+/// * Bounds on memory and on the number of processes are for all commands together where this process may make control
+///   groups. There is no bound on how much of a mount is filled but the [size of each file](SandboxConfig::limits); a
+///   quota of the host's file system does that.
+///
+/// A clone is a handle on the same sandbox.
+#[derive(Debug, Clone)]
+pub struct OsSandbox {
+    pub(super) setup: Arc<Setup>,
+    report: Arc<SandboxReport>,
+}
+
+impl OsSandbox {
+    /// Opens a sandbox, and proves that it holds.
+    ///
+    /// Needs a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported` where something that is [required](SandboxConfig::required) is not enforced: the message says what,
+    /// why, and what can be done. `invalid_argument` for mounts that overlap, or lie where the system is; those of opening
+    /// their directories.
+    pub async fn open(config: SandboxConfig) -> Result<Self> {
+        let (setup, report) = tried(config).await?;
+        let missing: Vec<_> = report
+            .missing()
+            .filter_map(|finding| match &finding.holding {
+                super::Holding::Missing(why) => Some(format!("{}: {why}", finding.belt)),
+                _ => None,
+            })
+            .collect();
+        match setup {
+            Some(setup) if missing.is_empty() => Ok(Self { setup, report: Arc::new(report) }),
+            _ => {
+                let message = format!("this system cannot hold commands as it was asked to; {}", missing.join("; "));
+                Err(Error::new(ErrorKind::Unsupported, message))
+            }
+        }
+    }
+
+    /// Tells what a sandbox with these settings would enforce here, also where it would not open.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), but for what is not enforced.
+    pub async fn check(config: SandboxConfig) -> Result<SandboxReport> {
+        tried(config).await.map(|(_, report)| report)
+    }
+
+    /// What it enforces.
+    pub fn report(&self) -> &SandboxReport {
+        &self.report
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &SandboxConfig {
+        &self.setup.config
+    }
+}
+
+#[async_trait]
+impl Launcher for OsSandbox {
+    async fn launch(
+        &self,
+        cx: &OpContext,
+        req: &ExecuteRequest,
+        environment: Vec<(OsString, OsString)>,
+    ) -> Result<Launch> {
+        self.setup.launch(cx, req, environment, None).await
+    }
+}
+
+/// The best sandbox that works here, and what it enforces.
+async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxReport)> {
+    let mounts = Arc::new(Held::open_all(&config.mounts).await?);
+    let config = Arc::new(config);
+    let mut reason = "the settings leave namespaces out".to_owned();
+    if config.mechanisms.contains(&Mechanism::Namespaces) {
+        match started(&config, &mounts, Setup::in_namespaces).await {
+            Ok((setup, deeds)) => {
+                let report = findings::report(&setup, &deeds, None);
+                return Ok((Some(setup), report));
+            }
+            Err(why) => reason = format!("{why}; {ALLOWING}"),
+        }
+    }
+    match started(&config, &mounts, Setup::direct).await {
+        Ok((setup, deeds)) => {
+            let report = findings::report(&setup, &deeds, Some(&reason));
+            Ok((Some(setup), report))
+        }
+        Err(why) => Ok((None, findings::nothing(&config, &format!("{reason}; {why}")))),
+    }
+}
+
+const ALLOWING: &str = "where users may not make namespaces, set the sysctls kernel.unprivileged_userns_clone=1 and \
+                        user.max_user_namespaces above 0, and give bwrap a profile where AppArmor restricts them";
+
+type Making = fn(&Arc<SandboxConfig>, &Arc<Vec<Held>>, Groups) -> Result<Setup, String>;
+
+/// A sandbox in which a command could be started, and what that could do. A control group that cannot be entered is done
+/// without.
+async fn started(
+    config: &Arc<SandboxConfig>,
+    mounts: &Arc<Vec<Held>>,
+    make: Making,
+) -> Result<(Arc<Setup>, trial::Deeds), String> {
+    let groups = Groups::make(config.memory_bytes, config.processes);
+    let grouped = groups.memory.is_ok() || groups.processes.is_ok();
+    let setup = Arc::new(make(config, mounts, groups)?);
+    match trial::run(&setup).await {
+        Ok(deeds) => Ok((setup, deeds)),
+        Err(why) if !grouped => Err(why),
+        Err(why) => {
+            let setup =
+                Arc::new(make(config, mounts, Groups::none(&format!("control groups do not work here: {why}")))?);
+            let deeds = trial::run(&setup).await?;
+            Ok((setup, deeds))
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A sandbox as it was decided on, before it is known what it enforces.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use vfs_core::{Error, ErrorKind, ExecuteRequest, OpContext, Result, VfsPath};
+use vfs_shell::Launch;
+
+use super::belt::Mechanism;
+use super::bubblewrap::Session;
+use super::config::SandboxConfig;
+use super::confine::{Asked, Confine, Privileges};
+use super::direct;
+use super::filter::{self, Reach};
+use super::groups::Groups;
+use super::held::Held;
+use super::namespaces::{Namespaces, Wanted, check_length};
+use super::rules;
+
+/// What starts commands.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// Bubblewrap does.
+    Namespaces(Box<Namespaces>),
+    /// They are started as they are.
+    Direct,
+}
+
+#[derive(Debug)]
+pub(super) struct Setup {
+    pub(super) config: Arc<SandboxConfig>,
+    pub(super) mounts: Arc<Vec<Held>>,
+    pub(super) way: Way,
+    pub(super) confine: Arc<Confine>,
+    pub(super) groups: Groups,
+    /// What is known of the filter and of Landlock: that they are used, or why not.
+    pub(super) filter: Result<(), String>,
+    pub(super) landlock: Result<i32, String>,
+}
+
+impl Setup {
+    /// Commands in namespaces, or why that cannot be.
+    pub(super) fn in_namespaces(
+        config: &Arc<SandboxConfig>,
+        mounts: &Arc<Vec<Held>>,
+        groups: Groups,
+    ) -> Result<Self, String> {
+        let program = filter_for(config, Reach::Namespaces);
+        let landlock = landlock_for(config);
+        // The kernel bounds the processes of an ordinary user in a namespace of its own by themselves.
+        let processes = config.processes.filter(|_| groups.processes.is_err());
+        let known = landlock.as_ref().map(|_| ()).map_err(String::clone);
+        let namespaces = Namespaces::find(config, mounts, program.as_ref().ok(), known, processes)?;
+        let asked = if namespaces.landlock().is_ok() { Asked::Ignored } else { Asked::Heeded };
+        let confine = Confine { groups: entries(&groups)?, asked, ..Confine::default() };
+        Ok(Self {
+            config: Arc::clone(config),
+            mounts: Arc::clone(mounts),
+            landlock: namespaces.landlock().map_err(str::to_owned).and(landlock),
+            way: Way::Namespaces(Box::new(namespaces)),
+            confine: Arc::new(confine),
+            groups,
+            filter: program.map(drop),
+        })
+    }
+
+    /// Commands as they are, or why that cannot be.
+    pub(super) fn direct(config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>, groups: Groups) -> Result<Self, String> {
+        if let Some(mount) = mounts.iter().find(|mount| !mount.is_in_place()) {
+            return Err(format!("without namespaces, commands cannot see a directory of the host as {}", mount.at));
+        }
+        let program = filter_for(config, direct::reach(config.network));
+        let landlock = landlock_for(config);
+        let rules = landlock.as_ref().ok().map(|_| direct::rules(config, mounts).ruleset()).transpose()?;
+        let confine = Confine {
+            groups: entries(&groups)?,
+            asked: Asked::Heeded,
+            processes: config.processes.filter(|_| groups.processes.is_err()),
+            privileges: Privileges::Dropped,
+            rules,
+            filter: program.as_ref().ok().cloned(),
+        };
+        Ok(Self {
+            config: Arc::clone(config),
+            mounts: Arc::clone(mounts),
+            way: Way::Direct,
+            confine: Arc::new(confine),
+            groups,
+            filter: program.map(drop),
+            landlock,
+        })
+    }
+
+    /// What to start for `req`. `bait` is a file beyond what may be read, for trials.
+    pub(super) async fn launch(
+        self: &Arc<Self>,
+        cx: &OpContext,
+        req: &ExecuteRequest,
+        environment: Vec<(OsString, OsString)>,
+        bait: Option<&'static str>,
+    ) -> Result<Launch> {
+        check_length(&req.command, &environment).map_err(|error| error.with_path(&req.cwd))?;
+        let directory = self.directory(cx, &req.cwd).await?;
+        let mut launch = match (&self.way, directory) {
+            (Way::Direct, None) => return Err(nowhere(&req.cwd)),
+            (Way::Direct, Some(directory)) => direct::launch(&req.command, directory, environment),
+            (Way::Namespaces(_), _) => self.in_thread(req, environment, bait).await?,
+        };
+        launch.limits = self.config.limits;
+        launch.limits.processes = None;
+        launch.terminal = req.terminal;
+        let confine = Arc::clone(&self.confine);
+        launch.confine = Some(Arc::new(move || confine.apply()));
+        Ok(launch)
+    }
+
+    async fn in_thread(
+        self: &Arc<Self>,
+        req: &ExecuteRequest,
+        environment: Vec<(OsString, OsString)>,
+        bait: Option<&'static str>,
+    ) -> Result<Launch> {
+        let setup = Arc::clone(self);
+        let (command, cwd, terminal) = (req.command.clone(), req.cwd.clone(), req.terminal);
+        let made = tokio::task::spawn_blocking(move || {
+            let Way::Namespaces(namespaces) = &setup.way else { return Err(Error::of(ErrorKind::Internal)) };
+            let session = if terminal.is_some() { Session::OfTerminal } else { Session::New };
+            let wanted = Wanted { command: &command, directory: cwd.as_str(), session, environment, bait };
+            namespaces.launch(&setup.config, &setup.mounts, wanted)
+        });
+        made.await.map_err(|error| Error::of(ErrorKind::Internal).with_source(error))?
+    }
+
+    /// The directory that a command starts in, where it is below a mount.
+    async fn directory(&self, cx: &OpContext, cwd: &VfsPath) -> Result<Option<OwnedFd>> {
+        if let Some((mount, below)) = self.mounts.iter().find_map(|mount| Some((mount, cwd.strip_prefix(&mount.at)?))) {
+            let below = VfsPath::root().join(below)?;
+            let found = mount.files.open_directory(cx, &below).await;
+            return found.map(Some).map_err(|error| error.with_path(cwd));
+        }
+        let leads_on = self.mounts.iter().any(|mount| mount.at.starts_with(cwd));
+        if leads_on || cwd.as_str() == "/tmp" { Ok(None) } else { Err(nowhere(cwd)) }
+    }
+}
+
+fn nowhere(cwd: &VfsPath) -> Error {
+    let message = "no directory of the sandbox is here; start the command in one of those that it shows";
+    Error::new(ErrorKind::NotFound, message).with_path(cwd)
+}
+
+fn entries(groups: &Groups) -> Result<Vec<OwnedFd>, String> {
+    groups.entries().map_err(|error| format!("control groups cannot be entered: {error}"))
+}
+
+fn uses(config: &SandboxConfig, mechanism: Mechanism) -> Result<(), String> {
+    let used = config.mechanisms.contains(&mechanism);
+    if used { Ok(()) } else { Err("the settings leave it out".to_owned()) }
+}
+
+fn filter_for(config: &SandboxConfig, reach: Reach) -> Result<seccompiler::BpfProgram, String> {
+    uses(config, Mechanism::Seccomp)?;
+    filter::program(reach)
+}
+
+fn landlock_for(config: &SandboxConfig) -> Result<i32, String> {
+    uses(config, Mechanism::Landlock)?;
+    rules::version().ok_or_else(|| rules::MISSING.to_owned())
+}

@@ -1,0 +1,258 @@
+//! Starting a process in a sandbox, and looking at what it can do.
+
+use std::collections::BTreeSet;
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, socket};
+use rustix::process::Pid;
+use rustix::thread::{SecureComputingMode, no_new_privs, secure_computing_mode};
+use vfs_core::{ExecuteRequest, OpContext, Result, Shell as _};
+use vfs_shell::{Commands, Launch, Launcher, ShellConfig};
+
+use super::held::Held;
+use super::setup::{Setup, Way};
+
+/// A file that namespaces show and Landlock does not.
+const BAIT: &str = "/run/vfs-bait";
+
+/// Something that a command tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(super) enum Deed {
+    /// It read a file of the host that it is not shown.
+    ReadOutside,
+    /// It opened such a file to write to it.
+    WroteOutside,
+    /// It opened a program of the system to write to it.
+    WroteSystem,
+    /// It read what Landlock does not allow.
+    TookBait,
+    /// It made a call that the filter says is not there, or is not filtered at all.
+    Unfiltered,
+    /// It may gain privileges.
+    MayGain,
+    /// It has a network.
+    FoundNetwork,
+    /// It made a socket that can be connected to one of the host.
+    MadeUnixSocket,
+    /// It reached a process outside.
+    ReachedProcess,
+    /// It could not write to its own `/tmp`, or that is the host's.
+    SharedTmp,
+    /// The number of its processes is not bounded by the kernel.
+    UnboundedProcesses,
+}
+
+impl Deed {
+    const ALL: [Self; 11] = [
+        Self::ReadOutside,
+        Self::WroteOutside,
+        Self::WroteSystem,
+        Self::TookBait,
+        Self::Unfiltered,
+        Self::MayGain,
+        Self::FoundNetwork,
+        Self::MadeUnixSocket,
+        Self::ReachedProcess,
+        Self::SharedTmp,
+        Self::UnboundedProcesses,
+    ];
+}
+
+/// What a command could do.
+pub(super) type Deeds = BTreeSet<Deed>;
+
+/// Runs a command in the sandbox, and tells what it could do; or why it could not be run.
+pub(super) async fn run(setup: &Arc<Setup>) -> Result<Deeds, String> {
+    let canary = Canary::new(&setup.mounts)?;
+    let script = match setup.way {
+        Way::Namespaces(_) => canary.script(),
+        Way::Direct => "echo started".to_owned(),
+    };
+    let cwd = setup.mounts.first().map(|mount| mount.at.clone()).unwrap_or_default();
+    let (told, tells) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|errno| errno.to_string())?;
+    let launcher = Trial { setup: Arc::clone(setup), attempts: Arc::new(canary.attempts(tells)?) };
+    let commands = Commands::new(launcher, ShellConfig::new());
+    let request = ExecuteRequest::new(script).cwd(cwd).timeout(Duration::from_secs(20));
+    let ended = commands.execute(&OpContext::new(), request).await.map_err(|error| chain(&error))?;
+    drop(commands);
+    if ended.exit_code != Some(0) || !ended.stdout.contains("started") {
+        let said = ended.stderr.lines().next().unwrap_or("nothing was said");
+        return Err(format!("a command could not be started: {said}"));
+    }
+    match setup.way {
+        Way::Namespaces(_) => Ok(from_script(&ended.stdout)),
+        Way::Direct => from_attempts(&told),
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// A file of the host that no sandbox shows.
+struct Canary(tempfile::NamedTempFile);
+
+impl Canary {
+    fn new(mounts: &[Held]) -> Result<Self, String> {
+        let places = [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from("/dev/shm")];
+        let free = |place: &&PathBuf| !mounts.iter().any(|mount| place.starts_with(&mount.directory));
+        let place = places.iter().find(free).ok_or("every place for temporary files is in the sandbox")?;
+        let failed = |error: io::Error| format!("no file for a trial can be made: {error}");
+        let mut file = tempfile::Builder::new().prefix("vfs-canary-").tempfile_in(place).map_err(failed)?;
+        io::Write::write_all(&mut file, b"canary\n").map_err(failed)?;
+        Ok(Self(file))
+    }
+
+    /// What a shell can find out with nothing but itself.
+    fn script(&self) -> String {
+        let canary = quoted(self.0.path());
+        let system = quoted(program());
+        let reads = "while read -r name value rest; do echo \"$name $value $rest\"; done";
+        format!(
+            "(read -r line <{canary}) 2>/dev/null && echo did read\n\
+             [ -e {canary} ] && (: >>{canary}) 2>/dev/null && echo did write\n\
+             (: >>{system}) 2>/dev/null && echo did system\n\
+             (: >>/proc/sys/kernel/core_pattern) 2>/dev/null && echo did system\n\
+             (read -r line <{BAIT}) 2>/dev/null && echo did bait\n\
+             (: >/tmp/probe) 2>/dev/null && echo tmp writable\n\
+             {reads} </proc/self/status\n\
+             {reads} </proc/self/limits\n\
+             while read -r name rest; do echo \"route $name\"; done </proc/net/route\n\
+             while read -r line; do echo \"route ${{line##* }}\"; done </proc/net/ipv6_route\n\
+             read -r first </proc/1/comm && echo \"first $first\"\n\
+             echo started\n"
+        )
+    }
+
+    fn attempts(&self, tells: OwnedFd) -> Result<Attempts, String> {
+        let path = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string());
+        let own = rustix::process::getpid();
+        Ok(Attempts {
+            canary: path(self.0.path())?,
+            system: path(program())?,
+            process: path(Path::new(&format!("/proc/{own}/status")))?,
+            own,
+            tells,
+        })
+    }
+}
+
+/// A program of the system that nobody runs while it is tried whether it can be opened for writing.
+fn program() -> &'static Path {
+    ["/usr/bin/env", "/bin/env", "/usr/bin/id"]
+        .map(Path::new)
+        .into_iter()
+        .find(|path| rustix::fs::stat(*path).is_ok())
+        .unwrap_or(Path::new("/usr"))
+}
+
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+fn from_script(said: &str) -> Deeds {
+    let lines: Vec<Vec<&str>> = said.lines().map(|line| line.split_whitespace().collect()).collect();
+    let says = |words: &[&str]| lines.iter().any(|line| line.starts_with(words));
+    let leads_out = |line: &&Vec<&str>| matches!(line[..], ["route", device] if !["Iface", "lo"].contains(&device));
+    let has_route = lines.iter().any(|line| leads_out(&line));
+    let deeds = [
+        (Deed::ReadOutside, says(&["did", "read"])),
+        (Deed::WroteOutside, says(&["did", "write"])),
+        (Deed::WroteSystem, says(&["did", "system"])),
+        (Deed::TookBait, says(&["did", "bait"])),
+        (Deed::Unfiltered, !says(&["Seccomp:", "2"])),
+        (Deed::MayGain, !says(&["NoNewPrivs:", "1"]) || !says(&["CapEff:", "0000000000000000"])),
+        (Deed::FoundNetwork, has_route),
+        (Deed::ReachedProcess, !says(&["first", "bwrap"])),
+        (Deed::SharedTmp, !says(&["tmp", "writable"])),
+        (Deed::UnboundedProcesses, says(&["Max", "processes", "unlimited"])),
+    ];
+    deeds.into_iter().filter_map(|(deed, done)| done.then_some(deed)).collect()
+}
+
+/// What a process tries when it is confined and has not yet become the command: with system calls only.
+#[derive(Debug)]
+struct Attempts {
+    canary: CString,
+    system: CString,
+    process: CString,
+    own: Pid,
+    tells: OwnedFd,
+}
+
+impl Attempts {
+    fn make(&self) -> io::Result<()> {
+        let open =
+            |path: &CString, flags| rustix::fs::open(path.as_c_str(), flags | OFlags::CLOEXEC, Mode::empty()).is_ok();
+        let beneath = rustix::fs::openat2(rustix::fs::CWD, c".", OFlags::PATH, Mode::empty(), ResolveFlags::empty());
+        let filtered = beneath.err() == Some(Errno::NOSYS)
+            && secure_computing_mode().is_ok_and(|mode| mode == SecureComputingMode::Filter);
+        let internet = [AddressFamily::INET, AddressFamily::INET6];
+        let unix = socket(AddressFamily::UNIX, SocketType::DGRAM, None);
+        for (deed, done) in [
+            (Deed::ReadOutside, open(&self.canary, OFlags::RDONLY)),
+            (Deed::WroteOutside, open(&self.canary, OFlags::WRONLY)),
+            (Deed::WroteSystem, open(&self.system, OFlags::WRONLY)),
+            (Deed::Unfiltered, !filtered),
+            (Deed::MayGain, !no_new_privs().unwrap_or(false)),
+            (Deed::FoundNetwork, internet.into_iter().any(|family| socket(family, SocketType::DGRAM, None).is_ok())),
+            (Deed::MadeUnixSocket, unix.is_ok()),
+            (
+                Deed::ReachedProcess,
+                rustix::process::test_kill_process(self.own).is_ok() || open(&self.process, OFlags::RDONLY),
+            ),
+            (Deed::SharedTmp, true),
+        ] {
+            if done {
+                rustix::io::write(&self.tells, &[deed as u8])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn from_attempts(told: &OwnedFd) -> Result<Deeds, String> {
+    let mut bytes = [0; 64];
+    let flags = rustix::fs::fcntl_getfl(told).map_err(|errno| errno.to_string())?;
+    rustix::fs::fcntl_setfl(told, flags | OFlags::NONBLOCK).map_err(|errno| errno.to_string())?;
+    let read = rustix::io::read(told, &mut bytes).map_err(|errno| format!("nothing was tried: {errno}"))?;
+    Ok(Deed::ALL.into_iter().filter(|deed| bytes[..read].contains(&(*deed as u8))).collect())
+}
+
+/// The sandbox's launcher, with a trial.
+#[derive(Debug)]
+struct Trial {
+    setup: Arc<Setup>,
+    attempts: Arc<Attempts>,
+}
+
+#[async_trait]
+impl Launcher for Trial {
+    async fn launch(
+        &self,
+        cx: &OpContext,
+        req: &ExecuteRequest,
+        environment: Vec<(OsString, OsString)>,
+    ) -> Result<Launch> {
+        let mut launch = self.setup.launch(cx, req, environment, Some(BAIT)).await?;
+        if matches!(self.setup.way, Way::Direct) {
+            let (confine, attempts) = (Arc::clone(&self.setup.confine), Arc::clone(&self.attempts));
+            launch.confine = Some(Arc::new(move || {
+                confine.apply()?;
+                attempts.make()
+            }));
+        }
+        Ok(launch)
+    }
+}

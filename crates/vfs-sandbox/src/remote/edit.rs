@@ -1,0 +1,54 @@
+//! Replacing text in a file.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use vfs_core::{EditMode, EditRequest, EditResult, Error, ErrorDetail, ErrorKind, OpContext, Result, WriteMode, edit};
+
+use super::execute::Execute;
+use super::look::refuse_reserved;
+use super::place::{ATTEMPTS, Place, make_way};
+use super::write::put;
+
+/// Edits the newest content, and where others were faster what they left, until it is done; where a version is expected, that
+/// version alone.
+pub(super) async fn edit<E: Execute>(
+    place: &Arc<Place<E>>,
+    cx: &OpContext,
+    request: &EditRequest,
+) -> Result<EditResult> {
+    let path = &request.path;
+    edit::check(request)?;
+    refuse_reserved(path)?;
+    let max = place.config.max_file_size;
+    let _turn = match request.mode {
+        EditMode::DryRun => None,
+        _ => Some(place.turns.of(cx, path).await?),
+    };
+    for attempt in 1..=ATTEMPTS {
+        let (facts, old) = place.whole(cx, path, max).await?;
+        let version = facts.version();
+        if request.expected_version.as_ref().is_some_and(|expected| *expected != version) {
+            return Err(Error::conflict(path, Some(version)));
+        }
+        let edited = edit::apply(&old, &request.replacements, max).map_err(|error| error.or_path(path))?;
+        let diff = request.wants_diff().then(|| edit::diff(path, &old, &edited.content));
+        let size = edited.content.len() as u64;
+        if request.mode == EditMode::DryRun {
+            return Ok(EditResult::new(path.clone(), edited.occurrences, version, size).with_diff(diff));
+        }
+        match put(place, cx, path, &Bytes::from(edited.content), &WriteMode::IfVersion(version)).await {
+            Ok((_, facts)) => {
+                return Ok(EditResult::new(path.clone(), edited.occurrences, facts.version(), size).with_diff(diff));
+            }
+            Err(error) if error.kind() == ErrorKind::Conflict && request.expected_version.is_none() => {
+                if matches!(error.detail(), Some(ErrorDetail::Conflict { actual: None })) {
+                    return Err(Error::not_found(path));
+                }
+                make_way(cx, path, attempt).await?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::at(ErrorKind::Busy, path))
+}

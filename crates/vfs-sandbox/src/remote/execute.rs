@@ -1,0 +1,130 @@
+//! What a place has to be able to do: run a shell and move bytes.
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use vfs_core::Result;
+
+/// Runs POSIX shell scripts somewhere: in a container, over SSH, in a cloud sandbox.
+///
+/// # Behaviour
+///
+/// * [`run`](Self::run) hands the script to `sh -c` in the place, gives it [`stdin`](Invocation::stdin), and returns both
+///   outputs byte for byte with how the script ended. An exit code other than 0 is an answer, not an error.
+/// * After [`timeout`](Invocation::timeout), and when the future is dropped, the script and what it started is ended as
+///   surely as the place allows.
+/// * Calls may be made at the same time.
+///
+/// # Errors
+///
+/// Only what kept the script from being run or its answer from arriving: `unavailable` where the place cannot be reached
+/// (with [`is_temporary`](vfs_core::Error::is_temporary) where another attempt may go better; whether the script ran is
+/// then unknown unless the message says so), `permission_denied` where it does not let us in, `too_large` for what does not
+/// fit through. An error of the transport is never given as the script's own exit code.
+#[async_trait]
+pub trait Execute: fmt::Debug + fmt::Display + Send + Sync + 'static {
+    /// What fits through.
+    fn transport(&self) -> Transport;
+
+    /// Runs one script to its end.
+    async fn run(&self, invocation: Invocation) -> Result<Completed>;
+}
+
+/// What fits through a transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Transport {
+    /// Most bytes of a script. Default 128 KiB less a page, which is what Linux takes as one argument.
+    pub max_script_bytes: usize,
+    /// Most bytes of standard input; 0 where there is none. Default: no bound.
+    pub max_stdin_bytes: u64,
+    /// Most bytes of each output. Default: no bound.
+    pub max_output_bytes: u64,
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        Self { max_script_bytes: 128 * 1024 - 4096, max_stdin_bytes: u64::MAX, max_output_bytes: u64::MAX }
+    }
+}
+
+/// A script that is to be run.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Invocation {
+    /// The text for `sh -c`.
+    pub script: String,
+    /// What it reads. Default: nothing.
+    pub stdin: Bytes,
+    /// How long it may run. Default 120 seconds.
+    pub timeout: Duration,
+    /// Most bytes of each output that are of use; what is beyond may be dropped, and is then told by
+    /// [`truncated`](Completed::truncated). Default: no bound.
+    pub max_output_bytes: u64,
+    /// Which part of a longer output that is. Default: the beginning. A transport that cannot keep the ends keeps the beginning.
+    pub keep: Keep,
+}
+
+/// Which part of an output is of use where it is longer than what is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Keep {
+    /// The beginning.
+    #[default]
+    Beginning,
+    /// The first half of the bytes that are kept, rounded down, and the last: what came between is left out.
+    Ends,
+}
+
+impl Invocation {
+    /// Runs `script`.
+    pub fn new(script: impl Into<String>) -> Self {
+        Self {
+            script: script.into(),
+            stdin: Bytes::new(),
+            timeout: Duration::from_secs(120),
+            max_output_bytes: u64::MAX,
+            keep: Keep::default(),
+        }
+    }
+}
+
+/// A script that has run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Completed {
+    /// Its standard output.
+    pub stdout: Bytes,
+    /// Its standard error.
+    pub stderr: Bytes,
+    /// How it ended.
+    pub ending: Ending,
+    /// Whether an output was cut.
+    pub truncated: bool,
+    /// How many bytes of standard output there were, as far as is known: at least as many as were kept.
+    pub stdout_bytes: u64,
+    /// How many bytes of standard error there were, as far as is known: at least as many as were kept.
+    pub stderr_bytes: u64,
+}
+
+impl Completed {
+    /// A script that ended as `ending` and printed this.
+    pub fn new(ending: Ending, stdout: Bytes, stderr: Bytes) -> Self {
+        let (stdout_bytes, stderr_bytes) = (stdout.len() as u64, stderr.len() as u64);
+        Self { stdout, stderr, ending, truncated: false, stdout_bytes, stderr_bytes }
+    }
+}
+
+/// How a script ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Ending {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// By the timeout.
+    TimedOut,
+}

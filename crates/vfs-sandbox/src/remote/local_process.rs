@@ -1,0 +1,259 @@
+//! A place on this machine: a shell that is started for every script.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::pin::Pin;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+use tokio::time::{sleep, timeout};
+use vfs_core::{Error, ErrorKind, Result};
+
+use super::execute::{Completed, Ending, Execute, Invocation, Keep, Transport};
+
+/// Runs scripts by a shell of this machine, or by any command that takes one as its last argument, such as
+/// `chroot DIRECTORY sh -c`.
+///
+/// # Behaviour
+///
+/// * The shell gets [`PATH`](Self::env) and nothing else of this process' environment, in a process group of its own. All of
+///   that group is ended with the call, whether it ends, is dropped, or reaches its timeout: where it did not end by itself it
+///   is asked to first, and has 200 ms for it. What left the group is not ended.
+/// * It is no boundary: what runs there may do whatever this process may. It is for tests, for places that confine themselves,
+///   and for files that a program of this machine leads to.
+///
+/// ```
+/// use vfs_sandbox::remote::LocalProcess;
+///
+/// let shell = LocalProcess::new();
+/// let busybox = LocalProcess::command(["busybox", "sh", "-c"]);
+/// # let _ = (shell, busybox);
+/// ```
+#[derive(Debug, Clone)]
+pub struct LocalProcess {
+    command: Vec<String>,
+    env: Vec<(String, String)>,
+}
+
+impl LocalProcess {
+    /// Runs scripts by `sh -c`.
+    pub fn new() -> Self {
+        Self::command(["sh", "-c"])
+    }
+
+    /// Runs scripts by a command, to which each is given as one more argument.
+    pub fn command<S: Into<String>>(command: impl IntoIterator<Item = S>) -> Self {
+        let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".into());
+        Self { command: command.into_iter().map(Into::into).collect(), env: vec![("PATH".into(), path)] }
+    }
+
+    /// Sets a variable of the shell's environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        let name = name.into();
+        self.env.retain(|(known, _)| *known != name);
+        self.env.push((name, value.into()));
+        self
+    }
+
+    fn start(&self, script: &str) -> Result<Running> {
+        let (program, arguments) = self
+            .command
+            .split_first()
+            .ok_or_else(|| Error::invalid_argument("the command that runs scripts is empty; give a shell"))?;
+        let mut command = Command::new(program);
+        command.args(arguments).arg(script).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let child = command.spawn().map_err(|error| {
+            Error::new(ErrorKind::Unavailable, format!("the shell '{program}' could not be started")).with_source(error)
+        })?;
+        let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        Ok(Running { child: Some(child), group })
+    }
+}
+
+impl Default for LocalProcess {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for LocalProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("local process")
+    }
+}
+
+/// A shell and its process group, which end with this.
+struct Running {
+    child: Option<Child>,
+    group: Option<Pid>,
+}
+
+impl Running {
+    /// Waits for the shell itself.
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        match &mut self.child {
+            Some(child) => child.wait().await,
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+/// Sends a signal to all that is left of a group.
+fn send(group: Option<Pid>, signal: Signal) {
+    if let Some(group) = group {
+        // Nothing of it may be left by now.
+        _ = kill_process_group(group, signal);
+    }
+}
+
+/// Whoever gives up a call does not wait for its end.
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Some(group) = self.group.take() else { return };
+        let (Some(mut child), Ok(runtime)) = (self.child.take(), Handle::try_current()) else {
+            return send(Some(group), Signal::KILL);
+        };
+        send(Some(group), Signal::TERM);
+        runtime.spawn(async move {
+            // As long as the shell is not waited for, nothing else can have the number of its group.
+            sleep(GRACE).await;
+            send(Some(group), Signal::KILL);
+            _ = child.wait().await;
+        });
+    }
+}
+
+/// How long a group that was asked to end has for it.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// How long what a script left behind may keep its outputs open.
+const LEFT_OPEN: Duration = Duration::from_millis(100);
+
+#[async_trait]
+impl Execute for LocalProcess {
+    fn transport(&self) -> Transport {
+        Transport::default()
+    }
+
+    async fn run(&self, invocation: Invocation) -> Result<Completed> {
+        let Invocation { script, stdin, timeout: limit, max_output_bytes: most, keep } = invocation;
+        let mut running = self.start(&script)?;
+        let child = running.child.as_mut();
+        let pipes = child.map(|child| (child.stdin.take(), child.stdout.take(), child.stderr.take()));
+        let Some((Some(mut input), Some(stdout), Some(stderr))) = pipes else {
+            return Err(Error::new(ErrorKind::Internal, "a shell was started without its pipes"));
+        };
+        let (mut out, mut err) = (Kept::new(most, keep), Kept::new(most, keep));
+        let feed = async move {
+            // A script need not read what it is given.
+            _ = input.write_all(&stdin).await;
+            drop(input);
+        };
+        let ending = {
+            let traffic = async {
+                tokio::join!(feed, out.read(stdout), err.read(stderr));
+            };
+            tokio::pin!(traffic);
+            let mut is_through = false;
+            let mut status = timeout(limit, exit(&mut running, traffic.as_mut(), &mut is_through)).await;
+            let has_timed_out = status.is_err();
+            if has_timed_out {
+                send(running.group, Signal::TERM);
+                status = timeout(GRACE, exit(&mut running, traffic.as_mut(), &mut is_through)).await;
+            }
+            send(running.group.take(), Signal::KILL);
+            if !is_through {
+                // What left the group may keep the outputs open.
+                _ = timeout(LEFT_OPEN, traffic).await;
+            }
+            let status = match status {
+                Ok(status) => status,
+                Err(_) => running.wait().await,
+            };
+            let ending = ending_of(status.map_err(lost)?);
+            if has_timed_out { Ending::TimedOut } else { ending }
+        };
+        let ((stdout, stdout_bytes), (stderr, stderr_bytes)) = (out.into_bytes(), err.into_bytes());
+        let truncated = stdout_bytes > stdout.len() as u64 || stderr_bytes > stderr.len() as u64;
+        let mut completed = Completed::new(ending, stdout, stderr);
+        (completed.stdout_bytes, completed.stderr_bytes, completed.truncated) = (stdout_bytes, stderr_bytes, truncated);
+        Ok(completed)
+    }
+}
+
+/// Waits for the shell to exit, while what it reads and prints goes on.
+async fn exit(
+    running: &mut Running,
+    mut traffic: Pin<&mut impl Future<Output = ()>>,
+    is_through: &mut bool,
+) -> io::Result<ExitStatus> {
+    loop {
+        tokio::select! {
+            () = &mut traffic, if !*is_through => *is_through = true,
+            status = running.wait() => return status,
+        }
+    }
+}
+
+fn lost(error: io::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, "it is not known how a shell ended").with_source(error)
+}
+
+fn ending_of(status: ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Exited(code),
+        (None, signal) => Ending::Signalled(signal.unwrap_or_default()),
+    }
+}
+
+/// What is kept of an output.
+struct Kept {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    most_head: usize,
+    most_tail: usize,
+    total: u64,
+}
+
+impl Kept {
+    fn new(most: u64, keep: Keep) -> Self {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let most_head = if keep == Keep::Ends { most / 2 } else { most };
+        Self { head: Vec::new(), tail: VecDeque::new(), most_head, most_tail: most - most_head, total: 0 }
+    }
+
+    /// Reads to the end.
+    async fn read(&mut self, mut output: impl AsyncRead + Unpin) {
+        let mut buffer = vec![0; 64 << 10];
+        // An output that cannot be read any more has ended.
+        while let Ok(count @ 1..) = output.read(&mut buffer).await {
+            self.push(&buffer[..count]);
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let (first, rest) = bytes.split_at(bytes.len().min(self.most_head - self.head.len()));
+        self.head.extend_from_slice(first);
+        let over = (self.tail.len() + rest.len()).saturating_sub(self.most_tail);
+        let old = over.min(self.tail.len());
+        self.tail.drain(..old);
+        self.tail.extend(&rest[over - old..]);
+    }
+
+    /// What is kept, and how many bytes there were.
+    fn into_bytes(mut self) -> (Bytes, u64) {
+        self.head.extend_from_slice(self.tail.make_contiguous());
+        (self.head.into(), self.total)
+    }
+}

@@ -1,0 +1,213 @@
+//! The place itself: scripts go in, answers come back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::{Either, pending, select};
+use std::pin::pin;
+use tokio::runtime::Handle;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
+
+use super::config::RemoteConfig;
+use super::execute::{Completed, Execute, Invocation};
+use super::failure::{is_overtaken, labelled, unanswered};
+use super::lines::LineIndexes;
+use super::probe::{Abilities, QUESTIONS};
+use super::reply::Reply;
+use super::script::Script;
+use super::turns::Turns;
+
+/// How often an operation that others overtook is begun again.
+pub(super) const ATTEMPTS: u32 = 32;
+
+/// How long a caller who has given up is kept, so that a change that was begun is settled when it is told.
+const SETTLING: Duration = Duration::from_secs(5);
+
+/// Room in a script beside a file's content.
+pub(super) const SCRIPT_ROOM: usize = 24 << 10;
+
+/// A place and what is known of it.
+#[derive(Debug)]
+pub(super) struct Place<E> {
+    pub(super) execute: E,
+    pub(super) config: RemoteConfig,
+    pub(super) turns: Turns,
+    pub(super) lines: LineIndexes,
+    abilities: OnceCell<Abilities>,
+    scripts: Semaphore,
+}
+
+/// What an operation was answered, with what else was printed.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) reply: Reply,
+    pub(super) stderr: Bytes,
+}
+
+impl Answer {
+    /// The answer, unless it names a failure.
+    pub(super) fn done(self, path: &VfsPath) -> Result<Reply> {
+        match self.reply.failure() {
+            Some(label) => Err(labelled(label, &self.stderr, path)),
+            None => Ok(self.reply),
+        }
+    }
+
+    /// Whether the operation is to be begun again.
+    pub(super) fn is_overtaken(&self) -> bool {
+        self.reply.failure().is_some_and(|label| is_overtaken(label, &self.stderr))
+    }
+}
+
+impl<E: Execute> Place<E> {
+    pub(super) fn new(execute: E, config: RemoteConfig) -> Self {
+        let scripts = Semaphore::new(config.concurrency.get());
+        let (turns, lines) = (Turns::new(), LineIndexes::default());
+        Self { execute, config, turns, lines, abilities: OnceCell::new(), scripts }
+    }
+
+    /// What the tools here can do.
+    pub(super) async fn abilities(&self) -> Result<&Abilities> {
+        self.abilities
+            .get_or_try_init(|| async {
+                if !self.config.root.starts_with('/') || self.config.root.contains('\0') {
+                    return Err(Error::invalid_argument("the root of a sandbox is an absolute path in it"));
+                }
+                let mut script = Script::new(&self.config.root, "");
+                script.push(QUESTIONS);
+                let answer = self.run(script).await?;
+                Abilities::of(&answer.done(&VfsPath::root())?)
+            })
+            .await
+    }
+
+    /// A script that stands in the root and can look at entries.
+    pub(super) async fn script(&self, cx: &OpContext, path: &VfsPath) -> Result<Script> {
+        let abilities = while_wanted(cx, path, self.abilities()).await?;
+        let mut script = Script::new(&self.config.root, &abilities.looking());
+        script.push("top");
+        Ok(script)
+    }
+
+    /// Asks for something that changes nothing, and can be given up at any time.
+    pub(super) async fn ask(&self, cx: &OpContext, path: &VfsPath, script: Script) -> Result<Answer> {
+        while_wanted(cx, path, self.run(script)).await
+    }
+
+    /// As [`ask`](Self::ask), as the operation's own answer.
+    pub(super) async fn ask_done(&self, cx: &OpContext, path: &VfsPath, script: Script) -> Result<Reply> {
+        self.ask(cx, path, script).await?.done(path)
+    }
+
+    async fn run(&self, mut script: Script) -> Result<Answer> {
+        script.push("finish");
+        let most = self.execute.transport().max_script_bytes;
+        if script.text.len() > most {
+            let message =
+                format!("the request needs a script of more than the {most} bytes that fit through to the sandbox");
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        let mut invocation = Invocation::new(script.text);
+        invocation.stdin = script.stdin;
+        invocation.timeout = self.config.timeout;
+        // It is never closed.
+        let _turn = self.scripts.acquire().await.ok();
+        let Completed { stdout, stderr, ending, truncated, .. } = self.execute.run(invocation).await?;
+        match Reply::parse(&script.marker, &stdout) {
+            Ok(reply) => Ok(Answer { reply, stderr }),
+            Err(_) if truncated => {
+                let message = "the answer is more than fits through from the sandbox; ask for less";
+                Err(Error::new(ErrorKind::TooLarge, message))
+            }
+            Err(_) => Err(unanswered(ending, &stderr)),
+        }
+    }
+}
+
+impl<E: Execute> Place<E> {
+    /// Changes something. What was begun goes to its end even where the caller gives up.
+    pub(super) async fn change(self: &Arc<Self>, cx: &OpContext, path: &VfsPath, script: Script) -> Result<Answer> {
+        cx.check().map_err(|error| error.or_path(path))?;
+        let Ok(runtime) = Handle::try_current() else {
+            return self.run(script).await.map_err(|error| error.or_path(path));
+        };
+        let place = Arc::clone(self);
+        let mut task = runtime.spawn(async move { place.run(script).await });
+        let outcome = match select(&mut task, pin!(ended(cx, path))).await {
+            Either::Left((outcome, _)) => outcome,
+            Either::Right((error, _)) => match timeout(SETTLING, &mut task).await {
+                Ok(outcome) => outcome,
+                Err(_) => return Err(error),
+            },
+        };
+        let answer = outcome.unwrap_or_else(|error| {
+            Err(Error::new(ErrorKind::Internal, "a change ended in the middle; look at what it left")
+                .with_source(error))
+        });
+        answer.map_err(|error| error.or_path(path))
+    }
+
+    /// Makes a change anew, by the script that `make` gives, for as long as others overtake it.
+    pub(super) async fn settle<F>(
+        self: &Arc<Self>,
+        cx: &OpContext,
+        path: &VfsPath,
+        mut make: impl FnMut() -> F + Send,
+    ) -> Result<Answer>
+    where
+        F: Future<Output = Result<Script>> + Send,
+    {
+        let mut attempt = 0;
+        loop {
+            let answer = self.change(cx, path, make().await?).await?;
+            attempt += 1;
+            if !answer.is_overtaken() || attempt == ATTEMPTS {
+                return Ok(answer);
+            }
+            make_way(cx, path, attempt).await?;
+        }
+    }
+}
+
+/// Lets others go first: a random part of a time that doubles.
+pub(super) async fn make_way(cx: &OpContext, path: &VfsPath, attempts: u32) -> Result<()> {
+    let most = Duration::from_millis(1).saturating_mul(1 << attempts.min(6));
+    while_wanted(cx, path, async {
+        sleep(most.mul_f64(fastrand::f64())).await;
+        Ok(())
+    })
+    .await
+}
+
+/// What `work` gives, unless the caller cancels or its deadline passes first. Errors name `path` unless they name another.
+pub(super) async fn while_wanted<T>(
+    cx: &OpContext,
+    path: &VfsPath,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    cx.check().map_err(|error| error.or_path(path))?;
+    match select(pin!(work), pin!(ended(cx, path))).await {
+        Either::Left((done, _)) => done.map_err(|error| error.or_path(path)),
+        Either::Right((error, _)) => Err(error),
+    }
+}
+
+/// The end of a context, as the error of an operation on `path`.
+async fn ended(cx: &OpContext, path: &VfsPath) -> Error {
+    let deadline = async {
+        match cx.deadline() {
+            Some(deadline) => sleep_until(Instant::from_std(deadline)).await,
+            None => pending().await,
+        }
+    };
+    match select(pin!(cx.cancel_token().cancelled()), pin!(deadline)).await {
+        Either::Left(_) => Error::at(ErrorKind::Cancelled, path),
+        Either::Right(_) => {
+            let message = "the deadline passed while it waited for the sandbox; narrow the request or allow more time";
+            Error::new(ErrorKind::Timeout, message).with_path(path)
+        }
+    }
+}

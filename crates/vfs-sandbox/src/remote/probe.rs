@@ -1,0 +1,215 @@
+//! What the tools of the place can do, found out once.
+
+use bytes::Bytes;
+use vfs_core::{Error, ErrorKind, Result};
+
+use super::facts::{FIND, Flavour, is_fine};
+use super::functions;
+use super::reply::Reply;
+
+/// Asks for everything in one script.
+pub(super) const QUESTIONS: &str = r#"top
+say b
+printf '\000\001\177\200\377\r\n'
+say S
+x=$(stat -c '%f|%.9Y' . 2>/dev/null)
+case $x in
+*'|'*[0-9].[0-9]*) printf gnu ;;
+*)
+  if x=$(stat -c '%f|%y' . 2>/dev/null); then printf busybox
+  elif x=$(stat -f '%p' . 2>/dev/null); then printf bsd
+  fi ;;
+esac
+say z
+stat -c %z . 2>/dev/null || stat -f %Fc . 2>/dev/null
+say f
+find . -prune -printf x 2>/dev/null
+say m
+mv --version 2>/dev/null </dev/null
+say T
+mv --help 2>&1 </dev/null
+say d
+{
+  if [ /proc/self/fd/3 -ef . ]; then printf /proc/self/fd
+  elif [ /dev/fd/3 -ef . ]; then printf /dev/fd
+  fi
+} 3<. 2>/dev/null
+say i
+printf '%s:%s' "$(id -u 2>/dev/null)" "$(id -g 2>/dev/null)"
+say u
+umask
+say h
+for x in sha256sum b3sum sha1sum md5sum cksum; do
+  if command -v "$x" >/dev/null 2>&1; then printf '%s' "$x"; break; fi
+done
+say t
+for x in base64 cat chmod cp dd env find ln mkdir mv readlink rm rmdir sh sleep touch wc; do
+  if command -v "$x" >/dev/null 2>&1; then printf '%s ' "$x"; fi
+done
+finish
+"#;
+
+/// What no place can do without, beside the shell.
+const NEEDED: [&str; 16] = [
+    "cat", "chmod", "cp", "dd", "env", "find", "ln", "mkdir", "mv", "readlink", "rm", "rmdir", "sh", "sleep", "touch",
+    "wc",
+];
+
+/// What the place can do.
+#[derive(Debug, Clone)]
+pub(super) struct Abilities {
+    pub(super) flavour: Flavour,
+    /// Whether `find` prints facts itself.
+    find_prints: bool,
+    /// The program that hashes contents, where times are too coarse to tell two from one another.
+    hash: Option<String>,
+    /// Where the shell's own descriptors are.
+    descriptors: Option<String>,
+    /// The `mv` that replaces nothing, in one step.
+    move_new: Option<&'static str>,
+    /// The option by which `mv` never moves into a directory.
+    move_exact: &'static str,
+    owner: String,
+    permissions: String,
+    pub(super) base64: bool,
+}
+
+impl Abilities {
+    pub(super) fn of(reply: &Reply) -> Result<Self> {
+        let raw = |tag| reply.get(tag).cloned().unwrap_or_else(Bytes::new);
+        let text = |tag| String::from_utf8_lossy(&raw(tag)).trim().to_owned();
+        if raw(b'b') != b"\0\x01\x7f\x80\xff\r\n"[..] {
+            return Err(unsupported("bytes do not come through from the sandbox as they are"));
+        }
+        let flavour = match text(b'S').as_str() {
+            "gnu" => Flavour::Gnu,
+            "busybox" => Flavour::Busybox,
+            "bsd" => Flavour::Bsd,
+            _ => return Err(missing("stat")),
+        };
+        let tools = text(b't');
+        let has = |tool: &str| tools.split(' ').any(|known| known == tool);
+        if let Some(tool) = NEEDED.iter().find(|tool| !has(tool)) {
+            return Err(missing(tool));
+        }
+        let hash = match (is_fine(&text(b'z')), text(b'h')) {
+            (true, _) => None,
+            (false, tool) if tool.is_empty() => return Err(missing("sha256sum or cksum")),
+            (false, tool) => Some(tool),
+        };
+        let move_exact = if text(b'T').contains("-T") { "-T" } else { "" };
+        let umask = u32::from_str_radix(&text(b'u'), 8).unwrap_or(0o022);
+        Ok(Self {
+            flavour,
+            find_prints: text(b'f') == "x",
+            hash,
+            descriptors: Some(text(b'd')).filter(|place| !place.is_empty()),
+            move_new: moves_new(&text(b'm')).then_some("-nT"),
+            move_exact,
+            owner: text(b'i'),
+            permissions: format!("{:o}", 0o666 & !umask),
+            base64: has("base64"),
+        })
+    }
+
+    /// The functions that look at entries here: `about PATH`, and `below START [PREDICATES]` which lists.
+    pub(super) fn looking(&self) -> String {
+        let stat = self.flavour.command();
+        let Some(hash) = &self.hash else {
+            let below = if self.find_prints {
+                format!("below() {{ find \"$@\" -printf \"${{M}}r{FIND}\"; }}")
+            } else {
+                let (program, format) = stat.split_at(stat.find('\'').unwrap_or_default());
+                let format = format.trim_start_matches('\'');
+                format!("below() {{ find \"$@\" -exec {program}\"${{M}}r{format}|%{}\" {{}} +; }}", self.name_format())
+            };
+            return format!("about() {{ {stat}' \"$@\"; }}\n{below}\n");
+        };
+        format!(
+            r#"coarse=1
+about() {{
+  x=$({stat}' "$1") || return 1
+  printf '%s' "$x"
+  if [ -f "$1" ] && [ ! -L "$1" ] && [ -r "$1" ]; then
+    x=$({hash} <"$1") || return 1
+    printf '|%s' "${{x%% *}}"
+  fi
+}}
+export M
+below() {{
+  find "$@" -exec sh -c '
+    for f do
+      if [ -f "$f" ] && [ ! -L "$f" ] && [ -r "$f" ]; then printf "%s" "${{M}}H"; {hash} <"$f"; fi
+      printf "%s" "${{M}}r"
+      {stat_in_quotes}|%{name}" "$f"
+    done' sh {{}} +
+}}
+"#,
+            stat_in_quotes = stat.replace('\'', "\""),
+            name = self.name_format(),
+        )
+    }
+
+    fn name_format(&self) -> char {
+        if self.flavour == Flavour::Bsd { 'N' } else { 'n' }
+    }
+
+    /// The function that reads a file.
+    pub(super) fn reading(&self) -> String {
+        match &self.descriptors {
+            Some(place) => format!("D={place}\n{}", functions::FETCH_HELD),
+            None => functions::FETCH_TWICE.to_owned(),
+        }
+    }
+
+    /// The functions of every change, and what they know of the place.
+    pub(super) fn changing(&self, attempts: u64) -> String {
+        let new = self.move_new.unwrap_or_default();
+        format!(
+            "mvn={new}\nmvt={}\nOWNER={}\nPERM={}\nW={attempts}\nID={:016x}\n{}",
+            self.move_exact,
+            self.owner,
+            self.permissions,
+            fastrand::u64(..),
+            functions::CHANGE,
+        )
+    }
+}
+
+/// Whether this `mv` renames without replacing in one step of the kernel: GNU's since 8.30.
+fn moves_new(version: &str) -> bool {
+    let first = version.lines().next().unwrap_or_default();
+    let number = first.strip_prefix("mv (GNU coreutils) ").unwrap_or_default();
+    let mut parts = number.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (8, 30)
+}
+
+fn missing(tool: &str) -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        format!("the sandbox lacks {tool}, which files are reached with; install it there"),
+    )
+}
+
+fn unsupported(message: &'static str) -> Error {
+    Error::new(ErrorKind::Unsupported, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mv_is_known_by_its_version() {
+        for (version, expected) in [
+            ("mv (GNU coreutils) 9.1\nCopyright", true),
+            ("mv (GNU coreutils) 8.30", true),
+            ("mv (GNU coreutils) 8.29", false),
+            ("mv (uutils coreutils) 0.0.27", false),
+            ("BusyBox v1.36.1", false),
+            ("", false),
+        ] {
+            assert_eq!(moves_new(version), expected, "{version}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Scripts: words quoted, bytes as text, and answers framed so that a part of one is never taken for the whole.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use vfs_core::VfsPath;
+
+use super::functions;
+
+/// What stands before every field of one call's answer: nothing that is in a file or printed by a login shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Marker(String);
+
+impl Marker {
+    /// A marker that was never used before.
+    pub(super) fn random() -> Self {
+        Self(format!("vfs:{:016x}{:016x}:", fastrand::u64(..), fastrand::u64(..)))
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// The marker as a script has it: in two halves, so that an echo of the script does not hold it.
+    fn in_script(&self) -> String {
+        let (left, right) = self.0.split_at(self.0.len() / 2);
+        format!("'{left}''{right}'")
+    }
+}
+
+/// A script on the way.
+#[derive(Debug, Clone)]
+pub(super) struct Script {
+    pub(super) marker: Marker,
+    pub(super) text: String,
+    pub(super) stdin: Bytes,
+}
+
+impl Script {
+    /// A script that starts in the directory `root`.
+    pub(super) fn new(root: &str, functions: &str) -> Self {
+        let marker = Marker::random();
+        let mut text = String::with_capacity(functions.len() + 1024);
+        _ = writeln!(text, "M={}\nR={}", marker.in_script(), quoted(root));
+        text.push_str(functions::BEGIN);
+        text.push_str(functions);
+        Self { marker, text, stdin: Bytes::new() }
+    }
+
+    /// Adds lines of shell.
+    pub(super) fn push(&mut self, lines: &str) -> &mut Self {
+        self.text.push_str(lines);
+        self.text.push('\n');
+        self
+    }
+
+    /// Goes to the entry that `path` leads to, as `how` says.
+    pub(super) fn walk(&mut self, how: Walk, path: &VfsPath) -> &mut Self {
+        self.text.push_str("walk ");
+        self.text.push_str(how.word());
+        for name in path.components() {
+            self.text.push(' ');
+            self.text.push_str(&quoted(name));
+        }
+        self.text.push('\n');
+        self
+    }
+
+    /// Gives the script something to read.
+    pub(super) fn stdin(&mut self, content: Bytes) -> &mut Self {
+        self.stdin = content;
+        self
+    }
+}
+
+/// How a path is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Walk {
+    /// To what it names, through a link at its end.
+    Followed,
+    /// To the entry itself, also where that is a link.
+    Entry,
+    /// As `Followed`, and directories on the way are made.
+    MakingFollowed,
+    /// As `Entry`, and directories on the way are made.
+    MakingEntry,
+    /// As `Followed`, and nothing need be there.
+    Wherever,
+}
+
+impl Walk {
+    fn word(self) -> &'static str {
+        match self {
+            Walk::Followed => "f",
+            Walk::Entry => "e",
+            Walk::MakingFollowed => "mf",
+            Walk::MakingEntry => "me",
+            Walk::Wherever => "x",
+        }
+    }
+}
+
+/// `text` as one word of a shell, whatever it holds.
+pub(super) fn quoted(text: &str) -> String {
+    let mut word = String::with_capacity(text.len() + 2);
+    word.push('\'');
+    for (index, part) in text.split('\'').enumerate() {
+        if index > 0 {
+            word.push_str("'\\''");
+        }
+        word.push_str(part);
+    }
+    word.push('\'');
+    word
+}
+
+/// `content` as one word that `printf` of any shell prints as it is.
+pub(super) fn printable(content: &[u8]) -> String {
+    let mut word = String::with_capacity(content.len() + content.len() / 8 + 8);
+    word.push('\'');
+    for (index, byte) in content.iter().enumerate() {
+        match byte {
+            b'\'' => word.push_str("'\\''"),
+            b'\\' => word.push_str("\\\\"),
+            b'%' => word.push_str("%%"),
+            // At the beginning it would be an option.
+            b'-' if index == 0 => word.push_str("\\055"),
+            b'\n' | b'\t' | b' '..=b'~' => word.push(char::from(*byte)),
+            byte => _ = write!(word, "\\{byte:03o}"),
+        }
+    }
+    word.push('\'');
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_whatever_they_hold() {
+        for (text, word) in [
+            ("", "''"),
+            ("plain", "'plain'"),
+            ("it's", r"'it'\''s'"),
+            ("'", r"''\'''"),
+            ("$(id) `id` \\ \" \n -", "'$(id) `id` \\ \" \n -'"),
+        ] {
+            assert_eq!(quoted(text), word);
+        }
+    }
+
+    #[test]
+    fn bytes_are_spelled_so_that_printf_prints_them() {
+        for (content, word) in [
+            (&b""[..], "''"),
+            (b"text\n", "'text\n'"),
+            (b"100% 'sure' \\n", r"'100%% '\''sure'\'' \\n'"),
+            (b"-n", r"'\055n'"),
+            (b"\0\x01\xff", r"'\000\001\377'"),
+            ("é".as_bytes(), r"'\303\251'"),
+        ] {
+            assert_eq!(printable(content), word);
+        }
+    }
+
+    #[test]
+    fn a_script_does_not_hold_its_marker() {
+        let script = Script::new("/", "");
+        let marker = String::from_utf8(script.marker.as_bytes().to_vec()).expect("it is ASCII");
+        assert!(!script.text.contains(&marker));
+        assert_ne!(Script::new("/", "").marker, script.marker);
+    }
+}

@@ -1,0 +1,186 @@
+//! A container, through `docker exec` or `podman exec`.
+
+use std::ffi::OsString;
+use std::fmt;
+
+use async_trait::async_trait;
+use vfs_core::{Error, ErrorKind, Result};
+
+use super::bootstrap::Bootstrap;
+use super::client::Client;
+use super::said::Said;
+use crate::remote::{Completed, Execute, Invocation, Transport};
+
+/// Which container, and how its engine is reached.
+///
+/// ```
+/// use vfs_sandbox::transports::{ContainerExec, ContainerExecConfig};
+///
+/// let config = ContainerExecConfig::podman("builder").user("1000:1000").argument("--env=LANG=C.UTF-8");
+/// let transport = ContainerExec::new(config)?;
+/// assert_eq!(transport.to_string(), "podman:builder");
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ContainerExecConfig {
+    /// The name or id of a container that is running.
+    pub container: String,
+    /// The engine's client: a name to be found in `PATH`, or a path.
+    pub program: OsString,
+    /// The user in the container, as `name`, `uid` or `uid:gid`. Default: the container's own.
+    pub user: Option<String>,
+    /// What stands before `exec`, such as `--context=build`. Default: nothing.
+    pub engine_arguments: Vec<OsString>,
+    /// What stands after `exec`, such as `--env=A=B`. Default: nothing.
+    pub arguments: Vec<OsString>,
+}
+
+impl ContainerExecConfig {
+    /// A container of Docker.
+    pub fn docker(container: impl Into<String>) -> Self {
+        Self::with_program("docker", container)
+    }
+
+    /// A container of Podman.
+    pub fn podman(container: impl Into<String>) -> Self {
+        Self::with_program("podman", container)
+    }
+
+    /// A container of an engine whose client takes the arguments of Docker's.
+    pub fn with_program(program: impl Into<OsString>, container: impl Into<String>) -> Self {
+        Self {
+            container: container.into(),
+            program: program.into(),
+            user: None,
+            engine_arguments: Vec::new(),
+            arguments: Vec::new(),
+        }
+    }
+
+    /// Runs as this [`user`](Self::user).
+    #[must_use]
+    pub fn user(mut self, user: impl Into<String>) -> Self {
+        self.user = Some(user.into());
+        self
+    }
+
+    /// Adds one of the [`engine_arguments`](Self::engine_arguments).
+    #[must_use]
+    pub fn engine_argument(mut self, argument: impl Into<OsString>) -> Self {
+        self.engine_arguments.push(argument.into());
+        self
+    }
+
+    /// Adds one of the [`arguments`](Self::arguments).
+    #[must_use]
+    pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+}
+
+/// Runs scripts in a container, with `docker exec -i` or `podman exec -i`.
+///
+/// # Behaviour
+///
+/// * The container has to be there and to run, and needs `sh`; see [the module](super) for what else.
+/// * The client is a process of this machine for each script. It gets this process's environment, in which
+///   `DOCKER_HOST` and the like may be.
+/// * The exit codes of the client itself, such as 125, 126, 127, are errors and never the script's.
+///
+/// # Errors
+///
+/// `unavailable` where the client is missing, no engine answers, or the container is missing, stopped or without `sh`;
+/// `permission_denied` where the engine does not let this user in; `invalid_argument` for a script with a NUL byte, and
+/// for a user whom the container does not have. A missing container is not told as `not_found`, which is for files.
+#[derive(Debug, Clone)]
+pub struct ContainerExec {
+    config: ContainerExecConfig,
+}
+
+impl ContainerExec {
+    /// Scripts go to the container of `config`. Nothing is started yet.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` for a container or a user whose name could not be one.
+    pub fn new(config: ContainerExecConfig) -> Result<Self> {
+        let is_name = |text: &str, more: &[char]| {
+            text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(&c))
+        };
+        if !is_name(&config.container, &['_', '.', '-']) {
+            return Err(Error::invalid_argument(
+                "a container's name has letters, digits, `_`, `.` and `-`, and begins with a letter or a digit",
+            ));
+        }
+        if config.user.as_deref().is_some_and(|user| !is_name(user, &['_', '.', '-', ':', '@', '$'])) {
+            return Err(Error::invalid_argument("a user is a name, a number, or two of them with `:` between"));
+        }
+        Ok(Self { config })
+    }
+
+    fn client(&self, bootstrap: &Bootstrap) -> Client {
+        let config = &self.config;
+        let mut arguments = config.engine_arguments.clone();
+        arguments.extend(["exec".into(), "--interactive".into()]);
+        arguments.extend(config.user.iter().map(|user| format!("--user={user}").into()));
+        arguments.extend(config.arguments.iter().cloned());
+        arguments.extend([config.container.clone().into(), "sh".into(), "-c".into()]);
+        arguments.extend(bootstrap.words.iter().map(OsString::from));
+        Client { program: config.program.clone(), arguments, classify }
+    }
+}
+
+impl fmt::Display for ContainerExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = std::path::Path::new(&self.config.program).file_name().unwrap_or(&self.config.program);
+        write!(f, "{}:{}", program.to_string_lossy(), self.config.container)
+    }
+}
+
+#[async_trait]
+impl Execute for ContainerExec {
+    fn transport(&self) -> Transport {
+        Transport::default()
+    }
+
+    async fn run(&self, invocation: Invocation) -> Result<Completed> {
+        let bootstrap = Bootstrap::new(&invocation)?;
+        self.client(&bootstrap).run(bootstrap, invocation, ()).await
+    }
+}
+
+/// What the client of an engine said.
+fn classify(said: &Said) -> Error {
+    use ErrorKind::{InvalidArgument, PermissionDenied, Unavailable};
+    if let Some(error) = said.broken_off() {
+        return error;
+    }
+    let (kind, meaning) = if said.has(&["no such container", "no container with name or id"]) {
+        (Unavailable, "there is no such container: create it, or name another; the command was not run")
+    } else if said.has(&["is not running", "is paused", "state improper", "container is stopped"]) {
+        (Unavailable, "the container does not run: start it; the command was not run")
+    } else if said.has(&["permission denied while trying to connect", "dial unix", "access denied"])
+        && said.has(&["permission denied", "access denied"])
+    {
+        (PermissionDenied, "the container engine does not let this user in; the command was not run")
+    } else if said.has(&[
+        "cannot connect to",
+        "is the docker daemon running",
+        "connection refused",
+        "unable to connect",
+    ]) {
+        (Unavailable, "no container engine answers: start it; the command was not run")
+    } else if said.has(&["unable to find user", "no matching entries in passwd", "unable to find group"]) {
+        (InvalidArgument, "the container does not have this user; the command was not run")
+    } else if said.has(&["executable file not found", "no such file or directory", "oci runtime"]) {
+        (Unavailable, "the container could not start `sh`: it needs a POSIX shell; the command was not run")
+    } else if said.late {
+        (Unavailable, "the container engine did not start the command in time")
+    } else {
+        (Unavailable, "the container engine's client gave no answer; whether the command was run is not known")
+    };
+    said.error(kind, meaning)
+}

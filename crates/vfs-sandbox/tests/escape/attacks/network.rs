@@ -1,0 +1,163 @@
+//! Reaching the network, and sockets of the host.
+
+use super::Setting::Usual;
+use super::Worn::{All, Landlock, Namespaces, Seccomp, WithoutNamespaces};
+use super::{Held, Row, Target};
+use crate::system::{call, outcome};
+
+/// The namespace has a loopback device of its own, where nobody listens; Landlock forbids TCP; the filter, sockets.
+const TCP: Held = &[
+    (All, "ECONNREFUSED|EACCES"),
+    (Namespaces, "ECONNREFUSED|EADDRNOTAVAIL"),
+    (Landlock, "EACCES"),
+    (WithoutNamespaces, "EPERM"),
+];
+
+const RAW: Held = &[(All, "EPERM"), (Namespaces, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
+
+pub(super) const ATTACKS: &[Row] = &[
+    (
+        "connect_by_ipv4",
+        |target| connected(&ipv4([127, 0, 0, 1], target.port), libc::AF_INET, libc::SOCK_STREAM),
+        TCP,
+        Usual,
+    ),
+    ("connect_by_ipv6", |target| connected(&ipv6(target.port_v6), libc::AF_INET6, libc::SOCK_STREAM), TCP, Usual),
+    (
+        "send_a_datagram",
+        datagram,
+        &[(All, "ECONNREFUSED|silence"), (Namespaces, "ECONNREFUSED|silence"), (WithoutNamespaces, "EPERM")],
+        Usual,
+    ),
+    (
+        "connect_to_the_internet",
+        |_| connected(&ipv4([192, 0, 2, 1], 80), libc::AF_INET, libc::SOCK_STREAM),
+        &[(All, "ENETUNREACH|EACCES"), (Namespaces, "ENETUNREACH"), (Landlock, "EACCES"), (WithoutNamespaces, "EPERM")],
+        Usual,
+    ),
+    (
+        "send_to_the_internet",
+        |_| connected(&ipv4([192, 0, 2, 1], 53), libc::AF_INET, libc::SOCK_DGRAM),
+        &[(All, "ENETUNREACH"), (Namespaces, "ENETUNREACH"), (WithoutNamespaces, "EPERM")],
+        Usual,
+    ),
+    ("listen_for_others", listening, &[(Landlock, "EACCES"), (All, "EACCES"), (WithoutNamespaces, "EPERM")], Usual),
+    (
+        "connect_to_a_unix_socket",
+        |target| connected(&unix(&format!("{}/socket", target.outside)), libc::AF_UNIX, libc::SOCK_STREAM),
+        &[(All, "ENOENT"), (Namespaces, "ENOENT"), (WithoutNamespaces, "EPERM")],
+        Usual,
+    ),
+    (
+        "connect_to_an_abstract_socket",
+        |target| connected(&unix(&format!("\0{}", target.name)), libc::AF_UNIX, libc::SOCK_STREAM),
+        &[(All, "ECONNREFUSED|EPERM"), (Namespaces, "ECONNREFUSED"), (Landlock, "EPERM"), (WithoutNamespaces, "EPERM")],
+        Usual,
+    ),
+    (
+        "turn_a_pair_to_a_unix_socket",
+        turned,
+        &[(All, "ENOENT"), (Namespaces, "ENOENT"), (WithoutNamespaces, "EPERM")],
+        Usual,
+    ),
+    ("make_a_raw_socket", |_| socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP), RAW, Usual),
+    ("make_a_raw_ipv6_socket", |_| socket(libc::AF_INET6, libc::SOCK_RAW, libc::IPPROTO_ICMPV6), RAW, Usual),
+    ("make_a_packet_socket", |_| socket(libc::AF_PACKET, libc::SOCK_RAW, 0x300), RAW, Usual),
+    (
+        "make_a_packet_socket_of_old",
+        |_| socket(libc::AF_INET, 10, 0x300),
+        &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")],
+        Usual,
+    ),
+    (
+        "talk_to_the_hypervisor",
+        |_| socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0),
+        &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")],
+        Usual,
+    ),
+    (
+        "make_a_crypto_socket",
+        |_| socket(libc::AF_ALG, libc::SOCK_SEQPACKET, 0),
+        &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")],
+        Usual,
+    ),
+    (
+        "listen_to_kernel_events",
+        |_| socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_KOBJECT_UEVENT),
+        &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")],
+        Usual,
+    ),
+];
+
+fn socket(family: i32, kind: i32, protocol: i32) -> String {
+    outcome(made(family, kind, protocol))
+}
+
+fn made(family: i32, kind: i32, protocol: i32) -> Result<i64, String> {
+    call(libc::SYS_socket, [family as usize, kind as usize, protocol as usize, 0, 0, 0])
+}
+
+fn connected(address: &[u8], family: i32, kind: i32) -> String {
+    let connect =
+        |socket: i64| call(libc::SYS_connect, [socket as usize, address.as_ptr() as usize, address.len(), 0, 0, 0]);
+    outcome(made(family, kind, 0).and_then(connect))
+}
+
+fn ipv4(host: [u8; 4], port: u16) -> Vec<u8> {
+    let mut address = (libc::AF_INET as u16).to_ne_bytes().to_vec();
+    address.extend(port.to_be_bytes());
+    address.extend(host);
+    address.extend([0; 8]);
+    address
+}
+
+fn ipv6(port: u16) -> Vec<u8> {
+    let mut address = (libc::AF_INET6 as u16).to_ne_bytes().to_vec();
+    address.extend(port.to_be_bytes());
+    address.extend([0; 4]);
+    address.extend(std::net::Ipv6Addr::LOCALHOST.octets());
+    address.extend([0; 4]);
+    address
+}
+
+fn unix(name: &str) -> Vec<u8> {
+    let mut address = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
+    address.extend(name.as_bytes());
+    if !name.starts_with('\0') {
+        address.push(0);
+    }
+    address
+}
+
+/// A datagram that nobody gets is told only by the next one, if at all; whether it arrived is seen outside.
+fn datagram(target: &Target) -> String {
+    let address = ipv4([127, 0, 0, 1], target.port);
+    let send = |socket: i64| {
+        call(
+            libc::SYS_sendto,
+            [socket as usize, b"out".as_ptr() as usize, 3, 0, address.as_ptr() as usize, address.len()],
+        )
+    };
+    match made(libc::AF_INET, libc::SOCK_DGRAM, 0).and_then(send) {
+        Ok(_) => "silence".to_owned(),
+        Err(error) => error,
+    }
+}
+
+fn listening(_: &Target) -> String {
+    let address = ipv4([0, 0, 0, 0], 0);
+    let bind = |socket: i64| call(libc::SYS_bind, [socket as usize, address.as_ptr() as usize, address.len(), 0, 0, 0]);
+    outcome(made(libc::AF_INET, libc::SOCK_STREAM, 0).and_then(bind))
+}
+
+/// A pair of datagram sockets can be connected to somebody else.
+fn turned(target: &Target) -> String {
+    let mut pair = [0_i32; 2];
+    let kind = libc::SOCK_DGRAM as usize;
+    if let Err(error) = call(libc::SYS_socketpair, [libc::AF_UNIX as usize, kind, 0, pair.as_mut_ptr() as usize, 0, 0])
+    {
+        return error;
+    }
+    let address = unix(&format!("{}/datagrams", target.outside));
+    outcome(call(libc::SYS_connect, [pair[0] as usize, address.as_ptr() as usize, address.len(), 0, 0, 0]))
+}

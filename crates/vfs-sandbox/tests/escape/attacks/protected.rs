@@ -1,0 +1,72 @@
+//! Changing and reading what is protected below the root.
+
+use super::Setting::Usual;
+use super::Worn::{All, Namespaces};
+use super::{Held, Row};
+use crate::system::{HERE, call, open, outcome, read, text, write};
+
+const READ_ONLY: Held = &[(All, "EROFS"), (Namespaces, "EROFS")];
+const IN_PLACE: Held = &[(All, "EBUSY"), (Namespaces, "EBUSY")];
+const HIDDEN: Held = &[(All, "EACCES|EROFS"), (Namespaces, "EACCES|EROFS")];
+
+pub(super) const ATTACKS: &[Row] = &[
+    ("write_a_hook", |_| outcome(write(".git/hooks/pre-commit", "#!/bin/sh\n")), READ_ONLY, Usual),
+    ("change_a_hook", |_| outcome(open(".git/hooks/post-commit", libc::O_WRONLY, 0)), READ_ONLY, Usual),
+    (
+        "change_the_configuration",
+        |_| outcome(open(".git/config", libc::O_WRONLY | libc::O_APPEND, 0)),
+        READ_ONLY,
+        Usual,
+    ),
+    ("point_the_repository_elsewhere", |_| outcome(write(".git/commondir", "../evil\n")), READ_ONLY, Usual),
+    ("make_a_hook_run", make_runnable, READ_ONLY, Usual),
+    ("move_the_repository_away", |_| renamed(".git", "moved"), IN_PLACE, Usual),
+    ("move_something_over_the_repository", over_repository, IN_PLACE, Usual),
+    ("remove_the_repository", |_| removed(".git", libc::AT_REMOVEDIR), IN_PLACE, Usual),
+    ("remove_a_hook", |_| removed(".git/hooks/post-commit", 0), READ_ONLY, Usual),
+    ("link_to_the_configuration", link_out, &[(All, "EXDEV"), (Namespaces, "EXDEV")], Usual),
+    ("uncover_the_repository", uncover, &[(All, "EPERM"), (Namespaces, "EPERM")], Usual),
+    ("read_what_is_hidden", |_| outcome(read(".env").map(|_| 0)), &[(All, "EACCES"), (Namespaces, "EACCES")], Usual),
+    ("write_what_is_hidden", |_| outcome(open(".env", libc::O_WRONLY, 0)), HIDDEN, Usual),
+    ("open_what_is_hidden_to_all", open_to_all, &[(All, "EROFS|EPERM"), (Namespaces, "EROFS|EPERM")], Usual),
+    ("move_what_is_hidden", |_| renamed(".env", "shown"), IN_PLACE, Usual),
+    ("remove_what_is_hidden", |_| removed(".env", 0), IN_PLACE, Usual),
+];
+
+fn renamed(from: &str, to: &str) -> String {
+    let (from, to) = (text(from), text(to));
+    outcome(call(libc::SYS_renameat2, [HERE, from.as_ptr() as usize, HERE, to.as_ptr() as usize, 0, 0]))
+}
+
+fn removed(path: &str, flags: i32) -> String {
+    let path = text(path);
+    outcome(call(libc::SYS_unlinkat, [HERE, path.as_ptr() as usize, flags as usize, 0, 0, 0]))
+}
+
+fn make_runnable(_: &super::Target) -> String {
+    let path = text(".git/hooks/post-commit");
+    outcome(call(libc::SYS_fchmodat, [HERE, path.as_ptr() as usize, 0o777, 0, 0, 0]))
+}
+
+fn over_repository(_: &super::Target) -> String {
+    let path = text("evil");
+    if let Err(error) = call(libc::SYS_mkdirat, [HERE, path.as_ptr() as usize, 0o755, 0, 0, 0]) {
+        return format!("no directory: {error}");
+    }
+    renamed("evil", ".git")
+}
+
+fn link_out(_: &super::Target) -> String {
+    let (from, to) = (text(".git/config"), text("config"));
+    outcome(call(libc::SYS_linkat, [HERE, from.as_ptr() as usize, HERE, to.as_ptr() as usize, 0, 0]))
+}
+
+fn uncover(_: &super::Target) -> String {
+    let path = text(".git");
+    outcome(call(libc::SYS_umount2, [path.as_ptr() as usize, libc::MNT_DETACH as usize, 0, 0, 0, 0]))
+}
+
+fn open_to_all(_: &super::Target) -> String {
+    let path = text(".env");
+    outcome(call(libc::SYS_fchmodat, [HERE, path.as_ptr() as usize, 0o777, 0, 0, 0]))
+}

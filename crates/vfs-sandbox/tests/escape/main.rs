@@ -1,0 +1,165 @@
+//! Attempts to get out of the sandbox: each fails, for the reason that is stated with it, and leaves the world outside as
+//! it was.
+//!
+//! Every attempt is made under all belts together, and under each belt alone that is to hold against it alone. The
+//! attacking program is this test itself, started in the sandbox; it is also the helper that puts Landlock on.
+#![allow(clippy::disallowed_methods, reason = "attacks go past every backend")]
+
+mod attacks;
+mod system;
+mod world;
+
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use vfs_core::{ExecuteRequest, OpContext, Shell as _, TerminalSize, VfsPath};
+use vfs_sandbox::os::{Belt, Helper, Mechanism, OsSandbox, SandboxConfig, SandboxReport, become_confine_if_asked};
+use vfs_shell::{Commands, Limits, ShellConfig};
+
+use crate::attacks::{Attack, Setting, Target, Worn};
+use crate::world::{Shared, World};
+
+/// What is in the environment of the process that serves the sandbox, under the name `ESCAPE_PASSWORD`.
+const SECRET: &str = "a secret of the environment";
+
+fn main() -> ExitCode {
+    become_confine_if_asked();
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments.get(1).is_some_and(|argument| argument == "--attack") {
+        return attack(&arguments[2..]);
+    }
+    if std::env::var_os("ESCAPE_PASSWORD").is_none() {
+        let error = std::process::Command::new(own()).args(&arguments[1..]).env("ESCAPE_PASSWORD", SECRET).exec();
+        panic!("the test cannot be started anew: {error}");
+    }
+    let _shared = Shared::make();
+    let reports: BTreeMap<Worn, Result<SandboxReport, String>> =
+        Worn::ALL.into_iter().map(|worn| (worn, report(worn))).collect();
+    for (worn, report) in &reports {
+        show(*worn, report);
+    }
+    let mut trials = Vec::new();
+    for attack in attacks::all() {
+        let attack = Arc::new(attack);
+        for &(worn, reasons) in attack.held {
+            let name = format!("escape::{}::under_{worn:?}", attack.name).to_lowercase();
+            let missing = missing(&reports[&worn], worn, attack.setting);
+            let attack = Arc::clone(&attack);
+            let trial = Trial::test(name, move || fails(worn, &attack, reasons));
+            trials.push(match missing {
+                None => trial,
+                Some(why) => trial.with_kind(format!("ignored: {why}")).with_ignored_flag(true),
+            });
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// The attacker: tells what became of one attack.
+fn attack(arguments: &[String]) -> ExitCode {
+    use std::io::Write as _;
+    let attack = attacks::all().into_iter().find(|attack| attack.name == arguments[0]).expect("a known attack");
+    let outcome = (attack.run)(&Target::parse(&arguments[1..]));
+    writeln!(std::io::stdout(), "outcome: {outcome}").expect("told");
+    ExitCode::SUCCESS
+}
+
+fn own() -> PathBuf {
+    std::env::current_exe().expect("this program has a path")
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
+}
+
+fn config(worn: Worn, world: &World, setting: Setting) -> SandboxConfig {
+    let mechanisms: &[Mechanism] = match worn {
+        Worn::All => Mechanism::ALL,
+        Worn::Namespaces => &[Mechanism::Namespaces],
+        Worn::Landlock => &[Mechanism::Landlock],
+        Worn::Seccomp => &[Mechanism::Seccomp],
+        Worn::WithoutNamespaces => &[Mechanism::Landlock, Mechanism::Seccomp],
+    };
+    let config = SandboxConfig::in_place(world.inside()).expect("a path").tool(own()).helper(Helper::At(own()));
+    let config = config.only(mechanisms.iter().copied()).require([]);
+    match setting {
+        Setting::Usual | Setting::Terminal => config,
+        Setting::Processes(processes) => config.processes(processes),
+        Setting::Memory(bytes) => config.memory_bytes(bytes),
+        Setting::Disk(bytes) => config.limits(Limits::default().file_bytes(bytes)).tmp_bytes(bytes),
+    }
+}
+
+fn report(worn: Worn) -> Result<SandboxReport, String> {
+    let world = World::make().map_err(|error| error.to_string())?;
+    let checked = runtime().block_on(OsSandbox::check(config(worn, &world, Setting::Usual)));
+    checked.map_err(|error| error.to_string())
+}
+
+/// What was enforced is a part of what this test tells.
+fn show(worn: Worn, report: &Result<SandboxReport, String>) {
+    use std::io::Write as _;
+    let told = match report {
+        Ok(report) => report.to_string(),
+        Err(error) => error.clone(),
+    };
+    writeln!(std::io::stderr(), "{worn:?}\n{told}").expect("told");
+}
+
+/// Why a trial cannot be made here.
+fn missing(report: &Result<SandboxReport, String>, worn: Worn, setting: Setting) -> Option<String> {
+    let report = match report {
+        Ok(report) => report,
+        Err(error) => return Some(error.clone()),
+    };
+    let belts: &[Belt] = match worn {
+        Worn::All => &[Belt::Namespaces, Belt::Seccomp, Belt::LandlockFiles],
+        Worn::Namespaces => &[Belt::Namespaces],
+        Worn::Landlock => &[Belt::LandlockFiles, Belt::LandlockScope],
+        Worn::Seccomp => &[Belt::Seccomp],
+        Worn::WithoutNamespaces => &[Belt::Seccomp, Belt::LandlockFiles, Belt::LandlockScope],
+    };
+    let bound: &[Belt] = match setting {
+        Setting::Processes(_) => &[Belt::Processes],
+        Setting::Memory(_) => &[Belt::Memory],
+        _ => &[],
+    };
+    let missing: Vec<String> =
+        belts.iter().chain(bound).filter(|belt| !report.enforces(**belt)).map(ToString::to_string).collect();
+    (!missing.is_empty()).then(|| format!("this system does not enforce {}", missing.join(", ")))
+}
+
+/// Makes an attack, and looks at what came of it inside and outside.
+fn fails(worn: Worn, attack: &Attack, reasons: &str) -> Result<(), Failed> {
+    let mut world = World::make()?;
+    let (told, output) = runtime().block_on(made(worn, attack, &world))?;
+    let damage = world.damage();
+    if !damage.is_empty() {
+        return Err(format!("outside: {}\n{output}", damage.join(", ")).into());
+    }
+    if !reasons.split('|').any(|reason| reason == told) {
+        return Err(format!("the attack came to {told:?}, and was to fail by {reasons}\n{output}").into());
+    }
+    Ok(())
+}
+
+/// What an attack came to, and all that was printed.
+async fn made(worn: Worn, attack: &Attack, world: &World) -> Result<(String, String), Failed> {
+    let sandbox = OsSandbox::open(config(worn, world, attack.setting)).await?;
+    let commands = Commands::new(sandbox, ShellConfig::new());
+    let target = world.target();
+    let words = [own().to_str().expect("UTF-8").to_owned(), "--attack".to_owned(), attack.name.to_owned()];
+    let line: Vec<String> = words.into_iter().chain(target.arguments()).map(|word| format!("'{word}'")).collect();
+    let mut request = ExecuteRequest::new(line.join(" ")).cwd(VfsPath::parse(&target.inside)?);
+    if attack.setting == Setting::Terminal {
+        request = request.terminal(TerminalSize::default());
+    }
+    let ended = commands.execute(&OpContext::new(), request).await?;
+    let told = ended.output.lines().find_map(|line| line.trim().strip_prefix("outcome: ").map(str::to_owned));
+    let told = told.unwrap_or_else(|| format!("exit {:?} signal {:?}", ended.exit_code, ended.signal));
+    Ok((told, ended.output))
+}

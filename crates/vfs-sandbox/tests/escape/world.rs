@@ -1,0 +1,174 @@
+//! What is outside of a sandbox, and whether it is still as it was.
+#![expect(clippy::disallowed_methods, reason = "the world outside is the host's own")]
+
+use std::fs;
+use std::io;
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::attacks::Target;
+use crate::system::call;
+
+/// The key of a piece of memory that processes of the host share.
+pub(crate) const SHARED_KEY: i32 = 0x7666_7331;
+
+/// That piece of memory; it goes with this value.
+pub(crate) struct Shared(i64);
+
+impl Shared {
+    pub(crate) fn make() -> Self {
+        let flags = libc::IPC_CREAT as usize | 0o600;
+        Self(call(libc::SYS_shmget, [SHARED_KEY as usize, 1, flags, 0, 0, 0]).expect("shared memory"))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        call(libc::SYS_shmctl, [self.0 as usize, libc::IPC_RMID as usize, 0, 0, 0, 0]).expect("removed");
+    }
+}
+
+/// A directory to work in, one beside it, servers and a process.
+pub(crate) struct World {
+    directory: tempfile::TempDir,
+    victim: Child,
+    tcp: TcpListener,
+    tcp_v6: Option<TcpListener>,
+    udp: UdpSocket,
+    unix: UnixListener,
+    datagrams: UnixDatagram,
+    abstract_name: String,
+    abstract_socket: UnixListener,
+}
+
+const FILES: &[(&str, &str)] = &[
+    ("outside/secret", "secret\n"),
+    ("inside/.env", "PASSWORD=secret\n"),
+    ("inside/.git/config", "[core]\n"),
+    ("inside/.git/HEAD", "ref: refs/heads/main\n"),
+    ("inside/.git/hooks/post-commit", "#!/bin/sh\n"),
+];
+
+impl World {
+    pub(crate) fn make() -> io::Result<Self> {
+        let directory = tempfile::Builder::new().prefix("vfs-escape-").tempdir()?;
+        for (path, content) in FILES {
+            let path = directory.path().join(path);
+            fs::create_dir_all(path.parent().expect("a directory"))?;
+            fs::write(path, content)?;
+        }
+        let tcp = TcpListener::bind("127.0.0.1:0")?;
+        let udp = UdpSocket::bind(tcp.local_addr()?)?;
+        let abstract_name = directory.path().file_name().expect("a name").to_str().expect("UTF-8").to_owned();
+        let address = SocketAddr::from_abstract_name(&abstract_name)?;
+        let world = Self {
+            victim: Command::new("sleep").arg("1000").stdout(Stdio::null()).process_group(0).spawn()?,
+            tcp,
+            // A machine may have none.
+            tcp_v6: TcpListener::bind("[::1]:0").ok(),
+            udp,
+            unix: UnixListener::bind(directory.path().join("outside/socket"))?,
+            datagrams: UnixDatagram::bind(directory.path().join("outside/datagrams"))?,
+            abstract_name,
+            abstract_socket: UnixListener::bind_addr(&address)?,
+            directory,
+        };
+        world.tcp.set_nonblocking(true)?;
+        if let Some(tcp) = &world.tcp_v6 {
+            tcp.set_nonblocking(true)?;
+        }
+        world.udp.set_nonblocking(true)?;
+        world.unix.set_nonblocking(true)?;
+        world.datagrams.set_nonblocking(true)?;
+        world.abstract_socket.set_nonblocking(true)?;
+        Ok(world)
+    }
+
+    pub(crate) fn inside(&self) -> PathBuf {
+        self.directory.path().join("inside")
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        let path = |name: &str| self.directory.path().join(name).to_str().expect("UTF-8").to_owned();
+        let port = |tcp: &TcpListener| tcp.local_addr().expect("an address").port();
+        Target {
+            inside: path("inside"),
+            outside: path("outside"),
+            victim: i32::try_from(self.victim.id()).expect("a process"),
+            port: port(&self.tcp),
+            port_v6: self.tcp_v6.as_ref().map_or(1, port),
+            name: self.abstract_name.clone(),
+        }
+    }
+
+    /// What is not as it was.
+    pub(crate) fn damage(&mut self) -> Vec<String> {
+        let mut damage = Vec::new();
+        for (path, content) in FILES {
+            let found = fs::read_to_string(self.directory.path().join(path));
+            if found.as_deref().ok() != Some(*content) {
+                damage.push(format!("{path} is {found:?}"));
+            }
+        }
+        damage.extend(self.unexpected());
+        for planted in ["/usr/bin/planted-by-escape-test", "/planted-by-escape-test"] {
+            if Path::new(planted).exists() {
+                let removed = fs::remove_file(planted);
+                damage.push(format!("{planted} is there ({removed:?})"));
+            }
+        }
+        if let Ok(Some(ended)) = self.victim.try_wait() {
+            damage.push(format!("the process outside has ended: {ended}"));
+        }
+        let heard = [
+            ("a connection by TCP", self.tcp.accept().is_ok()),
+            ("a connection by TCP over IPv6", self.tcp_v6.as_ref().is_some_and(|tcp| tcp.accept().is_ok())),
+            ("a datagram", self.udp.recv(&mut [0; 8]).is_ok()),
+            ("a connection to the unix socket", self.unix.accept().is_ok()),
+            ("a datagram to the unix socket", self.datagrams.recv(&mut [0; 8]).is_ok()),
+            ("a connection to the abstract socket", self.abstract_socket.accept().is_ok()),
+        ];
+        damage.extend(heard.iter().filter(|(_, heard)| *heard).map(|(what, _)| format!("{what} arrived")));
+        damage
+    }
+
+    /// Files that were not there.
+    fn unexpected(&self) -> Vec<String> {
+        let names = |directory: &str| -> Vec<String> {
+            let entries = fs::read_dir(self.directory.path().join(directory)).into_iter().flatten().flatten();
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        };
+        let expected = [
+            ("", &["inside", "outside"][..]),
+            ("outside", &["secret", "socket", "datagrams"]),
+            ("inside/.git", &["config", "HEAD", "hooks"]),
+            ("inside/.git/hooks", &["post-commit"]),
+        ];
+        let found = expected.iter().flat_map(|(directory, expected)| {
+            let new = names(directory).into_iter().filter(|name| !expected.contains(&name.as_str()));
+            new.map(move |name| format!("{directory}/{name} is there"))
+        });
+        let mut found: Vec<String> = found.collect();
+        use std::os::unix::fs::PermissionsExt as _;
+        for name in ["outside/secret", "inside/.env", "inside/.git/hooks/post-commit"] {
+            let mode =
+                fs::metadata(self.directory.path().join(name)).map(|metadata| metadata.permissions().mode() & 0o7777);
+            if !matches!(mode, Ok(0o644 | 0o600)) {
+                found.push(format!("{name} has the mode {mode:?}"));
+            }
+        }
+        found
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // It may have been ended by what it was to survive.
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+    }
+}

@@ -1,0 +1,27 @@
+//! Files reached through nothing but shells of this machine: the laws, faults on the way, and what lies there to mislead.
+
+#![allow(clippy::missing_panics_doc, reason = "this is test code: what cannot be set up ends the test")]
+#![allow(clippy::disallowed_methods, reason = "what a backend did is looked at beside it, on the disk")]
+
+mod cost;
+mod faults;
+mod hostile;
+mod meddled;
+mod narrow;
+mod places;
+mod runtime;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut trials: Vec<Trial> = faults::trials();
+    trials.extend(hostile::trials());
+    trials.extend(cost::trials());
+    for place in places::all() {
+        trials.extend(place.laws());
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

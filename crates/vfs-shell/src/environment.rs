@@ -1,0 +1,111 @@
+//! What a command finds in its environment.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::{OsStr, OsString};
+
+use vfs_core::{BaseEnvironment, ExecuteRequest};
+
+use crate::config::ShellConfig;
+
+/// The whole environment of `req`'s command.
+pub(crate) fn environment(config: &ShellConfig, req: &ExecuteRequest) -> Vec<(OsString, OsString)> {
+    let mut all = BTreeMap::new();
+    if req.terminal.is_some() {
+        all.insert("TERM".into(), "xterm-256color".into());
+    }
+    all.extend(config.environment.clone());
+    if req.base_env == BaseEnvironment::Inherited {
+        all.extend(env::vars_os().filter(|(name, value)| !is_secret(&config.secrets, name, value)));
+    }
+    all.extend(req.env.iter().map(|(name, value)| (name.into(), value.into())));
+    all.into_iter().collect()
+}
+
+fn is_secret(patterns: &[String], name: &OsStr, value: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    patterns.iter().any(|pattern| is_like(pattern.as_bytes(), name)) || holds_password(value.as_encoded_bytes())
+}
+
+/// Whether `name` is what `pattern` says, regardless of case; `*` is any characters.
+fn is_like(pattern: &[u8], name: &[u8]) -> bool {
+    let mut parts = pattern.split(|&byte| byte == b'*');
+    let first = parts.next().unwrap_or_default();
+    let Some(last) = parts.next_back() else { return name.eq_ignore_ascii_case(first) };
+    let fits =
+        |at: usize, part: &[u8]| name.get(at..at + part.len()).is_some_and(|text| text.eq_ignore_ascii_case(part));
+    if name.len() < first.len() + last.len() || !fits(0, first) || !fits(name.len() - last.len(), last) {
+        return false;
+    }
+    let end = name.len() - last.len();
+    // The first place where each part between fits is as good as any other.
+    let mut at = first.len();
+    for part in parts {
+        match (at..=end.saturating_sub(part.len())).find(|&at| fits(at, part)) {
+            Some(found) if found + part.len() <= end => at = found + part.len(),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Whether there is a URL with a user and a password in it.
+fn holds_password(value: &[u8]) -> bool {
+    value.windows(3).enumerate().filter(|(_, window)| window == b"://").any(|(at, _)| {
+        let host = value[at + 3..].split(|byte| matches!(byte, b'/' | b'?' | b'#' | b' ')).next().unwrap_or_default();
+        let user = host.iter().rposition(|&byte| byte == b'@').map(|end| &host[..end]);
+        user.is_some_and(|user| user.contains(&b':'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_look_like_secrets_are_known() {
+        let secrets: Vec<String> = ShellConfig::SECRETS.iter().map(|&pattern| pattern.to_owned()).collect();
+        for (name, value, expected) in [
+            ("OPENAI_API_KEY", "x", true),
+            ("github_token", "x", true),
+            ("Db_Password_2", "x", true),
+            ("AWS_PROFILE", "x", true),
+            ("MY_AWS_PROFILE", "x", false),
+            ("SENTRY_DSN", "x", true),
+            ("DSN", "x", false),
+            ("SSH_AUTH_SOCK", "x", true),
+            ("PATH", "/bin", false),
+            ("HOME", "/root", false),
+            ("LANG", "C.UTF-8", false),
+            ("HTTPS_PROXY", "http://user:word@proxy:8080", true),
+            ("HTTPS_PROXY", "http://proxy:8080", false),
+            ("LINK", "https://example.org/a:b@c", false),
+            ("BOTH", "a://b c://d:e@f", true),
+            ("", "", false),
+        ] {
+            assert_eq!(is_secret(&secrets, OsStr::new(name), OsStr::new(value)), expected, "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn a_star_is_any_characters() {
+        for (pattern, name, expected) in [
+            ("A", "a", true),
+            ("A", "AB", false),
+            ("*", "", true),
+            ("*", "ANY", true),
+            ("A*A", "A", false),
+            ("A*A", "AA", true),
+            ("A*B*C", "AxByC", true),
+            ("A*B*C", "AxyC", false),
+            ("*B*", "B", true),
+            ("AB*B", "AB", false),
+            ("*AB*ABC", "xABC", false),
+            ("**", "x", true),
+            ("", "", true),
+            ("", "x", false),
+        ] {
+            assert_eq!(is_like(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
+    }
+}

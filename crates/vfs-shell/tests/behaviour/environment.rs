@@ -1,0 +1,74 @@
+//! What commands find in their environment, and what of this process they do not.
+
+use std::collections::BTreeMap;
+
+use vfs_core::{ExecuteRequest, TerminalSize};
+use vfs_shell::ShellConfig;
+
+use super::Place;
+
+/// The variables that a command sees, but for those that shells set by themselves.
+async fn variables(place: &Place, request: ExecuteRequest) -> BTreeMap<String, String> {
+    let response = place.run(request).await;
+    assert_eq!(response.exit_code, Some(0), "{response:?}");
+    response
+        .stdout
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .filter(|(name, _)| !["PWD", "OLDPWD", "SHLVL", "_"].contains(name))
+        .map(|(name, value)| (name.to_owned(), value.trim_end().to_owned()))
+        .collect()
+}
+
+fn of<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+const PATH: (&str, &str) = ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+const LANG: (&str, &str) = ("LANG", "C.UTF-8");
+
+#[tokio::test]
+async fn it_is_what_is_set_and_what_is_passed() {
+    let place = Place::new();
+    assert_eq!(variables(&place, ExecuteRequest::new("env")).await, of([PATH, LANG]));
+    let passed = ExecuteRequest::new("env").env("A", "").env("B", "two words $HOME").env("LANG", "C");
+    let expected = of([PATH, ("LANG", "C"), ("A", ""), ("B", "two words $HOME")]);
+    assert_eq!(variables(&place, passed).await, expected);
+    let at_a_terminal = ExecuteRequest::new("env").terminal(TerminalSize::default());
+    assert_eq!(variables(&place, at_a_terminal).await, of([PATH, LANG, ("TERM", "xterm-256color")]));
+    let set = Place::with(ShellConfig::new().environment(BTreeMap::new()).env("ONLY", "this"));
+    assert_eq!(variables(&set, ExecuteRequest::new("/usr/bin/env")).await, of([("ONLY", "this")]));
+}
+
+#[tokio::test]
+async fn what_is_inherited_has_no_secrets() {
+    // Cargo sets variables of its own for tests; all but what looks like a secret is passed on.
+    let place = Place::with(ShellConfig::new().secret("cargo_pkg_*"));
+    let inherited = variables(&place, ExecuteRequest::new("env").inherit_env().env("A", "1")).await;
+    assert_eq!(inherited.get("A").map(String::as_str), Some("1"));
+    assert_eq!(inherited.get("PATH"), std::env::var("PATH").ok().as_ref());
+    assert_eq!(inherited.get("CARGO_MANIFEST_DIR"), std::env::var("CARGO_MANIFEST_DIR").ok().as_ref());
+    assert!(std::env::var("CARGO_PKG_NAME").is_ok());
+    assert!(!inherited.keys().any(|name| name.starts_with("CARGO_PKG_")), "{inherited:?}");
+    assert!(!variables(&place, ExecuteRequest::new("env")).await.contains_key("CARGO_MANIFEST_DIR"));
+}
+
+#[tokio::test]
+async fn nothing_else_of_this_process_reaches_a_command() {
+    let place = Place::new();
+    // A descriptor that a careless library left open to be inherited.
+    let leaked = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).expect("opened");
+    let response = place.sh("ls -1 /proc/self/fd; grep -E '^Sig(Blk|Ign)|^ShdPnd' /proc/self/status; cut -d' ' -f6 /proc/self/stat; echo $$").await;
+    drop(leaked);
+    let lines: Vec<&str> = response.output.lines().collect();
+    // The fourth is the directory that `ls` reads.
+    assert_eq!(lines[..4], ["0", "1", "2", "3"], "{lines:?}");
+    let mask = |name: &str| {
+        let mask = lines.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
+        u64::from_str_radix(mask.expect("it is told"), 16).expect("a mask")
+    };
+    // The C library keeps signals 32 and 33 to itself: a process that it spawns may ignore them, and none may change that.
+    let own = 0b11 << 31;
+    assert_eq!((mask("SigBlk"), mask("SigIgn") & !own), (0, 0), "this process ignores SIGPIPE: {lines:?}");
+    assert_eq!(lines[lines.len() - 2], lines[lines.len() - 1], "a session of its own: {lines:?}");
+}

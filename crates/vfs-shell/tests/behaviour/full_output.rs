@@ -1,0 +1,69 @@
+//! Files that have all that a command printed.
+
+use std::fs;
+use std::sync::Arc;
+
+use vfs_core::{BackendExt as _, ErrorKind, ExecuteRequest, OpContext, Shell as _};
+use vfs_shell::{Commands, HostLauncher, ShellConfig, WithShell};
+
+use super::{Place, path};
+
+#[tokio::test]
+async fn all_of_it_is_there_byte_for_byte() {
+    let place = Place::new();
+    let command = r"printf 'a\377\n'; echo err >&2; i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done";
+    let response = place.run(ExecuteRequest::new(command).keep_full_output().max_output_bytes(100)).await;
+    let file = response.full_output.expect("asked for");
+    assert!(response.truncated && file.parent() == Some(path("/.outputs")), "{file}");
+    let written = fs::read(place.host(file.relative())).expect("it is there");
+    assert_eq!(written.len() as u64, response.output_bytes);
+    assert!(written.starts_with(b"a\xff\nerr\n0\n1\n") && written.ends_with(b"\n19999\n"));
+    let again = place.run(ExecuteRequest::new("echo short").keep_full_output()).await.full_output.expect("asked for");
+    assert_eq!(place.backend.read_text(again.as_str()).await.expect("it is there"), "short\n");
+    assert_ne!(file, again);
+    assert_eq!(place.sh("echo none").await.full_output, None);
+}
+
+#[tokio::test]
+async fn a_job_has_one_too() {
+    let place = Place::new();
+    let response = place.run(ExecuteRequest::new("echo begun; sleep 100").keep_full_output().background()).await;
+    let (id, file) = (response.job.expect("a job"), response.full_output.expect("asked for"));
+    let shell = place.backend.shell();
+    let wait = vfs_core::JobOutputRequest::new(id.clone()).wait(std::time::Duration::from_secs(20));
+    shell.job_output(&OpContext::new(), wait).await.expect("known");
+    shell.stop_job(&OpContext::new(), vfs_core::StopJobRequest::new(id)).await.expect("known");
+    assert_eq!(place.backend.read_text(file.as_str()).await.expect("it is there"), "begun\n");
+}
+
+#[tokio::test]
+async fn one_that_grows_too_large_ends_the_command() {
+    let place = Place::with(ShellConfig::new().max_full_output_bytes(1_000_000));
+    let error = place.try_run(ExecuteRequest::new("yes").keep_full_output()).await.expect_err("too large");
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    let name = path(error.path().expect("it is named"));
+    assert!(fs::metadata(place.host(name.relative())).expect("it is there").len() <= 1_000_000);
+}
+
+#[tokio::test]
+async fn a_link_in_its_place_leads_nowhere() {
+    let place = Place::new();
+    let outside = tempfile::tempdir().expect("a temporary directory");
+    std::os::unix::fs::symlink(outside.path(), place.host(".outputs")).expect("linked");
+    let error = place.try_run(ExecuteRequest::new("touch ran").keep_full_output()).await.expect_err("outside");
+    assert_eq!(error.kind(), ErrorKind::PathEscape);
+    assert!(!place.host("ran").exists());
+    assert_eq!(fs::read_dir(outside.path()).expect("it is there").count(), 0);
+}
+
+#[tokio::test]
+async fn without_a_place_for_files_there_is_none() {
+    let place = Place::new();
+    let files = vfs_local::LocalBackend::open(place.directory.path()).expect("it is there");
+    let commands = Commands::new(HostLauncher::new(files.clone()), ShellConfig::new());
+    let backend = WithShell::new("bare", Arc::new(files), commands);
+    let request = ExecuteRequest::new("touch ran").keep_full_output();
+    let error = backend.shell().execute(&OpContext::new(), request).await.expect_err("nowhere");
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(!place.host("ran").exists());
+}

@@ -1,0 +1,110 @@
+//! Commands that do not want to end. Each prints `begun` first.
+
+use std::fs;
+
+use libtest_mimic::Trial;
+use vfs_shell::Limits;
+
+/// How many processes a fork bomb comes to.
+const MOST_PROCESSES: u64 = 40;
+
+/// One of them.
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
+    pub(crate) script: &'static str,
+    needs: Needs,
+}
+
+#[derive(PartialEq)]
+enum Needs {
+    Nothing,
+    /// A bound on processes, which the kernel holds everybody to but root: another user then.
+    ProcessLimit,
+}
+
+pub(crate) const COMMANDS: &[Command] = &[
+    Command {
+        name: "forks",
+        script: "echo begun; sleep 100 & sleep 100 & (sleep 100; sleep 100) & sleep 100",
+        needs: Needs::Nothing,
+    },
+    Command {
+        name: "ignores_being_asked",
+        script: "trap '' TERM HUP INT; echo begun; while :; do sleep 1; done",
+        needs: Needs::Nothing,
+    },
+    Command {
+        name: "becomes_a_daemon",
+        script: "echo begun; setsid sh -c 'trap \"\" TERM HUP; (setsid sleep 100 &); sleep 100; sleep 100' >/dev/null 2>&1 & sleep 100",
+        needs: Needs::Nothing,
+    },
+    Command {
+        name: "forks_twice_and_is_adopted",
+        script: "trap '' TERM; echo begun; (setsid sh -c '(setsid sh -c \"sleep 100; sleep 100\" &)' &) ; (sleep 100 &); sleep 100; sleep 100",
+        needs: Needs::Nothing,
+    },
+    Command {
+        name: "holds_its_outputs_open",
+        script: "echo begun; (trap '' TERM; setsid sleep 100 & sleep 100) & sleep 100",
+        needs: Needs::Nothing,
+    },
+    Command { name: "floods", script: "echo begun; yes & yes >&2", needs: Needs::Nothing },
+    Command {
+        name: "floods_and_ignores_being_asked",
+        script: "trap '' TERM; echo begun; yes & yes >&2 & cat /dev/zero",
+        needs: Needs::Nothing,
+    },
+    Command {
+        name: "never_stays_the_same_process",
+        // Each starts another one in a session of its own, and ends.
+        script: r#"trap '' TERM; echo begun; R='trap "" TERM; setsid sh -c "$R" & exit'; export R; sh -c "$R"; sleep 100; sleep 100"#,
+        needs: Needs::Nothing,
+    },
+    Command { name: "is_stopped", script: "echo begun; (kill -STOP $$) & sleep 100", needs: Needs::Nothing },
+    Command { name: "is_a_fork_bomb", script: BOMB, needs: Needs::ProcessLimit },
+    Command { name: "is_a_fork_bomb_of_sessions", script: SESSION_BOMB, needs: Needs::ProcessLimit },
+];
+
+/// Each of its processes forks forever, whether it may or not. The one that is waited for only sleeps.
+const BOMB: &str = r#"echo begun
+BOMB='$SIG{TERM} = "IGNORE"; while (1) { fork }'
+if [ "$(id -u)" = 0 ]; then setpriv --reuid=47110 --regid=47110 --clear-groups perl -e "$BOMB" & else perl -e "$BOMB" & fi
+exec sleep 100"#;
+
+/// As above, each in a session of its own.
+const SESSION_BOMB: &str = r#"echo begun
+BOMB='use POSIX; $SIG{TERM} = "IGNORE"; while (1) { my $pid = fork; POSIX::setsid() if defined $pid && !$pid }'
+if [ "$(id -u)" = 0 ]; then setpriv --reuid=47110 --regid=47110 --clear-groups perl -e "$BOMB" & else perl -e "$BOMB" & fi
+exec sleep 100"#;
+
+impl Command {
+    pub(crate) fn limits(&self) -> Limits {
+        match self.needs {
+            Needs::Nothing => Limits::default(),
+            // Beside what this user runs already.
+            Needs::ProcessLimit if rustix::process::geteuid().is_root() => Limits::default().processes(MOST_PROCESSES),
+            Needs::ProcessLimit => Limits::default().processes(threads_of_this_user() + MOST_PROCESSES),
+        }
+    }
+
+    pub(crate) fn ignored_where_it_cannot_run(&self, trial: Trial) -> Trial {
+        let needed = ["/usr/bin/perl", "/usr/bin/setpriv"];
+        let missing = needed.into_iter().find(|program| !fs::exists(program).unwrap_or(false));
+        match missing {
+            Some(program) if self.needs == Needs::ProcessLimit => {
+                trial.with_kind(format!("ignored: {program} is missing")).with_ignored_flag(true)
+            }
+            _ => trial,
+        }
+    }
+}
+
+fn threads_of_this_user() -> u64 {
+    let us = rustix::process::geteuid().as_raw();
+    let status = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+    let value = |status: &str, name: &str| -> Option<u64> {
+        status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+    };
+    let all = fs::read_dir("/proc").expect("processes are listed").flatten().map(status);
+    all.filter(|status| value(status, "Uid:") == Some(us.into())).filter_map(|status| value(&status, "Threads:")).sum()
+}

@@ -1,0 +1,90 @@
+//! Finding the processes of one run.
+
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use libtest_mimic::Failed;
+
+/// A variable that the processes of one run have, and no others.
+pub(crate) struct Mark(String);
+
+impl Mark {
+    pub(crate) fn new() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(format!("VFS_MARK_{}_{}", std::process::id(), LAST.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// What lives of it, but for zombies, which have no environment.
+    pub(crate) fn living(&self) -> Vec<String> {
+        let mut living = Vec::new();
+        for entry in fs::read_dir("/proc").expect("processes are listed").flatten() {
+            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environment.windows(self.0.len()).any(|window| window == self.0.as_bytes()) {
+                let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                living.push(format!(
+                    "{} {}",
+                    entry.file_name().display(),
+                    String::from_utf8_lossy(&line).replace('\0', " ")
+                ));
+            }
+        }
+        living
+    }
+
+    pub(crate) fn wait_until_gone(&self, until: Instant) -> Result<(), Failed> {
+        wait_until("processes are left", until, || self.living())
+    }
+
+    /// Waits until so many processes of it live.
+    pub(crate) fn wait_until_there(&self, count: usize) {
+        while self.living().len() < count {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Waits until this process has no children, zombies included.
+pub(crate) fn wait_until_childless(until: Instant) -> Result<(), Failed> {
+    let children = || children_of(std::process::id()).iter().map(u32::to_string).collect();
+    wait_until("children are left", until, children)
+}
+
+/// The children of a process.
+pub(crate) fn children_of(parent: u32) -> Vec<u32> {
+    let parent = parent.to_string();
+    let mut children = Vec::new();
+    for entry in fs::read_dir("/proc").expect("processes are listed").flatten() {
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let found = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
+        if found == Some(&parent) {
+            children.extend(entry.file_name().to_string_lossy().parse::<u32>());
+        }
+    }
+    children
+}
+
+/// Whether a process has not ended. One that has may wait for somebody to ask how.
+pub(crate) fn lives(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// Waits until nothing is left, as `left` tells.
+pub(crate) fn wait_until(what: &str, until: Instant, left: impl Fn() -> Vec<String>) -> Result<(), Failed> {
+    loop {
+        let found = left();
+        if found.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() > until {
+            return Err(format!("{what}: {found:?}").into());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}

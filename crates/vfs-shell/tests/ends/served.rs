@@ -1,0 +1,178 @@
+//! What is done by processes of their own: being killed while they serve a command, and measuring their memory.
+
+use std::fs;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use libtest_mimic::{Failed, Trial};
+use vfs_core::{ExecuteEvent, ExecuteRequest, OpContext, Shell as _, StreamingShell as _};
+use vfs_shell::Limits;
+
+use crate::marked::{self, Mark};
+use crate::{GONE_WITHIN, Place, place};
+
+/// How much memory a serving process may take at its peak, however much is printed.
+const MOST_MEMORY: u64 = 48_000_000;
+
+/// How much memory of its own a supervisor may keep, however much the serving process has.
+const LIGHT: u64 = 4_000_000;
+const BALLAST: usize = 200_000_000;
+
+/// Commands whose serving process is killed, with how many processes each comes to.
+const SERVED: &[(&str, &str, usize)] = &[
+    ("a_command", "sleep 100; sleep 100", 2),
+    ("one_that_ignores_being_asked", "trap '' TERM HUP; sleep 100; sleep 100", 2),
+    ("a_daemon", "(setsid sh -c 'trap \"\" TERM; sleep 100; sleep 100' >/dev/null 2>&1 &); sleep 100; sleep 100", 4),
+];
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for &(name, script, processes) in SERVED {
+        for kind in ["call", "job"] {
+            trials.push(Trial::test(format!("killed_while_it_serves::{name}::in_a_{kind}"), move || {
+                killed(kind, script, processes)
+            }));
+        }
+    }
+    trials.push(Trial::test("a_supervisor_gives_back_what_it_does_not_need", light));
+    for kind in ["execute", "execute_stream", "execute_into_a_file", "a_job"] {
+        trials.push(Trial::test(format!("memory_is_bounded::{kind}"), move || memory(kind)));
+    }
+    trials
+}
+
+fn again(arguments: &[&str]) -> Child {
+    Command::new(std::env::current_exe().expect("this program"))
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts")
+}
+
+fn killed(kind: &str, script: &str, processes: usize) -> Result<(), Failed> {
+    let mark = Mark::new();
+    let mut serving = again(&["serve", kind, script, mark.name()]);
+    mark.wait_until_there(processes);
+    let supervisors = marked::children_of(serving.id());
+    let killed = serving.kill();
+    serving.wait()?;
+    killed?;
+    let until = Instant::now() + GONE_WITHIN;
+    mark.wait_until_gone(until)?;
+    assert_eq!(supervisors.len(), 1);
+    marked::wait_until("its supervisor is left", until, || {
+        supervisors.iter().filter(|pid| marked::lives(**pid)).map(u32::to_string).collect()
+    })
+}
+
+fn light() -> Result<(), Failed> {
+    let mark = Mark::new();
+    let mut serving = again(&["serve", "large", "sleep 100; sleep 100", mark.name()]);
+    mark.wait_until_there(2);
+    let supervisors = marked::children_of(serving.id());
+    let until = Instant::now() + GONE_WITHIN;
+    let result = marked::wait_until("its memory is still its own", until, || {
+        let held = supervisors.iter().map(|pid| memory_of(&pid.to_string(), "RssAnon:"));
+        held.filter(|&bytes| bytes > LIGHT).map(|bytes| bytes.to_string()).collect()
+    });
+    let killed = serving.kill();
+    serving.wait()?;
+    killed?;
+    assert_eq!(supervisors.len(), 1);
+    result
+}
+
+fn memory(kind: &str) -> Result<(), Failed> {
+    let bytes = std::env::var("VFS_ENDS_BYTES").unwrap_or_else(|_| "1000000000".to_owned());
+    let output = again(&["print", kind, &bytes]).wait_with_output()?;
+    let told = String::from_utf8_lossy(&output.stdout);
+    let mut numbers = told.split_whitespace().map(str::parse::<u64>);
+    let (Some(Ok(printed)), Some(Ok(peak))) = (numbers.next(), numbers.next()) else {
+        return Err(format!("it told {told:?}").into());
+    };
+    println!("{kind}: {printed} bytes printed, {peak} bytes of memory at the peak");
+    if printed.to_string() == bytes && peak < MOST_MEMORY {
+        Ok(())
+    } else {
+        Err(format!("{printed} bytes were printed, and {peak} bytes of memory taken").into())
+    }
+}
+
+/// What this program does as one of those processes.
+pub(crate) fn perform(what: &str, arguments: &[String]) -> Option<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().ok()?;
+    let place = place(Limits::default());
+    match (what, arguments) {
+        ("serve", [kind, script, mark]) => runtime.block_on(serve(&place, kind, script, mark)),
+        ("print", [kind, bytes]) => {
+            let printed = runtime.block_on(print(&place, kind, bytes));
+            println!("{printed} {}", peak());
+        }
+        _ => return None,
+    }
+    Some(ExitCode::SUCCESS)
+}
+
+async fn serve(place: &Place, kind: &str, script: &str, mark: &str) {
+    let ballast = vec![1_u8; if kind == "large" { BALLAST } else { 0 }];
+    let request = ExecuteRequest::new(script).env(mark, "1");
+    let request = if kind == "job" { request.background() } else { request };
+    place.backend.shell().execute(&OpContext::new(), request).await.expect("it runs");
+    std::future::pending::<()>().await;
+    drop(ballast);
+}
+
+/// Has so much printed, and tells how much it was.
+async fn print(place: &Place, kind: &str, bytes: &str) -> u64 {
+    let request = ExecuteRequest::new(format!("head -c {bytes} /dev/zero")).timeout(Duration::from_secs(600));
+    let (shell, cx) = (place.backend.shell(), OpContext::new());
+    match kind {
+        "execute" => shell.execute(&cx, request).await.expect("it runs").output_bytes,
+        "execute_into_a_file" => {
+            let request = ExecuteRequest::new(format!("head -c {bytes} /dev/zero | head -c 100000000"));
+            let response = shell.execute(&cx, request.keep_full_output()).await.expect("it runs");
+            let file = response.full_output.expect("asked for");
+            let file = place.directory.path().join(file.relative());
+            let written = fs::metadata(file).expect("it is there").len();
+            assert_eq!(written, response.output_bytes);
+            bytes.parse::<u64>().expect("a number").max(written)
+        }
+        "execute_stream" => {
+            let mut events = shell.execute_stream(cx, request);
+            let mut printed = 0;
+            while let Some(event) = events.next().await {
+                match event.expect("no error") {
+                    ExecuteEvent::Stdout(text) => printed += text.len() as u64,
+                    ExecuteEvent::Exit(exit) => assert_eq!((exit.exit_code, exit.output_bytes), (Some(0), printed)),
+                    other => panic!("{other:?}"),
+                }
+            }
+            printed
+        }
+        _ => {
+            let id = shell.execute(&cx, request.background()).await.expect("it runs").job.expect("a job");
+            let mut cursor = 0;
+            loop {
+                let wait = vfs_core::JobOutputRequest::new(id.clone()).from(cursor).wait(Duration::from_secs(1));
+                let output = shell.job_output(&cx, wait).await.expect("known");
+                cursor = output.cursor;
+                if output.exit.is_some() {
+                    return cursor;
+                }
+            }
+        }
+    }
+}
+
+/// The most memory that this process has had at a time, in bytes.
+fn peak() -> u64 {
+    memory_of("self", "VmHWM:")
+}
+
+/// One of the figures that the kernel tells of a process, in bytes.
+fn memory_of(process: &str, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it is there");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it is told");
+    line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok()).expect("a number") * 1024
+}

@@ -1,0 +1,260 @@
+//! How a command is ended before it ends by itself.
+
+use std::time::Duration;
+
+use vfs_core::{ErrorKind, ExecuteResponse, OpContext};
+
+use super::ShellTarget;
+use super::hold::HELD;
+use super::steps::{TIMES, assert_success, cx, patiently, settled};
+use crate::laws::LawResult;
+
+shell_laws! { "ending":
+    "XT1" has() a_timeout_is_told_and_what_was_printed_is_kept,
+    "XT2" has() a_command_within_its_time_is_left_alone,
+    "XT3" has() a_cancelled_command_ends,
+    "XT4" has() a_command_past_the_deadline_ends,
+    "XT5" has() a_call_that_is_cancelled_or_late_or_not_polled_runs_nothing,
+    "XT6" has(Processes) a_timeout_ends_every_process,
+    "XT7" has(Processes) cancelling_ends_every_process,
+    "XT8" has(Processes) a_deadline_ends_every_process,
+    "XT9" has(Processes) dropping_the_call_ends_every_process,
+    "XT10" has(Processes) processes_that_ignore_signals_are_ended,
+    "XT11" has(Sessions) processes_that_left_the_session_are_ended,
+    "XT12" has(Processes) a_stopped_process_is_ended,
+    "XT13" has(Processes) a_process_that_is_left_running_does_not_hold_up_the_call,
+    "XT14" has(Processes) outputs_that_are_closed_are_not_the_end,
+    "XT15" has(Processes) a_flood_is_ended_in_time,
+    "XT16" has(Processes) a_command_is_asked_to_end_before_it_is_made_to,
+    "XT17" has(Processes) what_a_command_says_when_it_is_asked_to_end_is_kept,
+}
+
+/// Makes a file when everything before it runs, and goes on for a minute.
+const ON: &str = "echo x >started; sleep 60";
+
+async fn a_timeout_is_told_and_what_was_printed_is_kept(t: &ShellTarget) -> LawResult {
+    let mut last = ExecuteResponse::default();
+    for time in TIMES {
+        last = t.execute(t.command("echo before; echo problem >&2; sleep 60; echo after").timeout(time)).await?;
+        assert!(last.timed_out && last.exit_code != Some(0), "{last:?}");
+        assert!(last.duration >= time.mul_f64(0.9), "{time:?}: {last:?}");
+        if (last.stdout.as_str(), last.stderr.as_str()) == ("before\n", "problem\n") {
+            assert_eq!((last.output.len(), last.output_bytes), (15, 15));
+            return Ok(());
+        }
+    }
+    panic!("what was printed is lost: {last:?}");
+}
+
+async fn a_command_within_its_time_is_left_alone(t: &ShellTarget) -> LawResult {
+    let ended = t.execute(t.command("echo ran; sleep 0.2; exit 3").timeout(Duration::from_secs(25))).await?;
+    assert_eq!((ended.exit_code, ended.timed_out, ended.stdout.as_str()), (Some(3), false, "ran\n"));
+    Ok(())
+}
+
+/// A command that shows that it runs by a file that grows, and that never ends.
+const BEATING: &str = "while :; do echo x >>beat; sleep 0.05; done";
+
+/// Asserts that the file of [`BEATING`] grows no more, and was there.
+async fn assert_still(t: &ShellTarget) -> LawResult {
+    settled("it does not go on", async || Ok(t.files.stat("/beat").await?.size)).await?;
+    Ok(())
+}
+
+async fn a_cancelled_command_ends(t: &ShellTarget) -> LawResult {
+    let cx = cx();
+    let call = t.begin(cx.clone(), t.command(BEATING));
+    t.appears("/beat").await?;
+    cx.cancel_token().cancel();
+    let answer = patiently("a cancelled call", call).await.expect("no panic");
+    t.files.refused(answer, ErrorKind::Cancelled);
+    assert_still(t).await
+}
+
+async fn a_command_past_the_deadline_ends(t: &ShellTarget) -> LawResult {
+    for time in TIMES {
+        let answer = patiently("a late call", t.begin(cx().with_timeout(time), t.command(BEATING))).await;
+        t.files.refused(answer.expect("no panic"), ErrorKind::Timeout);
+        if t.files.has("/beat").await? {
+            return assert_still(t).await;
+        }
+    }
+    panic!("it did not run");
+}
+
+async fn a_call_that_is_cancelled_or_late_or_not_polled_runs_nothing(t: &ShellTarget) -> LawResult {
+    let cancelled = cx();
+    cancelled.cancel_token().cancel();
+    for (cx, kind) in [(cancelled, ErrorKind::Cancelled), (cx().with_timeout(Duration::ZERO), ErrorKind::Timeout)] {
+        t.files.refused(t.shell().execute(&cx, t.command("touch ran")).await, kind);
+    }
+    drop(t.shell().execute(&cx(), t.command("touch ran")));
+    // Another command ends after what would have been begun before it.
+    assert_success(&t.run("sleep 0.2").await?);
+    assert_eq!(t.files.tree().await?, [""; 0]);
+    Ok(())
+}
+
+/// What brings a call to its end.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Timeout,
+    Cancelling,
+    Deadline,
+    Dropping,
+}
+
+/// Runs `command`, which says by the file `started` that all its processes are there, and brings it to its end.
+async fn brings(t: &ShellTarget, command: &str, how: End) -> LawResult {
+    let (cx, request) = (cx(), t.command(command));
+    match how {
+        End::Timeout => {
+            for time in TIMES {
+                let ended = t.execute(request.clone().timeout(time)).await?;
+                assert!(ended.timed_out, "{ended:?}");
+                if t.files.has("/started").await? {
+                    return Ok(());
+                }
+            }
+            panic!("it did not start");
+        }
+        End::Deadline => {
+            for time in TIMES {
+                let call = t.begin(OpContext::new().with_timeout(time), request.clone());
+                t.files.refused(patiently("a late call", call).await.expect("no panic"), ErrorKind::Timeout);
+                if t.files.has("/started").await? {
+                    return Ok(());
+                }
+            }
+            panic!("it did not start");
+        }
+        End::Cancelling => {
+            let call = t.begin(cx.clone(), request);
+            t.appears("/started").await?;
+            cx.cancel_token().cancel();
+            t.files.refused(patiently("a cancelled call", call).await.expect("no panic"), ErrorKind::Cancelled);
+        }
+        End::Dropping => {
+            let call = t.begin(cx, request);
+            t.appears("/started").await?;
+            call.abort();
+            assert!(call.await.expect_err("it was dropped").is_cancelled());
+        }
+    }
+    Ok(())
+}
+
+async fn all_end(t: &ShellTarget, command: &str, how: End) -> LawResult {
+    let hold = t.hold().await?;
+    brings(t, &format!("{HELD} {command}"), how).await?;
+    hold.released().await
+}
+
+/// Children, grandchildren, and one whose parents are gone.
+const FAMILY: &str = "sleep 60 & (sleep 60; :) & sh -c 'sleep 60 & sleep 60; :' & (sleep 60 &) ;";
+
+async fn a_timeout_ends_every_process(t: &ShellTarget) -> LawResult {
+    all_end(t, &format!("{FAMILY} {ON}"), End::Timeout).await
+}
+
+async fn cancelling_ends_every_process(t: &ShellTarget) -> LawResult {
+    all_end(t, &format!("{FAMILY} {ON}"), End::Cancelling).await
+}
+
+async fn a_deadline_ends_every_process(t: &ShellTarget) -> LawResult {
+    all_end(t, &format!("{FAMILY} {ON}"), End::Deadline).await
+}
+
+async fn dropping_the_call_ends_every_process(t: &ShellTarget) -> LawResult {
+    all_end(t, &format!("{FAMILY} {ON}"), End::Dropping).await
+}
+
+/// Where a parent waits for a child that is ended and then goes on, all of them do.
+const STUBBORN: &str = "trap '' HUP INT TERM; (while :; do sleep 60; done) & (trap '' PIPE; sleep 60; sleep 60) &
+    echo x >started; while :; do sleep 60; done";
+
+async fn processes_that_ignore_signals_are_ended(t: &ShellTarget) -> LawResult {
+    for how in [End::Timeout, End::Cancelling, End::Dropping] {
+        all_end(t, STUBBORN, how).await?;
+    }
+    Ok(())
+}
+
+async fn processes_that_left_the_session_are_ended(t: &ShellTarget) -> LawResult {
+    let command = format!(
+        "setsid sleep 60 & setsid sh -c '(setsid sleep 60 </dev/null >/dev/null 2>&1 &)'; (setsid sh -c 'trap \"\" HUP TERM;
+        while :; do sleep 60; done' &); {ON}"
+    );
+    for how in [End::Timeout, End::Cancelling, End::Dropping] {
+        all_end(t, &command, how).await?;
+    }
+    Ok(())
+}
+
+async fn a_stopped_process_is_ended(t: &ShellTarget) -> LawResult {
+    let command = "sleep 60 & kill -STOP $!; echo x >started; kill -STOP $$; sleep 60";
+    for how in [End::Timeout, End::Cancelling] {
+        all_end(t, command, how).await?;
+    }
+    Ok(())
+}
+
+/// Though what is left running has the outputs open.
+async fn a_process_that_is_left_running_does_not_hold_up_the_call(t: &ShellTarget) -> LawResult {
+    for command in ["sleep 60 & echo begun", "(sleep 60; echo late) & echo begun", "echo begun; sleep 60 >&2 &"] {
+        let ended = t.execute(t.command(command).timeout(Duration::from_secs(29))).await?;
+        assert_eq!((ended.exit_code, ended.timed_out), (Some(0), false), "{command}");
+        assert_eq!(ended.stdout, "begun\n", "{command}");
+    }
+    Ok(())
+}
+
+/// A command that closes its outputs still has an exit code, and a time.
+async fn outputs_that_are_closed_are_not_the_end(t: &ShellTarget) -> LawResult {
+    let ended = t.run("echo before; exec >&- 2>&-; sleep 0.3; exit 7").await?;
+    assert_eq!((ended.exit_code, ended.stdout.as_str()), (Some(7), "before\n"));
+    let request = t.command("exec >/dev/null 2>&1; sleep 60").timeout(TIMES[0]);
+    assert!(t.execute(request).await?.timed_out);
+    Ok(())
+}
+
+async fn a_flood_is_ended_in_time(t: &ShellTarget) -> LawResult {
+    for command in ["yes", "yes >&2", "yes & yes >&2 & yes", "cat /dev/zero"] {
+        let hold = t.hold().await?;
+        let request = t.command(format!("{HELD} {command}")).max_output_bytes(10_000);
+        let mut flooded = 0;
+        for time in TIMES {
+            let ended = t.execute(request.clone().timeout(time)).await?;
+            assert!(ended.timed_out && ended.output.len() < 11_000, "{command}: {:?}", ended.exit());
+            flooded = ended.output_bytes;
+            assert_eq!(ended.truncated, flooded > 10_000, "{command}: {flooded} bytes");
+            if ended.truncated {
+                break;
+            }
+        }
+        assert!(flooded > 10_000, "{command}: {flooded} bytes");
+        hold.released().await?;
+    }
+    Ok(())
+}
+
+/// Puts things in order when it is asked to end, and says so.
+const ORDERLY: &str =
+    "trap 'echo x >ordered; echo in order; exit 5' TERM; echo x >started; while :; do sleep 0.05; done";
+
+async fn a_command_is_asked_to_end_before_it_is_made_to(t: &ShellTarget) -> LawResult {
+    brings(t, ORDERLY, End::Timeout).await?;
+    t.appears("/ordered").await
+}
+
+async fn what_a_command_says_when_it_is_asked_to_end_is_kept(t: &ShellTarget) -> LawResult {
+    for time in TIMES {
+        let ended = t.execute(t.command(ORDERLY).timeout(time)).await?;
+        assert!(ended.timed_out, "{ended:?}");
+        if t.files.has("/started").await? {
+            assert_eq!(ended.stdout, "in order\n");
+            return Ok(());
+        }
+    }
+    panic!("it did not start");
+}

@@ -1,0 +1,32 @@
+//! How a law learns that processes are gone, on this machine or another: each of them holds the same FIFO open, and a
+//! command that reads it ends with the last of them.
+
+use tokio::task::JoinHandle;
+use vfs_core::{ExecuteResponse, Result};
+
+use super::ShellTarget;
+use super::steps::{assert_success, cx, patiently};
+use crate::laws::LawResult;
+
+/// Begins a command whose processes are to be told of. Descriptor 9 is open in all that it starts.
+pub(super) const HELD: &str = "exec 9>hold;";
+
+/// Waits for the end of all processes that were started by a command which began with [`HELD`].
+pub(super) struct Hold(JoinHandle<Result<ExecuteResponse>>);
+
+impl ShellTarget {
+    /// Begins to wait.
+    pub(super) async fn hold(&self) -> Result<Hold> {
+        assert_success(&self.run("rm -f hold started; mkfifo hold").await?);
+        Ok(Hold(self.begin(cx(), self.command("cat hold"))))
+    }
+}
+
+impl Hold {
+    /// Asserts that the processes end.
+    pub(super) async fn released(self) -> LawResult {
+        let ended = patiently("a process lives on", self.0).await.expect("no panic")?;
+        assert_success(&ended);
+        Ok(())
+    }
+}

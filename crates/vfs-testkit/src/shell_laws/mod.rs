@@ -1,0 +1,92 @@
+//! The laws of shells, by subject.
+//!
+//! Each file holds private functions and the table that lists them: a law that is not listed is dead code, which does not
+//! compile under `-D warnings`.
+
+use std::fmt;
+
+use futures::future::BoxFuture;
+
+use crate::laws::{LawResult, count, flatten};
+
+/// One check of one numbered behaviour of a shell.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct ShellLaw {
+    /// Its number: `X`, the letter of its subject, and its place there.
+    pub number: &'static str,
+    /// What it is about.
+    pub subject: &'static str,
+    /// What it says.
+    pub name: &'static str,
+    /// What a shell must have, or must not have, for it to apply.
+    pub need: ShellNeed,
+    /// Checks it; panics or fails where it is broken.
+    pub run: for<'a> fn(&'a ShellTarget) -> BoxFuture<'a, LawResult>,
+}
+
+impl fmt::Debug for ShellLaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShellLaw")
+            .field("number", &self.number)
+            .field("subject", &self.subject)
+            .field("name", &self.name)
+            .field("need", &self.need)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Lists the laws of a file: for a subject the number, what it needs, and the name of each. `has()` is for every shell,
+/// `has(Terminal)` for those with terminals, and `lacks(Terminal)` for those without.
+macro_rules! shell_laws {
+    ($subject:literal: $($number:literal $need:ident($($feature:ident),*) $name:ident,)+) => {
+        pub(super) const LAWS: &[$crate::shell_laws::ShellLaw] = &[$($crate::shell_laws::ShellLaw {
+            number: $number,
+            subject: $subject,
+            name: stringify!($name),
+            need: $crate::shell_laws::ShellNeed::$need(&[$($crate::shell_laws::ShellFeature::$feature),*]),
+            run: |target| Box::pin($name(target)),
+        }),+];
+    };
+}
+
+mod bounds;
+mod directory;
+mod ending;
+mod environment;
+mod exit;
+mod files;
+mod hold;
+mod input;
+mod jobs;
+mod output;
+mod refusal;
+mod steps;
+mod streaming;
+mod target;
+mod terminal;
+mod together;
+mod trials;
+
+pub use environment::plant_environment;
+pub use target::{MakeShell, ShellFactory, ShellFeature, ShellNeed, ShellTarget};
+pub use trials::shell_trials;
+
+const TABLES: &[&[ShellLaw]] = &[
+    exit::LAWS,
+    output::LAWS,
+    bounds::LAWS,
+    environment::LAWS,
+    directory::LAWS,
+    input::LAWS,
+    refusal::LAWS,
+    ending::LAWS,
+    streaming::LAWS,
+    jobs::LAWS,
+    files::LAWS,
+    together::LAWS,
+    terminal::LAWS,
+];
+
+/// Every law of a shell.
+pub static SHELL: &[ShellLaw] = &flatten::<_, { count(TABLES) }>(TABLES);

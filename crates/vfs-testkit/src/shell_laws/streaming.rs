@@ -1,0 +1,310 @@
+//! Output that is handed on as it arrives.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use vfs_core::{ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result};
+
+use super::ShellTarget;
+use super::hold::HELD;
+use super::refusal::impossible;
+use super::steps::{TIMES, WAIT, assert_success, cx, lines, patiently, settled};
+use crate::laws::LawResult;
+
+shell_laws! { "streaming":
+    "XS1" has(Streaming) the_last_item_is_the_exit_and_the_only_one,
+    "XS2" has(Streaming) the_first_output_comes_while_the_command_runs,
+    "XS3" has(Streaming) all_of_it_together_is_what_the_command_printed,
+    "XS4" has(Streaming) what_is_printed_first_comes_first,
+    "XS5" has(Streaming) no_character_is_cut_between_items,
+    "XS6" has(Streaming) what_was_printed_comes_before_a_timeout_is_told,
+    "XS7" has(Streaming) a_cancelled_stream_ends_with_an_error,
+    "XS8" has(Streaming) what_cannot_be_run_is_an_error_and_nothing_else,
+    "XS9" has(Streaming) a_stream_that_is_not_polled_runs_nothing,
+    "XS10" has(Streaming, Processes) dropping_the_stream_ends_every_process,
+    "XS11" has(Streaming, Processes) cancelling_the_stream_ends_every_process,
+    "XS12" has(Streaming, Processes) a_timeout_of_the_stream_ends_every_process,
+    "XS13" has(Streaming, Processes) a_slow_reader_makes_the_command_wait,
+    "XS14" has(Streaming, Processes) a_stream_ends_though_a_process_is_left_running,
+    "XS15" has(Streaming, Processes) much_output_comes_whole,
+}
+
+/// A command whose output is read.
+struct Reading<'a> {
+    target: &'a ShellTarget,
+    items: BoxStream<'static, Result<ExecuteEvent>>,
+}
+
+/// What came of it: what it printed to each output and to both, and how it ended.
+#[derive(Default)]
+struct Came {
+    stdout: String,
+    stderr: String,
+    output: String,
+    exit: ExecuteResponse,
+}
+
+impl ShellTarget {
+    fn stream(&self, cx: OpContext, request: ExecuteRequest) -> Reading<'_> {
+        let shell = self.files.backend.as_streaming_shell().expect("the law is for shells that stream");
+        Reading { target: self, items: shell.execute_stream(cx, request) }
+    }
+
+    fn reads(&self, command: &str) -> Reading<'_> {
+        self.stream(cx(), self.command(command))
+    }
+}
+
+impl Reading<'_> {
+    async fn item(&mut self) -> Option<Result<ExecuteEvent>> {
+        patiently("an item of the stream", self.items.next()).await
+    }
+
+    /// The next item, which is output.
+    async fn output(&mut self) -> Result<ExecuteEvent> {
+        let item = self.item().await.expect("a stream ends with an exit or an error")?;
+        let (ExecuteEvent::Stdout(text) | ExecuteEvent::Stderr(text)) = &item else { panic!("it ended: {item:?}") };
+        assert!(!text.is_empty(), "an item has output in it");
+        Ok(item)
+    }
+
+    /// Everything until the end, which has to be an exit.
+    async fn all(mut self) -> Result<Came> {
+        let mut came = Came::default();
+        loop {
+            match self.item().await.expect("a stream ends with an exit or an error")? {
+                ExecuteEvent::Stdout(text) => {
+                    came.stdout.push_str(&text);
+                    came.output.push_str(&text);
+                }
+                ExecuteEvent::Stderr(text) => {
+                    came.stderr.push_str(&text);
+                    came.output.push_str(&text);
+                }
+                ExecuteEvent::Exit(exit) => {
+                    came.exit = exit;
+                    break;
+                }
+                other => panic!("an item that nobody knows: {other:?}"),
+            }
+        }
+        assert!(self.item().await.is_none(), "nothing comes after the exit");
+        let kept = (came.exit.output.as_str(), came.exit.stdout.as_str(), came.exit.stderr.as_str());
+        assert_eq!(kept, ("", "", ""), "nothing is kept for the end");
+        Ok(came)
+    }
+
+    /// Everything until the end, which has to be an error of `kind`.
+    async fn fails(mut self, kind: ErrorKind) -> String {
+        let mut output = String::new();
+        loop {
+            match self.item().await.expect("a stream ends with an exit or an error") {
+                Ok(ExecuteEvent::Stdout(text) | ExecuteEvent::Stderr(text)) => output.push_str(&text),
+                ended => {
+                    self.target.files.refused(ended, kind);
+                    assert!(self.item().await.is_none(), "nothing comes after an error");
+                    return output;
+                }
+            }
+        }
+    }
+}
+
+async fn the_last_item_is_the_exit_and_the_only_one(t: &ShellTarget) -> LawResult {
+    for (command, code) in [("true", 0), ("exit 42", 42), ("echo a; echo b >&2; exit 3", 3), ("no-such-program", 127)] {
+        let came = t.reads(command).all().await?;
+        let exit = came.exit;
+        assert_eq!((exit.exit_code, exit.signal, exit.timed_out), (Some(code), None, false), "{command}");
+        assert_eq!(exit.output_bytes, came.output.len() as u64, "{command}");
+        assert_eq!((exit.job, exit.truncated), (None, false), "{command}");
+    }
+    Ok(())
+}
+
+/// The command goes on only when the test has seen what came before.
+async fn the_first_output_comes_while_the_command_runs(t: &ShellTarget) -> LawResult {
+    for to in ["", ">&2"] {
+        let mut reading = t.reads(&format!("rm -f go; echo first {to}; {WAIT}; echo second {to}"));
+        let mut first = String::new();
+        while !first.ends_with('\n') {
+            let (ExecuteEvent::Stdout(text) | ExecuteEvent::Stderr(text)) = reading.output().await? else { continue };
+            first.push_str(&text);
+        }
+        assert_eq!(first, "first\n");
+        t.go().await?;
+        let came = reading.all().await?;
+        assert_eq!((came.output.as_str(), came.exit.exit_code), ("second\n", Some(0)));
+    }
+    Ok(())
+}
+
+async fn all_of_it_together_is_what_the_command_printed(t: &ShellTarget) -> LawResult {
+    t.files.put("/much", lines(20_000)).await?;
+    t.files.put("/bytes", &b"a\0b\xff\xfec\r\n\xe2\x82"[..]).await?;
+    for command in [
+        "echo out; echo err >&2",
+        "cat much",
+        "cat much >&2",
+        "cat bytes",
+        "cat bytes >&2",
+        "cat much; cat bytes; exit 4",
+    ] {
+        let came = t.reads(command).all().await?;
+        let ended = t.execute(t.command(command).max_output_bytes(1 << 20)).await?;
+        assert!(came.stdout == ended.stdout && came.stderr == ended.stderr, "{command}: other output");
+        assert_eq!((came.exit.exit_code, came.exit.output_bytes), (ended.exit_code, ended.output_bytes), "{command}");
+    }
+    let came = t.stream(cx(), t.command("cat").stdin(lines(50_000))).all().await?;
+    assert!(came.stdout == lines(50_000), "what goes in comes out");
+    Ok(())
+}
+
+/// The command goes on only when what it printed before was seen.
+async fn what_is_printed_first_comes_first(t: &ShellTarget) -> LawResult {
+    let step = |n: u32, to: &str| format!("echo {n} {to}; until test -e go{n}; do sleep 0.05; done;");
+    let command: String = (0..6).map(|n| step(n, if n % 2 == 0 { "" } else { ">&2" })).collect();
+    let mut reading = t.reads(&command);
+    for n in 0..6 {
+        let expected = format!("{n}\n");
+        match reading.output().await? {
+            ExecuteEvent::Stdout(text) if n % 2 == 0 => assert_eq!(text, expected),
+            ExecuteEvent::Stderr(text) if n % 2 == 1 => assert_eq!(text, expected),
+            other => panic!("{n} is to come, and not {other:?}"),
+        }
+        t.files.put(&format!("/go{n}"), "").await?;
+    }
+    assert_eq!(reading.all().await?.exit.exit_code, Some(0));
+    Ok(())
+}
+
+async fn no_character_is_cut_between_items(t: &ShellTarget) -> LawResult {
+    let text = format!("x{}", "\u{e9}\u{20ac}\u{1f600}".repeat(30_000));
+    t.files.put("/much", text.clone()).await?;
+    let came = t.reads("cat much; cat much >&2").all().await?;
+    assert!(came.stdout == text && came.stderr == text, "characters are cut");
+    Ok(())
+}
+
+async fn what_was_printed_comes_before_a_timeout_is_told(t: &ShellTarget) -> LawResult {
+    for time in TIMES {
+        let came = t.stream(cx(), t.command("echo before; sleep 60; echo after").timeout(time)).all().await?;
+        assert!(came.exit.timed_out && came.exit.exit_code != Some(0), "{:?}", came.exit);
+        if came.stdout == "before\n" {
+            return Ok(());
+        }
+    }
+    panic!("what was printed is lost");
+}
+
+async fn a_cancelled_stream_ends_with_an_error(t: &ShellTarget) -> LawResult {
+    let cx = cx();
+    let mut reading = t.stream(cx.clone(), t.command("echo before; sleep 60"));
+    reading.output().await?;
+    cx.cancel_token().cancel();
+    reading.fails(ErrorKind::Cancelled).await;
+    t.stream(cx, t.command("touch ran")).fails(ErrorKind::Cancelled).await;
+    let late = OpContext::new().with_timeout(TIMES[0]);
+    t.stream(late, t.command("echo before; sleep 60")).fails(ErrorKind::Timeout).await;
+    let late = OpContext::new().with_timeout(Duration::ZERO);
+    t.stream(late, t.command("touch ran")).fails(ErrorKind::Timeout).await;
+    assert!(!t.files.has("/ran").await?, "what is cancelled or late does not run");
+    Ok(())
+}
+
+async fn what_cannot_be_run_is_an_error_and_nothing_else(t: &ShellTarget) -> LawResult {
+    for request in impossible(t) {
+        assert_eq!(t.stream(cx(), request).fails(ErrorKind::InvalidArgument).await, "");
+    }
+    let background = t.command("touch ran").background();
+    assert_eq!(t.stream(cx(), background).fails(ErrorKind::InvalidArgument).await, "");
+    t.files.put("/file", "x").await?;
+    for (at, kind) in [("/missing", ErrorKind::NotFound), ("/file", ErrorKind::NotADirectory)] {
+        let request = t.command("touch ran").cwd(t.files.path(at));
+        assert_eq!(t.stream(cx(), request).fails(kind).await, "");
+    }
+    assert_eq!(t.files.tree().await?, ["/file"], "what is refused does not run");
+    Ok(())
+}
+
+async fn a_stream_that_is_not_polled_runs_nothing(t: &ShellTarget) -> LawResult {
+    drop(t.reads("touch ran"));
+    assert_success(&t.run("sleep 0.2").await?);
+    assert!(!t.files.has("/ran").await?);
+    Ok(())
+}
+
+const FAMILY: &str = "sleep 60 & (sleep 60; :) & (trap '' TERM; sleep 60; sleep 60) & echo started; sleep 60";
+
+async fn dropping_the_stream_ends_every_process(t: &ShellTarget) -> LawResult {
+    let hold = t.hold().await?;
+    let mut reading = t.reads(&format!("{HELD} {FAMILY}"));
+    reading.output().await?;
+    drop(reading);
+    hold.released().await
+}
+
+async fn cancelling_the_stream_ends_every_process(t: &ShellTarget) -> LawResult {
+    let (hold, cx) = (t.hold().await?, cx());
+    let mut reading = t.stream(cx.clone(), t.command(format!("{HELD} {FAMILY}")));
+    reading.output().await?;
+    cx.cancel_token().cancel();
+    reading.fails(ErrorKind::Cancelled).await;
+    hold.released().await
+}
+
+async fn a_timeout_of_the_stream_ends_every_process(t: &ShellTarget) -> LawResult {
+    let hold = t.hold().await?;
+    for time in TIMES {
+        let came = t.stream(cx(), t.command(format!("{HELD} {FAMILY}")).timeout(time)).all().await?;
+        assert!(came.exit.timed_out, "{:?}", came.exit);
+        if !came.stdout.is_empty() {
+            return hold.released().await;
+        }
+    }
+    panic!("it did not start");
+}
+
+/// Nobody reads on, so that the command comes to a halt before it has printed everything.
+async fn a_slow_reader_makes_the_command_wait(t: &ShellTarget) -> LawResult {
+    const MIB: usize = 1 << 20;
+    t.files.put("/mib", "0123456789abcde\n".repeat(MIB / 16)).await?;
+    let command = "n=0; while test $n -lt 64; do cat mib; n=$((n + 1)); echo $n >reached; done; echo end >reached";
+    let mut reading = t.reads(command);
+    reading.output().await?;
+    let reached =
+        async || if t.files.has("/reached").await? { t.files.text("/reached").await } else { Ok(String::new()) };
+    let reached = settled("it comes to a halt", reached).await?;
+    assert_ne!(reached, "end\n", "64 MiB wait for their reader");
+    let came = reading.all().await?;
+    assert_eq!(came.exit.exit_code, Some(0));
+    assert_eq!(came.exit.output_bytes, 64 * MIB as u64);
+    Ok(())
+}
+
+async fn a_stream_ends_though_a_process_is_left_running(t: &ShellTarget) -> LawResult {
+    let came = t.reads("sleep 60 & echo begun").all().await?;
+    assert_eq!((came.stdout.as_str(), came.exit.exit_code), ("begun\n", Some(0)));
+    Ok(())
+}
+
+async fn much_output_comes_whole(t: &ShellTarget) -> LawResult {
+    let mut reading = t.reads("yes 0123456789abcde | head -c 100000000; echo; echo end >&2");
+    let (mut bytes, mut strange) = (0, 0);
+    loop {
+        match reading.item().await.expect("a stream ends with an exit or an error")? {
+            ExecuteEvent::Stdout(text) => {
+                bytes += text.len();
+                strange += text.bytes().filter(|byte| !b"0123456789abcde\n".contains(byte)).count();
+            }
+            ExecuteEvent::Stderr(text) => assert_eq!(text, "end\n"),
+            ExecuteEvent::Exit(exit) => {
+                assert_eq!((exit.exit_code, exit.output_bytes), (Some(0), bytes as u64 + 4));
+                break;
+            }
+            other => panic!("an item that nobody knows: {other:?}"),
+        }
+    }
+    assert_eq!((bytes, strange), (100_000_001, 0));
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! What the laws of shells are checked on.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use vfs_core::Result;
+
+use super::ShellLaw;
+use crate::target::Target;
+
+/// A backend with a shell, and what that can do.
+///
+/// Commands of the laws run in the [base](Target::base) of its files and below.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ShellTarget {
+    /// Its files, with the shell.
+    pub files: Target,
+    features: Vec<ShellFeature>,
+    exceptions: Vec<(&'static str, &'static str)>,
+}
+
+/// What one shell can do and another cannot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ShellFeature {
+    /// Output is handed on as it arrives.
+    Streaming,
+    /// Commands run in the background.
+    Background,
+    /// Commands run in a terminal by request.
+    Terminal,
+    /// All output is written to a file by request.
+    FullOutput,
+    /// A command has the environment of the serving process by request.
+    InheritedEnvironment,
+    /// Commands are processes of a system, with its base tools: `mkfifo`, `kill`, `chmod`, `yes`.
+    Processes,
+    /// What left the command's session with `setsid` is ended with it.
+    Sessions,
+    /// The signal that ended a command is told.
+    Signals,
+    /// Both outputs together are in the order of arrival.
+    Order,
+    /// Commands find the files at the backend's own paths.
+    SamePaths,
+    /// Commands can make symbolic links, and the backend knows them.
+    Links,
+}
+
+impl ShellFeature {
+    /// All of them.
+    pub const ALL: &'static [ShellFeature] = &[
+        ShellFeature::Streaming,
+        ShellFeature::Background,
+        ShellFeature::Terminal,
+        ShellFeature::FullOutput,
+        ShellFeature::InheritedEnvironment,
+        ShellFeature::Processes,
+        ShellFeature::Sessions,
+        ShellFeature::Signals,
+        ShellFeature::Order,
+        ShellFeature::SamePaths,
+        ShellFeature::Links,
+    ];
+
+    /// Why a law that needs it does not apply where it is missing.
+    fn missing(self) -> &'static str {
+        match self {
+            ShellFeature::Streaming => "it hands no output on before the end",
+            ShellFeature::Background => "nothing runs in the background here",
+            ShellFeature::Terminal => "it has no terminals",
+            ShellFeature::FullOutput => "it writes output to no file",
+            ShellFeature::InheritedEnvironment => "it passes no environment on",
+            ShellFeature::Processes => "its commands are no processes",
+            ShellFeature::Sessions => "what leaves the session of its command is beyond its reach",
+            ShellFeature::Signals => "it does not tell of signals",
+            ShellFeature::Order => "it knows both outputs only apart",
+            ShellFeature::SamePaths => "commands know the files under other paths",
+            ShellFeature::Links => "there are no links here",
+        }
+    }
+
+    /// Why a law that is for shells without it does not apply where it is there.
+    fn present(self) -> &'static str {
+        match self {
+            ShellFeature::Streaming => "it streams",
+            ShellFeature::Background => "it has a background",
+            ShellFeature::Terminal => "it has terminals",
+            ShellFeature::FullOutput => "it writes output to files",
+            ShellFeature::InheritedEnvironment => "it passes its environment on",
+            ShellFeature::Processes => "its commands are processes",
+            ShellFeature::Sessions => "it reaches other sessions",
+            ShellFeature::Signals => "it tells of signals",
+            ShellFeature::Order => "it knows the order of outputs",
+            ShellFeature::SamePaths => "commands know the backend's paths",
+            ShellFeature::Links => "there are links here",
+        }
+    }
+}
+
+impl ShellTarget {
+    /// The shell of a backend that is fresh and empty; it can do all there is.
+    pub fn new(files: Target) -> Self {
+        Self { files, features: ShellFeature::ALL.to_vec(), exceptions: Vec::new() }
+    }
+
+    /// Says what the shell cannot do. Laws that need it are ignored; others check that it refuses instead.
+    #[must_use]
+    pub fn without(mut self, features: &[ShellFeature]) -> Self {
+        self.features.retain(|feature| !features.contains(feature));
+        self
+    }
+
+    /// Leaves the law `number` out, for a `reason` that lies in the place where commands run and not in the shell.
+    #[must_use]
+    pub fn except(mut self, number: &'static str, reason: &'static str) -> Self {
+        self.exceptions.push((number, reason));
+        self
+    }
+
+    /// Whether the shell can do it.
+    pub fn has(&self, feature: ShellFeature) -> bool {
+        self.features.contains(&feature)
+    }
+
+    /// Why `law` does not apply; `None` where it does.
+    pub fn exception_of(&self, law: &ShellLaw) -> Option<&'static str> {
+        let excepted = self.exceptions.iter().find(|(number, _)| *number == law.number);
+        law.need.missing_in(self).or(excepted.map(|(_, reason)| *reason))
+    }
+}
+
+/// What a law needs from a shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(non_camel_case_types, reason = "tables of laws read as sentences")]
+#[non_exhaustive]
+pub enum ShellNeed {
+    /// All of these.
+    has(&'static [ShellFeature]),
+    /// None of these.
+    lacks(&'static [ShellFeature]),
+}
+
+impl ShellNeed {
+    /// Why `target` is not what it needs; `None` where it is.
+    pub fn missing_in(self, target: &ShellTarget) -> Option<&'static str> {
+        match self {
+            ShellNeed::has(features) => {
+                features.iter().find(|feature| !target.has(**feature)).map(|feature| feature.missing())
+            }
+            ShellNeed::lacks(features) => {
+                features.iter().find(|feature| target.has(**feature)).map(|feature| feature.present())
+            }
+        }
+    }
+}
+
+/// Makes fresh shells of one kind.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ShellFactory {
+    /// The first part of its trials' names.
+    pub name: String,
+    /// Why there are none here, such as a program that is missing: every law is then ignored.
+    pub absent: Option<String>,
+    /// Makes a shell that no other trial has seen, on the law's own runtime.
+    pub make: Arc<MakeShell>,
+}
+
+/// Makes a shell.
+pub type MakeShell = dyn Fn() -> BoxFuture<'static, Result<ShellTarget>> + Send + Sync;
+
+impl ShellFactory {
+    /// Calls `make` for each trial.
+    pub fn new<F>(name: impl Into<String>, make: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<ShellTarget>> + Send + 'static,
+    {
+        Self { name: name.into(), absent: None, make: Arc::new(move || Box::pin(make())) }
+    }
+
+    /// The same shells under another name, each seen through `change`, such as a layer around its backend.
+    #[must_use]
+    pub fn seen_through(
+        self,
+        name: impl Into<String>,
+        change: impl Fn(ShellTarget) -> ShellTarget + Send + Sync + 'static,
+    ) -> Self {
+        let (make, change) = (self.make, Arc::new(change));
+        let make = move || {
+            let (made, change) = (make(), Arc::clone(&change));
+            async move { made.await.map(|target| change(target)) }
+        };
+        Self { absent: self.absent, ..Self::new(name, make) }
+    }
+
+    /// Says that there are none here, and why.
+    #[must_use]
+    pub fn absent(mut self, reason: impl Into<String>) -> Self {
+        self.absent = Some(reason.into());
+        self
+    }
+}
+
+impl fmt::Debug for ShellFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShellFactory").field("name", &self.name).field("absent", &self.absent).finish_non_exhaustive()
+    }
+}

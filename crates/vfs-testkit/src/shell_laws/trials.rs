@@ -1,0 +1,53 @@
+//! The laws of shells as named tests.
+
+use libtest_mimic::{Completion, Failed, Trial};
+
+use super::{SHELL, ShellFactory, ShellLaw};
+use crate::trials::try_within;
+
+/// Every law of a shell as a trial `shell::subject::law`, each on a fresh backend and a runtime of its own.
+///
+/// A law that needs what the shell does not have is shown as ignored, with the reason. One that has not ended after a
+/// minute fails. Laws of inherited environments want [`plant_environment`](super::plant_environment) to be called first.
+pub fn shell_trials(factory: ShellFactory) -> Vec<Trial> {
+    SHELL
+        .iter()
+        .map(|law| {
+            let factory = factory.clone();
+            let name = format!("{}::{}::{}", factory.name, law.subject, law.name);
+            Trial::ignorable_test(name, move || try_law(&factory, *law))
+        })
+        .collect()
+}
+
+fn try_law(factory: &ShellFactory, law: ShellLaw) -> Result<Completion, Failed> {
+    if let Some(reason) = &factory.absent {
+        return Ok(Completion::ignored_with(reason.clone()));
+    }
+    let made = (factory.make)();
+    let ignored = try_within(law.number, async move {
+        let target = made.await?;
+        let exception = target.exception_of(&law);
+        if exception.is_none() {
+            (law.run)(&target).await?;
+        }
+        Ok(exception)
+    })?;
+    Ok(ignored.map_or(Completion::Completed, Completion::ignored_with))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laws_have_names_and_numbers_of_their_own() {
+        let count = |mut words: Vec<String>| {
+            words.sort_unstable();
+            words.dedup();
+            words.len()
+        };
+        assert_eq!(count(SHELL.iter().map(|law| format!("{}::{}", law.subject, law.name)).collect()), SHELL.len());
+        assert_eq!(count(SHELL.iter().map(|law| law.number.to_owned()).collect()), SHELL.len());
+    }
+}

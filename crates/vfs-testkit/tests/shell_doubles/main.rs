@@ -1,0 +1,127 @@
+//! Shells that are wrong in one way each, which the laws must find; and one that is right, for which they hold.
+
+mod bent;
+
+use std::panic::{self, AssertUnwindSafe};
+use std::thread;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use tempfile::TempDir;
+use vfs_core::BackendExt;
+use vfs_local::{Durability, LocalBackend, LocalConfig};
+use vfs_shell::{LocalShellBackend, ShellConfig, WithShell};
+use vfs_testkit::{SHELL, ShellFactory, ShellFeature, ShellLaw, ShellTarget, Target, plant_environment, shell_trials};
+
+use bent::{Bent, Fault};
+
+/// The name of the threads on which laws are broken: nobody needs to read how.
+const BREAKING: &str = "breaking";
+
+fn main() {
+    plant_environment();
+    let tell = panic::take_hook();
+    panic::set_hook(Box::new(move |how| {
+        if thread::current().name() != Some(BREAKING) {
+            tell(how);
+        }
+    }));
+    let mut trials = shell_trials(ShellFactory::new("right", async || Ok(target(Fault::Nothing))));
+    for (fault, numbers) in FAULTS {
+        for number in *numbers {
+            let law = SHELL.iter().find(|law| law.number == *number).unwrap_or_else(|| panic!("{number} is no law"));
+            let name = format!("{fault:?}::{}::{}", law.subject, law.name);
+            trials.push(Trial::test(name, move || is_found(law, *fault)));
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+/// What each fault breaks.
+const FAULTS: &[(Fault, &[&str])] = &[
+    (Fault::DropsErrors, &["XO1", "XO9", "XE2", "XB3"]),
+    (Fault::LosesExitCodes, &["XE1", "XE7", "XF9"]),
+    (Fault::LosesSignals, &["XE4", "XE5"]),
+    (Fault::TellsNoDuration, &["XE8"]),
+    (Fault::PutsOneOutputBeforeTheOther, &["XO2"]),
+    (Fault::TrimsOutput, &["XO3"]),
+    (Fault::EndsAtNul, &["XO5"]),
+    (Fault::DecodesInPieces, &["XO6"]),
+    (Fault::TellsOfNoCut, &["XB1", "XB2", "XB5"]),
+    (Fault::KeepsTheHead, &["XB1", "XB4"]),
+    (Fault::KeepsTheTail, &["XB1"]),
+    (Fault::WritesNoFile, &["XB9"]),
+    (Fault::LeaksItsEnvironment, &["XV1"]),
+    (Fault::PassesSecretsOn, &["XV4"]),
+    (Fault::RunsInTheRoot, &["XD1", "XD3"]),
+    (Fault::TakesTheRootForWhatIsMissing, &["XD4", "XD5"]),
+    (Fault::GivesNothingToRead, &["XI2", "XI3"]),
+    (Fault::TakesAnyTime, &["XR1"]),
+    (Fault::ForgetsAtTheTimeout, &["XT1", "XT17"]),
+    (Fault::HidesTheTimeout, &["XT1"]),
+    (Fault::LeavesAllRunning, &["XT3", "XT6", "XT7", "XT8", "XT9", "XT16"]),
+    (Fault::WaitsForAll, &["XT13"]),
+    (Fault::StreamsAtTheEnd, &["XS2", "XS4"]),
+    (Fault::EndsTwice, &["XS1"]),
+    (Fault::KeepsForTheEnd, &["XS1"]),
+    (Fault::EndsWithoutExit, &["XS1", "XS6"]),
+    (Fault::ReadsOnWithoutReader, &["XS13", "XS10"]),
+    (Fault::CutsItems, &["XS5"]),
+    (Fault::RepeatsOutput, &["XJ3"]),
+    (Fault::LosesOutputBetween, &["XJ3"]),
+    (Fault::TellsTheExitEarly, &["XJ4", "XJ7"]),
+    (Fault::StopsInWordOnly, &["XJ9"]),
+    (Fault::KnowsAnyJob, &["XJ11"]),
+    (Fault::EndsJobsWithTheirCall, &["XJ8"]),
+    (Fault::ListsNoJobs, &["XJ2"]),
+    (Fault::RunsElsewhere, &["XF1", "XF2", "XF10"]),
+    (Fault::RunsOneAtATime, &["XC3"]),
+    (Fault::AnswersForAnother, &["XC1", "XC2"]),
+    (Fault::IgnoresTerminals, &["XP2", "XP3"]),
+    (Fault::AlwaysHasATerminal, &["XP1"]),
+    (Fault::WaitsForTheBackground, &["XJ1", "XR5"]),
+    (Fault::DropsWhatItCannot, &["XB12", "XR4", "XV6"]),
+];
+
+fn open(root: &TempDir) -> LocalBackend {
+    LocalConfig::new(root.path()).durability(Durability::Atomic).open().expect("the root can be opened")
+}
+
+fn target(fault: Fault) -> ShellTarget {
+    let directory = || tempfile::Builder::new().prefix("vfs-doubles-").tempdir().expect("a directory can be made");
+    let (root, elsewhere) = (directory(), directory());
+    let files = open(&root);
+    let place = if fault == Fault::RunsElsewhere { open(&elsewhere) } else { files.clone() };
+    let shell = Bent::new(LocalShellBackend::over(place, ShellConfig::new()), fault);
+    let backend = WithShell::new("bent", std::sync::Arc::new(files), shell);
+    let target = Target::new(std::sync::Arc::new(backend)).with_host_marker("vfs-doubles-").holding((root, elsewhere));
+    // The host's commands know the files by the host's paths.
+    let target = ShellTarget::new(target).without(&[ShellFeature::SamePaths]);
+    match fault {
+        Fault::DropsWhatItCannot => {
+            target.without(&[ShellFeature::FullOutput, ShellFeature::Terminal, ShellFeature::InheritedEnvironment])
+        }
+        _ => target,
+    }
+}
+
+/// Whether `law` is broken by a shell with the `fault`.
+fn is_found(law: &'static ShellLaw, fault: Fault) -> Result<(), Failed> {
+    let holds = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let target = match (law.number, fault) {
+                ("XR5", _) => target(fault).without(&[ShellFeature::Background]),
+                _ => target(fault),
+            };
+            target.files.backend.exists("/nothing").await.expect("the files are there");
+            assert_eq!(target.exception_of(law), None, "the law is for such shells");
+            (law.run)(&target).await
+        })
+    };
+    let thread = thread::Builder::new().name(BREAKING.to_owned());
+    let thread = thread.spawn(move || panic::catch_unwind(AssertUnwindSafe(holds)))?;
+    match thread.join().expect("a panic is caught") {
+        Ok(Ok(())) => Err(format!("{} holds for a shell that is wrong", law.number).into()),
+        _ => Ok(()),
+    }
+}

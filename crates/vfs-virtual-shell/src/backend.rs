@@ -1,0 +1,178 @@
+//! The backend that a shell was given to.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use tokio::sync::Semaphore;
+use vfs_core::{
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult,
+    ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest, StreamingShell, VfsPath, Watch,
+    WriteRequest, WriteResult,
+};
+
+use crate::config::VirtualShellConfig;
+use crate::jobs::Jobs;
+
+/// A backend with a shell that starts no process: commands are interpreted in here, and their files are the backend's.
+///
+/// # Behaviour
+///
+/// * A command line is read and run as bash would, by an interpreter that has the usual tools built in (`grep`, `sed`,
+///   `awk`, `sort`, `find`, `xargs`, `tar`, ...) and no other: nothing of the host can be run, read or reached, and there is
+///   no network. `env` has what the request gives; `HOME` is the root.
+/// * Every access to a file is an operation of the backend with the caller's context, so policies, quotas, audits and
+///   overlays *below* this shell see and decide each one. A layer *around* it sees the command alone.
+/// * File operations go to the backend as they are. A shell that the backend has itself is hidden by this one.
+/// * Writes are whole: a redirection replaces its file at once, and `>>` adds to its end. Directories above a written file
+///   are made, as by every write. One that `mkdir` makes is there until the command ends, and longer if something is in it
+///   or the backend can hold empty directories.
+/// * Files have no modes: all can be run as scripts, and `chmod` changes nothing. Links are followed where the backend has
+///   them and cannot be made. `/dev/null` is there. Names with control characters cannot be reached.
+/// * `&` runs side by side with the rest of the line. What still runs a moment after the last command ends with it; where a
+///   `trap` or a here-document is in the line, or `set -e` ended it, it is waited for instead.
+/// * Each command line starts with a clean shell. Those that run at the same time share nothing but the files.
+/// * Each runs on a thread of its own, with the tokio runtime that the call was made in, whose timers have to be enabled, or
+///   one of its own where there is none. It ends at the next simple command when it is to stop; the answer is there at once, and no file is touched from
+///   then on.
+/// * Within the bounds of [`VirtualShellConfig`], a command that goes over one is ended as by `SIGKILL`, and says why.
+///
+/// # Errors
+///
+/// Those of [`Shell`]; `unsupported` for a terminal, for the environment of the serving process, and on a backend whose
+/// changes are [returned](vfs_core::Mutations::Returned) instead of made; `busy` for a command in the background where as
+/// many run as may.
+///
+/// ```
+/// use std::sync::Arc;
+/// use vfs_core::{Backend, BackendExt, ExecuteRequest, OpContext};
+/// use vfs_memory::MemoryBackend;
+/// use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
+///
+/// # futures::executor::block_on(async {
+/// let files = VirtualShell::new(Arc::new(MemoryBackend::new()), VirtualShellConfig::new());
+/// files.create_text("/fruit", "pear\napple\n").await?;
+///
+/// let shell = files.as_shell().expect("it has one");
+/// let request = ExecuteRequest::new("sort fruit | head -n 1 > first; cat first");
+/// let answer = shell.execute(&OpContext::new(), request).await?;
+/// assert_eq!((answer.stdout.as_str(), answer.exit_code), ("apple\n", Some(0)));
+/// assert_eq!(files.read_text("/first").await?, "apple\n");
+/// # Ok::<(), vfs_core::Error>(())
+/// # }).expect("the example runs");
+/// ```
+#[derive(Debug, Clone)]
+pub struct VirtualShell(pub(crate) Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) config: VirtualShellConfig,
+    pub(crate) places: Arc<Semaphore>,
+    pub(crate) jobs: Jobs,
+}
+
+impl VirtualShell {
+    /// Gives `backend` a shell.
+    pub fn new(backend: Arc<dyn Backend>, config: VirtualShellConfig) -> Self {
+        let places = config.max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
+        Self(Arc::new(Inner { backend, config, places: Arc::new(Semaphore::new(places)), jobs: Jobs::default() }))
+    }
+}
+
+impl fmt::Display for VirtualShell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "virtual_shell({})", self.0.backend)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Backend for VirtualShell {
+    fn capabilities(&self, at: &VfsPath) -> Capabilities {
+        self.0.backend.capabilities(at)
+    }
+
+    async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
+        self.0.backend.stat(cx, req).await
+    }
+
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+        self.0.backend.resolve(cx, req).await
+    }
+
+    async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
+        self.0.backend.ls(cx, req).await
+    }
+
+    async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
+        self.0.backend.read(cx, req).await
+    }
+
+    async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        self.0.backend.write(cx, req).await
+    }
+
+    async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
+        self.0.backend.edit(cx, req).await
+    }
+
+    async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
+        self.0.backend.delete(cx, req).await
+    }
+
+    async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
+        self.0.backend.rename(cx, req).await
+    }
+
+    async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
+        self.0.backend.copy(cx, req).await
+    }
+
+    async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
+        self.0.backend.glob(cx, req).await
+    }
+
+    async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
+        self.0.backend.grep(cx, req).await
+    }
+
+    fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        self.0.backend.grep_stream(cx, req)
+    }
+
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        self.0.backend.upload_files(cx, files).await
+    }
+
+    async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
+        self.0.backend.download_files(cx, paths).await
+    }
+
+    fn as_shell(&self) -> Option<&dyn Shell> {
+        Some(self)
+    }
+
+    fn as_streaming_shell(&self) -> Option<&dyn StreamingShell> {
+        Some(self)
+    }
+
+    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+        self.0.backend.as_multimodal()
+    }
+
+    fn as_searchable(&self) -> Option<&dyn Searchable> {
+        self.0.backend.as_searchable()
+    }
+
+    fn as_snapshots(&self) -> Option<&dyn Snapshots> {
+        self.0.backend.as_snapshots()
+    }
+
+    fn as_watch(&self) -> Option<&dyn Watch> {
+        self.0.backend.as_watch()
+    }
+}

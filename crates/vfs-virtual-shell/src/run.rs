@@ -1,0 +1,384 @@
+//! Running one command line, on a thread of its own.
+
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bashkit::hooks::{ExitEvent, HookAction, Interceptor, ToolEvent};
+use bashkit::{Bash, ExecOptions, ExecResult, ExecutionLimits, LimitExceeded, SessionLimits, StreamData};
+use futures::future::{Either, select};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::OwnedSemaphorePermit;
+use vfs_core::alarm::Alarm;
+use vfs_core::{Backend, CancelToken, Error, ErrorKind, ExecuteRequest, FullOutput, OpContext, Result, VfsPath};
+
+use crate::backend::Inner;
+use crate::config::VirtualShellConfig;
+use crate::directories::Directories;
+use crate::files::Files;
+use crate::record::Record;
+use crate::stop::{Reason, Stop, after};
+
+/// Which output something is printed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    Standard,
+    Error,
+}
+
+/// Who is told what a command prints, from its thread.
+pub(crate) trait Audience: Send + Sync + 'static {
+    /// `bytes` were printed; the command goes on when this returns.
+    fn printed(&self, output: Output, bytes: &[u8]);
+
+    /// It is over.
+    fn ended(&self, ended: Ended);
+}
+
+/// How a command ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Ended {
+    pub(crate) how: How,
+    pub(crate) duration: Duration,
+    /// Whether the interpreter dropped a part of what was printed.
+    pub(crate) is_cut: bool,
+    /// The file with all that was printed.
+    pub(crate) full_output: Option<VfsPath>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum How {
+    /// By itself.
+    Exited(i32),
+    /// At a limit.
+    Killed,
+    /// Before its time.
+    Stopped(Reason),
+    /// The interpreter is at fault.
+    Failed(Error),
+}
+
+/// The signal of what is ended at a limit or a timeout.
+pub(crate) const SIGKILL: i32 = 9;
+
+/// What runs with more stack than it needs, so that no nesting which the limits let through is too deep.
+const STACK: usize = 16 << 20;
+
+/// A command that runs. Dropping it ends the command.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) stop: Arc<Stop>,
+    _alarm: Option<Alarm>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.now(Reason::Dropped);
+    }
+}
+
+/// A command that is to be run.
+pub(crate) struct Start {
+    pub(crate) cx: OpContext,
+    pub(crate) request: ExecuteRequest,
+    pub(crate) stop: Arc<Stop>,
+    pub(crate) permit: OwnedSemaphorePermit,
+    /// When to stop it, and why.
+    pub(crate) end: Option<(Instant, Reason)>,
+}
+
+/// Starts a thread for a command.
+pub(crate) fn start(shell: &Inner, start: Start, audience: Arc<dyn Audience>) -> Result<Running> {
+    let Start { cx, request, stop, permit, end } = start;
+    let alarm = end.map(|(moment, reason)| {
+        let stop = Arc::clone(&stop);
+        Alarm::set(moment, move || stop.now(reason))
+    });
+    let cwd = request.cwd.clone();
+    let running = Running { stop: Arc::clone(&stop), _alarm: alarm };
+    // Not the shell itself: its jobs end when it is dropped.
+    let (backend, config) = (Arc::clone(&shell.backend), shell.config.clone());
+    let command = Command { backend, config, cx, request, stop, audience, exited: Arc::default() };
+    let runtime = Handle::try_current().ok();
+    let thread = thread::Builder::new().name("vfs-virtual-shell".to_owned()).stack_size(STACK);
+    let spawned = thread.spawn(move || {
+        command.run(runtime);
+        drop(permit);
+    });
+    spawned.map_err(|error| {
+        let message = "no thread could be started for the command; try again later";
+        Error::new(ErrorKind::Busy, message).with_path(&cwd).with_source(error)
+    })?;
+    Ok(running)
+}
+
+struct Command {
+    backend: Arc<dyn Backend>,
+    config: VirtualShellConfig,
+    cx: OpContext,
+    request: ExecuteRequest,
+    stop: Arc<Stop>,
+    audience: Arc<dyn Audience>,
+    exited: Arc<Exited>,
+}
+
+/// That the last line of a script was reached, or an `exit` before: the interpreter itself waits for what was left running.
+#[derive(Debug, Default)]
+struct Exited {
+    code: OnceLock<i32>,
+    token: CancelToken,
+}
+
+impl Exited {
+    fn with(&self, code: i32) {
+        self.code.get_or_init(|| code);
+        self.token.cancel();
+    }
+
+    async fn code(&self) -> i32 {
+        self.token.cancelled().await;
+        self.code.get().copied().unwrap_or_default()
+    }
+}
+
+/// How long what a command left running may still print.
+const LEFT: Duration = Duration::from_millis(100);
+
+/// `command`, with an `exit` at its end where it may leave something running, and where that changes nothing else: not in a
+/// here-document, not behind a line that goes on, and not before a trap, which would have no time.
+fn script(command: &str) -> Cow<'_, str> {
+    let leaves =
+        command.contains('&') && !command.contains("<<") && !command.contains("trap") && !command.ends_with('\\');
+    if leaves { Cow::Owned(format!("{command}\nexit")) } else { Cow::Borrowed(command) }
+}
+
+impl Command {
+    fn run(self, runtime: Option<Handle>) {
+        let begun = Instant::now();
+        let work = AssertUnwindSafe(|| match runtime {
+            Some(runtime) => runtime.block_on(self.interpret()),
+            None => match Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime.block_on(self.interpret()),
+                Err(error) => self.failed("no runtime could be started", Some(error)),
+            },
+        });
+        let mut ended = catch_unwind(work).unwrap_or_else(|_| self.failed("the interpreter broke off", None));
+        ended.duration = begun.elapsed();
+        self.audience.ended(ended);
+    }
+
+    fn failed(&self, message: &'static str, source: Option<std::io::Error>) -> Ended {
+        let error = Error::new(ErrorKind::Internal, message).with_path(&self.request.cwd);
+        Ended::new(How::Failed(source.into_iter().fold(error, Error::with_source)))
+    }
+
+    async fn interpret(&self) -> Ended {
+        let wants_all = self.request.full_output == FullOutput::File;
+        let record = Arc::new(Mutex::new(Record::new(wants_all)));
+        let mut ended = {
+            let interpreted = pin!(self.interpret_with(&record));
+            match select(interpreted, pin!(self.stop.stopped())).await {
+                Either::Left((ended, _)) => ended,
+                Either::Right((reason, _)) => Ended::new(How::Stopped(reason)),
+            }
+        };
+        match self.stop.reason() {
+            Some(Reason::Depth) => {
+                self.say("commands are nested too deep in one another");
+                ended.how = How::Killed;
+            }
+            Some(reason) => ended.how = How::Stopped(reason),
+            None => {}
+        }
+        let all = record.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(all) = all {
+            match all.write(&*self.backend, &self.cx.unhurried(), &self.config.output_directory).await {
+                Ok(path) => ended.full_output = Some(path),
+                Err(error) => self.say(&format!("the full output could not be written: {}", error.for_model())),
+            }
+        }
+        ended
+    }
+
+    /// Prints a line of the shell's own.
+    fn say(&self, message: &str) {
+        self.audience.printed(Output::Error, format!("bash: {message}\n").as_bytes());
+    }
+
+    async fn interpret_with(&self, record: &Arc<Mutex<Record>>) -> Ended {
+        let mut bash = self.bash();
+        self.stop.attach(bash.cancellation_token());
+        if !self.request.env.contains_key("HOME") {
+            // A variable of the shell, but not of its environment, which has what was passed and nothing else.
+            if let Err(error) = bash.exec("HOME=/").await {
+                return self.broken(error);
+            }
+        }
+        let (audience, told) = (Arc::clone(&self.audience), Arc::clone(record));
+        let printed = Box::new(move |standard: &StreamData, error: &StreamData| {
+            tell(&told, &*audience, standard.as_bytes(), error.as_bytes());
+        });
+        let mut options = ExecOptions::new().streaming(printed);
+        if let Some(stdin) = &self.request.stdin {
+            options = options.stdin(stdin.as_str());
+        }
+        let script = script(&self.request.command);
+        let interpreted = bash.exec_with_options(&script, options);
+        let left = async {
+            let code = self.exited.code().await;
+            after(LEFT).await;
+            code
+        };
+        let result = match select(pin!(interpreted), pin!(left)).await {
+            Either::Left((result, _)) => result,
+            // What it left running does not hold up the answer, and ends with it.
+            Either::Right((code, _)) => return Ended::new(How::Exited(code)),
+        };
+        match result {
+            Ok(result) => {
+                self.tell_rest(record, &result);
+                let mut ended = Ended::new(How::Exited(result.exit_code));
+                ended.is_cut = result.stdout_truncated || result.stderr_truncated;
+                ended
+            }
+            Err(error) => self.broken(error),
+        }
+    }
+
+    /// Tells what the interpreter gave only at the end.
+    fn tell_rest(&self, record: &Mutex<Record>, result: &ExecResult) {
+        let (standard, error) = record.lock().unwrap_or_else(PoisonError::into_inner).told();
+        let rest = |all: &StreamData, told: usize| all.as_bytes().get(told..).unwrap_or_default().to_vec();
+        tell(record, &*self.audience, &rest(&result.stdout, standard), &rest(&result.stderr, error));
+    }
+
+    /// How it ended where the interpreter gave up.
+    fn broken(&self, error: bashkit::Error) -> Ended {
+        let exited = |code| Ended::new(How::Exited(code));
+        match error {
+            bashkit::Error::Cancelled => Ended::new(How::Stopped(self.stop.reason().unwrap_or(Reason::Cancelled))),
+            bashkit::Error::ResourceLimit(LimitExceeded::Timeout(_)) => Ended::new(How::Stopped(Reason::Timeout)),
+            bashkit::Error::ResourceLimit(limit) => {
+                self.say(&limit.to_string());
+                Ended::new(How::Killed)
+            }
+            bashkit::Error::Parse { .. } => {
+                let report = error.syntax_report("bash: -c", &self.request.command);
+                let report = report.unwrap_or_else(|| format!("bash: {error}\n"));
+                self.audience.printed(Output::Error, report.as_bytes());
+                exited(2)
+            }
+            bashkit::Error::Internal(_) => self.failed("the interpreter failed", None),
+            other => {
+                self.say(&other.to_string());
+                exited(1)
+            }
+        }
+    }
+
+    /// Ends the command before it is nested too deep for the stack: `eval` in `eval` is bounded by nothing else, and to
+    /// overflow the stack would be the end of the process.
+    fn stack_guard(&self) -> Interceptor<ToolEvent> {
+        let (top, stop) = (stack_place(), Arc::clone(&self.stop));
+        Box::new(move |event| {
+            if top.abs_diff(stack_place()) < STACK - RESERVE {
+                return HookAction::Continue(event);
+            }
+            stop.now(Reason::Depth);
+            HookAction::Cancel(String::new())
+        })
+    }
+
+    fn exit_guard(&self) -> Interceptor<ExitEvent> {
+        let (exited, has_trap) = (Arc::clone(&self.exited), self.request.command.contains("trap"));
+        Box::new(move |event| {
+            if !has_trap {
+                exited.with(event.code);
+            }
+            HookAction::Continue(event)
+        })
+    }
+
+    fn bash(&self) -> Bash {
+        let config = &self.config;
+        let files = Files {
+            backend: Arc::clone(&self.backend),
+            cx: self.cx.clone(),
+            config: config.clone(),
+            stop: Arc::clone(&self.stop),
+            made: Directories::default(),
+        };
+        let mut builder = Bash::builder()
+            .fs(Arc::new(files))
+            .cwd(self.request.cwd.as_str())
+            .rootfs(false)
+            .follow_symlinks(false)
+            .builtin_filter(|name| !REMOTE.contains(&name))
+            .before_tool(self.stack_guard())
+            .on_exit(self.exit_guard())
+            .max_memory(size(config.max_memory_bytes))
+            .session_limits(SessionLimits::unlimited())
+            .limits(limits(config));
+        for (name, value) in &self.request.env {
+            builder = builder.env(name, value);
+        }
+        builder.build()
+    }
+}
+
+/// How much of the stack is left to what one builtin does.
+const RESERVE: usize = STACK / 4;
+
+/// Where on the stack the caller is.
+#[inline(never)]
+fn stack_place() -> usize {
+    let here = 0_u8;
+    std::ptr::from_ref(&here).addr()
+}
+
+/// Tools that would reach out of here.
+const REMOTE: [&str; 3] = ["curl", "wget", "http"];
+
+fn limits(config: &VirtualShellConfig) -> ExecutionLimits {
+    let rounds = size(config.max_loop_iterations);
+    ExecutionLimits::new()
+        .max_commands(size(config.max_commands))
+        .max_loop_iterations(rounds)
+        .max_total_loop_iterations(rounds)
+        .max_stdout_bytes(size(config.max_output_bytes))
+        .max_stderr_bytes(size(config.max_output_bytes))
+        .max_live_intermediate_bytes(config.max_memory_bytes)
+        .max_aggregate_input_bytes(config.max_memory_bytes.saturating_mul(16))
+        .max_work_units(WORK_UNITS)
+        .max_parser_operations(PARSER_OPERATIONS)
+        // The alarm of the call rings; this is for a clock that does not.
+        .timeout(Duration::from_secs(30 * 24 * 3600))
+}
+
+/// Some minutes of work that nothing else bounds.
+const WORK_UNITS: u64 = 2_000_000_000;
+
+/// Enough for a script of some megabytes.
+const PARSER_OPERATIONS: usize = 2_000_000;
+
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn tell(record: &Mutex<Record>, audience: &dyn Audience, standard: &[u8], error: &[u8]) {
+    for (output, bytes) in [(Output::Standard, standard), (Output::Error, error)] {
+        if !bytes.is_empty() {
+            record.lock().unwrap_or_else(PoisonError::into_inner).push(output, bytes);
+            audience.printed(output, bytes);
+        }
+    }
+}
+
+impl Ended {
+    fn new(how: How) -> Self {
+        Self { how, duration: Duration::ZERO, is_cut: false, full_output: None }
+    }
+}

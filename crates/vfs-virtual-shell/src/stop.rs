@@ -1,0 +1,84 @@
+//! Ending a command before its time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use vfs_core::CancelToken;
+use vfs_core::alarm::Alarm;
+
+/// Why a command is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// It ran as long as it may.
+    Timeout,
+    /// The deadline of the call passed.
+    Deadline,
+    /// The caller cancelled.
+    Cancelled,
+    /// Nobody waits for it any more.
+    Dropped,
+    /// Somebody stopped the job.
+    Stopped,
+    /// It nests so deep that it would not fit on the stack.
+    Depth,
+}
+
+/// Ends one command: tells its operations, its interpreter and who waits for it.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    reason: OnceLock<Reason>,
+    token: CancelToken,
+    interpreter: OnceLock<Arc<AtomicBool>>,
+}
+
+impl Stop {
+    /// Ends a command under `token`, which is cancelled with it.
+    pub(crate) fn new(token: CancelToken) -> Self {
+        Self { reason: OnceLock::new(), token, interpreter: OnceLock::new() }
+    }
+
+    /// Ends it, for the first reason that is given.
+    pub(crate) fn now(&self, reason: Reason) {
+        self.reason.get_or_init(|| reason);
+        if let Some(flag) = self.interpreter.get() {
+            flag.store(true, Ordering::Release);
+        }
+        self.token.cancel();
+    }
+
+    /// The token that is cancelled when it ends.
+    pub(crate) fn token(&self) -> &CancelToken {
+        &self.token
+    }
+
+    /// Why it is to end, where it is.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        // A token that is cancelled from above is the caller's.
+        self.reason.get().copied().or_else(|| self.token.is_cancelled().then_some(Reason::Cancelled))
+    }
+
+    /// Tells the interpreter too, by its flag.
+    pub(crate) fn attach(&self, flag: Arc<AtomicBool>) {
+        let flag = self.interpreter.get_or_init(|| flag);
+        if self.reason().is_some() {
+            flag.store(true, Ordering::Release);
+        }
+    }
+
+    /// Waits until it is to end.
+    pub(crate) async fn stopped(&self) -> Reason {
+        self.token.cancelled().await;
+        let reason = self.reason().unwrap_or(Reason::Cancelled);
+        self.now(reason);
+        reason
+    }
+}
+
+/// Waits for `span`, with or without a runtime.
+pub(crate) async fn after(span: Duration) {
+    let rung = CancelToken::new();
+    let rings = rung.clone();
+    let _alarm = Alarm::set(Instant::now() + span, move || rings.cancel());
+    rung.cancelled().await;
+}

@@ -1,0 +1,150 @@
+//! Requests: where a command runs, what it reads, how it ends and what is kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vfs_core::{Backend as _, BackendExt, CancelToken, ErrorKind, ExecuteRequest, OpContext, Shell as _};
+
+use crate::support::{execute, in_memory, path, run};
+
+#[tokio::test]
+async fn a_command_runs_where_it_is_told_to() {
+    let files = in_memory();
+    files.create_text("/src/a", "x").await.expect("a new file");
+    let at = |at: &str| ExecuteRequest::new("pwd; ls").cwd(path(at));
+    assert_eq!(execute(&files, at("/src")).await.expect("it runs").stdout, "/src\na\n");
+    assert_eq!(execute(&files, at("/none")).await.expect_err("nothing there").kind(), ErrorKind::NotFound);
+    assert_eq!(execute(&files, at("/src/a")).await.expect_err("a file").kind(), ErrorKind::NotADirectory);
+    let error = execute(&files, ExecuteRequest::new(" ")).await.expect_err("nothing to run");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+#[tokio::test]
+async fn a_command_reads_what_it_is_given() {
+    let files = in_memory();
+    let request = ExecuteRequest::new("read -r first; echo \"<$first>\"; cat").stdin("one\ntwo\nthree");
+    assert_eq!(execute(&files, request).await.expect("it runs").stdout, "<one>\ntwo\nthree");
+    assert_eq!(run(&files, "cat; read x; echo $?").await.stdout, "1\n");
+}
+
+#[tokio::test]
+async fn both_outputs_are_kept_apart_and_together() {
+    let files = in_memory();
+    let answer = run(&files, "echo a; echo b >&2; echo c; { echo d >&2; echo e; }; exit 5").await;
+    assert_eq!(answer.output, "a\nb\nc\nd\ne\n");
+    assert_eq!((answer.stdout.as_str(), answer.stderr.as_str()), ("a\nc\ne\n", "b\nd\n"));
+    assert_eq!((answer.exit_code, answer.signal, answer.timed_out), (Some(5), None, false));
+    assert_eq!((answer.truncated, answer.output_bytes), (false, 10));
+}
+
+#[tokio::test]
+async fn of_much_output_the_first_and_the_last_part_are_kept() {
+    let files = in_memory();
+    let request = ExecuteRequest::new("seq 100000").max_output_bytes(1_000).keep_full_output();
+    let answer = execute(&files, request).await.expect("it runs");
+    assert!(answer.truncated && answer.stdout.len() <= 1_000, "{}", answer.stdout.len());
+    assert!(answer.stdout.starts_with("1\n2\n") && answer.stdout.ends_with("99999\n100000\n"), "{}", answer.stdout);
+    assert_eq!(answer.output_bytes, 588_895);
+    let full = answer.full_output.expect("a file");
+    assert_eq!(files.info(full.as_str()).await.expect("it is there").size, 588_895);
+    assert!(files.read_text(full.as_str()).await.expect("text").ends_with("\n100000\n"));
+}
+
+#[tokio::test]
+async fn what_is_left_running_does_not_hold_up_the_answer() {
+    let files = in_memory();
+    for (command, stdout, code) in [
+        ("sleep 60 & echo begun", "begun\n", 0),
+        ("(sleep 60; echo late) & echo begun; false", "begun\n", 1),
+        ("sleep 60 & exit 4", "", 4),
+        ("echo quick & echo begun", "begun\nquick\n", 0),
+        ("sleep 0.02 && echo waited & wait; echo done", "waited\ndone\n", 0),
+        ("echo a\\", "a\\\n", 0),
+        ("echo x & # a comment", "x\n", 0),
+        ("true &", "", 0),
+    ] {
+        let answer =
+            execute(&files, ExecuteRequest::new(command).timeout(Duration::from_secs(30))).await.expect("an answer");
+        let mut lines: Vec<_> = answer.stdout.lines().collect();
+        lines.sort_unstable();
+        let mut expected: Vec<_> = stdout.lines().collect();
+        expected.sort_unstable();
+        assert_eq!((lines, answer.exit_code, answer.timed_out), (expected, Some(code), false), "{command}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_timeout_keeps_what_was_printed() {
+    let files = in_memory();
+    for command in
+        ["echo before; sleep 100; echo after", "echo before; while :; do :; done", "echo before; sleep 50 & wait"]
+    {
+        let request = ExecuteRequest::new(command).timeout(Duration::from_millis(300));
+        let answer = execute(&files, request).await.expect("an answer");
+        assert_eq!((answer.stdout.as_str(), answer.timed_out, answer.exit_code), ("before\n", true, None), "{command}");
+        assert!(answer.duration < Duration::from_secs(10), "{:?}", answer.duration);
+    }
+}
+
+#[tokio::test]
+async fn a_command_ends_with_its_callers_token_or_deadline() {
+    let files = in_memory();
+    for command in ["sleep 100; echo x > late", "while :; do :; done; echo x > late"] {
+        let token = CancelToken::new();
+        let cx = OpContext::new().with_cancel_token(token.clone());
+        let (answer, ()) = futures::join!(files.execute(&cx, ExecuteRequest::new(command)), async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            token.cancel();
+        });
+        assert_eq!(answer.expect_err("cancelled").kind(), ErrorKind::Cancelled, "{command}");
+        let cx = OpContext::new().with_timeout(Duration::from_millis(100));
+        let error = files.execute(&cx, ExecuteRequest::new(command)).await.expect_err("too late");
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{command}");
+    }
+    assert!(!files.exists("/late").await.expect("looked at"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_call_touches_no_file_any_more() {
+    let files = Arc::new(in_memory());
+    let calls = Arc::clone(&files);
+    let call = tokio::spawn(async move { run(&*calls, "while :; do echo x >> log; done").await });
+    while !files.exists("/log").await.expect("looked at") {
+        tokio::task::yield_now().await;
+    }
+    call.abort();
+    assert!(call.await.expect_err("aborted").is_cancelled());
+    // One append may have been under way; after two looks at the same size there is no more.
+    let mut size = None;
+    for _ in 0..1_000 {
+        let now = files.info("/log").await.expect("it is there").size;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if size.replace(now) == Some(now) {
+            return;
+        }
+    }
+    panic!("it goes on");
+}
+
+#[test]
+fn a_command_runs_without_a_runtime() {
+    let files = in_memory();
+    let answer = futures::executor::block_on(run(&files, "sleep 0.01; echo done | tr a-z A-Z"));
+    assert_eq!(answer.stdout, "DONE\n");
+}
+
+#[test]
+fn a_command_runs_on_a_runtime_of_one_thread() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let answer = runtime.block_on(run(&in_memory(), "sleep 0.01; echo done | tr a-z A-Z"));
+    assert_eq!(answer.stdout, "DONE\n");
+}
+
+#[tokio::test]
+async fn file_operations_are_those_of_the_backend() {
+    let files = in_memory();
+    files.create_text("/a", "x").await.expect("a new file");
+    assert_eq!(files.read_text("/a").await.expect("read"), "x");
+    assert!(files.as_streaming_shell().is_some() && files.as_searchable().is_some());
+    assert!(files.to_string().starts_with("virtual_shell("));
+}

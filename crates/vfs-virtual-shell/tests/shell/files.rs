@@ -1,0 +1,95 @@
+//! What commands and file operations see of each other.
+
+use std::sync::Arc;
+
+use vfs_core::{Backend as _, BackendExt, ErrorKind, ExecuteRequest, OpContext, WriteRequest};
+use vfs_local::LocalBackend;
+use vfs_memory::{FilesState, StateBackend};
+
+use crate::support::{execute, in_memory, over, path, run};
+
+#[tokio::test]
+async fn bytes_that_are_not_text_pass_unchanged() {
+    let files = in_memory();
+    let bytes: Vec<u8> = (0..=255).cycle().take(70_000).collect();
+    let request = WriteRequest::new(path("/bytes"), bytes.clone());
+    files.write(&OpContext::new(), request).await.expect("a new file");
+    let answer = run(&files, "cat bytes > copy; cat copy | tail -c 3 > tail; cmp bytes copy && echo same").await;
+    assert_eq!((answer.stdout.as_str(), answer.exit_code), ("same\n", Some(0)), "{answer:?}");
+    let copies = files.download_files(&OpContext::new(), vec![path("/copy"), path("/tail")]).await;
+    assert_eq!(copies[0].content.as_deref(), Some(&bytes[..]));
+    assert_eq!(copies[1].content.as_deref(), Some(&bytes[69_997..]));
+    let answer = run(&files, "printf 'a\\377b'").await;
+    assert_eq!(answer.stdout, "a\u{fffd}b");
+}
+
+#[tokio::test]
+async fn odd_names_are_names() {
+    let files = in_memory();
+    for name in ["/a b", "/-rf", "/ü/ñ", "/~x", "/$HOME", "/a'b\"c", "/*"] {
+        files.write(&OpContext::new(), WriteRequest::new(path(&format!("/d{name}")), name)).await.expect("a new file");
+    }
+    let answer = run(&files, "cd d; for f in *; do [ -f \"$f\" ] && cat -- \"$f\" && echo; done | sort").await;
+    assert_eq!(answer.stdout, "/$HOME\n/*\n/-rf\n/a b\n/a'b\"c\n/~x\n", "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_directory_that_a_command_makes_stays_where_directories_can_be_empty() {
+    let root = tempfile::tempdir().expect("a directory");
+    let files = over(LocalBackend::open(root.path()).expect("a root"));
+    let answer = run(&files, "mkdir -p a/b && ls -A a/b && cd a/b && pwd").await;
+    assert_eq!((answer.stdout.as_str(), answer.exit_code), ("/a/b\n", Some(0)), "{answer:?}");
+    assert!(files.info("/a/b").await.expect("it stays").is_dir);
+    let answer = run(&files, "rmdir a/b && ls -A a; rmdir a; echo x > new; mv new old; cat old").await;
+    assert_eq!((answer.stdout.as_str(), answer.exit_code), ("x\n", Some(0)), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_directory_without_files_ends_with_the_command_where_it_cannot_be_empty() {
+    let files = in_memory();
+    let answer = run(&files, "mkdir -p a/b; [ -d a/b ] && ls a").await;
+    assert_eq!((answer.stdout.as_str(), answer.exit_code), ("b\n", Some(0)), "{answer:?}");
+    assert!(!files.exists("/a").await.expect("looked at"));
+    let answer = run(&files, "echo x > a/b/c; cat a/b/c").await;
+    assert_eq!(answer.stdout, "x\n");
+}
+
+#[tokio::test]
+async fn failures_are_told_in_the_words_of_a_shell() {
+    let files = in_memory();
+    files.create_text("/file", "x").await.expect("a new file");
+    for (command, words) in [
+        ("cat missing", "cat: missing: No such file or directory\n"),
+        ("cat < missing", "bash: line 1: missing: No such file or directory\n"),
+        ("cat file/below", "cat: file/below: Not a directory\n"),
+        ("mkdir d; cat d", "cat: d: Is a directory\n"),
+        ("mkdir file", "mkdir: cannot create directory 'file': File exists\n"),
+        ("if then", "bash: -c: line 1: syntax error near unexpected token `then'\n"),
+    ] {
+        let answer = run(&files, command).await;
+        assert!(answer.stderr.starts_with(words) || answer.stderr.contains(words), "{command}: {:?}", answer.stderr);
+        assert_ne!(answer.exit_code, Some(0), "{command}");
+    }
+}
+
+#[tokio::test]
+async fn a_state_whose_changes_are_returned_runs_no_commands() {
+    let files = over(StateBackend::pure(FilesState::default()));
+    let error = execute(&files, ExecuteRequest::new("echo x > f")).await.expect_err("not here");
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parallel_appends_are_all_there() {
+    let files = Arc::new(in_memory());
+    let runs = (0..16).map(|number| {
+        let files = Arc::clone(&files);
+        tokio::spawn(async move {
+            run(&*files, &format!("for i in 1 2 3 4 5 6 7 8; do echo {number}-$i >> log; done")).await
+        })
+    });
+    for run in futures::future::join_all(runs).await {
+        assert_eq!(run.expect("no panic").exit_code, Some(0));
+    }
+    assert_eq!(files.read_text("/log").await.expect("the log").lines().count(), 128);
+}

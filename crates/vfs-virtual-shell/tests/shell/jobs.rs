@@ -1,0 +1,105 @@
+//! Commands in the background.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vfs_core::{
+    BackendExt, ErrorKind, ExecuteRequest, JobId, JobOutputRequest, JobsRequest, OpContext, Shell as _, StopJobRequest,
+};
+use vfs_memory::MemoryBackend;
+use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
+
+use crate::support::in_memory;
+
+async fn begin(files: &VirtualShell, cx: &OpContext, command: &str) -> JobId {
+    let answer = files.execute(cx, ExecuteRequest::new(command).background()).await.expect("it starts");
+    answer.job.expect("an id")
+}
+
+#[tokio::test]
+async fn a_job_is_polled_to_its_end() {
+    let (files, cx) = (in_memory(), OpContext::new());
+    files.create_text("/wait", "").await.expect("a new file");
+    let id = begin(&files, &cx, "echo one; while [ -e wait ]; do sleep 0.01; done; echo two; exit 4").await;
+    let poll = |cursor| JobOutputRequest::new(id.clone()).from(cursor).wait(Duration::from_secs(60));
+    let first = files.job_output(&cx, poll(0)).await.expect("output");
+    assert_eq!((first.output.as_str(), first.cursor, first.exit), ("one\n", 4, None));
+    assert_eq!(files.jobs(&cx, JobsRequest).await.expect("listed")[0].exit, None);
+    files.remove("/wait").await.expect("removed");
+    let second = files.job_output(&cx, poll(first.cursor)).await.expect("output");
+    assert_eq!((second.output.as_str(), second.missed_bytes), ("two\n", 0));
+    let exit = loop {
+        let last = files.job_output(&cx, poll(second.cursor)).await.expect("output");
+        assert_eq!(last.output, "");
+        if let Some(exit) = last.exit {
+            break exit;
+        }
+    };
+    assert_eq!(exit.exit_code, Some(4));
+    let listed = files.jobs(&cx, JobsRequest).await.expect("listed");
+    assert_eq!(listed[0].exit.and_then(|exit| exit.exit_code), Some(4));
+    assert!(listed[0].command.starts_with("echo one"));
+}
+
+#[tokio::test]
+async fn a_job_is_stopped_and_outlives_its_call() {
+    let (files, cx) = (in_memory(), OpContext::new().with_timeout(Duration::from_millis(50)));
+    let id = begin(&files, &cx, "while :; do sleep 0.01; done").await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let cx = OpContext::new();
+    assert_eq!(files.jobs(&cx, JobsRequest).await.expect("listed")[0].exit, None);
+    let job = files.stop_job(&cx, StopJobRequest::new(id.clone())).await.expect("stopped");
+    assert_eq!(job.exit.and_then(|exit| exit.signal), Some(9));
+    let again = files.stop_job(&cx, StopJobRequest::new(id)).await.expect("it stays as it is");
+    assert_eq!(again.exit, job.exit);
+}
+
+#[tokio::test]
+async fn a_job_is_known_to_its_own_actor_and_session_alone() {
+    let files = in_memory();
+    let (ours, theirs) = (OpContext::new().with_actor("a").with_session("1"), OpContext::new().with_actor("b"));
+    let id = begin(&files, &ours, "sleep 100").await;
+    assert!(files.jobs(&theirs, JobsRequest).await.expect("listed").is_empty());
+    let error = files.stop_job(&theirs, StopJobRequest::new(id.clone())).await.expect_err("not theirs");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    let error = files.job_output(&theirs, JobOutputRequest::new(id.clone())).await.expect_err("not theirs");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    files.stop_job(&ours, StopJobRequest::new(id)).await.expect("stopped");
+}
+
+#[tokio::test]
+async fn jobs_are_bounded_in_number_and_memory() {
+    let config = VirtualShellConfig::new().max_concurrent(1);
+    let (files, cx) = (VirtualShell::new(Arc::new(MemoryBackend::new()), config), OpContext::new());
+    let id = begin(&files, &cx, "for i in {1..30}; do seq 10000; done; sleep 100").await;
+    let error = files.execute(&cx, ExecuteRequest::new("true").background()).await.expect_err("one at a time");
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    let mut cursor = 0;
+    while cursor < 30 * 48_894 {
+        let request = JobOutputRequest::new(id.clone()).from(cursor.max(1)).wait(Duration::from_secs(60));
+        cursor = files.job_output(&cx, request).await.expect("output").cursor;
+    }
+    let first = files.job_output(&cx, JobOutputRequest::new(id.clone())).await.expect("output");
+    assert_eq!(first.missed_bytes, 30 * 48_894 - (1 << 20));
+    files.stop_job(&cx, StopJobRequest::new(id)).await.expect("stopped");
+}
+
+#[tokio::test]
+async fn jobs_end_with_the_shell() {
+    let memory = Arc::new(MemoryBackend::new());
+    let files = VirtualShell::new(Arc::clone(&memory) as _, VirtualShellConfig::new());
+    begin(&files, &OpContext::new(), "while :; do echo x >> log; sleep 0.001; done").await;
+    while !memory.exists("/log").await.expect("looked at") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    drop(files);
+    let mut size = None;
+    for _ in 0..1_000 {
+        let now = memory.info("/log").await.expect("it is there").size;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        if size.replace(now) == Some(now) {
+            return;
+        }
+    }
+    panic!("it goes on");
+}

@@ -1,0 +1,178 @@
+//! What a command that wants too much gets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vfs_core::{BackendExt, ExecuteRequest};
+use vfs_memory::MemoryBackend;
+use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
+
+use crate::support::{execute, in_memory, run};
+
+/// Commands that never end, or take without end, but for the limits.
+const BOMBS: &[&str] = &[
+    "while :; do :; done",
+    "until false; do true; done",
+    "for ((;;)); do :; done",
+    ":(){ :|:& };:",
+    "f() { f; }; f",
+    "f() { f | f & }; f; wait",
+    "f() { $(f); }; f",
+    "f() { (f); }; f",
+    "bash -c 'while :; do :; done'",
+    "echo 'bash s.sh' > s.sh; bash s.sh",
+    "echo '. ./s.sh' > s.sh; . ./s.sh",
+    "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done",
+    "a=(x); while :; do a+=(\"${a[@]}\"); done",
+    "echo {1..1000000000}",
+    "echo {a..z}{a..z}{a..z}{a..z}{a..z}{a..z}",
+    "printf '%1000000000s' x",
+    "printf 'x%.0s' {1..10000000}",
+    "head -c 100000000000 /dev/zero | wc -c",
+    "awk 'BEGIN { while (1) x = x \"aaaaaaaaaaaaaaaa\" }'",
+    "awk 'BEGIN { for (;;) ; }'",
+    "echo x | sed ':a;s/x/xx/;ba'",
+    "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done",
+    "while :; do echo x; done | cat > out",
+    "while :; do echo x >> out; done",
+    "seq 1 100000000000",
+    "eval \"$(printf '$(%.0s' {1..2000})\"",
+    "trap 'kill -USR1 $$' USR1; kill -USR1 $$",
+    "alias a='a a'; shopt -s expand_aliases; a",
+    "PS4='$(set -x; :)'; set -x; :",
+    "x='x'; eval 'eval \"$x; $x\"'; y='eval \"$y\"'; eval \"$y\"",
+    "[[ $(printf 'a%.0s' {1..5000}) =~ (a*)*(a*)*(a*)*b ]]",
+    "bc <<< '9^9^9^9'",
+    "echo $((9**9**9))",
+    "expr 9999999999 : '\\(.*\\)*\\(.*\\)*x'",
+    "factor 170141183460469231731687303715884105727",
+    "xargs -n1 bash -c 'echo $0 | xargs -n1 bash -c ls' <<< 'a b c'",
+    "retry 100000 false; watch -n0 true",
+    "timeout 100 bash -c 'while :; do :; done'",
+    "mkfifo p; cat p",
+    "coproc cat; read -u ${COPROC[0]} x",
+];
+
+fn tight() -> VirtualShell {
+    let config = VirtualShellConfig::new()
+        .max_commands(5_000)
+        .max_loop_iterations(5_000)
+        .max_output_bytes(256 << 10)
+        .max_memory_bytes(4 << 20)
+        .max_file_bytes(1 << 20);
+    VirtualShell::new(Arc::new(MemoryBackend::new()), config)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bombs_are_ended_and_the_shell_lives_on() {
+    let files = tight();
+    for bomb in BOMBS {
+        let request = ExecuteRequest::new(*bomb).timeout(Duration::from_secs(5));
+        let answer = execute(&files, request).await.unwrap_or_else(|error| panic!("{bomb}: {error}"));
+        assert!(answer.output.len() <= 100_000, "{bomb}: {}", answer.output.len());
+        assert!(answer.duration < Duration::from_secs(60), "{bomb}: {:?}", answer.duration);
+        assert_eq!(run(&files, "echo alive").await.stdout, "alive\n", "{bomb}");
+    }
+}
+
+#[tokio::test]
+async fn a_limit_is_named() {
+    let config = VirtualShellConfig::new().max_commands(5_000).max_loop_iterations(500).max_memory_bytes(1 << 20);
+    let files = VirtualShell::new(Arc::new(MemoryBackend::new()), config);
+    for (command, words) in [
+        ("echo before; while :; do :; done", "maximum loop iterations exceeded (500)"),
+        ("echo before; f() { :; :; :; :; :; :; :; :; :; :; :; :; }; for i in {1..490}; do f; done", "command count"),
+        ("echo before; x=a; while :; do x=$x$x; done", "limit"),
+    ] {
+        let answer = run(&files, command).await;
+        assert_eq!(
+            (answer.exit_code, answer.signal, answer.timed_out),
+            (None, Some(9), false),
+            "{command}: {answer:?}"
+        );
+        assert!(answer.stdout == "before\n" && answer.stderr.contains(words), "{command}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn commands_in_commands_do_not_overflow_the_stack() {
+    let config = VirtualShellConfig::new().max_commands(u64::MAX).max_loop_iterations(u64::MAX);
+    let files = VirtualShell::new(Arc::new(MemoryBackend::new()), config);
+    for command in [
+        "y='eval \"$y\"'; eval \"$y\"",
+        "y='command eval \"$y\"'; eval \"$y\"",
+        "y='{ builtin eval \"$y\"; }'; eval \"$y\"",
+        "y='if :; then eval \"$y\"; fi'; eval \"$y\"",
+        "y='while :; do case x in x) eval \"$y\";; esac; done'; eval \"$y\"",
+        "y='eval \"$y\" | cat'; eval \"$y\"",
+        "y='(eval \"$y\")'; eval \"$y\"",
+        "y='echo $(eval \"$y\")'; eval \"$y\"",
+        "y='eval \"$y\" > out'; eval \"$y\"",
+        "y='x=1 eval \"$y\"'; eval \"$y\"",
+        "y='! eval \"$y\" && eval \"$y\"'; eval \"$y\"",
+        "y='xargs -n1 eval \"$y\"'; eval \"$y\"",
+        "y='time eval \"$y\"'; eval \"$y\"",
+        "f() { eval f; }; f",
+        "trap 'eval \"$y\"' DEBUG; y='eval \"$y\"'; eval \"$y\"",
+        "y='cat <(eval \"$y\")'; eval \"$y\"",
+        "y='timeout 5 bash -c \"eval \\\"\\$y\\\"\"'; export y; eval \"$y\"",
+        "y='find / -maxdepth 0 -exec bash -c \"eval \\\"\\$y\\\"\" \\;'; export y; eval \"$y\"",
+    ] {
+        let request = ExecuteRequest::new(command).timeout(Duration::from_secs(10));
+        let answer = execute(&files, request).await.unwrap_or_else(|error| panic!("{command}: {error}"));
+        assert_eq!(run(&files, "echo alive").await.stdout, "alive\n", "{command}: {answer:?}");
+    }
+    let answer = run(&files, "echo before; y='eval \"$y\"'; eval \"$y\"").await;
+    assert_eq!((answer.stdout.as_str(), answer.signal), ("before\n", Some(9)));
+    assert!(answer.stderr.ends_with("nested too deep in one another\n"), "{}", answer.stderr);
+}
+
+#[tokio::test]
+async fn a_reader_that_has_enough_ends_its_writer() {
+    let files = in_memory();
+    assert_eq!(run(&files, "yes | head -n 2").await.stdout, "y\ny\n");
+    let answer = run(&files, "while :; do echo x; done | head -n 2; echo ${PIPESTATUS[0]}").await;
+    assert_eq!(answer.stdout, "x\nx\n141\n");
+}
+
+#[tokio::test]
+async fn files_over_the_limit_are_not_read_or_written() {
+    let files = tight();
+    files.create_text("/big", &"x".repeat(2 << 20)).await.expect("the backend takes it");
+    let answer = run(&files, "cat big; cat < big; wc -c big; seq 200000 > out; ls").await;
+    assert!(answer.stderr.contains("File too large"), "{answer:?}");
+    assert!(!answer.stdout.contains("xxxx"), "{}", answer.stdout.len());
+    let written = files.info("/out").await.map_or(0, |info| info.size);
+    assert!(written <= 1 << 20, "{written}");
+}
+
+#[tokio::test]
+async fn deep_nesting_is_refused_or_done() {
+    let files = in_memory();
+    for depth in [10, 200, 20_000] {
+        for (open, close) in
+            [("(", ")"), ("{ ", "; }"), ("$(", ")"), ("`", "`"), ("if :; then ", "; fi"), ("[[ ( ", " ) ]]")]
+        {
+            let command = format!("{}echo x{}", open.repeat(depth), close.repeat(depth));
+            execute(&files, ExecuteRequest::new(command).timeout(Duration::from_secs(20))).await.expect("an answer");
+        }
+        for word in ["$((".repeat(depth) + "1" + &"))".repeat(depth), "${a:-".repeat(depth) + &"}".repeat(depth)] {
+            let command = format!("echo {word}");
+            execute(&files, ExecuteRequest::new(command).timeout(Duration::from_secs(20))).await.expect("an answer");
+        }
+    }
+    assert_eq!(run(&files, "echo alive").await.stdout, "alive\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_commands_than_may_run_at_a_time_wait() {
+    let config = VirtualShellConfig::new().max_concurrent(2);
+    let files = Arc::new(VirtualShell::new(Arc::new(MemoryBackend::new()), config));
+    let runs = (0..12).map(|_| {
+        let files = Arc::clone(&files);
+        tokio::spawn(async move { run(&*files, "sleep 0.02; echo done").await })
+    });
+    for run in futures::future::join_all(runs).await {
+        assert_eq!(run.expect("no panic").stdout, "done\n");
+    }
+}

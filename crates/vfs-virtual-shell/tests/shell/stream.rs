@@ -1,0 +1,99 @@
+//! Output as it is printed.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use vfs_core::{BackendExt, ErrorKind, ExecuteEvent, ExecuteRequest, OpContext, StreamingShell as _};
+
+use crate::support::in_memory;
+
+#[tokio::test]
+async fn the_first_chunk_comes_while_the_command_runs_and_the_last_is_the_exit() {
+    let files = in_memory();
+    files.create_text("/wait", "").await.expect("a new file");
+    // It goes on only when somebody who saw its first output removes the file.
+    let command = "echo started; while [ -e wait ]; do sleep 0.01; done; echo err >&2; exit 7";
+    let mut events = files.execute_stream(OpContext::new(), ExecuteRequest::new(command));
+    let first = events.next().await.expect("an item").expect("output");
+    assert_eq!(first, ExecuteEvent::Stdout("started\n".to_owned()));
+    files.remove("/wait").await.expect("removed");
+    let rest: Vec<_> = events.map(|event| event.expect("no error")).collect().await;
+    let [ExecuteEvent::Stderr(text), ExecuteEvent::Exit(exit)] = &rest[..] else { panic!("{rest:?}") };
+    assert_eq!((text.as_str(), exit.exit_code, exit.output_bytes), ("err\n", Some(7), 12));
+    assert!(exit.output.is_empty() && exit.stdout.is_empty());
+}
+
+#[tokio::test]
+async fn a_slow_consumer_makes_the_command_wait_and_gets_all() {
+    let files = in_memory();
+    let command = "for i in {1..200}; do seq 1000; done";
+    let events = files.execute_stream(OpContext::new(), ExecuteRequest::new(command));
+    let (mut total, mut last) = (0, None);
+    let mut events = events.enumerate();
+    while let Some((number, event)) = events.next().await {
+        if number < 5 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        match event.expect("no error") {
+            ExecuteEvent::Stdout(text) => total += text.len(),
+            other => last = Some(other),
+        }
+    }
+    let Some(ExecuteEvent::Exit(exit)) = last else { panic!("{last:?}") };
+    assert_eq!((total, exit.output_bytes, exit.exit_code), (200 * 3_893, 200 * 3_893, Some(0)));
+}
+
+#[tokio::test]
+async fn dropping_the_stream_ends_the_command() {
+    let files = in_memory();
+    let mut events =
+        files.execute_stream(OpContext::new(), ExecuteRequest::new("while :; do echo x; echo x >> log; done"));
+    events.next().await.expect("an item").expect("output");
+    drop(events);
+    let mut size = None;
+    for _ in 0..1_000 {
+        let now = files.info("/log").await.map_or(0, |info| info.size);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if size.replace(now) == Some(now) {
+            return;
+        }
+    }
+    panic!("it goes on");
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_timeout_or_an_error() {
+    let files = in_memory();
+    let request = ExecuteRequest::new("echo x; sleep 100").timeout(Duration::from_millis(200));
+    let events: Vec<_> = files.execute_stream(OpContext::new(), request).collect().await;
+    let Some(Ok(ExecuteEvent::Exit(exit))) = events.last() else { panic!("{events:?}") };
+    assert!(exit.timed_out && events.len() == 2, "{events:?}");
+
+    let cx = OpContext::new();
+    let mut events = files.execute_stream(cx.clone(), ExecuteRequest::new("echo x; sleep 100"));
+    events.next().await.expect("an item").expect("output");
+    cx.cancel_token().cancel();
+    let rest: Vec<_> = events.collect().await;
+    let [Err(error)] = &rest[..] else { panic!("{rest:?}") };
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+
+    let request = ExecuteRequest::new("true").background();
+    let events: Vec<_> = files.execute_stream(OpContext::new(), request).collect().await;
+    assert_eq!(events[0].as_ref().expect_err("refused").kind(), ErrorKind::InvalidArgument);
+}
+
+#[tokio::test]
+async fn characters_stay_whole_in_chunks() {
+    let files = in_memory();
+    let request =
+        ExecuteRequest::new("printf '\\303'; printf '\\251'; printf '\\360\\237'; printf '\\230\\200'; printf '\\303'");
+    let events: Vec<_> = files.execute_stream(OpContext::new(), request).collect().await;
+    let text: String = events
+        .iter()
+        .filter_map(|event| match event {
+            Ok(ExecuteEvent::Stdout(text)) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(text, "é😀\u{fffd}");
+}
