@@ -36,6 +36,7 @@ pub mod alarm;
 pub mod edit;
 pub mod feed;
 pub mod format;
+pub mod output;
 pub mod text;
 pub mod tree;
 pub mod window;

@@ -36,13 +36,14 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// `invalid_argument` for a request that cannot be run as it is, such as a timeout of zero, a name of a variable with `=`
 /// in it, or a NUL; `not_found` and `not_a_directory` for `cwd`; `unsupported` for what this shell cannot do, such as a
-/// terminal; `cancelled` and `deadline_exceeded` as for every operation.
+/// terminal; `cancelled` and `timeout` as for every operation.
 #[async_trait]
 pub trait Shell: Send + Sync {
     /// Runs one command and returns what it printed and how it ended.
     async fn execute(&self, cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse>;
 
-    /// The commands that run in the background, and those that ended not long ago, the oldest first.
+    /// The commands that the caller's actor and session run in the background, and those that ended not long ago, the oldest
+    /// first. Nobody else knows of them.
     ///
     /// # Errors
     ///

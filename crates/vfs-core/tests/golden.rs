@@ -207,8 +207,20 @@ fn commands_and_events() {
     (response.output, response.stdout, response.stderr) = ("ab".into(), "a".into(), "b".into());
     (response.exit_code, response.signal) = (Some(1), Some(9));
     (response.truncated, response.timed_out, response.duration) = (true, true, Duration::from_millis(1_500));
+    (response.output_bytes, response.full_output, response.job) = (2, Some(path("/out")), Some(JobId::new("j1")));
+    let mut running = Job::new(JobId::new("j1"), "make", at());
+    let mut printed = JobOutput::default();
+    (printed.output, printed.cursor, printed.missed_bytes) = ("ab".into(), 12, 10);
+    let mut exit = CommandExit::default();
+    (exit.exit_code, exit.duration) = (Some(0), Duration::from_millis(250));
+    (running.exit, printed.exit) = (Some(exit), Some(exit));
     golden! {
         "execute_response" => response,
+        "jobs_request" => JobsRequest::new(),
+        "jobs" => vec![Job::new(JobId::new("j0"), "make watch", at()), running],
+        "job_output_request" => JobOutputRequest::new(JobId::new("j1")).from(10).wait(Duration::from_millis(1_500)),
+        "job_output" => printed,
+        "stop_job_request" => StopJobRequest::new(JobId::new("j1")),
         "execute_events" => vec![
             ExecuteEvent::Stdout("a".into()),
             ExecuteEvent::Stderr("b".into()),

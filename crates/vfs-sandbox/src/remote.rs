@@ -30,6 +30,7 @@ mod turns;
 mod write;
 
 pub use backend::SandboxBackend;
+pub(crate) use config::Names;
 pub use config::RemoteConfig;
 pub use execute::{Completed, Ending, Execute, Invocation, Keep, Transport};
 pub use local_process::LocalProcess;

@@ -25,7 +25,6 @@ mod container;
 mod framed;
 #[cfg(feature = "http")]
 mod http;
-mod kept;
 mod said;
 mod ssh;
 

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -48,6 +48,16 @@ const TRIALS: &[(&str, Run)] = &[
     ("every_mount_is_where_it_is_said_to_be", || runtime().block_on(several_mounts())),
     ("what_is_protected_from_commands_is_from_file_tools", || runtime().block_on(protected())),
     ("a_link_in_place_of_what_is_protected_stops_commands", || runtime().block_on(links())),
+    ("what_is_missing_and_protected_cannot_be_made", || runtime().block_on(missing())),
+    ("what_stands_for_it_goes_with_the_last_command", || runtime().block_on(placeholders())),
+    ("a_planted_link_is_no_reason_for_less", || runtime().block_on(planted())),
+    ("what_commands_can_change_is_not_run", || runtime().block_on(programs())),
+    ("the_running_program_is_its_helper_wherever_it_lies", || runtime().block_on(own_helper())),
+    ("what_is_exchanged_while_a_command_starts_stops_it", || runtime().block_on(exchanged())),
+    ("what_lies_in_one_another_is_refused", || runtime().block_on(nested())),
+    ("a_lower_bound_of_processes_stays", || runtime().block_on(lower_bound())),
+    ("more_than_can_be_covered_is_refused", || runtime().block_on(too_many())),
+    ("an_environment_that_is_too_long_is_refused", || runtime().block_on(too_long())),
     ("what_is_required_and_missing_is_named", || runtime().block_on(required())),
     ("mounts_that_cannot_be_shown_are_refused", || runtime().block_on(unshowable())),
     ("a_command_starts_in_what_is_shown_only", || runtime().block_on(directories())),
@@ -81,8 +91,8 @@ async fn same_paths() -> Outcome {
     let directory = tempfile::tempdir()?;
     let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
     sandbox.create_text("/workspace/src/main.rs", "fn main() {}\n").await?;
-    let ended = run(&sandbox, "cat /workspace/src/main.rs && pwd && echo made > made && ls -a /workspace").await?;
-    assert_eq!(ended.output, "fn main() {}\n/workspace\n.\n..\nmade\nsrc\n", "{ended:?}");
+    let ended = run(&sandbox, "cat /workspace/src/main.rs && pwd && echo made > made && ls -A /workspace").await?;
+    assert_eq!(ended.output, "fn main() {}\n/workspace\n.env\n.git\nmade\nsrc\n", "{ended:?}");
     assert_eq!(sandbox.read_text("/workspace/made").await?, "made\n");
     assert_eq!(fs::read_to_string(directory.path().join("made"))?, "made\n");
     let refused = sandbox.create_text("/elsewhere", "x").await.expect_err("nothing is there");
@@ -137,7 +147,7 @@ async fn protected() -> Outcome {
 async fn links() -> Outcome {
     let directory = tempfile::tempdir()?;
     let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
-    assert_eq!(run(&sandbox, "ln -s /etc/passwd .env").await?.exit_code, Some(0));
+    symlink("/etc/passwd", directory.path().join(".env"))?;
     let refused = run(&sandbox, "true").await.expect_err("a link cannot be protected");
     assert_eq!(refused.kind(), ErrorKind::Unsupported);
     assert_eq!(refused.path(), Some("/workspace/.env"));
@@ -147,9 +157,242 @@ async fn links() -> Outcome {
     Ok(())
 }
 
+fn names(directory: &tempfile::TempDir) -> std::io::Result<Vec<String>> {
+    let mut names: Vec<_> = fs::read_dir(directory.path())?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<std::io::Result<_>>()?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+async fn missing() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    fs::create_dir(directory.path().join("there"))?;
+    let mut config = config(&directory);
+    for path in ["keys/", "some/deep/place/private", "there/private", "there/private/below"] {
+        config = config.protect(path, Protection::ReadOnly)?;
+    }
+    let sandbox = OsSandbox::open(config).await?.into_backend()?;
+    for command in [
+        "mkdir .git",
+        "echo x > .git/config",
+        "ln -s /etc/passwd .env",
+        "echo x > .env",
+        "rm -f .env",
+        "rmdir .git",
+        "mv .git moved",
+        "mkdir new; mv -T new .git",
+        "echo x > keys/private",
+        "mv some moved",
+        "echo x > some/deep/place/private",
+        "mv there moved",
+    ] {
+        let ended = run(&sandbox, &format!("{command} && echo done")).await?;
+        assert_eq!(ended.stdout, "", "{command}: {ended:?}");
+    }
+    // What is not protected can be made beside it.
+    let ended = run(&sandbox, "cat .git/config; echo x > there/other; echo x > some/deep/other; rmdir new").await?;
+    assert!(ended.stderr.contains("No such file"), "{ended:?}");
+    assert_eq!(names(&directory)?, ["some", "there"]);
+    assert_eq!(sandbox.read_text("/workspace/some/deep/other").await?, "x\n");
+    sandbox.read_text("/workspace/there/private").await.expect_err("it was not made");
+    Ok(())
+}
+
+async fn placeholders() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let (one, other) = (OsSandbox::open(config(&directory)).await?, OsSandbox::open(config(&directory)).await?);
+    assert_eq!(names(&directory)?, [""; 0], "a trial leaves nothing");
+    let (one, other) = (one.into_backend()?, other.into_backend()?);
+    for _ in 0..20 {
+        run(&one, "true").await?;
+        assert_eq!(names(&directory)?, [""; 0]);
+    }
+    // As one ends, a command of the other still has its covers.
+    let waits = async {
+        let ended = run(&one, "until [ -e ended ]; do sleep 0.01; done; mkdir .git || ls -A").await;
+        ended.map(|ended| ended.stdout)
+    };
+    let ends = async {
+        while !names(&directory)?.contains(&".git".to_owned()) {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        for sandbox in [&other, &one] {
+            run(sandbox, "true").await?;
+        }
+        fs::write(directory.path().join("ended"), "")?;
+        Ok::<_, Failed>(())
+    };
+    let (waited, ended) = tokio::join!(waits, ends);
+    ended?;
+    assert_eq!(waited?, ".env\n.git\nended\n");
+    assert_eq!(names(&directory)?, ["ended"]);
+    Ok(())
+}
+
+async fn planted() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    symlink("/etc/passwd", directory.path().join(".env"))?;
+    let less = SandboxConfig::in_place(directory.path())?.require(Belt::WITHOUT_NAMESPACES.iter().copied());
+    let refused = OsSandbox::open(less.helper(Helper::At(own()))).await.expect_err("it would be held by less");
+    assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
+    let at = directory.path().join(".env");
+    assert_eq!(refused.path(), at.to_str(), "{refused}");
+    Ok(())
+}
+
+fn program(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::write(path, format!("#!/bin/sh\n{text}\n"))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+async fn programs() -> Outcome {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (directory, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let ran = elsewhere.path().join("ran");
+    let text = format!("touch '{}'", ran.display());
+    let inside = directory.path().join("bin/bwrap");
+    fs::create_dir(directory.path().join("bin"))?;
+    program(&inside, &text)?;
+    let linked = elsewhere.path().join("linked");
+    symlink(&inside, &linked)?;
+    let shared = elsewhere.path().join("shared");
+    fs::create_dir(&shared)?;
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o777))?;
+    program(&shared.join("bwrap"), &text)?;
+    for (path, why) in [
+        (inside.clone(), "below /workspace"),
+        (linked, "below /workspace"),
+        (shared.join("bwrap"), "others may write to"),
+        (elsewhere.path().join("missing"), "not there"),
+    ] {
+        let as_bubblewrap = config(&directory).bubblewrap(&path);
+        let refused = OsSandbox::open(as_bubblewrap).await.expect_err("it could be changed");
+        assert!(refused.message().contains(why), "{refused}");
+        let as_helper = SandboxConfig::new(directory.path()).helper(Helper::At(path));
+        let report = OsSandbox::check(as_helper.clone()).await?;
+        assert!(!report.enforces(Belt::LandlockFiles) && report.to_string().contains(why), "{report}");
+        let refused = OsSandbox::open(as_helper.require([Belt::LandlockFiles])).await.expect_err("it could be changed");
+        assert!(refused.message().contains(why), "{refused}");
+    }
+    assert!(!fs::exists(&ran)?, "none of them was run");
+    Ok(())
+}
+
+async fn own_helper() -> Outcome {
+    let own = own();
+    let place = own.parent().expect("a directory");
+    let config = SandboxConfig::new(place).unprotected().helper(Helper::At(own.clone()));
+    let sandbox = OsSandbox::open(config).await?;
+    assert!(sandbox.report().enforces(Belt::LandlockFiles), "{}", sandbox.report());
+    let ended = run(&sandbox.into_backend()?, "ls -l /proc/self/fd | grep -c memfd; ls /run").await?;
+    assert!(ended.stdout.starts_with("0\n"), "{ended:?}");
+    Ok(())
+}
+
+/// A bubblewrap that covers by path, and is fast enough for whoever exchanges what it is to cover.
+async fn exchanged() -> Outcome {
+    let (directory, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (kept, other) = (directory.path().join("kept"), directory.path().join("other"));
+    fs::create_dir(&kept)?;
+    fs::create_dir(&other)?;
+    let (bubblewrap, now) = (elsewhere.path().join("bwrap"), elsewhere.path().join("now"));
+    let text = format!(
+        "if [ \"$1\" = --help ]; then /usr/bin/bwrap --help 2>&1 | grep -v bind-fd; exit; fi\n\
+         if [ -e '{now}' ]; then /bin/mv '{kept}' '{kept}.moved' && /bin/mv '{other}' '{kept}'; fi\n\
+         exec /usr/bin/bwrap \"$@\"",
+        now = now.display(),
+        kept = kept.display(),
+        other = other.display(),
+    );
+    program(&bubblewrap, &text)?;
+    if !fs::exists("/usr/bin/bwrap")? {
+        return Ok(());
+    }
+    let config = config(&directory).bubblewrap(&bubblewrap).protect("kept", Protection::ReadOnly)?;
+    let report = OsSandbox::check(config.clone().helper(Helper::Unused)).await?;
+    assert!(!report.enforces(Belt::ProtectedPaths), "{report}");
+    let sandbox = OsSandbox::open(config).await?.into_backend()?;
+    let ended = run(&sandbox, "touch kept/x || echo kept").await?;
+    assert_eq!(ended.stdout, "kept\n", "{ended:?}");
+    fs::write(&now, "")?;
+    let ended = run(&sandbox, "echo ran").await?;
+    assert_eq!((ended.exit_code, ended.stdout.as_str()), (Some(126), ""), "{ended:?}");
+    assert!(ended.stderr.contains("/workspace/kept was replaced"), "{ended:?}");
+    Ok(())
+}
+
+async fn nested() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let inner = directory.path().join("inner");
+    fs::create_dir(&inner)?;
+    let beside = tempfile::tempdir()?;
+    symlink(&inner, beside.path().join("linked"))?;
+    let at = || VfsPath::parse("/other");
+    for other in [directory.path().to_owned(), inner.clone(), beside.path().join("linked")] {
+        for mount in [Mount::read_only(at()?, &other), Mount::writable(at()?, &other)] {
+            let refused =
+                OsSandbox::open(config(&directory).mount(mount)).await.expect_err("they have files in common");
+            assert_eq!((refused.kind(), refused.path()), (ErrorKind::InvalidArgument, Some("/other")));
+            assert!(refused.message().contains("/workspace"), "{refused}");
+        }
+        let refused = OsSandbox::open(config(&directory).tool(&other)).await.expect_err("they have files in common");
+        assert_eq!((refused.kind(), refused.path()), (ErrorKind::InvalidArgument, Some("/workspace")));
+        assert!(refused.message().contains(other.to_str().expect("UTF-8")), "{refused}");
+    }
+    let above = SandboxConfig::new(&inner).tool(directory.path());
+    assert_eq!(OsSandbox::open(above).await.expect_err("above it").kind(), ErrorKind::InvalidArgument);
+    let sandbox = OsSandbox::open(config(&directory).mount(Mount::writable(at()?, beside.path()))).await?;
+    drop(sandbox);
+    Ok(())
+}
+
+/// A process with a lower hard limit runs one of these trials.
+async fn lower_bound() -> Outcome {
+    let trial = "sandbox::files_and_commands_see_the_same_paths";
+    let started =
+        std::process::Command::new("prlimit").args(["--nproc=700:700"]).arg(own()).args(["--exact", trial]).output();
+    let Ok(ended) = started else { return Ok(()) };
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && !said.contains("1 ignored"), "{said}{}", String::from_utf8_lossy(&ended.stderr));
+    Ok(())
+}
+
+async fn too_many() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let mut config = SandboxConfig::in_place(directory.path())?.helper(Helper::At(own()));
+    for number in 0..100 {
+        config = config.protect(&format!("secret-{number}"), Protection::Hidden)?;
+    }
+    let config = config.require(Belt::WITHOUT_NAMESPACES.iter().copied());
+    let refused = OsSandbox::open(config).await.expect_err("descriptors would be placed over others");
+    assert_eq!(refused.kind(), ErrorKind::QuotaExceeded, "{refused}");
+    assert_eq!(names(&directory)?, [""; 0]);
+    Ok(())
+}
+
+async fn too_long() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    for helper in [Helper::At(own()), Helper::Unused] {
+        let config = SandboxConfig::new(directory.path()).helper(helper).unprotected();
+        let sandbox = OsSandbox::open(config).await?.into_backend()?;
+        let command = || ExecuteRequest::new("echo x > ran").cwd(VfsPath::parse("/workspace").expect("a path"));
+        let many = (0..100).fold(command(), |request, number| request.env(format!("N{number}"), "x".repeat(100_000)));
+        for request in [command().env("LONG", "x".repeat(3 << 20)), command().env("N".repeat(1 << 18), "x"), many] {
+            let refused = sandbox.shell().execute(&OpContext::new(), request).await.expect_err("it is too long");
+            assert_eq!((refused.kind(), refused.path()), (ErrorKind::TooLarge, Some("/workspace")), "{refused}");
+        }
+        let ended = sandbox.shell().execute(&OpContext::new(), command().env("LONG", "x".repeat(120_000))).await?;
+        assert_eq!(ended.exit_code, Some(0), "{ended:?}");
+        fs::remove_file(directory.path().join("ran"))?;
+    }
+    Ok(())
+}
+
 async fn required() -> Outcome {
     let directory = tempfile::tempdir()?;
-    let config = SandboxConfig::new(directory.path()).helper(Helper::Unused);
+    let config = SandboxConfig::new(directory.path()).helper(Helper::Unused).unprotected();
     let refused = OsSandbox::open(config.clone().require([Belt::LandlockFiles])).await.expect_err("it is missing");
     assert_eq!(refused.kind(), ErrorKind::Unsupported);
     assert!(refused.message().contains("landlock_files: "), "{refused}");
@@ -241,7 +484,7 @@ async fn leftovers() -> Outcome {
 
 async fn without_helper() -> Outcome {
     let directory = tempfile::tempdir()?;
-    let config = SandboxConfig::new(directory.path()).helper(Helper::Unused);
+    let config = SandboxConfig::new(directory.path()).helper(Helper::Unused).unprotected();
     let sandbox = OsSandbox::open(config).await?;
     assert!(!sandbox.report().enforces(Belt::LandlockFiles));
     let sandbox = sandbox.into_backend()?;

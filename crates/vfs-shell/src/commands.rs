@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use tokio::sync::mpsc;
+use vfs_core::output::HeadAndTail;
 use vfs_core::{
     CancelToken, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput as FullOutputWanted, Job,
     JobOutput, JobOutputRequest, JobsRequest, OpContext, Result, RunMode, Shell, StopJobRequest, StreamingShell,
@@ -18,10 +19,9 @@ use crate::environment::environment;
 use crate::full_output::FullOutput;
 use crate::hop::runtime;
 use crate::jobs::{Background, Jobs};
-use crate::kept::Kept;
 use crate::launch::Launcher;
 use crate::outputs::Stream;
-use crate::running::{Reason, Running};
+use crate::running::{Reason, Running, in_time};
 
 /// How many pieces of a streamed output wait for its consumer.
 const WAITING_PIECES: usize = 4;
@@ -91,9 +91,9 @@ impl<L: Launcher> Commands<L> {
         runtime()?;
         cx.check()?;
         req.check()?;
-        let full_output = match (req.full_output, &self.files) {
+        let files = match (req.full_output, &self.files) {
             (FullOutputWanted::Dropped, _) => None,
-            (_, Some(files)) => Some(FullOutput::create(files, &self.config, &cx).await?),
+            (_, Some(files)) => Some(files),
             (_, None) => {
                 return Err(Error::new(
                     ErrorKind::Unsupported,
@@ -102,14 +102,22 @@ impl<L: Launcher> Commands<L> {
                 .with_path(&req.cwd));
             }
         };
-        let mut launch = self.launcher.launch(&cx, req, environment(&self.config, req)).await?;
-        launch.limits = launch.limits.or(self.config.limits);
-        launch.terminal = req.terminal;
         let timeout = match req.run {
             RunMode::Foreground => Some(req.timeout.unwrap_or(self.config.default_timeout)),
             _ => req.timeout,
         };
-        Running::start(cx, launch, req, timeout, &self.config, full_output).await
+        let starts = async {
+            let mut launch = self.launcher.launch(&cx, req, environment(&self.config, req)).await?;
+            // Only now: what is refused leaves no file.
+            let full_output = match files {
+                Some(files) => Some(FullOutput::create(files, &self.config, &cx).await?),
+                None => None,
+            };
+            launch.limits = launch.limits.or(self.config.limits);
+            launch.terminal = req.terminal;
+            Running::start(cx.clone(), launch, req, timeout, &self.config, full_output).await
+        };
+        in_time(&cx, timeout, starts).await
     }
 
     /// Runs a command and keeps what it prints.
@@ -117,17 +125,18 @@ impl<L: Launcher> Commands<L> {
         let mut running = self.start(cx.clone(), &req).await?;
         let most = req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
         let most = usize::try_from(most.min(self.config.max_output_bytes)).unwrap_or(usize::MAX);
-        let (mut output, mut split) = (Kept::new(most), [Kept::new(most), Kept::new(most)]);
+        let kept = || HeadAndTail::new(most);
+        let (mut output, mut split) = (kept(), [kept(), kept()]);
         while let Some((stream, text)) = running.next().await? {
-            output.push(&text);
-            split[stream as usize].push(&text);
+            output.push(text.as_bytes());
+            split[stream as usize].push(text.as_bytes());
         }
         let mut response = finished(&running)?;
         let [stdout, stderr] = split;
-        response.truncated = output.is_truncated();
-        response.output = output.into_text();
-        response.stdout = stdout.into_text();
-        response.stderr = stderr.into_text();
+        response.truncated = output.is_cut();
+        response.output = output.text();
+        response.stdout = stdout.text();
+        response.stderr = stderr.text();
         Ok(response)
     }
 
@@ -138,7 +147,7 @@ impl<L: Launcher> Commands<L> {
         let running = self.start(cx.clone(), &req).await?.outliving(stop.clone());
         let mut response = ExecuteResponse::default();
         response.full_output = running.full_output().cloned();
-        let job = Background::new(&req, &running, stop, &self.config);
+        let job = Background::new(cx, &req, &running, stop, &self.config);
         runtime()?.spawn(Arc::clone(&job).run(running));
         response.job = Some(room.take(job));
         Ok(response)
@@ -157,7 +166,7 @@ impl<L: Launcher> Commands<L> {
                 tokio::select! {
                     permit = to.reserve() => break permit,
                     // A consumer that takes its time does not give the command more of it.
-                    () = running.watch_the_clock() => {}
+                    watched = running.watch() => watched?,
                 }
             };
             let Ok(permit) = permit else { return Ok(()) };
@@ -212,19 +221,19 @@ impl<L: Launcher> Shell for Commands<L> {
 
     async fn jobs(&self, cx: &OpContext, _req: JobsRequest) -> Result<Vec<Job>> {
         cx.check()?;
-        Ok(self.jobs.list())
+        Ok(self.jobs.list(cx))
     }
 
     async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
         runtime()?;
-        let (_, job) = self.jobs.find(&req.id)?;
+        let (_, job) = self.jobs.find(cx, &req.id)?;
         job.output(cx, &req).await
     }
 
     async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
         runtime()?;
         cx.check()?;
-        let (number, job) = self.jobs.find(&req.id)?;
+        let (number, job) = self.jobs.find(cx, &req.id)?;
         job.end(cx).await?;
         Ok(job.describe(number))
     }

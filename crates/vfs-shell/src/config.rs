@@ -53,7 +53,7 @@ pub struct ShellConfig {
     pub limits: Limits,
     /// How many commands run in the background at a time. Default 16.
     pub max_jobs: usize,
-    /// How many jobs that have ended are still known. Default 32.
+    /// How many jobs that have ended are still known, of each actor and session. Default 32.
     pub kept_jobs: usize,
     /// How many bytes of a job's output are kept: the last ones. Default 1 MiB.
     pub job_output_bytes: usize,
@@ -75,8 +75,12 @@ impl ShellConfig {
         "*SECRET*",
         "*PASSWORD*",
         "*PASSWD*",
+        "*_PASS",
+        "*_PWD",
+        "PGPASS*",
+        "*_PAT",
         "*PASSPHRASE*",
-        "*CREDENTIAL*",
+        "*CRED*",
         "*AUTH*",
         "*COOKIE*",
         "*PRIVATE*",
@@ -161,7 +165,7 @@ impl ShellConfig {
         self
     }
 
-    /// Remembers at most `jobs` jobs that have ended.
+    /// Remembers at most `jobs` jobs of each actor and session that have ended.
     #[must_use]
     pub fn kept_jobs(mut self, jobs: usize) -> Self {
         self.kept_jobs = jobs;

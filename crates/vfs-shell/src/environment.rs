@@ -49,12 +49,12 @@ fn is_like(pattern: &[u8], name: &[u8]) -> bool {
     true
 }
 
-/// Whether there is a URL with a user and a password in it.
+/// Whether there is a URL with a user in it, who may be a token, or with a password, which may have a `/` in it.
 fn holds_password(value: &[u8]) -> bool {
     value.windows(3).enumerate().filter(|(_, window)| window == b"://").any(|(at, _)| {
-        let host = value[at + 3..].split(|byte| matches!(byte, b'/' | b'?' | b'#' | b' ')).next().unwrap_or_default();
-        let user = host.iter().rposition(|&byte| byte == b'@').map(|end| &host[..end]);
-        user.is_some_and(|user| user.contains(&b':'))
+        let url = value[at + 3..].split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        let user = url.iter().rposition(|&byte| byte == b'@').map(|end| &url[..end]).unwrap_or_default();
+        !user.is_empty() && (user.contains(&b':') || !user.contains(&b'/'))
     })
 }
 
@@ -79,7 +79,15 @@ mod tests {
             ("LANG", "C.UTF-8", false),
             ("HTTPS_PROXY", "http://user:word@proxy:8080", true),
             ("HTTPS_PROXY", "http://proxy:8080", false),
-            ("LINK", "https://example.org/a:b@c", false),
+            ("LINK", "https://example.org/a:b@c", true),
+            ("LINK", "https://example.org/package@18", false),
+            ("REMOTE", "https://ghp_abc@github.com/x", true),
+            ("CACHE", "redis://:a/b@host", true),
+            ("MYSQL_PWD", "x", true),
+            ("DB_PASS", "x", true),
+            ("GH_PAT", "x", true),
+            ("PWD", "/", false),
+            ("OLDPWD", "/", false),
             ("BOTH", "a://b c://d:e@f", true),
             ("", "", false),
         ] {

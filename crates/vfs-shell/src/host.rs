@@ -23,13 +23,13 @@ pub struct HostLauncher {
 }
 
 impl HostLauncher {
-    /// `/bin/sh -c` in the directories of `files`.
+    /// `/bin/sh -c --` in the directories of `files`.
     pub fn new(files: LocalBackend) -> Self {
-        Self { files, program: "/bin/sh".into(), arguments: vec!["-c".into()] }
+        Self { files, program: "/bin/sh".into(), arguments: vec!["-c".into(), "--".into()] }
     }
 
-    /// Starts `program` with `arguments` instead, and the command line after these, such as `/bin/bash` with `-c`.
-    /// `program` is a path on the host; it is not looked for.
+    /// Starts `program` with `arguments` instead, and the command line after these, such as `/bin/bash` with `-c` and `--`:
+    /// without the latter a line that begins with `-` would be options of the shell. `program` is a path on the host; it is not looked for.
     #[must_use]
     pub fn shell(
         mut self,

@@ -1,12 +1,13 @@
 //! Commands in the background.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 use tokio::time::sleep_until;
+use vfs_core::output::JobLog;
 use vfs_core::{
     CancelToken, CommandExit, Error, ErrorKind, ExecuteRequest, Job, JobId, JobOutput, JobOutputRequest, OpContext,
     Result,
@@ -26,6 +27,17 @@ struct State {
     /// How many are being started.
     starting: usize,
     jobs: BTreeMap<u64, Arc<Background>>,
+}
+
+impl State {
+    /// Forgets the oldest of the jobs that have ended and that `is_meant` is true of, but for so many.
+    fn forget(&mut self, kept: usize, is_meant: impl Fn(&Background) -> bool) {
+        let ended = self.jobs.iter().filter(|(_, job)| job.exit().is_some() && is_meant(job));
+        let ended: Vec<_> = ended.map(|(&number, _)| number).collect();
+        for number in ended.iter().take(ended.len().saturating_sub(kept)) {
+            self.jobs.remove(number);
+        }
+    }
 }
 
 /// Room for one more job.
@@ -59,27 +71,26 @@ impl Jobs {
         let mut state = self.lock();
         let running = state.jobs.values().filter(|job| job.exit().is_none()).count();
         if running + state.starting >= config.max_jobs {
-            return Err(Error::new(
-                ErrorKind::QuotaExceeded,
-                format!("{running} commands run in the background already; stop one, or wait for one to end"),
-            ));
+            let message = "as many commands run in the background as may; stop one of yours, or wait for one to end";
+            return Err(Error::new(ErrorKind::QuotaExceeded, message));
         }
         state.starting += 1;
         Ok(Room { jobs: self, kept: config.kept_jobs })
     }
 
-    /// All that are known, the oldest first.
-    pub(crate) fn list(&self) -> Vec<Job> {
-        self.lock().jobs.iter().map(|(&number, job)| job.describe(number)).collect()
+    /// All that the caller knows, the oldest first.
+    pub(crate) fn list(&self, cx: &OpContext) -> Vec<Job> {
+        let state = self.lock();
+        state.jobs.iter().filter(|(_, job)| job.owner.is(cx)).map(|(&number, job)| job.describe(number)).collect()
     }
 
-    /// The job that is called `id`, and its number.
-    pub(crate) fn find(&self, id: &JobId) -> Result<(u64, Arc<Background>)> {
+    /// The caller's job that is called `id`, and its number.
+    pub(crate) fn find(&self, cx: &OpContext, id: &JobId) -> Result<(u64, Arc<Background>)> {
         let state = self.lock();
         let number = id.as_str().strip_prefix(PREFIX).and_then(|number| number.parse().ok());
         let job = number.and_then(|number| Some((number, Arc::clone(state.jobs.get(&number)?))));
         // Only as it is written: `job-01` is no other name of `job-1`.
-        job.filter(|&(number, _)| name(number) == *id).ok_or_else(|| {
+        job.filter(|(number, job)| name(*number) == *id && job.owner.is(cx)).ok_or_else(|| {
             let id: String = id.as_str().chars().take(64).collect();
             Error::new(ErrorKind::NotFound, format!("there is no job {id:?}, or it ended long ago; list the jobs"))
         })
@@ -91,16 +102,16 @@ impl Room<'_> {
     pub(crate) fn take(self, job: Arc<Background>) -> JobId {
         let mut state = self.jobs.lock();
         state.last += 1;
-        let number = state.last;
+        let (number, owner) = (state.last, job.owner.clone());
         state.jobs.insert(number, job);
-        let ended: Vec<_> =
-            state.jobs.iter().filter(|(_, job)| job.exit().is_some()).map(|(&number, _)| number).collect();
-        for number in ended.iter().take(ended.len().saturating_sub(self.kept)) {
-            state.jobs.remove(number);
-        }
+        state.forget(self.kept, |other| other.owner == owner);
+        state.forget(MOST_ENDED, |_| true);
         name(number)
     }
 }
+
+/// Most jobs that have ended and are still known, whoever started them.
+const MOST_ENDED: usize = 512;
 
 const PREFIX: &str = "job-";
 
@@ -111,23 +122,31 @@ fn name(number: u64) -> JobId {
 /// A command in the background.
 #[derive(Debug)]
 pub(crate) struct Background {
+    owner: Owner,
     command: String,
     since: DateTime<Utc>,
     control: Arc<Control>,
     stop: CancelToken,
-    printed: Mutex<Printed>,
+    printed: Mutex<JobLog>,
     /// Told of everything that is printed, and of the end.
     news: watch::Sender<()>,
 }
 
-/// The last part of what a job printed, and how it ended.
-#[derive(Debug)]
-struct Printed {
-    text: VecDeque<u8>,
-    most: usize,
-    /// Bytes that are no longer kept.
-    gone: u64,
-    exit: Option<CommandExit>,
+/// Who started a job. Nobody else knows of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Owner {
+    actor: Option<String>,
+    session: Option<String>,
+}
+
+impl Owner {
+    fn of(cx: &OpContext) -> Self {
+        Self { actor: cx.actor().map(str::to_owned), session: cx.session().map(str::to_owned) }
+    }
+
+    fn is(&self, cx: &OpContext) -> bool {
+        self.actor.as_deref() == cx.actor() && self.session.as_deref() == cx.session()
+    }
 }
 
 /// Says that a job ended, however its task does.
@@ -135,21 +154,27 @@ struct Ends(Arc<Background>);
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        self.0.printed().exit.get_or_insert_default();
+        self.0.printed().ended(CommandExit::default());
         self.0.news.send_replace(());
     }
 }
 
 impl Background {
     /// A job for what `running` runs, which `stop` ends.
-    pub(crate) fn new(req: &ExecuteRequest, running: &Running, stop: CancelToken, config: &ShellConfig) -> Arc<Self> {
-        let printed = Printed { text: VecDeque::new(), most: config.job_output_bytes, gone: 0, exit: None };
+    pub(crate) fn new(
+        cx: &OpContext,
+        req: &ExecuteRequest,
+        running: &Running,
+        stop: CancelToken,
+        config: &ShellConfig,
+    ) -> Arc<Self> {
         Arc::new(Self {
+            owner: Owner::of(cx),
             command: req.command.clone(),
             since: Utc::now(),
             control: running.control(),
             stop,
-            printed: Mutex::new(printed),
+            printed: Mutex::new(JobLog::new(config.job_output_bytes)),
             news: watch::Sender::new(()),
         })
     }
@@ -160,28 +185,28 @@ impl Background {
         let job = &ends.0;
         loop {
             match running.next().await {
-                Ok(Some((_, text))) => job.printed().push(text.as_bytes()),
+                Ok(Some((_, text))) => job.printed().push(&text),
                 Ok(None) => break,
                 // There is nobody to hand it to but those who read the output.
                 Err(error) => {
-                    job.printed().push(format!("\n{}\n", error.for_model()).as_bytes());
+                    job.printed().push(&format!("\n{}\n", error.for_model()));
                     break;
                 }
             }
             job.news.send_replace(());
         }
         if let Ok((response, _)) = running.outcome() {
-            job.printed().exit = Some(response.exit());
+            job.printed().ended(response.exit());
         }
         drop(running);
     }
 
-    fn printed(&self) -> MutexGuard<'_, Printed> {
+    fn printed(&self) -> MutexGuard<'_, JobLog> {
         self.printed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn exit(&self) -> Option<CommandExit> {
-        self.printed().exit
+        self.printed().exit()
     }
 
     /// What is known of it.
@@ -198,7 +223,7 @@ impl Background {
         let mut news = self.news.subscribe();
         loop {
             cx.check()?;
-            let output = self.printed().from(req.cursor, most)?;
+            let output = self.printed().read(req.cursor, most)?;
             let is_late = match (req.wait, until) {
                 (None, _) => true,
                 (Some(_), until) => until.is_some_and(|until| until <= Instant::now()),
@@ -236,82 +261,5 @@ async fn wait(cx: &OpContext, until: Option<Instant>, news: &mut watch::Receiver
         _ = news.changed() => {}
         () = cx.cancel_token().cancelled() => {}
         () = clock => {}
-    }
-}
-
-impl Printed {
-    fn push(&mut self, bytes: &[u8]) {
-        let over = (self.text.len() + bytes.len()).saturating_sub(self.most);
-        let old = over.min(self.text.len());
-        self.text.drain(..old);
-        self.text.extend(bytes.iter().skip(over - old));
-        self.gone += over as u64;
-    }
-
-    /// At most `most` bytes from `cursor` on, but at least a character where there is one and any is wanted.
-    fn from(&self, cursor: u64, most: u64) -> Result<JobOutput> {
-        let end = self.gone + self.text.len() as u64;
-        if cursor > end {
-            return Err(Error::invalid_argument(format!(
-                "the cursor {cursor} is past the end; {end} bytes were printed so far"
-            )));
-        }
-        let kept = self.text.iter().copied();
-        let begin = usize::try_from(cursor.saturating_sub(self.gone)).unwrap_or(usize::MAX);
-        // What is kept, and any cursor that is not one of ours, may begin within a character.
-        let begin = begin + kept.clone().skip(begin).take_while(|&byte| is_continuation(byte)).count();
-        let mut length = usize::try_from(most).unwrap_or(usize::MAX).min(self.text.len() - begin);
-        let starts = |at: usize| self.text.get(at).is_none_or(|&byte| !is_continuation(byte));
-        while length > 0 && !starts(begin + length) {
-            length -= 1;
-        }
-        if length == 0 && most > 0 && begin < self.text.len() {
-            length = 1 + kept.clone().skip(begin + 1).take_while(|&byte| is_continuation(byte)).count();
-        }
-        let bytes: Vec<u8> = kept.skip(begin).take(length).collect();
-        let first = self.gone + begin as u64;
-        let mut output = JobOutput::default();
-        output.output = String::from_utf8_lossy(&bytes).into_owned();
-        output.missed_bytes = first - cursor;
-        output.cursor = first + length as u64;
-        output.exit = self.exit.filter(|_| output.cursor == end);
-        Ok(output)
-    }
-}
-
-fn is_continuation(byte: u8) -> bool {
-    byte & 0xC0 == 0x80
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cursor_finds_what_is_kept_and_tells_what_is_not() {
-        let mut printed = Printed { text: VecDeque::new(), most: 8, gone: 0, exit: Some(CommandExit::default()) };
-        for (push, cursor, most, expected) in [
-            ("", 0, 10, ("", 0, 0, true)),
-            ("abcd", 0, 10, ("abcd", 4, 0, true)),
-            ("", 2, 10, ("cd", 4, 0, true)),
-            ("", 4, 10, ("", 4, 0, true)),
-            ("", 1, 2, ("bc", 3, 0, false)),
-            ("", 0, 0, ("", 0, 0, false)),
-            ("efgh", 4, 10, ("efgh", 8, 0, true)),
-            ("ij", 0, 100, ("cdefghij", 10, 2, true)),
-            ("ij", 10, 100, ("ij", 12, 0, true)),
-            // 12 bytes so far; six of `ää🦀` and two before them are kept after the next.
-            ("ää🦀", 12, 3, ("ä", 14, 0, false)),
-            ("", 12, 1, ("ä", 14, 0, false)),
-            ("", 13, 2, ("ä", 16, 1, false)),
-            ("", 16, 2, ("🦀", 20, 0, true)),
-            ("x", 0, 100, ("ä🦀x", 21, 14, true)),
-        ] {
-            printed.push(push.as_bytes());
-            let output = printed.from(cursor, most).expect("within");
-            let found = (output.output.as_str(), output.cursor, output.missed_bytes, output.exit.is_some());
-            assert_eq!(found, expected, "{push} {cursor} {most}");
-        }
-        assert_eq!(printed.from(22, 1).expect_err("past the end").kind(), ErrorKind::InvalidArgument);
     }
 }

@@ -8,13 +8,11 @@ compile_error!("vfs-shell needs Linux: it ends processes by what their superviso
 
 mod commands;
 mod config;
-mod decode;
 mod environment;
 mod full_output;
 mod hop;
 mod host;
 mod jobs;
-mod kept;
 mod launch;
 mod local;
 mod outputs;

@@ -108,7 +108,8 @@ impl Outputs {
             sources,
             order,
             ending: None,
-            buffer: vec![0; PIECE].into_boxed_slice(),
+            // A write that was queued as a packet is read whole or loses its end: there is always room for one of a page.
+            buffer: vec![0; PIECE + rustix::param::page_size()].into_boxed_slice(),
         };
         outputs.each(|ready, source, stream, flags| epoll::add(ready, source, stream.data(), flags))?;
         Ok(outputs)

@@ -10,10 +10,10 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::consume_budget;
 use tokio::time::sleep_until;
+use vfs_core::output::Decoder;
 use vfs_core::{CancelToken, Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, VfsPath};
 
 use crate::config::{Leftovers, ShellConfig};
-use crate::decode::Decoder;
 use crate::full_output::FullOutput;
 use crate::hop::hop;
 use crate::launch::Launch;
@@ -89,7 +89,10 @@ impl Running {
     ) -> Result<Self> {
         let started = Instant::now();
         let (stdin, size, cwd, grace) = (req.stdin.clone(), launch.terminal, req.cwd.clone(), config.grace);
+        let due = timeout.and_then(|timeout| started.checked_add(timeout));
+        let asked = cx.clone();
         let (process, status, ends) = hop(move || {
+            asked.check().map_err(|error| error.or_path(&cwd))?;
             let made = match size {
                 Some(size) => outputs::terminal(size),
                 None => input(stdin.as_deref()).and_then(outputs::pipes),
@@ -114,7 +117,7 @@ impl Running {
             typing,
             full_output,
             cx,
-            due: timeout.and_then(|timeout| started.checked_add(timeout)),
+            due,
             grace: config.grace,
             leftovers: config.leftovers,
             phase: Phase::Running,
@@ -169,6 +172,7 @@ impl Running {
                 Happened::Alarm(alarm) => self.on_alarm(alarm),
                 Happened::Status(status) => self.on_status(status),
                 Happened::Typed => self.typing = None,
+                Happened::Lagged => self.flush().await?,
                 Happened::Closed => {}
                 Happened::Printed(stream, bytes) => {
                     if let Some(text) = self.printed(stream, &bytes).await? {
@@ -182,11 +186,15 @@ impl Running {
         }
     }
 
-    /// Waits until it is time to end the command, and does what is to be done then. For those who wait for something else
-    /// than [`next`](Self::next).
-    pub(crate) async fn watch_the_clock(&mut self) {
-        let alarm = alarm(&self.cx, self.phase, self.due).await;
-        self.on_alarm(alarm);
+    /// Waits until the command ends, or it is time to end it, and does what is to be done then. For those who wait for
+    /// something else than [`next`](Self::next).
+    pub(crate) async fn watch(&mut self) -> Result<()> {
+        tokio::select! {
+            biased;
+            status = read_status(self.status.as_ref()) => self.on_status(status.map_err(unreadable)?),
+            alarm = alarm(&self.cx, self.phase, self.due) => self.on_alarm(alarm),
+        }
+        Ok(())
     }
 
     /// How it went, once it is over, without what it printed; or why it was ended.
@@ -216,11 +224,13 @@ impl Running {
             }
         };
         let is_open = !self.outputs.are_closed();
+        let lag = self.full_output.as_ref().and_then(FullOutput::due);
         tokio::select! {
-            // What ends a command comes before what it prints, however much that is.
+            // That it ended comes before that it should, and both before what it prints, however much that is.
             biased;
-            alarm = alarm(&self.cx, self.phase, self.due) => Ok(Happened::Alarm(alarm)),
             status = read_status(self.status.as_ref()) => status.map(Happened::Status).map_err(unreadable),
+            alarm = alarm(&self.cx, self.phase, self.due) => Ok(Happened::Alarm(alarm)),
+            () = at(lag) => Ok(Happened::Lagged),
             () = typing => Ok(Happened::Typed),
             piece = self.outputs.read(), if is_open => Ok(match piece.map_err(unreadable)? {
                 Some((stream, bytes)) => Happened::Printed(stream, bytes.to_vec()),
@@ -250,7 +260,9 @@ impl Running {
             // The supervisor has gone: nothing is left that could print.
             self.status = None;
             self.duration.get_or_insert_with(|| self.started.elapsed());
-            self.phase = Phase::Ending(Instant::now() + CLOSING);
+            if !matches!(self.phase, Phase::Draining(_) | Phase::Over) {
+                self.phase = Phase::Ending(Instant::now() + CLOSING);
+            }
             return;
         };
         self.ended = Some(ended);
@@ -277,11 +289,16 @@ impl Running {
         Ok((!text.is_empty()).then_some(text))
     }
 
+    async fn flush(&mut self) -> Result<()> {
+        match &mut self.full_output {
+            Some(file) => file.flush().await,
+            None => Ok(()),
+        }
+    }
+
     /// What is left to be told when it is over.
     async fn finish(&mut self) -> Result<Option<(Stream, String)>> {
-        if let Some(file) = &mut self.full_output {
-            file.flush().await?;
-        }
+        self.flush().await?;
         let left = |stream: Stream, decoder: &mut Decoder| {
             Some((stream, decoder.finish())).filter(|(_, text)| !text.is_empty())
         };
@@ -295,6 +312,8 @@ enum Happened {
     /// It ended so, or the last process did.
     Status(Option<Ended>),
     Typed,
+    /// What was gathered for the file has waited for long enough.
+    Lagged,
     Closed,
     Printed(Stream, Vec<u8>),
 }
@@ -307,12 +326,6 @@ enum Alarm {
 
 /// Waits for the next thing that time, or the caller, does to a command.
 async fn alarm(cx: &OpContext, phase: Phase, due: Option<Instant>) -> Alarm {
-    let at = |moment: Option<Instant>| async move {
-        match moment {
-            Some(moment) => sleep_until(moment.into()).await,
-            None => future::pending().await,
-        }
-    };
     match phase {
         Phase::Running => tokio::select! {
             biased;
@@ -329,6 +342,34 @@ async fn alarm(cx: &OpContext, phase: Phase, due: Option<Instant>) -> Alarm {
             Alarm::GiveUp
         }
         Phase::Draining(_) | Phase::Over => future::pending().await,
+    }
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment.into()).await,
+        None => future::pending().await,
+    }
+}
+
+/// Waits for what a command `starts` with, as long as it may run and `cx` allows: all threads that it could be started on may
+/// be busy for long.
+pub(crate) async fn in_time<T>(
+    cx: &OpContext,
+    timeout: Option<Duration>,
+    starts: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let due = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    tokio::select! {
+        started = starts => started,
+        alarm = alarm(cx, Phase::Running, due) => Err(match alarm {
+            Alarm::Reason(Reason::Cancelled) => Error::of(ErrorKind::Cancelled),
+            Alarm::Reason(Reason::DeadlinePassed) => Error::of(ErrorKind::Timeout),
+            _ => Error::new(
+                ErrorKind::Unavailable,
+                "all threads were busy, so the command was not started; try again later",
+            ),
+        }),
     }
 }
 

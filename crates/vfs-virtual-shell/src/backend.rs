@@ -35,10 +35,16 @@ use crate::jobs::Jobs;
 /// * `&` runs side by side with the rest of the line. What still runs a moment after the last command ends with it; where a
 ///   `trap` or a here-document is in the line, or `set -e` ended it, it is waited for instead.
 /// * Each command line starts with a clean shell. Those that run at the same time share nothing but the files.
-/// * Each runs on a thread of its own, with the tokio runtime that the call was made in, whose timers have to be enabled, or
-///   one of its own where there is none. It ends at the next simple command when it is to stop; the answer is there at once, and no file is touched from
-///   then on.
-/// * Within the bounds of [`VirtualShellConfig`], a command that goes over one is ended as by `SIGKILL`, and says why.
+/// * Each runs on a thread of its own; operations of the backend run in the tokio runtime that the call was made in, where
+///   there is one. It ends at the next simple command when it is to stop; the answer is there at once, and no file is touched
+///   from then on. What it was to keep of its full output is then written only where the command ran out of its time or was
+///   stopped as a job.
+/// * Within the bounds of [`VirtualShellConfig`], a command that goes over one is ended as by `SIGKILL`, and says why. So it
+///   is at these, which are fixed: a script of more than 128 KiB, functions that call one another more than 16 deep, commands
+///   nested deeper than the stack is, `test` or `find` with more than 1,000 words of an expression, and fields or lines that
+///   are very wide.
+/// * `seq` prints at most 100,000 lines or 1 MiB and `yes` at most 10,000 lines; where there would be more they say so, and
+///   fail. `sleep` takes at most a minute and `timeout` five. There is no `bc`: use `awk` or `$(( ))`.
 ///
 /// # Errors
 ///

@@ -37,6 +37,8 @@ pub struct VirtualShellConfig {
     pub max_memory_bytes: u64,
     /// The largest file that is read or written, in bytes. Default 32 MiB.
     pub max_file_bytes: u64,
+    /// Most bytes of files that one command line reads, all together: some tools hold all that they read. Default 256 MiB.
+    pub max_read_bytes: u64,
     /// Most entries of a directory that is listed. Default 100,000.
     pub max_directory_entries: u64,
     /// Most command lines that run at a time, those in the background included; further ones wait. At least 1. Default 16.
@@ -54,6 +56,7 @@ impl Default for VirtualShellConfig {
             max_output_bytes: 16 << 20,
             max_memory_bytes: 64 << 20,
             max_file_bytes: 32 << 20,
+            max_read_bytes: 256 << 20,
             max_directory_entries: 100_000,
             max_concurrent: 16,
             output_directory: VfsPath::parse("/.vfs/output").unwrap_or_default(),
@@ -106,6 +109,13 @@ impl VirtualShellConfig {
     #[must_use]
     pub fn max_file_bytes(mut self, bytes: u64) -> Self {
         self.max_file_bytes = bytes;
+        self
+    }
+
+    /// Sets the most bytes of files that are read.
+    #[must_use]
+    pub fn max_read_bytes(mut self, bytes: u64) -> Self {
+        self.max_read_bytes = bytes;
         self
     }
 

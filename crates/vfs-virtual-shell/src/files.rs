@@ -1,14 +1,18 @@
 //! The backend as the filesystem of an interpreter.
 
 use std::collections::hash_map::RandomState;
+use std::future::pending;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bashkit::{DirEntry, FileSystem, FileSystemExt, FileType, FsLimits, Metadata};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use vfs_core::{
     Access, Backend, CopyRequest, DeleteRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, RenameRequest,
     StatRequest, VfsPath, WriteMode, WriteRequest,
@@ -17,7 +21,7 @@ use vfs_core::{
 use crate::config::VirtualShellConfig;
 use crate::directories::Directories;
 use crate::faults::{told, unsupported};
-use crate::stop::Stop;
+use crate::stop::{Reason, Stop};
 
 /// The files of one command line.
 #[derive(Debug)]
@@ -27,6 +31,36 @@ pub(crate) struct Files {
     pub(crate) config: VirtualShellConfig,
     pub(crate) stop: Arc<Stop>,
     pub(crate) made: Directories,
+    pub(crate) read: AtomicU64,
+    pub(crate) unfinished: Arc<Unfinished>,
+}
+
+/// What is brought to its end even where the command is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Unfinished(Mutex<JoinSet<()>>);
+
+impl Unfinished {
+    fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does `work` on the runtime of the command.
+    async fn run(&self, work: impl Future<Output = Result<(), Error>> + Send + 'static) -> Result<(), Error> {
+        let (tell, done) = oneshot::channel();
+        {
+            let mut tasks = self.lock();
+            while tasks.try_join_next().is_some() {}
+            // Nobody waits for the answer where the command was dropped.
+            tasks.spawn(async move { drop(tell.send(work.await)) });
+        }
+        done.await.unwrap_or_else(|_| Err(Error::of(ErrorKind::Internal)))
+    }
+
+    /// Waits for all of it.
+    pub(crate) async fn finished(&self) {
+        let tasks = std::mem::take(&mut *self.lock());
+        tasks.join_all().await;
+    }
 }
 
 type Answer<T> = Result<T, bashkit::Error>;
@@ -38,10 +72,11 @@ const NULL: &str = "/dev/null";
 const NOW: Duration = Duration::from_secs(5);
 
 impl Files {
-    /// The path of the backend, unless the command is over: then no file is touched any more.
-    fn path(&self, path: &Path) -> Answer<VfsPath> {
+    /// The path of the backend. Where the command is to stop, no file is touched any more: it waits here, and is dropped by
+    /// who waits for it. An error instead would only make a search through many directories go on without them.
+    async fn path(&self, path: &Path) -> Answer<VfsPath> {
         if self.stop.reason().is_some() {
-            return Err(bashkit::Error::Cancelled);
+            pending::<()>().await;
         }
         let text = path.to_str().ok_or_else(|| told(&Error::new(ErrorKind::InvalidPath, "the name is not UTF-8")))?;
         // A tilde that is still there after expansion is a character of a name.
@@ -67,7 +102,7 @@ impl Files {
     }
 
     async fn put(&self, path: &Path, content: &[u8], mode: WriteMode) -> Answer<()> {
-        let path = self.path(path)?;
+        let path = self.path(path).await?;
         if path.as_str() == NULL {
             return Ok(());
         }
@@ -95,10 +130,19 @@ impl Files {
         // A directory comes with a file, and stays without it.
         let mark = RandomState::new().build_hasher().finish();
         let file = path.child(&format!(".new-directory-{mark:016x}")).map_err(|error| told(&error))?;
-        let written = self.backend.write(&self.cx, WriteRequest::new(file.clone(), "")).await;
-        written.map_err(|error| told(&error))?;
-        let deleted = self.backend.delete(&self.cx.unhurried(), DeleteRequest::new(file)).await;
-        deleted.map(drop).map_err(|error| told(&error))
+        let (backend, cx) = (Arc::clone(&self.backend), self.cx.clone());
+        let made = self.unfinished.run(async move {
+            let written = backend.write(&cx, WriteRequest::new(file.clone(), "")).await;
+            // One that was cancelled may be there all the same.
+            if let Err(error) = &written
+                && !matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Timeout)
+            {
+                return written.map(drop);
+            }
+            let deleted = backend.delete(&cx.unhurried(), DeleteRequest::new(file)).await;
+            written.and(deleted.map(drop))
+        });
+        made.await.map_err(|error| told(&error))
     }
 
     /// What was in a directory went: where that was the last, the directory stays for this command.
@@ -159,7 +203,7 @@ impl FileSystemExt for Files {
 #[async_trait]
 impl FileSystem for Files {
     async fn read_file(&self, path: &Path) -> Answer<Vec<u8>> {
-        let path = self.path(path)?;
+        let path = self.path(path).await?;
         if path.as_str() == NULL {
             return Ok(Vec::new());
         }
@@ -170,6 +214,10 @@ impl FileSystem for Files {
         }
         if info.size > self.config.max_file_bytes {
             return refused(ErrorKind::TooLarge);
+        }
+        if self.read.fetch_add(info.size, Ordering::Relaxed).saturating_add(info.size) > self.config.max_read_bytes {
+            self.stop.now(Reason::Limit("more bytes of files are read than may be"));
+            pending::<()>().await;
         }
         let answers = self.backend.download_files(&self.cx, vec![path.clone()]).await;
         let answer = answers.into_iter().next();
@@ -189,7 +237,7 @@ impl FileSystem for Files {
     }
 
     async fn mkdir(&self, path: &Path, recursive: bool) -> Answer<()> {
-        let path = self.path(path)?;
+        let path = self.path(path).await?;
         let mut missing = Vec::new();
         let mut at = Some(path.clone());
         while let Some(directory) = at {
@@ -215,7 +263,7 @@ impl FileSystem for Files {
     }
 
     async fn remove(&self, path: &Path, recursive: bool) -> Answer<()> {
-        let path = self.path(path)?;
+        let path = self.path(path).await?;
         let plain = self.backend.delete(&self.cx, DeleteRequest::new(path.clone())).await;
         match plain.map_err(|error| (error.kind(), error)) {
             Ok(_) => {
@@ -229,7 +277,7 @@ impl FileSystem for Files {
     }
 
     async fn stat(&self, path: &Path) -> Answer<Metadata> {
-        let path = self.path(path)?;
+        let path = self.path(path).await?;
         if path.as_str() == NULL {
             return Ok(null());
         }
@@ -237,7 +285,7 @@ impl FileSystem for Files {
     }
 
     async fn read_dir(&self, path: &Path) -> Answer<Vec<DirEntry>> {
-        let path = self.path(path)?;
+        let path = self.path(path).await?;
         let request = LsRequest::new(path.clone()).limit(self.config.max_directory_entries);
         let listed = match self.backend.ls(&self.cx, request).await {
             Ok(listed) => listed,
@@ -260,12 +308,12 @@ impl FileSystem for Files {
     }
 
     async fn exists(&self, path: &Path) -> Answer<bool> {
-        let path = self.path(path)?;
+        let path = self.path(path).await?;
         Ok(path.as_str() == NULL || self.info_or_none(&path).await?.is_some())
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> Answer<()> {
-        let (from, to) = (self.path(from)?, self.path(to)?);
+        let (from, to) = (self.path(from).await?, self.path(to).await?);
         if to.as_str() == NULL || from.as_str() == NULL {
             return Err(unsupported());
         }
@@ -286,7 +334,7 @@ impl FileSystem for Files {
     }
 
     async fn copy(&self, from: &Path, to: &Path) -> Answer<()> {
-        let (from, target) = (self.path(from)?, self.path(to)?);
+        let (from, target) = (self.path(from).await?, self.path(to).await?);
         if target.as_str() == NULL || from.as_str() == NULL {
             let content = self.read_file(Path::new(from.as_str())).await?;
             return self.write_file(to, &content).await;
@@ -304,7 +352,7 @@ impl FileSystem for Files {
     }
 
     async fn read_link(&self, path: &Path) -> Answer<PathBuf> {
-        let path = self.path(path)?;
+        let path = self.path(path).await?;
         self.info(&path).await.map_err(|error| told(&error))?;
         // What a link is here, it is for the backend: to a command it is what it leads to.
         Err(io::Error::new(io::ErrorKind::InvalidInput, "Invalid argument").into())
@@ -320,7 +368,7 @@ impl FileSystem for Files {
         if distance > NOW {
             return Err(unsupported());
         }
-        let at = self.path(path)?;
+        let at = self.path(path).await?;
         match self.info(&at).await.map_err(|error| told(&error))?.is_dir {
             true => Ok(()),
             false => self.append_file(path, b"").await,

@@ -9,17 +9,17 @@ use futures::future::{Either, select};
 use std::pin::pin;
 use tokio::sync::watch;
 use vfs_core::alarm::Alarm;
+use vfs_core::output::{Decoder, JobLog};
 use vfs_core::{
     CancelToken, CommandExit, Error, ErrorKind, ExecuteRequest, ExecuteResponse, Job, JobId, JobOutput,
     JobOutputRequest, OpContext, Result, VfsPath,
 };
 
 use crate::backend::Inner;
-use crate::kept::Recent;
 use crate::run::{Audience, Ended, How, Output, Running, SIGKILL, start};
 use crate::stop::{Reason, Stop};
 
-/// How many commands that ended are remembered.
+/// How many commands that ended are remembered for each actor and session, so that nobody's are forgotten for others'.
 const MAX_ENDED: usize = 64;
 
 /// How much of the output of each is kept.
@@ -47,10 +47,16 @@ struct Entry {
 /// What a command in the background has printed, and how it ended.
 #[derive(Debug)]
 struct Logged {
-    recent: Mutex<Recent>,
+    text: Mutex<Text>,
     exit: watch::Sender<Option<CommandExit>>,
     /// Changes whenever something is printed.
     printed: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct Text {
+    log: JobLog,
+    decoders: [Decoder; 2],
 }
 
 impl Inner {
@@ -86,8 +92,8 @@ impl Jobs {
         let job = Job::new(id.clone(), command, Utc::now());
         let (actor, session) = (cx.actor().map(str::to_owned), cx.session().map(str::to_owned));
         known.jobs.insert(number, Entry { job, actor, session, logged, running });
-        let ended = known.jobs.iter().filter(|(_, entry)| entry.exit().is_some()).map(|(number, _)| *number);
-        let ended: Vec<_> = ended.collect();
+        let ended = known.jobs.iter().filter(|(_, entry)| entry.is_of(cx) && entry.exit().is_some());
+        let ended: Vec<_> = ended.map(|(number, _)| *number).collect();
         let surplus = ended.len().saturating_sub(MAX_ENDED);
         for number in &ended[..surplus] {
             known.jobs.remove(number);
@@ -115,7 +121,7 @@ impl Jobs {
             logged.wait(cx, req.cursor, moment).await;
             cx.check()?;
         }
-        Ok(logged.output(req.cursor, req.max_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES)))
+        logged.text().log.read(req.cursor, req.max_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES))
     }
 
     pub(crate) async fn stop(&self, cx: &OpContext, id: &JobId) -> Result<Job> {
@@ -163,11 +169,12 @@ impl Entry {
 impl Logged {
     fn new() -> Self {
         let (exit, printed) = (watch::Sender::new(None), watch::Sender::new(()));
-        Self { recent: Mutex::new(Recent::new(MAX_KEPT)), exit, printed }
+        let text = Text { log: JobLog::new(MAX_KEPT), decoders: Default::default() };
+        Self { text: Mutex::new(text), exit, printed }
     }
 
-    fn recent(&self) -> MutexGuard<'_, Recent> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn text(&self) -> MutexGuard<'_, Text> {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until there is something from `cursor` on, or the end, at most until `moment`.
@@ -175,7 +182,7 @@ impl Logged {
         let mut printed = self.printed.subscribe();
         let news = async {
             // Marked as seen before it is looked at, so that nothing is missed between the two.
-            while self.recent().end() <= cursor && self.exit.borrow().is_none() {
+            while self.text().log.end() == cursor && self.exit.borrow().is_none() {
                 if printed.changed().await.is_err() {
                     return;
                 }
@@ -183,20 +190,14 @@ impl Logged {
         };
         select(pin!(news), pin!(wanted(cx, Some(moment)))).await;
     }
-
-    fn output(&self, cursor: u64, max: u64) -> JobOutput {
-        let exit = *self.exit.borrow();
-        let recent = self.recent();
-        let mut output = JobOutput::default();
-        (output.missed_bytes, output.output, output.cursor) = recent.from(cursor, max, exit.is_some());
-        output.exit = exit.filter(|_| output.cursor == recent.end());
-        output
-    }
 }
 
 impl Audience for Logged {
-    fn printed(&self, _output: Output, bytes: &[u8]) {
-        self.recent().push(bytes);
+    fn printed(&self, output: Output, bytes: &[u8]) {
+        let mut text = self.text();
+        let decoded = text.decoders[output as usize].decode(bytes);
+        text.log.push(&decoded);
+        drop(text);
         self.printed.send_replace(());
     }
 
@@ -209,6 +210,13 @@ impl Audience for Logged {
         } else if let Err(error) = ended.how.tell(&mut response) {
             self.printed(Output::Error, error.for_model().as_bytes());
         }
+        let mut text = self.text();
+        for output in [Output::Standard, Output::Error] {
+            let left = text.decoders[output as usize].finish();
+            text.log.push(&left);
+        }
+        text.log.ended(response.exit());
+        drop(text);
         self.exit.send_replace(Some(response.exit()));
         self.printed.send_replace(());
     }

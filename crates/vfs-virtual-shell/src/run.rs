@@ -1,24 +1,32 @@
 //! Running one command line, on a thread of its own.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bashkit::hooks::{ExitEvent, HookAction, Interceptor, ToolEvent};
+use bashkit::hooks::{ExitEvent, HookAction, Interceptor};
+use bashkit::parser::Parser;
 use bashkit::{Bash, ExecOptions, ExecResult, ExecutionLimits, LimitExceeded, SessionLimits, StreamData};
 use futures::future::{Either, select};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::OwnedSemaphorePermit;
 use vfs_core::alarm::Alarm;
-use vfs_core::{Backend, CancelToken, Error, ErrorKind, ExecuteRequest, FullOutput, OpContext, Result, VfsPath};
+use vfs_core::{
+    Around, Backend, CancelToken, Error, ErrorKind, ExecuteRequest, FullOutput, OpContext, Request, Result, VfsPath,
+    Wrapped,
+};
 
 use crate::backend::Inner;
 use crate::config::VirtualShellConfig;
 use crate::directories::Directories;
-use crate::files::Files;
+use crate::files::{Files, Unfinished};
+use crate::guard::{MAX_SCRIPT, STACK, guard};
 use crate::record::Record;
 use crate::stop::{Reason, Stop, after};
 
@@ -64,9 +72,6 @@ pub(crate) enum How {
 /// The signal of what is ended at a limit or a timeout.
 pub(crate) const SIGKILL: i32 = 9;
 
-/// What runs with more stack than it needs, so that no nesting which the limits let through is too deep.
-const STACK: usize = 16 << 20;
-
 /// A command that runs. Dropping it ends the command.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -100,12 +105,12 @@ pub(crate) fn start(shell: &Inner, start: Start, audience: Arc<dyn Audience>) ->
     let cwd = request.cwd.clone();
     let running = Running { stop: Arc::clone(&stop), _alarm: alarm };
     // Not the shell itself: its jobs end when it is dropped.
-    let (backend, config) = (Arc::clone(&shell.backend), shell.config.clone());
-    let command = Command { backend, config, cx, request, stop, audience, exited: Arc::default() };
-    let runtime = Handle::try_current().ok();
+    let (backend, config) = (within(Handle::try_current().ok(), &shell.backend), shell.config.clone());
+    let (exited, unfinished) = (Arc::default(), Arc::default());
+    let command = Command { backend, config, cx, request, stop, audience, exited, unfinished };
     let thread = thread::Builder::new().name("vfs-virtual-shell".to_owned()).stack_size(STACK);
     let spawned = thread.spawn(move || {
-        command.run(runtime);
+        command.run();
         drop(permit);
     });
     spawned.map_err(|error| {
@@ -113,6 +118,38 @@ pub(crate) fn start(shell: &Inner, start: Start, audience: Arc<dyn Audience>) ->
         Error::new(ErrorKind::Busy, message).with_path(&cwd).with_source(error)
     })?;
     Ok(running)
+}
+
+/// A backend whose operations run in the runtime that the call was made in, while the interpreter has one of its own, for
+/// the sake of the stacks of its threads.
+fn within(runtime: Option<Handle>, backend: &Arc<dyn Backend>) -> Arc<dyn Backend> {
+    match runtime {
+        Some(runtime) => Arc::new(Wrapped::new(Arc::clone(backend), Arc::new(Within(runtime)))),
+        None => Arc::clone(backend),
+    }
+}
+
+struct Within(Handle);
+
+impl fmt::Debug for Within {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Within")
+    }
+}
+
+impl Around for Within {
+    fn name(&self) -> &'static str {
+        "within"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let mut sent = pin!(request.send(inner, cx));
+        poll_fn(|task| {
+            let _entered = self.0.enter();
+            sent.as_mut().poll(task)
+        })
+        .await
+    }
 }
 
 struct Command {
@@ -123,6 +160,7 @@ struct Command {
     stop: Arc<Stop>,
     audience: Arc<dyn Audience>,
     exited: Arc<Exited>,
+    unfinished: Arc<Unfinished>,
 }
 
 /// That the last line of a script was reached, or an `exit` before: the interpreter itself waits for what was left running.
@@ -148,22 +186,36 @@ impl Exited {
 const LEFT: Duration = Duration::from_millis(100);
 
 /// `command`, with an `exit` at its end where it may leave something running, and where that changes nothing else: not in a
-/// here-document, not behind a line that goes on, and not before a trap, which would have no time.
+/// here-document, not behind a line that goes on, not before a trap, which would have no time, and not where it would mend
+/// what has no end.
 fn script(command: &str) -> Cow<'_, str> {
+    let last = command.trim_end();
+    let is_open = (last.ends_with("&&") || last.ends_with("||")) && !last.contains(['#', '\\']) && !last.contains("<<");
+    if is_open {
+        // The interpreter would run it as if nothing were missing; so it is refused, in the words of bash.
+        return Cow::Owned(format!("{last} ("));
+    }
     let leaves =
         command.contains('&') && !command.contains("<<") && !command.contains("trap") && !command.ends_with('\\');
-    if leaves { Cow::Owned(format!("{command}\nexit")) } else { Cow::Borrowed(command) }
+    if leaves && command.len() < MAX_SCRIPT && Parser::new(command).parse().is_ok() {
+        Cow::Owned(format!("{command}\nexit"))
+    } else {
+        Cow::Borrowed(command)
+    }
 }
 
 impl Command {
-    fn run(self, runtime: Option<Handle>) {
+    fn run(self) {
         let begun = Instant::now();
+        // Scripts are parsed on threads of the runtime, and need the same stack there.
+        let runtime = Builder::new_current_thread().enable_all().thread_stack_size(STACK).build();
         let work = AssertUnwindSafe(|| match runtime {
-            Some(runtime) => runtime.block_on(self.interpret()),
-            None => match Builder::new_current_thread().enable_all().build() {
-                Ok(runtime) => runtime.block_on(self.interpret()),
-                Err(error) => self.failed("no runtime could be started", Some(error)),
-            },
+            Ok(runtime) => {
+                let ended = runtime.block_on(self.interpret());
+                runtime.shutdown_background();
+                ended
+            }
+            Err(error) => self.failed("no runtime could be started", Some(error)),
         });
         let mut ended = catch_unwind(work).unwrap_or_else(|_| self.failed("the interpreter broke off", None));
         ended.duration = begun.elapsed();
@@ -186,21 +238,31 @@ impl Command {
             }
         };
         match self.stop.reason() {
-            Some(Reason::Depth) => {
-                self.say("commands are nested too deep in one another");
+            Some(Reason::Limit(limit)) => {
+                self.say(limit);
                 ended.how = How::Killed;
             }
             Some(reason) => ended.how = How::Stopped(reason),
             None => {}
         }
+        self.unfinished.finished().await;
         let all = record.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(all) = all {
-            match all.write(&*self.backend, &self.cx.unhurried(), &self.config.output_directory).await {
+        if let Some((all, cx)) = all.zip(self.cx_for_output()) {
+            match all.write(&*self.backend, &cx, &self.config.output_directory).await {
                 Ok(path) => ended.full_output = Some(path),
                 Err(error) => self.say(&format!("the full output could not be written: {}", error.for_model())),
             }
         }
         ended
+    }
+
+    /// The context in which the full output is written: none where the caller gave up, who is promised that no file is
+    /// touched any more, and one that outlives the command where it was ended for another reason.
+    fn cx_for_output(&self) -> Option<OpContext> {
+        match self.stop.reason() {
+            None => Some(self.cx.clone()),
+            Some(reason) => (!reason.is_given_up() || reason == Reason::Stopped).then(|| self.cx.unhurried()),
+        }
     }
 
     /// Prints a line of the shell's own.
@@ -279,19 +341,6 @@ impl Command {
         }
     }
 
-    /// Ends the command before it is nested too deep for the stack: `eval` in `eval` is bounded by nothing else, and to
-    /// overflow the stack would be the end of the process.
-    fn stack_guard(&self) -> Interceptor<ToolEvent> {
-        let (top, stop) = (stack_place(), Arc::clone(&self.stop));
-        Box::new(move |event| {
-            if top.abs_diff(stack_place()) < STACK - RESERVE {
-                return HookAction::Continue(event);
-            }
-            stop.now(Reason::Depth);
-            HookAction::Cancel(String::new())
-        })
-    }
-
     fn exit_guard(&self) -> Interceptor<ExitEvent> {
         let (exited, has_trap) = (Arc::clone(&self.exited), self.request.command.contains("trap"));
         Box::new(move |event| {
@@ -310,14 +359,16 @@ impl Command {
             config: config.clone(),
             stop: Arc::clone(&self.stop),
             made: Directories::default(),
+            read: AtomicU64::default(),
+            unfinished: Arc::clone(&self.unfinished),
         };
         let mut builder = Bash::builder()
             .fs(Arc::new(files))
             .cwd(self.request.cwd.as_str())
             .rootfs(false)
             .follow_symlinks(false)
-            .builtin_filter(|name| !REMOTE.contains(&name))
-            .before_tool(self.stack_guard())
+            .builtin_filter(|name| !LEFT_OUT.contains(&name))
+            .before_tool(guard(Arc::clone(&self.stop)))
             .on_exit(self.exit_guard())
             .max_memory(size(config.max_memory_bytes))
             .session_limits(SessionLimits::unlimited())
@@ -329,18 +380,8 @@ impl Command {
     }
 }
 
-/// How much of the stack is left to what one builtin does.
-const RESERVE: usize = STACK / 4;
-
-/// Where on the stack the caller is.
-#[inline(never)]
-fn stack_place() -> usize {
-    let here = 0_u8;
-    std::ptr::from_ref(&here).addr()
-}
-
-/// Tools that would reach out of here.
-const REMOTE: [&str; 3] = ["curl", "wget", "http"];
+/// Tools that would reach out of here, and one that parses what it reads by recursion without a bound.
+const LEFT_OUT: [&str; 4] = ["curl", "wget", "http", "bc"];
 
 fn limits(config: &VirtualShellConfig) -> ExecutionLimits {
     let rounds = size(config.max_loop_iterations);
@@ -353,6 +394,7 @@ fn limits(config: &VirtualShellConfig) -> ExecutionLimits {
         .max_live_intermediate_bytes(config.max_memory_bytes)
         .max_aggregate_input_bytes(config.max_memory_bytes.saturating_mul(16))
         .max_work_units(WORK_UNITS)
+        .max_input_bytes(MAX_SCRIPT)
         .max_parser_operations(PARSER_OPERATIONS)
         // The alarm of the call rings; this is for a clock that does not.
         .timeout(Duration::from_secs(30 * 24 * 3600))
@@ -361,7 +403,7 @@ fn limits(config: &VirtualShellConfig) -> ExecutionLimits {
 /// Some minutes of work that nothing else bounds.
 const WORK_UNITS: u64 = 2_000_000_000;
 
-/// Enough for a script of some megabytes.
+/// More than the longest script takes, with the parts of it that are parsed again.
 const PARSER_OPERATIONS: usize = 2_000_000;
 
 fn size(bytes: u64) -> usize {
@@ -378,7 +420,7 @@ fn tell(record: &Mutex<Record>, audience: &dyn Audience, standard: &[u8], error:
 }
 
 impl Ended {
-    fn new(how: How) -> Self {
+    pub(crate) fn new(how: How) -> Self {
         Self { how, duration: Duration::ZERO, is_cut: false, full_output: None }
     }
 }

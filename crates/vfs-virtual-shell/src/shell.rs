@@ -8,18 +8,15 @@ use futures::future::{Either, select};
 use std::pin::pin;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use vfs_core::alarm::Alarm;
+use vfs_core::output::HeadAndTail;
 use vfs_core::{
     BaseEnvironment, Error, ErrorKind, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest,
     Mutations, OpContext, Result, RunMode, Shell, StatRequest, StopJobRequest,
 };
 
 use crate::backend::{Inner, VirtualShell};
-use crate::kept::HeadAndTail;
 use crate::run::{Audience, Ended, How, Output, Running, SIGKILL, Start, start};
-use crate::stop::{Reason, Stop, after};
-
-/// How long a command that is to stop is waited for; most stop at once.
-const GRACE: Duration = Duration::from_millis(200);
+use crate::stop::{Reason, Stop};
 
 #[async_trait]
 impl Shell for VirtualShell {
@@ -133,6 +130,7 @@ struct Kept {
 
 impl Collected {
     fn new(max: u64) -> Self {
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
         let part = || HeadAndTail::new(max);
         let kept = Kept { both: part(), standard: part(), error: part() };
         Self { kept: Mutex::new(kept), ended: watch::Sender::new(None) }
@@ -145,11 +143,7 @@ impl Collected {
     /// Waits for the end; where it is to stop, not for long.
     async fn ended_or_stopped(&self, running: &Running) -> Option<Ended> {
         let mut ending = self.ended.subscribe();
-        let stopped = async {
-            running.stop.stopped().await;
-            after(GRACE).await;
-        };
-        match select(pin!(ending.wait_for(Option::is_some)), pin!(stopped)).await {
+        match select(pin!(ending.wait_for(Option::is_some)), pin!(running.stop.stopped_for_long())).await {
             Either::Left((ended, _)) => ended.ok().and_then(|ended| ended.clone()),
             Either::Right(_) => None,
         }
@@ -165,9 +159,7 @@ impl Collected {
         let mut response = ExecuteResponse::default();
         let how = ended.as_ref().map(|ended| ended.how.clone());
         match how.unwrap_or(How::Stopped(stopped.unwrap_or(Reason::Cancelled))) {
-            How::Stopped(reason @ (Reason::Cancelled | Reason::Deadline | Reason::Dropped | Reason::Stopped)) => {
-                return Err(given_up(reason, cx));
-            }
+            How::Stopped(reason) if reason.is_given_up() => return Err(given_up(reason, cx)),
             how => how.tell(&mut response)?,
         }
         let kept = self.kept();

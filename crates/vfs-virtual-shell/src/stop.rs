@@ -20,8 +20,15 @@ pub(crate) enum Reason {
     Dropped,
     /// Somebody stopped the job.
     Stopped,
-    /// It nests so deep that it would not fit on the stack.
-    Depth,
+    /// It would go over a limit, which these words name.
+    Limit(&'static str),
+}
+
+impl Reason {
+    /// Whether the caller gave it up: then there is no answer, but an error.
+    pub(crate) fn is_given_up(self) -> bool {
+        !matches!(self, Self::Timeout | Self::Limit(_))
+    }
 }
 
 /// Ends one command: tells its operations, its interpreter and who waits for it.
@@ -73,7 +80,17 @@ impl Stop {
         self.now(reason);
         reason
     }
+
+    /// Waits until it is to end, and then for its end, but not for long: most end at once.
+    pub(crate) async fn stopped_for_long(&self) -> Reason {
+        let reason = self.stopped().await;
+        after(GRACE).await;
+        reason
+    }
 }
+
+/// How long a command that is to stop is waited for.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// Waits for `span`, with or without a runtime.
 pub(crate) async fn after(span: Duration) {

@@ -1,16 +1,18 @@
 //! Handing output on as it is printed.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
+use futures::future::{Either, select};
 use futures::stream::{self, BoxStream};
 use tokio::sync::Notify;
+use vfs_core::output::Decoder;
 use vfs_core::{Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Result, RunMode, StreamingShell};
 
 use crate::backend::{Inner, VirtualShell};
-use crate::kept::whole_characters;
 use crate::run::{Audience, Ended, How, Output, Running, start};
 use crate::shell::given_up;
 use crate::stop::{Reason, Stop};
@@ -43,10 +45,9 @@ async fn begin(shell: &Arc<Inner>, cx: &OpContext, req: ExecuteRequest) -> Resul
     let begun = Instant::now();
     let stop = Arc::new(Stop::new(cx.cancel_token().child()));
     let end = shell.end(cx, &req, begun);
-    let pipe = Arc::new(Pipe::new(Arc::clone(&stop)));
+    let pipe = Arc::new(Pipe::new(Arc::clone(&stop), begun));
     let Some(permit) = shell.place(&stop, end).await? else {
-        let reason = stop.reason().unwrap_or(Reason::Cancelled);
-        pipe.ended(Ended { how: How::Stopped(reason), duration: begun.elapsed(), is_cut: false, full_output: None });
+        pipe.ended(Ended::new(How::Stopped(stop.reason().unwrap_or(Reason::Cancelled))));
         return Ok(Streamed { pipe, _running: None });
     };
     let running = start(shell, shell.starting(cx, req, stop, permit, end), Arc::clone(&pipe) as Arc<dyn Audience>)?;
@@ -78,6 +79,7 @@ struct Pipe {
     room: Condvar,
     ready: Notify,
     stop: Arc<Stop>,
+    begun: Instant,
 }
 
 #[derive(Default)]
@@ -85,21 +87,28 @@ struct State {
     queue: VecDeque<ExecuteEvent>,
     queued: usize,
     total: u64,
-    /// The beginning of a character whose end is not printed yet, of each output.
-    begun: [Vec<u8>; 2],
+    decoders: [Decoder; 2],
     ended: Option<Ended>,
 }
 
 impl Pipe {
-    fn new(stop: Arc<Stop>) -> Self {
-        Self { state: Mutex::default(), room: Condvar::new(), ready: Notify::new(), stop }
+    fn new(stop: Arc<Stop>, begun: Instant) -> Self {
+        Self { state: Mutex::default(), room: Condvar::new(), ready: Notify::new(), stop, begun }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What comes next; where the command is to stop and does not, soon its end.
     async fn next(&self, cx: &OpContext) -> Result<ExecuteEvent> {
+        match select(pin!(self.ready(cx)), pin!(self.stop.stopped_for_long())).await {
+            Either::Left((event, _)) => event,
+            Either::Right((reason, _)) => self.end(Ended::new(How::Stopped(reason)), cx),
+        }
+    }
+
+    async fn ready(&self, cx: &OpContext) -> Result<ExecuteEvent> {
         loop {
             let ready = self.ready.notified();
             if let Some(event) = self.take(cx) {
@@ -117,15 +126,20 @@ impl Pipe {
             return Some(Ok(event));
         }
         let ended = state.ended.take()?;
+        drop(state);
+        Some(self.end(ended, cx))
+    }
+
+    fn end(&self, ended: Ended, cx: &OpContext) -> Result<ExecuteEvent> {
         let mut response = ExecuteResponse::default();
-        response.output_bytes = state.total;
-        response.duration = ended.duration;
+        response.output_bytes = self.lock().total;
+        response.duration = self.begun.elapsed();
         response.truncated = ended.is_cut;
         response.full_output = ended.full_output;
-        Some(match ended.how {
-            How::Stopped(reason) if reason != Reason::Timeout => Err(given_up(reason, cx)),
+        match ended.how {
+            How::Stopped(reason) if reason.is_given_up() => Err(given_up(reason, cx)),
             how => how.tell(&mut response).map(|()| ExecuteEvent::Exit(response)),
-        })
+        }
     }
 }
 
@@ -138,18 +152,14 @@ fn text(event: &ExecuteEvent) -> &str {
 
 impl State {
     fn push(&mut self, output: Output, bytes: &[u8]) {
-        let begun = &mut self.begun[output as usize];
-        begun.extend_from_slice(bytes);
-        let rest = begun.split_off(whole_characters(begun));
-        let whole = std::mem::replace(begun, rest);
-        self.queue(output, &whole);
+        let text = self.decoders[output as usize].decode(bytes);
+        self.queue(output, text);
     }
 
-    fn queue(&mut self, output: Output, bytes: &[u8]) {
-        if bytes.is_empty() {
+    fn queue(&mut self, output: Output, text: String) {
+        if text.is_empty() {
             return;
         }
-        let text = String::from_utf8_lossy(bytes).into_owned();
         self.queued += text.len();
         self.queue.push_back(match output {
             Output::Standard => ExecuteEvent::Stdout(text),
@@ -179,8 +189,8 @@ impl Audience for Pipe {
     fn ended(&self, ended: Ended) {
         let mut state = self.lock();
         for output in [Output::Standard, Output::Error] {
-            let rest = std::mem::take(&mut state.begun[output as usize]);
-            state.queue(output, &rest);
+            let rest = state.decoders[output as usize].finish();
+            state.queue(output, rest);
         }
         state.ended = Some(ended);
         drop(state);

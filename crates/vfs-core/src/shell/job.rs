@@ -55,7 +55,16 @@ impl Job {
 
 /// Asks which commands run in the background.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobsRequest;
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct JobsRequest {}
+
+impl JobsRequest {
+    /// Those of the caller.
+    pub fn new() -> Self {
+        Self {}
+    }
+}
 
 /// Asks for what a job has printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -49,7 +49,8 @@ pub enum Belt {
     NoNetwork,
     /// Processes outside cannot be seen, signalled or traced.
     PrivateProcesses,
-    /// Protected paths are kept.
+    /// Protected paths are kept, and cannot be made where they are missing. Who replaces one on the host while a command
+    /// runs takes the cover off it, for that command.
     ProtectedPaths,
     /// The number of processes is bounded.
     Processes,

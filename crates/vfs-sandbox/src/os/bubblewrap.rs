@@ -6,9 +6,6 @@ use std::path::PathBuf;
 use super::config::Network;
 use super::system::System;
 
-/// Where the helper is inside.
-pub(super) const HELPER: &str = "/run/vfs-confine";
-
 /// What is bound to a place inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
@@ -25,10 +22,17 @@ pub(super) enum Cover {
     Writable(Source),
     /// A directory or file that can only be looked at.
     ReadOnly(Source),
-    /// An empty file that may not be opened; its content comes from this descriptor.
-    HiddenFile(i32),
-    /// An empty directory that may not be opened.
-    HiddenDirectory,
+    /// An empty file; its content comes from this descriptor.
+    EmptyFile(Opens, i32),
+    /// An empty directory.
+    EmptyDirectory(Opens),
+}
+
+/// Whether something empty may be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opens {
+    Never,
+    ToRead,
 }
 
 /// Whether the command keeps the terminal that it was started in.
@@ -77,7 +81,8 @@ pub(super) struct Plan<'a> {
     pub(super) written: Vec<(i32, PathBuf)>,
     /// What is put over the tree, and where.
     pub(super) covers: Vec<(String, Cover)>,
-    pub(super) helper: Option<Source>,
+    /// A descriptor that stays open for as long as anything runs inside.
+    pub(super) lock: Option<i32>,
     pub(super) filter: Option<i32>,
     pub(super) directory: &'a str,
 }
@@ -90,10 +95,10 @@ pub(super) fn arguments(plan: &Plan<'_>) -> Vec<OsString> {
     for (at, cover) in &plan.covers {
         put(&mut line, at, cover);
     }
-    if let Some(helper) = &plan.helper {
-        line.bind(Access::ReadOnly, helper, HELPER);
-    }
     line.words(["--remount-ro", "/dev", "--remount-ro", "/"]);
+    if let Some(lock) = plan.lock {
+        line.words(["--sync-fd", &lock.to_string()]);
+    }
     if let Some(filter) = plan.filter {
         line.words(["--seccomp", &filter.to_string()]);
     }
@@ -154,9 +159,13 @@ fn put(line: &mut Line, at: &str, cover: &Cover) {
     match cover {
         Cover::Writable(source) => line.bind(Access::Writable, source, at),
         Cover::ReadOnly(source) => line.bind(Access::ReadOnly, source, at),
-        Cover::HiddenFile(empty) => line.words(["--perms", "0000", "--ro-bind-data", &empty.to_string(), at]),
-        Cover::HiddenDirectory => {
-            line.words(["--perms", "0000", "--size", "4096", "--tmpfs", at, "--remount-ro", at]);
+        Cover::EmptyFile(opens, empty) => {
+            let mode = if *opens == Opens::Never { "0000" } else { "0444" };
+            line.words(["--perms", mode, "--ro-bind-data", &empty.to_string(), at]);
+        }
+        Cover::EmptyDirectory(opens) => {
+            let mode = if *opens == Opens::Never { "0000" } else { "0555" };
+            line.words(["--perms", mode, "--size", "4096", "--tmpfs", at, "--remount-ro", at]);
         }
     }
 }
@@ -215,7 +224,7 @@ mod tests {
             tmp_bytes: 4096,
             written: Vec::new(),
             covers: Vec::new(),
-            helper: None,
+            lock: None,
             filter: None,
             directory: "/",
         }
@@ -256,7 +265,7 @@ mod tests {
             ("+ --ro-bind /opt/tools /opt/tools", |plan| {
                 plan.tools = Box::leak(Box::new([PathBuf::from("/opt/tools")]))
             }),
-            ("+ --ro-bind /h /run/vfs-confine --remount-ro /dev", |plan| plan.helper = Some(Source::Path("/h".into()))),
+            ("+ --sync-fd 9 --chdir / --", |plan| plan.lock = Some(9)),
             ("+ --bind-fd 3 /w --ro-bind-fd 4 /w/.git --remount-ro /dev", |plan| {
                 plan.covers = vec![
                     ("/w".into(), Cover::Writable(Source::Descriptor(3))),
@@ -266,11 +275,14 @@ mod tests {
             ("+ --bind /h/w /w --perms 0000 --ro-bind-data 6 /w/.env --remount-ro /dev", |plan| {
                 plan.covers = vec![
                     ("/w".into(), Cover::Writable(Source::Path("/h/w".into()))),
-                    ("/w/.env".into(), Cover::HiddenFile(6)),
+                    ("/w/.env".into(), Cover::EmptyFile(Opens::Never, 6)),
                 ];
             }),
             ("+ --perms 0000 --size 4096 --tmpfs /w/keys --remount-ro /w/keys", |plan| {
-                plan.covers = vec![("/w/keys".into(), Cover::HiddenDirectory)];
+                plan.covers = vec![("/w/keys".into(), Cover::EmptyDirectory(Opens::Never))];
+            }),
+            ("+ --perms 0555 --size 4096 --tmpfs /w/.git --remount-ro /w/.git", |plan| {
+                plan.covers = vec![("/w/.git".into(), Cover::EmptyDirectory(Opens::ToRead))];
             }),
         ];
         let system = system();

@@ -12,6 +12,7 @@ use vfs_core::{
 use vfs_shell::{Commands, ShellConfig};
 
 use super::sandbox::OsSandbox;
+use super::setup::Setup;
 
 /// Commands that run in a sandbox.
 ///
@@ -35,10 +36,20 @@ impl SandboxCommands {
         }
     }
 
+    async fn tidy(&self) {
+        tidy(Arc::clone(&self.sandbox().setup)).await;
+    }
+
     /// The sandbox.
     pub fn sandbox(&self) -> &OsSandbox {
         self.commands.launcher()
     }
+}
+
+/// Removes what stood for missing protected paths, where this was the last command that ran.
+async fn tidy(setup: Arc<Setup>) {
+    // What it leaves is removed after a later command.
+    let _ = tokio::task::spawn_blocking(move || setup.tidy()).await;
 }
 
 /// The same with the file of all output where it is seen.
@@ -63,20 +74,27 @@ fn told(outputs: &VfsPath, directory: &VfsPath, error: Error) -> Error {
 impl Shell for SandboxCommands {
     async fn execute(&self, cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse> {
         let directory = &self.commands.config().full_output_directory;
-        let response = self.commands.execute(cx, req).await.map_err(|error| told(&self.outputs, directory, error))?;
-        shown(&self.outputs, response)
+        let response = self.commands.execute(cx, req).await;
+        self.tidy().await;
+        shown(&self.outputs, response.map_err(|error| told(&self.outputs, directory, error))?)
     }
 
     async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
-        self.commands.jobs(cx, req).await
+        let jobs = self.commands.jobs(cx, req).await;
+        self.tidy().await;
+        jobs
     }
 
     async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
-        self.commands.job_output(cx, req).await
+        let output = self.commands.job_output(cx, req).await;
+        self.tidy().await;
+        output
     }
 
     async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
-        self.commands.stop_job(cx, req).await
+        let job = self.commands.stop_job(cx, req).await;
+        self.tidy().await;
+        job
     }
 }
 
@@ -84,12 +102,21 @@ impl StreamingShell for SandboxCommands {
     fn execute_stream(&self, cx: OpContext, req: ExecuteRequest) -> BoxStream<'static, Result<ExecuteEvent>> {
         let outputs = self.outputs.clone();
         let directory = self.commands.config().full_output_directory.clone();
+        let setup = Arc::clone(&self.sandbox().setup);
         let events = self.commands.execute_stream(cx, req);
-        let event = move |event| match event {
-            Ok(ExecuteEvent::Exit(response)) => shown(&outputs, response).map(ExecuteEvent::Exit),
-            Err(error) => Err(told(&outputs, &directory, error)),
-            other => other,
+        let event = move |event| {
+            let (outputs, directory, setup) = (outputs.clone(), directory.clone(), Arc::clone(&setup));
+            async move {
+                if !matches!(event, Ok(ExecuteEvent::Exit(_)) | Err(_)) {
+                    return event;
+                }
+                tidy(setup).await;
+                match event {
+                    Ok(ExecuteEvent::Exit(response)) => shown(&outputs, response).map(ExecuteEvent::Exit),
+                    other => other.map_err(|error| told(&outputs, &directory, error)),
+                }
+            }
         };
-        events.map(event).boxed()
+        events.then(event).boxed()
     }
 }

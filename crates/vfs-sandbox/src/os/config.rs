@@ -38,8 +38,8 @@ pub enum Network {
     /// None but a loopback device of their own.
     #[default]
     Off,
-    /// That of the host: its loopback device, too, and its abstract sockets where Landlock does not keep commands from them
-    /// ([`Belt::LandlockScope`]).
+    /// That of the host: its loopback device, too, and its abstract sockets where Landlock does not keep commands from
+    /// them ([`Belt::LandlockScope`]).
     Host,
 }
 
@@ -53,6 +53,13 @@ pub enum Protection {
 }
 
 /// A path below every mount that is kept from commands and file tools.
+///
+/// Where it is missing below a mount that may be written to, something empty stands in its place while commands run, so
+/// that they cannot make it. The host sees an empty file or directory that is not writable and has the sticky bit; it
+/// goes with the last command, or where the process was killed with the next sandbox of that directory.
+///
+/// Who works on the host can undo this for commands that run: what is moved, or removed and made anew there, is no
+/// longer covered for them. So what is protected should not be replaced while they run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Protected {
@@ -60,17 +67,23 @@ pub struct Protected {
     pub path: VfsPath,
     /// What becomes of it.
     pub protection: Protection,
+    /// Whether it is a directory where it is not there yet.
+    pub is_directory: bool,
 }
 
 /// Where the helper program is that puts Landlock on inside namespaces.
+///
+/// It is copied when the sandbox is opened, so that nobody can swap it later. A program that others may write to, or
+/// that commands are shown by a mount, is not used, unless it is the one that runs: that one is copied as it was
+/// started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Helper {
-    /// `vfs-confine` next to the running program, or in `PATH`.
+    /// `vfs-confine` next to the running program, where the system's programs are, or in `PATH`.
     #[default]
     Found,
-    /// This file: `vfs-confine`, or a program that calls [`become_confine_if_asked`](super::become_confine_if_asked) first
-    /// of all.
+    /// This file: `vfs-confine`, or a program that calls [`become_confine_if_asked`](super::become_confine_if_asked)
+    /// first of all.
     At(PathBuf),
     /// Nowhere: Landlock is not used inside namespaces.
     Unused,
@@ -104,8 +117,7 @@ pub struct SandboxConfig {
     /// Whether commands have a network. Default: none.
     pub network: Network,
     /// What is kept from commands and file tools below every mount. Default: `.git` is read-only, since what its hooks
-    /// and its configuration name is run by whoever uses the repository next, and `.env` is hidden. What is not there when
-    /// a command starts cannot be protected from it.
+    /// and its configuration name is run by whoever uses the repository next, and `.env` is hidden.
     pub protected: Vec<Protected>,
     /// What one process may use. Default: 4 GiB of each file. Its `processes` does not count here.
     pub limits: Limits,
@@ -121,7 +133,14 @@ pub struct SandboxConfig {
     pub required: BTreeSet<Belt>,
     /// Where the helper program is. Default: next to the running one, or in `PATH`.
     pub helper: Helper,
+    /// Where bubblewrap is. It runs on the host, so it must lie where nobody but root and the user of this process may
+    /// write, and outside of every mount. Default: `bwrap` in `/usr/bin`, `/bin`, `/usr/local/bin`, or in `PATH`; one
+    /// that somebody could have changed is passed over.
+    pub bubblewrap: Option<PathBuf>,
 }
+
+/// The repository, which is a directory but in work trees of another one.
+const GIT: &str = ".git";
 
 impl SandboxConfig {
     /// Where [`SandboxConfig::new`] shows its directory.
@@ -133,7 +152,8 @@ impl SandboxConfig {
         Self::with_mount(Mount::writable(at, directory))
     }
 
-    /// Commands on `directory`, which they see where the host has it. This is the only way where there are no namespaces.
+    /// Commands on `directory`, which they see where the host has it. This is the only way where there are no
+    /// namespaces.
     ///
     /// # Errors
     ///
@@ -148,15 +168,18 @@ impl SandboxConfig {
 
     /// Commands on one mount; [`mount`](Self::mount) adds others.
     pub fn with_mount(mount: Mount) -> Self {
-        let protected =
-            |path: &str, protection| Protected { path: VfsPath::parse(path).unwrap_or_default(), protection };
+        let protected = |path, protection, is_directory| Protected {
+            path: VfsPath::parse(path).unwrap_or_default(),
+            protection,
+            is_directory,
+        };
         let mut limits = Limits::default();
         limits.file_bytes = Some(4 << 30);
         Self {
             mounts: vec![mount],
             tools: Vec::new(),
             network: Network::default(),
-            protected: vec![protected(".git", Protection::ReadOnly), protected(".env", Protection::Hidden)],
+            protected: vec![protected(GIT, Protection::ReadOnly, true), protected(".env", Protection::Hidden, false)],
             limits,
             memory_bytes: Some(4 << 30),
             processes: Some(1024),
@@ -164,6 +187,7 @@ impl SandboxConfig {
             mechanisms: Mechanism::ALL.iter().copied().collect(),
             required: Belt::REQUIRED.iter().copied().collect(),
             helper: Helper::default(),
+            bubblewrap: None,
         }
     }
 
@@ -188,18 +212,21 @@ impl SandboxConfig {
         self
     }
 
-    /// Protects a path, relative to every mount, in place of what was said of it before.
+    /// Protects a path, relative to every mount, in place of what was said of it before. One that ends with `/` is a
+    /// directory, where it is not there yet.
     ///
     /// # Errors
     ///
     /// Those of [`VfsPath::parse`]; `invalid_argument` for the mount itself.
     pub fn protect(mut self, path: &str, protection: Protection) -> Result<Self> {
+        let ends_as_directory = path.ends_with('/');
         let path = VfsPath::parse(path)?;
         if path.is_root() {
             return Err(Error::invalid_argument("a whole mount is protected by mounting it read-only"));
         }
         self.protected.retain(|protected| protected.path != path);
-        self.protected.push(Protected { path, protection });
+        let is_directory = ends_as_directory || path.name() == Some(GIT);
+        self.protected.push(Protected { path, protection, is_directory });
         Ok(self)
     }
 
@@ -249,6 +276,13 @@ impl SandboxConfig {
     #[must_use]
     pub fn require(mut self, belts: impl IntoIterator<Item = Belt>) -> Self {
         self.required = belts.into_iter().collect();
+        self
+    }
+
+    /// Sets where bubblewrap is.
+    #[must_use]
+    pub fn bubblewrap(mut self, program: impl Into<PathBuf>) -> Self {
+        self.bubblewrap = Some(program.into());
         self
     }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use landlock::RulesetCreated;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set,
     set_capabilities, set_capabilities_secure_bits, set_no_new_privs, set_thread_groups,
@@ -74,8 +74,13 @@ impl Confine {
 
 /// Bounds the processes and threads of the user, as far as the kernel holds it to that.
 pub(super) fn limit_processes(processes: u64) -> io::Result<()> {
-    let bound = Rlimit { current: Some(processes), maximum: Some(processes) };
-    Ok(setrlimit(Resource::Nproc, bound)?)
+    let processes = Some(possible_processes(processes));
+    Ok(setrlimit(Resource::Nproc, Rlimit { current: processes, maximum: processes })?)
+}
+
+/// The bound that is put on where `processes` is asked for: none can be above that which this process already has.
+pub(super) fn possible_processes(processes: u64) -> u64 {
+    getrlimit(Resource::Nproc).maximum.map_or(processes, |existing| existing.min(processes))
 }
 
 /// Nothing that root may do beyond others is left. Since no new privileges may be gained, no program brings it back, not

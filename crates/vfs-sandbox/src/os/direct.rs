@@ -58,7 +58,7 @@ pub(super) fn reach(network: Network) -> Reach {
 /// What to start for a command.
 pub(super) fn launch(command: &str, directory: OwnedFd, environment: Vec<(OsString, OsString)>) -> Launch {
     let mut launch = Launch::new("/bin/sh", directory);
-    launch.arguments = vec!["-c".into(), command.into()];
+    launch.arguments = vec!["-c".into(), "--".into(), command.into()];
     launch.environment = environment;
     launch
 }

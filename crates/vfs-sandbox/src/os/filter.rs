@@ -18,6 +18,10 @@ pub(super) enum Reach {
     Host,
 }
 
+/// The number of no process: Linux has none above 4,194,304. To ask whether it is there is denied, by which this filter
+/// is told from one that was inherited.
+pub(super) const SIGN: i32 = 0x7666_7331;
+
 /// One argument of a call that has to be looked at.
 type Condition = (u8, SeccompCmpArgLen, SeccompCmpOp, u64);
 
@@ -31,7 +35,8 @@ pub(super) fn program(reach: Reach) -> Result<BpfProgram, String> {
         SeccompFilter::new(rules(reach).map_err(|error| error.to_string())?, SeccompAction::Allow, denied, arch)
             .map_err(|error| error.to_string())?;
     let checked: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
-    Ok(absent().into_iter().chain(checked).collect())
+    let pretended = if reach == Reach::Namespaces { Vec::new() } else { pretended() };
+    Ok(absent().into_iter().chain(pretended).chain(checked).collect())
 }
 
 /// The bytes that bubblewrap loads.
@@ -48,12 +53,7 @@ pub(super) fn bytes(program: &BpfProgram) -> Vec<u8> {
 /// Answers `ENOSYS` to calls whose arguments a filter cannot see, so that the older call is made instead: `clone3` and
 /// `openat2`; and to all calls of the x32 interface, which have numbers that no rule names.
 fn absent() -> Vec<sock_filter> {
-    const LOAD_WORD: u16 = 0x20;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const JUMP_IF_NOT_BELOW: u16 = 0x35;
-    const RETURN: u16 = 0x06;
     const X32: u32 = 0x4000_0000;
-    let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     vec![
         instruction(LOAD_WORD, 0, 0, 0),
         instruction(JUMP_IF_NOT_BELOW, 2, 0, X32),
@@ -61,6 +61,35 @@ fn absent() -> Vec<sock_filter> {
         instruction(JUMP_IF_EQUAL, 0, 1, libc::SYS_openat2 as u32),
         instruction(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
     ]
+}
+
+/// Answers that it is done, and does nothing, to calls that change mode, owner or times of an open file: that may be
+/// one which may only be read, and neither Landlock nor a filter can tell. Programs that copy, unpack or compress do it
+/// to every file that they make, and take no error for an answer.
+fn pretended() -> Vec<sock_filter> {
+    const SECOND_ARGUMENT: [u32; 2] = [24, 28];
+    let [low, high] = SECOND_ARGUMENT;
+    vec![
+        instruction(LOAD_WORD, 0, 0, 0),
+        instruction(JUMP_IF_EQUAL, 6, 0, libc::SYS_fchmod as u32),
+        instruction(JUMP_IF_EQUAL, 5, 0, libc::SYS_fchown as u32),
+        instruction(JUMP_IF_EQUAL, 0, 5, libc::SYS_utimensat as u32),
+        // Without a path it is about an open file. All of the pointer counts: half of one may be zero.
+        instruction(LOAD_WORD, 0, 0, low),
+        instruction(JUMP_IF_EQUAL, 0, 3, 0),
+        instruction(LOAD_WORD, 0, 0, high),
+        instruction(JUMP_IF_EQUAL, 0, 1, 0),
+        instruction(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO),
+    ]
+}
+
+const LOAD_WORD: u16 = 0x20;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_NOT_BELOW: u16 = 0x35;
+const RETURN: u16 = 0x06;
+
+fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code, jt, jf, k }
 }
 
 fn rules(reach: Reach) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
@@ -157,13 +186,15 @@ fn conditional(reach: Reach) -> Vec<(i64, Vec<Condition>)> {
     personalities(&mut denied);
     modes(&mut denied);
     packets(&mut denied);
+    // Without a filter, or with another one, no process is found.
+    denied.push((libc::SYS_kill, vec![equal(0, SIGN as u64), equal(1, 0)]));
     if reach != Reach::Namespaces {
         unix(&mut denied);
         attributes(&mut denied);
         others(&mut denied);
     }
     if reach == Reach::Host {
-        for family in [libc::AF_INET, libc::AF_INET6] {
+        for family in [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] {
             denied.push((libc::SYS_socket, vec![equal(0, family as u64)]));
         }
     }
@@ -271,10 +302,15 @@ fn unix(denied: &mut Vec<(i64, Vec<Condition>)>) {
     denied.extend(other.map(|kind| (libc::SYS_socketpair, vec![masked(1, KIND, kind)])));
 }
 
-/// What files have beside their content, by path: Landlock keeps nobody from changing that. Through a file that was opened
-/// it may be changed.
+/// What files have beside their content: Landlock keeps nobody from changing that, be it by path or through a file that
+/// was opened to be read.
 fn attributes(denied: &mut Vec<(i64, Vec<Condition>)>) {
-    let by_path = [
+    let calls = [
+        libc::SYS_fchmod,
+        libc::SYS_fchown,
+        libc::SYS_fsetxattr,
+        libc::SYS_fremovexattr,
+        libc::SYS_utimensat,
         libc::SYS_fchmodat,
         FCHMODAT2,
         libc::SYS_fchownat,
@@ -298,9 +334,7 @@ fn attributes(denied: &mut Vec<(i64, Vec<Condition>)>) {
         #[cfg(target_arch = "x86_64")]
         libc::SYS_futimesat,
     ];
-    denied.extend(by_path.map(|call| (call, Vec::new())));
-    // Without a path it is about an open file. All of the pointer counts: half of one may be zero.
-    denied.push((libc::SYS_utimensat, vec![(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)]));
+    denied.extend(calls.map(|call| (call, Vec::new())));
 }
 
 /// What other processes of the user have, and what they share with all others.
@@ -328,6 +362,7 @@ fn others(denied: &mut Vec<(i64, Vec<Condition>)>) {
     ];
     denied.extend(shared.map(|call| (call, Vec::new())));
     denied.push((libc::SYS_prlimit64, vec![unequal(0, 0)]));
+    denied.push((libc::SYS_sched_setaffinity, vec![unequal(0, 0)]));
     denied.push((libc::SYS_setpriority, vec![unequal(0, libc::PRIO_PROCESS as u64)]));
     denied.push((libc::SYS_setpriority, vec![unequal(1, 0)]));
 }

@@ -2,6 +2,7 @@
 
 use super::belt::Belt;
 use super::config::{Network, SandboxConfig};
+use super::confine::possible_processes;
 use super::report::{Finding, Holding, SandboxReport};
 use super::setup::{Setup, Way};
 use super::trial::{Deed, Deeds};
@@ -34,10 +35,13 @@ impl Judge<'_> {
     fn holding(&self, belt: Belt) -> Holding {
         match belt {
             Belt::Namespaces => match self.no_namespaces {
-                None => Holding::Enforced("bubblewrap: mount, pid, user, ipc, uts, cgroup".to_owned() + self.network_word()),
+                None => {
+                    Holding::Enforced("bubblewrap: mount, pid, user, ipc, uts, cgroup".to_owned() + self.network_word())
+                }
                 Some(why) => Holding::Missing(why.to_owned()),
             },
-            Belt::Seccomp => self.unless(&[Deed::Unfiltered], "a filter over system calls", self.filter_reason()),
+            Belt::Seccomp if let Err(why) = &self.setup.filter => Holding::Missing(why.clone()),
+            Belt::Seccomp => self.unless(&[Deed::Unfiltered], "a filter over system calls", "the filter does not work"),
             Belt::LandlockFiles => self.landlock(1, &[Deed::TookBait, Deed::WroteOutside]),
             Belt::LandlockNetwork if self.setup.config.network == Network::Host => Holding::NotAsked,
             Belt::LandlockNetwork => self.landlock(4, &[]),
@@ -45,15 +49,19 @@ impl Judge<'_> {
             Belt::NoNewPrivileges => {
                 self.unless(&[Deed::MayGain], "no_new_privs, and no capabilities", "programs may gain privileges")
             }
-            Belt::ReadOnlySystem if !self.is_namespaced() && self.setup.landlock.as_ref().is_ok_and(|version| *version < 3) => {
-                Holding::Missing("files of the host can be cut; that takes namespaces, or Landlock of Linux 6.2".to_owned())
+            Belt::ReadOnlySystem
+                if !self.is_namespaced() && self.setup.landlock.as_ref().is_ok_and(|version| *version < 3) =>
+            {
+                Holding::Missing(
+                    "files of the host can be cut; that takes namespaces, or Landlock of Linux 6.2".to_owned(),
+                )
             }
-            Belt::ReadOnlySystem => {
-                self.unless(&[Deed::WroteOutside, Deed::WroteSystem], self.files_by(), "files of the host can be changed")
-            }
-            Belt::PrivateFiles => {
-                self.unless(&[Deed::ReadOutside], self.files_by(), "files of the host can be read")
-            }
+            Belt::ReadOnlySystem => self.unless(
+                &[Deed::WroteOutside, Deed::WroteSystem],
+                self.files_by(),
+                "files of the host can be changed",
+            ),
+            Belt::PrivateFiles => self.unless(&[Deed::ReadOutside], self.files_by(), "files of the host can be read"),
             Belt::PrivateTmp => self.unless(
                 &[Deed::SharedTmp, Deed::ReadOutside],
                 "a file system in memory for each command",
@@ -66,10 +74,7 @@ impl Judge<'_> {
                 "processes outside can be signalled or seen; that takes namespaces, or Landlock of Linux 6.12",
             ),
             Belt::ProtectedPaths if self.setup.config.protected.is_empty() => Holding::NotAsked,
-            Belt::ProtectedPaths if self.is_namespaced() => Holding::Enforced("mounts over them".to_owned()),
-            Belt::ProtectedPaths => Holding::Missing(
-                "only namespaces can keep a part of a directory that may be changed; protect nothing, or allow namespaces".to_owned(),
-            ),
+            Belt::ProtectedPaths => self.protected_paths(),
             Belt::Processes => self.processes(),
             Belt::Memory if self.setup.config.memory_bytes.is_none() => Holding::NotAsked,
             Belt::Memory => by_words(self.setup.groups.memory.clone()),
@@ -99,10 +104,6 @@ impl Judge<'_> {
         if self.is_namespaced() { "a process namespace" } else { "Landlock" }
     }
 
-    fn filter_reason(&self) -> &str {
-        self.setup.filter.as_ref().err().map_or("the filter does not work", String::as_str)
-    }
-
     fn landlock(&self, needs: i32, deeds: &[Deed]) -> Holding {
         match &self.setup.landlock {
             Err(why) => Holding::Missing(why.clone()),
@@ -127,8 +128,17 @@ impl Judge<'_> {
         )
     }
 
+    fn protected_paths(&self) -> Holding {
+        let Way::Namespaces(namespaces) = &self.setup.way else {
+            let why = "only namespaces can keep a part of a directory that may be changed; protect nothing, or allow \
+                       namespaces";
+            return Holding::Missing(why.to_owned());
+        };
+        by_words(namespaces.covers_are_known().map(|()| "mounts over them".to_owned()))
+    }
+
     fn processes(&self) -> Holding {
-        let Some(bound) = self.setup.config.processes else { return Holding::NotAsked };
+        let Some(bound) = self.setup.config.processes.map(possible_processes) else { return Holding::NotAsked };
         match &self.setup.groups.processes {
             Ok(how) => Holding::Enforced(how.clone()),
             Err(why) if rustix::process::getuid().is_root() => {

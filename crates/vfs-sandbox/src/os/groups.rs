@@ -31,6 +31,10 @@ impl Controller {
     }
 }
 
+/// Entries have numbers from this on: the descriptors of a command, which are put in their places first, have lower
+/// ones.
+pub(super) const FIRST_ENTRY: i32 = 100;
+
 /// Why something is not bounded.
 pub(super) type Reason = String;
 
@@ -68,8 +72,7 @@ impl Groups {
     pub(super) fn entries(&self) -> io::Result<Vec<OwnedFd>> {
         let entry = |group: &PathBuf| {
             let entry: OwnedFd = fs::OpenOptions::new().write(true).open(group.join("cgroup.procs"))?.into();
-            // Above the numbers that a command's descriptors are given.
-            Ok(rustix::io::fcntl_dupfd_cloexec(entry, 100)?)
+            Ok(rustix::io::fcntl_dupfd_cloexec(entry, FIRST_ENTRY)?)
         };
         self.made.iter().map(entry).collect()
     }

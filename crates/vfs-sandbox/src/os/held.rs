@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -11,6 +10,8 @@ use vfs_core::{Access, Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::LocalBackend;
 
 use super::config::{Mount, Protected, Protection};
+use super::placeholders::{Placeholders, Shape, There};
+use super::programs::{is_same, place};
 use super::system::System;
 
 /// A mount whose directory is held open, so that commands and file tools mean the same one whatever is renamed.
@@ -30,13 +31,14 @@ pub(super) enum Kept {
     /// It is not protected, but something below it is: it stays where it is.
     InPlace,
     ReadOnly,
-    HiddenFile,
-    HiddenDirectory,
+    Hidden(Shape),
+    /// It is not there; what stands for it can be read, and is empty.
+    Empty(Shape),
 }
 
 impl Held {
-    /// Opens all mounts.
-    pub(super) async fn open_all(mounts: &[Mount]) -> Result<Vec<Self>> {
+    /// Opens all mounts. No two of them show the same of the host, nor does one of `tools` together with a mount.
+    pub(super) async fn open_all(mounts: &[Mount], tools: &[PathBuf]) -> Result<Vec<Self>> {
         if mounts.is_empty() {
             return Err(Error::invalid_argument("a sandbox needs at least one directory"));
         }
@@ -53,18 +55,48 @@ impl Held {
                 let message = format!("it overlaps with the directory at {}; show them side by side", other.at);
                 return Err(Error::invalid_argument(message).with_path(&mount.at));
             }
-            held.push(Self::open(mount).await.map_err(|error| error.with_path(&mount.at))?);
+            let opened = Self::open(mount).await.map_err(|error| error.with_path(&mount.at))?;
+            if let Some(other) = held.iter().find(|other| opened.meets(&other.directory) || opened.is(other)) {
+                let message = format!(
+                    "its directory and that of {} have files in common, which one would show without what protects \
+                     them in the other; mount directories that lie side by side",
+                    other.at
+                );
+                return Err(Error::invalid_argument(message).with_path(&mount.at));
+            }
+            held.push(opened);
+        }
+        for tool in tools {
+            // One that is not there is not shown.
+            let Ok(real) = real(tool) else { continue };
+            if let Some(mount) = held.iter().find(|mount| mount.meets(&real)) {
+                let message = format!(
+                    "the tools at {} and the directory of this mount have files in common, which one would show \
+                     without what protects them in the other; keep tools elsewhere",
+                    tool.display()
+                );
+                return Err(Error::invalid_argument(message).with_path(&mount.at));
+            }
         }
         Ok(held)
+    }
+
+    /// Whether one of its directory and `other` lies below the other.
+    fn meets(&self, other: &Path) -> bool {
+        self.directory.starts_with(other) || other.starts_with(&self.directory)
+    }
+
+    /// Whether both have the same directory, by whatever path.
+    fn is(&self, other: &Self) -> bool {
+        let [own, other] = [&self.root, &other.root].map(rustix::fs::fstat);
+        own.is_ok_and(|own| other.is_ok_and(|other| is_same(&own, &other)))
     }
 
     async fn open(mount: &Mount) -> Result<Self> {
         let files = LocalBackend::open(&mount.directory)?;
         let root = files.open_directory(&OpContext::new(), &VfsPath::root()).await?;
-        let number = std::os::fd::AsRawFd::as_raw_fd(&root);
-        let directory = rustix::fs::readlink(format!("/proc/self/fd/{number}"), Vec::new())
+        let directory = place(&root)
             .map_err(|errno| Error::new(ErrorKind::Unavailable, "/proc is not there").with_source(errno))?;
-        let directory = PathBuf::from(std::ffi::OsString::from_vec(directory.into_bytes()));
         Ok(Self { at: mount.at.clone(), access: mount.access, files, root, directory })
     }
 
@@ -73,45 +105,85 @@ impl Held {
         self.directory.to_str() == Some(self.at.as_str())
     }
 
-    /// What is there of the protected paths, each before what is below it, by their paths below the mount.
-    pub(super) fn kept(&self, protected: &[Protected]) -> Result<Vec<(String, Kept, OwnedFd)>> {
+    /// What keeps the protected paths, each before what is below it, by their paths below the mount. What is not there
+    /// is left out, or with `placeholders` made for the time being where commands could make it.
+    pub(super) fn kept(
+        &self,
+        protected: &[Protected],
+        placeholders: Option<&Placeholders>,
+    ) -> Result<Vec<(String, Kept, OwnedFd)>> {
+        let placeholders = placeholders.filter(|_| self.access == Access::ReadWrite);
         let mut kept = BTreeMap::new();
+        let mut protected: Vec<_> = protected.iter().collect();
+        protected.sort_by(|one, other| one.path.cmp(&other.path));
         for one in protected {
-            self.look_for(one, &mut kept).map_err(|error| error.with_path(&self.path_of(one)))?;
+            self.look_for(one, placeholders, &mut kept).map_err(|error| error.with_path(&self.path_of(one)))?;
         }
         Ok(kept.into_iter().map(|(path, (what, held))| (path, what, held)).collect())
     }
 
-    fn look_for(&self, protected: &Protected, kept: &mut BTreeMap<String, (Kept, OwnedFd)>) -> Result<()> {
+    fn look_for(
+        &self,
+        protected: &Protected,
+        mut placeholders: Option<&Placeholders>,
+        kept: &mut BTreeMap<String, (Kept, OwnedFd)>,
+    ) -> Result<()> {
         let mut path = String::new();
         let mut directory: Option<OwnedFd> = None;
         let mut components = protected.path.components().peekable();
+        let unknown = |errno: Errno| unprotectable("it cannot be looked at").with_source(errno);
+        let unmade =
+            |errno: Errno| unprotectable("nothing can be put in its place while it is missing").with_source(errno);
         while let Some(component) = components.next() {
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let below = directory.as_ref().unwrap_or(&self.root);
-            let found = match rustix::fs::openat(below, component, flags, Mode::empty()) {
-                Ok(found) => found,
-                Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
-                Err(errno) => return Err(unprotectable("it cannot be looked at").with_source(errno)),
-            };
-            let stat = rustix::fs::fstat(&found)
-                .map_err(|errno| unprotectable("it cannot be looked at").with_source(errno))?;
-            let kind = FileType::from_raw_mode(stat.st_mode);
-            if kind == FileType::Symlink {
-                return Err(unprotectable("it is a link, or below one; protect what it leads to, or replace it"));
-            }
+            let leads_on = components.peek().is_some();
+            let shape = if protected.is_directory { Shape::Directory } else { Shape::File };
             path.push('/');
             path.push_str(component);
-            if components.peek().is_some() {
+            match kept.get(&path) {
+                // Nothing of what is below is there for commands.
+                Some((Kept::Hidden(_) | Kept::Empty(_), _)) => return Ok(()),
+                // Nothing can be made there by commands.
+                Some((Kept::ReadOnly, _)) => placeholders = None,
+                _ => {}
+            }
+            let there = match placeholders {
+                Some(placeholders) if leads_on => Some(placeholders.lead(below, component).map_err(unmade)?),
+                Some(placeholders) => Some(placeholders.put(below, component, shape).map_err(unmade)?),
+                None => None,
+            };
+            match there {
+                Some(There::Nothing) => return Ok(()),
+                Some(There::Placeholder(held)) => {
+                    let shape = Shape::of(&rustix::fs::fstat(&held).map_err(unknown)?);
+                    let what = match protected.protection {
+                        Protection::ReadOnly => Kept::Empty(shape),
+                        Protection::Hidden => Kept::Hidden(shape),
+                    };
+                    kept.insert(path, (what, held));
+                    return Ok(());
+                }
+                Some(There::Another) | None => {}
+            }
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let found = match rustix::fs::openat(below, component, flags, Mode::empty()) {
+                Ok(found) => found,
+                Err(Errno::NOENT | Errno::NOTDIR) if placeholders.is_none() => return Ok(()),
+                Err(errno) => return Err(unknown(errno)),
+            };
+            let status = rustix::fs::fstat(&found).map_err(unknown)?;
+            if FileType::from_raw_mode(status.st_mode) == FileType::Symlink {
+                return Err(unprotectable("it is a link, or below one; protect what it leads to, or replace it"));
+            }
+            if leads_on {
                 let held = duplicate(&found)?;
                 kept.entry(path.clone()).or_insert((Kept::InPlace, held));
                 directory = Some(found);
                 continue;
             }
-            let what = match (protected.protection, kind) {
-                (Protection::ReadOnly, _) => Kept::ReadOnly,
-                (Protection::Hidden, FileType::Directory) => Kept::HiddenDirectory,
-                (Protection::Hidden, _) => Kept::HiddenFile,
+            let what = match protected.protection {
+                Protection::ReadOnly => Kept::ReadOnly,
+                Protection::Hidden => Kept::Hidden(Shape::of(&status)),
             };
             kept.insert(path.clone(), (what, found));
         }
@@ -121,6 +193,10 @@ impl Held {
     fn path_of(&self, protected: &Protected) -> VfsPath {
         self.at.join(protected.path.relative()).unwrap_or_else(|_| self.at.clone())
     }
+}
+
+fn real(path: &Path) -> std::result::Result<PathBuf, Errno> {
+    place(&rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 fn unprotectable(why: &str) -> Error {

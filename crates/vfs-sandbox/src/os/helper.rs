@@ -5,17 +5,19 @@
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::{Access, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, statat};
 
 use super::config::{self, Network};
 use super::confine::limit_processes;
+use super::held::Held;
 use super::rules::{Grant, Rules};
-use super::signals;
+use super::{copied, programs, signals};
 
 const ASKED: &str = "--vfs-confine";
 
@@ -24,6 +26,30 @@ const ASKED: &str = "--vfs-confine";
 pub(super) struct Task {
     pub(super) rules: Rules,
     pub(super) processes: Option<u64>,
+    /// The descriptor that it was started from.
+    pub(super) own: Option<i32>,
+    /// What is to be at these paths.
+    pub(super) covers: Vec<(PathBuf, Covered)>,
+}
+
+/// What a path leads to where it is covered as it is to be. Bubblewrap puts covers by path, and whoever can change the
+/// host's directory could have it put one elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Covered {
+    /// This file or directory.
+    By { device: u64, inode: u64 },
+    /// Something that was made for the command, so that it is not where the mount is.
+    ByOtherThan { device: u64 },
+}
+
+impl Covered {
+    fn holds(self, path: &Path) -> bool {
+        let there = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+        there.is_ok_and(|there| match self {
+            Self::By { device, inode } => (there.st_dev, there.st_ino) == (device, inode),
+            Self::ByOtherThan { device } => there.st_dev != device,
+        })
+    }
 }
 
 impl Task {
@@ -40,6 +66,20 @@ impl Task {
         if let Some(processes) = self.processes {
             line.extend(["--processes".into(), processes.to_string().into()]);
         }
+        if let Some(own) = self.own {
+            line.extend(["--own".into(), own.to_string().into()]);
+        }
+        for (path, covered) in &self.covers {
+            match covered {
+                Covered::By { device, inode } => {
+                    line.extend(["--covered-by".into(), device.to_string().into(), inode.to_string().into()]);
+                }
+                Covered::ByOtherThan { device } => {
+                    line.extend(["--covered-by-other-than".into(), device.to_string().into()]);
+                }
+            }
+            line.push(path.into());
+        }
         line.push("--".into());
         line
     }
@@ -52,6 +92,15 @@ impl Task {
                 Some("--") => return Ok((task, line.collect())),
                 Some("--network") => task.rules.network = Network::Host,
                 Some("--processes") => task.processes = Some(number(line.next())?),
+                Some("--own") => task.own = Some(number(line.next())?),
+                Some("--covered-by") => {
+                    let covered = Covered::By { device: number(line.next())?, inode: number(line.next())? };
+                    task.covers.push((line.next().ok_or("a path is missing")?.into(), covered));
+                }
+                Some("--covered-by-other-than") => {
+                    let covered = Covered::ByOtherThan { device: number(line.next())? };
+                    task.covers.push((line.next().ok_or("a path is missing")?.into(), covered));
+                }
                 _ => {
                     let grant = Grant::OPTIONS.iter().find(|(_, name)| OsStr::new(name) == option);
                     let (grant, _) = grant.ok_or_else(|| format!("{option:?} is not known"))?;
@@ -74,6 +123,13 @@ impl Task {
     }
 
     fn apply(&self) -> Result<(), String> {
+        if let Some(own) = self.own {
+            copied::close(own).map_err(|error| format!("the helper cannot be left behind: {error}"))?;
+        }
+        if let Some((path, _)) = self.covers.iter().find(|(path, covered)| !covered.holds(path)) {
+            let path = path.display();
+            return Err(format!("{path} was replaced while the command was started, which is not run; try again"));
+        }
         if let Some(processes) = self.processes {
             limit_processes(processes).map_err(|error| format!("processes cannot be bounded: {error}"))?;
         }
@@ -85,7 +141,7 @@ impl Task {
     }
 }
 
-fn number(text: Option<OsString>) -> Result<u64, String> {
+fn number<N: std::str::FromStr>(text: Option<OsString>) -> Result<N, String> {
     let text = text.ok_or("a number is missing")?;
     text.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| format!("{text:?} is not a number"))
 }
@@ -137,37 +193,29 @@ pub fn become_confine_if_asked() {
     std::process::exit(126);
 }
 
-/// The helper's place on the host.
-pub(super) fn found(helper: &config::Helper) -> Result<PathBuf, String> {
+/// The program that runs, whatever has become of its path.
+const RUNNING: &str = "/proc/self/exe";
+
+/// The helper, as a copy that nobody can change, or why there is none.
+pub(super) fn found(helper: &config::Helper, mounts: &[Held]) -> Result<OwnedFd, String> {
     const NAME: &str = "vfs-confine";
-    let advice = "put vfs-confine next to the program or in PATH, or name it in the settings";
-    match helper {
-        config::Helper::Unused => Err("the settings leave the helper out".to_owned()),
-        config::Helper::At(path) if is_program(path) => Ok(path.clone()),
-        config::Helper::At(_) => Err(format!("the helper is not where the settings say; {advice}")),
+    let advice = |why: String| format!("{why}; put {NAME} next to the program or in PATH, or name it in the settings");
+    let place = match helper {
+        config::Helper::Unused => return Err("the settings leave the helper out".to_owned()),
+        config::Helper::At(path) if is_running(path) => PathBuf::from(RUNNING),
+        config::Helper::At(path) => programs::trusted(path, mounts).map_err(advice)?,
         config::Helper::Found => {
             let beside = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(NAME)));
-            beside
-                .filter(|path| is_program(path))
-                .or_else(|| in_path(NAME))
-                .ok_or_else(|| format!("the helper was not found; {advice}"))
+            programs::find(NAME, beside, mounts).map_err(advice)?
         }
-    }
+    };
+    copied::copy(&place).map_err(|error| format!("the helper cannot be copied: {error}"))
 }
 
-/// A program of the host's `PATH`.
-pub(super) fn in_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .filter(|place| place.is_absolute())
-        .map(|place| place.join(name))
-        .find(|file| is_program(file))
-}
-
-fn is_program(path: &Path) -> bool {
-    let is_file =
-        rustix::fs::stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
-    is_file && rustix::fs::access(path, Access::EXEC_OK).is_ok()
+/// Whether this is the program that runs: it is trusted already.
+fn is_running(path: &Path) -> bool {
+    let [running, named] = [Path::new(RUNNING), path].map(rustix::fs::stat);
+    running.is_ok_and(|running| named.is_ok_and(|named| programs::is_same(&running, &named)))
 }
 
 #[cfg(test)]
@@ -176,7 +224,11 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_what_is_done() {
-        let mut task = Task { processes: Some(64), ..Task::default() };
+        let mut task = Task { processes: Some(64), own: Some(7), ..Task::default() };
+        task.covers = vec![
+            ("/w/.git".into(), Covered::By { device: u64::MAX, inode: 2 }),
+            ("/w/.env".into(), Covered::ByOtherThan { device: 3 }),
+        ];
         for (grant, _) in Grant::OPTIONS {
             task.rules.grant(grant, format!("/a place/{grant:?}"));
         }
@@ -187,6 +239,24 @@ mod tests {
             let (parsed, command) = Task::parse(line.into_iter().skip(1)).expect("parsed");
             assert_eq!(parsed, task);
             assert_eq!(command, ["/bin/sh", "--read"]);
+        }
+    }
+
+    #[test]
+    fn another_file_in_the_place_of_a_cover_is_seen() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let status = rustix::fs::stat(directory.path()).expect("there");
+        let (device, inode) = (status.st_dev, status.st_ino);
+        let link = directory.path().join("link");
+        rustix::fs::symlinkat(directory.path(), CWD, &link).expect("made");
+        for (path, covered, holds) in [
+            (directory.path(), Covered::By { device, inode }, true),
+            (directory.path(), Covered::By { device, inode: inode + 1 }, false),
+            (&link, Covered::By { device, inode }, false),
+            (directory.path(), Covered::ByOtherThan { device }, false),
+            (Path::new("/proc"), Covered::ByOtherThan { device }, true),
+        ] {
+            assert_eq!(covered.holds(path), holds, "{} {covered:?}", path.display());
         }
     }
 

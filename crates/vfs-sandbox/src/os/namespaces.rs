@@ -10,13 +10,14 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, seek};
 use vfs_core::{Access, Error, ErrorKind, Result};
 use vfs_shell::Launch;
 
-use super::bubblewrap::{Cover, HELPER, Identity, NestedUsers, Plan, Session, Source, arguments};
+use super::bubblewrap::{Cover, Identity, NestedUsers, Opens, Plan, Session, Source, arguments};
 use super::config::SandboxConfig;
-use super::filter;
 use super::held::{Held, Kept, duplicate};
-use super::helper::{self, ENVIRONMENT, Task, environment_bytes};
+use super::helper::{self, Covered, ENVIRONMENT, Task, environment_bytes};
+use super::placeholders::{Placeholders, Shape};
 use super::rules::{Grant, Rules};
 use super::system::{System, written};
+use super::{copied, filter, programs};
 
 /// How bubblewrap is told what to bind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +37,9 @@ pub(super) struct Namespaces {
     identity: Identity,
     system: System,
     filter: Result<Vec<u8>, String>,
-    /// The helper's place on the host and what it does, or why there is none.
-    helper: Result<(PathBuf, Task), String>,
+    /// The helper, a copy of it, and what it does, or why there is none.
+    helper: Result<(OwnedFd, Task), String>,
+    placeholders: Placeholders,
 }
 
 /// One command, as namespaces need to know it.
@@ -60,7 +62,11 @@ impl Namespaces {
         landlock: Result<(), String>,
         processes: Option<u64>,
     ) -> Result<Self, String> {
-        let program = helper::in_path("bwrap").ok_or("bubblewrap is not installed; install the package bubblewrap")?;
+        let program = match &config.bubblewrap {
+            Some(program) => programs::trusted(program, mounts)?,
+            None => programs::find("bwrap", None, mounts)
+                .map_err(|why| format!("{why}; install the package bubblewrap, or name it in the settings"))?,
+        };
         let said = Command::new(&program)
             .arg("--help")
             .env_clear()
@@ -72,8 +78,10 @@ impl Namespaces {
         let identity = if root { Identity::Ordinary } else { Identity::Same };
         let nested_users = if knows("--disable-userns") { NestedUsers::Disabled } else { NestedUsers::LeftToFilter };
         let system = System::found(config.network);
-        let task = |()| Task { rules: rules(&system, config, mounts), processes };
-        let helper = landlock.map(task).and_then(|task| Ok((helper::found(&config.helper)?, task)));
+        let task = |()| Task { rules: rules(&system, config, mounts), processes, ..Task::default() };
+        let helper = landlock.map(task).and_then(|task| Ok((helper::found(&config.helper, mounts)?, task)));
+        let placeholders = Placeholders::new()
+            .map_err(|errno| format!("there is no memory for a file that commands hold: {errno}"))?;
         Ok(Self {
             program,
             binds: if knows("--ro-bind-fd") { Binds::ByDescriptor } else { Binds::ByPath },
@@ -82,7 +90,23 @@ impl Namespaces {
             filter: filter.map(filter::bytes).ok_or_else(|| "it is not used".to_owned()),
             helper,
             system,
+            placeholders,
         })
+    }
+
+    /// Whether what covers a protected path is what was looked at, or why it may be something else.
+    pub(super) fn covers_are_known(&self) -> Result<(), String> {
+        if self.binds == Binds::ByDescriptor || self.helper.is_ok() {
+            return Ok(());
+        }
+        let why = "this bubblewrap covers paths by name, and who else can write to the directory could exchange them \
+                   meanwhile; use bubblewrap 0.11, or the helper, which looks after it";
+        Err(why.to_owned())
+    }
+
+    /// Removes what stands for missing protected paths, unless a command still runs.
+    pub(super) fn tidy(&self) {
+        self.placeholders.clear();
     }
 
     /// Whether Landlock is put on inside, or why not.
@@ -93,6 +117,9 @@ impl Namespaces {
     /// What to start for a command.
     pub(super) fn launch(&self, config: &SandboxConfig, mounts: &[Held], wanted: Wanted<'_>) -> Result<Launch> {
         let mut given = Given::default();
+        // Held before anything is made, so that nobody removes that meanwhile.
+        let lock = self.placeholders.hold().map_err(|errno| no_memory(errno.into()))?;
+        let lock = given.descriptor(lock);
         let mut files = Vec::new();
         for path in &self.system.setting_files {
             // One that went since the sandbox was opened is no longer there for commands, either.
@@ -109,7 +136,7 @@ impl Namespaces {
         if self.helper.is_ok() {
             files.push((given.text(&environment_bytes(&wanted.environment))?, ENVIRONMENT.into()));
         }
-        let covers = self.covers(config, mounts, &mut given)?;
+        let (covers, covered) = self.covers(config, mounts, &mut given)?;
         let filter = self.filter.as_ref().ok().map(|filter| given.text(filter)).transpose()?;
         let plan = Plan {
             system: &self.system,
@@ -121,20 +148,21 @@ impl Namespaces {
             tmp_bytes: config.tmp_bytes,
             written: files,
             covers,
-            helper: self.helper.as_ref().ok().map(|(program, _)| Source::Path(program.clone())),
+            lock: Some(lock),
             filter,
             directory: wanted.directory,
         };
         let mut options = arguments(&plan);
         let mut command: Vec<OsString> = Vec::new();
-        if let Ok((_, task)) = &self.helper {
-            command.push(HELPER.into());
-            command.extend(task.arguments());
+        if let Ok((helper, task)) = &self.helper {
+            let own = given.descriptor(duplicate(helper)?);
+            command.push(copied::path(own).into());
+            command.extend(Task { own: Some(own), covers: covered, ..task.clone() }.arguments());
         } else {
             let set = |(name, value)| ["--setenv".into(), name, value];
             options.splice(0..0, wanted.environment.into_iter().flat_map(set));
         }
-        command.extend(["/bin/sh".into(), "-c".into(), wanted.command.into()]);
+        command.extend(["/bin/sh".into(), "-c".into(), "--".into(), wanted.command.into()]);
         let root = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {
             Error::new(ErrorKind::Unavailable, "the host's root cannot be opened").with_source(errno)
         })?;
@@ -147,8 +175,12 @@ impl Namespaces {
         Ok(launch)
     }
 
-    fn covers(&self, config: &SandboxConfig, mounts: &[Held], given: &mut Given) -> Result<Vec<(String, Cover)>> {
-        let mut covers = Vec::new();
+    /// What is put over the tree, and how the helper knows that it is there.
+    fn covers(&self, config: &SandboxConfig, mounts: &[Held], given: &mut Given) -> Result<(Covers, Vec<Check>)> {
+        let (mut covers, mut checks) = (Vec::new(), Vec::new());
+        let status = |held: &OwnedFd| {
+            rustix::fs::fstat(held).map_err(|errno| Error::of(ErrorKind::Unavailable).with_source(errno))
+        };
         for mount in mounts {
             let bound = |held: OwnedFd, path: &str, given: &mut Given| match self.binds {
                 Binds::ByDescriptor => Source::Descriptor(given.descriptor(held)),
@@ -158,20 +190,42 @@ impl Namespaces {
                 Access::ReadWrite => Cover::Writable(source),
                 _ => Cover::ReadOnly(source),
             };
+            let root = status(&mount.root)?;
+            let device = root.st_dev;
+            checks.push((mount.at.as_str().into(), Covered::By { device, inode: root.st_ino }));
             let root = bound(duplicate(&mount.root)?, "", given);
             covers.push((mount.at.as_str().to_owned(), with_access(root)));
-            for (path, what, held) in mount.kept(&config.protected)? {
-                let cover = match what {
-                    Kept::InPlace => with_access(bound(held, &path, given)),
-                    Kept::ReadOnly => Cover::ReadOnly(bound(held, &path, given)),
-                    Kept::HiddenFile => Cover::HiddenFile(given.text(b"")?),
-                    Kept::HiddenDirectory => Cover::HiddenDirectory,
+            for (path, what, held) in mount.kept(&config.protected, Some(&self.placeholders))? {
+                let there = status(&held)?;
+                let covered = Covered::By { device: there.st_dev, inode: there.st_ino };
+                let made = Covered::ByOtherThan { device };
+                let (cover, check) = match what {
+                    Kept::InPlace => (with_access(bound(held, &path, given)), covered),
+                    Kept::ReadOnly => (Cover::ReadOnly(bound(held, &path, given)), covered),
+                    Kept::Hidden(shape) => (empty(shape, Opens::Never, given)?, made),
+                    Kept::Empty(shape) => (empty(shape, Opens::ToRead, given)?, made),
                 };
-                covers.push((format!("{}{path}", mount.at), cover));
+                let at = format!("{}{path}", mount.at);
+                checks.push((at.clone().into(), check));
+                covers.push((at, cover));
             }
         }
-        Ok(covers)
+        Ok((covers, checks))
     }
+}
+
+type Covers = Vec<(String, Cover)>;
+type Check = (PathBuf, Covered);
+
+fn empty(shape: Shape, opens: Opens, given: &mut Given) -> Result<Cover> {
+    Ok(match shape {
+        Shape::File => Cover::EmptyFile(opens, given.text(b"")?),
+        Shape::Directory => Cover::EmptyDirectory(opens),
+    })
+}
+
+fn no_memory(source: std::io::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, "no memory for a command").with_source(source)
 }
 
 /// What Landlock allows inside: what the mounts show, once more.
@@ -216,15 +270,13 @@ impl Given {
 
     /// A file in memory that holds `bytes`.
     fn text(&mut self, bytes: &[u8]) -> Result<i32> {
-        let failed =
-            |source: std::io::Error| Error::new(ErrorKind::Unavailable, "no memory for a command").with_source(source);
-        let file = memfd_create("sandbox", MemfdFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
+        let file = memfd_create("sandbox", MemfdFlags::CLOEXEC).map_err(|errno| no_memory(errno.into()))?;
         let mut left = bytes;
         while !left.is_empty() {
-            let written = rustix::io::write(&file, left).map_err(|errno| failed(errno.into()))?;
+            let written = rustix::io::write(&file, left).map_err(|errno| no_memory(errno.into()))?;
             left = &left[written..];
         }
-        seek(&file, SeekFrom::Start(0)).map_err(|errno| failed(errno.into()))?;
+        seek(&file, SeekFrom::Start(0)).map_err(|errno| no_memory(errno.into()))?;
         Ok(self.descriptor(file))
     }
 }

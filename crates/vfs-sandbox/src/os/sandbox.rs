@@ -20,16 +20,22 @@ use super::trial;
 ///
 /// # Behaviour
 ///
-/// * Commands see the system's programs and what the [mounts](SandboxConfig::mounts) show, and nothing else of the host;
-///   they can change what is mounted writable, and a `/tmp` that goes with them. File tools of
+/// * Commands see the system's programs and what the [mounts](SandboxConfig::mounts) show, and nothing else of the
+///   host; they can change what is mounted writable, and a `/tmp` that goes with them. File tools of
 ///   [`into_backend`](Self::into_backend) see the mounts at the same paths.
-/// * Opening starts a command, looks at what it can do, and [reports](Self::report). A sandbox that would be weaker than
-///   the settings [require](SandboxConfig::required) does not open.
+/// * Opening starts a command, looks at what it can do, and [reports](Self::report). A sandbox that would be weaker
+///   than the settings [require](SandboxConfig::required) does not open.
 /// * Where namespaces are there, commands run in them as an ordinary user, with a filter over system calls, and with
-///   Landlock where the [helper](SandboxConfig::helper) is found. Where they are not, Landlock and the filter hold commands
-///   by themselves; that is less, and has to be asked for by requiring [less](super::Belt::WITHOUT_NAMESPACES).
-/// * In namespaces, a command that a signal ended tells of it as shells do, by an exit code of 128 and the signal's number;
-///   without the helper it has no time to end in order. What it leaves running ends with it, always.
+///   Landlock where the [helper](SandboxConfig::helper) is found. Where they are not, Landlock and the filter hold
+///   commands by themselves; that is less, and has to be asked for by requiring
+///   [less](super::Belt::WITHOUT_NAMESPACES).
+/// * [Protected](SandboxConfig::protected) paths are covered in every command. For those that are missing something
+///   empty stands in the mounted directory while commands run, and goes with the last one.
+/// * Without namespaces, commands cannot change the mode, owner, times or attributes of files, since nothing could keep
+///   them from doing it to files that they may only read. Through an open file a change of mode, owner or times does
+///   nothing and is answered as done, as programs that copy or unpack need it; anything else is refused.
+/// * In namespaces, a command that a signal ended tells of it as shells do, by an exit code of 128 and the signal's
+///   number; without the helper it has no time to end in order. What it leaves running ends with it, always.
 /// * Bounds on memory and on the number of processes are for all commands together where this process may make control
 ///   groups. There is no bound on how much of a mount is filled but the [size of each file](SandboxConfig::limits); a
 ///   quota of the host's file system does that.
@@ -48,9 +54,10 @@ impl OsSandbox {
     ///
     /// # Errors
     ///
-    /// `unsupported` where something that is [required](SandboxConfig::required) is not enforced: the message says what,
-    /// why, and what can be done. `invalid_argument` for mounts that overlap, or lie where the system is; those of opening
-    /// their directories.
+    /// `unsupported` where something that is [required](SandboxConfig::required) is not enforced: the message says
+    /// what, why, and what can be done; and for a protected path that is a link. `invalid_argument` for mounts that
+    /// overlap, that have files of the host in common with each other or with tools, or that lie where the system is;
+    /// those of opening their directories.
     pub async fn open(config: SandboxConfig) -> Result<Self> {
         let (setup, report) = tried(config).await?;
         let missing: Vec<_> = report
@@ -103,11 +110,15 @@ impl Launcher for OsSandbox {
 
 /// The best sandbox that works here, and what it enforces.
 async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxReport)> {
-    let mounts = Arc::new(Held::open_all(&config.mounts).await?);
+    let mounts = Arc::new(Held::open_all(&config.mounts, &config.tools).await?);
+    // Else it would look as if commands could not be started in namespaces, and they would be held by less.
+    for mount in mounts.iter() {
+        mount.kept(&config.protected, None)?;
+    }
     let config = Arc::new(config);
     let mut reason = "the settings leave namespaces out".to_owned();
     if config.mechanisms.contains(&Mechanism::Namespaces) {
-        match started(&config, &mounts, Setup::in_namespaces).await {
+        match started(&config, &mounts, Setup::in_namespaces).await? {
             Ok((setup, deeds)) => {
                 let report = findings::report(&setup, &deeds, None);
                 return Ok((Some(setup), report));
@@ -115,7 +126,7 @@ async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxRepo
             Err(why) => reason = format!("{why}; {ALLOWING}"),
         }
     }
-    match started(&config, &mounts, Setup::direct).await {
+    match started(&config, &mounts, Setup::direct).await? {
         Ok((setup, deeds)) => {
             let report = findings::report(&setup, &deeds, Some(&reason));
             Ok((Some(setup), report))
@@ -127,26 +138,33 @@ async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxRepo
 const ALLOWING: &str = "where users may not make namespaces, set the sysctls kernel.unprivileged_userns_clone=1 and \
                         user.max_user_namespaces above 0, and give bwrap a profile where AppArmor restricts them";
 
+/// What could be started, or why it could not be, so that something else may be tried.
+type Started = Result<(Arc<Setup>, trial::Deeds), String>;
+
 type Making = fn(&Arc<SandboxConfig>, &Arc<Vec<Held>>, Groups) -> Result<Setup, String>;
 
-/// A sandbox in which a command could be started, and what that could do. A control group that cannot be entered is done
-/// without.
-async fn started(
+/// A sandbox in which a command could be started, and what that could do. A control group that cannot be entered is
+/// done without.
+async fn started(config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>, make: Making) -> Result<Started> {
+    let groups = Groups::make(config.memory_bytes, config.processes);
+    let grouped = groups.memory.is_ok() || groups.processes.is_ok();
+    let why = match tried_with(config, mounts, make, groups).await? {
+        Err(why) if grouped => why,
+        decided => return Ok(decided),
+    };
+    let groups = Groups::none(&format!("control groups do not work here: {why}"));
+    tried_with(config, mounts, make, groups).await
+}
+
+async fn tried_with(
     config: &Arc<SandboxConfig>,
     mounts: &Arc<Vec<Held>>,
     make: Making,
-) -> Result<(Arc<Setup>, trial::Deeds), String> {
-    let groups = Groups::make(config.memory_bytes, config.processes);
-    let grouped = groups.memory.is_ok() || groups.processes.is_ok();
-    let setup = Arc::new(make(config, mounts, groups)?);
-    match trial::run(&setup).await {
-        Ok(deeds) => Ok((setup, deeds)),
-        Err(why) if !grouped => Err(why),
-        Err(why) => {
-            let setup =
-                Arc::new(make(config, mounts, Groups::none(&format!("control groups do not work here: {why}")))?);
-            let deeds = trial::run(&setup).await?;
-            Ok((setup, deeds))
-        }
-    }
+    groups: Groups,
+) -> Result<Started> {
+    let setup = match make(config, mounts, groups) {
+        Ok(setup) => Arc::new(setup),
+        Err(why) => return Ok(Err(why)),
+    };
+    Ok(trial::run(&setup).await?.map(|deeds| (setup, deeds)))
 }

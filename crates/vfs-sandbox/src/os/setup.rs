@@ -13,7 +13,7 @@ use super::config::SandboxConfig;
 use super::confine::{Asked, Confine, Privileges};
 use super::direct;
 use super::filter::{self, Reach};
-use super::groups::Groups;
+use super::groups::{self, Groups};
 use super::held::Held;
 use super::namespaces::{Namespaces, Wanted, check_length};
 use super::rules;
@@ -107,12 +107,24 @@ impl Setup {
             (Way::Direct, Some(directory)) => direct::launch(&req.command, directory, environment),
             (Way::Namespaces(_), _) => self.in_thread(req, environment, bait).await?,
         };
+        if launch.descriptors.iter().any(|&(_, number)| number >= groups::FIRST_ENTRY) {
+            let message = "a command cannot be started with so many protected paths and mounts; protect a directory \
+                           that holds several of them, or show fewer mounts";
+            return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(&req.cwd));
+        }
         launch.limits = self.config.limits;
         launch.limits.processes = None;
         launch.terminal = req.terminal;
         let confine = Arc::clone(&self.confine);
         launch.confine = Some(Arc::new(move || confine.apply()));
         Ok(launch)
+    }
+
+    /// Removes what stands for missing protected paths, unless a command still runs.
+    pub(super) fn tidy(&self) {
+        if let Way::Namespaces(namespaces) = &self.way {
+            namespaces.tidy();
+        }
     }
 
     async fn in_thread(

@@ -6,18 +6,19 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::process::Pid;
 use rustix::thread::{SecureComputingMode, no_new_privs, secure_computing_mode};
-use vfs_core::{ExecuteRequest, OpContext, Result, Shell as _};
+use vfs_core::{Error, ExecuteRequest, OpContext, Result, Shell as _};
 use vfs_shell::{Commands, Launch, Launcher, ShellConfig};
 
+use super::filter;
 use super::held::Held;
 use super::setup::{Setup, Way};
 
@@ -36,7 +37,7 @@ pub(super) enum Deed {
     WroteSystem,
     /// It read what Landlock does not allow.
     TookBait,
-    /// It made a call that the filter says is not there, or is not filtered at all.
+    /// No filter answered it in the way of ours: one may be there that was inherited.
     Unfiltered,
     /// It may gain privileges.
     MayGain,
@@ -72,7 +73,23 @@ impl Deed {
 pub(super) type Deeds = BTreeSet<Deed>;
 
 /// Runs a command in the sandbox, and tells what it could do; or why it could not be run.
-pub(super) async fn run(setup: &Arc<Setup>) -> Result<Deeds, String> {
+///
+/// # Errors
+///
+/// Why a command is refused before it is started: nothing else may be tried in place of this sandbox then.
+pub(super) async fn run(setup: &Arc<Setup>) -> Result<Result<Deeds, String>> {
+    let refused = Arc::default();
+    let tried = tried(setup, &refused).await;
+    setup.tidy();
+    match refused.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(error) => Err(error),
+        None => Ok(tried),
+    }
+}
+
+type Refused = Arc<Mutex<Option<Error>>>;
+
+async fn tried(setup: &Arc<Setup>, refused: &Refused) -> Result<Deeds, String> {
     let canary = Canary::new(&setup.mounts)?;
     let script = match setup.way {
         Way::Namespaces(_) => canary.script(),
@@ -80,7 +97,8 @@ pub(super) async fn run(setup: &Arc<Setup>) -> Result<Deeds, String> {
     };
     let cwd = setup.mounts.first().map(|mount| mount.at.clone()).unwrap_or_default();
     let (told, tells) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|errno| errno.to_string())?;
-    let launcher = Trial { setup: Arc::clone(setup), attempts: Arc::new(canary.attempts(tells)?) };
+    let launcher =
+        Trial { setup: Arc::clone(setup), attempts: Arc::new(canary.attempts(tells)?), refused: Arc::clone(refused) };
     let commands = Commands::new(launcher, ShellConfig::new());
     let request = ExecuteRequest::new(script).cwd(cwd).timeout(Duration::from_secs(20));
     let ended = commands.execute(&OpContext::new(), request).await.map_err(|error| chain(&error))?;
@@ -131,7 +149,9 @@ impl Canary {
              while read -r name rest; do echo \"route $name\"; done </proc/net/route\n\
              while read -r line; do echo \"route ${{line##* }}\"; done </proc/net/ipv6_route\n\
              read -r first </proc/1/comm && echo \"first $first\"\n\
-             echo started\n"
+             kill -0 {number} 2>&1\n\
+             echo started\n",
+            number = filter::SIGN,
         )
     }
 
@@ -171,7 +191,7 @@ fn from_script(said: &str) -> Deeds {
         (Deed::WroteOutside, says(&["did", "write"])),
         (Deed::WroteSystem, says(&["did", "system"])),
         (Deed::TookBait, says(&["did", "bait"])),
-        (Deed::Unfiltered, !says(&["Seccomp:", "2"])),
+        (Deed::Unfiltered, !said.contains("not permitted") || !says(&["Seccomp:", "2"])),
         (Deed::MayGain, !says(&["NoNewPrivs:", "1"]) || !says(&["CapEff:", "0000000000000000"])),
         (Deed::FoundNetwork, has_route),
         (Deed::ReachedProcess, !says(&["first", "bwrap"])),
@@ -195,8 +215,8 @@ impl Attempts {
     fn make(&self) -> io::Result<()> {
         let open =
             |path: &CString, flags| rustix::fs::open(path.as_c_str(), flags | OFlags::CLOEXEC, Mode::empty()).is_ok();
-        let beneath = rustix::fs::openat2(rustix::fs::CWD, c".", OFlags::PATH, Mode::empty(), ResolveFlags::empty());
-        let filtered = beneath.err() == Some(Errno::NOSYS)
+        let sign = Pid::from_raw(filter::SIGN).map(rustix::process::test_kill_process);
+        let filtered = sign == Some(Err(Errno::PERM))
             && secure_computing_mode().is_ok_and(|mode| mode == SecureComputingMode::Filter);
         let internet = [AddressFamily::INET, AddressFamily::INET6];
         let unix = socket(AddressFamily::UNIX, SocketType::DGRAM, None);
@@ -235,6 +255,7 @@ fn from_attempts(told: &OwnedFd) -> Result<Deeds, String> {
 struct Trial {
     setup: Arc<Setup>,
     attempts: Arc<Attempts>,
+    refused: Refused,
 }
 
 #[async_trait]
@@ -245,7 +266,10 @@ impl Launcher for Trial {
         req: &ExecuteRequest,
         environment: Vec<(OsString, OsString)>,
     ) -> Result<Launch> {
-        let mut launch = self.setup.launch(cx, req, environment, Some(BAIT)).await?;
+        let launch = self.setup.launch(cx, req, environment, Some(BAIT)).await;
+        let mut launch = launch.inspect_err(|error| {
+            *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+        })?;
         if matches!(self.setup.way, Way::Direct) {
             let (confine, attempts) = (Arc::clone(&self.setup.confine), Arc::clone(&self.attempts));
             launch.confine = Some(Arc::new(move || {

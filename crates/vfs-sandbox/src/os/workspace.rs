@@ -1,5 +1,8 @@
 //! Files of any backend in a directory where commands can work on them, and their changes back.
 
+mod differences;
+mod directory;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,10 +10,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use vfs_core::{
-    Backend, ChangeKind, ChangeSet, DeleteRequest, Error, ErrorDetail, ErrorKind, FileChange, FileInfo, FileUpload,
-    LsRequest, OpContext, Problem, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
+    Backend, ChangeSet, DeleteRequest, Error, ErrorDetail, ErrorKind, FileInfo, FileUpload, LsRequest, OpContext,
+    Problem, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig};
+
+use self::differences::{Different, is_absence};
+use self::directory::PrivateDirectory;
+use super::config::{Protected, SandboxConfig};
 
 /// The files below a path of a backend, in a private directory of the host that goes with this value.
 ///
@@ -18,11 +25,17 @@ use vfs_local::{Durability, LocalBackend, LocalConfig};
 ///
 /// * [`checkout`](Self::checkout) brings the files there. Commands are run on [`directory`](Self::directory), as a
 ///   [`Mount`](super::Mount) of a sandbox. [`changes`](Self::changes) tells what they changed, and
-///   [`collect`](Self::collect) brings that into the backend. Dropping the workspace discards it.
+///   [`collect`](Self::collect) brings that into the backend. [`discard`](Self::discard) ends the workspace, and so does
+///   dropping it, which tells nobody where something cannot be removed.
 /// * Content is all that a backend tells of a file, so modes are guessed: what begins with `#!`, and what is a program,
 ///   can be run. A link becomes what it leads to. An empty directory is left out.
 /// * A change is made only where the backend still has the version that was checked out; else it is a conflict, and the
 ///   others are made all the same.
+/// * What cannot be looked at counts as unchanged, and is told as a problem; so is what cannot be brought into the backend.
+///   Neither keeps the other files from being brought.
+/// * What a sandbox [protects](SandboxConfig::protected) is not brought into the backend either, since a command can make
+///   what was not there to be protected. Without a word of [`protecting`](Self::protecting) that is what
+///   [`SandboxConfig::new`] protects.
 ///
 /// ```no_run
 /// # async fn example(overlay: std::sync::Arc<dyn vfs_core::Backend>) -> vfs_core::Result<()> {
@@ -44,7 +57,8 @@ pub struct Workspace {
     from: VfsPath,
     files: LocalBackend,
     known: BTreeMap<VfsPath, Known>,
-    directory: tempfile::TempDir,
+    protected: Vec<Protected>,
+    directory: PrivateDirectory,
 }
 
 /// A file as it was checked out.
@@ -64,7 +78,8 @@ pub struct Collected {
     pub changes: ChangeSet,
     /// What they changed that somebody else changed, too.
     pub conflicts: Vec<CollectConflict>,
-    /// What they left that no backend can hold, such as a socket or a link that leads outside.
+    /// What they left that was not brought: because no backend can hold it, such as a socket or a link that leads outside,
+    /// because it cannot be read or is refused, or because it is protected.
     pub problems: Vec<Problem>,
 }
 
@@ -96,11 +111,10 @@ impl Workspace {
         from: VfsPath,
         parent: impl AsRef<Path>,
     ) -> Result<Self> {
-        let directory = tempfile::Builder::new().prefix("vfs-workspace-").tempdir_in(parent).map_err(|source| {
-            Error::new(ErrorKind::Unavailable, "no directory for a workspace can be made").with_source(source)
-        })?;
+        let directory = PrivateDirectory::make(parent.as_ref())?;
         let files = LocalConfig::new(directory.path()).durability(Durability::Atomic).open()?;
-        let mut workspace = Self { backend, from, files, known: BTreeMap::new(), directory };
+        let protected = SandboxConfig::new(directory.path()).protected;
+        let mut workspace = Self { backend, from, files, known: BTreeMap::new(), protected, directory };
         let listing = workspace.backend.ls(cx, LsRequest::new(workspace.from.clone()).recursive()).await?;
         if let Some(problem) = listing.problems.first() {
             return Err(Error::new(problem.code, problem.message.clone()).with_path_text(&problem.path));
@@ -109,6 +123,14 @@ impl Workspace {
             workspace.bring(cx, batch).await?;
         }
         Ok(workspace)
+    }
+
+    /// Keeps these paths, relative to the directory, out of the backend, in place of what [`SandboxConfig::new`] protects:
+    /// those of the settings that commands run with, where they are others.
+    #[must_use]
+    pub fn protecting(mut self, protected: impl IntoIterator<Item = Protected>) -> Self {
+        self.protected = protected.into_iter().collect();
+        self
     }
 
     /// The directory on the host.
@@ -120,48 +142,74 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Those of reading the files.
+    /// Those of looking at the directory; of the backend those that are not about one file, such as `unavailable`.
     pub async fn changes(&self, cx: &OpContext) -> Result<Collected> {
         let mut collected = Collected::default();
-        for found in self.look(cx, &mut collected.problems).await? {
-            let actual = self.version_there(cx, &found.path).await?;
-            if actual == found.expected {
-                if let Some(change) = self.told(cx, &found).await? {
-                    collected.changes.changes.push(change);
-                }
-            } else {
-                collected.conflicts.push(CollectConflict { path: found.path, expected: found.expected, actual });
-            }
+        for one in self.look(cx, &mut collected.problems).await? {
+            let told = self.tell(cx, &one, &mut collected).await;
+            told.or_else(|error| put_aside(error, &one.path, &mut collected.problems))?;
         }
         Ok(collected)
     }
 
     /// Brings what differs into the backend, which is what was checked out from then on.
     ///
+    /// # Behaviour
+    ///
+    /// * What is written is what was compared, and told in the changes, whatever is still at work in the directory.
+    /// * Files are written before others are deleted, so that one that was moved is there at any moment. Only what finds
+    ///   something in its way is tried once more after that.
+    ///
     /// # Errors
     ///
-    /// Those of reading and writing the files; what was brought until then stays.
+    /// Those of looking at the directory; of the backend those that are not about one file, such as `unavailable` and
+    /// `storage_full`. What was brought until then stays.
     pub async fn collect(&mut self, cx: &OpContext) -> Result<Collected> {
         let mut collected = Collected::default();
-        let mut found = self.look(cx, &mut collected.problems).await?;
-        // What goes makes room for what comes, where a file became a directory.
-        found.sort_by_key(|one| one.here.is_some());
-        for one in found {
-            let Some(change) = self.told(cx, &one).await? else { continue };
-            match self.put(cx, &one).await {
-                Ok(()) => collected.changes.changes.push(change),
-                Err(error) if is_conflict(&error) => {
-                    let actual = match error.detail() {
-                        Some(ErrorDetail::Conflict { actual }) => actual.clone(),
-                        _ => self.version_there(cx, &one.path).await?,
-                    };
-                    collected.conflicts.push(CollectConflict { path: one.path, expected: one.expected, actual });
-                }
-                Err(error) => return Err(error),
+        let found = self.look(cx, &mut collected.problems).await?;
+        let (comes, goes): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.is_here);
+        let mut in_conflict = Vec::new();
+        for one in comes {
+            if self.carry(cx, &one, &mut collected).await?.is_some() {
+                in_conflict.push(one);
             }
         }
+        for one in &goes {
+            let conflict = self.carry(cx, one, &mut collected).await?;
+            collected.conflicts.extend(conflict);
+        }
+        // A file may have become a directory, or a directory a file: what went was in the way.
+        for one in in_conflict {
+            if goes.iter().any(|gone| gone.path.starts_with(&one.path)) {
+                self.make_room(cx, &one.path).await;
+            }
+            let conflict = self.carry(cx, &one, &mut collected).await?;
+            collected.conflicts.extend(conflict);
+        }
         collected.changes.changes.sort_by(|one, other| one.path.cmp(&other.path));
+        collected.conflicts.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(collected)
+    }
+
+    /// Removes the directory with all that is in it, whatever permissions commands left there.
+    ///
+    /// # Behaviour
+    ///
+    /// * Commands that work in it are to be ended before.
+    /// * Where the future is dropped, the removal goes on.
+    ///
+    /// # Errors
+    ///
+    /// `permission_denied`, `busy` or `unavailable` where something of it stays; all else is gone then.
+    pub async fn discard(self) -> Result<()> {
+        let remove = move || self.directory.remove();
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => {
+                let removed = runtime.spawn_blocking(remove).await;
+                removed.map_err(|error| Error::of(ErrorKind::Internal).with_source(error))?
+            }
+            Err(_) => remove(),
+        }
     }
 
     async fn bring(&mut self, cx: &OpContext, batch: Vec<VfsPath>) -> Result<()> {
@@ -195,82 +243,94 @@ impl Workspace {
         Ok(())
     }
 
-    /// The files that differ, by what their versions in the directory say.
-    async fn look(&self, cx: &OpContext, problems: &mut Vec<Problem>) -> Result<Vec<Different>> {
-        let listing = self.files.ls(cx, LsRequest::new(VfsPath::root()).recursive()).await?;
-        for mut problem in listing.problems {
-            problem.path =
-                format!("{}/{}", self.from.as_str().trim_end_matches('/'), problem.path.trim_start_matches('/'));
-            problems.push(problem);
+    /// Adds what became of a file to `collected`.
+    async fn tell(&self, cx: &OpContext, one: &Different, collected: &mut Collected) -> Result<()> {
+        let actual = self.version_there(cx, &one.path).await?;
+        if actual == one.expected {
+            collected.changes.changes.extend(self.read(cx, one).await?.change(one));
+        } else {
+            collected.conflicts.push(CollectConflict {
+                path: one.path.clone(),
+                expected: one.expected.clone(),
+                actual,
+            });
         }
-        let mut here = BTreeMap::new();
-        for entry in listing.entries.into_iter().filter(|entry| !entry.is_dir) {
-            here.insert(self.from.join(entry.path.relative())?, entry.version);
-        }
-        let mut different = Vec::new();
-        for (path, known) in &self.known {
-            let here = here.remove(path).flatten();
-            if here.as_ref() != Some(&known.here) {
-                different.push(Different { path: path.clone(), expected: Some(known.there.clone()), here });
+        Ok(())
+    }
+
+    /// Brings one file into the backend, or tells with what it is in conflict there.
+    async fn carry(
+        &mut self,
+        cx: &OpContext,
+        one: &Different,
+        collected: &mut Collected,
+    ) -> Result<Option<CollectConflict>> {
+        let carried = self.try_to_carry(cx, one, collected).await;
+        carried.or_else(|error| put_aside(error, &one.path, &mut collected.problems).map(|()| None))
+    }
+
+    async fn try_to_carry(
+        &mut self,
+        cx: &OpContext,
+        one: &Different,
+        collected: &mut Collected,
+    ) -> Result<Option<CollectConflict>> {
+        let sides = self.read(cx, one).await?;
+        let Some(change) = sides.change(one) else { return Ok(None) };
+        match self.put(cx, one, sides.after).await {
+            Ok(()) => {
+                collected.changes.changes.push(change);
+                Ok(None)
             }
+            Err(error) if is_conflict(&error) => {
+                let actual = match error.detail() {
+                    Some(ErrorDetail::Conflict { actual }) => actual.clone(),
+                    _ => self.version_there(cx, &one.path).await?,
+                };
+                Ok(Some(CollectConflict { path: one.path.clone(), expected: one.expected.clone(), actual }))
+            }
+            Err(error) => Err(error),
         }
-        let added = here.into_iter().map(|(path, here)| Different { path, expected: None, here });
-        different.extend(added);
-        different.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(different)
     }
 
-    /// What became of a file; `None` where its content is what it was.
-    async fn told(&self, cx: &OpContext, different: &Different) -> Result<Option<FileChange>> {
-        let before = match &different.expected {
-            Some(version) => downloaded(&self.backend, cx, &different.path).await?.filter(|(_, now)| now == version),
-            None => None,
-        };
-        let after = match different.here {
-            Some(_) => downloaded(&self.files, cx, &self.here(&different.path)?).await?,
-            None => None,
-        };
-        if different.expected.is_some() && before.is_none() {
-            let kind = if after.is_some() { ChangeKind::Changed } else { ChangeKind::Removed };
-            return Ok(Some(FileChange::new(different.path.clone(), kind).versions(different.expected.clone(), None)));
-        }
-        let side = |side: &'_ Option<(Bytes, Version)>| side.clone();
-        let (before, after) = (side(&before), side(&after));
-        let borrowed = |side: &Option<(Bytes, Version)>| side.as_ref().map(|(_, version)| version.clone());
-        let (old, new) = (borrowed(&before), borrowed(&after));
-        Ok(FileChange::between(
-            &different.path,
-            before.as_ref().zip(old).map(|((content, _), version)| (&content[..], version)),
-            after.as_ref().zip(new).map(|((content, _), version)| (&content[..], version)),
-        ))
-    }
-
-    async fn put(&mut self, cx: &OpContext, different: &Different) -> Result<()> {
-        let after = match different.here {
-            Some(_) => downloaded(&self.files, cx, &self.here(&different.path)?).await?,
-            None => None,
-        };
+    async fn put(&mut self, cx: &OpContext, one: &Different, after: Option<(Bytes, Version)>) -> Result<()> {
         match after {
             Some((content, here)) => {
-                let mode = different.expected.clone().map_or(WriteMode::CreateNew, WriteMode::IfVersion);
-                let request = WriteRequest::new(different.path.clone(), content).mode(mode);
+                let mode = one.expected.clone().map_or(WriteMode::CreateNew, WriteMode::IfVersion);
+                let request = WriteRequest::new(one.path.clone(), content).mode(mode);
                 let there = self.backend.write(cx, request).await?.version;
-                self.known.insert(different.path.clone(), Known { there, here });
+                self.known.insert(one.path.clone(), Known { there, here });
             }
             None => {
-                let mut request = DeleteRequest::new(different.path.clone());
-                request.expected_version.clone_from(&different.expected);
+                let mut request = DeleteRequest::new(one.path.clone());
+                request.expected_version.clone_from(&one.expected);
                 self.backend.delete(cx, request).await?;
-                self.known.remove(&different.path);
+                self.known.remove(&one.path);
             }
         }
         Ok(())
     }
 
+    /// Removes the directories that what went left empty where a file is to be. Where that fails, the file is in conflict.
+    async fn make_room(&self, cx: &OpContext, path: &VfsPath) {
+        let Ok(listing) = self.backend.ls(cx, LsRequest::new(path.clone()).recursive()).await else { return };
+        if listing.entries.iter().any(|entry| !entry.is_dir) {
+            return;
+        }
+        let mut empty: Vec<_> = listing.entries.into_iter().map(|entry| entry.path).collect();
+        empty.push(path.clone());
+        empty.sort_by(|one, other| other.cmp(one));
+        for directory in empty {
+            if self.backend.delete(cx, DeleteRequest::new(directory).only_empty()).await.is_err() {
+                return;
+            }
+        }
+    }
+
     async fn version_there(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<Version>> {
         match self.backend.stat(cx, StatRequest::new(path.clone())).await {
             Ok(info) => Ok(info.version),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) if is_absence(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -279,27 +339,21 @@ impl Workspace {
     fn here(&self, path: &VfsPath) -> Result<VfsPath> {
         VfsPath::root().join(path.strip_prefix(&self.from).unwrap_or(path.relative()))
     }
-}
 
-/// A file whose version in the directory is not the one that was checked out.
-#[derive(Debug)]
-struct Different {
-    /// Its path in the backend.
-    path: VfsPath,
-    /// The version that was checked out.
-    expected: Option<Version>,
-    /// Its version in the directory, where it is there.
-    here: Option<Version>,
-}
-
-/// A file's content, and the version that it is; `None` where there is no such file.
-async fn downloaded(files: &impl Backend, cx: &OpContext, path: &VfsPath) -> Result<Option<(Bytes, Version)>> {
-    let Some(file) = files.download_files(cx, vec![path.clone()]).await.pop() else { return Ok(None) };
-    match (file.content, file.version, file.cause) {
-        (Some(content), Some(version), _) => Ok(Some((content, version))),
-        (.., Some(cause)) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        (.., cause) => Err(cause.unwrap_or_else(|| Error::at(ErrorKind::Unavailable, path))),
+    /// Where a file of the directory is in the backend.
+    fn there(&self, path: &VfsPath) -> Result<VfsPath> {
+        self.from.join(path.relative())
     }
+}
+
+/// Makes a problem of what befell one file and need not stop the others; all else is the error still.
+fn put_aside(error: Error, path: &VfsPath, problems: &mut Vec<Problem>) -> Result<()> {
+    use ErrorKind::{Cancelled, Internal, QuotaExceeded, StorageFull, Timeout, Unavailable};
+    if matches!(error.kind(), Cancelled | Timeout | Unavailable | StorageFull | QuotaExceeded | Internal) {
+        return Err(error);
+    }
+    problems.push(error.with_path(path).into());
+    Ok(())
 }
 
 fn is_conflict(error: &Error) -> bool {

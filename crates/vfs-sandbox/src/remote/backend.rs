@@ -41,11 +41,14 @@ use super::{bulk, edit, look, read, remove, transfer, write};
 ///   that is allowed, owner are kept; extended attributes and access control lists are not. Nothing is synced to the disk of the
 ///   place.
 /// * Changes of one file take turns, those of other processes in the place included, where these go through a backend like this
-///   one: the content on its way is also the lock, and one that was left by a process that died is taken away after a minute.
+///   one: a lock stands beside the file, and one that was left by a process that died is taken away after a minute.
 /// * Versions are of inode, size and times, which no write leaves the same; where the place's clock or tools know only whole
 ///   seconds, of the content as well, which makes listings there slow.
 /// * Commands run by `sh -c` in the place, with its `PATH` and what is set for them. Both outputs are told apart; together they
 ///   are standard output, then standard error. There are no terminals, and nothing runs in the background.
+/// * No answer of the place takes more than 64 MiB of memory here, and no command's output more than
+///   [`RemoteConfig::max_output_bytes`]. Of a directory with more entries than fit into an answer, or through the
+///   transport, some are listed, and a problem says so.
 /// * Dropping a call ends its script, unless that changes something: a change goes to its end.
 ///
 /// It needs a tokio runtime with its timer.

@@ -1,6 +1,6 @@
 //! Whole files in and out, many in one answer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
@@ -8,8 +8,9 @@ use vfs_core::{
     Error, FileDownloadResponse, FileUpload, FileUploadResponse, OpContext, Result, VfsPath, WriteMode, WriteRequest,
 };
 
-use super::contents::LARGE;
+use super::contents::{BESIDE_FILE, LARGE};
 use super::execute::Execute;
+use super::failure::labelled;
 use super::functions;
 use super::look::{facts, refuse_reserved};
 use super::place::{Answer, Place, SCRIPT_ROOM};
@@ -21,9 +22,6 @@ use super::write::write;
 /// Most files of one script.
 const MOST_FILES: usize = 128;
 
-/// Most bytes of one answer.
-const MOST_BYTES: u64 = 4 << 20;
-
 pub(super) async fn upload<E: Execute>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
@@ -34,7 +32,7 @@ pub(super) async fn upload<E: Execute>(
     let room = place.execute.transport().max_script_bytes.saturating_sub(SCRIPT_ROOM);
     for file in files {
         let part = Part::of(&file, room, place.config.max_file_size);
-        if group.is_full_with(part.as_ref(), room) {
+        if group.is_full_with(&file, part.as_ref(), room) {
             answers.extend(std::mem::take(&mut group).send(place, cx).await);
         }
         match part {
@@ -67,7 +65,7 @@ impl Part {
         }
         let mut script = super::script::Script::new("/", "");
         script.text.clear();
-        script.push("say '#'\n( T=").walk(Walk::MakingFollowed, &file.path);
+        script.push("say '#'\n( T=\nguard").walk(Walk::MakingFollowed, &file.path);
         script.push(&format!("body() {{ printf {}; }}\nput over )\ntop", printable(&file.content)));
         (script.text.len() <= room).then_some(Self(script.text))
     }
@@ -77,22 +75,26 @@ impl Part {
 #[derive(Default)]
 struct Group {
     files: Vec<FileUpload>,
+    paths: HashSet<VfsPath>,
     text: String,
 }
 
 impl Group {
-    /// Whether `part` belongs to the next one; one of a file alone always does.
-    fn is_full_with(&self, part: Option<&Part>, room: usize) -> bool {
-        part.is_none_or(|part| self.text.len() + part.0.len() > room || self.files.len() == MOST_FILES)
+    /// Whether `part` belongs to the next one; one of a file alone always does. So does that of a path which is in this
+    /// group: an earlier content that has to be sent again must not replace a later one.
+    fn is_full_with(&self, file: &FileUpload, part: Option<&Part>, room: usize) -> bool {
+        self.paths.contains(&file.path)
+            || part.is_none_or(|part| self.text.len() + part.0.len() > room || self.files.len() == MOST_FILES)
     }
 
     fn add(&mut self, file: FileUpload, part: Part) {
         self.text.push_str(&part.0);
+        self.paths.insert(file.path.clone());
         self.files.push(file);
     }
 
     async fn send<E: Execute>(self, place: &Arc<Place<E>>, cx: &OpContext) -> Vec<FileUploadResponse> {
-        let Self { files, text } = self;
+        let Self { files, text, .. } = self;
         let Some(first) = files.first() else { return Vec::new() };
         let answered = async {
             let mut script = place.script(cx, &first.path).await?;
@@ -109,6 +111,7 @@ impl Group {
             let reply = parts.get(index).cloned().unwrap_or_default();
             let written = match reply.failure() {
                 None => facts(&reply, &file.path),
+                Some(label) if reply.get(b'k').is_some() => Err(labelled(label, &answer.stderr, &file.path)),
                 // What went wrong the file says better alone; and what was overtaken begins again.
                 Some(_) => {
                     answers.push(alone(place, cx, file).await);
@@ -172,11 +175,11 @@ async fn together<E: Execute>(
     let (mut batch, mut bytes) = (Vec::new(), 0);
     for path in wanted {
         let Some(size) = sizes.get(&path).filter(|size| **size <= LARGE) else { continue };
-        if bytes + size > MOST_BYTES {
+        if bytes + size + BESIDE_FILE > place.max_batch_bytes() {
             known.extend(fetched(place, cx, &batch).await?);
             (batch, bytes) = (Vec::new(), 0);
         }
-        bytes += size;
+        bytes += size + BESIDE_FILE;
         batch.push(path);
     }
     known.extend(fetched(place, cx, &batch).await?);

@@ -1,5 +1,6 @@
 //! How a remote backend behaves.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use vfs_search::Pool;
 /// let config = RemoteConfig::new("/workspace").timeout(Duration::from_secs(30));
 /// assert_eq!(config.max_file_size, 256 << 20);
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct RemoteConfig {
     /// The directory of the place whose files these are; an absolute path there.
@@ -33,6 +34,8 @@ pub struct RemoteConfig {
     ///
     /// [`ExecuteRequest::DEFAULT_TIMEOUT`]: vfs_core::ExecuteRequest::DEFAULT_TIMEOUT
     pub command_timeout: Duration,
+    /// Most bytes of its output that a command's answer may have, whatever it asks for. Default 16 MiB.
+    pub max_output_bytes: u64,
     /// The workers that `glob` and `grep` take. Default: a pool of this backend's own, of as many as `concurrency`.
     pub search_pool: Option<Pool>,
 }
@@ -48,6 +51,7 @@ impl RemoteConfig {
             concurrency: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
             env: Vec::new(),
             command_timeout: vfs_core::ExecuteRequest::DEFAULT_TIMEOUT,
+            max_output_bytes: 16 << 20,
             search_pool: None,
         }
     }
@@ -94,10 +98,55 @@ impl RemoteConfig {
         self
     }
 
+    /// Sets how many bytes of its output a command's answer may have.
+    #[must_use]
+    pub fn max_output_bytes(mut self, bytes: u64) -> Self {
+        self.max_output_bytes = bytes;
+        self
+    }
+
     /// Sets the workers that `glob` and `grep` take.
     #[must_use]
     pub fn search_pool(mut self, pool: Pool) -> Self {
         self.search_pool = Some(pool);
         self
+    }
+}
+
+impl fmt::Debug for RemoteConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { root, max_file_size, timeout, lock_timeout, concurrency, env, command_timeout, .. } = self;
+        f.debug_struct("RemoteConfig")
+            .field("root", root)
+            .field("max_file_size", max_file_size)
+            .field("timeout", timeout)
+            .field("lock_timeout", lock_timeout)
+            .field("concurrency", concurrency)
+            .field("env", &Names(env))
+            .field("command_timeout", command_timeout)
+            .field("max_output_bytes", &self.max_output_bytes)
+            .field("search_pool", &self.search_pool)
+            .finish()
+    }
+}
+
+/// Variables of an environment by name: their values may be secrets.
+pub(crate) struct Names<'a>(pub(crate) &'a [(String, String)]);
+
+impl fmt::Debug for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_variables_are_not_shown() {
+        let config = RemoteConfig::new("/workspace").env("TOKEN", "hunter2");
+        let shown = format!("{config:?}");
+        assert!(shown.contains("TOKEN") && !shown.contains("hunter2"), "{shown}");
     }
 }

@@ -7,12 +7,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::runtime::Handle;
 use vfs_core::tree::ChildKind;
-use vfs_core::{OpContext, Result, VfsPath};
+use vfs_core::{ErrorKind, OpContext, Result, VfsPath};
 
 use super::execute::Execute;
 use super::facts::Facts;
 use super::listing::Directories;
 use super::place::{Place, SCRIPT_ROOM};
+use super::read::ANSWER_ROOM;
 use super::reply::Reply;
 use super::script::{Script, quoted};
 
@@ -21,6 +22,9 @@ pub(super) const LARGE: u64 = 256 << 10;
 
 /// Most bytes of one answer: 4 MiB.
 const MOST_BYTES: u64 = 4 << 20;
+
+/// What an answer has of a file beside its content: twice its facts, a hash with them, and markers.
+pub(super) const BESIDE_FILE: u64 = 512;
 
 /// Most files of one answer.
 const MOST_FILES: usize = 512;
@@ -70,18 +74,19 @@ impl Contents {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The content of the small file at `path`, and with it, on the way, those of files after it.
+    /// The content of the small file at `path`, and with it, on the way, those of files after it; `None` where it is to
+    /// be fetched for itself.
     pub(super) fn open<E: Execute>(
         &self,
         place: &Place<E>,
         cx: &OpContext,
         runtime: &Handle,
         path: &VfsPath,
-    ) -> Result<Bytes> {
+    ) -> Result<Option<Bytes>> {
         let mut state = self.state();
         loop {
             if let Some(content) = state.ready.remove(path) {
-                return Ok(content);
+                return Ok(Some(content));
             }
             if !state.on_the_way.contains(path) {
                 break;
@@ -89,33 +94,39 @@ impl Contents {
             state = self.arrived.wait_timeout(state, WAIT).unwrap_or_else(PoisonError::into_inner).0;
             cx.check()?;
         }
-        let wanted = self.next(&mut state, path, place.execute.transport().max_script_bytes);
+        let max_script = place.execute.transport().max_script_bytes;
+        let wanted = self.next(&mut state, path, max_script, place.max_batch_bytes());
         drop(state);
         let fetching = Fetching { contents: self, wanted: &wanted };
         let arrived = if wanted.len() > 1 { runtime.block_on(place.many(cx, &wanted)) } else { Ok(HashMap::new()) };
-        let mut arrived = arrived?;
+        let mut arrived = match arrived {
+            // They have grown since they were listed.
+            Err(error) if error.kind() == ErrorKind::TooLarge => HashMap::new(),
+            arrived => arrived?,
+        };
         let content = arrived.remove(path).map(|(_, content)| content);
         let mut state = self.state();
         state.ready.extend(arrived.into_iter().map(|(path, (_, content))| (path, content)));
         drop(state);
         drop(fetching);
-        match content {
-            Some(content) => Ok(content),
-            None => Ok(runtime.block_on(place.whole(cx, path, u64::MAX))?.1),
-        }
+        Ok(content)
     }
 
     /// `path` and files after it that nobody has fetched. As long as what was fetched was wanted, it is more each time.
-    fn next(&self, state: &mut State, path: &VfsPath, max_script: usize) -> Vec<VfsPath> {
+    fn next(&self, state: &mut State, path: &VfsPath, max_script: usize, max_bytes: u64) -> Vec<VfsPath> {
         state.batch =
             if state.ready.len() > state.batch { (state.batch / 2).max(1) } else { (state.batch * 2).min(MOST_FILES) };
         let mut wanted = vec![path.clone()];
-        let (mut bytes, mut text) = (0, path.as_str().len());
-        let start = self.files.partition_point(|(at, _)| at <= path);
-        for (next, size) in &self.files[start..] {
-            bytes += size;
+        let start = self.files.partition_point(|(at, _)| at < path);
+        let (own, after) = match self.files[start..].split_first() {
+            Some(((at, size), after)) if at == path => (*size, after),
+            _ => (0, &self.files[start..]),
+        };
+        let (mut bytes, mut text) = (own + BESIDE_FILE, path.as_str().len());
+        for (next, size) in after {
+            bytes += size + BESIDE_FILE;
             text += 2 * next.as_str().len() + 64;
-            let is_full = wanted.len() == state.batch || bytes > MOST_BYTES || text + SCRIPT_ROOM > max_script;
+            let is_full = wanted.len() == state.batch || bytes > max_bytes || text + SCRIPT_ROOM > max_script;
             if is_full || state.fetched.contains(next) {
                 break;
             }
@@ -175,17 +186,19 @@ impl<E: Execute> Place<E> {
         if Some(before) != after {
             return Ok(HashMap::new());
         }
-        let told: Vec<_> = told(&reply, paths).collect();
-        if told.iter().map(|(_, facts)| facts.size).sum::<u64>() != content.len() as u64 {
-            return Ok(HashMap::new());
+        let (mut rest, mut found) = (content.clone(), HashMap::new());
+        for (path, facts) in told(&reply, paths) {
+            let Some(size) = usize::try_from(facts.size).ok().filter(|size| *size <= rest.len()) else {
+                return Ok(HashMap::new());
+            };
+            found.insert(path.clone(), (facts, rest.split_to(size)));
         }
-        let mut at = 0;
-        let cut = told.into_iter().map(|(path, facts)| {
-            let part = content.slice(at..at + facts.size as usize);
-            at += part.len();
-            (path.clone(), (facts, part))
-        });
-        Ok(cut.collect())
+        Ok(if rest.is_empty() { found } else { HashMap::new() })
+    }
+
+    /// Most bytes of a batch of files, each with what is beside it.
+    pub(super) fn max_batch_bytes(&self) -> u64 {
+        self.max_answer_bytes().saturating_sub(ANSWER_ROOM).min(MOST_BYTES)
     }
 
     /// Adds those of `paths` that are plain files to the arguments of a script, relative to the root, which it goes back to.

@@ -41,13 +41,16 @@ pub(super) async fn edit<E: Execute>(
             Ok((_, facts)) => {
                 return Ok(EditResult::new(path.clone(), edited.occurrences, facts.version(), size).with_diff(diff));
             }
-            Err(error) if error.kind() == ErrorKind::Conflict && request.expected_version.is_none() => {
-                if matches!(error.detail(), Some(ErrorDetail::Conflict { actual: None })) {
-                    return Err(Error::not_found(path));
+            Err(error) => match error.detail() {
+                Some(ErrorDetail::Conflict { actual }) if request.expected_version.is_none() => {
+                    if actual.is_none() {
+                        return Err(Error::not_found(path));
+                    }
+                    make_way(cx, path, attempt).await?;
                 }
-                make_way(cx, path, attempt).await?;
-            }
-            Err(error) => return Err(error),
+                // Whoever was overtaken only after the edit was made has no version to compare with.
+                _ => return Err(error),
+            },
         }
     }
     Err(Error::at(ErrorKind::Busy, path))

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use vfs_core::Result;
+use vfs_core::output::HeadAndTail;
 
 /// Runs POSIX shell scripts somewhere: in a container, over SSH, in a cloud sandbox.
 ///
@@ -50,8 +51,8 @@ impl Default for Transport {
     }
 }
 
-/// A script that is to be run.
-#[derive(Debug, Clone)]
+/// A script that is to be run. `Debug` shows how long it is and not what it says, which may be anything.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Invocation {
     /// The text for `sh -c`.
@@ -65,6 +66,9 @@ pub struct Invocation {
     pub max_output_bytes: u64,
     /// Which part of a longer output that is. Default: the beginning. A transport that cannot keep the ends keeps the beginning.
     pub keep: Keep,
+    /// Whether values stand in the script that no other user of this machine may see. A transport then gives it to a
+    /// client program by its standard input, where it can, and not as an argument. Default: no.
+    pub has_secrets: bool,
 }
 
 /// Which part of an output is of use where it is longer than what is.
@@ -87,7 +91,30 @@ impl Invocation {
             timeout: Duration::from_secs(120),
             max_output_bytes: u64::MAX,
             keep: Keep::default(),
+            has_secrets: false,
         }
+    }
+
+    /// What an output goes into of which no more is kept than is of use, for a transport that reads it piece by piece.
+    pub fn keeper(&self) -> HeadAndTail {
+        let most = usize::try_from(self.max_output_bytes).unwrap_or(usize::MAX);
+        match self.keep {
+            Keep::Beginning => HeadAndTail::head_only(most),
+            Keep::Ends => HeadAndTail::new(most),
+        }
+    }
+}
+
+impl fmt::Debug for Invocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Invocation")
+            .field("script_bytes", &self.script.len())
+            .field("stdin_bytes", &self.stdin.len())
+            .field("timeout", &self.timeout)
+            .field("max_output_bytes", &self.max_output_bytes)
+            .field("keep", &self.keep)
+            .field("has_secrets", &self.has_secrets)
+            .finish()
     }
 }
 
@@ -114,6 +141,14 @@ impl Completed {
     pub fn new(ending: Ending, stdout: Bytes, stderr: Bytes) -> Self {
         let (stdout_bytes, stderr_bytes) = (stdout.len() as u64, stderr.len() as u64);
         Self { stdout, stderr, ending, truncated: false, stdout_bytes, stderr_bytes }
+    }
+
+    /// A script that ended as `ending` and printed what these have [kept](Invocation::keeper).
+    pub fn kept(ending: Ending, stdout: HeadAndTail, stderr: HeadAndTail) -> Self {
+        let (stdout_bytes, stderr_bytes) = (stdout.total(), stderr.total());
+        let truncated = stdout.is_cut() || stderr.is_cut();
+        let (stdout, stderr) = (stdout.into_bytes().into(), stderr.into_bytes().into());
+        Self { stdout, stderr, ending, truncated, stdout_bytes, stderr_bytes }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, Utc};
 use vfs_core::tree::ChildKind;
 use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
 
@@ -13,6 +13,8 @@ pub(super) enum Flavour {
     Gnu,
     /// That of busybox: times as dates.
     Busybox,
+    /// That of busybox up to 1.31, whose dates are without a zone.
+    Zoneless,
     /// That of the BSDs and macOS.
     Bsd,
 }
@@ -22,7 +24,7 @@ impl Flavour {
     pub(super) fn command(self) -> &'static str {
         match self {
             Flavour::Gnu => r"stat -c '%f %a %u %g %h|%d %i %s %.9Y|%.9Z",
-            Flavour::Busybox => r"stat -c '%f %a %u %g %h|%d %i %s %y|%z",
+            Flavour::Busybox | Flavour::Zoneless => r"stat -c '%f %a %u %g %h|%d %i %s %y|%z",
             Flavour::Bsd => r"stat -f '%p %Lp %u %g %l|%d %i %z %Fm|%Fc",
         }
     }
@@ -31,6 +33,7 @@ impl Flavour {
         match self {
             Flavour::Gnu | Flavour::Bsd => format!("{}.{:09}", at.seconds, at.nanos),
             Flavour::Busybox => at.utc().map_or_else(String::new, |at| at.format(DATE_OUT).to_string()),
+            Flavour::Zoneless => at.utc().map_or_else(String::new, |at| at.format(ZONELESS).to_string()),
         }
     }
 }
@@ -40,6 +43,8 @@ pub(super) const FIND: &str = "-%y %m %U %G %n|%D %i %s %T@|%C@|%P";
 
 const DATE: &str = "%Y-%m-%d %H:%M:%S%.f %z";
 const DATE_OUT: &str = "%Y-%m-%d %H:%M:%S%.9f +0000";
+/// Without a zone it is UTC, which every script sets.
+const ZONELESS: &str = "%Y-%m-%d %H:%M:%S%.9f";
 
 /// A moment, in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +56,8 @@ struct Time {
 impl Time {
     fn parse(text: &str) -> Option<Self> {
         if text.contains(' ') {
-            let at = DateTime::parse_from_str(text, DATE).ok()?;
+            let at = DateTime::parse_from_str(text, DATE).map(|at| at.to_utc());
+            let at = at.or_else(|_| NaiveDateTime::parse_from_str(text, ZONELESS).map(|at| at.and_utc())).ok()?;
             return Some(Self { seconds: at.timestamp(), nanos: at.timestamp_subsec_nanos() });
         }
         let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -193,6 +199,7 @@ mod tests {
     const GNU: &str = "81a4 644 0 0 1|65024 10035205 3 1795355639.117172915|1795355639.118000001";
     const BUSYBOX: &str =
         "81a4 644 0 0 1|65024 10035205 3 2026-11-22 13:53:59.117172915 +0000|2026-11-22 13:53:59.118000001 +0000";
+    const NO_ZONE: &str = "81a4 644 0 0 1|65024 10035205 3 2026-11-22 13:53:59.117172915|2026-11-22 13:53:59.118000001";
     const BSD: &str = "100644 644 0 0 1|65024 10035205 3 1795355639.117172915|1795355639.118000001";
     const FOUND: &str = "-f 644 0 0 1|65024 10035205 3 1795355639.1171729150|1795355639.1180000010";
 
@@ -201,14 +208,16 @@ mod tests {
         let facts = |text: &str| Facts::parse(text.as_bytes(), false).expect("facts").0;
         let expected = facts(GNU);
         assert_eq!((expected.kind, expected.size, expected.links), (ChildKind::File, 3, 1));
-        for text in [BUSYBOX, BSD, FOUND, &format!("{GNU}\n")] {
+        for text in [BUSYBOX, NO_ZONE, BSD, FOUND, &format!("{GNU}\n")] {
             assert_eq!(facts(text), expected, "{text}");
         }
     }
 
     #[test]
     fn a_version_is_spelled_as_it_was_told() {
-        for (flavour, text) in [(Flavour::Gnu, GNU), (Flavour::Busybox, BUSYBOX), (Flavour::Bsd, BSD)] {
+        let spellings =
+            [(Flavour::Gnu, GNU), (Flavour::Busybox, BUSYBOX), (Flavour::Zoneless, NO_ZONE), (Flavour::Bsd, BSD)];
+        for (flavour, text) in spellings {
             let content = text.split_once('|').expect("it has parts").1;
             let version = Facts::parse(text.as_bytes(), false).expect("facts").0.version();
             assert_eq!(spelled(&version, flavour), content);

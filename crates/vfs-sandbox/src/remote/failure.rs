@@ -65,6 +65,10 @@ pub(super) fn labelled(label: &[u8], stderr: &Bytes, path: &VfsPath) -> Error {
         b"same" => Error::invalid_argument("source and target are the same").with_path(path),
         b"inside" => Error::invalid_argument("a directory cannot be put into itself").with_path(path),
         b"large" => at(ErrorKind::TooLarge),
+        b"outrun" => says(
+            ErrorKind::Conflict,
+            "the change was made, but the file was changed or removed right after; read it before the next change",
+        ),
         b"busy" | b"again" | b"raced" => {
             says(ErrorKind::Busy, "another change of the same file or its directories is in the way; try again")
         }

@@ -16,7 +16,7 @@ ifs=$IFS
 nl='
 '
 T="$M.$M"
-t= s= u= m=0 o= coarse=
+m=0 o= coarse=
 say() { printf '%s' "$M$1"; }
 tidy() { :; }
 die() { tidy; printf '%s' "$M!$1$T"; exit 0; }
@@ -110,15 +110,34 @@ look() {
 facts() { say e; about "./$n" || die os; }
 "#;
 
-/// Reading a file of which one descriptor is held: `fetch SKIP COUNT`, in blocks of 64 KiB. `D` is where the shell's own
+/// Reading blocks of 64 KiB from standard input: `blocks SKIP COUNT`. A read may give less than was asked for, and a
+/// block counts only when it is full.
+pub(super) const BLOCKS_FULL: &str = r#"blocks() { dd bs=65536 skip="$1" count="$2" iflag=fullblock; }
+"#;
+
+/// The same where `dd` does not know full blocks: it only goes to the place from which `head` reads.
+pub(super) const BLOCKS_HEAD: &str = r#"blocks() { dd bs=65536 skip="$1" count=0 && head -c "$(($2 * 65536))"; }
+"#;
+
+/// Whether a file whose facts are `v` may hold anything behind so many blocks: `reaches SKIP`. Beyond the end some `dd`
+/// fail. What says that it is empty may hold something all the same, but not 64 GiB.
+pub(super) const REACHES: &str = r#"reaches() {
+  l=$1
+  set -- ${v#*"|"}
+  if [ "$3" -eq 0 ]; then [ "$l" -le 1048576 ]; else [ "$l" -le "$(($3 / 65536))" ]; fi
+}
+told() { v=$(about "./$n") || die os; say e; printf '%s' "$v"; }
+"#;
+
+/// Reading a file of which one descriptor is held: `fetch SKIP COUNT`, in blocks. `D` is where the shell's own
 /// descriptors are.
 pub(super) const FETCH_HELD: &str = r#"fetch() {
   file
   {
-    facts
+    told
     [ "$D/3" -ef "./$n" ] || die again
     say c
-    dd bs=65536 skip="$1" count="$2" <&3
+    ! reaches "$1" || blocks "$1" "$2" <&3
   } 3<"./$n" || die os
 }
 "#;
@@ -126,26 +145,56 @@ pub(super) const FETCH_HELD: &str = r#"fetch() {
 /// The same where the shell cannot look at its descriptors: what the file is, is said before and after.
 pub(super) const FETCH_TWICE: &str = r#"fetch() {
   file
-  facts
+  told
   say c
-  dd bs=65536 skip="$1" count="$2" <"./$n" || die os
+  ! reaches "$1" || blocks "$1" "$2" <"./$n" || die os
   facts
 }
 "#;
 
-/// Changing an entry: `t` is what holds it, and what becomes its content; `u` is content that came before it was held.
-pub(super) const CHANGE: &str = r#"tidy() {
+/// Changing an entry, which is done by whoever holds its lock `t`: a file in which its own `ID` stands. `g` is the lock
+/// of another entry, `s` what takes the entry's place, `u` and `h` content that waits for it, here and anywhere, and `b`
+/// what says that a lock is being broken.
+///
+/// A lock that is older than a minute is another's no more. Only one takes it away at a time, who looks at its age again;
+/// and as its owner may only have been slow, whoever changes something looks right before whether it still holds its
+/// lock.
+pub(super) const CHANGE: &str = r#"t= g= s= u= h= b=
+owned() { IFS= read -r l <"$1" && [ "$l" = "$ID" ]; } 2>/dev/null
+mine() { owned "./$t" || die raced; }
+release() {
+  [ -z "$t" ] || owned "./$t" || t=
+  [ -z "$g" ] || owned "$g" || g=
+  [ -z "$t$g$s$u$h" ] || rm -rf ${t:+"./$t"} ${g:+"$g"} ${s:+"./$s"} ${u:+"./$u"} ${h:+"$h"}
+  t= g= s= u= h=
+}
+tidy() {
   set +C
-  [ -z "$t$u$h" ] || rm -rf ${t:+"./$t"} ${u:+"./$u"} ${h:+"$h"}
-  t= u= h=
+  [ -z "$b" ] || rmdir "$b"
+  b=
+  release
   while [ "$m" -gt 0 ] && cd -P .. && rmdir "./${p##*/}" 2>/dev/null; do
     p=${p%/*}
     m=$((m - 1))
   done
 }
-trap 'tidy; exit 1' HUP INT TERM
-h=
+guard() { trap 'tidy; exit 1' HUP INT TERM; }
+guard
 nap() { sleep 0.02 2>/dev/null || sleep 1; }
+old() { [ -n "$(find "$1" -prune -mmin "+$2" 2>/dev/null)" ]; }
+# As old as a thing seems that is made now, so far is the clock of the file server behind, which is no age.
+outlive() {
+  old "$1" 1 || return 0
+  e=${1%/*}/.vfs-tmp-b${1##*/.vfs-tmp-r}
+  if mkdir "$e" 2>/dev/null; then
+    b=$e e=1
+    while old "$b" "$e"; do e=$((e * 2)); done
+    ! old "$1" "$e" || rm -rf "$1"
+    rmdir "$b"
+    b=
+  elif old "$e" 1; then rmdir "$e"
+  fi
+}
 claim() {
   i=0 j=0
   set -C
@@ -153,11 +202,9 @@ claim() {
     set +C
     if [ -e "$1" ] || [ -L "$1" ]; then
       i=$((i + 1))
-      if [ "$((i % 50))" -eq 1 ] && [ -n "$(find "$1" -prune -mmin +1)" ]; then
-        mv -f "$1" "$1-$ID" && rm -rf "$1-$ID"
-      elif [ "$i" -gt "$2" ]; then die busy
-      else nap
-      fi
+      [ "$((i % 50))" -ne 1 ] || outlive "$1"
+      [ "$i" -le "$2" ] || die busy
+      nap
     else
       j=$((j + 1))
       [ "$j" -le 3 ] || die os
@@ -165,35 +212,39 @@ claim() {
     set -C
   done
   set +C
+  printf '%s\n' "$ID" >"$1" || { rm -f "$1"; die os; }
 }
 lock() {
   c=.vfs-tmp-r-$n
   [ "${#c}" -le 200 ] || c=.vfs-tmp-r-${#n}-
 }
-hold() { lock; claim "./$c" "$W"; t=$c; }
+hold() { lock; t=$c; claim "./$t" "$W"; }
 changed() { x=${1#*"|"}; x=${x#*"|"}; x=${x%%"|"*}; }
 keep() {
   set -- ${o%%"|"*}
   [ "$3:$4" = "$OWNER" ] || chown "$3:$4" "./$s" 2>/dev/null
   [ "$2" = "$PERM" ] || chmod "$2" "./$s" || die os
 }
+# Under the lock, so that the version that is told is the one that was made.
 tell() {
-  v=$(about "./$n") || die os
+  v=$(about "./$n") || die outrun
   if [ -n "$o" ] && [ -z "$coarse" ]; then
     changed "$o"
     c=$x
     changed "$v"
     while [ "$c" = "$x" ]; do
-      touch -c "./$n" || die os
-      v=$(about "./$n") || die os
+      touch -c "./$n" || die outrun
+      v=$(about "./$n") || die outrun
       changed "$v"
     done
   fi
+  owned "./$t" || die outrun
   say e
   printf '%s' "$v"
 }
-over() { [ -w "./$n" ] || die denied; mv -f $mvt "./$s" "./$n" || die os; }
+over() { [ -w "./$n" ] || die denied; mine; mv -f $mvt "./$s" "./$n" || die os; }
 fresh() {
+  mine
   if [ -n "$mvn" ]; then mv $mvn "./$s" "./$n" && [ ! -e "./$s" ] && return
   else
     ln "./$s" "./$n" && { rm -f "./$s"; return; }
@@ -202,7 +253,6 @@ fresh() {
   [ -z "$mvn" ] || die os
   mv -f $mvt "./$s" "./$n" || die os
 }
-release() { [ -z "$t$h" ] || rm -f ${t:+"./$t"} ${h:+"$h"} || die os; t= h=; }
 "#;
 
 /// Writing a file whose content `body` prints, or `u` has: `put new`, `put over`, `put if EXPECTED` or `put add MOST`.
@@ -216,11 +266,8 @@ pub(super) const PUT: &str = r#"target() {
   esac
 }
 upload() {
-  c=.vfs-tmp-u-$ID
-  set -C
-  cat >"./$c" || { set +C; u=$c; die os; }
-  set +C
-  u=$c
+  u=.vfs-tmp-u-$ID
+  cat >"./$u" || die os
   x=$(wc -c <"./$u") || die os
   [ "$((x))" -eq "$1" ] || die cut
 }
@@ -230,8 +277,11 @@ put() {
   if [ "$1" = if ] && [ -z "$k" ]; then die gone; fi
   hold
   target "$1"
-  s=$t
-  if [ -n "$u" ]; then s=$u; else [ "$1" = add ] && [ -n "$k" ] || body >"./$t" || die os; fi
+  s=$u u=
+  if [ -z "$s" ]; then
+    s=.vfs-tmp-u-$ID
+    body >"./$s" || die os
+  fi
   if [ -n "$k" ]; then
     o=$(about "./$n") || die raced
     case $1 in
@@ -240,8 +290,8 @@ put() {
       y=$2 x=${o#*"|"}
       set -- ${x%%"|"*}
       [ "$3" -le "$y" ] || die large
-      s=$t
-      if [ -n "$u" ]; then cat "./$n" "./$u" >"./$t"; else { cat "./$n" && body; } >"./$t"; fi || die os
+      u=$s s=$s-all
+      cat "./$n" "./$u" >"./$s" || die os
       v=$(about "./$n") || die raced
       [ "$v" = "$o" ] || die raced ;;
     esac
@@ -253,16 +303,15 @@ put() {
     case $1 in
     if) die gone ;;
     new) fresh ;;
-    *) mv -f $mvt "./$s" "./$n" || die os ;;
+    *) mine; mv -f $mvt "./$s" "./$n" || die os ;;
     esac
     x=1
   fi
-  if [ "$s" = "$t" ]; then t=; else u=; fi
-  [ -z "$t$u" ] || rm -f ${t:+"./$t"} ${u:+"./$u"} || die os
-  t= u= m=0
+  m=0
   say k
   printf '%s' "$x"
   tell
+  release
 }
 "#;
 
@@ -283,6 +332,7 @@ pub(super) const REMOVE: &str = r#"remove() {
   [ "$x" = "$k" ] || die raced
   case $k$1 in
   dempty)
+    mine
     if ! rmdir "./$n"; then
       cd -P "./$n" 2>/dev/null || die raced
       find . ! -name . -prune -name '.vfs-tmp-*' -mmin +60 -exec rm -rf {} +
@@ -300,17 +350,18 @@ pub(super) const REMOVE: &str = r#"remove() {
       [ -w "./$n" ] || die denied
     elif [ -n "$2" ]; then die linked
     fi
+    mine
     rm -f "./$n" || die os
+    say k
+    printf 1
     release
-    if [ -n "$o" ] && [ -z "$coarse" ]; then
-      v=$(about .) || die os
+    # What is written here next must not have the times of what is gone.
+    if [ -n "$o" ] && [ -z "$coarse" ] && v=$(about .); then
       changed "$o"
       c=$x
       changed "$v"
       [ "$c" != "$x" ] || nap
-    fi
-    say k
-    printf 1 ;;
+    fi ;;
   esac
 }
 flatten() {
@@ -320,12 +371,17 @@ flatten() {
     for d do mv "$d" "$to-$#" && printf x; shift; done' sh "./$c/moved-up-$i" {} +)
   [ -n "$x" ]
 }
-# Where paths are too long for the tools, the deep parts of what is removed are moved up first.
+# Where paths are too long for the tools, the deep parts of what is removed are moved up first. What is left of a tree
+# whose removal is interrupted stands where it stood.
 prune() {
   [ -z "$2" ] || die linked
   c=.vfs-tmp-d-$ID
+  mine
+  trap '[ -e "./$n" ] || [ ! -e "./$c" ] || mv -f $mvt "./$c" "./$n"; tidy; exit 1' HUP INT TERM
   mv -f $mvt "./$n" "./$c" || die os
   release
+  # Whoever looks for what was left behind sees that this was not.
+  touch -c "./$c"
   i=0
   while :; do
     x=$(find "./$c" ! -type d -exec sh -c 'printf "%s " "$#"' sh {} + 2>&1) && break
@@ -336,12 +392,12 @@ prune() {
     esac
   done
   rm -rf "./$c"
-  say k
-  printf '%s' "$x"
   [ ! -e "./$c" ] || {
     [ -e "./$n" ] || mv -f $mvt "./$c" "./$n"
     die os
   }
+  say k
+  printf '%s' "$x"
 }
 "#;
 
@@ -383,11 +439,13 @@ move() {
   lock
   n=$n0
   if [ "$sd/$c" != "$p/$t" ]; then
-    claim "$r$sd/$c" 10
-    h=$r$sd/$c
+    g=$r$sd/$c
+    claim "$g" 10
   fi
   place "$1"
   [ -e "$src" ] || [ -L "$src" ] || die missing
+  mine
+  [ -z "$g" ] || owned "$g" || die raced
   vacate
   if [ -z "$k" ] && [ -n "$mvn" ]; then
     mv $mvn "$src" "./$n" && [ ! -e "$src" ] && [ ! -L "$src" ] || {
@@ -405,35 +463,34 @@ move() {
 copy() {
   ends
   place "$1"
-  c=.vfs-tmp-u-$ID
+  s=.vfs-tmp-u-$ID
   if [ "$sk" = d ]; then
     [ -z "$(find "$src" ! -type d ! -type f ! -type l -exec echo x \;)" ] || die special
-    u=$c
-    cp -RP "$src" "./$u" || die os
-    find "./$u" -name '.vfs-tmp-*' ! -name "$u" -prune -exec rm -rf {} +
-    below "./$u" || die os
+    cp -RP "$src" "./$s" || die os
+    find "./$s" -name '.vfs-tmp-*' ! -name "$s" -prune -exec rm -rf {} +
+    below "./$s" || die os
   else
     [ -r "$src" ] || die denied
-    u=$c
-    cp "$src" "./$u" || die os
+    cp "$src" "./$s" || die os
   fi
   hold
   place "$1"
+  mine
   vacate
-  s=$u
   if [ "$sk" = d ]; then
     mv -f $mvt "./$s" "./$n" || { [ -z "$k" ] || mkdir "./$n"; die os; }
   elif [ -n "$k" ]; then
     o=$(about "./$n") || die raced
+    # The copy has its source's mode.
+    PERM=
     keep
     over
   else fresh
   fi
-  u=
   m=0
   say k
   if [ -n "$k" ]; then printf 1; else printf 0; fi
-  release
   [ "$sk" = d ] || tell
+  release
 }
 "#;

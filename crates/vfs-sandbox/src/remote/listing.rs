@@ -10,7 +10,7 @@ use super::execute::Execute;
 use super::facts::Facts;
 use super::failure::only_gaps;
 use super::look::{RESERVED, unreadable};
-use super::place::{Answer, Place};
+use super::place::Place;
 use super::script::{Script, Walk, quoted};
 
 /// What one directory holds.
@@ -136,10 +136,16 @@ impl<E: Execute> Place<E> {
         let mut script: Script = self.script(cx, path).await?;
         script.push(&format!("list() {{ below . {}; }}", reach.predicates()));
         script.walk(Walk::Followed, path).push(LIST);
-        let Answer { reply, stderr } = self.ask(cx, path, script).await?;
-        let reply = Answer { reply, stderr: stderr.clone() }.done(path)?;
-        let Some(code) = reply.get(b'x') else { return Ok(Start::File) };
-        let has_gaps = code[..] != *b"0";
+        // Of a directory that is too large for an answer a part is shown; a tree that is, is listed by its directories.
+        script.counts_in_part = reach == Reach::Level;
+        let answer = self.ask(cx, path, script).await?;
+        let (stderr, is_cut) = (answer.stderr.clone(), answer.is_cut);
+        let reply = answer.done(path)?;
+        let has_gaps = match reply.get(b'x') {
+            Some(code) => code[..] != *b"0",
+            None if is_cut => false,
+            None => return Ok(Start::File),
+        };
         if has_gaps && !only_gaps(&stderr) {
             // Names that are too long together are not so in the directory that they are in.
             let kind = if reach == Reach::Level { ErrorKind::Unavailable } else { ErrorKind::TooLarge };
@@ -147,7 +153,12 @@ impl<E: Execute> Place<E> {
             return Err(Error::new(kind, message).with_path(path));
         }
         let mut found = Found { start: path, reach, directories: HashMap::new() };
-        found.directories.insert(path.clone(), Directory::default());
+        let start = found.directories.entry(path.clone()).or_default();
+        if is_cut {
+            let message = "the directory has more entries than fit through from the sandbox; some of them are left out";
+            let reason = Error::new(ErrorKind::TooLarge, message).with_path(path);
+            start.problems.push(Problem::from(reason));
+        }
         let mut hash = None;
         for (tag, field) in reply.fields() {
             match tag {

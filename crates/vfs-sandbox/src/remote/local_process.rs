@@ -1,6 +1,5 @@
 //! A place on this machine: a shell that is started for every script.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -9,15 +8,16 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
+use vfs_core::output::HeadAndTail;
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::execute::{Completed, Ending, Execute, Invocation, Keep, Transport};
+use super::config::Names;
+use super::execute::{Completed, Ending, Execute, Invocation, Transport};
 
 /// Runs scripts by a shell of this machine, or by any command that takes one as its last argument, such as
 /// `chroot DIRECTORY sh -c`.
@@ -37,7 +37,7 @@ use super::execute::{Completed, Ending, Execute, Invocation, Keep, Transport};
 /// let busybox = LocalProcess::command(["busybox", "sh", "-c"]);
 /// # let _ = (shell, busybox);
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct LocalProcess {
     command: Vec<String>,
     env: Vec<(String, String)>,
@@ -83,6 +83,12 @@ impl LocalProcess {
 impl Default for LocalProcess {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl fmt::Debug for LocalProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalProcess").field("command", &self.command).field("env", &Names(&self.env)).finish()
     }
 }
 
@@ -146,14 +152,14 @@ impl Execute for LocalProcess {
     }
 
     async fn run(&self, invocation: Invocation) -> Result<Completed> {
-        let Invocation { script, stdin, timeout: limit, max_output_bytes: most, keep } = invocation;
+        let (mut out, mut err) = (invocation.keeper(), invocation.keeper());
+        let Invocation { script, stdin, timeout: limit, .. } = invocation;
         let mut running = self.start(&script)?;
         let child = running.child.as_mut();
         let pipes = child.map(|child| (child.stdin.take(), child.stdout.take(), child.stderr.take()));
         let Some((Some(mut input), Some(stdout), Some(stderr))) = pipes else {
             return Err(Error::new(ErrorKind::Internal, "a shell was started without its pipes"));
         };
-        let (mut out, mut err) = (Kept::new(most, keep), Kept::new(most, keep));
         let feed = async move {
             // A script need not read what it is given.
             _ = input.write_all(&stdin).await;
@@ -161,7 +167,7 @@ impl Execute for LocalProcess {
         };
         let ending = {
             let traffic = async {
-                tokio::join!(feed, out.read(stdout), err.read(stderr));
+                tokio::join!(feed, read(stdout, &mut out), read(stderr, &mut err));
             };
             tokio::pin!(traffic);
             let mut is_through = false;
@@ -183,11 +189,7 @@ impl Execute for LocalProcess {
             let ending = ending_of(status.map_err(lost)?);
             if has_timed_out { Ending::TimedOut } else { ending }
         };
-        let ((stdout, stdout_bytes), (stderr, stderr_bytes)) = (out.into_bytes(), err.into_bytes());
-        let truncated = stdout_bytes > stdout.len() as u64 || stderr_bytes > stderr.len() as u64;
-        let mut completed = Completed::new(ending, stdout, stderr);
-        (completed.stdout_bytes, completed.stderr_bytes, completed.truncated) = (stdout_bytes, stderr_bytes, truncated);
-        Ok(completed)
+        Ok(Completed::kept(ending, out, err))
     }
 }
 
@@ -216,44 +218,11 @@ fn ending_of(status: ExitStatus) -> Ending {
     }
 }
 
-/// What is kept of an output.
-struct Kept {
-    head: Vec<u8>,
-    tail: VecDeque<u8>,
-    most_head: usize,
-    most_tail: usize,
-    total: u64,
-}
-
-impl Kept {
-    fn new(most: u64, keep: Keep) -> Self {
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let most_head = if keep == Keep::Ends { most / 2 } else { most };
-        Self { head: Vec::new(), tail: VecDeque::new(), most_head, most_tail: most - most_head, total: 0 }
-    }
-
-    /// Reads to the end.
-    async fn read(&mut self, mut output: impl AsyncRead + Unpin) {
-        let mut buffer = vec![0; 64 << 10];
-        // An output that cannot be read any more has ended.
-        while let Ok(count @ 1..) = output.read(&mut buffer).await {
-            self.push(&buffer[..count]);
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        self.total += bytes.len() as u64;
-        let (first, rest) = bytes.split_at(bytes.len().min(self.most_head - self.head.len()));
-        self.head.extend_from_slice(first);
-        let over = (self.tail.len() + rest.len()).saturating_sub(self.most_tail);
-        let old = over.min(self.tail.len());
-        self.tail.drain(..old);
-        self.tail.extend(&rest[over - old..]);
-    }
-
-    /// What is kept, and how many bytes there were.
-    fn into_bytes(mut self) -> (Bytes, u64) {
-        self.head.extend_from_slice(self.tail.make_contiguous());
-        (self.head.into(), self.total)
+/// Reads to the end.
+async fn read(mut output: impl AsyncRead + Unpin, kept: &mut HeadAndTail) {
+    let mut buffer = vec![0; 64 << 10];
+    // An output that cannot be read any more has ended.
+    while let Ok(count @ 1..) = output.read(&mut buffer).await {
+        kept.push(&buffer[..count]);
     }
 }

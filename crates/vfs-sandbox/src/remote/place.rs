@@ -29,6 +29,9 @@ const SETTLING: Duration = Duration::from_secs(5);
 /// Room in a script beside a file's content.
 pub(super) const SCRIPT_ROOM: usize = 24 << 10;
 
+/// Most bytes of an answer, which is held in memory: 64 MiB.
+const MOST_ANSWER: u64 = 64 << 20;
+
 /// A place and what is known of it.
 #[derive(Debug)]
 pub(super) struct Place<E> {
@@ -45,6 +48,8 @@ pub(super) struct Place<E> {
 pub(super) struct Answer {
     pub(super) reply: Reply,
     pub(super) stderr: Bytes,
+    /// Whether it is only the beginning, of a script that counts in part.
+    pub(super) is_cut: bool,
 }
 
 impl Answer {
@@ -56,9 +61,9 @@ impl Answer {
         }
     }
 
-    /// Whether the operation is to be begun again.
+    /// Whether the operation is to be begun again: others overtook it before anything was done.
     pub(super) fn is_overtaken(&self) -> bool {
-        self.reply.failure().is_some_and(|label| is_overtaken(label, &self.stderr))
+        self.reply.get(b'k').is_none() && self.reply.failure().is_some_and(|label| is_overtaken(label, &self.stderr))
     }
 }
 
@@ -102,6 +107,11 @@ impl<E: Execute> Place<E> {
         self.ask(cx, path, script).await?.done(path)
     }
 
+    /// Most bytes of an answer to a script.
+    pub(super) fn max_answer_bytes(&self) -> u64 {
+        self.execute.transport().max_output_bytes.min(MOST_ANSWER)
+    }
+
     async fn run(&self, mut script: Script) -> Result<Answer> {
         script.push("finish");
         let most = self.execute.transport().max_script_bytes;
@@ -113,11 +123,15 @@ impl<E: Execute> Place<E> {
         let mut invocation = Invocation::new(script.text);
         invocation.stdin = script.stdin;
         invocation.timeout = self.config.timeout;
+        invocation.max_output_bytes = self.max_answer_bytes();
         // It is never closed.
         let _turn = self.scripts.acquire().await.ok();
         let Completed { stdout, stderr, ending, truncated, .. } = self.execute.run(invocation).await?;
         match Reply::parse(&script.marker, &stdout) {
-            Ok(reply) => Ok(Answer { reply, stderr }),
+            Ok(reply) => Ok(Answer { reply, stderr, is_cut: false }),
+            Err(_) if truncated && script.counts_in_part => {
+                Ok(Answer { reply: Reply::beginning(&script.marker, &stdout), stderr, is_cut: true })
+            }
             Err(_) if truncated => {
                 let message = "the answer is more than fits through from the sandbox; ask for less";
                 Err(Error::new(ErrorKind::TooLarge, message))

@@ -23,7 +23,7 @@ const FIRST: u64 = 17;
 const MOST_BLOCKS: u64 = 512;
 
 /// Room in an answer beside a file's content.
-const ANSWER_ROOM: u64 = 16 << 10;
+pub(super) const ANSWER_ROOM: u64 = 16 << 10;
 
 /// A part of a file.
 #[derive(Debug)]
@@ -37,8 +37,7 @@ pub(super) struct Part {
 impl<E: Execute> Place<E> {
     /// How many blocks fit through at once.
     pub(super) fn most_blocks(&self) -> u64 {
-        let most = self.execute.transport().max_output_bytes;
-        (most.saturating_sub(ANSWER_ROOM) / BLOCK).clamp(1, MOST_BLOCKS)
+        (self.max_answer_bytes().saturating_sub(ANSWER_ROOM) / BLOCK).clamp(1, MOST_BLOCKS)
     }
 
     /// Reads `count` blocks from the block `skip` on, of one version of the file at `path`.

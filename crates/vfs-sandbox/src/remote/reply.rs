@@ -41,6 +41,17 @@ impl Reply {
         Err(Cut)
     }
 
+    /// The fields that are whole in the beginning of an answer that was cut.
+    pub(super) fn beginning(marker: &Marker, printed: &Bytes) -> Self {
+        let marker = marker.as_bytes();
+        let starts: Vec<_> = memmem::find_iter(printed, marker).collect();
+        let fields = starts.windows(2).filter_map(|ends| {
+            let field = printed.slice(ends[0] + marker.len()..ends[1]);
+            Some((*field.first()?, field.slice(1..)))
+        });
+        Self { fields: fields.collect() }
+    }
+
     /// Why the operation failed, where it did.
     pub(super) fn failure(&self) -> Option<&[u8]> {
         self.get(FAILURE).map(|label| &label[..])
@@ -93,6 +104,18 @@ mod tests {
         }
         for text in ["", "M", "Me", "MeM", "MeM.", "MeoneM.xM", "Welcome", "MM.M"] {
             assert_eq!(parse(text), Err(Cut), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_an_answer_has_the_fields_that_are_whole() {
+        let marker = Marker::random();
+        for (text, whole) in
+            [("", 0), ("welcome", 0), ("MeoneMctw", 1), ("MeoneMctwoM", 2), ("xMeoneMctwoM!m", 2), ("MM", 0)]
+        {
+            let reply = Reply::beginning(&marker, &printed(&marker, text));
+            let expected = [(b'e', &b"one"[..]), (b'c', b"two")];
+            assert_eq!(reply.fields().collect::<Vec<_>>(), expected[..whole], "{text}");
         }
     }
 

@@ -34,6 +34,8 @@ pub(super) struct Script {
     pub(super) marker: Marker,
     pub(super) text: String,
     pub(super) stdin: Bytes,
+    /// Whether the beginning of its answer is of use where no more fits through.
+    pub(super) counts_in_part: bool,
 }
 
 impl Script {
@@ -44,7 +46,7 @@ impl Script {
         _ = writeln!(text, "M={}\nR={}", marker.in_script(), quoted(root));
         text.push_str(functions::BEGIN);
         text.push_str(functions);
-        Self { marker, text, stdin: Bytes::new() }
+        Self { marker, text, stdin: Bytes::new(), counts_in_part: false }
     }
 
     /// Adds lines of shell.

@@ -14,7 +14,7 @@ use super::execute::{Completed, Ending, Execute, Invocation, Keep};
 use super::failure::{labelled, unanswered};
 use super::look::refuse_reserved;
 use super::place::{Place, SCRIPT_ROOM, while_wanted};
-use super::printed::Printed;
+use super::printed::{Printed, joined};
 use super::reply::Reply;
 use super::script::{Script, Walk, printable, quoted};
 
@@ -34,10 +34,15 @@ impl<E: Execute> Shell for SandboxBackend<E> {
         check(&req)?;
         let place = &self.place;
         let limit = req.timeout.unwrap_or(place.config.command_timeout).min(LONGEST);
-        let (invocation, script) = prepared(place, cx, &req, limit).await?;
+        let most = req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
+        let most = most.min(place.config.max_output_bytes);
+        let (mut invocation, script) = prepared(place, cx, &req).await?;
+        invocation.timeout = limit;
+        // Beside the output itself, a marker, what a login shell says before, and a character at each end of the cut.
+        invocation.max_output_bytes = most.saturating_add(BESIDE);
         let started = Instant::now();
         let completed = while_wanted(cx, &req.cwd, place.execute.run(invocation)).await?;
-        answered(&req, &script, completed, started.elapsed())
+        answered(&req, most, &script, completed, started.elapsed())
     }
 }
 
@@ -65,7 +70,6 @@ async fn prepared<E: Execute>(
     place: &Arc<Place<E>>,
     cx: &OpContext,
     req: &ExecuteRequest,
-    limit: Duration,
 ) -> Result<(Invocation, Script)> {
     let mut script = place.script(cx, &req.cwd).await?;
     let transport = place.execute.transport();
@@ -87,7 +91,7 @@ async fn prepared<E: Execute>(
     for (name, value) in always.chain(&req.env) {
         run.push_str(&format!(" {}", quoted(&format!("{name}={value}"))));
     }
-    script.push(&format!("{run} sh -c {}", quoted(&req.command)));
+    script.push(&format!("{run} sh -c -- {}", quoted(&req.command)));
     if script.text.len() > transport.max_script_bytes {
         let message =
             "the command and its environment are more than fits through; write a script to a file, and run that";
@@ -95,21 +99,21 @@ async fn prepared<E: Execute>(
     }
     let mut invocation = Invocation::new(script.text.clone());
     invocation.stdin = script.stdin.clone();
-    invocation.timeout = limit;
-    // Beside the output itself, a marker, what a login shell says before, and a character at each end of the cut.
-    invocation.max_output_bytes = max_output(req).saturating_add(BESIDE);
     invocation.keep = Keep::Ends;
+    invocation.has_secrets = !(place.config.env.is_empty() && req.env.is_empty());
     Ok((invocation, script))
 }
 
 /// Room in an output for what is not the command's.
 const BESIDE: u64 = 4 << 10;
 
-fn max_output(req: &ExecuteRequest) -> u64 {
-    req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES)
-}
-
-fn answered(req: &ExecuteRequest, script: &Script, completed: Completed, took: Duration) -> Result<ExecuteResponse> {
+fn answered(
+    req: &ExecuteRequest,
+    most: u64,
+    script: &Script,
+    completed: Completed,
+    took: Duration,
+) -> Result<ExecuteResponse> {
     let Completed { stdout, stderr, ending, truncated, stdout_bytes, stderr_bytes } = completed;
     let marker = &script.marker;
     let begun = Printed::after(marker, &stdout, stdout_bytes).zip(Printed::after(marker, &stderr, stderr_bytes));
@@ -120,13 +124,12 @@ fn answered(req: &ExecuteRequest, script: &Script, completed: Completed, took: D
             return Err(labelled(label, &stderr, &req.cwd));
         }
         (Some((out, err)), _) => {
-            let most = usize::try_from(max_output(req)).unwrap_or(usize::MAX);
-            response.output_bytes = out.total() + err.total();
-            (response.stdout, response.stderr) = (out.text(most), err.text(most));
-            response.truncated = out.is_cut(most) || err.is_cut(most);
-            response.output = out.followed_by(&err).text(most);
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            (response.stdout, response.stderr) = (joined(&[out], most).text(), joined(&[err], most).text());
+            let both = joined(&[out, err], most);
+            (response.output, response.output_bytes) = (both.text(), both.total());
             // The transport may have dropped something without knowing how much.
-            response.truncated |= truncated || out.total() + err.total() > most as u64;
+            response.truncated = truncated || both.is_cut();
         }
         // It did not come so far; that it took too long is an answer all the same.
         (None, _) if ending == Ending::TimedOut => {}

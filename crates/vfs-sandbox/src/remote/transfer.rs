@@ -90,12 +90,13 @@ fn copied(reply: &Reply) -> Option<(u64, u64)> {
     if let Some(told) = reply.get(b'e') {
         return Some((1, Facts::parse(told, false)?.0.size));
     }
-    let (mut files, mut bytes) = (0, 0);
+    let (mut files, mut bytes) = (0, 0_u64);
     for told in reply.all(b'r') {
         let (facts, _) = Facts::parse(told, true)?;
         match facts.kind {
             ChildKind::Directory => continue,
-            ChildKind::File => bytes += facts.size,
+            // What the place says of sizes is not to be relied on.
+            ChildKind::File => bytes = bytes.checked_add(facts.size)?,
             _ => {}
         }
         files += 1;
@@ -120,5 +121,26 @@ fn done(answer: Answer, from: &VfsPath, to: &VfsPath) -> Result<Reply> {
         (true, ErrorKind::AlreadyExists) => Err(Error::already_exists(to)),
         (true, _) => Err(error.with_path(to)),
         (false, _) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::remote::script::Marker;
+
+    #[test]
+    fn sizes_that_cannot_be_are_no_answer() {
+        let marker = Marker::random();
+        let text = |size: u64| {
+            let field = format!("Mr-f 644 0 0 1|1 2 {size} 1.0|1.0|name");
+            let text = format!("Mr-f 644 0 0 1|1 3 7 1.0|1.0|other{field}M.M");
+            Bytes::from(text.replace('M', std::str::from_utf8(marker.as_bytes()).expect("it is ASCII")))
+        };
+        let told = |size| copied(&Reply::parse(&marker, &text(size)).expect("it is whole"));
+        assert_eq!(told(3), Some((2, 10)));
+        assert_eq!(told(u64::MAX), None);
     }
 }

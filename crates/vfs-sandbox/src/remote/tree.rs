@@ -133,7 +133,7 @@ impl<E: Execute> RemoteTree<E> {
             let answer = self.place.ask(&self.cx, &dir.0.path, script).await?;
             let parts: Vec<Reply> = answer.reply.parts(b'#').collect();
             for ((name, path), reply) in names.iter().zip(paths).zip(parts) {
-                let part = super::place::Answer { reply, stderr: Bytes::new() };
+                let part = super::place::Answer { reply, stderr: Bytes::new(), is_cut: false };
                 let found = part.done(&path).and_then(|reply| facts(&reply, &path));
                 known.insert((*name).to_owned(), found);
             }
@@ -211,7 +211,11 @@ impl<E: Execute> Tree for RemoteTree<E> {
         let listed = dir.facts(name).filter(|facts| facts.kind == ChildKind::File && kind == ChildKind::File);
         match listed {
             Some(facts) if facts.size > LARGE => {}
-            Some(_) => return self.contents.open(&self.place, &self.cx, &self.runtime, &path).map(Opened::from),
+            Some(_) => {
+                if let Some(content) = self.contents.open(&self.place, &self.cx, &self.runtime, &path)? {
+                    return Ok(content.into());
+                }
+            }
             None => look::refuse_reserved(&path)?,
         }
         let count = self.place.most_blocks().min(FIRST_BLOCKS);

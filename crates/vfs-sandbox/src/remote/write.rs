@@ -129,9 +129,9 @@ more >>"$x" || fail os
 c=$(wc -c <"$x") && [ "$((c))" -eq "$is" ] || fail cut"#;
 
 /// Takes over a content that waited.
-const TAKE: &str = r#"c=.vfs-tmp-u-$ID
-mv "$x" "./$c" || die os
-h= u=$c"#;
+const TAKE: &str = r#"u=.vfs-tmp-u-$ID
+mv "$x" "./$u" || die os
+h="#;
 
 impl<E: Execute> Place<E> {
     /// How often a held entry is looked at again before it is given up.

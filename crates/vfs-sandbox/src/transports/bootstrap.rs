@@ -65,7 +65,8 @@ impl Bootstrap {
             (stdin.len() / BLOCK).to_string(),
             (stdin.len() % BLOCK).to_string(),
         ];
-        let first = if encoded.len() <= MAX_ARGUMENT {
+        // Arguments of a process every user of this machine can see.
+        let first = if encoded.len() <= MAX_ARGUMENT && !invocation.has_secrets {
             words.push(encoded);
             Bytes::new()
         } else {
@@ -142,6 +143,15 @@ mod tests {
         assert_eq!(bootstrap.words.len(), 5);
         assert!(bootstrap.command().len() < 2_000);
         assert_eq!(bootstrap.input[0].len(), 5 * 30_000 + 1);
+    }
+
+    #[test]
+    fn a_script_with_secrets_is_no_argument() {
+        let mut invocation = Invocation::new("env TOKEN=hunter2 true");
+        invocation.has_secrets = true;
+        let bootstrap = Bootstrap::new(&invocation).expect("a bootstrap");
+        assert!(!bootstrap.command().contains("hunter2"));
+        assert_eq!(bootstrap.input[0], "env TOKEN=hunter2 true\n");
     }
 
     /// What `shell` hands to a program of the login shell's command line, as the bootstrap decodes it.

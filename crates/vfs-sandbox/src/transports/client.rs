@@ -16,7 +16,6 @@ use vfs_core::{Error, ErrorKind, Result};
 
 use super::bootstrap::Bootstrap;
 use super::framed::Framed;
-use super::kept::{self, Kept};
 use super::said::{self, Classify, Said};
 use crate::remote::{Completed, Ending, Invocation};
 
@@ -176,7 +175,7 @@ enum End {
 
 impl Conversation {
     fn new(streams: Streams, bootstrap: Bootstrap, invocation: &Invocation) -> Self {
-        let framed = || Framed::new(&bootstrap.marker, Kept::new(invocation));
+        let framed = || Framed::new(&bootstrap.marker, invocation.keeper());
         Self {
             stdin: streams.stdin,
             stdout: Reading::new(streams.stdout, framed()),
@@ -291,6 +290,6 @@ impl Outcome {
                 return Err(classify(&Said::new(stderr.preface(), stdout.preface(), started, late)));
             }
         };
-        Ok(kept::completed(ending, stdout.into_kept(), stderr.into_kept()))
+        Ok(Completed::kept(ending, stdout.into_kept(), stderr.into_kept()))
     }
 }

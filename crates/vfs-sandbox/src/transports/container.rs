@@ -21,7 +21,7 @@ use crate::remote::{Completed, Execute, Invocation, Transport};
 /// assert_eq!(transport.to_string(), "podman:builder");
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct ContainerExecConfig {
     /// The name or id of a container that is running.
@@ -77,6 +77,35 @@ impl ContainerExecConfig {
     pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
+    }
+}
+
+impl fmt::Debug for ContainerExecConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { container, program, user, engine_arguments, arguments } = self;
+        f.debug_struct("ContainerExecConfig")
+            .field("container", container)
+            .field("program", program)
+            .field("user", user)
+            .field("engine_arguments", &WithoutValues(engine_arguments))
+            .field("arguments", &WithoutValues(arguments))
+            .finish()
+    }
+}
+
+/// Arguments without what stands behind the first `=` of each, such as the secret of `--env=TOKEN=SECRET`.
+struct WithoutValues<'a>(&'a [OsString]);
+
+impl fmt::Debug for WithoutValues<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.0.iter().map(|argument| {
+            let argument = argument.to_string_lossy();
+            match argument.split_once('=') {
+                Some((name, _)) => format!("{name}=…"),
+                None => argument.into_owned(),
+            }
+        });
+        f.debug_list().entries(shown).finish()
     }
 }
 
@@ -183,4 +212,17 @@ fn classify(said: &Said) -> Error {
         (Unavailable, "the container engine's client gave no answer; whether the command was run is not known")
     };
     said.error(kind, meaning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_arguments_are_not_shown() {
+        let config = ContainerExecConfig::docker("box").argument("--env=TOKEN=hunter2").argument("--tty");
+        let config = config.argument("-e").argument("TOKEN=hunter2");
+        let shown = format!("{:?}", ContainerExec::new(config).expect("a transport"));
+        assert!(shown.contains("--env=…") && shown.contains("--tty") && !shown.contains("hunter2"), "{shown}");
+    }
 }

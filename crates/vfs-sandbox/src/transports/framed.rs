@@ -1,8 +1,7 @@
 //! One output of a client: what came before the script's, the script's, and what follows.
 
 use memchr::memmem;
-
-use super::kept::Kept;
+use vfs_core::output::HeadAndTail;
 
 /// Most bytes that are kept of what came before.
 const MAX_PREFACE: usize = 8 * 1024;
@@ -15,7 +14,7 @@ pub(super) struct Framed {
     /// What was read and not yet looked through.
     pending: Vec<u8>,
     preface: Vec<u8>,
-    kept: Kept,
+    kept: HeadAndTail,
 }
 
 #[derive(Debug)]
@@ -31,7 +30,7 @@ const MAX_RECORD: usize = 16;
 
 impl Framed {
     /// Of the script's output, what `kept` keeps is kept.
-    pub(super) fn new(marker: &str, kept: Kept) -> Self {
+    pub(super) fn new(marker: &str, kept: HeadAndTail) -> Self {
         Self {
             marker: marker.as_bytes().to_vec(),
             stage: Stage::Before,
@@ -121,7 +120,7 @@ impl Framed {
     }
 
     /// The script's output.
-    pub(super) fn into_kept(self) -> Kept {
+    pub(super) fn into_kept(self) -> HeadAndTail {
         self.kept
     }
 }
@@ -129,13 +128,12 @@ impl Framed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remote::{Ending, Invocation};
-    use crate::transports::kept::completed;
+    use crate::remote::{Completed, Ending, Invocation};
 
     fn read(chunk: usize, limit: u64, text: &[u8]) -> Framed {
         let mut invocation = Invocation::new("");
         invocation.max_output_bytes = limit;
-        let mut framed = Framed::new("MARK", Kept::new(&invocation));
+        let mut framed = Framed::new("MARK", invocation.keeper());
         for piece in text.chunks(chunk) {
             framed.feed(piece);
         }
@@ -144,8 +142,8 @@ mod tests {
     }
 
     fn output(framed: Framed) -> (Vec<u8>, bool) {
-        let nothing = Kept::new(&Invocation::new(""));
-        let completed = completed(Ending::Exited(0), framed.into_kept(), nothing);
+        let nothing = Invocation::new("").keeper();
+        let completed = Completed::kept(Ending::Exited(0), framed.into_kept(), nothing);
         (completed.stdout.to_vec(), completed.truncated)
     }
 

@@ -16,7 +16,6 @@ use async_trait::async_trait;
 use tokio::time::{Instant, sleep};
 use vfs_core::{Error, ErrorKind, Result};
 
-use super::kept::{self, Kept};
 use crate::remote::{Completed, Execute, Invocation, Transport};
 pub use agentkit::Agentkit;
 pub use api::{ApiRequest, RunCodeApi, Sign, Unsigned};
@@ -89,7 +88,10 @@ impl fmt::Display for HttpRun {
 #[async_trait]
 impl Execute for HttpRun {
     fn transport(&self) -> Transport {
-        self.config.api.transport()
+        let mut transport = self.config.api.transport();
+        // In an answer, four bytes stand for three, and there are two outputs.
+        transport.max_output_bytes = transport.max_output_bytes.min(self.config.max_response_bytes / 2);
+        transport
     }
 
     async fn run(&self, invocation: Invocation) -> Result<Completed> {
@@ -124,10 +126,10 @@ impl Execute for HttpRun {
 
 /// `completed` with no more of each output than `invocation` has use for, whatever the service gave.
 fn within(completed: Completed, invocation: &Invocation) -> Completed {
-    let [mut stdout, mut stderr] = [Kept::new(invocation), Kept::new(invocation)];
+    let [mut stdout, mut stderr] = [invocation.keeper(), invocation.keeper()];
     stdout.push(&completed.stdout);
     stderr.push(&completed.stderr);
-    let mut cut = kept::completed(completed.ending, stdout, stderr);
+    let mut cut = Completed::kept(completed.ending, stdout, stderr);
     cut.truncated |= completed.truncated;
     cut.stdout_bytes = cut.stdout_bytes.max(completed.stdout_bytes);
     cut.stderr_bytes = cut.stderr_bytes.max(completed.stderr_bytes);

@@ -17,7 +17,9 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use vfs_core::{ExecuteRequest, OpContext, Shell as _, TerminalSize, VfsPath};
-use vfs_sandbox::os::{Belt, Helper, Mechanism, OsSandbox, SandboxConfig, SandboxReport, become_confine_if_asked};
+use vfs_sandbox::os::{
+    Belt, Helper, Mechanism, OsSandbox, Protection, SandboxConfig, SandboxReport, become_confine_if_asked,
+};
 use vfs_shell::{Commands, Limits, ShellConfig};
 
 use crate::attacks::{Attack, Setting, Target, Worn};
@@ -85,6 +87,8 @@ fn config(worn: Worn, world: &World, setting: Setting) -> SandboxConfig {
         Worn::WithoutNamespaces => &[Mechanism::Landlock, Mechanism::Seccomp],
     };
     let config = SandboxConfig::in_place(world.inside()).expect("a path").tool(own()).helper(Helper::At(own()));
+    let config = config.protect("absent", Protection::Hidden).expect("a path");
+    let config = config.protect("none/.git", Protection::ReadOnly).expect("a path");
     let config = config.only(mechanisms.iter().copied()).require([]);
     match setting {
         Setting::Usual | Setting::Terminal => config,

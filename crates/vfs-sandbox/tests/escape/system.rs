@@ -31,6 +31,7 @@ const NAMES: &[(i32, &str)] = &[
     (libc::EACCES, "EACCES"),
     (libc::EFAULT, "EFAULT"),
     (libc::EBUSY, "EBUSY"),
+    (libc::EEXIST, "EEXIST"),
     (libc::EXDEV, "EXDEV"),
     (libc::ENODEV, "ENODEV"),
     (libc::ENOTDIR, "ENOTDIR"),

@@ -115,6 +115,11 @@ impl World {
             }
         }
         damage.extend(self.unexpected());
+        for missing in ["inside/absent", "inside/none"] {
+            if fs::symlink_metadata(self.directory.path().join(missing)).is_ok() {
+                damage.push(format!("{missing} is there"));
+            }
+        }
         for planted in ["/usr/bin/planted-by-escape-test", "/planted-by-escape-test"] {
             if Path::new(planted).exists() {
                 let removed = fs::remove_file(planted);

@@ -6,9 +6,9 @@ use std::path::Path;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, GlobRequest, GrepRequest,
-    LsRequest, OpContext, ReadRequest, RenameRequest, ResolveRequest, Result, Shell, StatRequest, VfsPath, WriteMode,
-    WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, ExecuteRequest, FileUpload, GlobRequest,
+    GrepRequest, LsRequest, OpContext, ReadRequest, RenameRequest, ResolveRequest, Result, Shell, StatRequest, VfsPath,
+    WriteMode, WriteRequest,
 };
 use vfs_sandbox::remote::{LocalProcess, RemoteConfig, SandboxBackend};
 
@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("banners_are_no_answers", banners_are_no_answers()),
         trial("a_content_that_arrives_in_part_is_not_written", a_content_that_arrives_in_part_is_not_written()),
         trial("operations_take_few_scripts", operations_take_few_scripts()),
+        trial("a_command_cannot_ask_for_endless_output", a_command_cannot_ask_for_endless_output()),
         trial("what_is_missing_is_named", what_is_missing_is_named()),
     ]
 }
@@ -100,7 +101,7 @@ async fn answers(files: &SandboxBackend<Meddled>) -> Vec<(&'static str, Result<S
         ),
         ("download", downloaded.collect::<Result<Vec<_>>>().map(|all| all.join(" "))),
         ("execute", {
-            let request = vfs_core::ExecuteRequest::new("cat a; cat d/b >&2; exit 3");
+            let request = ExecuteRequest::new("cat a; cat d/b >&2; exit 3");
             files
                 .execute(&cx, request)
                 .await
@@ -225,6 +226,17 @@ async fn a_content_that_arrives_in_part_is_not_written() -> Result<()> {
     assert_eq!(files.disk("a").as_deref(), Some(&b"old\n"[..]));
     assert!(!files.root.path().join("d").is_dir(), "not even a directory was made");
     assert_no_litter(files.root.path());
+    Ok(())
+}
+
+async fn a_command_cannot_ask_for_endless_output() -> Result<()> {
+    let root = directory();
+    let config = RemoteConfig::new(root.path().to_str().expect("it is UTF-8")).max_output_bytes(1000);
+    let files = SandboxBackend::new(LocalProcess::new(), config);
+    let request = ExecuteRequest::new("head -c 100000 /dev/zero").max_output_bytes(u64::MAX);
+    let ended = files.execute(&OpContext::new(), request).await?;
+    assert!(ended.truncated && ended.stdout.len() < 1100, "{} bytes", ended.stdout.len());
+    assert_eq!(ended.output_bytes, 100_000);
     Ok(())
 }
 

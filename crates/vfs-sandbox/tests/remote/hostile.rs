@@ -11,9 +11,9 @@ use futures::future::join_all;
 use libtest_mimic::{Completion, Failed, Trial};
 use tempfile::TempDir;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, FileUpload, GlobRequest,
-    GrepRequest, LinkMode, LsRequest, OpContext, ReadRequest, RenameRequest, Result, StatRequest, VfsPath, WriteMode,
-    WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, ExecuteRequest, FileUpload,
+    GlobRequest, GrepRequest, LinkMode, LsRequest, OpContext, ReadRequest, RenameRequest, Result, Shell as _,
+    StatRequest, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_sandbox::remote::{LocalProcess, RemoteConfig, SandboxBackend};
 
@@ -32,6 +32,15 @@ pub(crate) fn trials() -> Vec<Trial> {
         trials.push(trial(&place, "what_is_on_the_way_is_not_shown", what_is_on_the_way_is_not_shown));
         trials.push(trial(&place, "a_lock_of_a_dead_process_is_not_in_the_way", dead_locks_are_not_in_the_way));
         trials.push(trial(&place, "modes_are_kept", modes_are_kept));
+        if place.name == "remote-narrow" {
+            trials.push(trial(
+                &place,
+                "what_does_not_fit_is_searched_in_parts",
+                what_does_not_fit_is_searched_in_parts,
+            ));
+            trials.push(trial(&place, "of_too_many_entries_some_are_listed", of_too_many_entries_some_are_listed));
+            trials.push(trial(&place, "input_of_commands_arrives_in_scripts", input_of_commands_arrives_in_scripts));
+        }
         trials.push(trial(&place, "two_backends_lose_no_edit", two_backends_lose_no_edit));
         // Where each content is hashed, they would take a minute.
         if place.name != "remote-coarse" {
@@ -230,9 +239,47 @@ async fn modes_are_kept(files: Files, root: TempDir) -> Result<()> {
         let now = fs::metadata(&place).expect("it is there");
         assert_eq!(now.permissions().mode() & 0o7777, mode, "{mode:o}");
         assert_eq!(fs::read(&place).expect("it is there"), b"words\nmore\n");
+        let copy = root.path().join("copy");
+        fs::write(&copy, "text\n").expect("it can be written");
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o644)).expect("its mode can be set");
         files.copy(&cx(), CopyRequest::new(at, path("/copy")).overwrite()).await?;
-        assert_eq!(fs::read(root.path().join("copy")).expect("it is there"), b"words\nmore\n");
+        assert_eq!(fs::read(&copy).expect("it is there"), b"words\nmore\n");
+        let now = fs::metadata(&copy).expect("it is there");
+        assert_eq!(now.permissions().mode() & 0o7777, 0o644, "its mode is its own, not that of {mode:o}");
     }
+    Ok(())
+}
+
+async fn what_does_not_fit_is_searched_in_parts(files: Files, root: TempDir) -> Result<()> {
+    // Two fit into an answer, if what stands beside them is forgotten.
+    for n in 0..40 {
+        let content = format!("{}\nneedle\n", "x".repeat((100 << 10) + n * 1000));
+        fs::write(root.path().join(format!("{n:02}")), content).expect("it can be written");
+    }
+    let found = files.grep(&cx(), GrepRequest::literal("needle")).await?;
+    assert_eq!((found.matches.len(), found.problems.len()), (40, 0), "{:?}", found.problems);
+    Ok(())
+}
+
+async fn of_too_many_entries_some_are_listed(files: Files, root: TempDir) -> Result<()> {
+    fs::create_dir(root.path().join("many")).expect("it can be made");
+    for n in 0..12_000 {
+        fs::write(root.path().join(format!("many/{n:060}")), "").expect("it can be written");
+    }
+    fs::write(root.path().join("other"), "text\n").expect("it can be written");
+    let listed = files.ls(&cx(), LsRequest::new(path("/many")).limit(20_000)).await?;
+    assert!((2_000..12_000).contains(&listed.entries.len()), "{} entries", listed.entries.len());
+    let problems: Vec<_> = listed.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
+    assert_eq!(problems, [("/many", ErrorKind::TooLarge)]);
+    let found = files.grep(&cx(), GrepRequest::literal("text")).await?;
+    assert_eq!((found.matches.len(), found.problems.len()), (1, 1), "what was left out is told");
+    Ok(())
+}
+
+async fn input_of_commands_arrives_in_scripts(files: Files, _root: TempDir) -> Result<()> {
+    let input = "a line of input\n".repeat(20_000);
+    let ended = files.execute(&cx(), ExecuteRequest::new("wc -c | tr -d ' '").stdin(input.clone())).await?;
+    assert_eq!(ended.stdout, format!("{}\n", input.len()));
     Ok(())
 }
 

@@ -55,6 +55,7 @@ impl Execute for Narrow {
     async fn run(&self, mut invocation: Invocation) -> Result<Completed> {
         assert!(invocation.script.len() <= self.transport.max_script_bytes, "{} bytes", invocation.script.len());
         assert!(invocation.stdin.len() as u64 <= self.transport.max_stdin_bytes, "{} bytes", invocation.stdin.len());
+        assert!(invocation.max_output_bytes < 1 << 30, "what is held in memory is bounded");
         invocation.max_output_bytes = invocation.max_output_bytes.min(self.transport.max_output_bytes);
         self.process.run(invocation).await
     }

@@ -11,7 +11,7 @@ use libtest_mimic::{Completion, Trial};
 use tempfile::TempDir;
 use vfs_core::VfsPath;
 use vfs_sandbox::remote::{LocalProcess, RemoteConfig, SandboxBackend};
-use vfs_testkit::{LinkMaker, ShellFactory, ShellFeature, ShellTarget, Target, TargetFactory};
+use vfs_testkit::{LinkMaker, Target, TargetFactory};
 
 use crate::narrow::Narrow;
 
@@ -25,20 +25,7 @@ pub(crate) struct Place {
     _tools: Option<Arc<TempDir>>,
 }
 
-/// What the shell of a remote place does not do.
-const LACKING: [ShellFeature; 9] = [
-    ShellFeature::Streaming,
-    ShellFeature::Background,
-    ShellFeature::Terminal,
-    ShellFeature::FullOutput,
-    ShellFeature::InheritedEnvironment,
-    ShellFeature::Sessions,
-    ShellFeature::Signals,
-    ShellFeature::Order,
-    ShellFeature::SamePaths,
-];
-
-/// Every place that the laws are checked in.
+/// Every kind of place.
 pub(crate) fn all() -> Vec<Place> {
     vec![system(), busybox(), narrow(), coarse()]
 }
@@ -65,12 +52,12 @@ fn busybox() -> Place {
 }
 
 /// A transport without standard input, through which only little fits at once.
-fn narrow() -> Place {
+pub(crate) fn narrow() -> Place {
     Place { name: "remote-narrow", process: Ok(Narrow::new(LocalProcess::new())), _tools: None }
 }
 
-/// A `stat` that knows only whole seconds.
-fn coarse() -> Place {
+/// A `stat` that knows only whole seconds, and little standard input.
+pub(crate) fn coarse() -> Place {
     let name = "remote-coarse";
     let Some(stat) = found("stat") else {
         return Place { name, process: Err("stat is not installed".into()), _tools: None };
@@ -82,7 +69,7 @@ fn coarse() -> Place {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it can be made a program");
     let path = std::env::var("PATH").expect("there is a PATH");
     let process = LocalProcess::new().env("PATH", format!("{}:{path}", text(tools.path())));
-    Place { name, process: Ok(Narrow::wide(process)), _tools: Some(Arc::new(tools)) }
+    Place { name, process: Ok(Narrow::wide(process).with_little_input()), _tools: Some(Arc::new(tools)) }
 }
 
 /// Asks the real `stat` for whole seconds where fractions are asked for.
@@ -129,29 +116,14 @@ impl Place {
             .holding((root, self.clone()))
     }
 
-    /// Every law of files, and of shells.
+    /// Every law of files.
     pub(crate) fn laws(&self) -> Vec<Trial> {
         let place = self.clone();
         if let Err(reason) = &self.process {
             let reason = reason.clone();
             return vec![Trial::ignorable_test(self.name, move || Ok(Completion::ignored_with(reason)))];
         }
-        let mut trials = vfs_testkit::trials(TargetFactory::new(self.name, move || place.target()));
-        let place = self.clone();
-        let shells = ShellFactory::new(format!("{}-shell", self.name), move || {
-            let target = ShellTarget::new(place.target()).without(&LACKING);
-            let reason = "no more than a megabyte of output fits through";
-            let target = match place.name {
-                "remote-narrow" => target.except("XI3", reason).except("XI5", reason),
-                _ => target,
-            };
-            async move { Ok(target) }
-        });
-        // A coarse clock is nothing to a shell.
-        if self.name != "remote-coarse" {
-            trials.extend(vfs_testkit::shell_trials(shells));
-        }
-        trials
+        vfs_testkit::trials(TargetFactory::new(self.name, move || place.target()))
     }
 }
 

@@ -18,7 +18,7 @@ impl Place {
     }
 
     async fn jobs(&self) -> Vec<Job> {
-        self.backend.shell().jobs(&OpContext::new(), JobsRequest).await.expect("listed")
+        self.backend.shell().jobs(&OpContext::new(), JobsRequest::new()).await.expect("listed")
     }
 
     async fn output(&self, id: &JobId, cursor: u64) -> vfs_core::JobOutput {
@@ -119,6 +119,17 @@ async fn jobs_are_bounded_and_old_ones_forgotten() {
         let error = error.expect_err("unknown");
         assert!(error.kind() == ErrorKind::NotFound && error.for_model().len() < 500, "{error}");
     }
+    // Those of somebody else are not forgotten for ours.
+    let another = OpContext::new().with_actor("another");
+    let theirs = place.backend.shell().execute(&another, ExecuteRequest::new("true").background()).await;
+    let theirs = theirs.expect("started").job.expect("a job");
+    let read = JobOutputRequest::new(theirs.clone()).wait(std::time::Duration::from_secs(20));
+    place.backend.shell().job_output(&another, read).await.expect("it ends");
+    for _ in 0..3 {
+        let ours = place.begin("sleep 100").await;
+        place.stop(&ours).await;
+    }
+    place.backend.shell().job_output(&another, JobOutputRequest::new(theirs)).await.expect("it is known");
     // A request that cannot be run takes no room.
     for _ in 0..5 {
         place.try_run(ExecuteRequest::new("").background()).await.expect_err("refused");

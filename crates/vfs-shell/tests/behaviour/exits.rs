@@ -104,6 +104,24 @@ async fn the_context_ends_a_call_with_an_error() {
     assert!(!place.host("never").exists());
 }
 
+#[test]
+fn what_has_to_wait_for_a_thread_is_still_bounded_in_time_and_not_run_afterwards() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
+    runtime.expect("a runtime").block_on(async {
+        let place = Place::new();
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let busy = tokio::task::spawn_blocking(move || released.recv());
+        let cx = OpContext::new().with_timeout(Duration::from_millis(200));
+        let shell = place.backend.shell();
+        let late = shell.execute(&cx, ExecuteRequest::new("touch ran")).await.expect_err("it could not be started");
+        assert_eq!(late.kind(), ErrorKind::Timeout);
+        drop(release);
+        busy.await.expect("it does not panic").expect_err("nothing was sent");
+        assert_eq!(place.sh("echo next").await.stdout, "next\n");
+        assert!(!place.host("ran").exists());
+    });
+}
+
 #[tokio::test]
 async fn what_a_command_leaves_running_is_ended_or_kept() {
     let (end, keep) = (Place::new(), Place::with(ShellConfig::new().leftovers(Leftovers::Keep)));

@@ -37,12 +37,35 @@ async fn a_job_has_one_too() {
 }
 
 #[tokio::test]
+async fn it_is_there_while_the_command_runs() {
+    let place = Place::new();
+    let response = place.run(ExecuteRequest::new("echo begun; sleep 100").keep_full_output().background()).await;
+    let file = response.full_output.expect("asked for");
+    while place.backend.read_text(file.as_str()).await.expect("it is there") != "begun\n" {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let stop = vfs_core::StopJobRequest::new(response.job.expect("a job"));
+    place.backend.shell().stop_job(&OpContext::new(), stop).await.expect("known");
+}
+
+#[tokio::test]
+async fn what_is_refused_leaves_none() {
+    let place = Place::new();
+    let request = ExecuteRequest::new("true").cwd(path("/missing")).keep_full_output();
+    place.try_run(request).await.expect_err("there is no such directory");
+    assert!(!place.host(".outputs").exists());
+}
+
+#[tokio::test]
 async fn one_that_grows_too_large_ends_the_command() {
     let place = Place::with(ShellConfig::new().max_full_output_bytes(1_000_000));
     let error = place.try_run(ExecuteRequest::new("yes").keep_full_output()).await.expect_err("too large");
     assert_eq!(error.kind(), ErrorKind::TooLarge);
     let name = path(error.path().expect("it is named"));
-    assert!(fs::metadata(place.host(name.relative())).expect("it is there").len() <= 1_000_000);
+    assert!(
+        fs::metadata(place.host(name.relative())).expect("it is there").len() == 1_000_000,
+        "all that fits is there"
+    );
 }
 
 #[tokio::test]
@@ -66,4 +89,41 @@ async fn without_a_place_for_files_there_is_none() {
     let error = backend.shell().execute(&OpContext::new(), request).await.expect_err("nowhere");
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(!place.host("ran").exists());
+}
+
+#[tokio::test]
+async fn no_link_decides_where_it_is() {
+    for (link, to, directory) in [
+        (".outputs", "kept", "/.outputs"),
+        (".outputs", "missing", "/.outputs"),
+        ("logs", "kept", "/logs/outputs"),
+        ("logs", ".", "/logs/kept"),
+    ] {
+        let place = Place::with(ShellConfig::new().full_output_directory(path(directory)));
+        fs::create_dir(place.host("kept")).expect("it is new");
+        std::os::unix::fs::symlink(to, place.host(link)).expect("linked");
+        let error = place.try_run(ExecuteRequest::new("touch ran").keep_full_output()).await.expect_err(directory);
+        assert_eq!((error.kind(), error.path()), (ErrorKind::PathEscape, Some(directory)), "{error}");
+        assert!(!place.host("ran").exists(), "{directory}");
+        assert_eq!(fs::read_dir(place.host("kept")).expect("it is there").count(), 0, "{directory}");
+        assert!(!place.host("missing").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_file_in_place_of_its_directory_is_told() {
+    let place = Place::new();
+    fs::write(place.host(".outputs"), "a file").expect("it is new");
+    let error = place.try_run(ExecuteRequest::new("touch ran").keep_full_output()).await.expect_err("a file");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::NotADirectory, Some("/.outputs")));
+}
+
+#[tokio::test]
+async fn directories_on_the_way_to_it_are_made() {
+    let place = Place::with(ShellConfig::new().full_output_directory(path("/var/log/outputs")));
+    for _ in 0..2 {
+        let file = place.run(ExecuteRequest::new("echo out").keep_full_output()).await.full_output.expect("asked for");
+        assert_eq!(file.parent(), Some(path("/var/log/outputs")));
+        assert_eq!(fs::read_to_string(place.host(file.relative())).expect("it is there"), "out\n");
+    }
 }

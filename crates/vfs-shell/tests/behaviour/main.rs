@@ -81,6 +81,6 @@ fn outside_of_a_runtime_nothing_panics() {
         vfs_core::StreamingShell::execute_stream(place.backend.shell(), OpContext::new(), ExecuteRequest::new("true"));
     let items: Vec<_> = futures::executor::block_on(futures::StreamExt::collect(stream));
     assert!(matches!(&items[..], [Err(error)] if error.kind() == vfs_core::ErrorKind::Unsupported), "{items:?}");
-    let jobs = futures::executor::block_on(place.backend.shell().jobs(&OpContext::new(), vfs_core::JobsRequest));
+    let jobs = futures::executor::block_on(place.backend.shell().jobs(&OpContext::new(), vfs_core::JobsRequest::new()));
     assert_eq!(jobs.expect("nothing runs"), []);
 }

@@ -101,6 +101,18 @@ async fn many_writes_and_large_ones_arrive_whole() {
 }
 
 #[tokio::test]
+async fn of_many_writes_of_any_size_nothing_is_lost() {
+    let place = Place::new();
+    // Far more than are read in exact order; 64 KiB, which are read at a time, are no multiple of one.
+    let command = "i=0; while [ $i -lt 8000 ]; do printf %03000d $i; i=$((i+1)); done";
+    let response = place.run(ExecuteRequest::new(command).keep_full_output().max_output_bytes(1_000)).await;
+    assert_eq!(response.output_bytes, 8_000 * 3_000);
+    let file = std::fs::read(place.host(response.full_output.expect("asked for").relative())).expect("it is there");
+    let expected: String = (0..8_000).map(|i| format!("{i:03000}")).collect();
+    assert!(file == expected.as_bytes(), "{} bytes", file.len());
+}
+
+#[tokio::test]
 async fn calls_run_side_by_side() {
     let place = Place::new();
     let calls = (0..32).map(|i| place.run(ExecuteRequest::new(format!("sleep 0.1; echo {i}"))));

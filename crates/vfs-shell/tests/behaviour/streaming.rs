@@ -76,6 +76,20 @@ async fn a_slow_consumer_makes_the_command_wait_and_gets_all() {
 }
 
 #[tokio::test]
+async fn a_command_that_has_ended_in_time_is_not_late_because_its_consumer_is() {
+    let place = Place::new();
+    let command = "echo 1; echo 2; echo 3; echo 4; echo 5; touch ended; exit 7";
+    let mut events = place.stream(ExecuteRequest::new(command).timeout(Duration::from_millis(500)));
+    events.next().await.expect("an item").expect("no error");
+    tokio::time::sleep(Duration::from_millis(1000)).await;
+    assert!(place.host("ended").exists(), "it did not have to wait for its consumer");
+    let rest: Vec<_> = events.map(|event| event.expect("no error")).collect().await;
+    let Some(ExecuteEvent::Exit(exit)) = rest.last() else { panic!("{rest:?}") };
+    assert_eq!((exit.exit_code, exit.timed_out), (Some(7), false), "{exit:?}");
+    assert!(exit.duration < Duration::from_millis(500), "{exit:?}");
+}
+
+#[tokio::test]
 async fn time_runs_out_even_for_a_consumer_that_takes_nothing() {
     let place = Place::new();
     let request = ExecuteRequest::new("trap 'touch ended; exit' TERM; while :; do echo more; done")

@@ -28,7 +28,9 @@ async fn an_exit_code_is_an_answer(t: &ShellTarget) -> LawResult {
 }
 
 async fn a_program_that_is_not_there_is_127(t: &ShellTarget) -> LawResult {
-    for command in ["no-such-program-anywhere", "./no-such-program", "echo x | no-such-program-anywhere"] {
+    let missing =
+        ["no-such-program-anywhere", "./no-such-program", "-no-such-program", "echo x | no-such-program-anywhere"];
+    for command in missing {
         let ended = t.run(command).await?;
         assert_eq!(ended.exit_code, Some(127), "{command}: {ended:?}");
         assert!(ended.stderr.contains("no-such-program"), "the shell says what is missing: {ended:?}");

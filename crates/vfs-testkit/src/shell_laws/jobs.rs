@@ -29,6 +29,8 @@ shell_laws! { "jobs":
     "XJ14" has(Background) of_much_output_what_is_gone_is_counted,
     "XJ15" has(Background) many_jobs_do_not_mix_their_outputs,
     "XJ16" has(Background) what_cannot_be_begun_is_no_job,
+    "XJ17" has(Background) a_job_is_known_to_its_own_actor_and_session_alone,
+    "XJ18" has(Background) a_cursor_past_the_end_is_refused,
 }
 
 impl ShellTarget {
@@ -52,7 +54,7 @@ impl ShellTarget {
     }
 
     async fn listed(&self, id: &JobId) -> Result<Job> {
-        let jobs = self.shell().jobs(&cx(), JobsRequest).await?;
+        let jobs = self.shell().jobs(&cx(), JobsRequest::new()).await?;
         Ok(jobs.into_iter().find(|job| job.id == *id).expect("a job is listed"))
     }
 
@@ -88,12 +90,12 @@ async fn a_background_command_answers_at_once_with_its_id(t: &ShellTarget) -> La
 }
 
 async fn jobs_are_listed_from_the_oldest_on(t: &ShellTarget) -> LawResult {
-    assert_eq!(t.shell().jobs(&cx(), JobsRequest).await?, []);
+    assert_eq!(t.shell().jobs(&cx(), JobsRequest::new()).await?, []);
     let mut ids = Vec::new();
     for n in 0..4 {
         ids.push(t.job(&format!(": {n}; {WAIT}")).await?);
     }
-    let jobs = t.shell().jobs(&cx(), JobsRequest).await?;
+    let jobs = t.shell().jobs(&cx(), JobsRequest::new()).await?;
     assert_eq!(jobs.iter().map(|job| &job.id).collect::<Vec<_>>(), ids.iter().collect::<Vec<_>>());
     assert!(jobs.is_sorted_by_key(|job| job.started));
     for (n, job) in jobs.iter().enumerate() {
@@ -249,6 +251,30 @@ async fn what_is_no_job_is_not_found(t: &ShellTarget) -> LawResult {
     Ok(())
 }
 
+async fn a_job_is_known_to_its_own_actor_and_session_alone(t: &ShellTarget) -> LawResult {
+    let id = t.job(WAIT).await?;
+    let actor = cx().with_actor("another");
+    for other in [actor.clone(), cx().with_session("another"), actor.with_session("another")] {
+        assert_eq!(t.shell().jobs(&other, JobsRequest::new()).await?, []);
+        let output = t.shell().job_output(&other, JobOutputRequest::new(id.clone())).await;
+        t.files.refused(output, ErrorKind::NotFound);
+        t.files.refused(t.shell().stop_job(&other, StopJobRequest::new(id.clone())).await, ErrorKind::NotFound);
+    }
+    assert_eq!(t.listed(&id).await?.exit, None, "nobody else has stopped it");
+    t.stop(&id).await?;
+    Ok(())
+}
+
+async fn a_cursor_past_the_end_is_refused(t: &ShellTarget) -> LawResult {
+    let id = t.job("echo some").await?;
+    t.drain(&id, 0).await?;
+    let at_the_end = t.poll(JobOutputRequest::new(id.clone()).from(5)).await?;
+    assert_eq!((at_the_end.output.as_str(), at_the_end.cursor), ("", 5));
+    let past = JobOutputRequest::new(id).from(6).wait(Duration::from_secs(600));
+    t.files.refused(t.poll(past).await, ErrorKind::InvalidArgument);
+    Ok(())
+}
+
 async fn a_job_has_the_time_that_it_is_given(t: &ShellTarget) -> LawResult {
     for time in TIMES {
         let id = t.launch(t.command("echo before; sleep 60").timeout(time)).await?;
@@ -304,7 +330,7 @@ async fn what_cannot_be_begun_is_no_job(t: &ShellTarget) -> LawResult {
     cancelled.cancel_token().cancel();
     let answer = t.shell().execute(&cancelled, t.command("touch ran").background()).await;
     t.files.refused(answer, ErrorKind::Cancelled);
-    assert_eq!(t.shell().jobs(&cx(), JobsRequest).await?, []);
+    assert_eq!(t.shell().jobs(&cx(), JobsRequest::new()).await?, []);
     assert_eq!(t.files.tree().await?, ["/file"]);
     Ok(())
 }

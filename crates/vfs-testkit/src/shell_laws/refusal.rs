@@ -81,7 +81,7 @@ async fn a_terminal_that_cannot_be_is_refused(t: &ShellTarget) -> LawResult {
 async fn a_background_that_cannot_be_is_refused(t: &ShellTarget) -> LawResult {
     t.assert_refused(t.command("touch ran").background(), ErrorKind::Unsupported).await;
     let (shell, id) = (t.shell(), JobId::new("1"));
-    t.files.refused(shell.jobs(&cx(), JobsRequest).await, ErrorKind::Unsupported);
+    t.files.refused(shell.jobs(&cx(), JobsRequest::new()).await, ErrorKind::Unsupported);
     t.files.refused(shell.job_output(&cx(), JobOutputRequest::new(id.clone())).await, ErrorKind::Unsupported);
     t.files.refused(shell.stop_job(&cx(), StopJobRequest::new(id)).await, ErrorKind::Unsupported);
     assert!(!t.files.has("/ran").await?, "what is refused does not run");

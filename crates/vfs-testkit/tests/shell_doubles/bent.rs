@@ -52,6 +52,8 @@ pub(crate) enum Fault {
     KnowsAnyJob,
     EndsJobsWithTheirCall,
     ListsNoJobs,
+    ShowsJobsToAll,
+    TakesAnyCursor,
     RunsElsewhere,
     RunsOneAtATime,
     AnswersForAnother,
@@ -220,12 +222,17 @@ impl Shell for Bent {
     async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
         match self.fault {
             Fault::ListsNoJobs => Ok(Vec::new()),
+            Fault::ShowsJobsToAll => self.shell().jobs(&OpContext::new(), req).await,
             _ => self.shell().jobs(cx, req).await,
         }
     }
 
     async fn job_output(&self, cx: &OpContext, mut req: JobOutputRequest) -> Result<JobOutput> {
         match self.fault {
+            Fault::TakesAnyCursor => {
+                let all = self.shell().job_output(cx, JobOutputRequest::new(req.id.clone())).await?;
+                req.cursor = req.cursor.min(all.cursor);
+            }
             Fault::RepeatsOutput => req.cursor = req.cursor.saturating_sub(1),
             Fault::LosesOutputBetween if req.cursor > 0 => req.cursor += 1,
             _ => {}
@@ -244,7 +251,7 @@ impl Shell for Bent {
 
     async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
         if self.fault == Fault::StopsInWordOnly {
-            let jobs = self.shell().jobs(cx, JobsRequest).await?;
+            let jobs = self.shell().jobs(cx, JobsRequest::new()).await?;
             let mut job = jobs.into_iter().find(|job| job.id == req.id).expect("the law stops what it began");
             let mut exit = CommandExit::default();
             exit.signal = Some(15);

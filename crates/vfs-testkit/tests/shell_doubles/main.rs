@@ -73,6 +73,8 @@ const FAULTS: &[(Fault, &[&str])] = &[
     (Fault::KnowsAnyJob, &["XJ11"]),
     (Fault::EndsJobsWithTheirCall, &["XJ8"]),
     (Fault::ListsNoJobs, &["XJ2"]),
+    (Fault::ShowsJobsToAll, &["XJ17"]),
+    (Fault::TakesAnyCursor, &["XJ18"]),
     (Fault::RunsElsewhere, &["XF1", "XF2", "XF10"]),
     (Fault::RunsOneAtATime, &["XC3"]),
     (Fault::AnswersForAnother, &["XC1", "XC2"]),

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vfs_core::{Backend as _, BackendExt, CancelToken, ErrorKind, ExecuteRequest, OpContext, Shell as _};
+use vfs_core::{
+    Backend as _, BackendExt, CancelToken, ErrorKind, ExecuteRequest, OpContext, Shell as _, StopJobRequest,
+};
 
 use crate::support::{execute, in_memory, path, run};
 
@@ -42,7 +44,7 @@ async fn of_much_output_the_first_and_the_last_part_are_kept() {
     let files = in_memory();
     let request = ExecuteRequest::new("seq 100000").max_output_bytes(1_000).keep_full_output();
     let answer = execute(&files, request).await.expect("it runs");
-    assert!(answer.truncated && answer.stdout.len() <= 1_000, "{}", answer.stdout.len());
+    assert!(answer.truncated && answer.stdout.len() <= 1_000 + 64, "{}", answer.stdout.len());
     assert!(answer.stdout.starts_with("1\n2\n") && answer.stdout.ends_with("99999\n100000\n"), "{}", answer.stdout);
     assert_eq!(answer.output_bytes, 588_895);
     let full = answer.full_output.expect("a file");
@@ -62,6 +64,10 @@ async fn what_is_left_running_does_not_hold_up_the_answer() {
         ("echo a\\", "a\\\n", 0),
         ("echo x & # a comment", "x\n", 0),
         ("true &", "", 0),
+        // What has no end is not mended by what stands behind it.
+        ("echo hi &&", "", 2),
+        ("echo hi & ||", "", 2),
+        ("sleep 60 & (", "", 2),
     ] {
         let answer =
             execute(&files, ExecuteRequest::new(command).timeout(Duration::from_secs(30))).await.expect("an answer");
@@ -102,6 +108,35 @@ async fn a_command_ends_with_its_callers_token_or_deadline() {
         assert_eq!(error.kind(), ErrorKind::Timeout, "{command}");
     }
     assert!(!files.exists("/late").await.expect("looked at"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_output_is_written_where_somebody_wants_it() {
+    let files = in_memory();
+    let request = || ExecuteRequest::new("echo before; sleep 100").keep_full_output();
+    let cx = OpContext::new().with_timeout(Duration::from_millis(100));
+    assert_eq!(files.execute(&cx, request()).await.expect_err("too late").kind(), ErrorKind::Timeout);
+    let token = CancelToken::new();
+    let cx = OpContext::new().with_cancel_token(token.clone());
+    let (answer, ()) = futures::join!(files.execute(&cx, request()), async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        token.cancel();
+    });
+    assert_eq!(answer.expect_err("cancelled").kind(), ErrorKind::Cancelled);
+    let dropped = tokio::time::timeout(Duration::from_millis(100), execute(&files, request())).await;
+    assert!(dropped.is_err(), "{dropped:?}");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!files.exists("/.vfs").await.expect("looked at"), "nobody was there for it");
+
+    let answer = execute(&files, request().timeout(Duration::from_millis(100))).await.expect("an answer");
+    let full = answer.full_output.expect("what a timeout ends is kept");
+    assert_eq!(files.read_text(full.as_str()).await.expect("it is there"), "before\n");
+    let cx = OpContext::new();
+    let id = files.execute(&cx, request().background()).await.expect("it starts").job.expect("an id");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    files.stop_job(&cx, StopJobRequest::new(id)).await.expect("stopped");
+    let kept = run(&files, "ls /.vfs/output | wc -l; cat /.vfs/output/*").await;
+    assert_eq!(kept.stdout, "2\nbefore\nbefore\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]

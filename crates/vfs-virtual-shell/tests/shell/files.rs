@@ -1,8 +1,12 @@
 //! What commands and file operations see of each other.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use vfs_core::{Backend as _, BackendExt, ErrorKind, ExecuteRequest, OpContext, WriteRequest};
+use vfs_core::{
+    Around, Backend, BackendExt, CancelToken, ErrorKind, ExecuteRequest, OpContext, Operation, Request, Result,
+    Shell as _, Wrapped, WriteRequest,
+};
 use vfs_local::LocalBackend;
 use vfs_memory::{FilesState, StateBackend};
 
@@ -42,6 +46,46 @@ async fn a_directory_that_a_command_makes_stays_where_directories_can_be_empty()
     assert!(files.info("/a/b").await.expect("it stays").is_dir);
     let answer = run(&files, "rmdir a/b && ls -A a; rmdir a; echo x > new; mv new old; cat old").await;
     assert_eq!((answer.stdout.as_str(), answer.exit_code), ("x\n", Some(0)), "{answer:?}");
+}
+
+/// Cancels when something was written.
+#[derive(Debug)]
+struct CancelsWrites(CancelToken);
+
+impl Around for CancelsWrites {
+    fn name(&self) -> &'static str {
+        "cancels_writes"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let answer = request.send(inner, cx).await;
+        if Q::OPERATION == Operation::Write {
+            self.0.cancel();
+            tokio::task::yield_now().await;
+        }
+        answer
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_a_command_had_no_time_for_has_nothing_in_it() {
+    let root = tempfile::tempdir().expect("a directory");
+    let local = LocalBackend::open(root.path()).expect("a root");
+    for number in 0..20 {
+        let token = CancelToken::new();
+        let files = over(Wrapped::new(Arc::new(local.clone()), Arc::new(CancelsWrites(token.clone()))));
+        let cx = OpContext::new().with_cancel_token(token);
+        let error = files.execute(&cx, ExecuteRequest::new(format!("mkdir d{number}"))).await.expect_err("cancelled");
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+    }
+    let files = over(local);
+    for _ in 0..100 {
+        if run(&files, "find . -type f").await.stdout.is_empty() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{}", run(&files, "find . -type f").await.stdout);
 }
 
 #[tokio::test]

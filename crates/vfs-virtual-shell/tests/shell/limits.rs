@@ -51,6 +51,56 @@ const BOMBS: &[&str] = &[
     "timeout 100 bash -c 'while :; do :; done'",
     "mkfifo p; cat p",
     "coproc cat; read -u ${COPROC[0]} x",
+    "x='('; for i in {1..16}; do x=$x$x; done; bc <<< \"${x}1\"",
+    "x='( '; for i in {1..15}; do x=$x$x; done; test $x a",
+    "x='( '; for i in {1..15}; do x=$x$x; done; [ $x a ]",
+    "x='-o a '; for i in {1..15}; do x=$x$x; done; test a $x",
+    "x='( '; for i in {1..15}; do x=$x$x; done; expr $x 1",
+    "x=' -o -name a'; for i in {1..14}; do x=$x$x; done; find . -name a $x",
+    "x=' -name a'; for i in {1..14}; do x=$x$x; done; find . $x",
+    "x=' , -true'; for i in {1..14}; do x=$x$x; done; find . -true $x",
+    "x=' !'; for i in {1..14}; do x=$x$x; done; find . $x -true",
+    "x=' -not'; for i in {1..14}; do x=$x$x; done; find . $x -true",
+    "x=' ('; for i in {1..14}; do x=$x$x; done; find . $x -true",
+    "x=' ('; for i in {1..14}; do x=$x$x; done; echo $x | xargs find .",
+    "echo a | xxd -c 2000000000",
+    "echo a | xxd -c2000000000",
+    "find . -printf '%2000000000p'",
+    "find . -printf '%-02000000000p'",
+    "x='time '; for i in {1..14}; do x=$x$x; done; eval \"$x true\"",
+    "x='time '; for i in {1..14}; do x=$x$x; done; bash -c \"$x true\"",
+    "x='time '; for i in {1..14}; do x=$x$x; done; echo \"$x true\" > s; . ./s",
+    "x='time '; for i in {1..14}; do x=$x$x; done; echo \"$x true\" | bash",
+    "x='time ! '; for i in {1..13}; do x=$x$x; done; trap \"$x true\" EXIT",
+    "x='time '; for i in {1..14}; do x=$x$x; done; y=\"\\$($x true)\"; echo ${y@P}",
+    "x='time '; for i in {1..18}; do x=$x$x; done; eval \"$x true\"",
+    "x='exec '; for i in {1..14}; do x=$x$x; done; $x true",
+    "x='env a=b '; for i in {1..14}; do x=$x$x; done; $x true",
+    "x='builtin command '; for i in {1..13}; do x=$x$x; done; $x true",
+    "x='timeout 5 '; for i in {1..14}; do x=$x$x; done; $x true",
+    "x='eval '; for i in {1..14}; do x=$x$x; done; $x true",
+    "x='xargs '; for i in {1..14}; do x=$x$x; done; echo a | $x echo",
+    "x='find . -maxdepth 0 -exec '; for i in {1..9}; do x=$x$x; done; $x true \\;",
+    "x='('; for i in {1..16}; do x=$x$x; done; echo $((${x}1))",
+    "x='a['; for i in {1..16}; do x=$x$x; done; let \"y=${x}1\"",
+    "x='('; for i in {1..16}; do x=$x$x; done; awk \"BEGIN{print ${x}1}\"",
+    "x='1?1:'; for i in {1..15}; do x=$x$x; done; awk \"BEGIN{print ${x}1}\"",
+    "x='if(1)'; for i in {1..15}; do x=$x$x; done; awk \"BEGIN{${x}print 1}\"",
+    "x='('; for i in {1..15}; do x=$x$x; done; grep -E \"$x\" <<< a; grep -P \"$x\" <<< a",
+    "x='\\('; y='\\)'; for i in {1..14}; do x=$x$x; y=$y$y; done; sed \"s/${x}a$y\\\\1/b/\" <<< a",
+    "x='('; y=')'; for i in {1..14}; do x=$x$x; y=$y$y; done; [[ a =~ ${x}a$y ]]; [[ a == ${x}a$y ]]",
+    "x='{'; y='}'; for i in {1..14}; do x=$x$x; y=$y$y; done; sed \"${x}p$y\" <<< a",
+    "x='{a,'; y='}'; for i in {1..13}; do x=$x$x; y=$y$y; done; eval \"echo ${x}a$y\"",
+    "x='['; for i in {1..16}; do x=$x$x; done; json parse <<< \"$x\"; tomlq . <<< \"a=$x\"",
+    "x='a.'; for i in {1..14}; do x=$x$x; done; json set \"${x}a\" 1 <<< '{}'",
+    "x='{{#if a}}'; for i in {1..13}; do x=$x$x; done; echo \"$x\" > t; template t",
+    "for i in {1..4000}; do echo \"a$i: a$((i+1))\"; done > m; echo 'a4001:' >> m; make -f m a1",
+    "x='**/'; shopt -s globstar; for i in {1..10}; do x=$x$x; done; mkdir -p a/b/c/d; echo x > a/b/c/d/e; echo ${x}*",
+    "printf '%2000000000d' 1; printf '%.2000000000f' 1; printf '%*d' 2000000000 1",
+    "awk 'BEGIN { printf \"%2000000000d\", 1; printf \"%.2000000000f\", 1; NF=2000000000; $100000000=1 }'",
+    "seq -w 1 1e15; seq -f '%2000000000g' 1 2; seq 1 1e-1000000 2",
+    "pr -l 2000000000 <<< a; nl -w 2000000000 <<< a; numfmt --padding=2000000000 1; fold -w 20000000000 <<< a",
+    "truncate -s 2000G x; split -a 2000000000 <<< a; shuf -i 1-2000000000 | tail -n 1; openssl rand 20000000000",
 ];
 
 fn tight() -> VirtualShell {
@@ -69,7 +119,7 @@ async fn bombs_are_ended_and_the_shell_lives_on() {
     for bomb in BOMBS {
         let request = ExecuteRequest::new(*bomb).timeout(Duration::from_secs(5));
         let answer = execute(&files, request).await.unwrap_or_else(|error| panic!("{bomb}: {error}"));
-        assert!(answer.output.len() <= 100_000, "{bomb}: {}", answer.output.len());
+        assert!(answer.output.len() <= 100_100, "{bomb}: {}", answer.output.len());
         assert!(answer.duration < Duration::from_secs(60), "{bomb}: {:?}", answer.duration);
         assert_eq!(run(&files, "echo alive").await.stdout, "alive\n", "{bomb}");
     }
@@ -83,6 +133,11 @@ async fn a_limit_is_named() {
         ("echo before; while :; do :; done", "maximum loop iterations exceeded (500)"),
         ("echo before; f() { :; :; :; :; :; :; :; :; :; :; :; :; }; for i in {1..490}; do f; done", "command count"),
         ("echo before; x=a; while :; do x=$x$x; done", "limit"),
+        ("echo before; echo a | xxd -c 257", "too wide"),
+        ("echo before; find . -printf '%10001p'", "too wide"),
+        ("echo before; test {1..1001}", "1000 words"),
+        ("echo before; find . $(printf '! %.0s' {1..400} {1..400} {1..400}) -true", "1000 words"),
+        ("echo before; x='time '; for i in {1..15}; do x=$x$x; done; eval \"$x true\"", "128 KiB"),
     ] {
         let answer = run(&files, command).await;
         assert_eq!(
@@ -133,6 +188,17 @@ async fn a_reader_that_has_enough_ends_its_writer() {
     assert_eq!(run(&files, "yes | head -n 2").await.stdout, "y\ny\n");
     let answer = run(&files, "while :; do echo x; done | head -n 2; echo ${PIPESTATUS[0]}").await;
     assert_eq!(answer.stdout, "x\nx\n141\n");
+}
+
+#[tokio::test]
+async fn no_more_is_read_than_may_be() {
+    let config = VirtualShellConfig::new().max_read_bytes(10_000);
+    let files = VirtualShell::new(Arc::new(MemoryBackend::new()), config);
+    files.create_text("/a", &"x".repeat(3_000)).await.expect("a new file");
+    assert_eq!(run(&files, "cat a a a | wc -c").await.stdout, "9000\n");
+    let answer = run(&files, "echo before; cat a a a a | wc -c").await;
+    assert_eq!((answer.stdout.as_str(), answer.signal), ("before\n", Some(9)), "{answer:?}");
+    assert!(answer.stderr.ends_with("more bytes of files are read than may be\n"), "{}", answer.stderr);
 }
 
 #[tokio::test]

@@ -1,11 +1,17 @@
 //! Output as it is printed.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use vfs_core::{BackendExt, ErrorKind, ExecuteEvent, ExecuteRequest, OpContext, StreamingShell as _};
+use vfs_core::{
+    Around, Backend, BackendExt, ErrorKind, ExecuteEvent, ExecuteRequest, OpContext, Operation, Request, Result,
+    StreamingShell as _, Wrapped,
+};
+use vfs_memory::MemoryBackend;
 
-use crate::support::in_memory;
+use crate::support::{in_memory, over};
 
 #[tokio::test]
 async fn the_first_chunk_comes_while_the_command_runs_and_the_last_is_the_exit() {
@@ -80,6 +86,44 @@ async fn a_stream_ends_with_the_timeout_or_an_error() {
     let request = ExecuteRequest::new("true").background();
     let events: Vec<_> = files.execute_stream(OpContext::new(), request).collect().await;
     assert_eq!(events[0].as_ref().expect_err("refused").kind(), ErrorKind::InvalidArgument);
+}
+
+/// Reads take their time, and keep their thread.
+#[derive(Debug)]
+struct Slow;
+
+impl Around for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        if Q::OPERATION == Operation::Download {
+            thread::sleep(Duration::from_secs(4));
+        }
+        request.send(inner, cx).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_does_not_wait_for_what_cannot_be_stopped() {
+    let memory = MemoryBackend::new();
+    memory.create_text("/a", "x").await.expect("a new file");
+    let files = over(Wrapped::new(Arc::new(memory), Arc::new(Slow)));
+    for (cx, timeout) in [
+        (OpContext::new(), Duration::from_millis(100)),
+        (OpContext::new().with_timeout(Duration::from_millis(100)), Duration::from_secs(60)),
+    ] {
+        let begun = Instant::now();
+        let request = ExecuteRequest::new("echo x; cat a; echo y").timeout(timeout);
+        let events: Vec<_> = files.execute_stream(cx, request).collect().await;
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        match events.last().expect("an end") {
+            Ok(ExecuteEvent::Exit(exit)) => assert!(exit.timed_out && exit.signal == Some(9), "{exit:?}"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Timeout),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test]

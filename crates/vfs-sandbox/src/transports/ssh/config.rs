@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use vfs_core::{Error, Result};
 
+use crate::remote::Names;
+
 /// Which host, and how it is reached.
 ///
 /// What is not set here is what the user's own configuration of `ssh` says.
@@ -18,7 +20,7 @@ use vfs_core::{Error, Result};
 /// assert_eq!(Ssh::new(config)?.to_string(), "ssh://agent@build.example.com:2222");
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct SshConfig {
     /// The host's name, address, or alias in the user's configuration.
@@ -44,6 +46,25 @@ pub struct SshConfig {
     pub config_file: Option<PathBuf>,
     /// More options, as in `ssh -o`. They stand first, and the first of two wins.
     pub options: Vec<(String, String)>,
+}
+
+impl fmt::Debug for SshConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SshConfig")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .field("user", &self.user)
+            .field("identity_file", &self.identity_file)
+            .field("host_keys", &self.host_keys)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("keep_alive", &self.keep_alive)
+            .field("sessions", &self.sessions)
+            .field("program", &self.program)
+            .field("config_file", &self.config_file)
+            // `SetEnv` and `ProxyCommand` may have secrets in them.
+            .field("options", &Names(&self.options))
+            .finish()
+    }
 }
 
 /// What is done with a host whose key is not known yet. A key that is not the one that is known is refused in each

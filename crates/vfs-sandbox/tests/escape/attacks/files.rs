@@ -65,6 +65,11 @@ pub(super) const ATTACKS: &[Row] = &[
         &[(All, "ENOENT"), (Namespaces, "ENOENT"), (WithoutNamespaces, "EPERM")],
         Usual,
     ),
+    ("change_the_mode_through_a_descriptor", |_| by_open_file(libc::SYS_fchmod), BY_DESCRIPTOR, Usual),
+    ("change_the_owner_through_a_descriptor", |_| by_open_file(libc::SYS_fchown), BY_DESCRIPTOR, Usual),
+    ("change_the_time_through_a_descriptor", |_| by_open_file(libc::SYS_utimensat), BY_DESCRIPTOR, Usual),
+    ("set_an_attribute_through_a_descriptor", |_| attribute(libc::SYS_fsetxattr), BY_DESCRIPTOR, Usual),
+    ("remove_an_attribute_through_a_descriptor", |_| attribute(libc::SYS_fremovexattr), BY_DESCRIPTOR, Usual),
     ("read_through_the_roots_of_processes", |target| by_processes(target, "root"), PROCESS_LINKS, Usual),
     ("read_through_the_directories_of_processes", |target| by_processes(target, "cwd"), PROCESS_LINKS, Usual),
     ("read_through_the_descriptors_of_processes", |target| by_processes(target, "fd"), PROCESS_LINKS, Usual),
@@ -137,6 +142,10 @@ pub(super) const ATTACKS: &[Row] = &[
         Usual,
     ),
 ];
+
+/// Nothing that namespaces show read-only can be changed in them; else the filter denies it, or only says that it is
+/// done.
+const BY_DESCRIPTOR: Held = &[(All, "EROFS|EPERM"), (Namespaces, "EROFS|EPERM"), (WithoutNamespaces, "EPERM|ignored")];
 
 const UNTOUCHABLE_LINK: Held =
     &[(All, "ENOENT"), (Namespaces, "ENOENT"), (Landlock, "EACCES|EXDEV"), (WithoutNamespaces, "EACCES|EXDEV")];
@@ -245,6 +254,47 @@ fn change_time(target: &Target) -> String {
 fn change_attributes(target: &Target) -> String {
     let (path, name) = (text(&target.secret()), text("user.planted"));
     outcome(call(libc::SYS_setxattr, [path.as_ptr() as usize, name.as_ptr() as usize, name.as_ptr() as usize, 1, 0, 0]))
+}
+
+/// Changes what a file has beside its content, which may be opened to be read; what is said to be done may not be.
+fn by_open_file(number: i64) -> String {
+    use std::os::unix::fs::MetadataExt as _;
+    let path = shared_file();
+    let look = || {
+        let found = std::fs::metadata(&path).expect("it is shown");
+        [i64::from(found.mode() & 0o7777), i64::from(found.gid()), found.mtime()]
+    };
+    let file = open(&path, libc::O_RDONLY, 0).expect("it may be read") as usize;
+    let change = |[mode, group, modified]: [i64; 3]| {
+        let times = [modified, 0, modified, 0];
+        let arguments = match number {
+            libc::SYS_fchmod => [file, mode as usize, 0, 0, 0, 0],
+            libc::SYS_fchown => [file, usize::MAX, group as usize, 0, 0, 0],
+            _ => [file, 0, times.as_ptr() as usize, 0, 0, 0],
+        };
+        call(number, arguments)
+    };
+    let before = look();
+    let [mode, group, modified] = before;
+    match change([mode ^ 1, group + 1, modified + 1]) {
+        Err(error) => error,
+        Ok(_) if look() == before => "ignored".to_owned(),
+        Ok(_) => format!("done, and undone: {:?}", change(before)),
+    }
+}
+
+fn attribute(number: i64) -> String {
+    let file = match open(&shared_file(), libc::O_RDONLY, 0) {
+        Ok(file) => file as usize,
+        Err(error) => return format!("no file: {error}"),
+    };
+    let (name, value) = (text("user.planted"), [0_u8; 1]);
+    outcome(call(number, [file, name.as_ptr() as usize, value.as_ptr() as usize, 1, 0, 0]))
+}
+
+/// A file that every sandbox of this test shows, to be read only: the program that attacks.
+fn shared_file() -> String {
+    std::env::args().next().expect("a program has a name")
 }
 
 /// Tries all processes that are to be seen, the victim, the first and the parent among them.

@@ -82,6 +82,12 @@ pub(super) const ATTACKS: &[Row] = &[
         Usual,
     ),
     (
+        "ask_for_the_routes_of_the_host",
+        |_| socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE),
+        &[(WithoutNamespaces, "EPERM")],
+        Usual,
+    ),
+    (
         "listen_to_kernel_events",
         |_| socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_KOBJECT_UEVENT),
         &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")],

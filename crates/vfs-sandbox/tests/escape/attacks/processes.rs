@@ -63,6 +63,12 @@ pub(super) const ATTACKS: &[Row] = &[
         Usual,
     ),
     (
+        "move_a_process_outside_to_another_processor",
+        moved,
+        &[(All, "ESRCH"), (Namespaces, "ESRCH"), (WithoutNamespaces, "EPERM")],
+        Usual,
+    ),
+    (
         "compare_with_a_process_outside",
         compared,
         &[(All, "EPERM"), (Namespaces, "ESRCH"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")],
@@ -141,6 +147,11 @@ fn by_limits(target: &Target) -> String {
         libc::SYS_prlimit64,
         [target.victim as usize, libc::RLIMIT_CPU as usize, nothing.as_ptr() as usize, 0, 0, 0],
     ))
+}
+
+fn moved(target: &Target) -> String {
+    let first = [1_u64];
+    outcome(call(libc::SYS_sched_setaffinity, [target.victim as usize, 8, first.as_ptr() as usize, 0, 0, 0]))
 }
 
 fn compared(target: &Target) -> String {

@@ -7,6 +7,7 @@ use crate::system::{HERE, call, open, outcome, read, text, write};
 
 const READ_ONLY: Held = &[(All, "EROFS"), (Namespaces, "EROFS")];
 const IN_PLACE: Held = &[(All, "EBUSY"), (Namespaces, "EBUSY")];
+const MISSING: Held = &[(All, "EACCES|EROFS|EPERM"), (Namespaces, "EACCES|EROFS|EPERM")];
 const HIDDEN: Held = &[(All, "EACCES|EROFS"), (Namespaces, "EACCES|EROFS")];
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -30,6 +31,12 @@ pub(super) const ATTACKS: &[Row] = &[
     ("write_what_is_hidden", |_| outcome(open(".env", libc::O_WRONLY, 0)), HIDDEN, Usual),
     ("open_what_is_hidden_to_all", open_to_all, &[(All, "EROFS|EPERM"), (Namespaces, "EROFS|EPERM")], Usual),
     ("move_what_is_hidden", |_| renamed(".env", "shown"), IN_PLACE, Usual),
+    ("make_what_is_protected_and_missing", |_| outcome(write("absent", "x")), MISSING, Usual),
+    ("make_a_repository_where_there_is_none", |_| outcome(write("none/.git/config", "x")), MISSING, Usual),
+    ("make_a_link_where_nothing_is", link_in, &[(All, "EEXIST"), (Namespaces, "EEXIST")], Usual),
+    ("exchange_what_is_missing_for_a_link", exchange, IN_PLACE, Usual),
+    ("move_the_directory_of_what_is_missing", |_| renamed("none", "moved"), IN_PLACE, Usual),
+    ("lock_what_stands_for_what_is_missing", locked, MISSING, Usual),
     ("remove_what_is_hidden", |_| removed(".env", 0), IN_PLACE, Usual),
 ];
 
@@ -59,6 +66,30 @@ fn over_repository(_: &super::Target) -> String {
 fn link_out(_: &super::Target) -> String {
     let (from, to) = (text(".git/config"), text("config"));
     outcome(call(libc::SYS_linkat, [HERE, from.as_ptr() as usize, HERE, to.as_ptr() as usize, 0, 0]))
+}
+
+fn link_in(target: &super::Target) -> String {
+    let (to, name) = (text(&format!("/oldroot{}/planted", target.outside)), text("absent"));
+    outcome(call(libc::SYS_symlinkat, [to.as_ptr() as usize, HERE, name.as_ptr() as usize, 0, 0, 0]))
+}
+
+fn exchange(target: &super::Target) -> String {
+    let (to, name) = (text(&format!("/oldroot{}/planted", target.outside)), text("link"));
+    if let Err(error) = call(libc::SYS_symlinkat, [to.as_ptr() as usize, HERE, name.as_ptr() as usize, 0, 0, 0]) {
+        return format!("no link: {error}");
+    }
+    let exchanged = libc::RENAME_EXCHANGE as usize;
+    let other = text("absent");
+    outcome(call(libc::SYS_renameat2, [HERE, name.as_ptr() as usize, HERE, other.as_ptr() as usize, exchanged, 0]))
+}
+
+/// Whoever holds a lock on it could keep others from using it, or have it removed under them.
+fn locked(_: &super::Target) -> String {
+    outcome(
+        open("absent", libc::O_RDONLY, 0).and_then(|file| {
+            call(libc::SYS_flock, [file as usize, (libc::LOCK_EX | libc::LOCK_NB) as usize, 0, 0, 0, 0])
+        }),
+    )
 }
 
 fn uncover(_: &super::Target) -> String {

@@ -64,21 +64,27 @@ impl Descendants {
     ///
     /// A group lies within a session, and the program began one of its own: whoever shares a group with a descendant is
     /// one, too. The kernel signals a group in one step, in which none of its members can fork.
-    pub(super) fn each(&self, mut visit: impl FnMut(pid_t)) {
+    ///
+    /// Says whether it could look: without `/proc`, or without a descriptor left for it, nobody is visited.
+    pub(super) fn each(&self, mut visit: impl FnMut(pid_t)) -> bool {
         SEEN.clear();
         SIGNALLED.clear();
         // Once more while there are new ones, since a child may have a lower number than its parent; but not forever, since
         // there may always be new ones.
         for _ in 0..MOST_PASSES {
-            if !self.pass(&mut visit) {
-                return;
+            match self.pass(&mut visit) {
+                None => return false,
+                Some(true) => {}
+                Some(false) => return true,
             }
         }
+        true
     }
 
-    fn pass(&self, visit: &mut impl FnMut(pid_t)) -> bool {
+    /// Whether there were new ones; `None` where it could not look.
+    fn pass(&self, visit: &mut impl FnMut(pid_t)) -> Option<bool> {
         let mut found = false;
-        each_process(|pid, stat| {
+        let looked = each_process(|pid, stat| {
             let Some((parent, group)) = parse(stat) else { return };
             if (parent == self.me || SEEN.contains(parent)) && SEEN.insert(pid) {
                 found = true;
@@ -90,17 +96,17 @@ impl Descendants {
                 }
             }
         });
-        found
+        looked.then_some(found)
     }
 }
 
-/// Visits every process with the beginning of its `stat`.
-fn each_process(mut visit: impl FnMut(pid_t, &[u8])) {
+/// Visits every process with the beginning of its `stat`, and says whether it could.
+fn each_process(mut visit: impl FnMut(pid_t, &[u8])) -> bool {
     // SAFETY: all memory lives here and is as long as is said; descriptors that are opened here are closed here.
     unsafe {
         let proc = libc::open(c"/proc".as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC);
         if proc < 0 {
-            return;
+            return false;
         }
         // Small, so that what is read is never old.
         let mut entries = Entries([0; 256]);
@@ -122,6 +128,7 @@ fn each_process(mut visit: impl FnMut(pid_t, &[u8])) {
         }
         libc::close(proc);
     }
+    true
 }
 
 /// Aligned as the kernel writes it.

@@ -66,6 +66,7 @@ pub(super) fn run(plan: &Plan<'_>) -> ! {
 
 struct Supervisor {
     me: pid_t,
+    /// 0 when it has been buried: the number may be another's by then.
     program: pid_t,
     /// Readable when a child has ended.
     children: c_int,
@@ -93,16 +94,17 @@ fn supervise(mut this: Supervisor) -> ! {
 
 impl Supervisor {
     /// Buries children that ended, tells how the program did, and ends when there are none.
-    fn reap(&self) {
+    fn reap(&mut self) {
         let mut ended = None;
         loop {
             let mut status: c_int = 0;
             // SAFETY: `status` lives.
             let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG | libc::__WALL) };
-            if pid == self.program {
-                ended = Some(status);
-            } else if pid == 0 {
+            if pid == 0 {
                 break;
+            } else if pid == self.program {
+                ended = Some(status);
+                self.program = 0;
             } else if pid < 0 && errno() != libc::EINTR {
                 if let Some(status) = ended {
                     tell(STATUS, [ALONE, status]);
@@ -117,13 +119,15 @@ impl Supervisor {
 
     /// Kills all there are.
     fn kill(&self) {
-        Descendants::of(self.me).each(|group| signal_group(group, libc::SIGKILL));
+        if !Descendants::of(self.me).each(|group| signal_group(group, libc::SIGKILL)) {
+            self.signal_program(libc::SIGKILL);
+        }
     }
 
     /// Asks all there are to end.
     fn ask(&mut self) {
         let terminal = self.terminal;
-        Descendants::of(self.me).each(|group| {
+        let could_look = Descendants::of(self.me).each(|group| {
             // A shell at a terminal heeds this one only.
             if terminal {
                 signal_group(group, libc::SIGHUP);
@@ -131,7 +135,18 @@ impl Supervisor {
             signal_group(group, libc::SIGTERM);
             signal_group(group, libc::SIGCONT);
         });
+        if !could_look {
+            self.signal_program(libc::SIGTERM);
+        }
         self.phase = Phase::Asked(now().saturating_add(self.grace));
+    }
+
+    /// Signals what can be reached without knowing who descends from whom: the program and its group.
+    fn signal_program(&self, signal: c_int) {
+        if self.program != 0 {
+            signal_group(self.program.wrapping_neg(), signal);
+            signal_group(self.program, signal);
+        }
     }
 
     /// Waits for a child to end, for a word of the serving process, or until it is time to kill.

@@ -2,16 +2,29 @@
 
 use std::str;
 
-/// Turns the bytes of one stream into text. A character that is split between two pieces is kept whole; what is not UTF-8
-/// becomes U+FFFD.
-#[derive(Debug, Default)]
-pub(crate) struct Decoder {
+/// Turns the bytes of one stream into text, piece by piece.
+///
+/// # Behaviour
+/// A character that is split between two pieces is kept whole; what is not UTF-8 becomes U+FFFD. All texts together are what
+/// [`String::from_utf8_lossy`] makes of all the bytes.
+///
+/// ```
+/// use vfs_core::output::Decoder;
+///
+/// let mut decoder = Decoder::default();
+/// assert_eq!(decoder.decode(b"caf\xc3"), "caf");
+/// assert_eq!(decoder.decode(b"\xa9 \xff"), "é \u{fffd}");
+/// assert_eq!(decoder.finish(), "");
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Decoder {
     /// The beginning of a character whose rest has not arrived.
     begun: Vec<u8>,
 }
 
 impl Decoder {
-    pub(crate) fn decode(&mut self, bytes: &[u8]) -> String {
+    /// The text that is known with these bytes.
+    pub fn decode(&mut self, bytes: &[u8]) -> String {
         let joined;
         let mut rest = bytes;
         if !self.begun.is_empty() {
@@ -45,7 +58,7 @@ impl Decoder {
     }
 
     /// What is left when nothing more arrives.
-    pub(crate) fn finish(&mut self) -> String {
+    pub fn finish(&mut self) -> String {
         let left = String::from_utf8_lossy(&self.begun).into_owned();
         self.begun.clear();
         left

@@ -1,0 +1,334 @@
+//! What comes back from a workspace, and what is left of it, whatever commands made of its files.
+//!
+//! The commands are played by the tests, so that this needs no sandbox.
+#![expect(clippy::disallowed_methods, reason = "what commands do to a workspace is done on the host")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::StreamExt as _;
+use futures::executor::block_on;
+use rustix::fs::{Mode, OFlags};
+use vfs_core::{Backend, BackendExt as _, Change, ChangeKind, ErrorKind, OpContext, VfsPath, WatchRequest};
+use vfs_local::LocalBackend;
+use vfs_memory::MemoryBackend;
+use vfs_sandbox::os::{Collected, Protection, SandboxConfig, Workspace};
+
+/// Runs `check` on a thread that is an ordinary user, and which does all its file work itself. It gets a directory that
+/// this user may write to.
+fn as_ordinary_user(check: impl FnOnce(&Path) + Send) {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    set_mode(parent.path(), 0o777);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            if rustix::process::geteuid().is_root() {
+                // The system call changes the calling thread alone.
+                let (root, nobody) = (rustix::fs::Uid::ROOT, rustix::fs::Uid::from_raw(65534));
+                rustix::thread::set_thread_res_uid(root, nobody, root).expect("root may become anyone");
+            }
+            check(parent.path());
+        });
+    });
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+}
+
+fn files(paths: &[&str]) -> Arc<MemoryBackend> {
+    let files = Arc::new(MemoryBackend::new());
+    for path in paths {
+        block_on(files.create_text(path, &format!("{path}\n"))).expect("it is new");
+    }
+    files
+}
+
+fn checkout<B: Backend>(files: &Arc<B>, parent: &Path) -> Workspace {
+    let backend: Arc<dyn Backend> = Arc::<B>::clone(files);
+    block_on(Workspace::checkout(&OpContext::new(), backend, VfsPath::root(), parent)).expect("it is brought")
+}
+
+fn changes(workspace: &Workspace) -> Collected {
+    block_on(workspace.changes(&OpContext::new())).expect("it is looked at")
+}
+
+fn collect(workspace: &mut Workspace) -> Collected {
+    block_on(workspace.collect(&OpContext::new())).expect("it is brought back")
+}
+
+fn changed(collected: &Collected) -> Vec<(&str, ChangeKind)> {
+    collected.changes.changes.iter().map(|change| (change.path.as_str(), change.kind)).collect()
+}
+
+fn problems(collected: &Collected) -> Vec<(&str, ErrorKind)> {
+    let mut problems: Vec<_> = collected.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
+    problems.sort_unstable_by(|one, other| one.0.cmp(other.0));
+    problems
+}
+
+fn text(files: &impl Backend, path: &str) -> String {
+    block_on(files.read_text(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn what_cannot_be_looked_at_counts_as_unchanged() {
+    as_ordinary_user(|parent| {
+        let files = files(&["/src/a", "/src/deep/b", "/closed", "/open", "/gone"]);
+        let mut workspace = checkout(&files, parent);
+        let here = workspace.directory().to_owned();
+        fs::write(here.join("closed"), "other\n").expect("it is ours");
+        fs::write(here.join("open"), "other\n").expect("it is ours");
+        fs::remove_file(here.join("gone")).expect("it is ours");
+        set_mode(&here.join("closed"), 0);
+        set_mode(&here.join("src"), 0);
+        for collected in [changes(&workspace), collect(&mut workspace)] {
+            assert_eq!(changed(&collected), [("/gone", ChangeKind::Removed), ("/open", ChangeKind::Changed)]);
+            let denied = ErrorKind::PermissionDenied;
+            assert_eq!(problems(&collected), [("/closed", denied), ("/src", denied)], "{:?}", collected.problems);
+            assert_eq!(collected.conflicts, []);
+        }
+        for untouched in ["/src/a", "/src/deep/b", "/closed"] {
+            assert_eq!(text(&*files, untouched), format!("{untouched}\n"));
+        }
+        set_mode(&here.join("src"), 0o700);
+        fs::remove_dir_all(here.join("src")).expect("it is ours");
+        let removed = [("/src/a", ChangeKind::Removed), ("/src/deep/b", ChangeKind::Removed)];
+        assert_eq!(changed(&collect(&mut workspace)), removed, "what can be looked at again is brought");
+    });
+}
+
+#[test]
+fn a_file_that_is_too_large_stays_and_keeps_none_from_being_brought() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let files = files(&["/large", "/other", "/gone"]);
+    let mut workspace = checkout(&files, parent.path());
+    let here = workspace.directory();
+    fs::File::options()
+        .write(true)
+        .open(here.join("large"))
+        .expect("it is there")
+        .set_len((256 << 20) + 1)
+        .expect("set");
+    fs::write(here.join("other"), "other\n").expect("it is ours");
+    fs::remove_file(here.join("gone")).expect("it is ours");
+    for collected in [changes(&workspace), collect(&mut workspace)] {
+        assert_eq!(changed(&collected), [("/gone", ChangeKind::Removed), ("/other", ChangeKind::Changed)]);
+        assert_eq!(problems(&collected), [("/large", ErrorKind::TooLarge)]);
+    }
+    assert_eq!(text(&*files, "/large"), "/large\n");
+}
+
+#[test]
+fn problems_that_a_listing_left_out_remove_nothing_either() {
+    as_ordinary_user(|parent| {
+        let files = files(&["/z/known"]);
+        let mut workspace = checkout(&files, parent);
+        for number in 0..1100 {
+            symlink("/etc/passwd", workspace.directory().join(format!("out-{number}"))).expect("it is new");
+        }
+        set_mode(&workspace.directory().join("z"), 0);
+        let collected = collect(&mut workspace);
+        assert_eq!(changed(&collected), []);
+        assert_eq!(text(&*files, "/z/known"), "/z/known\n");
+    });
+}
+
+#[test]
+fn what_is_written_is_what_was_told() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let files = files(&["/busy"]);
+    let mut workspace = checkout(&files, parent.path());
+    let (staged, busy) = (parent.path().join("staged"), workspace.directory().join("busy"));
+    let done = AtomicBool::new(false);
+    let put = |number: u64| {
+        fs::write(&staged, format!("{number}\n")).expect("it is ours");
+        fs::rename(&staged, &busy).expect("it is ours");
+    };
+    put(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| (1..).take_while(|_| !done.load(Ordering::Relaxed)).for_each(put));
+        // Also where a check fails, or the other thread would go on for ever.
+        let _ends = OnDrop(|| done.store(true, Ordering::Relaxed));
+        for _ in 0..200 {
+            let collected = collect(&mut workspace);
+            let written = text(&*files, "/busy");
+            let Some(change) = collected.changes.changes.first() else { continue };
+            let told = change.diff.lines().any(|line| line.strip_prefix('+') == Some(written.trim_end()));
+            assert!(told, "{written:?} was written, and this was told: {}", change.diff);
+        }
+    });
+}
+
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+#[test]
+fn a_file_that_was_moved_is_there_at_any_moment() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let files = files(&["/a"]);
+    let mut workspace = checkout(&files, parent.path());
+    fs::rename(workspace.directory().join("a"), workspace.directory().join("b")).expect("it is ours");
+    let watch = files.as_watch().expect("it tells of changes");
+    let mut events = watch.watch(OpContext::new(), WatchRequest::new(VfsPath::root()));
+    let collected = collect(&mut workspace);
+    assert_eq!(changed(&collected), [("/a", ChangeKind::Removed), ("/b", ChangeKind::Added)]);
+    let mut next = || block_on(events.next()).expect("an event").expect("none was lost").change;
+    assert!(matches!(next(), Change::Created { path, .. } if path.as_str() == "/b"));
+    assert!(matches!(next(), Change::Removed { path, .. } if path.as_str() == "/a"));
+}
+
+#[test]
+fn a_file_becomes_a_directory_and_a_directory_a_file() {
+    let [parent, disk] = [(); 2].map(|()| tempfile::tempdir().expect("a temporary directory"));
+    let memory = files(&["/file", "/directory/a", "/directory/deep/b"]);
+    let local = Arc::new(LocalBackend::open(disk.path()).expect("it is there"));
+    for path in ["/file", "/directory/a", "/directory/deep/b"] {
+        block_on(local.create_text(path, "before\n")).expect("it is new");
+    }
+    let backends: [Arc<dyn Backend>; 2] = [memory, local];
+    for backend in backends {
+        let cx = OpContext::new();
+        let workspace = Workspace::checkout(&cx, Arc::clone(&backend), VfsPath::root(), parent.path());
+        let mut workspace = block_on(workspace).expect("it is brought");
+        let here = workspace.directory();
+        fs::remove_file(here.join("file")).expect("it is ours");
+        fs::create_dir(here.join("file")).expect("it is ours");
+        fs::write(here.join("file/new"), "new\n").expect("it is ours");
+        fs::remove_dir_all(here.join("directory")).expect("it is ours");
+        fs::write(here.join("directory"), "new\n").expect("it is ours");
+        let collected = collect(&mut workspace);
+        assert_eq!((collected.conflicts, collected.problems), (Vec::new(), Vec::new()), "{backend}");
+        assert_eq!(text(&backend, "/file/new"), "new\n");
+        assert_eq!(text(&backend, "/directory"), "new\n");
+        assert!(changes(&workspace).changes.is_empty());
+    }
+}
+
+#[test]
+fn what_a_sandbox_protects_is_kept_from_the_backend() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let files = files(&["/.env.example"]);
+    let make = |here: &Path| {
+        fs::create_dir_all(here.join(".git/hooks")).expect("it is ours");
+        for name in [".git/config", ".git/hooks/post-checkout", ".env", ".gitignore", "keys"] {
+            fs::write(here.join(name), "made\n").expect("it is ours");
+        }
+    };
+    let mut workspace = checkout(&files, parent.path());
+    make(workspace.directory());
+    for collected in [changes(&workspace), collect(&mut workspace)] {
+        assert_eq!(changed(&collected), [("/.gitignore", ChangeKind::Added), ("/keys", ChangeKind::Added)]);
+        let denied = ErrorKind::PolicyDenied;
+        assert_eq!(problems(&collected), [("/.env", denied), ("/.git", denied)], "{:?}", collected.problems);
+    }
+    for kept_out in ["/.git/config", "/.git/hooks/post-checkout", "/.env"] {
+        assert_eq!(block_on(files.read_text(kept_out)).expect_err(kept_out).kind(), ErrorKind::NotFound);
+    }
+
+    let config = SandboxConfig::new("/").unprotected().protect("keys", Protection::Hidden).expect("a path");
+    let other = self::files(&[]);
+    let mut workspace = checkout(&other, parent.path()).protecting(config.protected);
+    make(workspace.directory());
+    let collected = collect(&mut workspace);
+    assert_eq!(problems(&collected), [("/keys", ErrorKind::PolicyDenied)]);
+    assert_eq!(text(&*other, "/.git/hooks/post-checkout"), "made\n", "it is not protected here");
+}
+
+#[test]
+fn protected_paths_are_those_below_what_was_checked_out() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let files = files(&["/project/file", "/.git/config"]);
+    let from = VfsPath::parse("/project").expect("a path");
+    let backend: Arc<dyn Backend> = Arc::<MemoryBackend>::clone(&files);
+    let cx = OpContext::new();
+    let workspace = Workspace::checkout(&cx, backend, from, parent.path());
+    let mut workspace = block_on(workspace).expect("it is brought");
+    fs::create_dir(workspace.directory().join(".git")).expect("it is ours");
+    fs::write(workspace.directory().join(".git/config"), "made\n").expect("it is ours");
+    assert_eq!(problems(&collect(&mut workspace)), [("/project/.git", ErrorKind::PolicyDenied)]);
+}
+
+#[test]
+fn a_link_to_what_is_hidden_does_not_tell_it() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let files = files(&["/.env", "/file", "/.git/config"]);
+    let mut workspace = checkout(&files, parent.path());
+    let here = workspace.directory();
+    symlink(".env", here.join("leak")).expect("it is new");
+    symlink("file", here.join("same")).expect("it is new");
+    symlink(".git/config", here.join("readable")).expect("it is new");
+    let collected = collect(&mut workspace);
+    assert_eq!(changed(&collected), [("/readable", ChangeKind::Added), ("/same", ChangeKind::Added)]);
+    assert_eq!(problems(&collected), [("/leak", ErrorKind::PolicyDenied)]);
+}
+
+#[test]
+fn a_workspace_goes_whatever_permissions_are_left_in_it() {
+    as_ordinary_user(|parent| {
+        for is_dropped in [false, true] {
+            let workspace = checkout(&files(&["/d/f", "/e/f/g"]), parent);
+            let here = workspace.directory().to_owned();
+            symlink(parent, here.join("e/link")).expect("it is new");
+            fs::write(parent.join("outside"), "stays").expect("it is ours");
+            for (path, mode) in [("d", 0o500), ("e/f", 0), ("e", 0o100), ("", 0)] {
+                set_mode(&here.join(path), mode);
+            }
+            if is_dropped {
+                drop(workspace);
+            } else {
+                block_on(workspace.discard()).expect("all of it goes");
+            }
+            assert!(fs::symlink_metadata(&here).is_err(), "it is left, dropped: {is_dropped}");
+            assert_eq!(fs::read(parent.join("outside")).expect("it is there"), b"stays");
+        }
+    });
+}
+
+/// Its path is longer than any that can be written, and it has more levels than a process may have descriptors.
+#[test]
+fn a_workspace_of_any_depth_goes() {
+    const LEVELS: usize = 30_000;
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let workspace = checkout(&files(&["/file"]), parent.path());
+    let here = workspace.directory().to_owned();
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut deepest = rustix::fs::open(&here, flags, Mode::empty()).expect("it is there");
+    for _ in 0..LEVELS {
+        rustix::fs::mkdirat(&deepest, "1", Mode::RWXU).expect("it is new");
+        deepest = rustix::fs::openat(&deepest, "1", flags, Mode::empty()).expect("it was made");
+    }
+    drop(deepest);
+    block_on(workspace.discard()).expect("all of it goes");
+    assert!(!here.exists());
+}
+
+#[test]
+fn a_workspace_that_was_removed_already_is_discarded() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let workspace = checkout(&files(&["/d/f"]), parent.path());
+    fs::remove_dir_all(workspace.directory()).expect("it is ours");
+    block_on(workspace.discard()).expect("nothing is left");
+}
+
+#[test]
+fn what_of_a_workspace_cannot_be_removed_is_told() {
+    as_ordinary_user(|parent| {
+        let above = parent.join("above");
+        fs::create_dir(&above).expect("it is new");
+        let workspace = checkout(&files(&["/d/f"]), &above);
+        let here = workspace.directory().to_owned();
+        set_mode(&above, 0o500);
+        let refused = block_on(workspace.discard()).expect_err("the directory above forbids it");
+        assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
+        assert_eq!(fs::read_dir(&here).expect("it is there").count(), 0, "all else is gone");
+        set_mode(&above, 0o700);
+    });
+}
