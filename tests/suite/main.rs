@@ -1,5 +1,6 @@
 //! What holds for the workspace as a whole.
 
+mod commands;
 mod contract_coverage;
 mod doubles;
 mod emptied;

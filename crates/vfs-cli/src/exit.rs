@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 
 use clap::error::ErrorKind as UsageKind;
 use vfs_config::ConfigError;
@@ -31,7 +31,7 @@ impl Exit {
     }
 }
 
-/// Why a command failed: 2.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The backend refused.
@@ -48,6 +48,22 @@ pub(crate) enum Failure {
     Output(io::Error),
     /// The machine could not give what every command needs.
     Runtime(io::Error),
+    /// The directory for jobs could not be made.
+    Jobs(PathBuf, io::Error),
+    /// The machine could not give what a job needs.
+    Job(&'static str, io::Error),
+    /// The process that was to keep a job failed; what it said, and how it ended.
+    Keeper(String, ExitStatus),
+}
+
+impl Failure {
+    /// The exit code: 2, or that of the process which failed in this one's place.
+    fn code(&self) -> u8 {
+        match self {
+            Failure::Keeper(_, status) => status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2),
+            _ => 2,
+        }
+    }
 }
 
 impl From<Error> for Failure {
@@ -73,6 +89,13 @@ impl fmt::Display for Failure {
             Failure::Input(error) => write!(f, "standard input cannot be read: {error}"),
             Failure::Output(error) => write!(f, "standard output cannot be written: {error}"),
             Failure::Runtime(error) => write!(f, "the runtime cannot be started: {error}"),
+            Failure::Jobs(path, error) => write!(f, "the directory for jobs, {path:?}, cannot be made: {error}"),
+            Failure::Job(what, error) => write!(f, "{what}: {error}"),
+            Failure::Keeper(said, status) if said.is_empty() => {
+                write!(f, "the process that was to keep the job said nothing and ended with {status}")
+            }
+            // It speaks as this process does.
+            Failure::Keeper(said, _) => f.write_str(said.trim().trim_start_matches("vfs: ")),
         }
     }
 }
@@ -87,8 +110,9 @@ pub(crate) fn code(outcome: Result<Exit, Failure>) -> ExitCode {
         // Whoever reads the output has seen enough.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
+            let code = failure.code();
             tell(failure);
-            ExitCode::from(2)
+            ExitCode::from(code)
         }
     }
 }
@@ -106,9 +130,14 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 
 /// Says one line on standard error.
 pub(crate) fn tell(message: impl fmt::Display) {
-    let line: String = message.to_string().chars().flat_map(visible).collect();
+    let line = on_one_line(&message.to_string());
     // Where standard error is closed too, nobody is left to be told.
     let _ = writeln!(io::stderr().lock(), "vfs: {line}");
+}
+
+/// `text` with nothing in it that would end the line.
+pub(crate) fn on_one_line(text: &str) -> String {
+    text.chars().flat_map(visible).collect()
 }
 
 /// `character`, or its escape where a name or message would break the line or steer the terminal with it.

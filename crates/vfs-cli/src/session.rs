@@ -40,7 +40,7 @@ enum Source {
 /// What runs commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShellKind {
-    /// This machine, as its user; of a described namespace, what the description says.
+    /// This machine, as its user.
     Host,
     /// A sandbox of this machine.
     Sandbox,
@@ -111,19 +111,18 @@ impl Session {
     pub(crate) async fn with_shell(&self, kind: ShellKind) -> Result<Arc<dyn Backend>, Failure> {
         match (kind, &self.source) {
             (ShellKind::Virtual, _) => {
-                let config = VirtualShellConfig::new();
-                Ok(Arc::new(VirtualShell::new(Arc::clone(&self.backend), config)))
+                let shell = Arc::new(VirtualShell::new(Arc::clone(&self.backend), VirtualShellConfig::new()));
+                Ok(match &self.source {
+                    Source::Config(built) => built.with_commands(shell),
+                    Source::Directory(_) | Source::Store => shell,
+                })
             }
             (ShellKind::Host, Source::Directory(files)) => {
                 Ok(Arc::new(LocalShellBackend::over(files.clone(), ShellConfig::new())))
             }
-            (ShellKind::Host, Source::Config(_)) if self.backend.as_shell().is_some() => Ok(Arc::clone(&self.backend)),
-            (ShellKind::Host, Source::Config(_)) => {
-                Err(Failure::Usage("this vfs.toml has no [commands]; say there what runs them, or run with --virtual"))
-            }
-            (_, Source::Config(_)) => {
-                Err(Failure::Usage("with --config, [commands] of the vfs.toml says whether they run in a sandbox"))
-            }
+            (_, Source::Config(_)) => Err(Failure::Usage(
+                "no program can see the files of a vfs.toml as it describes them; run with --virtual",
+            )),
             (_, Source::Store) => Err(Failure::Usage("no program can see the files of a store; run with --virtual")),
             (ShellKind::Sandbox | ShellKind::SandboxWithNetwork, Source::Directory(_)) => {
                 let network = if kind == ShellKind::Sandbox { Network::Off } else { Network::Host };

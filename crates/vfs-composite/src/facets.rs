@@ -32,17 +32,10 @@ impl Mount {
                 .boxed(),
         }
     }
+}
 
-    /// The directory of this mount that a command with the directory `cwd` runs in.
-    fn working_directory(&self, cwd: &VfsPath) -> Result<VfsPath> {
-        if cwd.is_root() {
-            return Ok(VfsPath::root());
-        }
-        self.rebase.inward(cwd).map_err(|_| {
-            let message = format!("commands run in '{}'; name a directory there", self.at());
-            Error::new(ErrorKind::CrossBackend, message).with_path(cwd)
-        })
-    }
+fn no_executor() -> Error {
+    Error::new(ErrorKind::Unsupported, "no mount runs commands here").with_path(&VfsPath::root())
 }
 
 /// What is to be done in one mount, and where in the request each part of it stood.
@@ -130,9 +123,22 @@ impl CompositeBackend {
     }
 
     fn executor(&self) -> Result<Arc<Mount>> {
-        let message = "no mount runs commands here";
-        let none = || Error::new(ErrorKind::Unsupported, message).with_path(&VfsPath::root());
-        self.table().executor().cloned().ok_or_else(none)
+        self.table().executor().cloned().ok_or_else(no_executor)
+    }
+
+    /// The mount that runs commands, and its directory that one with the directory `cwd` runs in. The root is the mount's.
+    fn executor_at(&self, cwd: &VfsPath) -> Result<(Arc<Mount>, VfsPath)> {
+        let table = self.table();
+        let mount = table.executor().ok_or_else(no_executor)?;
+        if cwd.is_root() {
+            return Ok((Arc::clone(mount), VfsPath::root()));
+        }
+        // A directory of another mount may lie below this one's, where commands would see what that hides.
+        if !Arc::ptr_eq(table.route(cwd), mount) {
+            let message = format!("commands run in '{}' only; name a directory of that mount", mount.at());
+            return Err(Error::new(ErrorKind::CrossBackend, message).with_path(cwd));
+        }
+        Ok((Arc::clone(mount), mount.rebase.inward(cwd)?))
     }
 }
 
@@ -140,8 +146,8 @@ impl CompositeBackend {
 #[deny(clippy::missing_trait_methods)]
 impl Shell for CompositeBackend {
     async fn execute(&self, cx: &OpContext, mut req: ExecuteRequest) -> Result<ExecuteResponse> {
-        let mount = self.executor()?;
-        req.cwd = mount.working_directory(&req.cwd)?;
+        let (mount, cwd) = self.executor_at(&req.cwd)?;
+        req.cwd = cwd;
         let ended = req.send(&*mount.backend, cx).await.map_err(|error| mount.rebase.error(error))?;
         ended.relocate(&mount.rebase)
     }
@@ -165,8 +171,8 @@ impl Shell for CompositeBackend {
 impl StreamingShell for CompositeBackend {
     fn execute_stream(&self, cx: OpContext, mut req: ExecuteRequest) -> BoxStream<'static, Result<ExecuteEvent>> {
         let begin = || {
-            let mount = self.executor()?;
-            req.cwd = mount.working_directory(&req.cwd)?;
+            let (mount, cwd) = self.executor_at(&req.cwd)?;
+            req.cwd = cwd;
             let message = "the executor does not stream its output";
             let shell =
                 mount.backend.as_streaming_shell().ok_or_else(|| Error::new(ErrorKind::Unsupported, message))?;

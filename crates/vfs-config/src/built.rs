@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use vfs_composite::CompositeBackend;
-use vfs_core::{Backend, ChangeSet, OpContext, Rebase, Relocate as _, Result, VfsPath};
-use vfs_layers::{Audit, BackendSink, CheckpointedBackend, Commit, Explanation, OverlayBackend, QuotaMeter, RuleSet};
+use vfs_core::{Backend, ChangeSet, Layer as _, OpContext, Rebase, Relocate as _, Result, VfsPath};
+use vfs_layers::{
+    Audit, BackendSink, CheckpointedBackend, Commit, Explanation, OverlayBackend, Policy, QuotaMeter, RuleSet,
+};
 
 /// Whether a layer is around everything or around one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,6 +81,19 @@ impl Built {
             log.part.audit.flush().await?;
         }
         Ok(())
+    }
+
+    /// A backend whose shell was put over [`backend`](Self::backend), with what is around everything and is about commands,
+    /// too: the policies, which have to allow each, and the audit logs, which record it.
+    ///
+    /// # Behaviour
+    ///
+    /// It is for commands alone: what is done with files through it would be judged and recorded twice.
+    pub fn with_commands(&self, shell: Arc<dyn Backend>) -> Arc<dyn Backend> {
+        let policies = self.policies.iter().filter(|policy| policy.place == Place::Everywhere);
+        let judged = policies.fold(shell, |shell, policy| Policy::new(Arc::new(policy.part.clone())).layer(shell));
+        let audits = self.audits.iter().filter(|log| log.place == Place::Everywhere);
+        audits.fold(judged, |shell, log| log.part.audit.layer(shell))
     }
 
     /// Says what each policy that is asked would say of `word`, a permission or an operation, at `path`, asked by `actor`.

@@ -1,5 +1,6 @@
 //! So much and no more.
 
+mod background;
 mod forecast;
 mod gate;
 mod ledger;
@@ -12,11 +13,12 @@ use futures::StreamExt as _;
 use futures::stream;
 use vfs_core::{
     Action, Around, Backend, Capabilities, Effect, ErrorKind, Layer, Mutations, OpContext, Request, ResolveRequest,
-    Result, VfsPath, Wrapped,
+    Result, RunMode, VfsPath, Wrapped,
 };
 
 pub use self::limits::QuotaLimits;
 
+use self::background::Background;
 use self::forecast::{Forecast, measure};
 use self::gate::{Gate, Held};
 use self::ledger::Ledger;
@@ -41,7 +43,8 @@ use crate::place::{place, while_wanted};
 ///   a new count finds, are nobody's. Callers without a name are one actor. An actor that has changed something is
 ///   remembered for as long as the layer lives.
 /// * Commands cannot be metered. After one the files are counted again, also where it ended while they were counted, as
-///   after going back to a snapshot; neither is refused for what it stores.
+///   after going back to a snapshot; neither is refused for what it stores. As long as one runs in the background they are
+///   counted before each change.
 /// * What is changed past the layer is not seen until the next count. Links and hard links count as often as `ls` shows
 ///   them, and where there are any, what is kept may differ from that; [`QuotaMeter::recount`] corrects it.
 /// * Of a backend whose changes are only returned, each change is held against what is stored, and nothing is kept.
@@ -93,6 +96,7 @@ impl Quota {
         let meters = Arc::new(Meters {
             quota: *self,
             ledger: Arc::new(Ledger::new(self.overall, self.per_actor)),
+            background: Background::default(),
             rate: Rate::new(&self.overall, &self.per_actor),
             gate: Gate::new(),
         });
@@ -142,6 +146,7 @@ impl QuotaMeter {
     /// Those of the `ls` that counts; `timeout` and `cancelled` while it waits.
     pub async fn usage(&self, cx: &OpContext) -> Result<QuotaUsage> {
         let root = VfsPath::root();
+        self.meters.look_at_background(&*self.inner).await;
         let _held = while_wanted(cx, &root, self.meters.gate.enter(None)).await?;
         if !(self.meters.keeps() && self.meters.ledger.is_known()) {
             self.meters.count(&*self.inner, cx).await?;
@@ -174,6 +179,7 @@ impl QuotaMeter {
 struct Meters {
     quota: Quota,
     ledger: Arc<Ledger>,
+    background: Background,
     rate: Rate,
     gate: Gate,
 }
@@ -188,6 +194,13 @@ impl Meters {
         self.quota.overall.file_size.is_some() || self.quota.per_actor.file_size.is_some()
     }
 
+    /// Has the files counted again where commands in the background may have changed them.
+    async fn look_at_background(&self, inner: &dyn Backend) {
+        if self.keeps() && self.background.may_have_changed(inner).await {
+            self.ledger.forget();
+        }
+    }
+
     /// Counts what is stored. The gate must be held for all.
     async fn count(&self, inner: &dyn Backend, cx: &OpContext) -> Result<()> {
         let epoch = self.ledger.epoch();
@@ -197,6 +210,7 @@ impl Meters {
 
     /// The right to make the change, with what is stored known.
     async fn enter(&self, inner: &dyn Backend, cx: &OpContext, action: Action<'_>, path: &VfsPath) -> Result<Held<'_>> {
+        self.look_at_background(inner).await;
         let file = changed_file(inner, cx, action).await;
         loop {
             if self.keeps() && !self.ledger.is_known() {
@@ -302,7 +316,16 @@ impl Around for Meters {
             Effect::Changes if self.keeps() || self.has_file_size() => self.change(inner, cx, request).await,
             Effect::Runs => {
                 let unknown = Unknown(Arc::clone(&self.ledger));
-                Ok(on_stream(request.send(inner, cx).await?, unknown))
+                let is_background =
+                    matches!(request.action(), Action::Execute(command) if command.run == RunMode::Background);
+                if !is_background {
+                    return Ok(on_stream(request.send(inner, cx).await?, unknown));
+                }
+                // Before, since the call may be dropped; and behind, since who looked between saw no job of it yet.
+                self.background.begins(cx);
+                let answer = request.send(inner, cx).await;
+                self.background.begins(cx);
+                answer
             }
             _ => request.send(inner, cx).await,
         }

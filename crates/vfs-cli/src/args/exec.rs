@@ -21,9 +21,13 @@ it was not run, with the reason on standard error.";
 pub(super) const JOBS_EXAMPLES: &str = "\
 Examples:
   vfs jobs                                 those that run and those that ended
-  vfs jobs output 3f9a --follow
-  vfs jobs stop 3f9a
-  vfs jobs forget 3f9a                     one that has ended";
+  vfs jobs output 3f9a04c1 --follow
+  vfs jobs stop 3f9a04c1
+  vfs jobs forget 3f9a04c1                 one that has ended
+
+A job is 'running', has 'exited' with a code, was ended by a 'signal', 'timed out' or was 'stopped'; it is 'lost' where the \
+process that kept it was killed, and its command with it. Until it is forgotten it is in vfs/jobs below XDG_STATE_HOME or \
+~/.local/state, with at most 1 GiB of what it printed.";
 
 pub(super) const SANDBOX_EXAMPLES: &str = "\
 'vfs sandbox check' starts a process in a sandbox and tries what it must not be able to do.

@@ -9,7 +9,7 @@ use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteR
 
 use crate::args::ExecArgs;
 use crate::exit::{Exit, Failure};
-use crate::jobs::{self, Keeper};
+use crate::jobs;
 use crate::output::Output;
 use crate::session::{Session, ShellKind};
 
@@ -28,13 +28,13 @@ pub(super) async fn run(
     let request = request(session, &args)?;
     request.check()?;
     if args.background && keep_job.is_none() {
-        let id = jobs::start().await?;
+        let id = jobs::start()?;
         writeln!(out, "{id}")?;
         return Ok(Exit::Success);
     }
     let backend = session.with_shell(kind(&args)).await?;
     match keep_job {
-        Some(id) => Keeper::begin(id, &request)?.keep(&*backend, request).await,
+        Some(id) => jobs::keep(id, session.cx.clone(), &*backend, request).await,
         None if args.json => {
             let shell = backend.as_shell().ok_or_else(no_shell)?;
             let ended = shell.execute(&session.cx, request).await?;

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use chrono::SecondsFormat;
 
 use crate::args::{JobsArgs, JobsCommand};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, on_one_line};
 use crate::jobs::{Jobs, Kept, State};
 use crate::output::Output;
 
 pub(super) async fn run(out: &mut Output, args: JobsArgs) -> Result<Exit, Failure> {
-    let jobs = Jobs::open()?;
+    let jobs = Jobs::open().await?;
     match args.command {
         None => {
             for kept in jobs.list().await? {
@@ -42,5 +42,5 @@ fn print(out: &mut Output, kept: &Kept) -> io::Result<()> {
             },
         },
     };
-    writeln!(out, "{}  {started}  {state:<10}  {}", job.id, job.command.escape_debug())
+    writeln!(out, "{}  {started}  {state:<10}  {}", on_one_line(job.id.as_str()), on_one_line(&job.command))
 }

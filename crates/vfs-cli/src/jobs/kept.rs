@@ -1,30 +1,30 @@
 //! What is kept of jobs.
 
-use std::io::Write;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::fs::{DirBuilder, File};
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt as _, future};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
-use vfs_core::{
-    Backend as _, BackendExt as _, Content, DeleteRequest, Error, ErrorKind, Job, JobId, OpContext, ReadRequest,
-    VfsPath, WatchRequest, WriteMode, WriteRequest,
-};
+use tokio::time::timeout;
+use vfs_core::{Backend as _, BackendExt as _, Error, ErrorKind, Job, JobId, OpContext, VfsPath, WatchRequest};
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 
-use crate::exit::Failure;
+use super::directory::Directory;
+use crate::exit::{Failure, tell};
 use crate::output::Output;
 
 /// What asks a keeper to end its job.
 pub(super) const STOP: u8 = b's';
 
-/// The longest piece of output that is read at once: 1 MiB.
-const PIECE: u64 = 1 << 20;
-
-/// The most output that is kept of a job: 1 GiB.
-const MOST: u64 = 1 << 30;
+/// How often one who follows a job looks at it, whatever is told of it.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A job, and whether it still runs.
 #[derive(Debug, Serialize)]
@@ -42,7 +42,7 @@ pub(crate) enum State {
     Running,
     /// It has ended.
     Ended,
-    /// Its keeper was killed, and its processes with it.
+    /// Its keeper was killed, and its processes with it, or could not write how it ended.
     Lost,
 }
 
@@ -50,46 +50,44 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Jobs {
     files: LocalBackend,
-    root: PathBuf,
+    held: OwnedFd,
 }
 
 impl Jobs {
     /// Opens their directory, `$XDG_STATE_HOME/vfs/jobs` or `~/.local/state/vfs/jobs`, and makes it where it is not there.
-    pub(crate) fn open() -> Result<Self, Failure> {
+    pub(crate) async fn open() -> Result<Self, Failure> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let state = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")));
         let root = state
             .ok_or(Failure::Usage("jobs are kept below XDG_STATE_HOME or HOME; set one of them"))?
             .join("vfs/jobs");
-        make_private(&root)?;
-        // What commands print is not worth waiting for the disk.
+        #[expect(clippy::disallowed_methods, reason = "a backend holds a directory that is there")]
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&root);
+        made.map_err(|error| Failure::Jobs(root.clone(), error))?;
+        // What is written here is not worth waiting for the disk.
         let opened = LocalConfig::new(&root).durability(Durability::Atomic).open();
         let files = opened.map_err(|error| Failure::Root(root.clone(), error))?;
-        Ok(Self { files, root })
-    }
-
-    /// The directory of a job.
-    fn directory(&self, id: &str) -> Result<Directory, Failure> {
-        let path = VfsPath::root().child(id)?;
-        Ok(Directory { files: self.files.clone(), root: self.root.join(id), path, printed: 0 })
+        let held = files.open_directory(&OpContext::new(), &VfsPath::root()).await?;
+        check_private(&held, &root)?;
+        Ok(Self { files, held })
     }
 
     /// A new directory for a job.
-    pub(super) fn make(&self, id: &JobId) -> Result<Directory, Failure> {
-        let directory = self.directory(id.as_str())?;
-        make_private(&directory.root)?;
-        Ok(directory)
+    pub(super) async fn make(&self, id: &JobId) -> Result<Directory, Failure> {
+        Directory::make(&self.files, &self.held, id.as_str()).await
     }
 
     /// All jobs, the oldest first.
     pub(crate) async fn list(&self) -> Result<Vec<Kept>, Failure> {
         let mut all = Vec::new();
         for entry in self.files.list("/").await? {
-            // One that is being made, or forgotten, has no record.
-            match self.kept(entry.path.name().unwrap_or_default()).await {
+            let id = entry.path.name().unwrap_or_default();
+            match self.kept(id).await {
                 Ok(kept) => all.push(kept),
+                // It is being made or forgotten, or no job's.
                 Err(Failure::Operation(error)) if error.kind() == ErrorKind::NotFound => {}
-                Err(failure) => return Err(failure),
+                // That hides none of the others.
+                Err(failure) => tell(format_args!("{id}: {failure}")),
             }
         }
         all.sort_by(|a, b| (a.job.started, &a.job.id).cmp(&(b.job.started, &b.job.id)));
@@ -97,10 +95,12 @@ impl Jobs {
     }
 
     async fn kept(&self, id: &str) -> Result<Kept, Failure> {
-        let directory = self.directory(id)?;
-        let is_kept = UnixStream::connect(directory.socket()).await.is_ok();
+        let directory = Directory::open(&self.files, id).await?;
+        let is_kept = directory.keeper().await?.is_some();
         // The record is read last: a keeper that has gone meanwhile has written how it ended.
-        let job = directory.job().await?;
+        let mut job = directory.job().await?;
+        // By its directory it is found, whatever the record says.
+        job.id = JobId::new(id);
         let state = match job.exit {
             Some(_) => State::Ended,
             None if is_kept => State::Running,
@@ -111,129 +111,68 @@ impl Jobs {
 
     /// Prints what a job has printed after the first `from` bytes, and to `follow` it, what it goes on to print.
     pub(crate) async fn output(&self, out: &mut Output, id: &str, from: u64, follow: bool) -> Result<(), Failure> {
-        let directory = self.directory(id)?;
-        let mut changes =
-            self.files.as_watch().map(|watch| watch.watch(OpContext::new(), WatchRequest::new(directory.path.clone())));
+        let directory = Directory::open(&self.files, id).await?;
+        let mut changes = follow.then(|| self.changes(&directory));
         let mut next = from;
         loop {
             let state = self.kept(id).await?.state;
             next = directory.print(out, next).await?;
             out.flush()?;
-            let change = match &mut changes {
-                Some(changes) if follow && state == State::Running => changes.next().await,
-                _ => None,
-            };
-            if change.transpose()?.is_none() {
-                return Ok(());
-            }
+            let Some(changes) = changes.as_mut().filter(|_| state == State::Running) else { return Ok(()) };
+            // Of the end of a keeper that is killed nothing tells.
+            let _changed = timeout(LOOK, changes.next()).await;
         }
+    }
+
+    /// Tells when something of a job changes; where that cannot be told, it never does.
+    fn changes(&self, directory: &Directory) -> BoxStream<'static, ()> {
+        let request = WatchRequest::new(directory.path().clone());
+        let watched = self.files.as_watch().map(|watch| watch.watch(OpContext::new(), request));
+        let told = stream::iter(watched).flatten().take_while(|change| future::ready(change.is_ok()));
+        told.map(drop).chain(stream::pending()).boxed()
     }
 
     /// Ends a job and returns once all of its processes are gone.
     pub(crate) async fn stop(&self, id: &str) -> Result<Kept, Failure> {
-        let directory = self.directory(id)?;
-        if let Ok(mut keeper) = UnixStream::connect(directory.socket()).await {
-            // A keeper that is gone by now has no job any more, which is what was asked for.
-            let asked = keeper.write_u8(STOP).await;
-            let mut nothing = Vec::new();
-            let ended = keeper.read_to_end(&mut nothing).await;
-            if let (Ok(()), Err(error)) = (asked, ended) {
-                return Err(Failure::Runtime(error));
+        let directory = Directory::open(&self.files, id).await?;
+        loop {
+            if let Some(mut keeper) = directory.keeper().await? {
+                // It may go away at any moment of this, after which its job has ended.
+                if keeper.write_u8(STOP).await.is_ok() {
+                    let _closed = keeper.read_to_end(&mut Vec::new()).await;
+                }
+            }
+            let kept = self.kept(id).await?;
+            if kept.state != State::Running {
+                return Ok(kept);
             }
         }
-        self.kept(id).await
     }
 
-    /// Removes what is kept of a job that has ended.
+    /// Removes what is kept of a job that has ended, or of which nothing can be known.
     pub(crate) async fn forget(&self, id: &str) -> Result<(), Failure> {
-        if self.kept(id).await?.state == State::Running {
+        let directory = Directory::open(&self.files, id).await?;
+        let is_kept = directory.keeper().await?.is_some();
+        let has_ended = directory.job().await.is_ok_and(|job| job.exit.is_some());
+        if is_kept && !has_ended {
             return Err(Failure::Usage("the job runs; stop it first, with 'vfs jobs stop'"));
         }
-        let request = DeleteRequest::new(self.directory(id)?.path).recursive();
-        self.files.delete(&OpContext::new(), request).await?;
-        Ok(())
+        directory.remove().await
     }
 }
 
-/// What is kept of one job.
-#[derive(Debug)]
-pub(super) struct Directory {
-    files: LocalBackend,
-    root: PathBuf,
-    path: VfsPath,
-    printed: u64,
-}
-
-impl Directory {
-    /// The socket of its keeper.
-    pub(super) fn socket(&self) -> PathBuf {
-        self.root.join("keeper")
-    }
-
-    fn file(&self, name: &str) -> Result<VfsPath, Failure> {
-        Ok(self.path.child(name)?)
-    }
-
-    async fn job(&self) -> Result<Job, Failure> {
-        let unknown = |error: Error| match error.kind() {
-            ErrorKind::NotFound => Error::new(ErrorKind::NotFound, "there is no such job; 'vfs jobs' lists them"),
-            _ => error,
-        };
-        let text = self.files.read_text(self.file("job.json")?.as_str()).await.map_err(unknown)?;
-        let broken =
-            |error| Error::new(ErrorKind::Internal, "the record of this job cannot be read").with_source(error);
-        Ok(serde_json::from_str(&text).map_err(broken)?)
-    }
-
-    /// Writes what is known of the job.
-    pub(super) async fn save(&self, job: &Job) -> Result<(), Failure> {
-        let text = serde_json::to_vec(job).map_err(|error| Failure::Runtime(error.into()))?;
-        let request = WriteRequest::new(self.file("job.json")?, text).mode(WriteMode::Overwrite);
-        self.files.write(&OpContext::new(), request).await?;
-        Ok(())
-    }
-
-    /// Adds to its output.
-    pub(super) async fn append(&mut self, text: String) -> Result<(), Failure> {
-        if self.printed >= MOST {
-            return Ok(());
-        }
-        self.printed += text.len() as u64;
-        let request = WriteRequest::new(self.file("output")?, text).mode(WriteMode::Append);
-        self.files.write(&OpContext::new(), request).await?;
-        Ok(())
-    }
-
-    /// Prints its output from `next` on, and returns where that ends.
-    async fn print(&self, out: &mut Output, mut next: u64) -> Result<u64, Failure> {
-        loop {
-            let request = ReadRequest::new(self.file("output")?).bytes(next, None).max_bytes(PIECE);
-            let piece = match self.files.read(&OpContext::new(), request).await {
-                Ok(piece) => piece,
-                // Nothing was printed yet, or not so much.
-                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidArgument) => {
-                    return Ok(next);
-                }
-                Err(error) => return Err(error.into()),
-            };
-            match &piece.content {
-                Content::Text(text) => out.write_all(text.as_bytes())?,
-                Content::Binary { bytes, .. } => out.write_all(bytes)?,
-            }
-            match (piece.next_byte, piece.bytes.end) {
-                (Some(more), _) => next = more,
-                (None, end) => return Ok(end.unwrap_or(next)),
-            }
-        }
-    }
-}
-
-/// Makes a directory, and those above it, that nobody else can look into.
-fn make_private(path: &Path) -> Result<(), Failure> {
-    #[expect(clippy::disallowed_methods, reason = "a backend holds a directory that is there")]
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|error| {
-        let message = format!("the directory for jobs cannot be made: {error}");
-        Failure::Operation(Error::new(ErrorKind::PermissionDenied, message))
-    })
+/// Refuses a directory in which others can see or change what is kept.
+fn check_private(held: &OwnedFd, root: &Path) -> Result<(), Failure> {
+    let failed = |error| Failure::Job("the directory for jobs cannot be looked at", error);
+    let found = held.try_clone().and_then(|held| File::from(held).metadata()).map_err(failed)?;
+    let (this, _other) = UnixStream::pair().map_err(failed)?;
+    let user = this.peer_cred().map_err(failed)?.uid();
+    let message = if found.uid() != user {
+        format!("the directory for jobs, {root:?}, is another user's; set XDG_STATE_HOME to one of yours")
+    } else if found.mode() & 0o077 != 0 {
+        format!("others can get at the directory for jobs, {root:?}; take it from them with 'chmod 700'")
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::PermissionDenied, message).into())
 }

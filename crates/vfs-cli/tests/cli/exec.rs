@@ -1,10 +1,8 @@
-//! Commands: in the foreground, in the background, and without a process.
+//! Commands in the foreground, with a process and without one.
 
 use std::fs;
 
-use tempfile::TempDir;
-
-use crate::{Run, command, finish, json_lines, tree, vfs, vfs_with_input};
+use crate::{command, finish, json_lines, tree, vfs, vfs_with_input};
 
 #[test]
 fn what_a_command_prints_and_its_exit_code_are_those_of_vfs() {
@@ -88,59 +86,4 @@ fn what_cannot_run_commands_says_what_can() {
     with_store.args(["--store", &store, "exec", "--virtual", "--", "cat a.txt"]);
     with_store.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     assert_eq!(finish(&mut with_store, b"").success(), "x\n");
-}
-
-/// A directory for files, and one for jobs.
-struct Jobs {
-    files: TempDir,
-    state: TempDir,
-}
-
-impl Jobs {
-    fn new() -> Self {
-        Self { files: tree(&[]), state: tree(&[]) }
-    }
-
-    fn run(&self, args: &[&str]) -> Run {
-        finish(command(self.files.path()).env("XDG_STATE_HOME", self.state.path()).args(args), b"")
-    }
-
-    fn start(&self, command: &str) -> String {
-        self.run(&["exec", "--background", "--", command]).success().trim().to_owned()
-    }
-}
-
-#[test]
-fn a_job_goes_on_and_can_be_followed_to_its_end() {
-    let jobs = Jobs::new();
-    let id = jobs.start("echo one; until test -e go; do sleep 0.01; done; echo two; exit 3");
-    assert!(jobs.run(&["jobs"]).success().contains("running"));
-    let follower = command(jobs.files.path())
-        .env("XDG_STATE_HOME", jobs.state.path())
-        .args(["jobs", "output", &id, "--follow"])
-        .spawn()
-        .expect("it runs");
-    fs::write(jobs.files.path().join("go"), "").expect("a file");
-    let followed = follower.wait_with_output().expect("it ends");
-    assert_eq!(followed.stdout, b"one\ntwo\n");
-    assert!(jobs.run(&["jobs"]).success().contains("exited 3"));
-    assert_eq!(jobs.run(&["jobs", "output", &id, "--from", "4"]).success(), "two\n");
-    jobs.run(&["jobs", "forget", &id]).success();
-    assert_eq!(jobs.run(&["jobs"]).success(), "");
-}
-
-#[test]
-fn a_job_that_is_stopped_leaves_no_process() {
-    let jobs = Jobs::new();
-    let id = jobs.start("trap '' TERM; echo $$; sleep 1000 & wait");
-    let pid = loop {
-        let printed = jobs.run(&["jobs", "output", &id]);
-        if let Ok(pid) = printed.success().trim().parse::<u32>() {
-            break pid;
-        }
-    };
-    jobs.run(&["jobs", "forget", &id]).failure("stop it first");
-    assert!(jobs.run(&["jobs", "stop", &id]).success().contains("stopped"));
-    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "the shell is gone");
-    jobs.run(&["jobs", "stop", "00000000"]).failure("no such job");
 }

@@ -10,6 +10,7 @@ mod checkpoints;
 mod config;
 mod exec;
 mod files;
+mod jobs;
 mod overlay;
 mod policy;
 mod search;

@@ -8,6 +8,7 @@ mod programs;
 mod quoting;
 mod simple;
 mod source;
+mod variables;
 
 #[cfg(test)]
 mod tests;
@@ -32,8 +33,13 @@ use self::source::Found;
 /// * Shells read the same line differently. It is read as bash does; where `dash` would run something in it that bash takes
 ///   for something else, that is there too.
 ///
-/// Nothing here says what a program does: an editor, an interpreter, `make` or `git` run what they like. To hold a command
-/// takes a sandbox; this is for telling apart what an agent does openly.
+/// * A variable that a shell sets itself, such as that of a loop, of `read` or of `{name}>`, is there as an assignment whose
+///   value is not known: among the [possible commands](Self::possible_commands) where no program looks at its name, which
+///   is one without capitals that is no proxy.
+///
+/// Nothing here says what a program does: an editor, an interpreter, `make` or `git` run what they like, and so do options
+/// and variables such as `git -c core.pager`, `tar --checkpoint-action`, `awk 'BEGIN { system(...) }'` or `GIT_SSH_COMMAND`.
+/// To hold a command takes a sandbox; this is for telling apart what an agent does openly.
 ///
 /// # Errors
 ///
@@ -150,7 +156,8 @@ impl CommandLine {
     }
 
     /// Commands that it may run beside these, where a word is given to a program of which it is not known how it takes it:
-    /// the rest of a line after `ssh`, `watch` or `strace`. Not all of them need be commands.
+    /// the rest of a line after `ssh`, `watch` or `strace`. Not all of them need be commands. Where a program takes words so,
+    /// there is a [doubt](Self::doubts).
     pub fn possible_commands(&self) -> &[SimpleCommand] {
         &self.possible
     }

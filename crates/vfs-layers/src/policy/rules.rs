@@ -37,7 +37,10 @@ use super::{Decision, Permission, PolicyHook};
 /// * A rule that *allows* covers a line only if every command in it is one of its patterns for certain: the same words, no
 ///   more and no fewer, with a name that is written out, and without variables that are set for it or passed with the
 ///   request unless the pattern writes them. One that cannot be taken apart with certainty it does not cover. A program
-///   that runs another, such as `xargs`, has to be allowed as well as what it runs.
+///   that runs another, such as `xargs`, has to be allowed as well as what it runs; where it is not known how it takes
+///   that, as of `ssh` or `strace`, no pattern but a rule for all of `execute` allows it. Variables that a shell sets
+///   itself, as `for` and `read` do, have to be written like others if programs look at them: if they have capitals, or
+///   are those of proxies. What `export` sets is in its words, so that `export *` allows all of it.
 /// * A rule that *denies* or *asks* covers a line if any command in it may be one of its patterns: by the file name of its
 ///   name, whatever the case of its letters, and with the other words of the pattern in their order, whatever stands between
 ///   and after them, so that `git push` covers `git -C /src push --force`. What is not known counts as everything: a name or

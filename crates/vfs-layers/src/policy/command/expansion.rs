@@ -2,8 +2,7 @@
 
 use super::quoting::is_name;
 use super::source::{Read, Source};
-
-const ARITHMETIC: &str = "arithmetic with variables may run what stands in their values";
+use super::variables::{ARITHMETIC, keeps_a_command, prints_an_index};
 
 impl Source<'_> {
     /// Reads what begins with a dollar; whether it is an expansion, and not just a dollar.
@@ -21,8 +20,7 @@ impl Source<'_> {
             let start = self.at;
             self.at += 1;
             self.deeper(Self::substituted)?;
-            let text = &self.text[start..self.at];
-            if text.starts_with("((") && (text.contains(['\'', '#', '\\']) || text.contains("<<")) {
+            if is_odd_arithmetic(&self.text[start..self.at]) {
                 return Err("shells do not agree about what is quoted in $((...))");
             }
             return Ok(true);
@@ -63,10 +61,13 @@ impl Source<'_> {
 
     /// Reads arithmetic up to its two parentheses.
     pub(super) fn arithmetic(&mut self) -> Read<()> {
-        let mut open = 0_usize;
+        let (start, mut open) = (self.at, 0_usize);
         loop {
             match self.peek().ok_or("arithmetic is not closed")? {
                 ')' if open == 0 => {
+                    if prints_an_index(&self.text[start..self.at]) {
+                        self.found.add_unknown("the index of an element");
+                    }
                     return if self.takes("))") { Ok(()) } else { Err("arithmetic is not closed") };
                 }
                 ')' => {
@@ -111,6 +112,7 @@ impl Source<'_> {
                 '}' => {
                     let inner = &self.text[start..self.at];
                     self.at += 1;
+                    self.assigned(inner);
                     if inner.ends_with("@P") {
                         self.found.add_unknown("${...@P}");
                     }
@@ -136,6 +138,24 @@ impl Source<'_> {
                 }
                 other => self.at += other.len_utf8(),
             }
+        }
+    }
+
+    /// Takes note of a variable that `inner`, which stands in `${...}`, sets, and of a command that it hides.
+    fn assigned(&mut self, inner: &str) {
+        let target = inner.strip_prefix('!').unwrap_or(inner);
+        let end = target.find(|next: char| next != '_' && !next.is_ascii_alphanumeric()).unwrap_or(target.len());
+        let (name, rest) = target.split_at(end);
+        let is_element = rest.starts_with('[');
+        // Where the index of an element ends is not looked at.
+        let is_set = rest.starts_with('=') || rest.starts_with(":=") || (is_element && rest.contains('='));
+        if is_set && inner.starts_with('!') {
+            self.found.add_unknown("${!...=...}");
+        } else if is_set {
+            self.found.sets(name);
+        }
+        if (is_element && prints_an_index(target)) || (is_set && keeps_a_command(inner)) {
+            self.found.add_unknown("the index of an element");
         }
     }
 
@@ -177,7 +197,9 @@ impl Source<'_> {
     /// Reads a command in a word, up to the parenthesis that closes it.
     pub(super) fn substituted(&mut self) -> Read<()> {
         let (start, waits) = (self.at, !self.pending.is_empty());
+        self.substitutions += 1;
         self.until_parenthesis()?;
+        self.substitutions -= 1;
         if waits && self.text[start..self.at].contains('\n') {
             return Err("shells do not agree about a here-document before lines in a word");
         }
@@ -213,4 +235,11 @@ impl Source<'_> {
         }
         Ok(is_literal)
     }
+}
+
+/// Whether `text`, from one parenthesis to another, is arithmetic to some shells and has something in it that is read in
+/// another way there.
+pub(super) fn is_odd_arithmetic(text: &str) -> bool {
+    let has_two = text.starts_with("((") || text.starts_with("(\\\n");
+    has_two && (text.contains(['\'', '#', '\\']) || text.contains("<<"))
 }

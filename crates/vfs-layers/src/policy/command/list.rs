@@ -1,7 +1,9 @@
 //! Lists of commands, and the constructs that hold lists.
 
 use super::CommandWord;
+use super::expansion::is_odd_arithmetic;
 use super::source::{Input, Raw, Read, Source, Word};
+use super::variables::{hides_a_command, keeps_a_command, prints_an_index};
 
 /// What ends a list, beside the end of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +44,7 @@ impl Source<'_> {
                 ';' if self.sees(";;") || self.sees(";&") => {
                     return if end == End::Clause { Ok("") } else { Err("there is a ';;' outside of a case") };
                 }
+                '&' if self.is_split_operator() => return Err("an operator stands on two lines"),
                 ';' | '&' | '|' if !self.sees("&>") => self.at += 1,
                 ')' if end == End::Parenthesis => {
                     self.at += 1;
@@ -55,6 +58,11 @@ impl Source<'_> {
                 }
             }
         }
+    }
+
+    /// Whether `&>` is next, on two lines.
+    fn is_split_operator(&self) -> bool {
+        self.rest().strip_prefix("&\\\n").is_some_and(|rest| rest.trim_start_matches("\\\n").starts_with('>'))
     }
 
     /// Reads one command; or, where a reserved word ends the list, which one.
@@ -94,9 +102,11 @@ impl Source<'_> {
         self.at += 1;
         self.deeper(Self::until_parenthesis)?;
         let text = &self.text[start..self.at];
-        let hides = text.contains(['\'', '#', '\\']) || text.contains("<<");
-        if text.starts_with("((") && hides {
+        if is_odd_arithmetic(text) {
             return Err("shells do not agree about what is quoted in ((...))");
+        }
+        if text.starts_with("((") && prints_an_index(text) {
+            self.found.add_unknown("the index of an element");
         }
         Ok(())
     }
@@ -157,7 +167,11 @@ impl Source<'_> {
         if self.takes("((") {
             self.loop_arithmetic()?;
         } else {
-            self.word()?.ok_or("a loop has no variable")?;
+            let variable = self.word()?.ok_or("a loop has no variable")?;
+            if variable.is_dynamic {
+                return Err("the variable of a loop is not known");
+            }
+            self.found.sets(&variable.text);
             self.skip_lines()?;
             let at = self.at;
             if self.word()?.is_some_and(|word| word.is("in")) {
@@ -285,7 +299,10 @@ impl Source<'_> {
             self.skip_blanks();
             match name {
                 // What is a name to one shell is a command to another.
-                Some(name) if self.begins_construct() => self.part(Raw { words: vec![name.into()], ..Raw::default() }),
+                Some(name) if self.begins_construct() => {
+                    self.found.sets(&name.text);
+                    self.part(Raw { words: vec![name.into()], ..Raw::default() });
+                }
                 _ => self.at = at,
             }
         }
@@ -332,13 +349,18 @@ impl Source<'_> {
                 if line.trim_end_matches('\n') == pending.delimiter {
                     break;
                 }
+                // Bash ends it there, for the sake of old scripts, and goes on behind the delimiter.
+                if self.substitutions > 0 && line.starts_with(&pending.delimiter) && line.contains(')') {
+                    return Err("shells do not agree about where a here-document in a substitution ends");
+                }
                 body.push_str(line);
             }
             if pending.expands && body.contains("\\\n") {
                 return Err("shells do not agree about a continued line in a here-document");
             }
             let is_literal = !pending.expands || self.found.expansions(&body, self.depth + 1)?;
-            if let Some(raw) = self.raw.get_mut(pending.command).filter(|_| is_literal) {
+            let reader = self.raw.get_mut(pending.command).filter(|raw| raw.input == Input::Body(pending.place));
+            if let Some(raw) = reader.filter(|_| is_literal) {
                 raw.input = Input::Text(body);
             }
         }
@@ -347,13 +369,9 @@ impl Source<'_> {
 
     /// A word whose value runs what is in it where it is used as a number.
     pub(super) fn suspect(&mut self, word: &Word) {
-        if !word.is_dynamic && hides_a_command(&word.text) {
+        let hides = if word.is_dynamic { keeps_a_command } else { hides_a_command };
+        if hides(&word.text) {
             self.found.add_unknown(&word.text);
         }
     }
-}
-
-/// Whether `text` as the name of an element of an array has a command in it.
-pub(super) fn hides_a_command(text: &str) -> bool {
-    text.split_once('[').is_some_and(|(_, index)| index.contains("$(") || index.contains('`') || index.contains("${"))
 }

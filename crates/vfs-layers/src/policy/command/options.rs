@@ -20,6 +20,9 @@ pub(super) struct Options {
 const PLAIN: Options =
     Options { flags: "", values: "", long_flags: &[], long_values: &[], operands: 0, assigns: false };
 
+/// The options of the builtin `read`: that for an array goes before the name like a flag.
+pub(super) const READ: Options = Options { flags: "ersa", values: "dinNptu", ..PLAIN };
+
 /// What is known of a program that runs another.
 pub(super) fn options(name: &str) -> Option<Options> {
     Some(match name {
@@ -43,11 +46,38 @@ pub(super) fn options(name: &str) -> Option<Options> {
             operands: 1,
             ..PLAIN
         },
+        "ionice" => Options {
+            flags: "t",
+            values: "ncpPu",
+            long_flags: &["ignore"],
+            long_values: &["class", "classdata", "pid", "pgid", "uid"],
+            ..PLAIN
+        },
+        "flock" => Options {
+            flags: "sexnoFu",
+            values: "wE",
+            long_flags: &["shared", "exclusive", "unlock", "nonblock", "nb", "close", "no-fork", "verbose"],
+            long_values: &["timeout", "wait", "conflict-exit-code"],
+            operands: 1,
+            ..PLAIN
+        },
+        "taskset" => Options { flags: "apc", long_flags: &["all-tasks", "pid", "cpu-list"], operands: 1, ..PLAIN },
         "xargs" => Options {
             flags: "0rtpxo",
             values: "nPLIdEsa",
-            long_flags: &["null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"],
-            long_values: &["max-args", "max-procs", "max-lines", "replace", "delimiter", "max-chars", "arg-file"],
+            // Those with a value that may be left out have it in the same word.
+            long_flags: &[
+                "null",
+                "no-run-if-empty",
+                "verbose",
+                "interactive",
+                "exit",
+                "open-tty",
+                "max-lines",
+                "replace",
+                "eof",
+            ],
+            long_values: &["max-args", "max-procs", "delimiter", "max-chars", "arg-file"],
             ..PLAIN
         },
         "sudo" => Options {

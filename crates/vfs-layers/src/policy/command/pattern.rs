@@ -3,6 +3,7 @@
 use vfs_core::{Error, ErrorKind, ExecuteRequest, Result};
 
 use super::quoting::is_name;
+use super::variables::{declaration, is_run};
 use super::{CommandAssignment, CommandLine, CommandWord, SimpleCommand};
 
 /// A command as a rule writes it: words with wildcards.
@@ -82,9 +83,15 @@ impl CommandPattern {
     /// between them.
     fn may_be(&self, command: &SimpleCommand, passed: &[CommandAssignment]) -> bool {
         let all_set = || command.assignments.iter().chain(passed);
+        // A command of which nothing is known may set all of them.
+        let is_unknown = command.words.first().is_some_and(|name| name.literal().is_none());
         let are_set = self.assignments.iter().all(|(name, value)| {
             all_set().any(|set| set.name == *name && (set.value.literal().is_none() || value.is(&set.value)))
-                || exports(command).any(|text| text.split_once('=').is_some_and(|(set, _)| set == name))
+                || exports(command).any(|word| match declaration(word) {
+                    Some((set, _)) => set == name,
+                    None => word.literal().is_none(),
+                })
+                || is_unknown
         });
         if !are_set {
             return false;
@@ -110,11 +117,9 @@ impl CommandPattern {
 }
 
 /// The words of a builtin that sets variables.
-fn exports(command: &SimpleCommand) -> impl Iterator<Item = &str> {
+fn exports(command: &SimpleCommand) -> impl Iterator<Item = &CommandWord> {
     let sets = matches!(command.name(), Some("export" | "declare" | "typeset" | "readonly" | "local"));
-    command.words.iter().filter(move |_| sets).map(|word| match word {
-        CommandWord::Literal(text) | CommandWord::Dynamic(text) => text.as_str(),
-    })
+    command.words.iter().filter(move |_| sets)
 }
 
 impl Wild {
@@ -180,7 +185,13 @@ impl Asked {
             .env
             .iter()
             .map(|(name, value)| CommandAssignment { name: name.clone(), value: CommandWord::Literal(value.clone()) });
-        Self { line: CommandLine::parse(&request.command), passed: passed.collect() }
+        let passed: Vec<_> = passed.collect();
+        let mut line = CommandLine::parse(&request.command);
+        if let Ok(line) = &mut line {
+            let run = passed.iter().filter(|set| is_run(&set.name, &set.value));
+            line.commands.extend(run.map(|set| SimpleCommand::unknown(&set.name)));
+        }
+        Self { line, passed }
     }
 
     /// Whether every command of it is certainly one of `patterns`.

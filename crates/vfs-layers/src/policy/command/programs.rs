@@ -1,67 +1,124 @@
 //! Programs and builtins that run what they are told in their words.
 
-use super::list::hides_a_command;
 use super::options::{Options, options};
+use super::quoting::is_name;
 use super::source::{Found, Input, Raw, Read};
+use super::variables::written;
 use super::{CommandAssignment, CommandWord, SimpleCommand};
-use crate::policy::command::quoting::is_name;
 
-const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash"];
+const SHELLS: [&str; 12] = ["sh", "bash", "dash", "ash", "hush", "zsh", "ksh", "mksh", "oksh", "posh", "rbash", "yash"];
+
+/// Long options of shells, and how many words they take. Bash takes them after a single dash too.
+const LONG: [(&str, usize); 10] = [
+    ("login", 0),
+    ("noediting", 0),
+    ("noprofile", 0),
+    ("norc", 0),
+    ("posix", 0),
+    ("restricted", 0),
+    ("verbose", 0),
+    ("version", 0),
+    ("init-file", 1),
+    ("rcfile", 1),
+];
 
 /// Programs that run a command which they are given, of which it is not looked at how.
-const RUNNERS: [&str; 38] = [
+const RUNNERS: [&str; 64] = [
     "at",
     "batch",
     "bwrap",
+    "capsh",
+    "cgexec",
+    "choom",
+    "chpst",
     "chroot",
     "chrt",
+    "cpulimit",
+    "csh",
+    "dbus-launch",
     "dbus-run-session",
+    "eatmydata",
     "entr",
     "expect",
     "fakeroot",
+    "faketime",
     "firejail",
-    "flock",
+    "fish",
     "gdb",
-    "ionice",
+    "hyperfine",
+    "i386",
+    "linux32",
+    "linux64",
     "ltrace",
+    "mosh",
+    "newgrp",
     "nsenter",
+    "numactl",
     "parallel",
     "perf",
     "pkexec",
+    "prlimit",
     "proot",
+    "proxychains",
+    "proxychains4",
     "rlwrap",
+    "rsh",
     "runuser",
     "screen",
     "script",
     "setarch",
     "setpriv",
+    "sg",
+    "softlimit",
     "ssh",
+    "sshpass",
     "start-stop-daemon",
     "strace",
     "su",
     "systemd-run",
-    "taskset",
+    "tcsh",
     "tmux",
+    "torsocks",
+    "uname26",
     "unbuffer",
     "unshare",
     "valgrind",
     "watch",
+    "x86_64",
+    "xinit",
     "xterm",
     "xvfb-run",
 ];
 
-/// Builtins that take the names of variables, in which a command may stand.
-const NAMING: [&str; 14] = [
-    "declare", "export", "getopts", "let", "local", "printf", "read", "readonly", "test", "typeset", "unset", "wait",
-    "[", "[[",
+/// Those of them that read commands, unless they are given more than so many words that are no options.
+const LISTENING: [(&str, usize); 15] = [
+    ("at", usize::MAX),
+    ("batch", usize::MAX),
+    ("chroot", 1),
+    ("csh", 0),
+    ("fakeroot", 0),
+    ("fish", 0),
+    ("nsenter", 0),
+    ("parallel", 0),
+    ("rsh", 1),
+    ("runuser", 1),
+    ("setarch", 1),
+    ("ssh", 1),
+    ("su", 1),
+    ("tcsh", 0),
+    ("unshare", 0),
 ];
+
+/// Options of `set`, after which a line means something else than what is read here.
+const CHANGING: [&str; 2] = ["histexpand", "keyword"];
 
 impl Found {
     /// Adds the commands that `command` is told to run.
     pub(super) fn told_to_run(&mut self, command: &SimpleCommand, input: &Input, depth: usize) -> Read<()> {
         let Some(name) = command.name() else { return Ok(()) };
-        let name = name.rsplit('/').next().unwrap_or(name);
-        let words = &command.words[1..];
+        // Some file systems take letters of another case for the same.
+        let name = name.rsplit('/').next().unwrap_or(name).to_lowercase();
+        let (name, words) = (name.as_str(), &command.words[1..]);
         match name {
             "eval" => return self.text_of(words, depth),
             "trap" => return self.trapped(words, depth),
@@ -71,17 +128,17 @@ impl Found {
             "source" | "." if words.first().is_some_and(|file| file.literal().is_none_or(is_descriptor)) => {
                 self.add_unknown(name);
             }
+            "fc" => self.add_unknown(name),
             "hash" | "enable" if has_flag(words, "pf") => self.add_unknown(name),
+            "jobs" if has_flag(words, "x") => self.add_unknown(name),
+            "set" | "shopt" if changes(words) => self.add_unknown(name),
             "bind" | "complete" | "compgen" | "mapfile" | "readarray" if has_flag(words, "CFWx") => {
                 self.add_unknown(name);
             }
             "find" => return self.found_files(words, depth),
             _ if SHELLS.contains(&name) => return self.shell(words, input, depth),
-            _ if RUNNERS.contains(&name) => return self.runner(words, depth),
-            _ => {}
-        }
-        if NAMING.contains(&name) && words.iter().any(|word| word.literal().is_some_and(hides_a_command)) {
-            self.add_unknown(name);
+            _ if RUNNERS.contains(&name) || is_loader(name) => return self.runner(name, words, input, depth),
+            _ => self.names(name, &command.words),
         }
         match options(name) {
             // It only says what it would run.
@@ -113,7 +170,10 @@ impl Found {
         }
         at += options.operands;
         let mut words = words.get(at..).unwrap_or_default().to_vec();
-        if words.is_empty() {
+        let Some(first) = words.first() else { return Ok(()) };
+        if written(first).starts_with('-') || written(first).contains('=') {
+            // It is an option where options go on after an operand, or a variable with a name that no shell can set.
+            self.add_unknown(name);
             return Ok(());
         }
         if name == "xargs" {
@@ -145,7 +205,7 @@ impl Found {
     fn trapped(&mut self, words: &[CommandWord], depth: usize) -> Read<()> {
         let words = words.strip_prefix(&[CommandWord::Literal("--".to_owned())]).unwrap_or(words);
         match words.first() {
-            Some(CommandWord::Literal(text)) if text.starts_with('-') => Ok(()),
+            Some(CommandWord::Literal(text)) if matches!(text.as_str(), "-" | "-l" | "-p") => Ok(()),
             Some(CommandWord::Literal(text)) => self.script(text, depth + 1),
             Some(CommandWord::Dynamic(written)) => {
                 self.add_unknown(written);
@@ -165,18 +225,25 @@ impl Found {
             if text == "--" || text == "-" {
                 break words.next();
             }
-            if let Some(long) = text.strip_prefix("--") {
-                if matches!(long, "rcfile" | "init-file") {
-                    words.next();
+            let Some(letters) = text.strip_prefix(['-', '+']) else { break Some(word) };
+            let long = LONG.iter().find(|(long, _)| letters.trim_start_matches('-') == *long);
+            let given = match long {
+                Some((_, given)) if text.starts_with("--") => *given,
+                // What else is long is not known; after a single dash, it may be letters as well.
+                _ if long.is_some() || text.starts_with("--") || letters.contains(['H', 'k']) => {
+                    return self.shell_unseen();
                 }
-            } else if let Some(letters) = text.strip_prefix(['-', '+']) {
-                has_text |= text.starts_with('-') && letters.contains('c');
+                _ => letters.matches(['o', 'O']).count(),
+            };
+            if !text.starts_with("--") {
+                has_text |= letters.contains('c');
                 reads |= letters.contains('s');
-                if letters.contains(['o', 'O']) {
-                    words.next();
+            }
+            for word in words.by_ref().take(given) {
+                // A file that is run first, or the name of an option.
+                if word.literal().is_none_or(|text| is_descriptor(text) || CHANGING.contains(&text)) {
+                    return self.shell_unseen();
                 }
-            } else {
-                break Some(word);
             }
         };
         let operand = operand.filter(|operand| has_text || operand.literal().is_none_or(|file| !is_descriptor(file)));
@@ -187,22 +254,34 @@ impl Found {
             (None, _) if has_text => Ok(()),
             (_, Input::Text(text)) if reads || operand.is_none() => self.script(text, depth + 1),
             (None, Input::File) => Ok(()),
-            _ => {
-                self.add_unknown("the commands of a shell");
-                Ok(())
-            }
+            _ => self.shell_unseen(),
         }
+    }
+
+    fn shell_unseen(&mut self) -> Read<()> {
+        self.add_unknown("the commands of a shell");
+        Ok(())
     }
 
     /// Adds what `find` runs for what it finds.
     fn found_files(&mut self, words: &[CommandWord], depth: usize) -> Read<()> {
+        if words.iter().any(may_be_expression) {
+            self.add_unknown("find");
+        }
         let mut words = words.iter();
         while let Some(word) = words.next() {
             if !matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir")) {
                 continue;
             }
-            let ends = |word: &&CommandWord| !matches!(word.literal(), Some(";" | "+"));
-            let command: Vec<_> = words.by_ref().take_while(ends).map(|word| replaced(word, "{}")).collect();
+            let mut command: Vec<CommandWord> = Vec::new();
+            for word in words.by_ref() {
+                let is_after_files = command.last().is_some_and(|last| written(last) == "{}");
+                match word.literal() {
+                    Some(";") => break,
+                    Some("+") if is_after_files => break,
+                    _ => command.push(replaced(word, "{}")),
+                }
+            }
             if !command.is_empty() {
                 self.nested(Raw { words: command, ..Raw::default() }, depth)?;
             }
@@ -211,8 +290,9 @@ impl Found {
     }
 
     /// Adds what a program may run of which it is not looked at how it takes its words: any of them may be the first of a
-    /// command, or the text of one.
-    fn runner(&mut self, words: &[CommandWord], depth: usize) -> Read<()> {
+    /// command, or the text of one, or be followed by one after a `=` or a blank.
+    fn runner(&mut self, name: &str, words: &[CommandWord], input: &Input, depth: usize) -> Read<()> {
+        self.doubt("a program runs commands, and it is not looked at where they stand");
         // The first one looks at all ends of the line, those after another one too.
         if self.is_end_of_line {
             return Ok(());
@@ -221,29 +301,67 @@ impl Found {
             self.add_unknown("a command in a command");
             return Ok(());
         }
+        let operands = words.iter().filter(|word| !written(word).starts_with('-')).count();
+        match input {
+            Input::Text(text) => self.perhaps(|inner| inner.script(text, depth + 1))?,
+            Input::File => {}
+            _ if LISTENING.iter().any(|(listening, most)| *listening == name && operands <= *most) => {
+                self.possible.push(SimpleCommand::unknown("what it reads"));
+            }
+            _ => {}
+        }
         for (at, word) in words.iter().enumerate() {
-            let mut inner = Self { read: self.read, runners: self.runners + 1, ..Self::default() };
             let is_text = |text: &str| text.contains([' ', '\t', '\n', ';', '&', '|', '`', '$', '(']);
-            let read = match word.literal() {
-                Some(text) if is_text(text) => inner.script(text, depth + 1),
-                Some(text) if text.starts_with('-') => continue,
-                _ => {
+            let text = word.literal().unwrap_or_default();
+            if let Some((_, value)) = text.split_once(['=', ' ']) {
+                self.perhaps(|inner| inner.script(value, depth + 1))?;
+            }
+            if is_text(text) {
+                self.perhaps(|inner| inner.script(text, depth + 1))?;
+            } else if !text.starts_with('-') {
+                self.perhaps(|inner| {
                     inner.is_end_of_line = true;
                     inner.nested(Raw { words: words[at..].to_vec(), ..Raw::default() }, depth)
-                }
-            };
-            self.read = inner.read;
-            self.possible.append(&mut inner.commands);
-            self.possible.append(&mut inner.possible);
-            if self.possible.len() > 10_000 {
-                return Err("it holds too many commands");
-            }
-            if read.is_err() {
-                self.possible.push(SimpleCommand::unknown("a text that cannot be taken apart"));
+                })?;
             }
         }
         Ok(())
     }
+
+    /// Adds what `finds` finds to what may be run.
+    fn perhaps(&mut self, finds: impl FnOnce(&mut Self) -> Read<()>) -> Read<()> {
+        let mut inner = Self { read: self.read, runners: self.runners + 1, ..Self::default() };
+        let read = finds(&mut inner);
+        self.read = inner.read;
+        self.possible.append(&mut inner.commands);
+        self.possible.append(&mut inner.possible);
+        if self.possible.len() > 10_000 {
+            return Err("it holds too many commands");
+        }
+        if read.is_err() {
+            self.possible.push(SimpleCommand::unknown("a text that cannot be taken apart"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether it is what starts programs, which can be called like a program itself.
+fn is_loader(name: &str) -> bool {
+    ["ld-linux", "ld-musl", "ld.so"].iter().any(|loader| name.starts_with(loader))
+}
+
+/// Whether `set` is told to read lines in another way.
+fn changes(words: &[CommandWord]) -> bool {
+    let mut words = words.iter().take_while(|word| word.literal() != Some("--"));
+    let is_changing = |word: &CommandWord| word.literal().is_none_or(|text| CHANGING.contains(&text));
+    words.any(|word| is_changing(word) || has_flag(std::slice::from_ref(word), "Hk"))
+}
+
+/// Whether a word of `find` may become an option that runs something: it is not known, and not just a file by a pattern.
+fn may_be_expression(word: &CommandWord) -> bool {
+    let text = written(word).trim_start_matches("~/");
+    let is_file = text.starts_with(|first: char| first.is_alphanumeric() || "./_".contains(first));
+    word.literal().is_none() && (!is_file || text.contains(['$', '`', '{', '<', '>']))
 }
 
 /// Whether `word` makes `command` say what it would run, and run nothing.
@@ -252,9 +370,11 @@ fn says_only(word: &CommandWord) -> bool {
 }
 
 /// Whether a file may be something that is already open.
-fn is_descriptor(file: &str) -> bool {
+pub(super) fn is_descriptor(file: &str) -> bool {
     let mut parts = file.split('/');
-    (file.starts_with('/') || file.contains("..")) && parts.any(|part| matches!(part, "dev" | "proc"))
+    let is_elsewhere = file.starts_with('/') || file.contains("..");
+    let is_open = |part: &str| matches!(part, "stdin" | "fd") || (is_elsewhere && matches!(part, "dev" | "proc"));
+    file != "/dev/null" && parts.any(is_open)
 }
 
 /// Whether one of `words` is an option with one of `letters`, or may become one.
@@ -290,7 +410,9 @@ fn given(words: &mut Vec<CommandWord>, options: &[CommandWord]) {
     while let Some(option) = options.next() {
         if let Some(attached) = option.strip_prefix("-I") {
             mark = if attached.is_empty() { options.next() } else { Some(attached) };
-        } else if option.contains('I') || option.starts_with("--replace") {
+        } else if let Some(attached) = option.strip_prefix("--replace") {
+            mark = attached.strip_prefix('=').filter(|mark| !mark.is_empty()).or(Some("{}"));
+        } else if option.contains('I') {
             // Which mark is replaced is not looked at: it may be in any word.
             mark = Some("");
         }

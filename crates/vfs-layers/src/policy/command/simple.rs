@@ -1,7 +1,9 @@
 //! Simple commands: assignments, words, redirections.
 
+use super::programs::is_descriptor;
 use super::quoting::{is_meta, is_name};
 use super::source::{Input, Pending, Raw, Read, Source, Word};
+use super::variables::prints_an_index;
 use super::{CommandAssignment, CommandRedirect, CommandWord};
 
 /// Redirections, longer ones before what they begin with.
@@ -9,14 +11,13 @@ const OPERATORS: [&str; 13] = ["&>>", "<<<", "<<-", "&>", ">>", ">|", ">&", "<<"
 
 const SPLIT: &str = "a redirection stands on two lines";
 
+const SEVERAL: &str = "shells do not agree about '&>' beside a descriptor of more than a digit";
+
 /// Words that begin a construct, where they are not behind a redirection or an assignment.
 const RESERVED: [&str; 12] =
     ["!", "{", "time", "if", "while", "until", "for", "select", "case", "function", "coproc", "in"];
 
-/// Variables that say what is run, and when.
-const TELLING: [&str; 7] = ["PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4", "BASH_ENV", "ENV"];
-
-impl Source<'_> {
+impl<'t> Source<'t> {
     /// Reads a simple command, which begins at `begun`, and of which the first word may have been read already.
     pub(super) fn simple(&mut self, begun: usize, first: Option<Word>) -> Read<()> {
         let mut raw = Raw::default();
@@ -24,11 +25,13 @@ impl Source<'_> {
         // Its place is kept, for those that stand in it come first.
         self.raw.push(Raw::default());
         let mut waiting = Vec::new();
-        // To a shell that does not know `&>`, it ends a command, and what follows is another.
+        // To a shell that does not know `&>`, it ends a command, and what follows is another. One that does not know `{name}`
+        // or descriptors of several digits takes them for words.
         let mut others: Vec<Raw> = Vec::new();
+        let mut has_word = false;
         let mut next = first;
-        if next.is_some() && self.is_split_descriptor(begun) {
-            return Err(SPLIT);
+        if next.is_some() {
+            self.refuse_odd_descriptor(begun)?;
         }
         loop {
             let start = self.at;
@@ -37,11 +40,26 @@ impl Source<'_> {
                 None => {
                     self.skip_blanks();
                     if self.begins_redirect() {
+                        let descriptor = self.descriptor();
+                        let place = self.at;
+                        if descriptor.len() > 1 {
+                            if others.is_empty() {
+                                others.push(Raw { input: Input::Unknown, ..raw.clone() });
+                            } else if !has_word {
+                                return Err(SEVERAL);
+                            }
+                            has_word = true;
+                            let word = CommandWord::Literal(descriptor.to_owned());
+                            others.iter_mut().for_each(|other| other.words.push(word.clone()));
+                        }
                         let redirect = self.redirect(index, &mut waiting)?;
                         if redirect.operator.starts_with('&') {
+                            if has_word {
+                                return Err(SEVERAL);
+                            }
                             others.push(Raw::default());
                         }
-                        raw.input = input_of(&redirect, raw.input);
+                        raw.input = input_of(&redirect, descriptor, place, raw.input);
                         raw.redirects.push(redirect);
                         self.refuse_lines(start, &waiting)?;
                         continue;
@@ -49,8 +67,10 @@ impl Source<'_> {
                     let word = self.word()?;
                     self.refuse_lines(start, &waiting)?;
                     match word {
-                        Some(_) if self.is_split_descriptor(start) => return Err(SPLIT),
-                        Some(word) => word,
+                        Some(word) => {
+                            self.refuse_odd_descriptor(start)?;
+                            word
+                        }
                         None if self.sees("(") => return Err("a parenthesis stands where it does not belong"),
                         None => break,
                     }
@@ -112,6 +132,9 @@ impl Source<'_> {
         if element.is_some() {
             self.found.doubt("the index of an element may run a command");
         }
+        if prints_an_index(&word.text[..equals]) {
+            self.found.add_unknown("the index of an element");
+        }
         self.suspect(word);
         let mut value = match word.is_dynamic {
             true => CommandWord::Dynamic(value.to_owned()),
@@ -121,16 +144,7 @@ impl Source<'_> {
             self.elements()?;
             value = CommandWord::Dynamic("(...)".to_owned());
         }
-        self.told(name, &value);
         Ok(CommandAssignment { name: name.to_owned(), value })
-    }
-
-    /// Takes note of a variable whose value is run.
-    fn told(&mut self, name: &str, value: &CommandWord) {
-        let hides = |text: &str| name == "PROMPT_COMMAND" || text.contains("$(") || text.contains('`');
-        if TELLING.contains(&name) && value.literal().is_none_or(hides) {
-            self.found.add_unknown(name);
-        }
     }
 
     /// Reads the elements of `(...)` after its parenthesis.
@@ -157,6 +171,7 @@ impl Source<'_> {
                 break;
             }
             // Who in the construct reads a here-document is not looked at.
+            self.descriptor();
             let redirect = self.redirect(usize::MAX, &mut waiting)?;
             if redirect.operator.starts_with('&') {
                 return Err("shells do not agree about '&>' after a construct");
@@ -188,9 +203,18 @@ impl Source<'_> {
         !is_substitution && (rest.starts_with(['<', '>']) || (digits == 0 && named == 0 && rest.starts_with("&>")))
     }
 
-    /// Whether what was read since `start` may be the descriptor of a redirection that stands on two lines.
-    fn is_split_descriptor(&self, start: usize) -> bool {
-        self.rest().starts_with(['<', '>']) && self.text[start..self.at].contains("\\\n")
+    /// Refuses a word since `start` that is the descriptor of a redirection after it: on two lines, or an element.
+    fn refuse_odd_descriptor(&self, start: usize) -> Read<()> {
+        let word = self.text[start..self.at].trim_start();
+        if !self.rest().starts_with(['<', '>']) {
+            Ok(())
+        } else if word.contains("\\\n") {
+            Err(SPLIT)
+        } else if word.starts_with('{') && word.ends_with("]}") {
+            Err("shells do not agree about an element before a redirection")
+        } else {
+            Ok(())
+        }
     }
 
     /// How long a `{name}` is that stands before a redirection.
@@ -201,16 +225,31 @@ impl Source<'_> {
         if is_named { name + 2 } else { 0 }
     }
 
-    fn redirect(&mut self, command: usize, waiting: &mut Vec<Pending>) -> Read<CommandRedirect> {
+    /// Reads the number or the `{name}` of a redirection, where it has one.
+    fn descriptor(&mut self) -> &'t str {
+        let rest = self.rest();
         let named = self.named_descriptor();
-        self.at += named;
-        while self.peek().is_some_and(|next| next.is_ascii_digit()) {
-            self.at += 1;
+        if named > 0 {
+            self.found.sets(&rest[1..named - 1]);
         }
+        let digits = rest.find(|next: char| !next.is_ascii_digit()).unwrap_or(rest.len());
+        self.at += named.max(digits);
+        &rest[..named.max(digits)]
+    }
+
+    /// Reads a redirection after its descriptor.
+    fn redirect(&mut self, command: usize, waiting: &mut Vec<Pending>) -> Read<CommandRedirect> {
+        let place = self.at;
         let operator = OPERATORS.into_iter().find(|operator| self.takes(operator)).unwrap_or_default();
+        if self.sees("\\\n") {
+            return Err(SPLIT);
+        }
         self.skip_blanks();
         let start = self.at;
         let word = self.word()?.ok_or("a redirection has no target")?;
+        if operator == "<<<" {
+            self.suspect(&word);
+        }
         if operator == "<<" || operator == "<<-" {
             let written = &self.text[start..self.at];
             let (expands, strips_tabs) = (word.is_plain, operator == "<<-");
@@ -218,7 +257,7 @@ impl Source<'_> {
                 return Err("the end of a here-document is not known");
             }
             let delimiter = word.text.clone();
-            waiting.push(Pending { delimiter, strips_tabs, expands, command });
+            waiting.push(Pending { delimiter, strips_tabs, expands, command, place });
         }
         Ok(CommandRedirect { operator, target: word.into() })
     }
@@ -228,12 +267,17 @@ fn is_closing(word: &str) -> bool {
     ["then", "do", "done", "fi", "elif", "else", "esac", "}"].contains(&word)
 }
 
-/// What a command reads that has `redirect`, after what it read before.
-fn input_of(redirect: &CommandRedirect, before: Input) -> Input {
+/// What a command reads that has `redirect` for `descriptor` at `place`, after what it read before.
+fn input_of(redirect: &CommandRedirect, descriptor: &str, place: usize, before: Input) -> Input {
+    let is_input = match descriptor {
+        "" => redirect.operator.starts_with('<'),
+        number => number.bytes().all(|digit| digit == b'0'),
+    };
     match (redirect.operator, &redirect.target) {
-        ("<", CommandWord::Literal(_)) => Input::File,
+        _ if !is_input => before,
+        ("<", CommandWord::Literal(file)) if !is_descriptor(file) => Input::File,
         ("<<<", CommandWord::Literal(text)) => Input::Text(text.clone()),
-        ("<" | "<<<" | "<&" | "<>" | "<<" | "<<-", _) => Input::Unknown,
-        _ => before,
+        ("<<" | "<<-", _) => Input::Body(place),
+        _ => Input::Unknown,
     }
 }

@@ -1,5 +1,6 @@
 //! A text that is read, and what was found in it so far.
 
+use super::variables::is_run;
 use super::{CommandAssignment, CommandLine, CommandRedirect, CommandWord, SimpleCommand};
 
 /// What was read, or why nothing certain can be said.
@@ -71,6 +72,11 @@ impl Found {
             return Err("it holds too many commands");
         }
         let Raw { assignments, words, redirects, input } = command;
+        for CommandAssignment { name, value } in &assignments {
+            if is_run(name, value) {
+                self.add_unknown(name);
+            }
+        }
         let simple = SimpleCommand { assignments, words, redirects };
         self.commands.push(simple.clone());
         self.told_to_run(&simple, &input, depth)
@@ -105,6 +111,8 @@ pub(super) enum Input {
     Unknown,
     /// A file with a name.
     File,
+    /// The here-document that begins at this place, whose body is still to come.
+    Body(usize),
     /// This text.
     Text(String),
 }
@@ -115,8 +123,10 @@ pub(super) struct Pending {
     pub(super) delimiter: String,
     pub(super) strips_tabs: bool,
     pub(super) expands: bool,
-    /// Which command reads it.
+    /// Which command reads it, unless that reads something else by then.
     pub(super) command: usize,
+    /// Where it begins.
+    pub(super) place: usize,
 }
 
 /// A word as it was read.
@@ -154,11 +164,13 @@ pub(super) struct Source<'t> {
     /// Commands whose here-documents may still be to come.
     pub(super) raw: Vec<Raw>,
     pub(super) pending: Vec<Pending>,
+    /// How many substitutions are around this.
+    pub(super) substitutions: usize,
 }
 
 impl<'t> Source<'t> {
     fn new(text: &'t str, depth: usize, found: &'t mut Found) -> Self {
-        Self { text, at: 0, depth, found, raw: Vec::new(), pending: Vec::new() }
+        Self { text, at: 0, depth, found, raw: Vec::new(), pending: Vec::new(), substitutions: 0 }
     }
 
     pub(super) fn rest(&self) -> &'t str {

@@ -1,6 +1,7 @@
 //! What is found in command lines.
 
 mod matching;
+mod tricks;
 
 use proptest::prelude::*;
 use vfs_core::ExecuteRequest;
@@ -107,7 +108,10 @@ const LINES: &[(&str, &[&str])] = &[
     ("echo ${x@P}", &["echo <${x@P}>", "<${...@P}>"]),
     ("export A=1 B=(x)", &["B=<(...)> export A=1 <B=>"]),
     ("2>&1 ls 3< in", &["ls"]),
-    ("ls {fd}> out", &["ls"]),
+    ("ls {fd}> out", &["ls", "ls {fd}"]),
+    ("nice -n 10> out ls", &["nice -n ls", "nice -n 10 ls", "ls"]),
+    ("for HOME in x; do a; done; read -r LINE", &["HOME=<...>", "a", "LINE=<...>", "read -r LINE"]),
+    ("env a.b=1 rm x", &["env a.b=1 rm x", "<env>"]),
     ("echo 'a'\"b\"c$'\\td'", &["echo abc\td"]),
     ("time -o out rm x", &["time -o out rm x", "rm x"]),
     ("echo `m'a\\\nr'k`", &["echo <`m'a\\\nr'k`>", "mark"]),

@@ -1,0 +1,356 @@
+//! Commands in the background.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+use tokio::net::UnixListener;
+
+use crate::{Run, command, configured, finish, tree};
+
+/// A directory for files, and one for jobs.
+struct Jobs {
+    files: TempDir,
+    /// Removed with this.
+    _state: TempDir,
+    home: PathBuf,
+}
+
+impl Jobs {
+    fn new() -> Self {
+        Self::below("")
+    }
+
+    /// The same, with jobs some directories down.
+    fn below(path: &str) -> Self {
+        let state = tree(&[]);
+        let home = state.path().join(path);
+        Self { files: tree(&[]), _state: state, home }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = command(self.files.path());
+        command.env("XDG_STATE_HOME", &self.home).args(args);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        finish(&mut self.command(args), b"")
+    }
+
+    fn start(&self, command: &str) -> String {
+        self.run(&["exec", "--background", "--", command]).success().trim().to_owned()
+    }
+
+    /// Starts it after `before` was done by a shell.
+    fn start_after(&self, before: &str, command: &str) -> String {
+        let start = self.command(&["exec", "--background", "--", command]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{before}; exec \"$@\""), "sh"]).arg(start.get_program()).args(start.get_args());
+        shell.env("XDG_STATE_HOME", &self.home).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(&mut shell, b"").success().trim().to_owned()
+    }
+
+    fn follow(&self, id: &str) -> Child {
+        self.command(&["jobs", "output", id, "--follow"]).spawn().expect("it runs")
+    }
+
+    /// What a job prints until it ends.
+    fn followed(&self, id: &str) -> Vec<u8> {
+        self.follow(id).wait_with_output().expect("it ends").stdout
+    }
+
+    fn state(&self, id: &str) -> String {
+        let listed = self.run(&["jobs"]);
+        listed.success().lines().find(|line| line.starts_with(id)).unwrap_or_default().to_owned()
+    }
+
+    fn all(&self) -> PathBuf {
+        self.home.join("vfs/jobs")
+    }
+
+    fn socket(&self, id: &str) -> PathBuf {
+        self.all().join(id).join("keeper")
+    }
+
+    /// A pipe with a name among the files: `: < name` waits there until it is [opened](Self::open).
+    fn gate(&self, name: &str) {
+        let made = Command::new("mkfifo").arg(self.files.path().join(name)).status().expect("it runs");
+        assert!(made.success());
+    }
+
+    /// Lets through who waits at a gate, for as long as the answer is held.
+    fn open(&self, name: &str) -> File {
+        // Both ways, since this opens at once whether somebody waits or not.
+        OpenOptions::new().read(true).write(true).open(self.files.path().join(name)).expect("it opens")
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("it is there");
+    entries.map(|entry| entry.expect("it lists").file_name().into_string().expect("text")).collect()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).expect("it is there").permissions().mode() & 0o777
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(future)
+}
+
+#[test]
+fn a_job_goes_on_and_can_be_followed_to_its_end() {
+    let jobs = Jobs::new();
+    jobs.gate("go");
+    let id = jobs.start("echo one; : < go; echo two; exit 3");
+    assert!(jobs.state(&id).contains("running"));
+    let follower = jobs.follow(&id);
+    let _go = jobs.open("go");
+    let followed = follower.wait_with_output().expect("it ends");
+    assert_eq!(followed.stdout, b"one\ntwo\n");
+    assert!(jobs.state(&id).contains("exited 3"));
+    assert_eq!(jobs.run(&["jobs", "output", &id, "--from", "4"]).success(), "two\n");
+    jobs.run(&["jobs", "forget", &id]).success();
+    assert_eq!(jobs.run(&["jobs"]).success(), "");
+}
+
+#[test]
+fn a_job_that_is_stopped_leaves_no_process() {
+    let jobs = Jobs::new();
+    let id = jobs.start("trap '' TERM; echo $$; sleep 1000 & wait");
+    let mut follower = jobs.follow(&id);
+    let mut printed = BufReader::new(follower.stdout.take().expect("it is piped"));
+    let mut pid = String::new();
+    printed.read_line(&mut pid).expect("it prints");
+    jobs.run(&["jobs", "forget", &id]).failure("stop it first");
+    assert!(jobs.run(&["jobs", "stop", &id]).success().contains("stopped"));
+    assert!(!Path::new("/proc").join(pid.trim()).exists(), "the shell is gone");
+    assert!(follower.wait().expect("it ends").success());
+    assert!(jobs.run(&["jobs", "stop", &id]).success().contains("stopped"), "once more");
+}
+
+#[test]
+fn what_is_no_job_is_called_so() {
+    let jobs = Jobs::new();
+    for id in ["00000000", "", "..", "../jobs", "a/b", "\u{7}"] {
+        for what in ["output", "stop", "forget"] {
+            jobs.run(&["jobs", what, id]).failure("not_found: there is no such job; 'vfs jobs' lists them");
+        }
+    }
+}
+
+#[test]
+fn a_job_is_one_line_of_a_list_and_reads_as_it_was_given() {
+    let jobs = Jobs::new();
+    let id = jobs.start("echo \"one\"\necho 'two'");
+    jobs.followed(&id);
+    assert!(jobs.state(&id).ends_with("exited 0    echo \"one\"\\necho 'two'"), "{}", jobs.state(&id));
+    fs::rename(jobs.all().join(&id), jobs.all().join("o\nther")).expect("it is there");
+    assert!(jobs.run(&["jobs"]).success().starts_with("o\\nther  "));
+}
+
+#[test]
+fn what_was_printed_is_kept_byte_for_byte() {
+    let jobs = Jobs::new();
+    let id = jobs.start("head -c 3000000 /dev/zero | tr '\\0' a; printf '\\357\\273\\277x\\r\\n\\303\\244\\0y'");
+    let mut expected = vec![b'a'; 3_000_000];
+    expected.extend_from_slice("\u{feff}x\r\nä\0y".as_bytes());
+    assert!(jobs.followed(&id) == expected);
+    assert!(jobs.run(&["jobs", "output", &id, "--from", "3000003"]).out == expected[3_000_003..]);
+    assert_eq!(jobs.run(&["jobs", "output", &id, "--from", "4000000"]).success(), "", "not so much was printed");
+}
+
+#[test]
+fn asking_about_a_job_does_not_use_it_up() {
+    let jobs = Jobs::new();
+    jobs.gate("go");
+    let id = jobs.start_after("ulimit -n 96", ": < go; echo two; exit 3");
+    for _ in 0..200 {
+        UnixStream::connect(jobs.socket(&id)).expect("the keeper is there");
+    }
+    let _go = jobs.open("go");
+    assert_eq!(jobs.followed(&id), b"two\n");
+    assert!(jobs.state(&id).contains("exited 3"));
+}
+
+#[test]
+fn who_connects_and_says_nothing_is_in_nobodys_way() {
+    let jobs = Jobs::new();
+    jobs.gate("go");
+    let (prints, stays) = (jobs.start(": < go; echo two; exit 3"), jobs.start("sleep 1000"));
+    // More than a keeper listens to at a time.
+    let connect = |id| UnixStream::connect(jobs.socket(id)).expect("the keeper is there");
+    let idle: Vec<_> = (0..40).flat_map(|_| [connect(&prints), connect(&stays)]).collect();
+    let _go = jobs.open("go");
+    assert_eq!(jobs.followed(&prints), b"two\n");
+    assert!(jobs.state(&prints).contains("exited 3"));
+    assert!(jobs.run(&["jobs", "stop", &stays]).success().contains("stopped"));
+    drop(idle);
+}
+
+#[test]
+fn what_cannot_start_is_no_job_and_says_why() {
+    let jobs = Jobs::new();
+    for (args, reason) in [
+        (["--cwd", "/missing", "true"], "not_found"),
+        (["--virtual", "--cwd=/missing", "true"], "not_found"),
+        (["--cwd", "/../..", "true"], "invalid_path"),
+    ] {
+        let waited_for = jobs.run(&[&["exec"], &args[..]].concat());
+        let background = jobs.run(&[&["exec", "--background"], &args[..]].concat());
+        background.failure(reason);
+        assert_eq!(background.err, waited_for.err);
+    }
+    let url = format!("sqlite:{}", jobs.files.path().join("s.db").display());
+    let mut store = Command::new(env!("CARGO_BIN_EXE_vfs"));
+    store.args(["--store", &url, "write", "/a.txt"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(&mut store, b"").success();
+    let mut store = Command::new(env!("CARGO_BIN_EXE_vfs"));
+    store.env("XDG_STATE_HOME", &jobs.home).stdout(Stdio::piped()).stderr(Stdio::piped());
+    store.args(["--store", &url, "exec", "--background", "--", "true"]);
+    let run = finish(&mut store, b"");
+    run.failure("--virtual");
+    assert!(!run.err.contains("internal"), "{run:?}");
+
+    assert_eq!(jobs.run(&["jobs"]).success(), "");
+    assert_eq!(names(&jobs.all()), [""; 0]);
+}
+
+#[test]
+fn a_job_whose_id_nobody_was_told_is_taken_back() {
+    let jobs = Jobs::new();
+    let mut keeper = jobs.command(&["--keep-job", "0badcafe", "exec", "--background", "--", "sleep 1000"]);
+    let mut keeper = keeper.spawn().expect("it runs");
+    drop(keeper.stdout.take());
+    keeper.wait().expect("it ends");
+    assert_eq!(names(&jobs.all()), [""; 0]);
+}
+
+#[test]
+fn a_job_is_never_made_of_another() {
+    let jobs = Jobs::new();
+    let id = jobs.start("echo first");
+    jobs.followed(&id);
+    jobs.run(&["--keep-job", &id, "exec", "--background", "--", "echo second"]).failure("exists");
+    assert_eq!(jobs.run(&["jobs", "output", &id]).success(), "first\n");
+}
+
+#[test]
+fn jobs_can_be_in_a_directory_with_a_long_path() {
+    let jobs = Jobs::below(&format!("{0}/{0}", "d".repeat(200)));
+    let id = jobs.start("echo one; sleep 1000");
+    assert!(jobs.state(&id).contains("running"));
+    assert!(jobs.run(&["jobs", "stop", &id]).success().contains("stopped"));
+    assert_eq!(jobs.run(&["jobs", "output", &id]).success(), "one\n");
+}
+
+#[test]
+fn who_follows_a_job_sees_that_its_keeper_was_killed() {
+    let jobs = Jobs::new();
+    let id = jobs.start("echo one; sleep 1000");
+    let mut follower = jobs.follow(&id);
+    let mut printed = BufReader::new(follower.stdout.take().expect("it is piped"));
+    printed.read_line(&mut String::new()).expect("it prints");
+    let keeper = block_on(async {
+        let connection = tokio::net::UnixStream::connect(jobs.socket(&id)).await.expect("the keeper is there");
+        connection.peer_cred().expect("it has an owner").pid().expect("it has an id")
+    });
+    let killed = Command::new("kill").args(["-KILL", &keeper.to_string()]).status().expect("it runs");
+    assert!(killed.success());
+    let mut rest = String::new();
+    printed.read_to_string(&mut rest).expect("it ends");
+    assert_eq!((rest.as_str(), follower.wait().expect("it ends").code()), ("", Some(0)));
+    assert!(jobs.state(&id).contains("lost"));
+    jobs.run(&["jobs", "forget", &id]).success();
+}
+
+#[test]
+fn who_stops_a_job_that_ends_meanwhile_is_told_how_it_ended() {
+    let jobs = Jobs::new();
+    let id = jobs.start("exit 3");
+    jobs.followed(&id);
+    let record = jobs.all().join(&id).join("job.json");
+    let ended = fs::read(&record).expect("it is there");
+    let mut running: serde_json::Value = serde_json::from_slice(&ended).expect("it is JSON");
+    running.as_object_mut().expect("an object").remove("exit");
+    fs::write(&record, running.to_string()).expect("it writes");
+    fs::remove_file(jobs.socket(&id)).expect("it was there");
+    let stopped = block_on(async {
+        let keeper = UnixListener::bind(jobs.socket(&id)).expect("it binds");
+        let stop = jobs.command(&["jobs", "stop", &id]).spawn().expect("it runs");
+        let (connection, _) = keeper.accept().await.expect("it connects");
+        // What it says lies there and is never read: whoever closes such a connection resets it.
+        connection.readable().await.expect("it says something");
+        fs::write(&record, &ended).expect("it writes");
+        drop((keeper, connection));
+        stop.wait_with_output().expect("it ends")
+    });
+    let told = String::from_utf8(stopped.stdout).expect("text");
+    assert!(told.contains("exited 3") && stopped.status.success() && stopped.stderr.is_empty(), "{told}");
+}
+
+#[test]
+fn what_is_no_job_or_cannot_be_read_does_not_hide_the_others() {
+    let jobs = Jobs::new();
+    let id = jobs.start("exit 3");
+    jobs.followed(&id);
+    fs::write(jobs.all().join("stray"), "").expect("a file");
+    fs::create_dir(jobs.all().join("empty")).expect("a directory");
+    assert_eq!(jobs.run(&["jobs"]).success().lines().count(), 1);
+    jobs.run(&["jobs", "output", "stray"]).failure("there is no such job");
+
+    fs::create_dir(jobs.all().join("broken")).expect("a directory");
+    fs::write(jobs.all().join("broken/job.json"), "{").expect("a file");
+    let listed = jobs.run(&["jobs"]);
+    assert_eq!((listed.code, listed.out().lines().count()), (Some(0), 1), "{listed:?}");
+    assert!(listed.err.contains("broken") && listed.err.contains("cannot be read"), "{listed:?}");
+    jobs.run(&["jobs", "forget", "broken"]).success();
+    assert_eq!(jobs.run(&["jobs"]).success().lines().count(), 1);
+}
+
+#[test]
+fn output_that_cannot_be_written_does_not_end_a_job() {
+    let jobs = Jobs::new();
+    // No file may grow over 512 bytes, which is an error where the signal for it is ignored.
+    let id = jobs.start_after("trap '' XFSZ; ulimit -f 1", "head -c 5000 /dev/zero | tr '\\0' a; exit 3");
+    let followed = jobs.followed(&id);
+    assert!(followed.len() <= 512 && followed.iter().all(|byte| *byte == b'a'), "{followed:?}");
+    assert!(jobs.state(&id).contains("exited 3"));
+}
+
+#[test]
+fn nobody_else_gets_at_jobs() {
+    let jobs = Jobs::new();
+    let id = jobs.start_after("umask 0", "echo one; sleep 1000");
+    let directory = jobs.all().join(&id);
+    assert_eq!((mode(&jobs.all()), mode(&directory)), (0o700, 0o700));
+    assert_eq!((mode(&jobs.socket(&id)), mode(&directory.join("output"))), (0o600, 0o600));
+    jobs.run(&["jobs", "stop", &id]).success();
+
+    fs::set_permissions(jobs.all(), fs::Permissions::from_mode(0o770)).expect("it is ours");
+    for args in [&["jobs"][..], &["exec", "--background", "true"]] {
+        jobs.run(args).failure("'chmod 700'");
+    }
+}
+
+#[test]
+fn a_job_acts_for_whoever_started_it() {
+    const RULED: &str = "[default]\ntype = 'local'\nroot = '.'\n[[layers]]\ntype = 'policy'\n\
+        [[layers.rules]]\neffect = 'deny'\noperations = ['write']\nactors = ['intern-*']\n\
+        [[layers.rules]]\neffect = 'allow'\noperations = ['execute']\n";
+    let jobs = Jobs::new();
+    fs::write(jobs.files.path().join("vfs.toml"), RULED).expect("a file");
+    let mut start = configured(&jobs.files);
+    start.env("XDG_STATE_HOME", &jobs.home).args(["--actor", "intern-7"]);
+    start.args(["exec", "--virtual", "--background", "--", "echo mine > /a.txt"]);
+    let id = finish(&mut start, b"").success().trim().to_owned();
+    let printed = String::from_utf8(jobs.followed(&id)).expect("text");
+    assert!(printed.contains("a policy forbids this"), "{printed}");
+    assert!(!jobs.files.path().join("a.txt").exists());
+}
