@@ -394,7 +394,8 @@ fn limits(config: &VirtualShellConfig) -> ExecutionLimits {
         .max_live_intermediate_bytes(config.max_memory_bytes)
         .max_aggregate_input_bytes(config.max_memory_bytes.saturating_mul(16))
         .max_work_units(WORK_UNITS)
-        .max_input_bytes(MAX_SCRIPT)
+        // A few bytes are put behind what was asked for.
+        .max_input_bytes(MAX_SCRIPT + 64)
         .max_parser_operations(PARSER_OPERATIONS)
         // The alarm of the call rings; this is for a clock that does not.
         .timeout(Duration::from_secs(30 * 24 * 3600))

@@ -15,6 +15,7 @@ use vfs_core::{
 };
 
 use crate::backend::{Inner, VirtualShell};
+use crate::guard::MAX_SCRIPT;
 use crate::run::{Audience, Ended, How, Output, Running, SIGKILL, Start, start};
 use crate::stop::{Reason, Stop};
 
@@ -64,6 +65,10 @@ impl Inner {
         }
         if req.base_env != BaseEnvironment::Clean {
             return refuse("nothing of the serving process is shown here; pass the variables that are needed");
+        }
+        if req.command.len() > MAX_SCRIPT {
+            let message = "a command is at most 128 KiB here; write it to a file, and run that";
+            return Err(Error::new(ErrorKind::TooLarge, message).with_path(&req.cwd));
         }
         if self.backend.capabilities(&req.cwd).mutations == Mutations::Returned {
             return refuse("changes are returned here and not made, so a command could not see its own");
