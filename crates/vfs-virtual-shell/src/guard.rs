@@ -96,7 +96,9 @@ fn columns(args: &[String]) -> impl Iterator<Item = u64> {
         Some("") => next.map(String::as_str),
         value => value,
     });
-    values.filter_map(|value| value.parse().ok())
+    // A number that is larger than any is too large as well; what is no number `xxd` refuses itself.
+    let is_number = |value: &&str| !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    values.filter(is_number).map(|value| value.parse().unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -123,6 +125,8 @@ mod tests {
             ("xxd", vec!["-c", "32", "file"], false),
             ("xxd", vec!["-c", "257"], true),
             ("xxd", vec!["-c2000000000"], true),
+            ("xxd", vec!["-c99999999999999999999"], true),
+            ("xxd", vec!["-c", "many"], false),
             ("xxd", vec!["-c"], false),
             ("echo", many("time"), false),
         ] {

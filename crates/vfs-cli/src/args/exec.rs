@@ -9,7 +9,7 @@ Examples:
   vfs exec -- cargo test                   on this machine, in the root, as its user
   vfs exec --sandbox -- 'make && ./a.out'  where nothing outside the root can be written, without a network
   vfs exec --sandbox --timeout 10 -- 'curl example.org; echo $?'
-  vfs --store sqlite:agents.db exec --virtual -- 'grep -r TODO /notes | wc -l'
+  vfs --store sqlite:agents.db exec --virtual -- 'grep -r deadline /notes | wc -l'
   vfs exec --background -- 'make watch'    prints the id of a job; 'vfs jobs' says how it goes
 
 The words of COMMAND are joined by spaces and read by a shell, as ssh does it: quote what the shell is to see. The \

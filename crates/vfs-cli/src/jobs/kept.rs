@@ -81,7 +81,8 @@ impl Jobs {
     pub(crate) async fn list(&self) -> Result<Vec<Kept>, Failure> {
         let mut all = Vec::new();
         for entry in self.files.list("/").await? {
-            let id = entry.path.name().unwrap_or_default();
+            // Only the root has no name, and nothing lists itself.
+            let Some(id) = entry.path.name() else { continue };
             match self.kept(id).await {
                 Ok(kept) => all.push(kept),
                 // It is being made or forgotten, or no job's.

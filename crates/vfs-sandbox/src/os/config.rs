@@ -148,6 +148,7 @@ impl SandboxConfig {
 
     /// Commands on `directory`, which they see as [`/workspace`](Self::WORKSPACE).
     pub fn new(directory: impl Into<PathBuf>) -> Self {
+        // The text is a constant, and a path.
         let at = VfsPath::parse(Self::WORKSPACE).unwrap_or_default();
         Self::with_mount(Mount::writable(at, directory))
     }
@@ -168,6 +169,7 @@ impl SandboxConfig {
 
     /// Commands on one mount; [`mount`](Self::mount) adds others.
     pub fn with_mount(mount: Mount) -> Self {
+        // All of these are constants, and paths.
         let protected = |path, protection, is_directory| Protected {
             path: VfsPath::parse(path).unwrap_or_default(),
             protection,

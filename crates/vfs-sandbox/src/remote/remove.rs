@@ -48,6 +48,7 @@ pub(super) async fn delete<E: Execute>(
         _ => {}
     }
     let reply = answer.done(path)?;
+    // It is removed, whatever the place says of the number: what is no number counts nothing.
     let counts = reply.get(b'k').map(|field| String::from_utf8_lossy(field).into_owned()).unwrap_or_default();
     let files = counts.split_whitespace().filter_map(|count| count.parse::<u64>().ok()).fold(0, u64::saturating_add);
     Ok(DeleteResult::new(path.clone(), files))

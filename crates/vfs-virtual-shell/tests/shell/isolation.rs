@@ -84,14 +84,14 @@ async fn a_policy_beneath_holds_whatever_the_command() {
 
 #[tokio::test]
 async fn a_policy_around_decides_about_the_command() {
-    let rules = "[[rules]]\neffect = 'allow'\noperations = ['execute']\npaths = ['/work']\n";
+    let rules = "[[rules]]\neffect = 'allow'\noperations = ['execute']\npaths = ['/project']\n";
     let rules = RuleSet::from_toml(rules).expect("valid rules");
     let inner = in_memory();
-    inner.create_text("/work/file", "x\n").await.expect("a new file");
+    inner.create_text("/project/file", "x\n").await.expect("a new file");
     let files = Policy::new(Arc::new(rules)).layer(Arc::new(inner));
     let error = execute(&*files, ExecuteRequest::new("true")).await.expect_err("not in the root");
     assert_eq!(error.kind(), ErrorKind::PolicyDenied);
-    let request = ExecuteRequest::new("cat file").cwd(crate::support::path("/work"));
+    let request = ExecuteRequest::new("cat file").cwd(crate::support::path("/project"));
     assert_eq!(execute(&*files, request).await.expect("allowed").stdout, "x\n");
 }
 
