@@ -1,6 +1,5 @@
 //! Whatever happens on the way: the right answer, or an error; never a wrong one.
 
-use std::future::Future;
 use std::path::Path;
 
 use libtest_mimic::Trial;
@@ -14,22 +13,21 @@ use vfs_sandbox::remote::{LocalProcess, RemoteConfig, SandboxBackend};
 
 use crate::meddled::{Fault, Meddled};
 use crate::places::directory;
-use crate::runtime::on_runtime;
+use crate::runtime::trial;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("reads_are_right_or_errors", reads_are_right_or_errors()),
-        trial("changes_are_made_or_not", changes_are_made_or_not()),
-        trial("banners_are_no_answers", banners_are_no_answers()),
-        trial("a_content_that_arrives_in_part_is_not_written", a_content_that_arrives_in_part_is_not_written()),
-        trial("operations_take_few_scripts", operations_take_few_scripts()),
-        trial("a_command_cannot_ask_for_endless_output", a_command_cannot_ask_for_endless_output()),
-        trial("what_is_missing_is_named", what_is_missing_is_named()),
+        trial("remote-faults::reads_are_right_or_errors", reads_are_right_or_errors()),
+        trial("remote-faults::changes_are_made_or_not", changes_are_made_or_not()),
+        trial("remote-faults::banners_are_no_answers", banners_are_no_answers()),
+        trial(
+            "remote-faults::a_content_that_arrives_in_part_is_not_written",
+            a_content_that_arrives_in_part_is_not_written(),
+        ),
+        trial("remote-faults::operations_take_few_scripts", operations_take_few_scripts()),
+        trial("remote-faults::a_command_cannot_ask_for_endless_output", a_command_cannot_ask_for_endless_output()),
+        trial("remote-faults::what_is_missing_is_named", what_is_missing_is_named()),
     ]
-}
-
-fn trial(name: &str, test: impl Future<Output = Result<()>> + Send + 'static) -> Trial {
-    Trial::test(format!("remote-faults::{name}"), move || on_runtime(test))
 }
 
 struct Files {

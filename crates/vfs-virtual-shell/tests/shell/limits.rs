@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vfs_core::{BackendExt, ExecuteRequest};
+use vfs_core::{BackendExt, ErrorKind, ExecuteRequest};
 use vfs_memory::MemoryBackend;
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
@@ -215,19 +215,28 @@ async fn files_over_the_limit_are_not_read_or_written() {
 #[tokio::test]
 async fn deep_nesting_is_refused_or_done() {
     let files = in_memory();
-    for depth in [10, 200, 8_000] {
+    for depth in [10, 200, 8_000, 20_000] {
         for (open, close) in
             [("(", ")"), ("{ ", "; }"), ("$(", ")"), ("`", "`"), ("if :; then ", "; fi"), ("[[ ( ", " ) ]]")]
         {
             let command = format!("{}echo x{}", open.repeat(depth), close.repeat(depth));
-            execute(&files, ExecuteRequest::new(command).timeout(Duration::from_secs(20))).await.expect("an answer");
+            is_refused_or_done(&files, command).await;
         }
         for word in ["$((".repeat(depth) + "1" + &"))".repeat(depth), "${a:-".repeat(depth) + &"}".repeat(depth)] {
             let command = format!("echo {word}");
-            execute(&files, ExecuteRequest::new(command).timeout(Duration::from_secs(20))).await.expect("an answer");
+            is_refused_or_done(&files, command).await;
         }
     }
     assert_eq!(run(&files, "echo alive").await.stdout, "alive\n");
+}
+
+/// Whether there is an answer; a command that is too long is refused, and no shorter one.
+async fn is_refused_or_done(files: &VirtualShell, command: String) {
+    let is_too_long = command.len() > 128 << 10;
+    match execute(files, ExecuteRequest::new(command).timeout(Duration::from_secs(20))).await {
+        Ok(_) => assert!(!is_too_long, "it was to be refused"),
+        Err(error) => assert!(is_too_long && error.kind() == ErrorKind::TooLarge, "{error}"),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
