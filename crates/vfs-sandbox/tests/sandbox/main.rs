@@ -1,0 +1,92 @@
+//! The local sandbox as a whole: what it shows, what it refuses, and the way of an overlay's files through it.
+//!
+//! Where there is no bubblewrap, or it may make no namespaces, these trials show as ignored.
+#![expect(clippy::disallowed_methods, reason = "what a sandbox shows is the host's own")]
+
+mod opening;
+mod overlays;
+mod programs;
+mod protection;
+mod shown;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use vfs_core::{ExecuteRequest, ExecuteResponse, OpContext, Shell as _, VfsPath};
+use vfs_sandbox::os::{Belt, Helper, OsSandbox, OsSandboxBackend, SandboxConfig, become_confine_if_asked};
+
+type Outcome = Result<(), Failed>;
+
+fn main() -> ExitCode {
+    become_confine_if_asked();
+    let report = runtime().block_on(async {
+        let directory = tempfile::tempdir()?;
+        OsSandbox::check(config(&directory)).await.map_err(std::io::Error::other)
+    });
+    let report = report.expect("a report");
+    let missing = (!report.enforces(Belt::Namespaces)).then(|| format!("ignored: {report}"));
+    let trials = TRIALS.iter().map(|&(name, run)| {
+        let trial = Trial::test(format!("sandbox::{name}"), run);
+        match &missing {
+            Some(why) => trial.with_kind(why.replace('\n', "; ")).with_ignored_flag(true),
+            None => trial,
+        }
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+type Run = fn() -> Outcome;
+
+const TRIALS: &[(&str, Run)] = &[
+    ("files_and_commands_see_the_same_paths", || runtime().block_on(shown::same_paths())),
+    ("every_mount_is_where_it_is_said_to_be", || runtime().block_on(shown::several_mounts())),
+    ("what_is_protected_from_commands_is_from_file_tools", || runtime().block_on(protection::protected())),
+    ("a_link_in_place_of_what_is_protected_stops_commands", || runtime().block_on(protection::links())),
+    ("what_is_missing_and_protected_cannot_be_made", || runtime().block_on(protection::missing())),
+    ("what_stands_for_it_goes_with_the_last_command", || runtime().block_on(protection::placeholders())),
+    ("a_planted_link_is_no_reason_for_less", || runtime().block_on(protection::planted())),
+    ("what_commands_can_change_is_not_run", || runtime().block_on(programs::programs())),
+    ("the_running_program_is_its_helper_wherever_it_lies", || runtime().block_on(programs::own_helper())),
+    ("what_is_exchanged_while_a_command_starts_stops_it", || runtime().block_on(programs::exchanged())),
+    ("what_lies_in_one_another_is_refused", || runtime().block_on(opening::nested())),
+    ("a_lower_bound_of_processes_stays", || runtime().block_on(opening::lower_bound())),
+    ("more_than_can_be_covered_is_refused", || runtime().block_on(opening::too_many())),
+    ("an_environment_that_is_too_long_is_refused", || runtime().block_on(opening::too_long())),
+    ("what_is_required_and_missing_is_named", || runtime().block_on(opening::required())),
+    ("mounts_that_cannot_be_shown_are_refused", || runtime().block_on(shown::unshowable())),
+    ("a_command_starts_in_what_is_shown_only", || runtime().block_on(shown::directories())),
+    ("the_environment_reaches_nothing_but_the_command", || runtime().block_on(shown::environment())),
+    ("what_a_command_leaves_running_is_gone", || runtime().block_on(shown::leftovers())),
+    ("without_the_helper_namespaces_and_the_filter_hold", || runtime().block_on(opening::without_helper())),
+    ("without_namespaces_landlock_and_the_filter_hold", || runtime().block_on(opening::without_namespaces())),
+    ("a_report_is_read_back_as_it_was_written", || runtime().block_on(opening::reports())),
+    ("an_overlay_is_worked_on_and_collected", || runtime().block_on(overlays::overlay())),
+    ("what_changed_on_both_sides_is_a_conflict", || runtime().block_on(overlays::conflicts())),
+];
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
+}
+
+fn own() -> PathBuf {
+    std::env::current_exe().expect("this program has a path")
+}
+
+fn config(directory: &tempfile::TempDir) -> SandboxConfig {
+    SandboxConfig::new(directory.path()).helper(Helper::At(own()))
+}
+
+async fn run(sandbox: &OsSandboxBackend, command: &str) -> vfs_core::Result<ExecuteResponse> {
+    let request = ExecuteRequest::new(command).cwd(VfsPath::parse("/workspace")?);
+    sandbox.shell().execute(&OpContext::new(), request).await
+}
+
+/// What lies in a directory, in order.
+fn names(directory: &tempfile::TempDir) -> std::io::Result<Vec<String>> {
+    let mut names: Vec<_> = std::fs::read_dir(directory.path())?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<std::io::Result<_>>()?;
+    names.sort_unstable();
+    Ok(names)
+}

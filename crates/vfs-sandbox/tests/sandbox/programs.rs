@@ -1,0 +1,91 @@
+//! The programs that a sandbox itself runs.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use vfs_sandbox::os::{Belt, Helper, OsSandbox, Protection, SandboxConfig};
+
+use super::{Outcome, config, own, run};
+
+fn program(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::write(path, format!("#!/bin/sh\n{text}\n"))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+pub(crate) async fn programs() -> Outcome {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (directory, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let ran = elsewhere.path().join("ran");
+    let text = format!("touch '{}'", ran.display());
+    let inside = directory.path().join("bin/bwrap");
+    fs::create_dir(directory.path().join("bin"))?;
+    program(&inside, &text)?;
+    let linked = elsewhere.path().join("linked");
+    symlink(&inside, &linked)?;
+    let shared = elsewhere.path().join("shared");
+    fs::create_dir(&shared)?;
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o777))?;
+    program(&shared.join("bwrap"), &text)?;
+    for (path, why) in [
+        (inside.clone(), "below /workspace"),
+        (linked, "below /workspace"),
+        (shared.join("bwrap"), "others may write to"),
+        (elsewhere.path().join("missing"), "not there"),
+    ] {
+        let as_bubblewrap = config(&directory).bubblewrap(&path);
+        let refused = OsSandbox::open(as_bubblewrap).await.expect_err("it could be changed");
+        assert!(refused.message().contains(why), "{refused}");
+        let as_helper = SandboxConfig::new(directory.path()).helper(Helper::At(path));
+        let report = OsSandbox::check(as_helper.clone()).await?;
+        assert!(!report.enforces(Belt::LandlockFiles) && report.to_string().contains(why), "{report}");
+        let refused = OsSandbox::open(as_helper.require([Belt::LandlockFiles])).await.expect_err("it could be changed");
+        assert!(refused.message().contains(why), "{refused}");
+    }
+    assert!(!fs::exists(&ran)?, "none of them was run");
+    Ok(())
+}
+
+pub(crate) async fn own_helper() -> Outcome {
+    let own = own();
+    let place = own.parent().expect("a directory");
+    let config = SandboxConfig::new(place).unprotected().helper(Helper::At(own.clone()));
+    let sandbox = OsSandbox::open(config).await?;
+    assert!(sandbox.report().enforces(Belt::LandlockFiles), "{}", sandbox.report());
+    let ended = run(&sandbox.into_backend()?, "ls -l /proc/self/fd | grep -c memfd; ls /run").await?;
+    assert!(ended.stdout.starts_with("0\n"), "{ended:?}");
+    Ok(())
+}
+
+/// A bubblewrap that covers by path, and is fast enough for whoever exchanges what it is to cover.
+pub(crate) async fn exchanged() -> Outcome {
+    let (directory, elsewhere) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let (kept, other) = (directory.path().join("kept"), directory.path().join("other"));
+    fs::create_dir(&kept)?;
+    fs::create_dir(&other)?;
+    let (bubblewrap, now) = (elsewhere.path().join("bwrap"), elsewhere.path().join("now"));
+    let text = format!(
+        "if [ \"$1\" = --help ]; then /usr/bin/bwrap --help 2>&1 | grep -v bind-fd; exit; fi\n\
+         if [ -e '{now}' ]; then /bin/mv '{kept}' '{kept}.moved' && /bin/mv '{other}' '{kept}'; fi\n\
+         exec /usr/bin/bwrap \"$@\"",
+        now = now.display(),
+        kept = kept.display(),
+        other = other.display(),
+    );
+    program(&bubblewrap, &text)?;
+    if !fs::exists("/usr/bin/bwrap")? {
+        return Ok(());
+    }
+    let config = config(&directory).bubblewrap(&bubblewrap).protect("kept", Protection::ReadOnly)?;
+    let report = OsSandbox::check(config.clone().helper(Helper::Unused)).await?;
+    assert!(!report.enforces(Belt::ProtectedPaths), "{report}");
+    let sandbox = OsSandbox::open(config).await?.into_backend()?;
+    let ended = run(&sandbox, "touch kept/x || echo kept").await?;
+    assert_eq!(ended.stdout, "kept\n", "{ended:?}");
+    fs::write(&now, "")?;
+    let ended = run(&sandbox, "echo ran").await?;
+    assert_eq!((ended.exit_code, ended.stdout.as_str()), (Some(126), ""), "{ended:?}");
+    assert!(ended.stderr.contains("/workspace/kept was replaced"), "{ended:?}");
+    Ok(())
+}

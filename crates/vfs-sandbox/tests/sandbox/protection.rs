@@ -1,0 +1,124 @@
+//! What is protected in a mount, while commands try to get at it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use libtest_mimic::Failed;
+use vfs_core::{BackendExt as _, ErrorKind};
+use vfs_sandbox::os::{Belt, Helper, OsSandbox, Protection, SandboxConfig};
+
+use super::{Outcome, config, names, own, run};
+
+pub(crate) async fn protected() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    fs::create_dir_all(directory.path().join(".git/hooks"))?;
+    fs::write(directory.path().join(".git/config"), "[core]\n")?;
+    fs::write(directory.path().join(".env"), "PASSWORD=x\n")?;
+    fs::create_dir(directory.path().join("keys"))?;
+    fs::write(directory.path().join("keys/private"), "x")?;
+    let config = config(&directory).protect("keys", Protection::Hidden)?;
+    let sandbox = OsSandbox::open(config).await?.into_backend()?;
+    assert_eq!(sandbox.read_text("/workspace/.git/config").await?, "[core]\n");
+    for refused in [
+        sandbox.create_text("/workspace/.git/hooks/pre-commit", "#!/bin/sh\n").await.map(drop),
+        sandbox.edit_text("/workspace/.git/config", "core", "evil").await.map(drop),
+        sandbox.remove("/workspace/.git/config").await.map(drop),
+        sandbox.read_text("/workspace/.env").await.map(drop),
+        sandbox.read_text("/workspace/keys/private").await.map(drop),
+    ] {
+        assert_eq!(refused.expect_err("it is protected").kind(), ErrorKind::PolicyDenied);
+    }
+    let ended = run(&sandbox, "cat .git/config; ls keys; cat keys/private .env; echo x > .git/config").await?;
+    assert_eq!(ended.stdout, "[core]\n", "{ended:?}");
+    assert_eq!(fs::read_to_string(directory.path().join(".git/config"))?, "[core]\n");
+    Ok(())
+}
+
+pub(crate) async fn links() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
+    symlink("/etc/passwd", directory.path().join(".env"))?;
+    let refused = run(&sandbox, "true").await.expect_err("a link cannot be protected");
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
+    assert_eq!(refused.path(), Some("/workspace/.env"));
+    fs::remove_file(directory.path().join(".env"))?;
+    symlink("elsewhere", directory.path().join(".git"))?;
+    run(&sandbox, "true").await.expect_err("a link cannot be protected");
+    Ok(())
+}
+
+pub(crate) async fn missing() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    fs::create_dir(directory.path().join("there"))?;
+    let mut config = config(&directory);
+    for path in ["keys/", "some/deep/place/private", "there/private", "there/private/below"] {
+        config = config.protect(path, Protection::ReadOnly)?;
+    }
+    let sandbox = OsSandbox::open(config).await?.into_backend()?;
+    for command in [
+        "mkdir .git",
+        "echo x > .git/config",
+        "ln -s /etc/passwd .env",
+        "echo x > .env",
+        "rm -f .env",
+        "rmdir .git",
+        "mv .git moved",
+        "mkdir new; mv -T new .git",
+        "echo x > keys/private",
+        "mv some moved",
+        "echo x > some/deep/place/private",
+        "mv there moved",
+    ] {
+        let ended = run(&sandbox, &format!("{command} && echo done")).await?;
+        assert_eq!(ended.stdout, "", "{command}: {ended:?}");
+    }
+    // What is not protected can be made beside it.
+    let ended = run(&sandbox, "cat .git/config; echo x > there/other; echo x > some/deep/other; rmdir new").await?;
+    assert!(ended.stderr.contains("No such file"), "{ended:?}");
+    assert_eq!(names(&directory)?, ["some", "there"]);
+    assert_eq!(sandbox.read_text("/workspace/some/deep/other").await?, "x\n");
+    sandbox.read_text("/workspace/there/private").await.expect_err("it was not made");
+    Ok(())
+}
+
+pub(crate) async fn placeholders() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let (one, other) = (OsSandbox::open(config(&directory)).await?, OsSandbox::open(config(&directory)).await?);
+    assert_eq!(names(&directory)?, [""; 0], "a trial leaves nothing");
+    let (one, other) = (one.into_backend()?, other.into_backend()?);
+    for _ in 0..20 {
+        run(&one, "true").await?;
+        assert_eq!(names(&directory)?, [""; 0]);
+    }
+    // As one ends, a command of the other still has its covers.
+    let waits = async {
+        let ended = run(&one, "until [ -e ended ]; do sleep 0.01; done; mkdir .git || ls -A").await;
+        ended.map(|ended| ended.stdout)
+    };
+    let ends = async {
+        while !names(&directory)?.contains(&".git".to_owned()) {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        for sandbox in [&other, &one] {
+            run(sandbox, "true").await?;
+        }
+        fs::write(directory.path().join("ended"), "")?;
+        Ok::<_, Failed>(())
+    };
+    let (waited, ended) = tokio::join!(waits, ends);
+    ended?;
+    assert_eq!(waited?, ".env\n.git\nended\n");
+    assert_eq!(names(&directory)?, ["ended"]);
+    Ok(())
+}
+
+pub(crate) async fn planted() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    symlink("/etc/passwd", directory.path().join(".env"))?;
+    let less = SandboxConfig::in_place(directory.path())?.require(Belt::WITHOUT_NAMESPACES.iter().copied());
+    let refused = OsSandbox::open(less.helper(Helper::At(own()))).await.expect_err("it would be held by less");
+    assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
+    let at = directory.path().join(".env");
+    assert_eq!(refused.path(), at.to_str(), "{refused}");
+    Ok(())
+}
