@@ -20,6 +20,8 @@ mod place;
 mod printed;
 mod probe;
 mod read;
+mod ready;
+mod recent;
 mod remove;
 mod reply;
 mod script;

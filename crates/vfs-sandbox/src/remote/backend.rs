@@ -30,7 +30,7 @@ use super::{bulk, edit, look, read, remove, transfer, write};
 ///
 /// * The place needs `sh` and the base tools: those of GNU, of the BSDs, or busybox alone. What they can do is found out once,
 ///   by the first call or by [`connect`](Self::connect).
-/// * An operation is one script, an edit two; a search is one script for the names and one for every few hundred contents; many
+/// * An operation is one script, an edit two unless this backend has read or written the file of at most 64 KiB lately; a search is one script for the names and one for every few hundred contents; many
 ///   small files go in or out by one script. Names and contents may hold any bytes. An answer counts only with its trailer: one
 ///   that was cut, or never came, is an error and never an empty result.
 /// * Paths lie below [`RemoteConfig::root`]. The shell goes to a file directory by directory, follows links itself, and refuses

@@ -97,8 +97,8 @@ impl Group {
         let Self { files, text, .. } = self;
         let Some(first) = files.first() else { return Vec::new() };
         let answered = async {
-            let mut script = place.script(cx, &first.path).await?;
-            script.push(&place.abilities().await?.changing(place.lock_attempts())).push(functions::PUT).push(&text);
+            let mut script = place.changing(cx, &first.path, functions::PUT).await?;
+            script.push(&text);
             place.change(cx, &first.path, script).await
         };
         let answer = match answered.await {

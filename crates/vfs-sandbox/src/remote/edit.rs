@@ -25,9 +25,22 @@ pub(super) async fn edit<E: Execute>(
         EditMode::DryRun => None,
         _ => Some(place.turns.of(cx, path).await?),
     };
+    let mut known = match request.mode {
+        EditMode::DryRun => None,
+        // What it held last it most often holds still; the place compares. Where it does not fit, the newest content decides.
+        _ => place.recent.get(path).filter(|(version, old)| {
+            request.expected_version.as_ref().is_none_or(|expected| expected == version)
+                && edit::apply(old, &request.replacements, max).is_ok()
+        }),
+    };
     for attempt in 1..=ATTEMPTS {
-        let (facts, old) = place.whole(cx, path, max).await?;
-        let version = facts.version();
+        let (version, old) = match known.take() {
+            Some(known) => known,
+            None => {
+                let (facts, content) = place.whole(cx, path, max).await?;
+                (facts.version(), content)
+            }
+        };
         if request.expected_version.as_ref().is_some_and(|expected| *expected != version) {
             return Err(Error::conflict(path, Some(version)));
         }

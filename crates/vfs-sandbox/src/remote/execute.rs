@@ -57,6 +57,9 @@ impl Default for Transport {
 pub struct Invocation {
     /// The text for `sh -c`.
     pub script: String,
+    /// How many bytes of the script are definitions that other scripts of the same caller begin with as well. A transport may
+    /// have a shell ready that has read them. Default 0.
+    pub beginning: usize,
     /// What it reads. Default: nothing.
     pub stdin: Bytes,
     /// How long it may run. Default 120 seconds.
@@ -87,6 +90,7 @@ impl Invocation {
     pub fn new(script: impl Into<String>) -> Self {
         Self {
             script: script.into(),
+            beginning: 0,
             stdin: Bytes::new(),
             timeout: Duration::from_secs(120),
             max_output_bytes: u64::MAX,
@@ -109,6 +113,7 @@ impl fmt::Debug for Invocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Invocation")
             .field("script_bytes", &self.script.len())
+            .field("beginning", &self.beginning)
             .field("stdin_bytes", &self.stdin.len())
             .field("timeout", &self.timeout)
             .field("max_output_bytes", &self.max_output_bytes)

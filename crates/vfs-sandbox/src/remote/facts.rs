@@ -66,6 +66,15 @@ impl Time {
         Some(Self { seconds: seconds.parse().ok()?, nanos })
     }
 
+    /// A nanosecond earlier, where that is after the beginning of 1970.
+    fn before(self) -> Option<Self> {
+        match (self.seconds, self.nanos) {
+            (..0, _) | (0, 0) => None,
+            (seconds, 0) => Some(Self { seconds: seconds - 1, nanos: 999_999_999 }),
+            (seconds, nanos) => Some(Self { seconds, nanos: nanos - 1 }),
+        }
+    }
+
     fn utc(self) -> Option<DateTime<Utc>> {
         DateTime::from_timestamp(self.seconds, self.nanos)
     }
@@ -137,24 +146,53 @@ impl Facts {
     }
 }
 
-/// `version` as the place's `stat` spells it; nothing that it ever spells where it is none of ours.
-pub(super) fn spelled(version: &Version, flavour: Flavour) -> String {
-    let parse = || {
+/// What a version says of a content.
+struct Told<'a> {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: Time,
+    changed: Time,
+    hash: Option<&'a str>,
+}
+
+impl<'a> Told<'a> {
+    /// `None` for a version that is none of ours.
+    fn by(version: &'a Version) -> Option<Self> {
         let mut parts = version.as_str().split('.');
         let mut number = || u64::from_str_radix(parts.next()?, 16).ok();
         let (device, inode, size) = (number()?, number()?, number()?);
         let mut time = || {
             let seconds = number()?.cast_signed();
-            Some(Time { seconds, nanos: u32::try_from(number()?).ok()? })
+            let nanos = u32::try_from(number()?).ok().filter(|nanos| *nanos < 1_000_000_000)?;
+            Some(Time { seconds, nanos })
         };
         let (modified, changed) = (time()?, time()?);
-        let mut text = format!("{device} {inode} {size} {}|{}", flavour.time(modified), flavour.time(changed));
-        if let Some(hash) = parts.next() {
-            _ = write!(text, "|{hash}");
-        }
-        Some(text)
-    };
-    parse().unwrap_or_else(|| "none".into())
+        Some(Self { device, inode, size, modified, changed, hash: parts.next() })
+    }
+}
+
+/// `version` as the place's `stat` spells it; nothing that it ever spells where it is none of ours.
+pub(super) fn spelled(version: &Version, flavour: Flavour) -> String {
+    let Some(Told { device, inode, size, modified, changed, hash }) = Told::by(version) else { return "none".into() };
+    let mut text = format!("{device} {inode} {size} {}|{}", flavour.time(modified), flavour.time(changed));
+    if let Some(hash) = hash {
+        _ = write!(text, "|{hash}");
+    }
+    text
+}
+
+/// When the content of this version was changed, as `find` of GNU takes it, and the tests that only this version meets, as words
+/// of a script. The device is not among them, since no other has a file of the same number and times.
+pub(super) fn tests(version: &Version) -> Option<String> {
+    let Told { inode, size, modified, changed, hash: None, .. } = Told::by(version)? else { return None };
+    let (modified_before, changed_before) = (modified.before()?, changed.before()?);
+    let [modified, changed, modified_before, changed_before] =
+        [modified, changed, modified_before, changed_before].map(|at| Flavour::Gnu.time(at));
+    Some(format!(
+        "{changed} -inum {inode} -size {size}c -newermt @{modified_before} '!' -newermt @{modified} \
+         -newerct @{changed_before} '!' -newerct @{changed}"
+    ))
 }
 
 /// Neither a file nor a directory: nothing here opens it.
@@ -228,6 +266,21 @@ mod tests {
         for made_up in ["", "made up", "1.2.3", "1.2.3.4.5.6.fffffffffffff"] {
             assert_eq!(spelled(&Version::from(made_up), Flavour::Gnu), "none", "{made_up}");
         }
+    }
+
+    #[test]
+    fn a_version_has_tests_that_it_alone_meets() {
+        let version = |text: &str| Facts::parse(text.as_bytes(), false).expect("facts").0.version();
+        assert_eq!(
+            tests(&version("81a4 644 0 0 1|65024 10 3 1795355639.117172915|1795355640.000000000")).as_deref(),
+            Some(
+                "1795355640.000000000 -inum 10 -size 3c -newermt @1795355639.117172914 '!' -newermt @1795355639.117172915 \
+                 -newerct @1795355639.999999999 '!' -newerct @1795355640.000000000"
+            )
+        );
+        assert_eq!(tests(&version(&format!("{GNU}|abc"))), None, "no test knows hashes");
+        assert_eq!(tests(&version("81a4 644 0 0 1|65024 10 3 0.000000000|1.000000000")), None);
+        assert_eq!(tests(&Version::from("made up")), None);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The shell functions that scripts are made of. They use builtins wherever they can: a process costs more than all else.
 //!
-//! Variables that all of them share: `M` the marker, `R` the root as configured and `r` as it really is (empty for `/`), `p`
+//! Variables that all of them share: `M` the marker, `T` the end of the answer, `ID` a name that no other script has, `R` the root as configured and `r` as it really is (empty for `/`), `p`
 //! the directory that was walked to, relative to the root, and `n` the name in it (`.` where the path is that directory).
 //! The shell stands in that directory, which it holds as a descriptor would be held; so what follows is done on `./$n`.
 
-/// What every script begins with.
+/// What every script begins with. Nothing of it is of one script only, as a shell may have read it before the script is there.
 pub(super) const BEGIN: &str = r#"LC_ALL=C
 TZ=UTC0
 export LC_ALL TZ
@@ -15,17 +15,18 @@ IFS='
 ifs=$IFS
 nl='
 '
-T="$M.$M"
 m=0 o= coarse=
 say() { printf '%s' "$M$1"; }
 tidy() { :; }
 die() { tidy; printf '%s' "$M!$1$T"; exit 0; }
 finish() { printf '%s' "$T"; exit 0; }
 top() { cd -P -- "$R" 2>/dev/null || die noroot; r=${PWD%/}; }
+# What is gone by now is denied to nobody.
+needs() { [ "$1" "./$n" ] || { [ -e "./$n" ] || die raced; die denied; }; }
 into() {
   if [ -n "$q" ]; then :
   elif [ -d "./$n" ]; then
-    cd -P "./$n" 2>/dev/null || { [ -x "./$n" ] || die denied; die raced; }
+    cd -P "./$n" 2>/dev/null || { needs -x; die raced; }
   elif [ -e "./$n" ]; then die notdir
   else
     case $w in
@@ -96,7 +97,7 @@ none() {
 }
 file() {
   [ "$n" != . ] && [ -f "./$n" ] && [ ! -L "./$n" ] || none
-  [ -r "./$n" ] || die denied
+  needs -r
 }
 look() {
   if [ "$n" = . ]; then k=d
@@ -123,10 +124,18 @@ pub(super) const BLOCKS_HEAD: &str = r#"blocks() { dd bs=65536 skip="$1" count=0
 /// fail. What says that it is empty may hold something all the same, but not 64 GiB.
 pub(super) const REACHES: &str = r#"reaches() {
   l=$1
+  [ "$l" -gt 0 ] || return 0
   set -- ${v#*"|"}
   if [ "$3" -eq 0 ]; then [ "$l" -le 1048576 ]; else [ "$l" -le "$(($3 / 65536))" ]; fi
 }
-told() { v=$(about "./$n") || die os; say e; printf '%s' "$v"; }
+told() {
+  if [ "$1" -eq 0 ]; then facts
+  else
+    v=$(about "./$n") || die os
+    say e
+    printf '%s' "$v"
+  fi
+}
 "#;
 
 /// Reading a file of which one descriptor is held: `fetch SKIP COUNT`, in blocks. `D` is where the shell's own
@@ -134,7 +143,7 @@ told() { v=$(about "./$n") || die os; say e; printf '%s' "$v"; }
 pub(super) const FETCH_HELD: &str = r#"fetch() {
   file
   {
-    told
+    told "$1"
     [ "$D/3" -ef "./$n" ] || die again
     say c
     ! reaches "$1" || blocks "$1" "$2" <&3
@@ -145,7 +154,7 @@ pub(super) const FETCH_HELD: &str = r#"fetch() {
 /// The same where the shell cannot look at its descriptors: what the file is, is said before and after.
 pub(super) const FETCH_TWICE: &str = r#"fetch() {
   file
-  told
+  told "$1"
   say c
   ! reaches "$1" || blocks "$1" "$2" <"./$n" || die os
   facts
@@ -154,12 +163,12 @@ pub(super) const FETCH_TWICE: &str = r#"fetch() {
 
 /// Changing an entry, which is done by whoever holds its lock `t`: a file in which its own `ID` stands. `g` is the lock
 /// of another entry, `s` what takes the entry's place, `u` and `h` content that waits for it, here and anywhere, and `b`
-/// what says that a lock is being broken.
+/// what says that a lock is being broken, and `a` what tells how old things seem.
 ///
 /// A lock that is older than a minute is another's no more. Only one takes it away at a time, who looks at its age again;
 /// and as its owner may only have been slow, whoever changes something looks right before whether it still holds its
 /// lock.
-pub(super) const CHANGE: &str = r#"t= g= s= u= h= b=
+pub(super) const CHANGE: &str = r#"t= g= s= u= h= a= b=
 owned() { IFS= read -r l <"$1" && [ "$l" = "$ID" ]; } 2>/dev/null
 mine() { owned "./$t" || die raced; }
 release() {
@@ -170,8 +179,8 @@ release() {
 }
 tidy() {
   set +C
-  [ -z "$b" ] || rmdir "$b"
-  b=
+  [ -z "$a$b" ] || rm -rf ${a:+"$a"} ${b:+"$b"}
+  a= b=
   release
   while [ "$m" -gt 0 ] && cd -P .. && rmdir "./${p##*/}" 2>/dev/null; do
     p=${p%/*}
@@ -186,14 +195,18 @@ old() { [ -n "$(find "$1" -prune -mmin "+$2" 2>/dev/null)" ]; }
 outlive() {
   old "$1" 1 || return 0
   e=${1%/*}/.vfs-tmp-b${1##*/.vfs-tmp-r}
+  a=$e-$ID x=1
+  printf '' >"$a" || return 0
+  while old "$a" "$x"; do x=$((x * 2)); done
   if mkdir "$e" 2>/dev/null; then
-    b=$e e=1
-    while old "$b" "$e"; do e=$((e * 2)); done
-    ! old "$1" "$e" || rm -rf "$1"
+    b=$e
+    ! old "$1" "$x" || rm -rf "$1"
     rmdir "$b"
     b=
-  elif old "$e" 1; then rmdir "$e"
+  elif old "$e" "$x"; then rmdir "$e"
   fi
+  rm -f "$a"
+  a=
 }
 claim() {
   i=0 j=0
@@ -228,6 +241,8 @@ keep() {
 }
 # Under the lock, so that the version that is told is the one that was made.
 tell() {
+  owned "./$t" || die outrun
+  ! told_at_once || return 0
   v=$(about "./$n") || die outrun
   if [ -n "$o" ] && [ -z "$coarse" ]; then
     changed "$o"
@@ -243,20 +258,76 @@ tell() {
   say e
   printf '%s' "$v"
 }
-over() { [ -w "./$n" ] || die denied; mine; mv -f $mvt "./$s" "./$n" || die os; }
+over() {
+  needs -w
+  mine
+  mv -f $mvt "./$s" "./$n" || die os
+  s=
+}
 fresh() {
   mine
-  if [ -n "$mvn" ]; then mv $mvn "./$s" "./$n" && [ ! -e "./$s" ] && return
+  if [ -n "$mvn" ]; then mv $mvn "./$s" "./$n" && [ ! -e "./$s" ] && { s=; return; }
   else
-    ln "./$s" "./$n" && { rm -f "./$s"; return; }
+    ln "./$s" "./$n" && { rm -f "./$s"; s=; return; }
   fi
   [ ! -e "./$n" ] && [ ! -L "./$n" ] || die exists
   [ -z "$mvn" ] || die os
   mv -f $mvt "./$s" "./$n" || die os
+  s=
 }
 "#;
 
-/// Writing a file whose content `body` prints, or `u` has: `put new`, `put over`, `put if EXPECTED` or `put add MOST`.
+/// Several steps of a change by one process, where `find` prints facts: `told_at_once` tells what was written and gives the lock
+/// back; `put_at_once MODE EXPECTED CHANGED TESTS` begins with putting `s` in the place of a file for which the tests hold and
+/// which is as new files are. What is told has to be newer than what was there; else the lock stays, and the rest is done
+/// step by step.
+pub(super) const AT_ONCE: &str = r#"put_at_once() {
+  # It would stand for a path.
+  case $n in *"{}"*) return 1 ;; esac
+  c=$3
+  shift 3
+  mine
+  v=$(find "./$n" ".//$n" "./$t" -maxdepth 0 \( -name '.vfs-tmp-*' -delete -o \
+    -path './/*' \( -newerct "@$c" -printf "$F" -o -quit \) -o \
+    -type f -perm "$PERM" -uid "${OWNER%:*}" -gid "${OWNER#*:}" "$@" -exec mv -f $mvt "./$s" "./$n" \; -printf m -o -quit \))
+  x=$?
+  case $v in
+  m*) s= o="||$c" ;;
+  *) return 1 ;;
+  esac
+  say k
+  printf 0
+  case ${v#m} in
+  '') tell ;;
+  *)
+    [ "$x" -ne 0 ] || t=
+    say e
+    printf '%s' "${v#m}" ;;
+  esac
+  release
+}
+told_at_once() {
+  c=-true
+  if [ -n "$o" ]; then
+    changed "$o"
+    c="-newerct @$x"
+  fi
+  v=$(find "./$n" "./$t" ${u:+"./$u"} -maxdepth 0 \( -name '.vfs-tmp-*' -delete -o $c -printf "$F" -o -quit \))
+  x=$?
+  [ -n "$v" ] || return 1
+  [ "$x" -ne 0 ] || t= u=
+  say e
+  printf '%s' "$v"
+}
+"#;
+
+/// The same where `find` cannot: all is done step by step.
+pub(super) const STEP_BY_STEP: &str = r#"put_at_once() { return 1; }
+told_at_once() { return 1; }
+"#;
+
+/// Writing a file whose content `body` prints, or `u` has: `put new`, `put over`, `put if EXPECTED` or `put add MOST`; behind
+/// `put over ANYTHING` and `put if EXPECTED` may stand what `put_at_once` takes.
 pub(super) const PUT: &str = r#"target() {
   look
   case $k in
@@ -274,7 +345,7 @@ upload() {
 }
 put() {
   target "$1"
-  [ -z "$k" ] || [ -w "./$n" ] || die denied
+  [ -z "$k" ] || needs -w
   if [ "$1" = if ] && [ -z "$k" ]; then die gone; fi
   hold
   target "$1"
@@ -284,6 +355,7 @@ put() {
     body >"./$s" || die os
   fi
   if [ -n "$k" ]; then
+    if [ $# -gt 2 ] && put_at_once "$@"; then return; fi
     o=$(about "./$n") || die raced
     case $1 in
     if) [ "${o#*"|"}" = "$2" ] || { say v; printf '%s' "$o"; die conflict; } ;;
@@ -304,7 +376,7 @@ put() {
     case $1 in
     if) die gone ;;
     new) fresh ;;
-    *) mine; mv -f $mvt "./$s" "./$n" || die os ;;
+    *) mine; mv -f $mvt "./$s" "./$n" || die os; s= ;;
     esac
     x=1
   fi
@@ -348,7 +420,7 @@ pub(super) const REMOVE: &str = r#"remove() {
     if [ "$k" = f ]; then
       o=$(about "./$n") || die raced
       [ -z "$2" ] || [ "${o#*"|"}" = "$2" ] || { say v; printf '%s' "$o"; die conflict; }
-      [ -w "./$n" ] || die denied
+      needs -w
     elif [ -n "$2" ]; then die linked
     fi
     mine
@@ -426,7 +498,7 @@ place() {
   d*) die notdirto ;;
   ?d) die isdirto ;;
   ?o) die special ;;
-  ?f) [ -w "./$n" ] || die denied ;;
+  ?f) needs -w ;;
   esac
 }
 vacate() {
@@ -471,7 +543,7 @@ copy() {
     find "./$s" -name '.vfs-tmp-*' ! -name "$s" -prune -exec rm -rf {} +
     below "./$s" || die os
   else
-    [ -r "$src" ] || die denied
+    [ -r "$src" ] || { [ -e "$src" ] || die missing; die denied; }
     cp "$src" "./$s" || die os
   fi
   hold

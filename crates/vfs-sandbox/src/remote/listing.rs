@@ -118,7 +118,7 @@ const LIST: &str = r#"look
 case $k in
 d)
   facts
-  cd -P "./$n" 2>/dev/null || die denied
+  cd -P "./$n" 2>/dev/null || { [ -d "./$n" ] || die missing; die denied; }
   [ -r . ] || die denied
   list
   c=$?

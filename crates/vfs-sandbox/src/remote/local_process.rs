@@ -3,11 +3,14 @@
 use std::fmt;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
@@ -17,7 +20,10 @@ use vfs_core::output::HeadAndTail;
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::config::Names;
+use crate::os::is_program;
+
 use super::execute::{Completed, Ending, Execute, Invocation, Transport};
+use super::ready::{ReadyShells, Start};
 
 /// Runs scripts by a shell of this machine, or by any command that takes one as its last argument, such as
 /// `chroot DIRECTORY sh -c`.
@@ -27,6 +33,8 @@ use super::execute::{Completed, Ending, Execute, Invocation, Transport};
 /// * The shell gets [`PATH`](Self::env) and nothing else of this process' environment, in a process group of its own. All of
 ///   that group is ended with the call, whether it ends, is dropped, or reaches its timeout: where it did not end by itself it
 ///   is asked to first, and has 200 ms for it. What left the group is not ended.
+/// * A shell of [`new`](Self::new) that ran scripts of one kind more than once is started ahead for the next one, so that up to
+///   four idle ones are there until the last clone of this is dropped.
 /// * It is no boundary: what runs there may do whatever this process may. It is for tests, for places that confine themselves,
 ///   and for files that a program of this machine leads to.
 ///
@@ -41,18 +49,20 @@ use super::execute::{Completed, Ending, Execute, Invocation, Transport};
 pub struct LocalProcess {
     command: Vec<String>,
     env: Vec<(String, String)>,
+    /// None where it is not known that the command hands its standard input to the shell.
+    ready: Option<Arc<ReadyShells<Running>>>,
 }
 
 impl LocalProcess {
     /// Runs scripts by `sh -c`.
     pub fn new() -> Self {
-        Self::command(["sh", "-c"])
+        Self { ready: Some(Arc::default()), ..Self::command(["sh", "-c"]) }
     }
 
     /// Runs scripts by a command, to which each is given as one more argument.
     pub fn command<S: Into<String>>(command: impl IntoIterator<Item = S>) -> Self {
         let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".into());
-        Self { command: command.into_iter().map(Into::into).collect(), env: vec![("PATH".into(), path)] }
+        Self { command: command.into_iter().map(Into::into).collect(), env: vec![("PATH".into(), path)], ready: None }
     }
 
     /// Sets a variable of the shell's environment.
@@ -61,7 +71,19 @@ impl LocalProcess {
         let name = name.into();
         self.env.retain(|(known, _)| *known != name);
         self.env.push((name, value.into()));
+        // What clones of this have started is without it.
+        self.ready = self.ready.map(|_| Arc::default());
         self
+    }
+
+    /// The path of `program`, where the `PATH` of its environment leads to one: what has to be searched for is started by a
+    /// copy of this process, which costs more than the shell.
+    fn located(&self, program: &str) -> PathBuf {
+        let path = self.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+        let is_name = !program.contains('/');
+        let places = path.filter(|_| is_name).into_iter().flat_map(std::env::split_paths);
+        let mut candidates = places.filter(|place| place.is_absolute()).map(|place| place.join(program));
+        candidates.find(|candidate| is_program(candidate)).unwrap_or_else(|| program.into())
     }
 
     fn start(&self, script: &str) -> Result<Running> {
@@ -69,8 +91,13 @@ impl LocalProcess {
             .command
             .split_first()
             .ok_or_else(|| Error::invalid_argument("the command that runs scripts is empty; give a shell"))?;
-        let mut command = Command::new(program);
-        command.args(arguments).arg(script).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
+        let mut command = Command::new(self.located(program));
+        command
+            .arg0(program)
+            .args(arguments)
+            .arg(script)
+            .env_clear()
+            .envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let child = command.spawn().map_err(|error| {
             Error::new(ErrorKind::Unavailable, format!("the shell '{program}' could not be started")).with_source(error)
@@ -105,6 +132,12 @@ struct Running {
 }
 
 impl Running {
+    /// This, unless the shell has ended.
+    fn if_running(mut self) -> Option<Self> {
+        let is_running = self.child.as_mut().is_some_and(|child| child.try_wait().is_ok_and(|ended| ended.is_none()));
+        is_running.then_some(self)
+    }
+
     /// Waits for the shell itself.
     async fn wait(&mut self) -> io::Result<ExitStatus> {
         match &mut self.child {
@@ -153,8 +186,16 @@ impl Execute for LocalProcess {
 
     async fn run(&self, invocation: Invocation) -> Result<Completed> {
         let (mut out, mut err) = (invocation.keeper(), invocation.keeper());
-        let Invocation { script, stdin, timeout: limit, .. } = invocation;
-        let mut running = self.start(&script)?;
+        let Invocation { script, beginning, mut stdin, timeout: limit, .. } = invocation;
+        let ready = self.ready.as_ref().filter(|_| stdin.is_empty());
+        let start = ready.map_or(Start::Whole, |ready| ready.take(&script, beginning, Running::if_running));
+        let mut running = match start {
+            Start::Rest(shell, rest) => {
+                stdin = Bytes::copy_from_slice(rest.as_bytes());
+                shell
+            }
+            Start::Whole => self.start(&script)?,
+        };
         let child = running.child.as_mut();
         let pipes = child.map(|child| (child.stdin.take(), child.stdout.take(), child.stderr.take()));
         let Some((Some(mut input), Some(stdout), Some(stderr))) = pipes else {
@@ -164,6 +205,13 @@ impl Execute for LocalProcess {
             // A script need not read what it is given.
             _ = input.write_all(&stdin).await;
             drop(input);
+            let Some(ready) = ready else { return };
+            if let Some(next) = ready.wanted(&script, beginning) {
+                // Where none can be started, the next script says so.
+                if let Ok(shell) = self.start(&next) {
+                    ready.keep(&script, beginning, shell);
+                }
+            }
         };
         let ending = {
             let traffic = async {

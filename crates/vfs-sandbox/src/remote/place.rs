@@ -16,6 +16,7 @@ use super::execute::{Completed, Execute, Invocation};
 use super::failure::{is_overtaken, labelled, unanswered};
 use super::lines::LineIndexes;
 use super::probe::{Abilities, QUESTIONS};
+use super::recent::RecentContents;
 use super::reply::Reply;
 use super::script::Script;
 use super::turns::Turns;
@@ -39,6 +40,7 @@ pub(super) struct Place<E> {
     pub(super) config: RemoteConfig,
     pub(super) turns: Turns,
     pub(super) lines: LineIndexes,
+    pub(super) recent: RecentContents,
     abilities: OnceCell<Abilities>,
     scripts: Semaphore,
 }
@@ -70,8 +72,8 @@ impl Answer {
 impl<E: Execute> Place<E> {
     pub(super) fn new(execute: E, config: RemoteConfig) -> Self {
         let scripts = Semaphore::new(config.concurrency.get());
-        let (turns, lines) = (Turns::new(), LineIndexes::default());
-        Self { execute, config, turns, lines, abilities: OnceCell::new(), scripts }
+        let (turns, lines, recent) = (Turns::new(), LineIndexes::default(), RecentContents::default());
+        Self { execute, config, turns, lines, recent, abilities: OnceCell::new(), scripts }
     }
 
     /// What the tools here can do.
@@ -91,8 +93,18 @@ impl<E: Execute> Place<E> {
 
     /// A script that stands in the root and can look at entries.
     pub(super) async fn script(&self, cx: &OpContext, path: &VfsPath) -> Result<Script> {
+        self.script_with(cx, path, |_| String::new()).await
+    }
+
+    /// The same, with functions that the place's abilities make.
+    pub(super) async fn script_with(
+        &self,
+        cx: &OpContext,
+        path: &VfsPath,
+        functions: impl FnOnce(&Abilities) -> String,
+    ) -> Result<Script> {
         let abilities = while_wanted(cx, path, self.abilities()).await?;
-        let mut script = Script::new(&self.config.root, &abilities.looking());
+        let mut script = Script::new(&self.config.root, &(abilities.looking() + &functions(abilities)));
         script.push("top");
         Ok(script)
     }
@@ -121,6 +133,7 @@ impl<E: Execute> Place<E> {
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let mut invocation = Invocation::new(script.text);
+        invocation.beginning = script.beginning;
         invocation.stdin = script.stdin;
         invocation.timeout = self.config.timeout;
         invocation.max_output_bytes = self.max_answer_bytes();

@@ -1,9 +1,9 @@
 //! What the tools of the place can do, found out once.
 
 use bytes::Bytes;
-use vfs_core::{Error, ErrorKind, Result};
+use vfs_core::{Error, ErrorKind, Result, Version};
 
-use super::facts::{FIND, Flavour, is_fine};
+use super::facts::{FIND, Flavour, is_fine, tests};
 use super::functions;
 use super::reply::Reply;
 
@@ -167,6 +167,16 @@ below() {{
         if self.flavour == Flavour::Bsd { 'N' } else { 'n' }
     }
 
+    /// Whether `find` itself tells everything that makes a version.
+    fn finds_facts(&self) -> bool {
+        self.find_prints && self.hash.is_none()
+    }
+
+    /// What `put_at_once` has to know of the version that is most likely there, as words of a script.
+    pub(super) fn tests(&self, version: &Version) -> Option<String> {
+        if self.finds_facts() { tests(version) } else { None }
+    }
+
     /// The function that reads a file.
     pub(super) fn reading(&self) -> String {
         let blocks = if self.fills_blocks { functions::BLOCKS_FULL } else { functions::BLOCKS_HEAD };
@@ -174,20 +184,31 @@ below() {{
             Some(place) => format!("D={place}\n{}", functions::FETCH_HELD),
             None => functions::FETCH_TWICE.to_owned(),
         };
-        format!("{blocks}{}{fetch}", functions::REACHES)
+        self.inlined(&format!("{blocks}{}{fetch}", functions::REACHES))
     }
 
-    /// The functions of every change, and what they know of the place.
-    pub(super) fn changing(&self, attempts: u64) -> String {
+    /// The functions of every change and those of this one, and what they know of the place.
+    pub(super) fn changing(&self, attempts: u64, change: &str) -> String {
         let new = self.move_new.unwrap_or_default();
-        format!(
-            "mvn={new}\nmvt={}\nOWNER={}\nPERM={}\nW={attempts}\nID={:016x}\n{}",
-            self.move_exact,
-            self.owner,
-            self.permissions,
-            fastrand::u64(..),
-            functions::CHANGE,
-        )
+        let steps = if self.finds_facts() {
+            format!("F='{FIND}'\n{}", functions::AT_ONCE)
+        } else {
+            functions::STEP_BY_STEP.to_owned()
+        };
+        let known = format!(
+            "mvn={new}\nmvt={}\nOWNER={}\nPERM={}\nW={attempts}\n",
+            self.move_exact, self.owner, self.permissions,
+        );
+        known + &self.inlined(&format!("{}{steps}{change}", functions::CHANGE))
+    }
+
+    /// These functions with the command that `about` is in its place: a shell that runs a function for its output starts one
+    /// process more than for a command.
+    fn inlined(&self, functions: &str) -> String {
+        match self.hash {
+            None => functions.replace("$(about ", &format!("$({}' ", self.flavour.command())),
+            Some(_) => functions.to_owned(),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use super::execute::Execute;
 use super::facts::Facts;
 use super::look::{facts, refuse_reserved, unreadable};
 use super::place::{ATTEMPTS, Place, make_way};
+use super::probe::Abilities;
 use super::script::Walk;
 
 /// What files are read in.
@@ -44,8 +45,7 @@ impl<E: Execute> Place<E> {
     pub(super) async fn part(&self, cx: &OpContext, path: &VfsPath, skip: u64, count: u64) -> Result<Part> {
         let mut attempt = 0;
         loop {
-            let mut script = self.script(cx, path).await?;
-            script.push(&self.abilities().await?.reading());
+            let mut script = self.script_with(cx, path, Abilities::reading).await?;
             script.walk(Walk::Followed, path);
             script.push(&format!("fetch {skip} {count}"));
             let answer = self.ask(cx, path, script).await?;
@@ -135,6 +135,7 @@ pub(super) async fn read<E: Execute>(
         let is_whole =
             skip == 0 && (first.content.len() as u64) < count * BLOCK && first.content.len() as u64 >= first.facts.size;
         if is_whole {
+            place.recent.keep(&request.path, version.clone(), &first.content);
             return window::read_bytes(&first.content, &request, version);
         }
         if let Some(result) = read_large(place, cx, &request, first).await? {

@@ -32,8 +32,7 @@ pub(super) async fn delete<E: Execute>(
     let _turn = place.turns.of(cx, path).await?;
     let answer = place
         .settle(cx, path, || async {
-            let mut script = place.script(cx, path).await?;
-            script.push(&abilities.changing(place.lock_attempts())).push(functions::REMOVE);
+            let mut script = place.changing(cx, path, functions::REMOVE).await?;
             script.walk(Walk::Entry, path);
             script.push(&format!("remove {how} {}", expected.as_deref().unwrap_or_default()));
             Ok(script)

@@ -33,20 +33,24 @@ impl Marker {
 pub(super) struct Script {
     pub(super) marker: Marker,
     pub(super) text: String,
+    /// How many bytes of the text are what other scripts begin with, too.
+    pub(super) beginning: usize,
     pub(super) stdin: Bytes,
     /// Whether the beginning of its answer is of use where no more fits through.
     pub(super) counts_in_part: bool,
 }
 
 impl Script {
-    /// A script that starts in the directory `root`.
+    /// A script that knows these functions and the directory `root`.
     pub(super) fn new(root: &str, functions: &str) -> Self {
         let marker = Marker::random();
-        let mut text = String::with_capacity(functions.len() + 1024);
-        _ = writeln!(text, "M={}\nR={}", marker.in_script(), quoted(root));
+        let mut text = String::with_capacity(functions::BEGIN.len() + functions.len() + 1024);
         text.push_str(functions::BEGIN);
         text.push_str(functions);
-        Self { marker, text, stdin: Bytes::new(), counts_in_part: false }
+        let beginning = text.len();
+        let (root, id) = (quoted(root), fastrand::u64(..));
+        _ = writeln!(text, "M={}\nT=$M.$M\nR={root}\nID={id:016x}", marker.in_script());
+        Self { marker, text, beginning, stdin: Bytes::new(), counts_in_part: false }
     }
 
     /// Adds lines of shell.

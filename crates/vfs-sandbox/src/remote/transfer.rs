@@ -69,9 +69,7 @@ fn check(from: &VfsPath, to: &VfsPath) -> Result<()> {
 }
 
 async fn begin<E: Execute>(place: &Place<E>, cx: &OpContext, from: &VfsPath) -> Result<Script> {
-    let mut script = place.script(cx, from).await?;
-    script.push(&place.abilities().await?.changing(place.lock_attempts())).push(functions::TRANSFER);
-    Ok(script)
+    place.changing(cx, from, functions::TRANSFER).await
 }
 
 fn word(mode: TransferMode) -> &'static str {

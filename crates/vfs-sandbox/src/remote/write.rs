@@ -49,20 +49,23 @@ pub(super) async fn put<E: Execute>(
     let abilities = place.abilities().await?;
     let (walk, how) = match mode {
         WriteMode::CreateNew => (Walk::MakingEntry, "new".to_owned()),
-        WriteMode::Overwrite => (Walk::MakingFollowed, "over".to_owned()),
+        WriteMode::Overwrite => {
+            let likely = place.recent.get(path).and_then(|(version, _)| abilities.tests(&version));
+            (Walk::MakingFollowed, likely.map_or_else(|| "over".to_owned(), |tests| format!("over '' {tests}")))
+        }
         WriteMode::Append => {
             (Walk::MakingFollowed, format!("add {}", place.config.max_file_size - content.len() as u64))
         }
         WriteMode::IfVersion(version) => {
-            (Walk::Followed, format!("if {}", quoted(&spelled(version, abilities.flavour))))
+            let tests = abilities.tests(version).unwrap_or_default();
+            (Walk::Followed, format!("if {} {tests}", quoted(&spelled(version, abilities.flavour))))
         }
         _ => return Err(Error::new(ErrorKind::Unsupported, "this write mode is not known here").with_path(path)),
     };
     let upload = Upload::of(place, content);
     let answer = place
         .settle(cx, path, || async {
-            let mut script = place.script(cx, path).await?;
-            script.push(&abilities.changing(place.lock_attempts())).push(functions::PUT);
+            let mut script = place.changing(cx, path, functions::PUT).await?;
             let arrives = place.deliver(cx, path, &mut script, &upload, content).await?;
             script.walk(walk, path).push(&arrives).push(&format!("put {how}"));
             Ok(script)
@@ -70,7 +73,11 @@ pub(super) async fn put<E: Execute>(
         .await?;
     let reply = put_done(answer, path, mode)?;
     let created = reply.get(b'k').is_some_and(|told| told[..] == *b"1");
-    Ok((created, facts(&reply, path)?))
+    let facts = facts(&reply, path)?;
+    if !matches!(mode, WriteMode::Append) {
+        place.recent.keep(path, facts.version(), content);
+    }
+    Ok((created, facts))
 }
 
 fn put_done(answer: Answer, path: &VfsPath, mode: &WriteMode) -> Result<Reply> {
@@ -134,9 +141,11 @@ mv "$x" "./$u" || die os
 h="#;
 
 impl<E: Execute> Place<E> {
-    /// How often a held entry is looked at again before it is given up.
-    pub(super) fn lock_attempts(&self) -> u64 {
-        self.config.lock_timeout.as_secs().max(1) * 50
+    /// A script that can change an entry, by these functions.
+    pub(super) async fn changing(&self, cx: &OpContext, path: &VfsPath, functions: &str) -> Result<Script> {
+        // A held entry is looked at again fifty times a second.
+        let attempts = self.config.lock_timeout.as_secs().max(1) * 50;
+        self.script_with(cx, path, |abilities| abilities.changing(attempts, functions)).await
     }
 
     /// Lets `script` have `content`, in parts that go before it where they must. Returns what it does with it in the file's

@@ -252,7 +252,17 @@ async fn operations_take_few_scripts() -> Result<()> {
     b.ls(&cx, LsRequest::new(path("/d"))).await?;
     calls("ls", 1);
     b.edit(&cx, EditRequest::new(path("/d/a"), "some", "much")).await?;
-    calls("edit", 2);
+    calls("edit", 1);
+    std::fs::write(files.root.path().join("d/a"), "all text\n").expect("it can be written");
+    b.edit(&cx, EditRequest::new(path("/d/a"), "all text", "all words")).await?;
+    calls("edit of what somebody else wrote", 2);
+    assert_eq!(files.disk("d/a").as_deref(), Some(&b"all words\n"[..]));
+    std::fs::write(files.root.path().join("d/a"), "much words\n").expect("it can be written");
+    b.edit(&cx, EditRequest::new(path("/d/a"), "words", "text")).await?;
+    calls("edit of what was read and is no more", 3);
+    assert_eq!(files.disk("d/a").as_deref(), Some(&b"much text\n"[..]));
+    b.write(&cx, WriteRequest::new(path("/d/a"), "other\n").mode(WriteMode::Overwrite)).await?;
+    calls("overwrite", 1);
     let uploads = (0..300).map(|n| FileUpload::new(path(&format!("/many/{n}")), format!("number {n}\n"))).collect();
     let answers = b.upload_files(&cx, uploads).await;
     assert!(answers.iter().all(|answer| answer.error.is_none()));

@@ -21,6 +21,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("remote-overtaken::one_client_takes_over_a_dead_lock", one_client_takes_over_a_dead_lock()),
         trial("remote-overtaken::a_clock_that_is_behind_breaks_no_lock", a_clock_that_is_behind_breaks_no_lock()),
         trial("remote-overtaken::who_lost_a_lock_changes_nothing", who_lost_a_lock_changes_nothing()),
+        trial(
+            "remote-overtaken::a_file_that_changes_before_it_is_put_is_kept",
+            a_file_that_changes_before_it_is_put_is_kept(),
+        ),
+        trial(
+            "remote-overtaken::steps_that_fail_at_once_are_made_one_by_one",
+            steps_that_fail_at_once_are_made_one_by_one(),
+        ),
         trial("remote-overtaken::a_version_is_that_of_ones_own_content", a_version_is_that_of_ones_own_content()),
         trial("remote-overtaken::a_delete_that_breaks_off_hides_nothing", a_delete_that_breaks_off_hides_nothing()),
         trial("remote-overtaken::uploads_that_break_off_leave_no_lock", uploads_that_break_off_leave_no_lock()),
@@ -135,9 +143,11 @@ exec "$real" "$@"
 
 async fn who_lost_a_lock_changes_nothing() -> Result<()> {
     // After the first look at the file another takes the lock over and writes.
-    let lab = Lab::new(&[(
-        "stat",
-        r#"case "$*" in
+    let lab = Lab::new(&[
+        STEPS,
+        (
+            "stat",
+            r#"case "$*" in
 *./a)
   if [ -e .vfs-tmp-r-a ] && [ ! -e "$0.slow" ]; then
     : >"$0.slow"
@@ -149,7 +159,8 @@ async fn who_lost_a_lock_changes_nothing() -> Result<()> {
 esac
 exec "$real" "$@"
 "#,
-    )]);
+        ),
+    ]);
     let files = lab.client();
     fs::write(lab.root.path().join("a"), "old\n").expect("it can be written");
     let version = files.stat(&cx(), StatRequest::new(path("/a"))).await?.version.expect("a file has one");
@@ -163,6 +174,68 @@ exec "$real" "$@"
     assert_eq!(kind(written), Some(ErrorKind::Conflict));
     assert_eq!(files.read_text("/a").await?, "theirs\n");
     assert_eq!(lab.litter(), [""; 0]);
+    Ok(())
+}
+
+/// A `find` that prints no facts, as those of other systems.
+const STEPS: (&str, &str) = ("find", "case \"$*\" in *-printf*) exit 1 ;; esac\nexec \"$real\" \"$@\"\n");
+
+async fn a_file_that_changes_before_it_is_put_is_kept() -> Result<()> {
+    // Right before the content is put in its place, the lock is another's and the file is written, of the same length.
+    let lab = Lab::new(&[(
+        "find",
+        r#"case "$*" in
+*-exec*./a*)
+  if [ ! -e "$0.once" ]; then
+    : >"$0.once"
+    echo another >.vfs-tmp-r-a
+    touch -r ./a "$0.time"
+    echo new >./a
+    touch -r "$0.time" ./a
+  fi ;;
+esac
+exec "$real" "$@"
+"#,
+    )]);
+    let (files, lock) = (lab.client(), lab.root.path().join(".vfs-tmp-r-a"));
+    let old = files.write(&cx(), WriteRequest::new(path("/a"), "old\n")).await?.version;
+    let request = WriteRequest::new(path("/a"), "ours\n").mode(WriteMode::IfVersion(old));
+    assert_eq!(kind(files.write(&cx(), request).await), Some(ErrorKind::Conflict));
+    assert_eq!(fs::read_to_string(lab.root.path().join("a")).expect("it is there"), "new\n");
+    assert!(lab.beside("find.once").exists(), "it was to be put at once");
+    fs::remove_file(lock).expect("it is theirs, and nobody else removes it");
+    assert_eq!(lab.litter(), [""; 0]);
+    Ok(())
+}
+
+async fn steps_that_fail_at_once_are_made_one_by_one() -> Result<()> {
+    // What is put at once says that it is no newer than what was there, or fails in the middle.
+    for fault in [
+        r#"for word do shift; case $word in @*) set -- "$@" @9999999999 ;; *) set -- "$@" "$word" ;; esac; done; exec "$real" "$@""#,
+        r#"for word do shift; [ "$word" = mv ] && word=false; set -- "$@" "$word"; done; exec "$real" "$@""#,
+        r#"exit 1"#,
+        r#""$real" "$@"; exit 1"#,
+    ] {
+        let lab =
+            Lab::new(&[("find", &format!("case \"$*\" in *-newerct*) {fault} ;; esac\nexec \"$real\" \"$@\"\n"))]);
+        let files = lab.client();
+        let mut versions = vec![files.write(&cx(), WriteRequest::new(path("/a {}"), "0\n")).await?.version];
+        versions.push(files.write(&cx(), WriteRequest::new(path("/a"), "0\n")).await?.version);
+        for round in 1..4 {
+            let request = WriteRequest::new(path("/a"), format!("{round}\n")).mode(WriteMode::Overwrite);
+            versions.push(files.write(&cx(), request).await?.version);
+            let edit = EditRequest::new(path("/a {}"), (round - 1).to_string(), round.to_string());
+            versions.push(files.edit(&cx(), edit).await?.version);
+        }
+        let now = [
+            files.stat(&cx(), StatRequest::new(path("/a"))).await?,
+            files.stat(&cx(), StatRequest::new(path("/a {}"))).await?,
+        ];
+        assert_eq!(now.map(|info| info.version), [versions.get(6).cloned(), versions.get(7).cloned()], "{fault}");
+        assert_eq!(files.read_text("/a").await? + &files.read_text("/a {}").await?, "3\n3\n", "{fault}");
+        assert!((1..8).all(|at| !versions[..at].contains(&versions[at])), "{fault}: {versions:?}");
+        assert_eq!(lab.litter(), [""; 0], "{fault}");
+    }
     Ok(())
 }
 
