@@ -70,6 +70,7 @@ enum Own {
 }
 
 fn main() -> Result<()> {
+    vfs_sandbox::os::become_confine_if_asked();
     ensure!(!cfg!(debug_assertions), "figures of a debug build mean nothing: run this with --release");
     let arguments = Arguments::parse();
     match &arguments.own {

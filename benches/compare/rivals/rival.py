@@ -1,22 +1,66 @@
-"""deepagents' FilesystemBackend, asked by the comparison: a JSON request a line, a JSON answer a line."""
+"""deepagents' backends, asked by the comparison: a JSON request a line, a JSON answer a line."""
 
 import gc
 import importlib.metadata
 import json
 import logging
+import os
 import resource
+import subprocess
 import sys
 import time
 
 from deepagents.backends.filesystem import FilesystemBackend
+from deepagents.backends.protocol import ExecuteResponse, FileDownloadResponse, FileUploadResponse
+from deepagents.backends.sandbox import BaseSandbox
 
 BACKENDS = {}
+CREATED = 0
 
 
-def backend(root):
-    if root not in BACKENDS:
-        BACKENDS[root] = FilesystemBackend(root_dir=root, virtual_mode=True)
-    return BACKENDS[root]
+class Local(BaseSandbox):
+    """A shell of this machine as a place; files go in and out by the shortest way there is."""
+
+    # The system's own Python: one that a version manager starts takes several times as long.
+    environment = dict(os.environ, PATH="/usr/local/bin:/usr/bin:/bin")
+
+    @property
+    def id(self):
+        return "local"
+
+    def execute(self, command, *, timeout=None):
+        done = subprocess.run(
+            ["sh", "-c", command],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+        )
+        return ExecuteResponse(output=done.stdout, exit_code=done.returncode, truncated=False)
+
+    def upload_files(self, files):
+        answers = []
+        for path, content in files:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(content)
+            answers.append(FileUploadResponse(path=path, error=None))
+        return answers
+
+    def download_files(self, paths):
+        answers = []
+        for path in paths:
+            with open(path, "rb") as file:
+                answers.append(FileDownloadResponse(path=path, content=file.read(), error=None))
+        return answers
+
+
+def backend(request):
+    root, is_remote = request["root"], request["op"].startswith("remote_")
+    if (root, is_remote) not in BACKENDS:
+        BACKENDS[root, is_remote] = Local() if is_remote else FilesystemBackend(root_dir=root, virtual_mode=True)
+    return BACKENDS[root, is_remote]
 
 
 def grep(files, request):
@@ -41,7 +85,31 @@ def edit(files, request):
     return result.error, result.occurrences or 0, False
 
 
-OPERATIONS = {"grep": grep, "glob": glob, "read": read, "edit": edit}
+def remote_read(files, request):
+    return read(files, dict(request, offset=0, limit=2000))
+
+
+def remote_ls(files, request):
+    result = files.ls(request["root"])
+    return result.error, len(result.entries or []), False
+
+
+def remote_create(files, request):
+    global CREATED
+    CREATED += 1
+    return files.write(f"{request['root']}/new/{CREATED}", "new\n").error, 1, False
+
+
+OPERATIONS = {
+    "grep": grep,
+    "glob": glob,
+    "read": read,
+    "edit": edit,
+    "remote_read": remote_read,
+    "remote_ls": remote_ls,
+    "remote_create": remote_create,
+    "remote_edit": edit,
+}
 
 
 def memory(key):
@@ -60,7 +128,7 @@ def cpu():
 def answer(request):
     if request["op"] == "hello":
         return {"version": "deepagents " + importlib.metadata.version("deepagents")}
-    files, operation, repeat = backend(request["root"]), OPERATIONS[request["op"]], request.get("repeat", 1)
+    files, operation, repeat = backend(request), OPERATIONS[request["op"]], request.get("repeat", 1)
     gc.collect()
     resident, cpu_before, before = memory("VmRSS"), cpu(), time.perf_counter()
     for _ in range(repeat):

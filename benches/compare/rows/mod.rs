@@ -1,6 +1,7 @@
 //! The rows of the table.
 
 mod calls;
+mod commands;
 mod disk;
 mod memory;
 mod tasks;
@@ -46,6 +47,7 @@ pub(crate) fn all() -> Vec<Row> {
     rows.extend(windows::rows());
     rows.extend(memory::rows());
     rows.extend(calls::rows());
+    rows.extend(commands::rows());
     rows.extend(tasks::rows());
     rows
 }

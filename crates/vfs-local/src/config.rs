@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use vfs_core::Result;
+use vfs_core::{Result, VfsPath};
 use vfs_search::Pool;
 
 use crate::backend::LocalBackend;
@@ -51,6 +51,15 @@ pub enum Mounts {
     Stay,
 }
 
+/// What becomes of a protected path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protection {
+    /// It can be read and not changed.
+    ReadOnly,
+    /// It is there, and can be neither read nor changed.
+    Hidden,
+}
+
 /// How paths are resolved below the root.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Resolution {
@@ -82,6 +91,8 @@ pub struct LocalConfig {
     pub hard_links: HardLinks,
     /// Whether other file systems mounted below the root belong to it. Default: they do.
     pub mounts: Mounts,
+    /// Paths below the root that are kept, with all that is below them. Default: none.
+    pub protected: Vec<(VfsPath, Protection)>,
     /// How paths are resolved. Default: by the kernel.
     pub resolution: Resolution,
     /// The largest file that is written, edited or downloaded whole, in bytes. Default 256 MiB.
@@ -101,6 +112,7 @@ impl LocalConfig {
             durability: Durability::default(),
             hard_links: HardLinks::default(),
             mounts: Mounts::default(),
+            protected: Vec::new(),
             resolution: Resolution::default(),
             max_file_size: 256 << 20,
             lock_timeout: Duration::from_secs(10),
@@ -131,6 +143,18 @@ impl LocalConfig {
     #[must_use]
     pub fn mounts(mut self, mounts: Mounts) -> Self {
         self.mounts = mounts;
+        self
+    }
+
+    /// Protects a path below the root, with all that is below it.
+    ///
+    /// It is looked at where a descriptor really is, whatever path led there, so that nobody gets past it who swaps a link
+    /// or directory at that moment. What is hidden is named in listings; searches leave it out and tell that as a problem, but
+    /// none begins at a link to a directory above it, nor is such a directory copied. Nothing above what is protected is moved or
+    /// removed. Other names of a file (hard links) are other paths. Refusals are `policy_denied`; it needs `/proc`.
+    #[must_use]
+    pub fn protect(mut self, path: VfsPath, protection: Protection) -> Self {
+        self.protected.push((path, protection));
         self
     }
 

@@ -15,6 +15,7 @@ use crate::config::{Durability, HardLinks};
 use crate::disk::Disk;
 use crate::ends::{name_end, replaceable, same_ends, transferable};
 use crate::errno::error;
+use crate::guard::Deed;
 use crate::hidden::{mark_alive, place_beside};
 use crate::lock::EntryLock;
 use crate::metadata::{Metadata, special_file};
@@ -28,6 +29,7 @@ impl Disk {
         vfs_core::check_ends(&from, &to)?;
         let source = self.root.followed_entry(&from)?;
         let kind = transferable(&source, &from)?;
+        self.root.check(&source, Deed::Copy, &from)?;
         let (mut target, made) = self.root.make_parents(&to)?;
         let until = self.wait_until();
         let copied = loop {
@@ -35,6 +37,7 @@ impl Disk {
             if mode == TransferMode::Overwrite && kind == FileType::RegularFile {
                 target = self.root.followed_entry(&to)?;
             }
+            self.root.check(&target, Deed::Remove, &to).inspect_err(|_| made.undo())?;
             let copied = match kind {
                 FileType::Directory => self.copy_directory(&source, &target, mode, &made, cx),
                 _ => self.copy_file(&from, &source, &target, mode, &made, cx),

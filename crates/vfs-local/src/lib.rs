@@ -16,6 +16,7 @@ mod copy;
 mod disk;
 mod ends;
 mod errno;
+mod guard;
 mod hidden;
 mod line_indexes;
 mod lock;
@@ -32,4 +33,4 @@ mod watch;
 mod write;
 
 pub use backend::LocalBackend;
-pub use config::{Confinement, Durability, HardLinks, LocalConfig, Mounts, Resolution};
+pub use config::{Confinement, Durability, HardLinks, LocalConfig, Mounts, Protection, Resolution};

@@ -12,6 +12,7 @@ use crate::commit::{Settle, move_new, rename_new};
 use crate::config::{Durability, HardLinks};
 use crate::disk::Disk;
 use crate::errno::{error, error_at};
+use crate::guard::Deed;
 use crate::hidden::{mark_alive, place_anywhere, place_beside};
 use crate::lock::EntryLock;
 use crate::metadata::special_file;
@@ -33,6 +34,7 @@ impl Disk {
             return self.delete_empty(path, cx);
         }
         let entry = self.root.entry(path)?;
+        self.root.check(&entry, Deed::Remove, path)?;
         let files = match entry.file_type().map_err(|errno| error_at(errno, path))? {
             None => return Err(Error::not_found(path)),
             Some(FileType::Directory) if !request.recursive => {

@@ -9,6 +9,7 @@ use vfs_core::{DeleteResult, Error, ErrorKind, OpContext, Result, VfsPath};
 use crate::config::Durability;
 use crate::disk::Disk;
 use crate::errno::{error, error_at};
+use crate::guard::Deed;
 use crate::hidden::remove_leftover;
 use crate::lock::EntryLock;
 use crate::metadata::Metadata;
@@ -19,6 +20,7 @@ impl Disk {
     /// Removes the directory at `path` in one step of the kernel's, which refuses where something is in it by then.
     pub(crate) fn delete_empty(&self, path: &VfsPath, cx: &OpContext) -> Result<DeleteResult> {
         let entry = self.root.entry(path)?;
+        self.root.check(&entry, Deed::Remove, path)?;
         match entry.file_type().map_err(|errno| error_at(errno, path))? {
             None => return Err(Error::not_found(path)),
             Some(FileType::Directory) => {}

@@ -9,6 +9,7 @@ use crate::commit::{Settle, move_new, move_over};
 use crate::disk::Disk;
 use crate::ends::{name_end, replaceable, same_ends, transferable};
 use crate::errno::error;
+use crate::guard::Deed;
 use crate::lock::EntryLock;
 use crate::root::Entry;
 
@@ -17,8 +18,10 @@ impl Disk {
         let RenameRequest { from, to, mode, .. } = request;
         vfs_core::check_ends(&from, &to)?;
         let source = self.root.entry(&from)?;
+        self.root.check(&source, Deed::Remove, &from)?;
         let kind = transferable(&source, &from)?;
         let (target, made) = self.root.make_parents(&to)?;
+        self.root.check(&target, Deed::Remove, &to).inspect_err(|_| made.undo())?;
         let settle = Settle { durability: self.durability, made: &made };
         match self.rename_held(&source, kind, &target, mode, settle, cx) {
             Ok(replaced) => Ok(RenameResult::new(from, to, replaced)),

@@ -10,6 +10,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::config::{Confinement, LocalConfig, Mounts, Resolution};
 use crate::errno::error_at;
+use crate::guard::{Deed, Guard};
 use crate::metadata::Metadata;
 
 /// Flags of every open: no descriptor leaks into a child process, and nothing becomes our terminal.
@@ -29,6 +30,7 @@ pub(crate) const RESERVED: &str = ".vfs-tmp-";
 pub(crate) struct Root {
     fd: OwnedFd,
     resolver: Resolver,
+    guard: Guard,
 }
 
 #[derive(Debug)]
@@ -74,11 +76,18 @@ impl Root {
                 Resolver::Portable(CapDir::from_std_file(readable.into()))
             }
         };
-        Ok(Self { fd, resolver })
+        let guard = Guard::new(&config.protected, fd.as_fd())?;
+        Ok(Self { fd, resolver, guard })
     }
 
     /// Opens `path` itself, following links inside the root. Never blocks and never creates.
     pub(crate) fn open_at(&self, path: &VfsPath, flags: OFlags) -> Result<OwnedFd> {
+        let opened = self.open_unguarded(path, flags)?;
+        self.guard.check(self.fd.as_fd(), &opened, Deed::Read, path)?;
+        Ok(opened)
+    }
+
+    fn open_unguarded(&self, path: &VfsPath, flags: OFlags) -> Result<OwnedFd> {
         refuse_reserved(path)?;
         let opened = match &self.resolver {
             Resolver::Portable(_) if !flags.contains(OFlags::DIRECTORY) && !path.is_root() => {
@@ -96,9 +105,26 @@ impl Root {
         opened.map_err(|errno| error_at(errno, path))
     }
 
-    /// Opens a directory for listing.
+    /// Opens a directory for listing it and what is below.
     pub(crate) fn open_directory(&self, path: &VfsPath) -> Result<OwnedFd> {
-        self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)
+        let opened = self.open_unguarded(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        self.guard.check(self.fd.as_fd(), &opened, Deed::Walk, path)?;
+        Ok(opened)
+    }
+
+    /// Refuses what is hidden by its own path.
+    pub(crate) fn check_name(&self, path: &VfsPath) -> Result<()> {
+        self.guard.check_name(path)
+    }
+
+    /// The same for an entry of a directory; for the most part nothing is protected, and no path is made.
+    pub(crate) fn check_child(&self, directory: &VfsPath, name: &str) -> Result<()> {
+        if self.guard.is_empty() { Ok(()) } else { self.check_name(&directory.child(name)?) }
+    }
+
+    /// Refuses what may not be done with `entry`, which `path` led to.
+    pub(crate) fn check(&self, entry: &Entry, deed: Deed, path: &VfsPath) -> Result<()> {
+        self.guard.check_below(self.fd.as_fd(), &entry.parent, &[&entry.name], deed, path)
     }
 
     fn open_relative(&self, relative: &str, flags: OFlags) -> io::Result<OwnedFd> {
@@ -245,7 +271,11 @@ impl Root {
     pub(crate) fn make_parents(&self, path: &VfsPath) -> Result<(Entry, MadeDirectories)> {
         match self.entry(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            found => return Ok((found?, MadeDirectories::default())),
+            found => {
+                let found = found?;
+                self.check(&found, Deed::Write, path)?;
+                return Ok((found, MadeDirectories::default()));
+            }
         }
         let mut missing = Vec::new();
         let mut existing = path.parent();
@@ -262,6 +292,8 @@ impl Root {
                 Err(error) => return Err(error.with_path(path)),
             }
         };
+        let names: Vec<&str> = missing.iter().rev().map(String::as_str).chain(path.name()).collect();
+        self.guard.check_below(self.fd.as_fd(), &top, &names, Deed::Write, path)?;
         let mut made = MadeDirectories::default();
         for name in missing.into_iter().rev() {
             let existed = match fs::mkdirat(&top, &name, Mode::from_raw_mode(0o777)) {

@@ -12,6 +12,7 @@ use vfs_core::{Error, ErrorKind, FileInfo, Problem, Resolved, Result, VfsPath};
 
 use crate::disk::Disk;
 use crate::errno::error;
+use crate::guard::Deed;
 use crate::metadata::{Metadata, special_file};
 use crate::remove::for_each_entry;
 use crate::root::{Entry, RESERVED};
@@ -71,7 +72,9 @@ impl Tree for DiskTree {
                 Ok(Located::Directory(self.directory(path.clone(), self.0.root.open_directory(path)?)))
             }
             FileType::RegularFile => {
-                let Entry { parent, name } = self.0.root.followed_entry(path)?;
+                let entry = self.0.root.followed_entry(path)?;
+                self.0.root.check(&entry, Deed::Read, path)?;
+                let Entry { parent, name } = entry;
                 // The directory is the file's real one, which a link's path need not name: it is held, however deep.
                 let dir = DirInner::new(path.parent().unwrap_or_default(), Some(parent));
                 Ok(Located::File { dir: TreeDir(Arc::new(dir)), name })
@@ -120,6 +123,7 @@ impl Tree for DiskTree {
     }
 
     fn enter(&self, dir: &TreeDir, name: &str, path: &VfsPath) -> Result<TreeDir> {
+        self.0.root.check_name(path)?;
         let entered = self.with_fd(dir, |fd| {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             self.0.root.open_child(fd, name.as_bytes(), flags).map_err(error)
@@ -154,6 +158,7 @@ impl Tree for DiskTree {
         let fd = if kind == ChildKind::Link {
             self.0.open_file(&dir.0.path.child(name)?)?.fd
         } else {
+            self.0.root.check_child(&dir.0.path, name)?;
             self.with_fd(dir, |fd| self.0.root.open_child(fd, name.as_bytes(), OFlags::RDONLY).map_err(error))?
         };
         // The listing said that it is a file; this is for what was put in its place since.

@@ -13,6 +13,7 @@ use vfs_core::{
 use crate::config::HardLinks;
 use crate::disk::{Disk, HeldEntry};
 use crate::errno::error;
+use crate::guard::Deed;
 use crate::lock::HeldFile;
 use crate::metadata::Metadata;
 use crate::read::read_to_end;
@@ -57,6 +58,8 @@ impl Disk {
             return Err(Error::at(ErrorKind::IsADirectory, path));
         }
         let entry = self.root.followed_entry(path)?;
+        let deed = if request.mode == EditMode::DryRun { Deed::Read } else { Deed::Write };
+        self.root.check(&entry, deed, path)?;
         let held = self.hold(&entry, self.hard_links, cx).map_err(|error| error.or_path(path))?;
         let Some(mut file) = held.file else {
             return Err(Error::not_found(path));
@@ -146,6 +149,7 @@ impl Disk {
             ErrorKind::NotFound => Error::conflict(path, None),
             _ => error,
         })?;
+        self.root.check(&entry, Deed::Write, path)?;
         let held = self.hold(&entry, HardLinks::Allow, cx)?;
         let file = held.file.as_ref().ok_or_else(|| Error::conflict(path, None))?;
         if file.metadata.version() != *expected {
@@ -178,6 +182,7 @@ impl Disk {
                 Some(FileType::Symlink) => &self.root.followed_entry(path)?,
                 _ => entry,
             };
+            self.root.check(target, Deed::Write, path)?;
             let changed = change(&self.hold(target, hard_links, cx)?, made);
             // Somebody else has put a file there since it was looked for: what is to be changed is that file.
             changed.map_err(|failure| match failure.kind() {

@@ -1,5 +1,6 @@
 //! A process swaps a directory below the root for a link to the outside, as fast as it can, while every operation goes
-//! through a confined backend. Nothing outside may be read, made or changed.
+//! through a confined backend. Nothing outside may be read, made or changed; nor may anything inside that is hidden, where
+//! the link leads there.
 //!
 //! `VFS_RACE_ATTEMPTS` sets the attempts for each operation; the default is short enough for every run of the tests. A
 //! reader that checks first and opens then is put through the same harness, and must be caught: else it proves nothing.
@@ -20,11 +21,18 @@ use vfs_core::{
     Backend, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, GlobRequest, GrepRequest, LinkMode,
     LsRequest, OpContext, ReadRequest, RenameRequest, VfsPath, WriteMode, WriteRequest,
 };
-use vfs_local::{Durability, LocalBackend, LocalConfig, Resolution};
+use vfs_local::{Durability, LocalBackend, LocalConfig, Protection, Resolution};
 
 /// Stands in every file outside, and in none inside.
 const SECRET: &str = "only outside has this";
 const INSIDE: &str = "only inside has this\n";
+
+/// Where the link leads, in the tree, and what is answered to whoever is led there.
+type Away = (&'static str, ErrorKind);
+
+const OUTSIDE: Away = ("outside", ErrorKind::PathEscape);
+
+const HIDDEN: Away = ("root/kept/hidden", ErrorKind::PolicyDenied);
 
 /// The names that exist both inside and outside, so that an operation which strays finds something to harm.
 const FILES: [&str; 4] = ["a", "b", "deep/a", "deep/er/a"];
@@ -38,13 +46,15 @@ fn main() -> ExitCode {
     let attempts = std::env::var("VFS_RACE_ATTEMPTS").ok().and_then(|text| text.parse().ok()).unwrap_or(3_000);
     let mut trials = vec![Trial::test("race::a_check_before_the_open_is_caught", check_then_open_is_caught)];
     for (resolver, resolution) in [("kernel", Resolution::Automatic), ("portable", Resolution::Portable)] {
-        trials.extend(OPERATIONS.iter().map(|(name, operation)| {
-            // The portable way is several times slower; it gets its share.
-            let attempts = if resolution == Resolution::Portable { attempts / 10 } else { attempts };
-            Trial::test(format!("race::{resolver}::{name}"), move || {
-                nothing_outside_is_touched(name, *operation, resolution, attempts)
-            })
-        }));
+        // The portable way is several times slower; it gets its share.
+        let attempts = if resolution == Resolution::Portable { attempts / 10 } else { attempts };
+        for (kept, away) in [("", OUTSIDE), ("hidden::", HIDDEN)] {
+            trials.extend(OPERATIONS.iter().map(|(name, operation)| {
+                Trial::test(format!("race::{resolver}::{kept}{name}"), move || {
+                    nothing_outside_is_touched(name, *operation, resolution, away, attempts)
+                })
+            }));
+        }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -59,26 +69,28 @@ fn swap_forever(root: &Path) -> ExitCode {
 /// The root, the outside and the process that swaps.
 struct Race {
     tree: tempfile::TempDir,
+    away: &'static str,
     swapper: Child,
 }
 
 impl Race {
-    fn start() -> Self {
+    fn start(away: &'static str) -> Self {
         let tree = tempfile::tempdir().expect("a temporary directory");
-        for (base, content) in [("root/d", INSIDE.to_owned()), ("outside", format!("{SECRET}\n"))] {
+        for (base, content) in [("root/d", INSIDE.to_owned()), (away, format!("{SECRET}\n"))] {
             for file in FILES {
                 let path = tree.path().join(base).join(file);
                 fs::create_dir_all(path.parent().expect("it is below the tree")).expect("directories are made");
                 fs::write(path, &content).expect("files are written");
             }
         }
-        symlink("../outside", tree.path().join("root/l")).expect("the link is made");
+        symlink(away.strip_prefix("root/").unwrap_or("../outside"), tree.path().join("root/l"))
+            .expect("the link is made");
         let swapper = Command::new(std::env::current_exe().expect("this program has a path"))
             .arg("swap-forever")
             .arg(tree.path().join("root"))
             .spawn()
             .expect("the swapper starts");
-        Self { tree, swapper }
+        Self { tree, away, swapper }
     }
 
     fn root(&self) -> PathBuf {
@@ -88,7 +100,7 @@ impl Race {
     /// Every entry outside with its inode, times and content.
     fn outside(&self) -> BTreeMap<PathBuf, (u64, i64, i64, Vec<u8>)> {
         let mut found = BTreeMap::new();
-        let mut pending = vec![self.tree.path().join("outside")];
+        let mut pending = vec![self.tree.path().join(self.away)];
         while let Some(path) = pending.pop() {
             let metadata = fs::symlink_metadata(&path).expect("the outside stays");
             let content = if metadata.is_dir() {
@@ -190,10 +202,14 @@ fn nothing_outside_is_touched(
     name: &str,
     operation: Operation,
     resolution: Resolution,
+    (away, refusal): Away,
     attempts: u64,
 ) -> Result<(), Failed> {
-    let race = Race::start();
-    let config = LocalConfig::new(race.root()).durability(Durability::Atomic).resolution(resolution);
+    let race = Race::start(away);
+    let config = LocalConfig::new(race.root())
+        .durability(Durability::Atomic)
+        .resolution(resolution)
+        .protect(path("/kept/hidden"), Protection::Hidden);
     let files = config.open()?;
     let before = race.outside();
     let cx = OpContext::new();
@@ -225,7 +241,7 @@ fn nothing_outside_is_touched(
     if race.outside() != before {
         return Err(format!("{name} changed the outside").into());
     }
-    if answered == 0 || !refused.contains_key(&ErrorKind::PathEscape) {
+    if answered == 0 || !refused.contains_key(&refusal) {
         return Err(format!("{name} was not raced: {answered} answered, {refused:?} refused of {done}").into());
     }
     println!("{name} ({resolution:?}): {done} attempts, {answered} answered, {refused:?} refused, 0 outside");
@@ -264,7 +280,7 @@ fn check_then_open(root: &Path, file: &str) -> Option<String> {
 }
 
 fn check_then_open_is_caught() -> Result<(), Failed> {
-    let race = Race::start();
+    let race = Race::start(OUTSIDE.0);
     let root = race.root().canonicalize()?;
     let started = Instant::now();
     let mut attempts = 0_u64;

@@ -8,6 +8,7 @@ mod empty;
 mod links;
 mod names;
 mod permissions;
+mod protected;
 mod size;
 mod special;
 mod watch;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use vfs_core::{Access, Error, Result, VfsPath};
+pub use vfs_local::Protection;
 use vfs_shell::Limits;
 
 use super::belt::{Belt, Mechanism};
@@ -41,15 +42,6 @@ pub enum Network {
     /// That of the host: its loopback device, too, and its abstract sockets where Landlock does not keep commands from
     /// them ([`Belt::LandlockScope`]).
     Host,
-}
-
-/// What becomes of a protected path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Protection {
-    /// It can be read and not changed.
-    ReadOnly,
-    /// It is there, and can be neither read nor changed.
-    Hidden,
 }
 
 /// A path below every mount that is kept from commands and file tools.

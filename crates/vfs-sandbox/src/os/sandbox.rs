@@ -110,7 +110,7 @@ impl Launcher for OsSandbox {
 
 /// The best sandbox that works here, and what it enforces.
 async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxReport)> {
-    let mounts = Arc::new(Held::open_all(&config.mounts, &config.tools).await?);
+    let mounts = Arc::new(Held::open_all(&config.mounts, &config.tools, &config.protected).await?);
     // Else it would look as if commands could not be started in namespaces, and they would be held by less.
     for mount in mounts.iter() {
         mount.kept(&config.protected, None)?;

@@ -45,6 +45,7 @@ const TRIALS: &[(&str, Run)] = &[
     ("a_link_in_place_of_what_is_protected_stops_commands", || runtime().block_on(protection::links())),
     ("what_is_missing_and_protected_cannot_be_made", || runtime().block_on(protection::missing())),
     ("what_stands_for_it_goes_with_the_last_command", || runtime().block_on(protection::placeholders())),
+    ("a_link_that_is_swapped_leads_file_tools_nowhere", || runtime().block_on(protection::swapped())),
     ("a_planted_link_is_no_reason_for_less", || runtime().block_on(protection::planted())),
     ("what_commands_can_change_is_not_run", || runtime().block_on(programs::programs())),
     ("the_running_program_is_its_helper_wherever_it_lies", || runtime().block_on(programs::own_helper())),

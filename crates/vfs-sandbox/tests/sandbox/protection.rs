@@ -122,3 +122,45 @@ pub(crate) async fn planted() -> Outcome {
     assert_eq!(refused.path(), at.to_str(), "{refused}");
     Ok(())
 }
+
+/// A command swaps a directory for a link into what is protected, while file tools go through it.
+pub(crate) async fn swapped() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    for (name, content) in [(".git/hooks/kept", "kept\n"), (".env", "PASSWORD\n"), ("d/kept", "kept\n")] {
+        let file = directory.path().join(name);
+        fs::create_dir_all(file.parent().ok_or("it has one")?)?;
+        fs::write(file, content)?;
+    }
+    symlink("../.env", directory.path().join("d/env"))?;
+    fs::write(directory.path().join("d/plain"), "plain\n")?;
+    let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
+    let swaps = "mkdir swapped; ln -s .git/hooks link; touch started
+        while [ ! -e stop ]; do
+            mv -T swapped away; mv -T link swapped; mv -T swapped link; mv -T away swapped
+            mv d/env d/hidden; mv d/plain d/env; mv d/env d/plain; mv d/hidden d/env
+        done 2>/dev/null";
+    let race = async {
+        while !directory.path().join("started").exists() {
+            tokio::task::yield_now().await;
+        }
+        let (mut written, mut refused) = (0_u32, 0_u32);
+        for round in 0..4_000 {
+            match sandbox.create_text(&format!("/workspace/swapped/{round}"), "#!/bin/sh\n").await {
+                Ok(_) => written += 1,
+                Err(_) => refused += 1,
+            }
+            if let Ok(text) = sandbox.read_text("/workspace/d/env").await {
+                assert_eq!(text, "plain\n");
+            }
+        }
+        fs::write(directory.path().join("stop"), "")?;
+        assert!(written > 0 && refused > 0, "nothing was raced: {written} written, {refused} refused");
+        Ok::<_, Failed>(())
+    };
+    let (ended, raced) = futures::future::join(run(&sandbox, swaps), race).await;
+    raced?;
+    assert_eq!(ended?.exit_code, Some(0));
+    let hooks: Vec<_> = fs::read_dir(directory.path().join(".git/hooks"))?.collect::<Result<_, _>>()?;
+    assert_eq!(hooks.len(), 1, "{hooks:?}");
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! Paths that are protected, by whatever path somebody comes.
+
+use futures::executor::block_on;
+use vfs_core::{
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, GlobRequest, GrepRequest,
+    LsRequest, OpContext, RenameRequest, Result, WriteMode, WriteRequest,
+};
+use vfs_local::{Protection, Resolution};
+
+use crate::{Disk, assert_fails, path};
+
+/// A root with a repository that is kept as it is, a file and a directory that are hidden, and links to all of them.
+fn disk(resolution: Resolution) -> Disk {
+    let disk = Disk::with(|config| {
+        let config = config.resolution(resolution).protect(path("/.git"), Protection::ReadOnly);
+        config.protect(path("/.env"), Protection::Hidden).protect(path("/a/keys"), Protection::Hidden)
+    });
+    for (name, content) in [
+        (".git/config", "[core]"),
+        (".env", "PASSWORD"),
+        ("a/keys/private", "PASSWORD"),
+        ("a/other", "text"),
+        ("b", "text"),
+    ] {
+        disk.put(name, content);
+    }
+    for (target, name) in [
+        (".git", "git"),
+        (".env", "env"),
+        ("a", "above"),
+        ("a/keys", "keys"),
+        (".", "root"),
+        ("../.git/config", "d/config"),
+    ] {
+        std::fs::create_dir_all(disk.root().join("d")).expect("directories are made");
+        disk.link(target, name);
+    }
+    disk
+}
+
+const BOTH: [Resolution; 2] = [Resolution::Automatic, Resolution::Portable];
+
+#[test]
+fn what_is_protected_is_not_changed_by_any_path() {
+    for disk in BOTH.map(disk) {
+        let (files, cx) = (&disk.files, &OpContext::new());
+        let write = |at: &str, mode| {
+            let request = WriteRequest::new(path(at), "evil").mode(mode);
+            block_on(files.write(cx, request)).map(drop)
+        };
+        let version = block_on(files.info("/.git/config")).expect("it can be looked at").version.expect("a version");
+        for at in ["/.git/config", "/git/config", "/d/config", "/root/.git/config", "/keys/private", "/env", "/.env"] {
+            for mode in [WriteMode::Overwrite, WriteMode::Append, WriteMode::IfVersion(version.clone())] {
+                assert_fails(write(at, mode), &[ErrorKind::PolicyDenied]);
+            }
+            assert_fails(block_on(files.edit_text(at, "core", "evil")).map(drop), &[ErrorKind::PolicyDenied]);
+            let uploaded = block_on(files.upload_files(cx, vec![FileUpload::new(path(at), "evil")])).remove(0);
+            assert_eq!(uploaded.cause.map(|error| error.kind()), Some(ErrorKind::PolicyDenied), "{at}");
+            let copied = files.copy(cx, CopyRequest::new(path("/b"), path(at)).overwrite());
+            assert_fails(block_on(copied).map(drop), &[ErrorKind::PolicyDenied]);
+        }
+        for at in
+            ["/.git/hooks/new", "/git/new", "/git/hooks/deep/new", "/keys/new", "/above/keys/new", "/root/root/.git/x"]
+        {
+            assert_fails(write(at, WriteMode::CreateNew), &[ErrorKind::PolicyDenied]);
+            let moved = files.rename(cx, RenameRequest::new(path("/b"), path(at)));
+            assert_fails(block_on(moved).map(drop), &[ErrorKind::PolicyDenied]);
+        }
+        for at in ["/.git", "/.git/config", "/git/config", "/root/.git", "/root/.env", "/above/keys", "/a", "/root/a"] {
+            let deleted = files.delete(cx, DeleteRequest::new(path(at)).recursive());
+            assert_fails(block_on(deleted).map(drop), &[ErrorKind::PolicyDenied]);
+            let emptied = files.delete(cx, DeleteRequest::new(path(at)).only_empty());
+            assert_fails(block_on(emptied).map(drop), &[ErrorKind::PolicyDenied]);
+            let moved = files.rename(cx, RenameRequest::new(path(at), path("/moved")));
+            assert_fails(block_on(moved).map(drop), &[ErrorKind::PolicyDenied]);
+        }
+        assert_eq!(disk.get(".git/config"), b"[core]");
+        assert_eq!(disk.get("a/keys/private"), b"PASSWORD");
+        assert!(!disk.root().join(".git/hooks").exists() && !disk.root().join(".git/new").exists());
+    }
+}
+
+#[test]
+fn what_is_hidden_is_not_read_by_any_path() {
+    for disk in BOTH.map(disk) {
+        let (files, cx) = (&disk.files, &OpContext::new());
+        for at in ["/.env", "/env", "/root/.env", "/a/keys/private", "/keys/private", "/above/keys/private"] {
+            assert_fails(block_on(files.read_text(at)).map(drop), &[ErrorKind::PolicyDenied]);
+            assert_fails(block_on(files.info(at)).map(drop), &[ErrorKind::PolicyDenied]);
+            let answer = block_on(files.download_files(cx, vec![path(at)])).remove(0);
+            assert_eq!((answer.content, answer.cause.map(|error| error.kind())), (None, Some(ErrorKind::PolicyDenied)));
+            let tried = EditRequest::new(path(at), "PASSWORD", "x").dry_run();
+            assert_fails(block_on(files.edit(cx, tried)).map(drop), &[ErrorKind::PolicyDenied]);
+            let searched = files.grep(cx, GrepRequest::literal("PASS").path(path(at)));
+            assert_fails(block_on(searched).map(drop), &[ErrorKind::PolicyDenied]);
+            let copied = files.copy(cx, CopyRequest::new(path(at), path("/copy")));
+            assert_fails(block_on(copied).map(drop), &[ErrorKind::PolicyDenied]);
+        }
+        for at in ["/a/keys", "/keys", "/root", "/above"] {
+            let searched = files.grep(cx, GrepRequest::literal("PASS").hidden().path(path(at)));
+            assert_fails(block_on(searched).map(drop), &[ErrorKind::PolicyDenied]);
+            let found = files.glob(cx, GlobRequest::new("**").path(path(at)));
+            assert_fails(block_on(found).map(drop), &[ErrorKind::PolicyDenied]);
+        }
+        for at in ["/a", "/a/keys", "/keys", "/above"] {
+            let copied = files.copy(cx, CopyRequest::new(path(at), path("/copy")));
+            assert_fails(block_on(copied).map(drop), &[ErrorKind::PolicyDenied]);
+        }
+        let found = block_on(files.grep(cx, GrepRequest::literal("PASS").hidden())).expect("the rest is searched");
+        assert_eq!(found.matches.len(), 0, "{found:?}");
+        assert_eq!(found.problems.len(), 2, "{found:?}");
+        assert!(!disk.root().join("copy").exists());
+    }
+}
+
+#[test]
+fn what_is_beside_the_protected_is_as_it_would_be() -> Result<()> {
+    for disk in BOTH.map(disk) {
+        let (files, cx) = (&disk.files, &OpContext::new());
+        assert_eq!(block_on(files.read_text("/git/config"))?, "[core]");
+        assert_eq!(block_on(files.read_text("/d/config"))?, "[core]");
+        block_on(files.edit(cx, EditRequest::new(path("/.git/config"), "core", "x").dry_run()))?;
+        block_on(files.create_text("/.gitignore", "target\n"))?;
+        block_on(files.create_text("/above/keysmith/new/file", "text"))?;
+        block_on(files.edit_text("/above/other", "text", "words"))?;
+        assert_eq!(block_on(files.read_text("/root/a/other"))?, "words");
+        assert_eq!(block_on(files.ls(cx, LsRequest::new(path("/root/d"))))?.entries.len(), 1);
+        block_on(files.rename(cx, RenameRequest::new(path("/root/b"), path("/above/b"))))?;
+        block_on(files.copy(cx, CopyRequest::new(path("/.git"), path("/copy"))))?;
+        block_on(files.delete(cx, DeleteRequest::new(path("/root/copy")).recursive()))?;
+        block_on(files.delete(cx, DeleteRequest::new(path("/git"))))?;
+        assert!(!disk.root().join("git").exists() && disk.root().join(".git/config").exists(), "the link goes");
+    }
+    Ok(())
+}
