@@ -149,9 +149,10 @@ impl LocalConfig {
     /// Protects a path below the root, with all that is below it.
     ///
     /// It is looked at where a descriptor really is, whatever path led there, so that nobody gets past it who swaps a link
-    /// or directory at that moment. What is hidden is named in listings; searches leave it out and tell that as a problem, but
-    /// none begins at a link to a directory above it, nor is such a directory copied. Nothing above what is protected is moved or
-    /// removed. Other names of a file (hard links) are other paths. Refusals are `policy_denied`; it needs `/proc`.
+    /// or directory at that moment; upper and lower case are the same. What is hidden is named in listings; searches leave it
+    /// out and tell that as a problem, and no directory above it is copied. Nothing above what is protected is replaced, moved
+    /// or removed. Where it is a link, what that leads to is protected only as that path; other names of a file (hard links) and
+    /// other mounts of a directory are other paths. Refusals are `policy_denied`; it needs `/proc`.
     #[must_use]
     pub fn protect(mut self, path: VfsPath, protection: Protection) -> Self {
         self.protected.push((path, protection));

@@ -11,55 +11,59 @@ use crate::errno::error_at;
 /// What is about to be done at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deed {
-    /// A file is read or a directory listed.
+    /// A file is read, or a directory is listed.
     Read,
-    /// Everything below a directory is read by the names in it, but for what is hidden.
-    Walk,
     /// A file is copied, or a directory with everything below it.
     Copy,
-    /// A file is written.
-    Write,
-    /// An entry is removed or moved, or another takes its place.
-    Remove,
+    /// An entry is written, removed or moved, or another takes its place.
+    Change,
 }
+
+/// Where something is below the root: nothing for the root itself, else names with a `/` before each, in lower case.
+pub(crate) type Place = String;
 
 /// The protected paths of a root.
 #[derive(Debug, Default)]
-pub(crate) struct Guard(Vec<(Vec<u8>, Protection)>);
+pub(crate) struct Guard(Vec<(Place, Protection)>);
 
 impl Guard {
     /// Guards these paths below `root`, which the system has to be able to tell.
     pub(crate) fn new(protected: &[(VfsPath, Protection)], root: BorrowedFd<'_>) -> Result<Self> {
         if !protected.is_empty() {
-            place(root, root).map_err(|errno| {
+            read_place(root, root).map_err(|errno| {
                 let message = "paths are protected by where /proc says that they are; mount it";
                 Error::new(ErrorKind::Unsupported, message).with_source(errno)
             })?;
         }
-        let spelled = |path: &VfsPath| if path.is_root() { Vec::new() } else { path.as_str().as_bytes().to_vec() };
         Ok(Self(protected.iter().map(|(path, protection)| (spelled(path), *protection)).collect()))
     }
 
-    /// Whether nothing is protected.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Whether `deed` is refused somewhere.
+    fn is_awake(&self, deed: Deed) -> bool {
+        self.0.iter().any(|(_, protection)| deed == Deed::Change || *protection == Protection::Hidden)
     }
 
-    /// Refuses what is hidden by its own path, on the way down from a directory that may be walked.
-    pub(crate) fn check_name(&self, path: &VfsPath) -> Result<()> {
-        let is_hidden = |(protected, protection): &(Vec<u8>, Protection)| {
-            *protection == Protection::Hidden && is_at_or_below(path.as_str().as_bytes(), protected)
-        };
-        if self.0.iter().any(is_hidden) { Err(refusal(path)) } else { Ok(()) }
+    /// Where `held` is, for [`check_place`](Self::check_place); `None` where nothing is hidden.
+    pub(crate) fn place(&self, root: BorrowedFd<'_>, held: impl AsFd, path: &VfsPath) -> Result<Option<Place>> {
+        if !self.is_awake(Deed::Read) {
+            return Ok(None);
+        }
+        read_place(root, held.as_fd()).map(Some).map_err(|errno| error_at(errno, path))
     }
 
-    /// Refuses what may not be done with what `held` is, which `path` led to below `root`.
-    pub(crate) fn check(&self, root: BorrowedFd<'_>, held: impl AsFd, deed: Deed, path: &VfsPath) -> Result<()> {
-        self.check_below(root, held, &[], deed, path)
+    /// Refuses reading what is at this place.
+    pub(crate) fn check_place(&self, place: &str, path: &VfsPath) -> Result<()> {
+        self.check_all(place, Deed::Read, path)
     }
 
-    /// As [`check`](Self::check), for what has these names, each in the one before it, the first in the directory `held`.
-    pub(crate) fn check_below(
+    /// Refuses reading what has this path, on the way to it as itself.
+    pub(crate) fn check_path(&self, path: &VfsPath) -> Result<()> {
+        self.check_all(&spelled(path), Deed::Read, path)
+    }
+
+    /// Refuses what may not be done with what has these names, each in the one before it, the first in the directory `held`:
+    /// with that itself where there are none. `path` led to it below `root`, and counts, too.
+    pub(crate) fn check(
         &self,
         root: BorrowedFd<'_>,
         held: impl AsFd,
@@ -67,51 +71,53 @@ impl Guard {
         deed: Deed,
         path: &VfsPath,
     ) -> Result<()> {
-        if self.is_empty() {
+        if !self.is_awake(deed) {
             return Ok(());
         }
-        let mut place = place(root, held.as_fd()).map_err(|errno| error_at(errno, path))?;
+        let mut place = read_place(root, held.as_fd()).map_err(|errno| error_at(errno, path))?;
         for name in names {
-            place.push(b'/');
-            place.extend_from_slice(name.as_bytes());
+            place = below(&place, name);
         }
-        if self.0.iter().any(|(protected, protection)| is_refused(&place, protected, *protection, deed, path)) {
-            return Err(refusal(path));
+        self.check_all(&place, deed, path)?;
+        self.check_all(&spelled(path), deed, path)
+    }
+
+    fn check_all(&self, place: &str, deed: Deed, path: &VfsPath) -> Result<()> {
+        if self.0.iter().any(|(protected, protection)| is_refused(place, protected, *protection, deed)) {
+            let message = "this path is protected, or leads to one that is";
+            return Err(Error::new(ErrorKind::PolicyDenied, message).with_path(path));
         }
         Ok(())
     }
 }
 
-fn refusal(path: &VfsPath) -> Error {
-    Error::new(ErrorKind::PolicyDenied, "this path is protected, or leads to one that is").with_path(path)
+/// The place of an entry of the directory at `place`.
+pub(crate) fn below(place: &str, name: &str) -> Place {
+    format!("{place}/{}", name.to_lowercase())
 }
 
-fn is_refused(place: &[u8], protected: &[u8], protection: Protection, deed: Deed, path: &VfsPath) -> bool {
+/// The place that `path` is as it is spelled. A file system may fold case, so what differs by it alone is taken for the same.
+fn spelled(path: &VfsPath) -> Place {
+    if path.is_root() { Place::new() } else { path.as_str().to_lowercase() }
+}
+
+fn is_refused(place: &str, protected: &str, protection: Protection, deed: Deed) -> bool {
+    // The kernel puts this behind the path of something that was removed, and anybody may put it behind a name.
+    let plain = place.strip_suffix(" (deleted)");
+    let is_at = [Some(place), plain].into_iter().flatten().any(|place| is_at_or_below(place, protected));
+    let is_above = is_at_or_below(protected, place);
     match deed {
-        Deed::Read => protection == Protection::Hidden && is_at_or_below(place, protected),
-        // Who asked for the directory by its own path knows by their own what is protected below it.
-        Deed::Walk => {
-            let is_led = place != path.as_str().trim_end_matches('/').as_bytes();
-            protection == Protection::Hidden
-                && (is_at_or_below(place, protected) || (is_led && is_at_or_below(protected, place)))
-        }
-        Deed::Copy => {
-            protection == Protection::Hidden && (is_at_or_below(place, protected) || is_at_or_below(protected, place))
-        }
-        Deed::Write => is_at_or_below(place, protected),
-        Deed::Remove => is_at_or_below(place, protected) || is_at_or_below(protected, place),
+        Deed::Read => protection == Protection::Hidden && is_at,
+        Deed::Copy => protection == Protection::Hidden && (is_at || is_above),
+        Deed::Change => is_at || is_above,
     }
 }
 
-fn is_at_or_below(place: &[u8], above: &[u8]) -> bool {
-    place.strip_prefix(above).is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
+fn is_at_or_below(place: &str, above: &str) -> bool {
+    place.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// What the kernel puts behind the path of something that was removed.
-const REMOVED: &[u8] = b" (deleted)";
-
-/// Where `held` is below `root`: nothing for the root itself, else names with a `/` before each.
-fn place(root: BorrowedFd<'_>, held: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+fn read_place(root: BorrowedFd<'_>, held: BorrowedFd<'_>) -> io::Result<Place> {
     let told = |fd: BorrowedFd<'_>| {
         let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
         rustix::fs::readlink(link, Vec::new()).map(std::ffi::CString::into_bytes)
@@ -123,8 +129,9 @@ fn place(root: BorrowedFd<'_>, held: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
         if let Some(below) = place.strip_prefix(root)
             && matches!(below.first(), None | Some(b'/'))
         {
-            let below = below.strip_suffix(REMOVED).unwrap_or(below);
-            return Ok(if below == b"/" { Vec::new() } else { below.to_vec() });
+            // Nothing that is protected has a name that is not UTF-8.
+            let below = String::from_utf8_lossy(below).to_lowercase();
+            return Ok(if below == "/" { Place::new() } else { below });
         }
     }
     Err(Errno::XDEV)
@@ -136,33 +143,34 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_told_by_the_place() {
-        use Deed::{Copy, Read, Remove, Walk, Write};
+        use Deed::{Change, Copy, Read};
         use Protection::{Hidden, ReadOnly};
-        for (place, protected, protection, deed, path, refused) in [
-            ("/.env", "/.env", Hidden, Read, "/link", true),
-            ("/.env", "/.env", ReadOnly, Read, "/link", false),
-            ("/.env", "/.env", ReadOnly, Write, "/link", true),
-            ("/.git/hooks/new", "/.git", ReadOnly, Write, "/link/new", true),
-            ("/.gitignore", "/.git", ReadOnly, Write, "/.gitignore", false),
-            ("/a", "/a/keys", ReadOnly, Write, "/a", false),
-            ("/a", "/a/keys", ReadOnly, Remove, "/link", true),
-            ("/ab", "/a/keys", ReadOnly, Remove, "/ab", false),
-            ("", "/.env", Hidden, Walk, "/", false),
-            ("", "/.env", Hidden, Walk, "/link", true),
-            ("", "/.env", Hidden, Read, "/link", false),
-            ("/a", "/a/keys", Hidden, Walk, "/a", false),
-            ("/a", "/a/keys", Hidden, Walk, "/link", true),
-            ("/a", "/a/keys", ReadOnly, Walk, "/link", false),
-            ("/a/keys/old", "/a/keys", Hidden, Walk, "/a/keys/old", true),
-            ("/b", "/a/keys", Hidden, Walk, "/link", false),
-            ("/a", "/a/keys", Hidden, Copy, "/a", true),
-            ("/a", "/a/keys", ReadOnly, Copy, "/a", false),
-            ("/a/keys", "/a/keys", Hidden, Copy, "/link", true),
-            ("/anything", "", ReadOnly, Write, "/anything", true),
+        for (place, protected, protection, deed, refused) in [
+            ("/.env", "/.env", Hidden, Read, true),
+            ("/.env (deleted)", "/.env", Hidden, Read, true),
+            ("/.env (deleted)", "/.env (deleted)", Hidden, Read, true),
+            ("/.env", "/.env", ReadOnly, Read, false),
+            ("/.env", "/.env", ReadOnly, Change, true),
+            ("/.git/hooks/new", "/.git", ReadOnly, Change, true),
+            ("/.gitignore", "/.git", ReadOnly, Change, false),
+            ("/a", "/a/keys", ReadOnly, Change, true),
+            ("/ab", "/a/keys", ReadOnly, Change, false),
+            ("", "/.env", Hidden, Read, false),
+            ("", "/.env", Hidden, Copy, true),
+            ("/a", "/a/keys", Hidden, Copy, true),
+            ("/a", "/a/keys", ReadOnly, Copy, false),
+            ("/a/keys", "/a/keys", Hidden, Copy, true),
+            ("/a/keys/old", "/a/keys", Hidden, Read, true),
+            ("/anything", "", ReadOnly, Change, true),
         ] {
-            let path = VfsPath::parse(path).expect("a path");
-            let found = is_refused(place.as_bytes(), protected.as_bytes(), protection, deed, &path);
-            assert_eq!(found, refused, "{deed:?} at {place:?} by {path}, with {protected} {protection:?}");
+            let found = is_refused(place, protected, protection, deed);
+            assert_eq!(found, refused, "{deed:?} at {place:?}, with {protected} {protection:?}");
         }
+    }
+
+    #[test]
+    fn case_makes_no_other_place() {
+        assert_eq!(spelled(&VfsPath::parse("/A/.ENV").expect("a path")), "/a/.env");
+        assert_eq!(below("/a", ".ENV"), "/a/.env");
     }
 }

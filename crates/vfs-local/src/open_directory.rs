@@ -45,6 +45,8 @@ fn made(root: &Root, path: &VfsPath) -> Result<OwnedFd> {
     }
     let mut directory = root.open_at(&VfsPath::root(), OFlags::PATH | OFlags::DIRECTORY)?;
     for name in path.components() {
+        // What leads to something protected is made; what is at it or below is not.
+        root.guard().check_path(path)?;
         directory = made_in(root, &directory, name)?;
     }
     Ok(directory)

@@ -34,7 +34,7 @@ impl Disk {
             return self.delete_empty(path, cx);
         }
         let entry = self.root.entry(path)?;
-        self.root.check(&entry, Deed::Remove, path)?;
+        self.root.check(&entry, Deed::Change, path)?;
         let files = match entry.file_type().map_err(|errno| error_at(errno, path))? {
             None => return Err(Error::not_found(path)),
             Some(FileType::Directory) if !request.recursive => {

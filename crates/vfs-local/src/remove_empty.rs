@@ -20,7 +20,7 @@ impl Disk {
     /// Removes the directory at `path` in one step of the kernel's, which refuses where something is in it by then.
     pub(crate) fn delete_empty(&self, path: &VfsPath, cx: &OpContext) -> Result<DeleteResult> {
         let entry = self.root.entry(path)?;
-        self.root.check(&entry, Deed::Remove, path)?;
+        self.root.check(&entry, Deed::Change, path)?;
         match entry.file_type().map_err(|errno| error_at(errno, path))? {
             None => return Err(Error::not_found(path)),
             Some(FileType::Directory) => {}

@@ -18,10 +18,9 @@ impl Disk {
         let RenameRequest { from, to, mode, .. } = request;
         vfs_core::check_ends(&from, &to)?;
         let source = self.root.entry(&from)?;
-        self.root.check(&source, Deed::Remove, &from)?;
+        self.root.check(&source, Deed::Change, &from)?;
         let kind = transferable(&source, &from)?;
         let (target, made) = self.root.make_parents(&to)?;
-        self.root.check(&target, Deed::Remove, &to).inspect_err(|_| made.undo())?;
         let settle = Settle { durability: self.durability, made: &made };
         match self.rename_held(&source, kind, &target, mode, settle, cx) {
             Ok(replaced) => Ok(RenameResult::new(from, to, replaced)),

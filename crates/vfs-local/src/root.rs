@@ -10,7 +10,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::config::{Confinement, LocalConfig, Mounts, Resolution};
 use crate::errno::error_at;
-use crate::guard::{Deed, Guard};
+use crate::guard::{Deed, Guard, Place};
 use crate::metadata::Metadata;
 
 /// Flags of every open: no descriptor leaks into a child process, and nothing becomes our terminal.
@@ -83,7 +83,7 @@ impl Root {
     /// Opens `path` itself, following links inside the root. Never blocks and never creates.
     pub(crate) fn open_at(&self, path: &VfsPath, flags: OFlags) -> Result<OwnedFd> {
         let opened = self.open_unguarded(path, flags)?;
-        self.guard.check(self.fd.as_fd(), &opened, Deed::Read, path)?;
+        self.guard.check(self.fd.as_fd(), &opened, &[], Deed::Read, path)?;
         Ok(opened)
     }
 
@@ -105,26 +105,29 @@ impl Root {
         opened.map_err(|errno| error_at(errno, path))
     }
 
-    /// Opens a directory for listing it and what is below.
+    /// Opens a directory for listing.
     pub(crate) fn open_directory(&self, path: &VfsPath) -> Result<OwnedFd> {
-        let opened = self.open_unguarded(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        self.guard.check(self.fd.as_fd(), &opened, Deed::Walk, path)?;
-        Ok(opened)
+        self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
-    /// Refuses what is hidden by its own path.
-    pub(crate) fn check_name(&self, path: &VfsPath) -> Result<()> {
-        self.guard.check_name(path)
+    /// What refuses paths that are hidden.
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.guard
     }
 
-    /// The same for an entry of a directory; for the most part nothing is protected, and no path is made.
-    pub(crate) fn check_child(&self, directory: &VfsPath, name: &str) -> Result<()> {
-        if self.guard.is_empty() { Ok(()) } else { self.check_name(&directory.child(name)?) }
+    /// Where `held` is, which `path` led to; `None` where nothing is hidden.
+    pub(crate) fn place(&self, held: impl AsFd, path: &VfsPath) -> Result<Option<Place>> {
+        self.guard.place(self.fd.as_fd(), held, path)
     }
 
     /// Refuses what may not be done with `entry`, which `path` led to.
     pub(crate) fn check(&self, entry: &Entry, deed: Deed, path: &VfsPath) -> Result<()> {
-        self.guard.check_below(self.fd.as_fd(), &entry.parent, &[&entry.name], deed, path)
+        self.check_in(&entry.parent, &entry.name, deed, path)
+    }
+
+    /// The same of the entry of a directory.
+    pub(crate) fn check_in(&self, parent: impl AsFd, name: &str, deed: Deed, path: &VfsPath) -> Result<()> {
+        self.guard.check(self.fd.as_fd(), parent, &[name], deed, path)
     }
 
     fn open_relative(&self, relative: &str, flags: OFlags) -> io::Result<OwnedFd> {
@@ -273,7 +276,7 @@ impl Root {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             found => {
                 let found = found?;
-                self.check(&found, Deed::Write, path)?;
+                self.check(&found, Deed::Change, path)?;
                 return Ok((found, MadeDirectories::default()));
             }
         }
@@ -293,7 +296,7 @@ impl Root {
             }
         };
         let names: Vec<&str> = missing.iter().rev().map(String::as_str).chain(path.name()).collect();
-        self.guard.check_below(self.fd.as_fd(), &top, &names, Deed::Write, path)?;
+        self.guard.check(self.fd.as_fd(), &top, &names, Deed::Change, path)?;
         let mut made = MadeDirectories::default();
         for name in missing.into_iter().rev() {
             let existed = match fs::mkdirat(&top, &name, Mode::from_raw_mode(0o777)) {

@@ -12,7 +12,7 @@ use vfs_core::{Error, ErrorKind, FileInfo, Problem, Resolved, Result, VfsPath};
 
 use crate::disk::Disk;
 use crate::errno::error;
-use crate::guard::Deed;
+use crate::guard::{Deed, Place, below};
 use crate::metadata::{Metadata, special_file};
 use crate::remove::for_each_entry;
 use crate::root::{Entry, RESERVED};
@@ -32,20 +32,36 @@ pub(crate) struct TreeDir(Arc<DirInner>);
 struct DirInner {
     path: VfsPath,
     fd: Option<OwnedFd>,
+    /// Where it really is, where something is hidden.
+    place: Option<Place>,
     /// Whether the descriptor was read from, so that it has to be set back to the beginning.
     was_listed: AtomicBool,
 }
 
 impl DirInner {
-    fn new(path: VfsPath, fd: Option<OwnedFd>) -> Self {
-        Self { path, fd, was_listed: AtomicBool::new(false) }
+    fn new(path: VfsPath, fd: Option<OwnedFd>, place: Option<Place>) -> Self {
+        Self { path, fd, place, was_listed: AtomicBool::new(false) }
     }
 }
 
 impl DiskTree {
-    fn directory(&self, path: VfsPath, fd: OwnedFd) -> TreeDir {
+    fn directory(&self, path: VfsPath, fd: OwnedFd, place: Option<Place>) -> TreeDir {
         let fd = (path.components().count() <= MAX_HELD_DEPTH).then_some(fd);
-        TreeDir(Arc::new(DirInner::new(path, fd)))
+        TreeDir(Arc::new(DirInner::new(path, fd, place)))
+    }
+
+    /// A directory that is opened by its path, whatever links are in that.
+    fn opened(&self, path: &VfsPath) -> Result<(OwnedFd, Option<Place>)> {
+        let fd = self.0.root.open_directory(path)?;
+        let place = self.0.root.place(&fd, path)?;
+        Ok((fd, place))
+    }
+
+    /// The place of an entry of `dir`, which is refused where it is hidden.
+    fn place_below(&self, dir: &TreeDir, name: &str) -> Result<Option<Place>> {
+        let Some(place) = dir.0.place.as_deref().map(|place| below(place, name)) else { return Ok(None) };
+        self.0.root.guard().check_place(&place, &dir.0.path.child(name)?)?;
+        Ok(Some(place))
     }
 
     fn with_fd<T>(&self, dir: &TreeDir, call: impl FnOnce(BorrowedFd<'_>) -> Result<T>) -> Result<T> {
@@ -69,14 +85,16 @@ impl Tree for DiskTree {
         let found = self.0.root.open_at(path, OFlags::PATH)?;
         match Metadata::of(found.as_fd()).map_err(error)?.file_type() {
             FileType::Directory => {
-                Ok(Located::Directory(self.directory(path.clone(), self.0.root.open_directory(path)?)))
+                let (fd, place) = self.opened(path)?;
+                Ok(Located::Directory(self.directory(path.clone(), fd, place)))
             }
             FileType::RegularFile => {
                 let entry = self.0.root.followed_entry(path)?;
                 self.0.root.check(&entry, Deed::Read, path)?;
                 let Entry { parent, name } = entry;
                 // The directory is the file's real one, which a link's path need not name: it is held, however deep.
-                let dir = DirInner::new(path.parent().unwrap_or_default(), Some(parent));
+                let place = self.0.root.place(&parent, path)?;
+                let dir = DirInner::new(path.parent().unwrap_or_default(), Some(parent), place);
                 Ok(Located::File { dir: TreeDir(Arc::new(dir)), name })
             }
             _ => Err(special_file().with_path(path)),
@@ -123,19 +141,19 @@ impl Tree for DiskTree {
     }
 
     fn enter(&self, dir: &TreeDir, name: &str, path: &VfsPath) -> Result<TreeDir> {
-        self.0.root.check_name(path)?;
+        let place = self.place_below(dir, name)?;
         let entered = self.with_fd(dir, |fd| {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             self.0.root.open_child(fd, name.as_bytes(), flags).map_err(error)
         });
-        let fd = match entered {
+        let (fd, place) = match entered {
             // A link, which only the root can follow.
             Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::InvalidPath) => {
-                self.0.root.open_directory(&dir.0.path.child(name)?)?
+                self.opened(&dir.0.path.child(name)?)?
             }
-            entered => entered?,
+            entered => (entered?, place),
         };
-        Ok(self.directory(path.clone(), fd))
+        Ok(self.directory(path.clone(), fd, place))
     }
 
     fn identity(&self, dir: &TreeDir) -> Option<(u64, u64)> {
@@ -158,7 +176,7 @@ impl Tree for DiskTree {
         let fd = if kind == ChildKind::Link {
             self.0.open_file(&dir.0.path.child(name)?)?.fd
         } else {
-            self.0.root.check_child(&dir.0.path, name)?;
+            self.place_below(dir, name)?;
             self.with_fd(dir, |fd| self.0.root.open_child(fd, name.as_bytes(), OFlags::RDONLY).map_err(error))?
         };
         // The listing said that it is a file; this is for what was put in its place since.

@@ -111,6 +111,7 @@ fn check_path(disk: &Disk, path: &VfsPath) -> Result<()> {
         let message = "the whole host cannot be watched; name a directory below the root";
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
+    disk.root.guard().check_path(path)?;
     let real = disk.root.real_path(path)?;
     if real == *path {
         return Ok(());

@@ -58,7 +58,7 @@ impl Disk {
             return Err(Error::at(ErrorKind::IsADirectory, path));
         }
         let entry = self.root.followed_entry(path)?;
-        let deed = if request.mode == EditMode::DryRun { Deed::Read } else { Deed::Write };
+        let deed = if request.mode == EditMode::DryRun { Deed::Read } else { Deed::Change };
         self.root.check(&entry, deed, path)?;
         let held = self.hold(&entry, self.hard_links, cx).map_err(|error| error.or_path(path))?;
         let Some(mut file) = held.file else {
@@ -149,7 +149,7 @@ impl Disk {
             ErrorKind::NotFound => Error::conflict(path, None),
             _ => error,
         })?;
-        self.root.check(&entry, Deed::Write, path)?;
+        self.root.check(&entry, Deed::Change, path)?;
         let held = self.hold(&entry, HardLinks::Allow, cx)?;
         let file = held.file.as_ref().ok_or_else(|| Error::conflict(path, None))?;
         if file.metadata.version() != *expected {
@@ -182,7 +182,7 @@ impl Disk {
                 Some(FileType::Symlink) => &self.root.followed_entry(path)?,
                 _ => entry,
             };
-            self.root.check(target, Deed::Write, path)?;
+            self.root.check(target, Deed::Change, path)?;
             let changed = change(&self.hold(target, hard_links, cx)?, made);
             // Somebody else has put a file there since it was looked for: what is to be changed is that file.
             changed.map_err(|failure| match failure.kind() {

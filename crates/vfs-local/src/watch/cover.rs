@@ -85,6 +85,9 @@ impl State {
 
     fn cover_all(&mut self, mut pending: Vec<Pending>, walk: Walk<'_>, taken: &mut Vec<Id>) -> Result<()> {
         while let Some(next) = pending.pop() {
+            if self.is_hidden(&next.path) {
+                continue;
+            }
             let found = self.find(next.place(), next.held.as_deref()).map_err(|error| error.with_path(&next.path))?;
             match found {
                 Found::Directory(dir, id) => pending.extend(self.enter(dir, id, next, walk, taken)?),

@@ -267,7 +267,12 @@ impl State {
             return None;
         }
         let path = self.directories.path(place.0)?.child(place.1).ok()?;
-        self.is_of_concern(&path).then_some(path)
+        (self.is_of_concern(&path) && !self.is_hidden(&path)).then_some(path)
+    }
+
+    /// Whether nobody is to know of `path`.
+    pub(super) fn is_hidden(&self, path: &VfsPath) -> bool {
+        self.disk.root.guard().check_path(path).is_err()
     }
 
     /// Whether somebody wants to know of `path`, or of something below it.
