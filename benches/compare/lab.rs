@@ -42,7 +42,7 @@ impl Lab {
     pub(crate) fn new(cache: &Path, rivals: Rivals, linux: Option<PathBuf>, vfs: Option<PathBuf>) -> Result<Self> {
         Ok(Self {
             rivals,
-            runtime: Rc::new(tokio::runtime::Builder::new_multi_thread().build()?),
+            runtime: Rc::new(tokio::runtime::Builder::new_multi_thread().enable_all().build()?),
             cache: cache.to_owned(),
             named_linux: linux,
             named_vfs: vfs,

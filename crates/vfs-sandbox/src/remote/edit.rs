@@ -28,7 +28,7 @@ pub(super) async fn edit<E: Execute>(
     let mut known = match request.mode {
         EditMode::DryRun => None,
         // What it held last it most often holds still; the place compares. Where it does not fit, the newest content decides.
-        _ => place.recent.get(path).filter(|(version, old)| {
+        _ => place.recent.get(path).and_then(|seen| Some((seen.version, seen.content?))).filter(|(version, old)| {
             request.expected_version.as_ref().is_none_or(|expected| expected == version)
                 && edit::apply(old, &request.replacements, max).is_ok()
         }),
@@ -55,10 +55,8 @@ pub(super) async fn edit<E: Execute>(
                 return Ok(EditResult::new(path.clone(), edited.occurrences, facts.version(), size).with_diff(diff));
             }
             Err(error) => match error.detail() {
-                Some(ErrorDetail::Conflict { actual }) if request.expected_version.is_none() => {
-                    if actual.is_none() {
-                        return Err(Error::not_found(path));
-                    }
+                Some(ErrorDetail::Conflict { actual: None }) => return Err(Error::not_found(path)),
+                Some(ErrorDetail::Conflict { .. }) if request.expected_version.is_none() => {
                     make_way(cx, path, attempt).await?;
                 }
                 // Whoever was overtaken only after the edit was made has no version to compare with.

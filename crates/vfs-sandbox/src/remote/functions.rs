@@ -163,12 +163,13 @@ pub(super) const FETCH_TWICE: &str = r#"fetch() {
 
 /// Changing an entry, which is done by whoever holds its lock `t`: a file in which its own `ID` stands. `g` is the lock
 /// of another entry, `s` what takes the entry's place, `u` and `h` content that waits for it, here and anywhere, and `b`
-/// what says that a lock is being broken, and `a` what tells how old things seem.
+/// what says that a lock is being broken, `a` what tells how old things seem, and `y` the facts of `s` before it took the
+/// entry's place.
 ///
 /// A lock that is older than a minute is another's no more. Only one takes it away at a time, who looks at its age again;
 /// and as its owner may only have been slow, whoever changes something looks right before whether it still holds its
 /// lock.
-pub(super) const CHANGE: &str = r#"t= g= s= u= h= a= b=
+pub(super) const CHANGE: &str = r#"t= g= s= u= h= a= b= y=
 owned() { IFS= read -r l <"$1" && [ "$l" = "$ID" ]; } 2>/dev/null
 mine() { owned "./$t" || die raced; }
 release() {
@@ -195,9 +196,11 @@ old() { [ -n "$(find "$1" -prune -mmin "+$2" 2>/dev/null)" ]; }
 outlive() {
   old "$1" 1 || return 0
   e=${1%/*}/.vfs-tmp-b${1##*/.vfs-tmp-r}
-  a=$e-$ID x=1
+  a=${1%/*}/.vfs-tmp-u-$ID-age x=1
   printf '' >"$a" || return 0
   while old "$a" "$x"; do x=$((x * 2)); done
+  # It may seem nearly as old as that, and another lock is to have its minute.
+  x=$((x + 1))
   if mkdir "$e" 2>/dev/null; then
     b=$e
     ! old "$1" "$x" || rm -rf "$1"
@@ -233,6 +236,7 @@ lock() {
   [ "${#c}" -le 200 ] || c=.vfs-tmp-r-${#n}-
 }
 hold() { lock; t=$c; claim "./$t" "$W"; }
+content() { x=${1#*"|"}; x=${x%%"|"*}; }
 changed() { x=${1#*"|"}; x=${x#*"|"}; x=${x%%"|"*}; }
 keep() {
   set -- ${o%%"|"*}
@@ -255,6 +259,12 @@ tell() {
     done
   fi
   owned "./$t" || die outrun
+  if [ -n "$y" ]; then
+    content "$y"
+    c=$x
+    content "$v"
+    [ "$c" != "$x" ] || say w
+  fi
   say e
   printf '%s' "$v"
 }
@@ -287,22 +297,24 @@ pub(super) const AT_ONCE: &str = r#"put_at_once() {
   c=$3
   shift 3
   mine
-  v=$(find "./$n" ".//$n" "./$t" -maxdepth 0 \( -name '.vfs-tmp-*' -delete -o \
-    -path './/*' \( -newerct "@$c" -printf "$F" -o -quit \) -o \
+  # What a file is the same as is decided before anything is moved.
+  v=$(find "./$n" ".//$n" "./$t" -maxdepth 0 \( -name '.vfs-tmp-*' -samefile "./$t" -delete -printf l -o \
+    -path './/*' \( -samefile "./$s" ! -newer "./$s" -newerct "@$c" -printf "$F" -o -quit \) -o \
     -type f -perm "$PERM" -uid "${OWNER%:*}" -gid "${OWNER#*:}" "$@" -exec mv -f $mvt "./$s" "./$n" \; -printf m -o -quit \))
-  x=$?
   case $v in
-  m*) s= o="||$c" ;;
+  m*) s= v=${v#m} ;;
   *) return 1 ;;
   esac
   say k
   printf 0
-  case ${v#m} in
-  '') tell ;;
-  *)
-    [ "$x" -ne 0 ] || t=
+  case $v in
+  '') o="||$c"; tell ;;
+  *'|' | *'|l')
+    [ "$v" = "${v%l}" ] || t=
+    say w
     say e
-    printf '%s' "${v#m}" ;;
+    printf '%s' "${v%l}" ;;
+  *) die outrun ;;
   esac
   release
 }
@@ -312,10 +324,14 @@ told_at_once() {
     changed "$o"
     c="-newerct @$x"
   fi
-  v=$(find "./$n" "./$t" ${u:+"./$u"} -maxdepth 0 \( -name '.vfs-tmp-*' -delete -o $c -printf "$F" -o -quit \))
-  x=$?
-  [ -n "$v" ] || return 1
-  [ "$x" -ne 0 ] || t= u=
+  v=$(find "./$n" "./$t" ${u:+"./$u"} -maxdepth 0 \( -name '.vfs-tmp-u-*' -delete -o \
+    -name '.vfs-tmp-*' \( -samefile "./$t" -delete -printf l -o -quit \) -o $c -printf "$F" -o -quit \))
+  case $v in
+  '') return 1 ;;
+  *'|l') t= v=${v%l} ;;
+  *) owned "./$t" || die outrun ;;
+  esac
+  [ -e "./$u" ] || u=
   say e
   printf '%s' "$v"
 }
@@ -356,13 +372,17 @@ put() {
   fi
   if [ -n "$k" ]; then
     if [ $# -gt 2 ] && put_at_once "$@"; then return; fi
-    o=$(about "./$n") || die raced
+    if [ -n "$coarse" ]; then o=$(about "./$n") || die raced
+    else
+      y=$(about "./$n" "./$s") || die raced
+      o=${y%%"$nl"*} y=${y#*"$nl"}
+    fi
     case $1 in
     if) [ "${o#*"|"}" = "$2" ] || { say v; printf '%s' "$o"; die conflict; } ;;
     add)
-      y=$2 x=${o#*"|"}
+      c=$2 x=${o#*"|"} y=
       set -- ${x%%"|"*}
-      [ "$3" -le "$y" ] || die large
+      [ "$3" -le "$c" ] || die large
       u=$s s=$s-all
       cat "./$n" "./$u" >"./$s" || die os
       v=$(about "./$n") || die raced

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
@@ -135,7 +134,18 @@ impl Running {
     /// This, unless the shell has ended.
     fn if_running(mut self) -> Option<Self> {
         let is_running = self.child.as_mut().is_some_and(|child| child.try_wait().is_ok_and(|ended| ended.is_none()));
+        if !is_running {
+            // It was waited for, so another group may have this number.
+            self.group = None;
+        }
         is_running.then_some(self)
+    }
+
+    /// This, having been given all of its standard input, unless it does not take it.
+    async fn fed(mut self, rest: &str) -> Option<Self> {
+        let mut input = self.child.as_mut()?.stdin.take()?;
+        input.write_all(rest.as_bytes()).await.ok()?;
+        Some(self)
     }
 
     /// Waits for the shell itself.
@@ -159,9 +169,8 @@ fn send(group: Option<Pid>, signal: Signal) {
 impl Drop for Running {
     fn drop(&mut self) {
         let Some(group) = self.group.take() else { return };
-        let (Some(mut child), Ok(runtime)) = (self.child.take(), Handle::try_current()) else {
-            return send(Some(group), Signal::KILL);
-        };
+        let Ok(runtime) = Handle::try_current() else { return send(Some(group), Signal::KILL) };
+        let Some(mut child) = self.child.take() else { return };
         send(Some(group), Signal::TERM);
         runtime.spawn(async move {
             // As long as the shell is not waited for, nothing else can have the number of its group.
@@ -186,25 +195,27 @@ impl Execute for LocalProcess {
 
     async fn run(&self, invocation: Invocation) -> Result<Completed> {
         let (mut out, mut err) = (invocation.keeper(), invocation.keeper());
-        let Invocation { script, beginning, mut stdin, timeout: limit, .. } = invocation;
+        let Invocation { script, beginning, stdin, timeout: limit, .. } = invocation;
         let ready = self.ready.as_ref().filter(|_| stdin.is_empty());
-        let start = ready.map_or(Start::Whole, |ready| ready.take(&script, beginning, Running::if_running));
-        let mut running = match start {
-            Start::Rest(shell, rest) => {
-                stdin = Bytes::copy_from_slice(rest.as_bytes());
-                shell
-            }
-            Start::Whole => self.start(&script)?,
+        let fed = match ready.map(|ready| ready.take(&script, beginning, Running::if_running)) {
+            // One that does not take the rest has run nothing.
+            Some(Start::Rest(shell, rest)) => shell.fed(rest).await,
+            Some(Start::Whole) | None => None,
+        };
+        let mut running = match fed {
+            Some(shell) => shell,
+            None => self.start(&script)?,
         };
         let child = running.child.as_mut();
         let pipes = child.map(|child| (child.stdin.take(), child.stdout.take(), child.stderr.take()));
-        let Some((Some(mut input), Some(stdout), Some(stderr))) = pipes else {
+        let Some((input, Some(stdout), Some(stderr))) = pipes else {
             return Err(Error::new(ErrorKind::Internal, "a shell was started without its pipes"));
         };
         let feed = async move {
-            // A script need not read what it is given.
-            _ = input.write_all(&stdin).await;
-            drop(input);
+            if let Some(mut input) = input {
+                // A script need not read what it is given.
+                _ = input.write_all(&stdin).await;
+            }
             let Some(ready) = ready else { return };
             if let Some(next) = ready.wanted(&script, beginning) {
                 // Where none can be started, the next script says so.

@@ -16,7 +16,7 @@ use super::execute::{Completed, Execute, Invocation};
 use super::failure::{is_overtaken, labelled, unanswered};
 use super::lines::LineIndexes;
 use super::probe::{Abilities, QUESTIONS};
-use super::recent::RecentContents;
+use super::recent::Recent;
 use super::reply::Reply;
 use super::script::Script;
 use super::turns::Turns;
@@ -40,7 +40,7 @@ pub(super) struct Place<E> {
     pub(super) config: RemoteConfig,
     pub(super) turns: Turns,
     pub(super) lines: LineIndexes,
-    pub(super) recent: RecentContents,
+    pub(super) recent: Recent,
     abilities: OnceCell<Abilities>,
     scripts: Semaphore,
 }
@@ -72,7 +72,7 @@ impl Answer {
 impl<E: Execute> Place<E> {
     pub(super) fn new(execute: E, config: RemoteConfig) -> Self {
         let scripts = Semaphore::new(config.concurrency.get());
-        let (turns, lines, recent) = (Turns::new(), LineIndexes::default(), RecentContents::default());
+        let (turns, lines, recent) = (Turns::new(), LineIndexes::default(), Recent::default());
         Self { execute, config, turns, lines, recent, abilities: OnceCell::new(), scripts }
     }
 

@@ -135,7 +135,7 @@ pub(super) async fn read<E: Execute>(
         let is_whole =
             skip == 0 && (first.content.len() as u64) < count * BLOCK && first.content.len() as u64 >= first.facts.size;
         if is_whole {
-            place.recent.keep(&request.path, version.clone(), &first.content);
+            place.recent.keep(&request.path, version.clone(), Some(&first.content));
             return window::read_bytes(&first.content, &request, version);
         }
         if let Some(result) = read_large(place, cx, &request, first).await? {

@@ -50,7 +50,7 @@ pub(super) async fn put<E: Execute>(
     let (walk, how) = match mode {
         WriteMode::CreateNew => (Walk::MakingEntry, "new".to_owned()),
         WriteMode::Overwrite => {
-            let likely = place.recent.get(path).and_then(|(version, _)| abilities.tests(&version));
+            let likely = place.recent.get(path).and_then(|seen| abilities.tests(&seen.version));
             (Walk::MakingFollowed, likely.map_or_else(|| "over".to_owned(), |tests| format!("over '' {tests}")))
         }
         WriteMode::Append => {
@@ -74,9 +74,9 @@ pub(super) async fn put<E: Execute>(
     let reply = put_done(answer, path, mode)?;
     let created = reply.get(b'k').is_some_and(|told| told[..] == *b"1");
     let facts = facts(&reply, path)?;
-    if !matches!(mode, WriteMode::Append) {
-        place.recent.keep(path, facts.version(), content);
-    }
+    // Where others may have written to it since, it may be another content that has this version.
+    let is_ours = reply.get(b'w').is_some() && facts.size == content.len() as u64;
+    place.recent.keep(path, facts.version(), is_ours.then_some(&content[..]));
     Ok((created, facts))
 }
 

@@ -25,6 +25,12 @@ pub(crate) fn trials() -> Vec<Trial> {
             "remote-overtaken::a_file_that_changes_before_it_is_put_is_kept",
             a_file_that_changes_before_it_is_put_is_kept(),
         ),
+        trial("remote-overtaken::a_lock_that_is_anothers_by_now_stays", a_lock_that_is_anothers_by_now_stays()),
+        trial(
+            "remote-overtaken::what_others_wrote_in_place_is_not_edited_away",
+            what_others_wrote_in_place_is_not_edited_away(),
+        ),
+        trial("remote-overtaken::an_edit_of_what_is_gone_finds_nothing", an_edit_of_what_is_gone_finds_nothing()),
         trial(
             "remote-overtaken::steps_that_fail_at_once_are_made_one_by_one",
             steps_that_fail_at_once_are_made_one_by_one(),
@@ -205,6 +211,73 @@ exec "$real" "$@"
     assert!(lab.beside("find.once").exists(), "it was to be put at once");
     fs::remove_file(lock).expect("it is theirs, and nobody else removes it");
     assert_eq!(lab.litter(), [""; 0]);
+    Ok(())
+}
+
+async fn a_lock_that_is_anothers_by_now_stays() -> Result<()> {
+    // Right after the content is in its place, its lock is broken, and another writes under one of its own.
+    let lab = Lab::new(&[(
+        "mv",
+        r#""$real" "$@" || exit
+for last do :; done
+if [ "$last" = ./a ] && [ ! -e "$0.off" ]; then
+  for name in a .vfs-tmp-r-a; do
+    echo another >.vfs-tmp-x
+    "$real" -f .vfs-tmp-x "$name"
+  done
+fi
+"#,
+    )]);
+    let (files, lock) = (lab.client(), lab.root.path().join(".vfs-tmp-r-a"));
+    for round in 0..2 {
+        let request = WriteRequest::new(path("/a"), "ours\n").mode(WriteMode::Overwrite);
+        assert_eq!(kind(files.write(&cx(), request).await), Some(ErrorKind::Conflict), "{round}");
+        assert_eq!(fs::read_to_string(&lock).expect("it is theirs, and nobody else removes it"), "another\n");
+        fs::remove_file(&lock).expect("it is there");
+        // The next one is put at once.
+        fs::write(lab.beside("mv.off"), "").expect("it can be written");
+        files.write(&cx(), WriteRequest::new(path("/a"), "old\n").mode(WriteMode::Overwrite)).await?;
+        fs::remove_file(lab.beside("mv.off")).expect("it is there");
+    }
+    assert_eq!(lab.litter(), [""; 0]);
+    Ok(())
+}
+
+async fn what_others_wrote_in_place_is_not_edited_away() -> Result<()> {
+    let plain = || vec![];
+    for (theirs, tools) in
+        [("formatted", plain()), ("four", plain()), ("formatted", vec![STEPS]), ("four", vec![STEPS])]
+    {
+        // As soon as a file is in its place, a program that knows no locks writes to it.
+        let hook = format!(
+            "\"$real\" \"$@\" || exit\nfor last do :; done\ncase $last in ./a) sleep 0.02; echo {theirs} >./a ;; esac\n"
+        );
+        let lab = Lab::new(&[tools, vec![("mv", &hook)]].concat());
+        let files = lab.client();
+        for _ in 0..3 {
+            let request = WriteRequest::new(path("/a"), "ours\n").mode(WriteMode::Overwrite);
+            files.write(&cx(), request).await?;
+            let edit = EditRequest::new(path("/a"), "ours", "edited");
+            assert_eq!(kind(files.edit(&cx(), edit).await), Some(ErrorKind::NoMatch), "{theirs} is there");
+            assert_eq!(files.read_text("/a").await?, format!("{theirs}\n"));
+        }
+    }
+    Ok(())
+}
+
+async fn an_edit_of_what_is_gone_finds_nothing() -> Result<()> {
+    let lab = Lab::new(&[]);
+    let files = lab.client();
+    fs::write(lab.root.path().join("a"), "text\n").expect("it can be written");
+    let version = files.stat(&cx(), StatRequest::new(path("/a"))).await?.version.expect("a file has one");
+    assert_eq!(files.read_text("/a").await?, "text\n");
+    fs::remove_file(lab.root.path().join("a")).expect("it is there");
+    for edit in [
+        EditRequest::new(path("/a"), "text", "words"),
+        EditRequest::new(path("/a"), "text", "words").expected_version(version),
+    ] {
+        assert_eq!(kind(files.edit(&cx(), edit).await), Some(ErrorKind::NotFound));
+    }
     Ok(())
 }
 
