@@ -1,7 +1,8 @@
 //! The shell functions that scripts are made of. They use builtins wherever they can: a process costs more than all else.
 //!
-//! Variables that all of them share: `M` the marker, `T` the end of the answer, `ID` a name that no other script has, `R` the root as configured and `r` as it really is (empty for `/`), `p`
-//! the directory that was walked to, relative to the root, and `n` the name in it (`.` where the path is that directory).
+//! Variables that all of them share: `M` the marker, `T` the end of the answer, `ID` a name that no other script has, `R`
+//! the root as configured and `r` as it really is (empty for `/`), `p` the directory that was walked to, relative to the
+//! root, and `n` the name in it (`.` where the path is that directory).
 //! The shell stands in that directory, which it holds as a descriptor would be held; so what follows is done on `./$n`.
 
 /// What every script begins with. Nothing of it is of one script only, as a shell may have read it before the script is there.

@@ -123,7 +123,7 @@ pub(crate) async fn planted() -> Outcome {
     Ok(())
 }
 
-/// A command swaps a directory for a link into what is protected, while file tools go through it.
+/// A command lets links lead into what is protected and out again, while file tools go through them.
 pub(crate) async fn swapped() -> Outcome {
     let directory = tempfile::tempdir()?;
     for (name, content) in [(".git/hooks/kept", "kept\n"), (".env", "PASSWORD\n"), ("d/kept", "kept\n")] {
@@ -131,20 +131,22 @@ pub(crate) async fn swapped() -> Outcome {
         fs::create_dir_all(file.parent().ok_or("it has one")?)?;
         fs::write(file, content)?;
     }
-    symlink("../.env", directory.path().join("d/env"))?;
     fs::write(directory.path().join("d/plain"), "plain\n")?;
     let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
-    let swaps = "mkdir swapped; ln -s .git/hooks link; touch started
-        while [ ! -e stop ]; do
-            mv -T swapped away; mv -T link swapped; mv -T swapped link; mv -T away swapped
-            mv d/env d/hidden; mv d/plain d/env; mv d/env d/plain; mv d/hidden d/env
-        done 2>/dev/null";
+    let swaps = "
+        lead() { ln -s $1 new; mv -T new swapped; ln -s $2 d/new; mv -T d/new d/env; }
+        lead d plain; touch started
+        while [ ! -e stop ]; do lead .git/hooks ../.env; lead d plain; done";
     let race = async {
         while !directory.path().join("started").exists() {
             tokio::task::yield_now().await;
         }
         let (mut written, mut refused) = (0_u32, 0_u32);
-        for round in 0..4_000 {
+        // It goes on until both have been met.
+        for round in 0..200_000 {
+            if round >= 2_000 && written > 0 && refused > 0 {
+                break;
+            }
             match sandbox.create_text(&format!("/workspace/swapped/{round}"), "#!/bin/sh\n").await {
                 Ok(_) => written += 1,
                 Err(_) => refused += 1,

@@ -1,7 +1,6 @@
-//! Containers. No engine is needed for most of it: a small program stands in for the client.
+//! Containers without an engine: a small program stands in for the client.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use libtest_mimic::Trial;
@@ -11,7 +10,7 @@ use vfs_sandbox::remote::{Execute, Invocation};
 use vfs_sandbox::transports::{ContainerExec, ContainerExecConfig};
 
 use crate::laws;
-use crate::{exited, program, run, silent, trial, write_program};
+use crate::{exited, program, run, trial, write_program};
 
 /// Stands in for the client of an engine: says what clients say when they cannot do their work, and otherwise runs the
 /// command here, in a session of its own as engines do, of which it is not a part.
@@ -89,12 +88,6 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.push(trial("container::a_client_that_hangs_is_given_up".to_owned(), None, deaf));
     trials.push(trial("container::names_that_could_be_options_are_refused".to_owned(), None, names));
     trials.push(trial("container::a_client_that_is_missing".to_owned(), None, no_client));
-    for engine in ["docker", "podman"] {
-        let is_up = silent(Command::new(engine).arg("info"));
-        let missing = format!("an engine behind `{engine}`");
-        let missing = (!is_up).then_some(missing.as_str());
-        trials.push(trial(format!("container::{engine}::a_real_container"), missing, move || real(engine)));
-    }
     trials
 }
 
@@ -169,28 +162,4 @@ async fn no_client() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.for_model().contains("`docker` is not on this machine"), "{error}");
     assert!(!error.for_model().contains("nonexistent"), "{error}");
-}
-
-/// A container of a real engine, made for this and removed again.
-async fn real(engine: &'static str) {
-    let name = format!("vfs-test-{}", std::process::id());
-    let made =
-        silent(Command::new(engine).args(["run", "--detach", "--rm", "--name", &name, "busybox", "sleep", "600"]));
-    assert!(made, "no container could be made from the image `busybox`");
-    let place = ContainerExec::new(ContainerExecConfig::with_program(engine, &name)).expect("a transport");
-    let answer = run(&place, "cat; echo err >&2; exit 125").await;
-    let mut slow = Invocation::new("echo before; sleep 500");
-    slow.timeout = std::time::Duration::from_secs(2);
-    let timed_out = place.run(slow).await;
-    let mut left = String::new();
-    for _ in 0..50 {
-        left = String::from_utf8_lossy(&run(&place, "ps -o args").await.stdout).into_owned();
-        if !left.contains("sleep 500") {
-            break;
-        }
-    }
-    assert!(silent(Command::new(engine).args(["rm", "--force", &name])));
-    assert_eq!(answer, exited(125, "", "err\n"));
-    assert_eq!(timed_out.expect("an answer").stdout, "before\n");
-    assert!(!left.contains("sleep 500"), "the script lives on: {left}");
 }

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "what a script did is looked at from outside")]
 
 mod container;
+mod engine;
 #[cfg(feature = "http")]
 mod http;
 mod laws;
@@ -21,6 +22,7 @@ use vfs_sandbox::remote::{Completed, Ending, Execute, Invocation};
 
 fn main() -> ExitCode {
     let mut trials = container::trials();
+    trials.extend(engine::trials());
     trials.extend(ssh::trials());
     #[cfg(feature = "http")]
     trials.extend(http::trials());
