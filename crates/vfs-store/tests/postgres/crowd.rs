@@ -1,15 +1,14 @@
 //! Many at once.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::process::{Command, Stdio};
 
 use futures::future::join_all;
-use tokio::sync::Barrier;
-use vfs_store::{Expected, Inspect, ListRequest, Outcome, PostgresStore, Store};
+use vfs_store::{Expected, Inspect, ListRequest, Outcome, PostgresConfig, PostgresStore, Store};
 
-use crate::lab::{Lab, in_lab, key, namespace, path, value};
+use crate::lab::{Lab, in_lab, key, namespace, path, server, value};
 
-const HANDLES: usize = 16;
+const PROCESSES: usize = 16;
 const FILES: usize = 100;
 
 /// Adds a line to a file, as often as it takes.
@@ -27,20 +26,35 @@ async fn add_line(store: &PostgresStore, text: &str, line: &str) {
     }
 }
 
+/// What tells a process of the crowd which one it is: the schema, its number and how many edits it makes.
+const ONE: &str = "VFS_TEST_POSTGRES_ONE";
+
+/// Has that many processes make the edits between them.
 async fn edit(lab: &Lab, edits: usize) {
-    let begin = Arc::new(Barrier::new(HANDLES));
-    let handles = join_all((0..HANDLES).map(|_| async { PostgresStore::open(lab.config().pool_size(2)).await })).await;
-    let tasks = handles.into_iter().enumerate().map(|(number, store)| {
-        let (store, begin) = (store.expect("it opens"), Arc::clone(&begin));
-        tokio::spawn(async move {
-            begin.wait().await;
-            for edit in 0..edits / HANDLES {
-                add_line(&store, &format!("/shared/{}", fastrand::usize(..FILES)), &format!("{number}:{edit}")).await;
-            }
-        })
-    });
-    for task in join_all(tasks).await {
-        task.expect("no panic");
+    lab.store().await;
+    let one = |number: usize| {
+        let told = format!("{} {number} {}", lab.schema, edits / PROCESSES);
+        let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+        command.args(["crowd::one_of_the_crowd", "--exact", "--ignored"]).env(ONE, told).stdout(Stdio::null());
+        command.spawn().expect("it starts")
+    };
+    let crowd: Vec<_> = (0..PROCESSES).map(one).collect();
+    for mut one in crowd {
+        assert!(one.wait().expect("it ends").success());
+    }
+}
+
+#[tokio::test]
+#[ignore = "a process of a crowd, which another test starts"]
+async fn one_of_the_crowd() {
+    let (Ok(told), Some(url)) = (std::env::var(ONE), server()) else { return };
+    let words: Vec<_> = told.split(' ').collect();
+    let [schema, number, edits] = words[..] else { panic!("three words, not {told}") };
+    let config = PostgresConfig::new(&url).expect("a URL").schema(schema).pool_size(2);
+    let store = PostgresStore::open(config).await.expect("it opens");
+    for edit in 0..edits.parse().expect("a number") {
+        let edit: usize = edit;
+        add_line(&store, &format!("/shared/{}", fastrand::usize(..FILES)), &format!("{number}:{edit}")).await;
     }
 }
 
@@ -57,7 +71,7 @@ async fn no_edit_of_a_crowd_is_lost() {
                 *lines.entry(line.to_owned()).or_default() += 1;
             }
         }
-        assert_eq!(lines.len(), edits / HANDLES * HANDLES);
+        assert_eq!(lines.len(), edits / PROCESSES * PROCESSES);
         assert!(lines.values().all(|times| *times == 1));
         assert_eq!(store.check().await.expect("it can be checked").problems, []);
     })
