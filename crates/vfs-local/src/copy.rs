@@ -36,8 +36,8 @@ impl Disk {
             // As for a write, a link at the target is written through, and never replaced by a directory.
             if mode == TransferMode::Overwrite && kind == FileType::RegularFile {
                 target = self.root.followed_entry(&to)?;
+                self.root.check(&target, Deed::Change, &to).inspect_err(|_| made.undo())?;
             }
-            self.root.check(&target, Deed::Change, &to).inspect_err(|_| made.undo())?;
             let copied = match kind {
                 FileType::Directory => self.copy_directory(&source, &target, mode, &made, cx),
                 _ => self.copy_file(&from, &source, &target, mode, &made, cx),

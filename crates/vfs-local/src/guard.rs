@@ -17,6 +17,8 @@ pub(crate) enum Deed {
     Copy,
     /// An entry is written, removed or moved, or another takes its place.
     Change,
+    /// A directory is made, or opened by whoever may write in it.
+    Make,
 }
 
 /// Where something is below the root: nothing for the root itself, else names with a `/` before each, in lower case.
@@ -40,7 +42,8 @@ impl Guard {
 
     /// Whether `deed` is refused somewhere.
     fn is_awake(&self, deed: Deed) -> bool {
-        self.0.iter().any(|(_, protection)| deed == Deed::Change || *protection == Protection::Hidden)
+        let is_looking = matches!(deed, Deed::Read | Deed::Copy);
+        self.0.iter().any(|(_, protection)| !is_looking || *protection == Protection::Hidden)
     }
 
     /// Where `held` is, for [`check_place`](Self::check_place); `None` where nothing is hidden.
@@ -56,9 +59,9 @@ impl Guard {
         self.check_all(place, Deed::Read, path)
     }
 
-    /// Refuses reading what has this path, on the way to it as itself.
-    pub(crate) fn check_path(&self, path: &VfsPath) -> Result<()> {
-        self.check_all(&spelled(path), Deed::Read, path)
+    /// Refuses what may not be done with what has this path, for who follows no link on the way to it.
+    pub(crate) fn check_path(&self, deed: Deed, path: &VfsPath) -> Result<()> {
+        if self.is_awake(deed) { self.check_all(&spelled(path), deed, path) } else { Ok(()) }
     }
 
     /// Refuses what may not be done with what has these names, each in the one before it, the first in the directory `held`:
@@ -79,7 +82,7 @@ impl Guard {
             place = below(&place, name);
         }
         self.check_all(&place, deed, path)?;
-        self.check_all(&spelled(path), deed, path)
+        self.check_path(deed, path)
     }
 
     fn check_all(&self, place: &str, deed: Deed, path: &VfsPath) -> Result<()> {
@@ -110,6 +113,7 @@ fn is_refused(place: &str, protected: &str, protection: Protection, deed: Deed) 
         Deed::Read => protection == Protection::Hidden && is_at,
         Deed::Copy => protection == Protection::Hidden && (is_at || is_above),
         Deed::Change => is_at || is_above,
+        Deed::Make => is_at,
     }
 }
 
@@ -143,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_told_by_the_place() {
-        use Deed::{Change, Copy, Read};
+        use Deed::{Change, Copy, Make, Read};
         use Protection::{Hidden, ReadOnly};
         for (place, protected, protection, deed, refused) in [
             ("/.env", "/.env", Hidden, Read, true),
@@ -161,6 +165,8 @@ mod tests {
             ("/a", "/a/keys", ReadOnly, Copy, false),
             ("/a/keys", "/a/keys", Hidden, Copy, true),
             ("/a/keys/old", "/a/keys", Hidden, Read, true),
+            ("/a", "/a/keys", ReadOnly, Make, false),
+            ("/a/keys/new", "/a/keys", ReadOnly, Make, true),
             ("/anything", "", ReadOnly, Change, true),
         ] {
             let found = is_refused(place, protected, protection, deed);

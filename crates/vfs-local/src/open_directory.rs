@@ -8,6 +8,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use crate::backend::LocalBackend;
 use crate::errno::error;
+use crate::guard::Deed;
 use crate::root::{RESERVED, Root};
 
 impl LocalBackend {
@@ -30,8 +31,8 @@ impl LocalBackend {
     ///
     /// # Errors
     ///
-    /// `path_escape` where a link is there or above, `not_a_directory`, `permission_denied`, and `invalid_path` for a
-    /// reserved name.
+    /// `path_escape` where a link is there or above, `not_a_directory`, `permission_denied`, `policy_denied` where it is
+    /// protected, and `invalid_path` for a reserved name.
     pub async fn make_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<OwnedFd> {
         let wanted = path.clone();
         self.on_disk(cx, path.clone(), move |disk, _| made(&disk.root, &wanted)).await
@@ -43,10 +44,9 @@ fn made(root: &Root, path: &VfsPath) -> Result<OwnedFd> {
         let message = "names that start with '.vfs-tmp-' are reserved; use another directory";
         return Err(Error::new(ErrorKind::InvalidPath, message));
     }
+    root.guard().check_path(Deed::Make, path)?;
     let mut directory = root.open_at(&VfsPath::root(), OFlags::PATH | OFlags::DIRECTORY)?;
     for name in path.components() {
-        // What leads to something protected is made; what is at it or below is not.
-        root.guard().check_path(path)?;
         directory = made_in(root, &directory, name)?;
     }
     Ok(directory)

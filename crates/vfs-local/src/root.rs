@@ -122,12 +122,7 @@ impl Root {
 
     /// Refuses what may not be done with `entry`, which `path` led to.
     pub(crate) fn check(&self, entry: &Entry, deed: Deed, path: &VfsPath) -> Result<()> {
-        self.check_in(&entry.parent, &entry.name, deed, path)
-    }
-
-    /// The same of the entry of a directory.
-    pub(crate) fn check_in(&self, parent: impl AsFd, name: &str, deed: Deed, path: &VfsPath) -> Result<()> {
-        self.guard.check(self.fd.as_fd(), parent, &[name], deed, path)
+        self.guard.check(self.fd.as_fd(), &entry.parent, &[&entry.name], deed, path)
     }
 
     fn open_relative(&self, relative: &str, flags: OFlags) -> io::Result<OwnedFd> {

@@ -92,7 +92,8 @@ impl Tree for DiskTree {
                 let entry = self.0.root.followed_entry(path)?;
                 self.0.root.check(&entry, Deed::Read, path)?;
                 let Entry { parent, name } = entry;
-                // The directory is the file's real one, which a link's path need not name: it is held, however deep.
+                // The directory is the file's real one, which a link's path need not name: it is held, however deep. By path there
+                // is always one above, since the root is no file.
                 let place = self.0.root.place(&parent, path)?;
                 let dir = DirInner::new(path.parent().unwrap_or_default(), Some(parent), place);
                 Ok(Located::File { dir: TreeDir(Arc::new(dir)), name })

@@ -18,6 +18,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath, WatchEvent, WatchRe
 
 use crate::disk::Disk;
 use crate::errno::error;
+use crate::guard::Deed;
 use kernel::Queue;
 use state::State;
 
@@ -111,7 +112,7 @@ fn check_path(disk: &Disk, path: &VfsPath) -> Result<()> {
         let message = "the whole host cannot be watched; name a directory below the root";
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
-    disk.root.guard().check_path(path)?;
+    disk.root.guard().check_path(Deed::Read, path)?;
     let real = disk.root.real_path(path)?;
     if real == *path {
         return Ok(());

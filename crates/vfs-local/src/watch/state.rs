@@ -16,6 +16,7 @@ use super::kernel::{Event, Queue};
 use super::recent::Recent;
 use super::renames::Renames;
 use crate::disk::Disk;
+use crate::guard::Deed;
 use crate::metadata::Metadata;
 use crate::root::RESERVED;
 
@@ -272,7 +273,7 @@ impl State {
 
     /// Whether nobody is to know of `path`.
     pub(super) fn is_hidden(&self, path: &VfsPath) -> bool {
-        self.disk.root.guard().check_path(path).is_err()
+        self.disk.root.guard().check_path(Deed::Read, path).is_err()
     }
 
     /// Whether somebody wants to know of `path`, or of something below it.

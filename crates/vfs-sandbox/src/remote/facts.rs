@@ -184,7 +184,7 @@ pub(super) fn spelled(version: &Version, flavour: Flavour) -> String {
 
 /// When the content of this version was changed, as `find` of GNU takes it, and the tests that only this version meets, as words
 /// of a script. The device is not among them, since no other has a file of the same number and times.
-pub(super) fn tests(version: &Version) -> Option<String> {
+pub(super) fn find_tests(version: &Version) -> Option<String> {
     let Told { inode, size, modified, changed, hash: None, .. } = Told::by(version)? else { return None };
     let (modified_before, changed_before) = (modified.before()?, changed.before()?);
     let [modified, changed, modified_before, changed_before] =
@@ -272,15 +272,15 @@ mod tests {
     fn a_version_has_tests_that_it_alone_meets() {
         let version = |text: &str| Facts::parse(text.as_bytes(), false).expect("facts").0.version();
         assert_eq!(
-            tests(&version("81a4 644 0 0 1|65024 10 3 1795355639.117172915|1795355640.000000000")).as_deref(),
+            find_tests(&version("81a4 644 0 0 1|65024 10 3 1795355639.117172915|1795355640.000000000")).as_deref(),
             Some(
                 "1795355640.000000000 -inum 10 -size 3c -newermt @1795355639.117172914 '!' -newermt @1795355639.117172915 \
                  -newerct @1795355639.999999999 '!' -newerct @1795355640.000000000"
             )
         );
-        assert_eq!(tests(&version(&format!("{GNU}|abc"))), None, "no test knows hashes");
-        assert_eq!(tests(&version("81a4 644 0 0 1|65024 10 3 0.000000000|1.000000000")), None);
-        assert_eq!(tests(&Version::from("made up")), None);
+        assert_eq!(find_tests(&version(&format!("{GNU}|abc"))), None, "no test knows hashes");
+        assert_eq!(find_tests(&version("81a4 644 0 0 1|65024 10 3 0.000000000|1.000000000")), None);
+        assert_eq!(find_tests(&Version::from("made up")), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, Result, Version};
 
-use super::facts::{FIND, Flavour, is_fine, tests};
+use super::facts::{FIND, Flavour, find_tests, is_fine};
 use super::functions;
 use super::reply::Reply;
 
@@ -173,8 +173,8 @@ below() {{
     }
 
     /// What `put_at_once` has to know of the version that is most likely there, as words of a script.
-    pub(super) fn tests(&self, version: &Version) -> Option<String> {
-        if self.finds_facts() { tests(version) } else { None }
+    pub(super) fn find_tests(&self, version: &Version) -> Option<String> {
+        if self.finds_facts() { find_tests(version) } else { None }
     }
 
     /// The function that reads a file.

@@ -50,14 +50,14 @@ pub(super) async fn put<E: Execute>(
     let (walk, how) = match mode {
         WriteMode::CreateNew => (Walk::MakingEntry, "new".to_owned()),
         WriteMode::Overwrite => {
-            let likely = place.recent.get(path).and_then(|seen| abilities.tests(&seen.version));
+            let likely = place.recent.get(path).and_then(|seen| abilities.find_tests(&seen.version));
             (Walk::MakingFollowed, likely.map_or_else(|| "over".to_owned(), |tests| format!("over '' {tests}")))
         }
         WriteMode::Append => {
             (Walk::MakingFollowed, format!("add {}", place.config.max_file_size - content.len() as u64))
         }
         WriteMode::IfVersion(version) => {
-            let tests = abilities.tests(version).unwrap_or_default();
+            let tests = abilities.find_tests(version).unwrap_or_default();
             (Walk::Followed, format!("if {} {tests}", quoted(&spelled(version, abilities.flavour))))
         }
         _ => return Err(Error::new(ErrorKind::Unsupported, "this write mode is not known here").with_path(path)),

@@ -13,20 +13,18 @@ use vfs_sandbox::remote::{LocalProcess, RemoteConfig, SandboxBackend};
 
 use crate::meddled::{Fault, Meddled};
 use crate::places::directory;
-use crate::runtime::trial;
+use crate::runtime::trials;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![
-        trial("remote-faults::reads_are_right_or_errors", reads_are_right_or_errors()),
-        trial("remote-faults::changes_are_made_or_not", changes_are_made_or_not()),
-        trial("remote-faults::banners_are_no_answers", banners_are_no_answers()),
-        trial(
-            "remote-faults::a_content_that_arrives_in_part_is_not_written",
-            a_content_that_arrives_in_part_is_not_written(),
-        ),
-        trial("remote-faults::operations_take_few_scripts", operations_take_few_scripts()),
-        trial("remote-faults::a_command_cannot_ask_for_endless_output", a_command_cannot_ask_for_endless_output()),
-        trial("remote-faults::what_is_missing_is_named", what_is_missing_is_named()),
+    trials![
+        "faults":
+        reads_are_right_or_errors,
+        changes_are_made_or_not,
+        banners_are_no_answers,
+        a_content_that_arrives_in_part_is_not_written,
+        operations_take_few_scripts,
+        a_command_cannot_ask_for_endless_output,
+        what_is_missing_is_named,
     ]
 }
 

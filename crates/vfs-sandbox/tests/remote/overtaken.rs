@@ -12,37 +12,29 @@ use vfs_core::{
     OpContext, ReadRequest, Result, StatRequest, VfsPath, WriteMode, WriteRequest,
 };
 
-use crate::runtime::trial;
+use crate::runtime::trials;
 use crate::tools::Lab;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![
-        trial("remote-overtaken::what_was_made_is_not_made_again", what_was_made_is_not_made_again()),
-        trial("remote-overtaken::one_client_takes_over_a_dead_lock", one_client_takes_over_a_dead_lock()),
-        trial("remote-overtaken::a_clock_that_is_behind_breaks_no_lock", a_clock_that_is_behind_breaks_no_lock()),
-        trial("remote-overtaken::who_lost_a_lock_changes_nothing", who_lost_a_lock_changes_nothing()),
-        trial(
-            "remote-overtaken::a_file_that_changes_before_it_is_put_is_kept",
-            a_file_that_changes_before_it_is_put_is_kept(),
-        ),
-        trial("remote-overtaken::a_lock_that_is_anothers_by_now_stays", a_lock_that_is_anothers_by_now_stays()),
-        trial(
-            "remote-overtaken::what_others_wrote_in_place_is_not_edited_away",
-            what_others_wrote_in_place_is_not_edited_away(),
-        ),
-        trial("remote-overtaken::an_edit_of_what_is_gone_finds_nothing", an_edit_of_what_is_gone_finds_nothing()),
-        trial(
-            "remote-overtaken::steps_that_fail_at_once_are_made_one_by_one",
-            steps_that_fail_at_once_are_made_one_by_one(),
-        ),
-        trial("remote-overtaken::a_version_is_that_of_ones_own_content", a_version_is_that_of_ones_own_content()),
-        trial("remote-overtaken::a_delete_that_breaks_off_hides_nothing", a_delete_that_breaks_off_hides_nothing()),
-        trial("remote-overtaken::uploads_that_break_off_leave_no_lock", uploads_that_break_off_leave_no_lock()),
-        trial("remote-overtaken::the_later_of_two_uploads_stays", the_later_of_two_uploads_stays()),
-        trial("remote-overtaken::what_died_long_ago_is_removed", what_died_long_ago_is_removed()),
-        trial("remote-overtaken::a_short_read_is_no_end", a_short_read_is_no_end()),
-        trial("remote-overtaken::sizes_that_cannot_be_are_not_relied_on", sizes_that_cannot_be_are_not_relied_on()),
-        trial("remote-overtaken::a_file_that_vanishes_is_not_listed", a_file_that_vanishes_is_not_listed()),
+    trials![
+        "overtaken":
+        what_was_made_is_not_made_again,
+        one_client_takes_over_a_dead_lock,
+        a_clock_that_is_behind_breaks_no_lock,
+        who_lost_a_lock_changes_nothing,
+        a_file_that_changes_before_it_is_put_is_kept,
+        a_lock_that_is_anothers_by_now_stays,
+        what_others_wrote_in_place_is_not_edited_away,
+        an_edit_of_what_is_gone_finds_nothing,
+        steps_that_fail_at_once_are_made_one_by_one,
+        a_version_is_that_of_ones_own_content,
+        a_delete_that_breaks_off_hides_nothing,
+        uploads_that_break_off_leave_no_lock,
+        the_later_of_two_uploads_stays,
+        what_died_long_ago_is_removed,
+        a_short_read_is_no_end,
+        sizes_that_cannot_be_are_not_relied_on,
+        a_file_that_vanishes_is_not_listed,
     ]
 }
 

@@ -15,3 +15,11 @@ pub(crate) fn on_runtime(test: impl Future<Output = Result<()>>) -> std::result:
 pub(crate) fn trial(name: &str, test: impl Future<Output = Result<()>> + Send + 'static) -> Trial {
     Trial::test(name, move || on_runtime(test))
 }
+
+/// Tests of a room, by their own names.
+macro_rules! trials {
+    ($room:literal: $($test:ident),+ $(,)?) => {
+        vec![$($crate::runtime::trial(concat!("remote-", $room, "::", stringify!($test)), $test())),+]
+    };
+}
+pub(crate) use trials;

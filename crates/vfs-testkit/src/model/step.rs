@@ -19,28 +19,83 @@ pub enum StepMode {
 
 /// One operation of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each field is that of the request it becomes, and documented there")]
 pub enum Step {
     /// A write.
-    Write { path: String, content: String, mode: StepMode },
+    Write {
+        /// The file.
+        path: String,
+        /// What it is to hold.
+        content: String,
+        /// Over what.
+        mode: StepMode,
+    },
     /// An edit of one replacement.
-    Edit { path: String, old: String, new: String, all: bool },
+    Edit {
+        /// The file.
+        path: String,
+        /// What is replaced.
+        old: String,
+        /// What by.
+        new: String,
+        /// Whether it is wherever it stands.
+        all: bool,
+    },
     /// A read of a window.
-    Read { path: String, offset: u64, limit: u64 },
+    Read {
+        /// The file.
+        path: String,
+        /// How many lines are passed over.
+        offset: u64,
+        /// How many lines are read at most.
+        limit: u64,
+    },
     /// A delete.
-    Delete { path: String, recursive: bool },
+    Delete {
+        /// The file or directory.
+        path: String,
+        /// Whether with all that is below it.
+        recursive: bool,
+    },
     /// A delete of an empty directory.
-    DeleteEmpty { path: String },
+    DeleteEmpty {
+        /// The directory.
+        path: String,
+    },
     /// A rename.
-    Rename { from: String, to: String, mode: StepMode },
+    Rename {
+        /// What is moved.
+        from: String,
+        /// Where to.
+        to: String,
+        /// Over what.
+        mode: StepMode,
+    },
     /// A copy.
-    Copy { from: String, to: String, mode: StepMode },
+    Copy {
+        /// What is copied.
+        from: String,
+        /// Where to.
+        to: String,
+        /// Over what.
+        mode: StepMode,
+    },
     /// A listing.
-    Ls { path: String, recursive: bool },
+    Ls {
+        /// The directory.
+        path: String,
+        /// Whether with all that is below it.
+        recursive: bool,
+    },
     /// A glob of a name below the base.
-    Glob { name: String },
+    Glob {
+        /// The name.
+        name: String,
+    },
     /// A search for a literal below the base.
-    Grep { literal: String },
+    Grep {
+        /// The literal.
+        literal: String,
+    },
 }
 
 /// Few names, so that steps meet: one is the beginning of another, some are files here and directories there.
