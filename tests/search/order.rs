@@ -13,6 +13,7 @@ use vfs_core::{
 use vfs_local::LocalConfig;
 use vfs_memory::{MemoryBackend, MemoryConfig};
 use vfs_search::{Pool, grep_stream_on};
+use vfs_tests::eager_memory;
 use vfs_tests::nasty::{NEEDLE, NastyTree};
 use vfs_tests::settings::setting;
 use vfs_tests::sketch::{Node, SketchTree};
@@ -183,7 +184,11 @@ fn memory_is_searched_in_order() {
 fn a_disk_is_searched_in_order() {
     let nasty = NastyTree::new(3);
     let root = nasty.on_disk().expect("the tree is made");
-    let on = |pool: &Pool| LocalConfig::new(root.path()).search_pool(pool.clone()).open().expect("the root opens");
+    let memory = eager_memory();
+    let on = |pool: &Pool| {
+        let config = LocalConfig::new(root.path()).search_pool(pool.clone()).search_memory(memory.clone());
+        config.open().expect("the root opens")
+    };
     check(&nasty, &|pool, request| on(pool).grep_stream(OpContext::new(), request));
     let collected = block_on(on(&Pool::new(2)).grep(&OpContext::new(), needle())).expect("it searches");
     let problems: BTreeSet<_> = collected.problems.iter().map(|problem| problem.path.as_str()).collect();

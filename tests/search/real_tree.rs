@@ -10,8 +10,9 @@ use std::path::Path;
 use futures::StreamExt as _;
 use futures::executor::block_on;
 use vfs_core::{Backend, GrepEvent, GrepRequest, GrepSummary, OpContext};
-use vfs_local::LocalConfig;
+use vfs_local::{LocalConfig, SearchMemory};
 use vfs_search::Pool;
+use vfs_tests::eager_memory;
 use vfs_tests::settings::{directory, setting};
 
 /// What tells one answer from another, however long it is.
@@ -22,8 +23,9 @@ struct Digest {
     summary: GrepSummary,
 }
 
-fn search(root: &Path, pool: &Pool, pattern: &str) -> Digest {
-    let files = LocalConfig::new(root).search_pool(pool.clone()).open().expect("the root opens");
+fn search(root: &Path, pool: &Pool, memory: &SearchMemory, pattern: &str) -> Digest {
+    let config = LocalConfig::new(root).search_pool(pool.clone()).search_memory(memory.clone());
+    let files = config.open().expect("the root opens");
     let mut events = files.grep_stream(OpContext::new(), GrepRequest::literal(pattern));
     let mut last = None;
     let mut matches = 0;
@@ -54,12 +56,13 @@ fn a_tree_of_this_machine_is_searched_in_order() {
     let root = directory("VFS_ORDER_TREE").expect("VFS_ORDER_TREE names a directory");
     let pattern: String = setting("VFS_ORDER_PATTERN", "return".to_owned());
     let runs: usize = setting("VFS_ORDER_RUNS", 100);
-    let expected = search(&root, &Pool::new(1), &pattern);
+    let expected = search(&root, &Pool::new(1), &SearchMemory::new(0), &pattern);
+    let memory = eager_memory();
     assert!(expected.matches > 0, "nothing matches {pattern}");
     for workers in 1..=8 {
         let pool = Pool::new(workers);
         for run in 0..runs {
-            assert_eq!(search(&root, &pool, &pattern), expected, "run {run} on {workers} workers");
+            assert_eq!(search(&root, &pool, &memory, &pattern), expected, "run {run} on {workers} workers");
         }
         println!("{workers} workers: {runs} runs gave the same {} lines", expected.matches);
     }

@@ -16,10 +16,11 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tempfile::TempDir;
 use vfs_core::VfsPath;
-use vfs_local::{Durability, LocalConfig};
+use vfs_local::{Durability, LocalConfig, SearchMemory};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
 use vfs_testkit::{LinkMaker, Reducing, StrictBackend, Target, TargetFactory};
 
@@ -53,6 +54,12 @@ fn state_pure() -> Target {
     Target::new(Arc::new(reducing))
 }
 
+/// A memory of searches that trusts what was unchanged for longer than a file system's clock counts in: trees of a test are
+/// young, and nobody writes to them through a memory map.
+pub fn eager_memory() -> SearchMemory {
+    SearchMemory::of_unchanged(SearchMemory::DEFAULT_MAX_BYTES, Duration::from_millis(20))
+}
+
 /// A fresh directory of the host. `Durability::Full` would only make the same laws slower: what a power cut leaves is not
 /// theirs to check.
 fn directory() -> TempDir {
@@ -61,7 +68,11 @@ fn directory() -> TempDir {
 
 fn local() -> Target {
     let root = directory();
-    let backend = LocalConfig::new(root.path()).durability(Durability::Atomic).open().expect("the root can be opened");
+    let backend = LocalConfig::new(root.path())
+        .durability(Durability::Atomic)
+        .search_memory(eager_memory())
+        .open()
+        .expect("the root can be opened");
     Target::new(Arc::new(backend))
         .with_host_marker("vfs-laws-")
         .with_links(Arc::new(HostLinks { root: root.path().into(), at: VfsPath::root() }))

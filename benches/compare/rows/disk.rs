@@ -8,7 +8,7 @@ use futures::StreamExt;
 use serde_json::json;
 use tokio::runtime::Runtime;
 use vfs_core::{Backend, GlobRequest, GrepEvent, GrepRequest, GrepResult, OpContext};
-use vfs_local::LocalBackend;
+use vfs_local::{LocalBackend, LocalConfig, SearchMemory};
 
 use super::{Goal, Row};
 use crate::corpora::{DIRECTORY, EACH, LINUX_RARE, RETURN};
@@ -25,13 +25,28 @@ const HEADERS: &str = "**/*.h";
 pub(super) fn rows() -> Vec<Row> {
     vec![
         Row {
-            id: "grep-rare-rg",
-            work: "grep a rare literal, L",
+            id: "grep-rare-first-rg",
+            work: "grep a rare literal, L, for the first time",
             ours: IN_PROCESS,
             theirs: RG,
             unit: Unit::Wall,
             goal: Goal::Ratio(0.8),
-            prepare: |lab| grep_beside_rg(lab, lab.linux()?, LINUX_RARE, collected),
+            prepare: |lab| {
+                let linux = lab.linux()?;
+                grep_beside_rg(lab, &linux, first(&linux)?, LINUX_RARE, collected)
+            },
+        },
+        Row {
+            id: "grep-rare-again-rg",
+            work: "grep a rare literal, L, which was searched before",
+            ours: IN_PROCESS,
+            theirs: RG,
+            unit: Unit::Wall,
+            goal: Goal::Ratio(0.8),
+            prepare: |lab| {
+                let linux = lab.linux()?;
+                grep_beside_rg(lab, &linux, searched_before(lab, &linux)?, LINUX_RARE, collected)
+            },
         },
         Row {
             id: "grep-rare-command",
@@ -43,13 +58,28 @@ pub(super) fn rows() -> Vec<Row> {
             prepare: |lab| grep_commands(lab, lab.linux()?, LINUX_RARE),
         },
         Row {
-            id: "grep-rare-deepagents",
-            work: "grep a rare literal, L",
+            id: "grep-rare-first-deepagents",
+            work: "grep a rare literal, L, for the first time",
             ours: IN_PROCESS,
             theirs: DEEPAGENTS,
             unit: Unit::Wall,
             goal: Goal::Ratio(0.3),
-            prepare: |lab| grep_beside_deepagents(lab, lab.linux()?, LINUX_RARE),
+            prepare: |lab| {
+                let linux = lab.linux()?;
+                grep_beside_deepagents(lab, &linux, first(&linux)?, LINUX_RARE)
+            },
+        },
+        Row {
+            id: "grep-rare-again-deepagents",
+            work: "grep a rare literal, L, which was searched before",
+            ours: IN_PROCESS,
+            theirs: DEEPAGENTS,
+            unit: Unit::Wall,
+            goal: Goal::Ratio(0.3),
+            prepare: |lab| {
+                let linux = lab.linux()?;
+                grep_beside_deepagents(lab, &linux, searched_before(lab, &linux)?, LINUX_RARE)
+            },
         },
         Row {
             id: "grep-each-deepagents",
@@ -58,7 +88,10 @@ pub(super) fn rows() -> Vec<Row> {
             theirs: DEEPAGENTS,
             unit: Unit::Wall,
             goal: Goal::Ratio(0.05),
-            prepare: |lab| grep_beside_deepagents(lab, lab.sources()?, EACH),
+            prepare: |lab| {
+                let sources = lab.sources()?;
+                grep_beside_deepagents(lab, &sources, first(&sources)?, EACH)
+            },
         },
         Row {
             id: "grep-return-rg",
@@ -67,7 +100,10 @@ pub(super) fn rows() -> Vec<Row> {
             theirs: RG,
             unit: Unit::Wall,
             goal: Goal::Ratio(1.2),
-            prepare: |lab| grep_beside_rg(lab, lab.linux()?, RETURN, streamed),
+            prepare: |lab| {
+                let linux = lab.linux()?;
+                grep_beside_rg(lab, &linux, first(&linux)?, RETURN, streamed)
+            },
         },
         Row {
             id: "grep-return-command",
@@ -154,10 +190,36 @@ fn streamed(runtime: &Runtime, files: &LocalBackend, literal: &str) -> Result<An
     })
 }
 
-fn grep_beside_rg(lab: &Lab, root: PathBuf, literal: &'static str, search: Search) -> Result<Contest> {
-    let (runtime, files) = (Rc::clone(&lab.runtime), LocalBackend::open(&root)?);
+/// Every search of it is as the first one of a process: nothing is remembered.
+fn first(root: &Path) -> Result<LocalBackend> {
+    Ok(LocalConfig::new(root).search_memory(SearchMemory::new(0)).open()?)
+}
+
+/// Another literal was searched for in it until nothing was left to learn.
+fn searched_before(lab: &Lab, root: &Path) -> Result<LocalBackend> {
+    let memory = SearchMemory::new(SearchMemory::DEFAULT_MAX_BYTES);
+    let files = LocalConfig::new(root).search_memory(memory.clone()).open()?;
+    let mut known = None;
+    while known != Some(memory.files()) {
+        known = Some(memory.files());
+        for _ in 0..3 {
+            collected(&lab.runtime, &files, "what_nobody_wrote")?;
+        }
+    }
+    anyhow::ensure!(memory.files() > 0, "nothing is remembered: files have to be a minute old, on a local disk");
+    Ok(files)
+}
+
+fn grep_beside_rg(
+    lab: &Lab,
+    root: &Path,
+    files: LocalBackend,
+    literal: &'static str,
+    search: Search,
+) -> Result<Contest> {
+    let runtime = Rc::clone(&lab.runtime);
     let ours = move || measured(1, || search(&runtime, &files, literal));
-    Ok(Contest::new(ours, rg(lab, root, grep_arguments(literal))?))
+    Ok(Contest::new(ours, rg(lab, root.to_owned(), grep_arguments(literal))?))
 }
 
 fn grep_commands(lab: &Lab, root: PathBuf, literal: &str) -> Result<Contest> {
@@ -165,8 +227,8 @@ fn grep_commands(lab: &Lab, root: PathBuf, literal: &str) -> Result<Contest> {
     Ok(Contest::new(ours, rg(lab, root, grep_arguments(literal))?))
 }
 
-fn grep_beside_deepagents(lab: &Lab, root: PathBuf, literal: &'static str) -> Result<Contest> {
-    let (runtime, files) = (Rc::clone(&lab.runtime), LocalBackend::open(&root)?);
+fn grep_beside_deepagents(lab: &Lab, root: &Path, files: LocalBackend, literal: &'static str) -> Result<Contest> {
+    let runtime = Rc::clone(&lab.runtime);
     let ours = move || measured(1, || collected(&runtime, &files, literal));
     let request = json!({ "op": "grep", "root": root, "pattern": literal });
     Ok(Contest::new(ours, lab.rivals.deepagents_process().map(|python| move || python.ask(&request))))

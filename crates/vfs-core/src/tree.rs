@@ -2,6 +2,7 @@
 
 mod rebased;
 mod shared;
+mod sketch;
 
 use std::io::Read;
 
@@ -12,6 +13,7 @@ use crate::path::VfsPath;
 use crate::types::{FileInfo, Problem, Resolved};
 
 pub use self::shared::{DynDirectory, DynTree, SharedTree};
+pub use self::sketch::{Sketch, Sketcher, Sought};
 
 /// What a directory entry is, without following it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +37,7 @@ pub enum ChildKind {
 /// listing.push("src", ChildKind::Directory);
 /// assert_eq!(listing.iter().next(), Some(("src", ChildKind::Directory)));
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Listing {
     /// One after the other: a directory may have a million, and most are of no interest.
     names: String,
@@ -133,6 +135,8 @@ pub enum Opened {
         bytes: Bytes,
         /// Whether it holds a NUL in its first mebibyte, where that is known already.
         is_binary: Option<bool>,
+        /// Who wants to know of it, if anybody.
+        learn: Option<Learn>,
     },
     /// It is read as it is searched.
     Reader {
@@ -140,20 +144,33 @@ pub enum Opened {
         reader: Box<dyn Read + Send>,
         /// How many there are likely to be; only a hint. Where as many came and a read had room for more, it is at its end.
         size: u64,
+        /// Who wants to know of it, if anybody.
+        learn: Option<Learn>,
     },
+}
+
+/// Takes a sketch of the whole content of a file, for [`Tree::known`]. A search that makes none drops it.
+pub type Learn = Box<dyn FnOnce(Sketch) + Send>;
+
+impl Opened {
+    /// A content that is read as it is searched, of about `size` bytes.
+    pub fn reader(reader: impl Read + Send + 'static, size: u64) -> Self {
+        Self::Reader { reader: Box::new(reader), size, learn: None }
+    }
 }
 
 impl From<Bytes> for Opened {
     fn from(bytes: Bytes) -> Self {
-        Self::Bytes { bytes, is_binary: None }
+        Self::Bytes { bytes, is_binary: None, learn: None }
     }
 }
 
 impl std::fmt::Debug for Opened {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Opened::Bytes { bytes, is_binary } => {
-                f.debug_struct("Bytes").field("size", &bytes.len()).field("is_binary", is_binary).finish()
+            Opened::Bytes { bytes, is_binary, .. } => {
+                let size = bytes.len();
+                f.debug_struct("Bytes").field("size", &size).field("is_binary", is_binary).finish_non_exhaustive()
             }
             Opened::Reader { size, .. } => f.debug_struct("Reader").field("size", size).finish_non_exhaustive(),
         }
@@ -203,6 +220,14 @@ pub trait Tree: Send + Sync + 'static {
 
     /// Describes the entry `name` of `dir`, following links, as `path`.
     fn info(&self, dir: &Self::Dir, name: &str, path: VfsPath) -> Result<FileInfo>;
+
+    /// What is remembered of the file `name` of `dir`, without opening it: of the very content that [`Tree::open`] would give
+    /// now, and only where that would give one.
+    ///
+    /// With [`ChildKind::File`] a link is not followed. For trees that learn from searches; the others know nothing.
+    fn known(&self, _dir: &Self::Dir, _name: &str, _kind: ChildKind) -> Option<Sketch> {
+        None
+    }
 
     /// Opens the regular file `name` of `dir` for reading. With [`ChildKind::Link`] a link inside the tree is followed;
     /// with [`ChildKind::File`] it is not. Anything that is not a regular file by now is refused without blocking.

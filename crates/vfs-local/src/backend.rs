@@ -131,7 +131,11 @@ impl LocalBackend {
     }
 
     fn tree(&self) -> Arc<DiskTree> {
-        Arc::new(DiskTree(Arc::clone(&self.disk)))
+        Arc::new(DiskTree::new(Arc::clone(&self.disk)))
+    }
+
+    fn searched_tree(&self) -> Arc<DiskTree> {
+        Arc::new(DiskTree::searched(Arc::clone(&self.disk)))
     }
 
     fn search_pool(&self) -> &Pool {
@@ -156,7 +160,7 @@ impl MultiModalReader for LocalBackend {
 impl Searchable for LocalBackend {
     async fn lend(&self, cx: &OpContext, _req: LendRequest) -> Result<SharedTree> {
         cx.check()?;
-        Ok(SharedTree::of(self.tree()))
+        Ok(SharedTree::of(self.searched_tree()))
     }
 }
 
@@ -214,19 +218,19 @@ impl Backend for LocalBackend {
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         let path = req.path.clone();
-        let found = vfs_search::glob_on(self.search_pool(), self.tree(), cx.clone(), req).await;
+        let found = vfs_search::glob_on(self.search_pool(), self.searched_tree(), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         let path = req.path.clone();
-        vfs_search::grep_on(self.search_pool(), self.tree(), cx.clone(), req)
+        vfs_search::grep_on(self.search_pool(), self.searched_tree(), cx.clone(), req)
             .await
             .map_err(|error| error.or_path(&path))
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        vfs_search::grep_stream_on(self.search_pool(), self.tree(), cx, req)
+        vfs_search::grep_stream_on(self.search_pool(), self.searched_tree(), cx, req)
     }
 
     fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {

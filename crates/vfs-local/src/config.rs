@@ -7,6 +7,7 @@ use vfs_core::{Result, VfsPath};
 use vfs_search::Pool;
 
 use crate::backend::LocalBackend;
+use crate::search_memory::SearchMemory;
 
 /// What a path may reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -101,6 +102,9 @@ pub struct LocalConfig {
     pub lock_timeout: Duration,
     /// The workers that `glob` and `grep` take. Default: [`Pool::global`], which all searches of the process share.
     pub search_pool: Option<Pool>,
+    /// What searches remember of the files they read. Default: [`SearchMemory::global`], which all backends of the process
+    /// share.
+    pub search_memory: Option<SearchMemory>,
 }
 
 impl LocalConfig {
@@ -117,6 +121,7 @@ impl LocalConfig {
             max_file_size: 256 << 20,
             lock_timeout: Duration::from_secs(10),
             search_pool: None,
+            search_memory: None,
         }
     }
 
@@ -184,6 +189,13 @@ impl LocalConfig {
     #[must_use]
     pub fn search_pool(mut self, pool: Pool) -> Self {
         self.search_pool = Some(pool);
+        self
+    }
+
+    /// Sets what searches remember of the files they read; one of 0 bytes is none.
+    #[must_use]
+    pub fn search_memory(mut self, memory: SearchMemory) -> Self {
+        self.search_memory = Some(memory);
         self
     }
 

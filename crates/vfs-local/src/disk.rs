@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 use vfs_core::{ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
 
-use crate::config::{Durability, HardLinks, LocalConfig};
+use crate::config::{Durability, HardLinks, LocalConfig, Mounts};
 use crate::errno::error_at;
 use crate::line_indexes::LineIndexes;
 use crate::lock::{EntryLock, HeldFile};
 use crate::metadata::Metadata;
 use crate::root::{Entry, Root};
+use crate::search_memory::{Identity, SearchMemory};
 
 /// A wait that is longer than anybody waits, for one that no clock can tell.
 const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -24,6 +25,8 @@ pub(crate) struct Disk {
     pub(crate) hard_links: HardLinks,
     pub(crate) max_file_size: u64,
     pub(crate) line_indexes: LineIndexes,
+    /// What searches remember, if anything, and what the root is to that.
+    pub(crate) search_memory: Option<(SearchMemory, Identity)>,
     lock_timeout: Duration,
 }
 
@@ -37,12 +40,21 @@ pub(crate) struct HeldEntry<'a> {
 
 impl Disk {
     pub(crate) fn open(config: &LocalConfig) -> Result<Self> {
+        let root = Root::open(config)?;
+        // Whether another file system was mounted over a file is only told by opening it.
+        let search_memory = if config.mounts == Mounts::Cross {
+            let memory = config.search_memory.clone().unwrap_or_else(|| SearchMemory::global().clone());
+            Some((memory, root.identity().map_err(|errno| error_at(errno, &VfsPath::root()))?))
+        } else {
+            None
+        };
         Ok(Self {
-            root: Root::open(config)?,
+            root,
             durability: config.durability,
             hard_links: config.hard_links,
             max_file_size: config.max_file_size,
             line_indexes: LineIndexes::new(),
+            search_memory,
             lock_timeout: config.lock_timeout,
         })
     }

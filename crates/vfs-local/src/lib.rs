@@ -27,6 +27,7 @@ mod remove;
 mod remove_empty;
 mod rename;
 mod root;
+mod search_memory;
 mod staging;
 mod tree;
 mod watch;
@@ -34,3 +35,4 @@ mod write;
 
 pub use backend::LocalBackend;
 pub use config::{Confinement, Durability, HardLinks, LocalConfig, Mounts, Protection, Resolution};
+pub use search_memory::SearchMemory;

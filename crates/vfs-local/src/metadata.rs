@@ -19,6 +19,10 @@ const MAX_VERSION: usize = 7 * 16 + 6;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Metadata(Statx);
 
+/// When a content was changed last, and when its inode was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Changes([(i64, u32); 2]);
+
 impl Metadata {
     /// Of the file that `fd` holds, whatever its name is by now.
     pub(crate) fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
@@ -46,6 +50,11 @@ impl Metadata {
     pub(crate) fn changed(&self) -> SystemTime {
         let since = Duration::new(self.0.stx_ctime.tv_sec.try_into().unwrap_or(0), self.0.stx_ctime.tv_nsec);
         SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+
+    /// What changes with its content, to the nanosecond: when that was changed last, and when the inode was.
+    pub(crate) fn changes(&self) -> Changes {
+        Changes([self.0.stx_mtime, self.0.stx_ctime].map(|at| (at.tv_sec, at.tv_nsec)))
     }
 
     /// How many names it has.

@@ -2,12 +2,12 @@
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::Errno;
-use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::tree::{ChildKind, Learn, Listing, Located, Opened, Sketch, Tree};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, Resolved, Result, VfsPath};
 
 use crate::disk::Disk;
@@ -16,13 +16,27 @@ use crate::guard::{Deed, Place, below};
 use crate::metadata::{Metadata, special_file};
 use crate::remove::for_each_entry;
 use crate::root::{Entry, RESERVED};
+use crate::search_memory::{Directory, SearchMemory};
 
 /// Directories deeper than this are opened from the root each time, so that a deep tree does not use up descriptors.
 const MAX_HELD_DEPTH: usize = 100;
 
 /// A [`Disk`] as a search walks it.
 #[derive(Debug)]
-pub(crate) struct DiskTree(pub(crate) Arc<Disk>);
+pub(crate) struct DiskTree {
+    disk: Arc<Disk>,
+    remembering: Remembering,
+}
+
+/// What a walk has to do with what earlier ones remember.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Remembering {
+    Nothing,
+    /// It uses it.
+    Uses,
+    /// It uses it, and adds to it.
+    Learns,
+}
 
 /// A directory of the tree.
 #[derive(Debug, Clone)]
@@ -36,15 +50,50 @@ struct DirInner {
     place: Option<Place>,
     /// Whether the descriptor was read from, so that it has to be set back to the beginning.
     was_listed: AtomicBool,
+    /// What earlier searches remember of it; set when it is listed.
+    remembered: OnceLock<Arc<Directory>>,
 }
 
 impl DirInner {
     fn new(path: VfsPath, fd: Option<OwnedFd>, place: Option<Place>) -> Self {
-        Self { path, fd, place, was_listed: AtomicBool::new(false) }
+        Self { path, fd, place, was_listed: AtomicBool::new(false), remembered: OnceLock::new() }
     }
 }
 
 impl DiskTree {
+    /// For a walk that is too short to remember anything.
+    pub(crate) fn new(disk: Arc<Disk>) -> Self {
+        Self { disk, remembering: Remembering::Nothing }
+    }
+
+    /// For a search, or a walk that is as long.
+    pub(crate) fn searched(disk: Arc<Disk>) -> Self {
+        let remembering = match &disk.search_memory {
+            None => Remembering::Nothing,
+            Some((memory, root)) if memory.begin(*root) => Remembering::Learns,
+            Some(_) => Remembering::Uses,
+        };
+        Self { disk, remembering }
+    }
+
+    /// What is remembered, where it is of use.
+    fn memory(&self) -> Option<&SearchMemory> {
+        let (memory, _) = self.disk.search_memory.as_ref()?;
+        let is_of_use = match self.remembering {
+            Remembering::Nothing => false,
+            Remembering::Uses => !memory.is_empty(),
+            Remembering::Learns => true,
+        };
+        is_of_use.then_some(memory)
+    }
+
+    /// Where what is learned of the file `name` of `dir` goes, if anywhere; its facts are `metadata`.
+    fn learn(&self, dir: &TreeDir, name: &str, metadata: &Metadata) -> Option<Learn> {
+        let directory = dir.0.remembered.get().filter(|_| self.remembering == Remembering::Learns)?;
+        let is_wanted = self.memory().is_some_and(|memory| memory.has_room() && memory.is_settled(metadata));
+        if is_wanted { directory.learn(name, metadata) } else { None }
+    }
+
     fn directory(&self, path: VfsPath, fd: OwnedFd, place: Option<Place>) -> TreeDir {
         let fd = (path.components().count() <= MAX_HELD_DEPTH).then_some(fd);
         TreeDir(Arc::new(DirInner::new(path, fd, place)))
@@ -52,28 +101,28 @@ impl DiskTree {
 
     /// A directory that is opened by its path, whatever links are in that.
     fn opened(&self, path: &VfsPath) -> Result<(OwnedFd, Option<Place>)> {
-        let fd = self.0.root.open_directory(path)?;
-        let place = self.0.root.place(&fd, path)?;
+        let fd = self.disk.root.open_directory(path)?;
+        let place = self.disk.root.place(&fd, path)?;
         Ok((fd, place))
     }
 
     /// The place of an entry of `dir`, which is refused where it is hidden.
     fn place_below(&self, dir: &TreeDir, name: &str) -> Result<Option<Place>> {
         let Some(place) = dir.0.place.as_deref().map(|place| below(place, name)) else { return Ok(None) };
-        self.0.root.guard().check_place(&place, &dir.0.path.child(name)?)?;
+        self.disk.root.guard().check_place(&place, &dir.0.path.child(name)?)?;
         Ok(Some(place))
     }
 
     fn with_fd<T>(&self, dir: &TreeDir, call: impl FnOnce(BorrowedFd<'_>) -> Result<T>) -> Result<T> {
         match &dir.0.fd {
             Some(fd) => call(fd.as_fd()),
-            None => call(self.0.root.open_directory(&dir.0.path)?.as_fd()),
+            None => call(self.disk.root.open_directory(&dir.0.path)?.as_fd()),
         }
     }
 
     /// Opens what the link `name` leads to, from the root, as only that knows what is outside.
     fn followed(&self, dir: &TreeDir, name: &str) -> Result<Metadata> {
-        let fd = self.0.root.open_at(&dir.0.path.child(name)?, OFlags::PATH)?;
+        let fd = self.disk.root.open_at(&dir.0.path.child(name)?, OFlags::PATH)?;
         Metadata::of(fd.as_fd()).map_err(error)
     }
 }
@@ -82,19 +131,19 @@ impl Tree for DiskTree {
     type Dir = TreeDir;
 
     fn locate(&self, path: &VfsPath) -> Result<Located<TreeDir>> {
-        let found = self.0.root.open_at(path, OFlags::PATH)?;
+        let found = self.disk.root.open_at(path, OFlags::PATH)?;
         match Metadata::of(found.as_fd()).map_err(error)?.file_type() {
             FileType::Directory => {
                 let (fd, place) = self.opened(path)?;
                 Ok(Located::Directory(self.directory(path.clone(), fd, place)))
             }
             FileType::RegularFile => {
-                let entry = self.0.root.followed_entry(path)?;
-                self.0.root.check(&entry, Deed::Read, path)?;
+                let entry = self.disk.root.followed_entry(path)?;
+                self.disk.root.check(&entry, Deed::Read, path)?;
                 let Entry { parent, name } = entry;
                 // The directory is the file's real one, which a link's path need not name: it is held, however deep. By path there
                 // is always one above, since the root is no file.
-                let place = self.0.root.place(&parent, path)?;
+                let place = self.disk.root.place(&parent, path)?;
                 let dir = DirInner::new(path.parent().unwrap_or_default(), Some(parent), place);
                 Ok(Located::File { dir: TreeDir(Arc::new(dir)), name })
             }
@@ -104,24 +153,24 @@ impl Tree for DiskTree {
 
     fn list(&self, dir: &TreeDir) -> Result<Listing> {
         self.with_fd(dir, |fd| {
-            let mut listing = Listing::default();
-            if dir.0.was_listed.swap(true, Ordering::Relaxed) {
-                fs::seek(fd, fs::SeekFrom::Start(0)).map_err(error)?;
-            }
-            for_each_entry(fd, |name, kind| {
-                let Ok(name) = name.to_str() else {
-                    let spelled = format!("{}/{}", dir.0.path.as_str().trim_end_matches('/'), name.to_string_lossy());
-                    let reason = Error::new(ErrorKind::InvalidPath, "the name is not UTF-8; rename it to reach it")
-                        .with_path_text(&spelled);
-                    listing.problems.push(Problem::new(spelled, &reason));
-                    return Ok(());
-                };
-                if !name.starts_with(RESERVED) {
-                    listing.push(name, child_kind(kind));
+            let Some(memory) = self.memory() else { return listed(dir, fd) };
+            let metadata = Metadata::of(fd).map_err(error)?;
+            let before = memory.recall(&metadata);
+            let unchanged = before.as_ref().and_then(|directory| directory.listing(&metadata));
+            let (listing, directory) = match unchanged {
+                Some(listing) => (listing, before),
+                None => {
+                    let listing = listed(dir, fd)?;
+                    // Its files may be known by their names all the same.
+                    let learns = self.remembering == Remembering::Learns;
+                    let now = learns.then(|| memory.keep(fd, &metadata, &listing, before.as_deref())).flatten();
+                    (listing, now.or(before))
                 }
-                Ok(())
-            })
-            .map_err(error)?;
+            };
+            if let Some(directory) = directory {
+                // Whoever lists it again finds the same.
+                let _ = dir.0.remembered.set(directory);
+            }
             Ok(listing)
         })
     }
@@ -145,7 +194,7 @@ impl Tree for DiskTree {
         let place = self.place_below(dir, name)?;
         let entered = self.with_fd(dir, |fd| {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            self.0.root.open_child(fd, name.as_bytes(), flags).map_err(error)
+            self.disk.root.open_child(fd, name.as_bytes(), flags).map_err(error)
         });
         let (fd, place) = match entered {
             // A link, which only the root can follow.
@@ -173,22 +222,58 @@ impl Tree for DiskTree {
         metadata.info(path)
     }
 
+    fn known(&self, dir: &TreeDir, name: &str, kind: ChildKind) -> Option<Sketch> {
+        // To open a deep directory again for each of its files would cost more than it saves.
+        let directory = dir.0.remembered.get().filter(|_| kind == ChildKind::File && dir.0.fd.is_some())?;
+        // What is refused here is refused by opening it, too, which says why.
+        self.place_below(dir, name).ok()?;
+        directory.recall(name, || {
+            let metadata = self.with_fd(dir, |fd| Metadata::at(fd, name).map_err(error)).ok()?;
+            metadata.require_readable_file(self.disk.hard_links).ok()?;
+            Some(metadata)
+        })
+    }
+
     fn open(&self, dir: &TreeDir, name: &str, kind: ChildKind) -> Result<Opened> {
         let fd = if kind == ChildKind::Link {
-            self.0.open_file(&dir.0.path.child(name)?)?.fd
+            self.disk.open_file(&dir.0.path.child(name)?)?.fd
         } else {
             self.place_below(dir, name)?;
-            self.with_fd(dir, |fd| self.0.root.open_child(fd, name.as_bytes(), OFlags::RDONLY).map_err(error))?
+            self.with_fd(dir, |fd| self.disk.root.open_child(fd, name.as_bytes(), OFlags::RDONLY).map_err(error))?
         };
         // The listing said that it is a file; this is for what was put in its place since.
         let metadata = Metadata::of(fd.as_fd()).map_err(error)?;
-        metadata.require_readable_file(self.0.hard_links)?;
-        Ok(Opened::Reader { size: metadata.size(), reader: Box::new(Direct(fd)) })
+        metadata.require_readable_file(self.disk.hard_links)?;
+        let learn = if kind == ChildKind::File { self.learn(dir, name, &metadata) } else { None };
+        Ok(Opened::Reader { size: metadata.size(), reader: Box::new(Direct(fd)), learn })
     }
 
     fn resolve(&self, dir: &TreeDir, name: &str) -> Result<Resolved> {
-        self.0.resolve(&dir.0.path.child(name)?)
+        self.disk.resolve(&dir.0.path.child(name)?)
     }
+}
+
+/// Lists the directory `dir`, which `fd` holds.
+fn listed(dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<Listing> {
+    let mut listing = Listing::default();
+    if dir.0.was_listed.swap(true, Ordering::Relaxed) {
+        fs::seek(fd, fs::SeekFrom::Start(0)).map_err(error)?;
+    }
+    for_each_entry(fd, |name, kind| {
+        let Ok(name) = name.to_str() else {
+            let spelled = format!("{}/{}", dir.0.path.as_str().trim_end_matches('/'), name.to_string_lossy());
+            let reason = Error::new(ErrorKind::InvalidPath, "the name is not UTF-8; rename it to reach it")
+                .with_path_text(&spelled);
+            listing.problems.push(Problem::new(spelled, &reason));
+            return Ok(());
+        };
+        if !name.starts_with(RESERVED) {
+            listing.push(name, child_kind(kind));
+        }
+        Ok(())
+    })
+    .map_err(error)?;
+    Ok(listing)
 }
 
 /// Reads without the C library, whose calls can be cancelled, which costs as much as a small read.

@@ -1,10 +1,11 @@
 //! One file.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use vfs_core::tree::{Learn, Opened, Sketch};
 use vfs_core::{Error, FileData, FileInfo, FileText, Result, Version, VfsPath};
 
 /// How an agent's state spells the content of a file.
@@ -32,6 +33,8 @@ pub(crate) struct File {
     version: OnceLock<Version>,
     /// Whether a search takes it for binary; looked at by the first.
     is_binary: OnceLock<bool>,
+    /// What searches remember of it; made by the second at the soonest.
+    sketch: OnceLock<Sketch>,
 }
 
 impl File {
@@ -41,7 +44,8 @@ impl File {
     }
 
     fn of(content: Bytes, created_at: DateTime<Utc>, modified_at: DateTime<Utc>, format: StateFormat) -> Self {
-        Self { content, created_at, modified_at, format, version: OnceLock::new(), is_binary: OnceLock::new() }
+        let (version, is_binary, sketch) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { content, created_at, modified_at, format, version, is_binary, sketch }
     }
 
     /// The file that `data` spells; `path` is where it is, for the error.
@@ -69,8 +73,23 @@ impl File {
     }
 
     /// Whether a search takes it for binary.
-    pub(crate) fn is_binary(&self) -> bool {
+    fn is_binary(&self) -> bool {
         *self.is_binary.get_or_init(|| vfs_search::is_binary(&self.content))
+    }
+
+    /// What searches remember of its content.
+    pub(crate) fn sketch(&self) -> Option<&Sketch> {
+        self.sketch.get()
+    }
+
+    /// The content for a search, which learns it where it is not the first one.
+    pub(crate) fn opened(self: &Arc<Self>) -> Opened {
+        let is_first = self.is_binary.get().is_none();
+        let learn = (!is_first && self.sketch.get().is_none()).then(|| {
+            let file = Arc::clone(self);
+            Box::new(move |sketch| drop(file.sketch.set(sketch))) as Learn
+        });
+        Opened::Bytes { bytes: self.content.clone(), is_binary: Some(self.is_binary()), learn }
     }
 
     pub(crate) fn size(&self) -> u64 {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::tree::{ChildKind, Listing, Located, Opened, Sketch, Tree};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, Resolved, Result, VfsPath};
 
 use crate::file::File;
@@ -35,8 +35,8 @@ struct Listed {
     directories: Vec<(String, Option<Arc<Listed>>)>,
     /// Directories behind files of the same name.
     shadowed: Vec<String>,
-    /// Which file is likely to be asked for next: most are, one after the other.
-    next: AtomicUsize,
+    /// Which file was asked for last: mostly it is that one again or the one after it.
+    last: AtomicUsize,
 }
 
 impl Listed {
@@ -65,12 +65,11 @@ impl MemoryDir {
         let listed = self.0.listed.get()?;
         let start = self.name_start();
         let name_at = |(path, _): &(VfsPath, Arc<File>)| path.as_str()[start..].cmp(name);
-        let next = listed.next.load(Ordering::Relaxed);
-        let at = match listed.files.get(next) {
-            Some(file) if name_at(file).is_eq() => next,
-            _ => listed.files.binary_search_by(name_at).ok()?,
-        };
-        listed.next.store(at + 1, Ordering::Relaxed);
+        let last = listed.last.load(Ordering::Relaxed);
+        let near =
+            [last, last + 1].into_iter().find(|at| listed.files.get(*at).is_some_and(|file| name_at(file).is_eq()));
+        let at = near.or_else(|| listed.files.binary_search_by(name_at).ok())?;
+        listed.last.store(at, Ordering::Relaxed);
         Some(&listed.files[at].1)
     }
 
@@ -178,12 +177,15 @@ impl Tree for MemoryTree {
         })
     }
 
+    fn known(&self, dir: &MemoryDir, name: &str, _kind: ChildKind) -> Option<Sketch> {
+        dir.file(name)?.sketch().cloned()
+    }
+
     fn open(&self, dir: &MemoryDir, name: &str, _kind: ChildKind) -> Result<Opened> {
-        let file = match dir.file(name) {
-            Some(file) => file,
-            None => self.files.find_file(&dir.0.path.child(name)?)?,
-        };
-        Ok(Opened::Bytes { bytes: file.content().clone(), is_binary: Some(file.is_binary()) })
+        Ok(match dir.file(name) {
+            Some(file) => file.opened(),
+            None => self.files.find_file(&dir.0.path.child(name)?)?.opened(),
+        })
     }
 
     fn resolve(&self, dir: &MemoryDir, name: &str) -> Result<Resolved> {

@@ -8,11 +8,13 @@ use grep_searcher::Searcher;
 use vfs_core::{BinaryMode, Error, ErrorKind, Problem, Result, Skipped, VfsPath};
 
 use crate::item::{Item, Outlet};
+use crate::known::{Learning, Recall};
+use crate::level::Entry;
 use crate::matcher::LineMatcher;
 use crate::pace::{Halt, Pace, PacedReader};
 use crate::plan::Plan;
 use crate::sink::FileSink;
-use vfs_core::tree::Opened;
+use vfs_core::tree::{Learn, Opened, Tree};
 
 /// How much of a file is looked at for NUL bytes; those beyond are text.
 const BINARY_WINDOW: usize = 1 << 20;
@@ -38,12 +40,33 @@ pub(crate) struct FileSearcher {
     buffer: Vec<u8>,
     found: Vec<(usize, usize)>,
     pace: Pace,
+    recall: Recall,
+    learning: Learning,
 }
 
 /// What came of a file, beside its matches.
-enum Outcome {
+pub(crate) enum Outcome {
     Searched,
     Skipped(Skipped),
+}
+
+impl Outcome {
+    /// It is binary, and those are left out.
+    pub(crate) fn binary() -> Self {
+        Self::Skipped(skipped(|skipped| &mut skipped.binary))
+    }
+
+    /// The item that ends a file.
+    fn into_item(self, left_early: bool) -> Item {
+        match self {
+            Self::Searched => Item::Done { searched: true, left_early, skipped: Skipped::default() },
+            Self::Skipped(skipped) => Item::Done { searched: false, left_early, skipped },
+        }
+    }
+
+    pub(crate) fn is_binary(&self) -> bool {
+        matches!(self, Self::Skipped(skipped) if skipped.binary > 0)
+    }
 }
 
 /// Why a file was not searched to its end.
@@ -55,8 +78,12 @@ enum Stop {
 /// Whether a search takes a file that begins with `content` for binary: there is a NUL in its first mebibyte, and no byte
 /// order mark of UTF-16.
 pub fn is_binary(content: &[u8]) -> bool {
-    let is_utf16 = content.starts_with(b"\xff\xfe") || content.starts_with(b"\xfe\xff");
-    !is_utf16 && memchr::memchr(0, &content[..content.len().min(BINARY_WINDOW)]).is_some()
+    !is_transcoded(content) && memchr::memchr(0, &content[..content.len().min(BINARY_WINDOW)]).is_some()
+}
+
+/// Whether a content that begins with `head` is made UTF-8 before it is searched: it has the byte order mark of UTF-16.
+pub(crate) fn is_transcoded(head: &[u8]) -> bool {
+    head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff")
 }
 
 impl FileSearcher {
@@ -68,7 +95,27 @@ impl FileSearcher {
             buffer: Vec::new(),
             found: Vec::new(),
             pace: Pace::new(),
+            recall: Recall::default(),
+            learning: Learning::default(),
         }
+    }
+
+    /// Searches the file `entry`, as [`search`](Self::search) does, unless it is known already that nothing is in it.
+    pub(crate) fn visit<T: Tree>(
+        &mut self,
+        plan: &Plan,
+        tree: &T,
+        entry: Entry<'_, T::Dir>,
+        outlet: &mut dyn Outlet,
+        interrupted: &dyn Fn() -> bool,
+    ) {
+        if let Some(outcome) = self.recall.outcome(plan, tree, entry) {
+            // A consumer that is gone is noticed by whoever goes on to the next file.
+            let _ = outlet.put(outcome.into_item(false));
+            return;
+        }
+        let opened = tree.open(&entry.place().dir, entry.name(), entry.kind());
+        self.search(plan, opened, &|| entry.path(), outlet, interrupted);
     }
 
     /// Searches a file; its items go to `outlet`, the last being [`Item::Done`] unless it was interrupted.
@@ -80,7 +127,7 @@ impl FileSearcher {
         outlet: &mut dyn Outlet,
         interrupted: &dyn Fn() -> bool,
     ) {
-        let Self { matcher, searcher, buffer, found, pace } = self;
+        let Self { matcher, searcher, buffer, found, pace, learning, .. } = self;
         let mut sink = FileSink {
             plan,
             matcher,
@@ -94,7 +141,7 @@ impl FileSearcher {
             failure: None,
             found: std::mem::take(found),
         };
-        let mut run = Run { plan, searcher, buffer, pace, interrupted };
+        let mut run = Run { plan, searcher, buffer, pace, learning, interrupted };
         let outcome = opened.map_err(Stop::Problem).and_then(|opened| run.content(opened, &mut sink));
         let outcome = match sink.failure.take() {
             Some(error) => Err(Stop::Problem(error)),
@@ -102,13 +149,13 @@ impl FileSearcher {
         };
         sink.finish();
         *found = std::mem::take(&mut sink.found);
-        let (searched, skipped, problem) = match outcome {
-            Ok(Outcome::Searched) => (true, Skipped::default(), None),
-            Ok(Outcome::Skipped(skipped)) => (false, skipped, None),
+        let (matches, left_early) = (sink.matches, sink.left_early);
+        let (outcome, problem) = match outcome {
+            Ok(outcome) => (outcome, None),
             Err(Stop::Interrupted) => return,
-            Err(Stop::Problem(error)) => (sink.matches > 0, Skipped::default(), Some(error)),
+            Err(Stop::Problem(error)) if matches > 0 => (Outcome::Searched, Some(error)),
+            Err(Stop::Problem(error)) => (Outcome::Skipped(Skipped::default()), Some(error)),
         };
-        let left_early = sink.left_early;
         if let Some(error) = problem {
             let (path, error) = match make_path() {
                 Ok(path) => (path.to_string(), error.with_path(&path)),
@@ -118,7 +165,7 @@ impl FileSearcher {
             // A line that was too long has left a large buffer behind.
             *searcher = plan.searcher();
         }
-        let _ = outlet.put(Item::Done { searched, left_early, skipped });
+        let _ = outlet.put(outcome.into_item(left_early));
     }
 }
 
@@ -128,6 +175,7 @@ struct Run<'a> {
     searcher: &'a mut Searcher,
     buffer: &'a mut Vec<u8>,
     pace: &'a mut Pace,
+    learning: &'a mut Learning,
     interrupted: &'a dyn Fn() -> bool,
 }
 
@@ -137,20 +185,61 @@ impl Run<'_> {
         let too_large = || Ok(Outcome::Skipped(skipped(|skipped| &mut skipped.too_large)));
         match opened {
             Opened::Bytes { bytes, .. } if bytes.len() as u64 > max => too_large(),
-            Opened::Bytes { bytes, is_binary } => self.haystack(&bytes, is_binary, None, bytes.len() as u64, sink),
+            Opened::Bytes { bytes, is_binary, learn } => {
+                let size = bytes.len() as u64;
+                let learn = self.learning.taken(self.plan, learn, size);
+                let outcome = self.haystack(&bytes, is_binary, None, size, sink)?;
+                self.learn(learn, &bytes, &outcome);
+                Ok(outcome)
+            }
             Opened::Reader { size, .. } if size > max => too_large(),
-            Opened::Reader { mut reader, size } => {
-                let room = size.saturating_add(MOST_UNCLAIMED).min(max);
+            Opened::Reader { reader, size, learn } => {
+                let learn = self.learning.taken(self.plan, learn, size);
                 let mut buffer = std::mem::take(self.buffer);
-                let result = match fill(&mut buffer, &mut *reader, size, self.interrupted) {
-                    Err(stop) => Err(stop),
-                    Ok((filled, _)) if filled as u64 > max => too_large(),
-                    Ok((filled, Ended::Yes)) => self.haystack(&buffer[..filled], None, None, room, sink),
-                    Ok((filled, Ended::No)) => self.haystack(&buffer[..filled], None, Some(&mut *reader), room, sink),
-                };
+                let result = self.read(&mut buffer, reader, size, learn, sink);
                 *self.buffer = buffer;
                 result
             }
+        }
+    }
+
+    /// Searches what `reader` gives, which claims `size` bytes.
+    fn read(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        mut reader: Box<dyn Read + Send>,
+        size: u64,
+        learn: Option<Learn>,
+        sink: &mut FileSink<'_>,
+    ) -> Result<Outcome, Stop> {
+        let max = self.plan.max_file_size.unwrap_or(u64::MAX);
+        let room = size.saturating_add(MOST_UNCLAIMED).min(max);
+        let (filled, ended) = fill(buffer, &mut *reader, size, self.interrupted)?;
+        let head = &buffer[..filled];
+        match (ended, learn) {
+            _ if filled as u64 > max => Ok(Outcome::Skipped(skipped(|skipped| &mut skipped.too_large))),
+            (Ended::Yes, learn) => {
+                let outcome = self.haystack(head, None, None, room, sink)?;
+                self.learn(learn, head, &outcome);
+                Ok(outcome)
+            }
+            (Ended::No, Some(learn)) if !is_transcoded(head) => {
+                let mut learning = std::mem::take(self.learning);
+                let mut learned = learning.as_read(size, head, reader);
+                let outcome = self.haystack(head, None, Some(&mut learned), room, sink);
+                if let Ok(outcome) = &outcome {
+                    learned.give(learn, size, outcome);
+                }
+                *self.learning = learning;
+                outcome
+            }
+            (Ended::No, _) => self.haystack(head, None, Some(&mut *reader), room, sink),
+        }
+    }
+
+    fn learn(&mut self, learn: Option<Learn>, content: &[u8], outcome: &Outcome) {
+        if let Some(learn) = learn {
+            self.learning.whole(learn, content, outcome, self.interrupted);
         }
     }
 
@@ -164,7 +253,7 @@ impl Run<'_> {
         sink: &mut FileSink<'_>,
     ) -> Result<Outcome, Stop> {
         if self.plan.binary == BinaryMode::Skip && known_binary.unwrap_or_else(|| is_binary(head)) {
-            return Ok(Outcome::Skipped(skipped(|skipped| &mut skipped.binary)));
+            return Ok(Outcome::binary());
         }
         let text = head.strip_prefix(UTF8_MARK).unwrap_or(head);
         sink.mark = (head.len() - text.len()) as u64;
@@ -202,9 +291,8 @@ impl Run<'_> {
     /// What costs more than a literal is not looked for twice in a text that is long.
     fn is_hopeless(&self, text: &[u8], matcher: &LineMatcher) -> Result<bool, Stop> {
         let is_by_line = matcher.line_terminator().is_some() && !self.searcher.multi_line_with_matcher(matcher);
-        let is_transcoded = text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff");
         let is_cheap = text.len() < TIMED || (matcher.is_literal() && text.len() <= self.plan.heap_limit);
-        if !is_by_line || is_transcoded || !is_cheap || self.plan.invert {
+        if !is_by_line || is_transcoded(text) || !is_cheap || self.plan.invert {
             return Ok(false);
         }
         let mut rest = text;
@@ -372,8 +460,8 @@ mod tests {
         let more = MOST_UNCLAIMED * 2;
         for (size, expected) in [(0, Some(ErrorKind::TooLarge)), (more, None)] {
             let again = Again { line: line.clone(), at: 0 };
-            let reader = Box::new(again.take(more));
-            assert_eq!(problem(&search(&GrepRequest::literal("hit"), Opened::Reader { reader, size })), expected);
+            let reader = again.take(more);
+            assert_eq!(problem(&search(&GrepRequest::literal("hit"), Opened::reader(reader, size))), expected);
         }
     }
 
@@ -383,8 +471,8 @@ mod tests {
         for (regex, expected) in [("b{10000}", Some(ErrorKind::TooLarge)), ("b{100}", None)] {
             for req in [GrepRequest::regex(regex), GrepRequest::regex(regex).multiline()] {
                 let (bytes, size) = (Bytes::from(text.clone()), text.len() as u64);
-                let reader = Box::new(io::Cursor::new(text.clone()));
-                for opened in [Opened::from(bytes), Opened::Reader { reader, size }] {
+                let reader = io::Cursor::new(text.clone());
+                for opened in [Opened::from(bytes), Opened::reader(reader, size)] {
                     assert_eq!(problem(&search(&req, opened)), expected, "{regex}");
                 }
             }

@@ -158,14 +158,7 @@ fn check(regex: &str, multiline: bool) -> Result<Checked> {
 ///
 /// Whoever tells beforehand which texts a match holds has to look at this one, as a match may have a `\r` where `regex` has
 /// none. `None` where it is no expression.
-///
-/// ```
-/// use vfs_search::searched_expression;
-///
-/// assert_eq!(searched_expression(r"a$\nb").as_deref(), Some(r"a(?:\r?$)\nb"));
-/// assert_eq!(searched_expression("(a"), None);
-/// ```
-pub fn searched_expression(regex: &str) -> Option<String> {
+pub(crate) fn searched_expression(regex: &str) -> Option<String> {
     let ast = parser().parse(regex).ok()?;
     Some(with_line_ends(regex, &ast))
 }

@@ -1,11 +1,13 @@
 //! A request, checked and compiled: what every worker of a search shares.
 
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use vfs_core::{BinaryMode, Error, GrepOutput, GrepRequest, LinkMode, Result};
+use vfs_core::tree::Sought;
+use vfs_core::{BinaryMode, CaseMode, Error, GrepOutput, GrepRequest, LinkMode, Result};
 
 use crate::filter::Filter;
 use crate::matcher::LineMatcher;
 use crate::pattern;
+use crate::required::required_texts;
 use crate::visibility::Visibility;
 
 /// Most bytes that one worker holds of a line, or of a file in a multiline search.
@@ -18,6 +20,8 @@ const MOST_STEPS: u64 = 1 << 30;
 pub(crate) struct Plan {
     pub(crate) matcher: LineMatcher,
     pub(crate) multiline: bool,
+    /// Texts that a file has to hold to be worth opening, where these can be told.
+    pub(crate) sought: Option<Sought>,
     /// Most bytes of a line, or of a file in a multiline search.
     pub(crate) heap_limit: usize,
     pub(crate) filter: Filter,
@@ -50,6 +54,7 @@ impl Plan {
         Ok(Self {
             matcher: compiled.matcher,
             multiline: compiled.multiline,
+            sought: sought(req),
             heap_limit: heap_limit(compiled.expansion),
             filter: Filter::new(req)?,
             visibility: Visibility { hidden: req.hidden, no_ignore: req.no_ignore },
@@ -79,6 +84,11 @@ impl Plan {
             .binary_detection(BinaryDetection::none())
             .build()
     }
+}
+
+fn sought(req: &GrepRequest) -> Option<Sought> {
+    let texts = required_texts(req)?;
+    if req.case == CaseMode::Sensitive { Sought::exactly(texts) } else { Sought::in_any_case(texts) }
 }
 
 /// How large a line may be with an expression whose counted repetitions expand to `expansion` places.

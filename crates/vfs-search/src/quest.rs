@@ -143,8 +143,7 @@ impl Quest for Plan {
         outlet: &mut dyn Outlet,
         interrupted: &dyn Fn() -> bool,
     ) {
-        let opened = tree.open(&entry.place().dir, entry.name(), entry.kind());
-        searcher.search(self, opened, &|| entry.path(), outlet, interrupted);
+        searcher.visit(self, tree, entry, outlet, interrupted);
     }
 
     fn visit_named<T: Tree>(

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::executor::block_on;
-use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::tree::{ChildKind, Listing, Located, Opened, Sketch, Tree};
 use vfs_core::{
     Error, ErrorKind, FileInfo, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepSummary, OpContext, Problem,
     Resolved, Result, Version, VfsPath,
@@ -52,6 +52,8 @@ pub(crate) struct TestTree {
     pub(crate) on_open: Option<Hook>,
     on_list: Option<Hook>,
     lists_twice: bool,
+    /// What searches learned, where that is remembered.
+    remembered: Option<Arc<Mutex<BTreeMap<String, Sketch>>>>,
     /// How many links were followed to see where they lead.
     pub(crate) follows: Arc<AtomicUsize>,
 }
@@ -71,6 +73,7 @@ impl TestTree {
             on_open: None,
             on_list: None,
             lists_twice: false,
+            remembered: None,
             follows: Arc::default(),
         }
     }
@@ -98,6 +101,12 @@ impl TestTree {
 
     pub(crate) fn on_list(mut self, hook: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_list = Some(Box::new(hook));
+        self
+    }
+
+    /// The same, remembering what searches learn.
+    pub(crate) fn remembering(mut self) -> Self {
+        self.remembered = Some(Arc::default());
         self
     }
 
@@ -229,6 +238,12 @@ impl Tree for TestTree {
         VfsPath::parse(&format!("{dir}/{name}")).map(Resolved::at)
     }
 
+    fn known(&self, dir: &String, name: &str, kind: ChildKind) -> Option<Sketch> {
+        assert_ne!(kind, ChildKind::Directory, "only files are asked about");
+        let remembered = self.remembered.as_ref()?.lock().expect("not poisoned");
+        remembered.get(&format!("{dir}/{name}")).cloned()
+    }
+
     fn open(&self, dir: &String, name: &str, kind: ChildKind) -> Result<Opened> {
         let path = format!("{dir}/{name}");
         self.opened.lock().expect("not poisoned").push(path.clone());
@@ -242,13 +257,20 @@ impl Tree for TestTree {
             Some(_) => return Err(Error::new(ErrorKind::Unsupported, "not a file")),
             None => return Err(Error::new(ErrorKind::NotFound, "nothing is there")),
         };
-        Ok(match self.lend {
+        let mut opened = match self.lend {
             Lend::Bytes => bytes.into(),
             Lend::Reader(step) => {
                 let size = bytes.len() as u64;
-                Opened::Reader { reader: Box::new(Steps { bytes: Cursor::new(bytes), step }), size }
+                Opened::reader(Steps { bytes: Cursor::new(bytes), step }, size)
             }
-        })
+        };
+        if let Some(remembered) = self.remembered.clone().filter(|_| kind == ChildKind::File) {
+            let (Opened::Bytes { learn, .. } | Opened::Reader { learn, .. }) = &mut opened;
+            *learn = Some(Box::new(move |sketch| {
+                remembered.lock().expect("not poisoned").insert(real, sketch);
+            }));
+        }
+        Ok(opened)
     }
 }
 
@@ -351,6 +373,13 @@ pub(crate) fn try_run(tree: &TestTree, req: &GrepRequest) -> Result<Outcome> {
     ] {
         let outcome = run_on(Arc::new(tree.copy(lend)), req.clone(), workers, window);
         assert_eq!(outcome, expected, "{lend:?}, {workers} workers, window {window}: {req:?}");
+    }
+    for lend in [Lend::Bytes, Lend::Reader(usize::MAX), Lend::Reader(7)] {
+        let tree = Arc::new(tree.copy(lend).remembering());
+        for time in ["first", "second", "third"] {
+            let outcome = run_on(Arc::clone(&tree), req.clone(), 2, 8);
+            assert_eq!(outcome, expected, "{lend:?}, for the {time} time: {req:?}");
+        }
     }
     expected
 }

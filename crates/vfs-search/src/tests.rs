@@ -3,5 +3,6 @@
 mod engine;
 mod find;
 mod grep;
+mod known;
 mod list;
 mod visibility;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Tree as _};
+use super::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::VfsPath;
 use crate::rebase::{Rebase, Relocate as _};
@@ -103,6 +103,11 @@ impl DynDirectory for RebasedDirectory {
         let mut info = described.map_err(|error| self.error(error, name))?;
         info.path = path;
         Ok(info)
+    }
+
+    fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
+        // A link may lead out of the part.
+        if kind == ChildKind::File { self.inner.known(name, kind) } else { None }
     }
 
     fn open(&self, name: &str, kind: ChildKind) -> Result<Opened> {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ChildKind, Listing, Located, Opened, Tree};
+use super::{ChildKind, Listing, Located, Opened, Sketch, Tree};
 use crate::error::Result;
 use crate::path::VfsPath;
 use crate::types::{FileInfo, Resolved};
@@ -34,6 +34,11 @@ pub trait DynDirectory: Send + Sync + 'static {
 
     /// As [`Tree::info`].
     fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo>;
+
+    /// As [`Tree::known`].
+    fn known(&self, _name: &str, _kind: ChildKind) -> Option<Sketch> {
+        None
+    }
 
     /// As [`Tree::open`].
     fn open(&self, name: &str, kind: ChildKind) -> Result<Opened>;
@@ -97,6 +102,10 @@ impl Tree for SharedTree {
         dir.info(name, path)
     }
 
+    fn known(&self, dir: &Self::Dir, name: &str, kind: ChildKind) -> Option<Sketch> {
+        dir.known(name, kind)
+    }
+
     fn open(&self, dir: &Self::Dir, name: &str, kind: ChildKind) -> Result<Opened> {
         dir.open(name, kind)
     }
@@ -152,6 +161,10 @@ impl<T: Tree> DynDirectory for LentDirectory<T> {
 
     fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
         self.tree.info(&self.dir, name, path)
+    }
+
+    fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
+        self.tree.known(&self.dir, name, kind)
     }
 
     fn open(&self, name: &str, kind: ChildKind) -> Result<Opened> {

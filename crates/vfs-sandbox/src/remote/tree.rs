@@ -233,7 +233,7 @@ impl<E: Execute> Tree for RemoteTree<E> {
             at: content.len() as u64,
             block: content,
         };
-        Ok(Opened::Reader { reader: Box::new(rest), size })
+        Ok(Opened::reader(rest, size))
     }
 
     fn resolve(&self, dir: &RemoteDir, name: &str) -> Result<Resolved> {

@@ -52,7 +52,9 @@ impl Container {
         let mut told = String::new();
         for (way, limits) in WAYS.into_iter().zip([&[][..], &LIMITS[..]]) {
             let mut container = Self { engine, way, name: name.clone(), image: None };
-            match container.run(&image, limits, &std::env::temp_dir()) {
+            // A busybox that needs libraries starts, and ends at once.
+            let run = container.run(&image, limits, &std::env::temp_dir()).and_then(|_| container.does_nothing());
+            match run {
                 Ok(_) => {
                     container.image = Some(image);
                     return Ok(container);
@@ -69,6 +71,10 @@ impl Container {
         let mut command = Command::new(self.engine);
         command.args(self.way).args(["run", "--detach", "--network=none", "--name", &self.name, "--volume", &shared]);
         said(command.args(limits).args([image, "/bin/sleep", "100000"]))
+    }
+
+    fn does_nothing(&self) -> Result<String, String> {
+        said(Command::new(self.engine).args(self.way).args(["exec", &self.name, "/bin/true"]))
     }
 
     fn place(&self) -> ContainerExec {

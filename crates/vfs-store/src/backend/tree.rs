@@ -226,16 +226,16 @@ impl<S: Store> Tree for StoreTree<S> {
         };
         let size = stored.size;
         if size <= self.max_file_size && self.is_hopeless(&path, name, size) {
-            return Ok(Opened::Bytes { bytes: Bytes::new(), is_binary: Some(false) });
+            return Ok(Bytes::new().into());
         }
         // What is too large is not read, only told.
         if size > self.max_file_size || size > BLOCK {
             let (space, runtime) = (self.space.clone(), self.runtime.clone());
             let reader = Blocks { space, runtime, path, version: None, at: 0, block: Bytes::new() };
-            return Ok(Opened::Reader { reader: Box::new(reader), size });
+            return Ok(Opened::reader(reader, size));
         }
         let Content { bytes, is_binary } = self.content(&path, &stored)?;
-        Ok(Opened::Bytes { bytes, is_binary: Some(is_binary) })
+        Ok(Opened::Bytes { bytes, is_binary: Some(is_binary), learn: None })
     }
 
     fn resolve(&self, dir: &StoreDir, name: &str) -> Result<Resolved> {

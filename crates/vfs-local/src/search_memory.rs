@@ -1,0 +1,477 @@
+//! What searches of the disk have learned, so that the next one need not list and read it all again.
+
+mod directory;
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::fstatfs;
+use vfs_core::tree::Listing;
+
+use crate::metadata::Metadata;
+
+pub(crate) use self::directory::Directory;
+
+/// How long a file or directory has to be unchanged before it is remembered.
+///
+/// A program that writes through a memory map sets a file's times when it first writes to a page, and not again before the
+/// kernel has written that to the disk, which it does within half a minute. The clocks of file systems count in steps of up
+/// to two seconds.
+const SETTLED: Duration = Duration::from_secs(60);
+
+/// How many searches a directory is kept that none of them came by, where there is no room.
+const MOST_UNUSED: u32 = 16;
+
+/// How many roots are known to have been searched.
+const MOST_ROOTS: usize = 1024;
+
+/// File systems of which every change of a directory or a content, whoever makes it, shows in its times: those on a disk of
+/// this machine, and layers of such. On one in memory writes through a memory map do not; another machine's may be told
+/// late. The numbers are those of statfs(2).
+const TRUSTED: [u32; 8] = [
+    0xEF53,      // ext2, ext3, ext4
+    0x5846_5342, // XFS
+    0x9123_683E, // btrfs
+    0xF2F5_2010, // F2FS
+    0x2FC1_2FC1, // ZFS
+    0xCA45_1A4E, // bcachefs
+    0x3153_464A, // JFS
+    0x794C_7630, // overlayfs
+];
+
+/// What searches remember of what they came by: the names in each directory, and for each file a sketch, from which the next
+/// search may tell that it need not be read.
+///
+/// # Behaviour
+///
+/// * What is remembered counts for the very directory and content it was made of: same device and inode, and same times of
+///   change of content and of inode, which no program can set back. It is looked at once, by name, in each search. What is
+///   remembered was unchanged for a minute, on a file system of this machine's disks; all else is listed and read by every
+///   search.
+/// * Searches learn from the second one of a root on: at once what is in files of up to 16 KiB, of longer ones a part by
+///   each search, so that none takes much longer than one that does not learn. A sketch has about a fortieth of the size of
+///   source code. What the last 16 searches did not come by makes room for others, where the bound is reached.
+/// * A clone is a handle on the same memory.
+///
+/// ```
+/// use vfs_local::{LocalConfig, SearchMemory};
+///
+/// let files = LocalConfig::new("/").search_memory(SearchMemory::new(8 << 20)).open()?;
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct SearchMemory(Arc<Inner>);
+
+struct Inner {
+    directories: RwLock<HashMap<Identity, Remembered>>,
+    max_bytes: usize,
+    /// What all directories take, those included that are only held by a search that goes on.
+    bytes: Arc<AtomicUsize>,
+    settled: Duration,
+    /// Counts searches, so that it can be told what was of no use lately.
+    searches: AtomicU32,
+    /// The roots of backends that were searched.
+    searched: Mutex<HashSet<Identity>>,
+    /// Whether the file system of a device is trusted.
+    devices: Mutex<HashMap<u64, Trust>>,
+}
+
+/// A device and an inode.
+pub(crate) type Identity = (u64, u64);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    Trusted,
+    Unknown,
+}
+
+struct Remembered {
+    directory: Arc<Directory>,
+    /// The number of the search that came by it last.
+    used: AtomicU32,
+}
+
+impl SearchMemory {
+    /// The bound of [`SearchMemory::global`], in bytes.
+    pub const DEFAULT_MAX_BYTES: usize = 48 << 20;
+
+    /// One of its own, of about `max_bytes`. With 0 nothing is remembered.
+    pub fn new(max_bytes: usize) -> Self {
+        Self::of_unchanged(max_bytes, SETTLED)
+    }
+
+    /// As [`SearchMemory::new`], for what was unchanged for as long as `settled`.
+    ///
+    /// The default of a minute is for programs that write through memory maps. Less is right where none does; under two
+    /// seconds it takes a file system with a fine clock.
+    pub fn of_unchanged(max_bytes: usize, settled: Duration) -> Self {
+        Self(Arc::new(Inner {
+            directories: RwLock::default(),
+            max_bytes,
+            bytes: Arc::default(),
+            settled,
+            searches: AtomicU32::new(0),
+            searched: Mutex::default(),
+            devices: Mutex::default(),
+        }))
+    }
+
+    /// The one that all backends of the process share which were given none.
+    pub fn global() -> &'static Self {
+        static GLOBAL: LazyLock<SearchMemory> = LazyLock::new(|| SearchMemory::new(SearchMemory::DEFAULT_MAX_BYTES));
+        &GLOBAL
+    }
+
+    /// Of how many files the content is remembered.
+    pub fn files(&self) -> usize {
+        let directories = self.0.directories.read().unwrap_or_else(PoisonError::into_inner);
+        directories.values().map(|remembered| remembered.directory.files()).sum()
+    }
+
+    /// How many bytes it takes, about.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Begins a search of a backend whose root is `root`: makes room, where there is little. Whether it is to learn, which the
+    /// first one of a root is not: it may be the only one.
+    pub(crate) fn begin(&self, root: Identity) -> bool {
+        self.make_room();
+        let mut searched = self.0.searched.lock().unwrap_or_else(PoisonError::into_inner);
+        if searched.len() == MOST_ROOTS {
+            searched.clear();
+        }
+        !searched.insert(root)
+    }
+
+    fn make_room(&self) {
+        let search = self.0.searches.fetch_add(1, Ordering::Relaxed);
+        if !search.is_multiple_of(MOST_UNUSED) || self.bytes() < self.0.max_bytes - self.0.max_bytes / 8 {
+            return;
+        }
+        let mut directories = self.0.directories.write().unwrap_or_else(PoisonError::into_inner);
+        directories.retain(|_, remembered| search.wrapping_sub(remembered.used.load(Ordering::Relaxed)) <= MOST_UNUSED);
+    }
+
+    /// Whether nothing is remembered at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes() == 0
+    }
+
+    /// Whether there is room for more.
+    pub(crate) fn has_room(&self) -> bool {
+        self.bytes() < self.0.max_bytes
+    }
+
+    /// What is remembered of the directory of `metadata`, or was before it changed.
+    pub(crate) fn recall(&self, metadata: &Metadata) -> Option<Arc<Directory>> {
+        let directories = self.0.directories.read().unwrap_or_else(PoisonError::into_inner);
+        let remembered = directories.get(&metadata.identity())?;
+        remembered.used.store(self.0.searches.load(Ordering::Relaxed), Ordering::Relaxed);
+        Some(Arc::clone(&remembered.directory))
+    }
+
+    /// Remembers `listing` of the directory that `fd` holds, whose facts were `metadata` before it was listed; and what was
+    /// known of its files, where that was remembered `before`. `None` where it is not to be remembered.
+    pub(crate) fn keep(
+        &self,
+        fd: BorrowedFd<'_>,
+        metadata: &Metadata,
+        listing: &Listing,
+        before: Option<&Directory>,
+    ) -> Option<Arc<Directory>> {
+        let is_wanted = self.bytes().saturating_add(Directory::least_memory(listing)) <= self.0.max_bytes
+            && listing.problems.is_empty()
+            && self.is_settled(metadata);
+        if !is_wanted || !self.trusts(fd, metadata) {
+            return None;
+        }
+        let directory = Arc::new(Directory::new(metadata, listing, before, &self.0.bytes));
+        let used = AtomicU32::new(self.0.searches.load(Ordering::Relaxed));
+        let mut directories = self.0.directories.write().unwrap_or_else(PoisonError::into_inner);
+        directories.insert(metadata.identity(), Remembered { directory: Arc::clone(&directory), used });
+        Some(directory)
+    }
+
+    /// Whether what `metadata` tells of was not changed lately.
+    pub(crate) fn is_settled(&self, metadata: &Metadata) -> bool {
+        SystemTime::now().duration_since(metadata.changed()).is_ok_and(|age| age >= self.0.settled)
+    }
+
+    fn trusts(&self, fd: BorrowedFd<'_>, metadata: &Metadata) -> bool {
+        let (device, _) = metadata.identity();
+        let mut devices = self.0.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        let trust = devices.entry(device).or_insert_with(|| {
+            let kind = fstatfs(fd).ok().and_then(|found| u32::try_from(found.f_type).ok());
+            if kind.is_some_and(|kind| TRUSTED.contains(&kind)) { Trust::Trusted } else { Trust::Unknown }
+        });
+        *trust == Trust::Trusted
+    }
+}
+
+impl fmt::Debug for SearchMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SearchMemory").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::{Path, PathBuf};
+    use std::time::Instant;
+
+    use futures::executor::block_on;
+    use tempfile::TempDir;
+    use vfs_core::{
+        Backend as _, ErrorKind, GlobRequest, GrepRequest, GrepResult, OpContext, VfsPath, WriteMode, WriteRequest,
+    };
+
+    use super::*;
+    use crate::backend::LocalBackend;
+    use crate::config::{HardLinks, LocalConfig, Mounts, Protection};
+
+    /// More than any clock of a file system counts in.
+    const TICK: Duration = Duration::from_millis(20);
+
+    /// Long enough for files to become older than that.
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// A directory and a memory for it, wherever temporary files are.
+    fn memory_for(max_bytes: usize) -> (TempDir, SearchMemory) {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let memory = SearchMemory::of_unchanged(max_bytes, TICK);
+        let found = fs::File::open(root.path()).expect("it opens");
+        let (device, _) = Metadata::of(found.as_fd()).expect("it is there").identity();
+        memory.0.devices.lock().expect("not poisoned").insert(device, Trust::Trusted);
+        (root, memory)
+    }
+
+    fn config(root: &Path, memory: &SearchMemory) -> LocalConfig {
+        LocalConfig::new(root).search_memory(memory.clone())
+    }
+
+    fn opened(config: LocalConfig) -> LocalBackend {
+        config.open().expect("the root opens")
+    }
+
+    fn grep(files: &LocalBackend, text: &str) -> GrepResult {
+        block_on(files.grep(&OpContext::new(), GrepRequest::literal(text))).expect("it searches")
+    }
+
+    fn paths(found: &GrepResult) -> Vec<&str> {
+        found.matches.iter().map(|line| line.path.as_str()).collect()
+    }
+
+    /// Searches until as many as `files` are remembered.
+    fn until_remembered(files: &LocalBackend, memory: &SearchMemory, count: usize) {
+        let start = Instant::now();
+        while memory.files() < count {
+            assert!(start.elapsed() < PATIENCE, "{} of {count} files are remembered", memory.files());
+            assert_eq!(paths(&grep(files, "nowhere to be found")), Vec::<&str>::new());
+        }
+    }
+
+    #[test]
+    fn a_root_that_is_searched_once_teaches_nothing_and_then_all() {
+        let (root, memory) = memory_for(1 << 20);
+        for file in 0..10 {
+            fs::write(root.path().join(file.to_string()), format!("the text of {file}\n")).expect("it writes");
+        }
+        // Until they are old enough.
+        until_remembered(&opened(config(root.path(), &memory)), &memory, 10);
+        memory.0.directories.write().expect("not poisoned").clear();
+        memory.0.searched.lock().expect("not poisoned").clear();
+        // Backends of one root are one to it.
+        let search = || grep(&opened(config(root.path(), &memory)), "text of 7");
+        assert_eq!(paths(&search()), ["/7"]);
+        assert_eq!((memory.files(), memory.bytes()), (0, 0));
+        assert_eq!(paths(&search()), ["/7"]);
+        assert_eq!(memory.files(), 10);
+        assert_eq!(paths(&search()), ["/7"]);
+    }
+
+    #[test]
+    fn whatever_changes_a_file_is_seen_by_the_next_search() {
+        type Way = (&'static str, fn(&LocalBackend, PathBuf));
+        const OLD: &str = "the old content\n";
+        const NEW: &str = "the new content\n";
+        let ways: [Way; 7] = [
+            ("in place, with the times set back", |_, file| {
+                let before = fs::metadata(&file).and_then(|found| found.modified()).expect("it has a time");
+                fs::write(&file, NEW).expect("it writes");
+                let opened = fs::File::options().write(true).open(&file).expect("it opens");
+                opened.set_modified(before).expect("its time is set");
+            }),
+            ("appended to", |_, file| {
+                use std::io::Write as _;
+                let mut opened = fs::File::options().append(true).open(&file).expect("it opens");
+                opened.write_all(NEW.as_bytes()).expect("it writes");
+            }),
+            ("by a memory map's file, cut first", |_, file| {
+                let opened = fs::File::options().write(true).open(&file).expect("it opens");
+                opened.set_len(0).and_then(|()| opened.set_len(NEW.len() as u64)).expect("it is cut");
+                std::os::unix::fs::FileExt::write_all_at(&opened, NEW.as_bytes(), 0).expect("it writes");
+            }),
+            ("replaced by another file", |_, file| {
+                let other = file.with_extension("other");
+                fs::write(&other, NEW).and_then(|()| fs::rename(&other, &file)).expect("it is replaced");
+            }),
+            ("through another name", |_, file| {
+                let other = file.with_extension("other");
+                fs::hard_link(&file, &other).and_then(|()| fs::write(&other, NEW)).expect("it writes");
+                fs::remove_file(other).expect("it is removed");
+            }),
+            ("by a backend", |files, file| {
+                let name = file.file_name().and_then(|name| name.to_str()).expect("it has a name");
+                let path = VfsPath::parse(name).expect("a path");
+                let write = WriteRequest::new(path, NEW).mode(WriteMode::Overwrite);
+                block_on(files.write(&OpContext::new(), write)).expect("it writes");
+            }),
+            ("removed and made again", |_, file| {
+                fs::remove_file(&file).and_then(|()| fs::write(&file, NEW)).expect("it is made again");
+            }),
+        ];
+        for (what, change) in ways {
+            let (root, memory) = memory_for(1 << 20);
+            let file = root.path().join("file");
+            fs::write(&file, OLD).expect("it writes");
+            let files = opened(config(root.path(), &memory));
+            until_remembered(&files, &memory, 1);
+            assert_eq!(paths(&grep(&files, "new")), Vec::<&str>::new(), "{what}");
+            change(&files, file);
+            assert_eq!(paths(&grep(&files, "the new")), ["/file"], "{what}");
+        }
+    }
+
+    #[test]
+    fn whatever_changes_a_directory_is_seen_by_the_next_walk() {
+        type Way = (&'static str, fn(&Path), &'static [&'static str]);
+        let ways: [Way; 6] = [
+            ("made", |d| fs::write(d.join("c"), "text\n").expect("it writes"), &["/d/a", "/d/b/x", "/d/c"]),
+            ("removed", |d| fs::remove_file(d.join("a")).expect("it is removed"), &["/d/b/x"]),
+            ("renamed", |d| fs::rename(d.join("a"), d.join("c")).expect("it is renamed"), &["/d/b/x", "/d/c"]),
+            ("moved down", |d| fs::rename(d.join("a"), d.join("b/y")).expect("it is moved"), &["/d/b/x", "/d/b/y"]),
+            (
+                "made a directory",
+                |d| {
+                    fs::remove_file(d.join("a")).and_then(|()| fs::create_dir(d.join("a"))).expect("it is replaced");
+                    fs::write(d.join("a/z"), "text\n").expect("it writes");
+                },
+                &["/d/a/z", "/d/b/x"],
+            ),
+            (
+                "made a link",
+                |d| {
+                    fs::remove_file(d.join("a")).expect("it is removed");
+                    std::os::unix::fs::symlink("b/x", d.join("a")).expect("it is made");
+                },
+                &["/d/b/x"],
+            ),
+        ];
+        for (what, change, expected) in ways {
+            let (root, memory) = memory_for(1 << 20);
+            let directory = root.path().join("d");
+            fs::create_dir_all(directory.join("b")).expect("it is made");
+            for file in ["a", "b/x"] {
+                fs::write(directory.join(file), "text\n").expect("it writes");
+            }
+            let files = opened(config(root.path(), &memory));
+            until_remembered(&files, &memory, 2);
+            assert_eq!(paths(&grep(&files, "text")), ["/d/a", "/d/b/x"]);
+            change(&directory);
+            assert_eq!(paths(&grep(&files, "text")), expected, "{what}");
+            let found = block_on(files.glob(&OpContext::new(), GlobRequest::new("**"))).expect("it walks");
+            let found: Vec<_> =
+                found.entries.iter().filter(|entry| !entry.is_dir).map(|entry| entry.path.as_str()).collect();
+            assert_eq!(
+                found.iter().filter(|path| expected.contains(path)).count(),
+                expected.len(),
+                "{what}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_refused_stays_refused() {
+        let (root, memory) = memory_for(1 << 20);
+        let secret = root.path().join("secret");
+        fs::write(&secret, "text\n")
+            .and_then(|()| fs::hard_link(&secret, root.path().join("twin")))
+            .expect("it writes");
+        let files = opened(config(root.path(), &memory));
+        until_remembered(&files, &memory, 1);
+        assert_eq!(grep(&files, "missing").problems, []);
+        let refusing = opened(config(root.path(), &memory).hard_links(HardLinks::Refuse));
+        let path = VfsPath::parse("/secret").expect("a path");
+        let hiding = opened(config(root.path(), &memory).protect(path, Protection::Hidden));
+        for (files, kind, count) in [(refusing, ErrorKind::PermissionDenied, 2), (hiding, ErrorKind::PolicyDenied, 1)] {
+            let problems: Vec<_> = grep(&files, "missing").problems.iter().map(|problem| problem.code).collect();
+            assert_eq!(problems, vec![kind; count]);
+        }
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o000)).expect("its mode is set");
+        let is_refused = fs::File::open(&secret).is_err();
+        assert_eq!(grep(&files, "missing").problems.len(), if is_refused { 2 } else { 0 });
+    }
+
+    #[test]
+    fn nothing_is_remembered_where_that_is_not_wanted_or_not_sure() {
+        let (root, memory) = memory_for(0);
+        fs::write(root.path().join("file"), "text\n").expect("it writes");
+        let young = SearchMemory::new(1 << 20);
+        let stays = SearchMemory::of_unchanged(1 << 20, Duration::ZERO);
+        for config in [
+            config(root.path(), &memory),
+            config(root.path(), &young),
+            config(root.path(), &stays).mounts(Mounts::Stay),
+            // Files of the kernel's have no content that stays.
+            LocalConfig::new("/proc/sys/kernel/random").search_memory(stays.clone()),
+        ] {
+            let files = opened(config);
+            (0..4).for_each(|_| drop(grep(&files, "missing")));
+        }
+        assert_eq!([memory, young, stays].map(|memory| memory.files()), [0, 0, 0]);
+    }
+
+    #[test]
+    fn it_keeps_to_its_bound_and_makes_room_for_what_is_used() {
+        const BOUND: usize = 12 << 10;
+        let (root, memory) = memory_for(BOUND);
+        for directory in ["old", "new"] {
+            fs::create_dir(root.path().join(directory)).expect("it is made");
+            for file in 0..100 {
+                let text: String = (0..50).map(|word| format!("{directory}{file}word{word} ")).collect();
+                fs::write(root.path().join(directory).join(file.to_string()), text).expect("it writes");
+            }
+        }
+        let files = opened(config(root.path(), &memory));
+        let search = |directory: &str| {
+            let path = VfsPath::parse(directory).expect("a path");
+            let found = block_on(files.grep(&OpContext::new(), GrepRequest::literal("missing").path(path)));
+            assert_eq!(found.expect("it searches").matches.len(), 0);
+        };
+        let start = Instant::now();
+        while memory.bytes() < BOUND {
+            assert!(start.elapsed() < PATIENCE, "{} bytes are remembered", memory.bytes());
+            search("/old");
+        }
+        let most = BOUND + 1024;
+        assert!(memory.bytes() < most, "{}", memory.bytes());
+        let known = |directory: &str| {
+            let held = fs::File::open(root.path().join(directory)).expect("it opens");
+            let remembered = memory.recall(&Metadata::of(held.as_fd()).expect("it is there"));
+            remembered.map_or(0, |directory| directory.files())
+        };
+        assert_eq!(known("new"), 0);
+        (0..4 * MOST_UNUSED).for_each(|_| search("/new"));
+        assert!(memory.bytes() < most, "{}", memory.bytes());
+        assert_eq!(known("old"), 0);
+        assert!(known("new") > 5);
+    }
+}
