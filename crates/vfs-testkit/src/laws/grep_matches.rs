@@ -1,6 +1,9 @@
 //! Finding text: what a match says.
 
-use vfs_core::{BinaryMode, FileCount, GrepOutput, GrepRequest, LineKind};
+use vfs_core::{
+    BinaryMode, CopyRequest, DeleteRequest, EditRequest, FileCount, GrepOutput, GrepRequest, LineKind, RenameRequest,
+    WriteMode, WriteRequest,
+};
 
 use super::LawResult;
 use crate::target::Target;
@@ -14,6 +17,7 @@ laws! { "grep":
     "S15" Nothing files_and_counts_come_by_request,
     "S15" Nothing counting_never_counts_context,
     "S16" Nothing matches_are_sorted_and_the_same_each_time,
+    "S31" Nothing a_search_made_again_finds_what_is_there_now,
     "S17" Nothing binary_files_are_left_out_and_counted,
     "S18" Nothing utf_16_is_searched_as_text,
 }
@@ -111,6 +115,29 @@ async fn matches_are_sorted_and_the_same_each_time(t: &Target) -> LawResult {
     for _ in 0..5 {
         assert!(t.grep(GrepRequest::literal("hit")).await? == first, "the same call gives the same answer");
     }
+    Ok(())
+}
+
+async fn a_search_made_again_finds_what_is_there_now(t: &Target) -> LawResult {
+    t.put_each(&["/d/a", "/d/b", "/d/e/c"]).await?;
+    let (new, old) = (GrepRequest::literal("the new words"), GrepRequest::literal("the old words"));
+    for path in ["/d/a", "/d/b"] {
+        t.write(WriteRequest::new(t.path(path), "the old words\n").mode(WriteMode::Overwrite)).await?;
+    }
+    for _ in 0..3 {
+        assert_eq!(t.hits(new.clone()).await?, Vec::<String>::new());
+        assert_eq!(t.hits(old.clone()).await?, ["/d/a:1:the old words", "/d/b:1:the old words"]);
+    }
+    t.write(WriteRequest::new(t.path("/d/a"), "the new words\n").mode(WriteMode::Overwrite)).await?;
+    assert_eq!(t.hits(new.clone()).await?, ["/d/a:1:the new words"]);
+    t.edit(EditRequest::new(t.path("/d/b"), "old", "new")).await?;
+    assert_eq!(t.hits(new.clone()).await?, ["/d/a:1:the new words", "/d/b:1:the new words"]);
+    t.rename(RenameRequest::new(t.path("/d/b"), t.path("/d/e/b"))).await?;
+    t.delete(DeleteRequest::new(t.path("/d/a"))).await?;
+    assert_eq!(t.hits(new.clone()).await?, ["/d/e/b:1:the new words"]);
+    t.copy(CopyRequest::new(t.path("/d/e/b"), t.path("/d/e/d"))).await?;
+    assert_eq!(t.hits(new).await?, ["/d/e/b:1:the new words", "/d/e/d:1:the new words"]);
+    assert_eq!(t.hits(old).await?, Vec::<String>::new());
     Ok(())
 }
 
