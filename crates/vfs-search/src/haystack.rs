@@ -5,11 +5,13 @@ use std::time::Instant;
 
 use grep_matcher::Matcher as _;
 use grep_searcher::Searcher;
+use memchr::memmem::Finder;
 use vfs_core::{BinaryMode, Error, ErrorKind, Problem, Result, Skipped, VfsPath};
 
 use crate::item::{Item, Outlet};
 use crate::known::{Learning, Recall};
 use crate::level::Entry;
+use crate::literal::LiteralSearch;
 use crate::matcher::LineMatcher;
 use crate::pace::{Halt, Pace, PacedReader};
 use crate::plan::Plan;
@@ -257,13 +259,38 @@ impl Run<'_> {
         }
         let text = head.strip_prefix(UTF8_MARK).unwrap_or(head);
         sink.mark = (head.len() - text.len()) as u64;
-        match rest {
-            Some(rest) => self.reader(text.chain(rest), room, sink)?,
-            None if self.is_hopeless(text, sink.matcher)? => {}
-            None if self.is_in_one_go(text, sink.matcher) => self.slice(text, sink)?,
-            None => self.reader(text, room, sink)?,
+        let matcher = sink.matcher;
+        match (rest, matcher.finder()) {
+            (Some(rest), _) => self.reader(text.chain(rest), room, sink)?,
+            (None, Some(finder)) if self.is_literal_enough(text) => self.literal(finder, text, sink)?,
+            (None, _) if self.is_hopeless(text, sink.matcher)? => {}
+            (None, _) if self.is_in_one_go(text, sink.matcher) => self.slice(text, sink)?,
+            (None, _) => self.reader(text, room, sink)?,
         }
         Ok(Outcome::Searched)
+    }
+
+    /// Whether `text` is searched for a literal as it is, and nothing beside the lines that hold it is asked for.
+    fn is_literal_enough(&self, text: &[u8]) -> bool {
+        // The searcher takes a second mark off, too.
+        let is_as_it_is = !is_transcoded(text) && !text.starts_with(UTF8_MARK);
+        self.plan.is_plain() && is_as_it_is && text.len() <= self.plan.heap_limit
+    }
+
+    fn literal(&mut self, finder: &Finder<'_>, text: &[u8], sink: &mut FileSink<'_>) -> Result<(), Stop> {
+        let mut search = LiteralSearch::new(finder);
+        let mut rest = text;
+        while !rest.is_empty() {
+            if (self.interrupted)() {
+                return Err(Stop::Interrupted);
+            }
+            let (piece, after) = rest.split_at(whole_lines(rest, PIECE));
+            if !search.search(piece, sink) {
+                break;
+            }
+            rest = after;
+        }
+        Ok(())
     }
 
     /// Whether `text` is searched where it is: it is short, or a multiline search would have to copy all of it.
@@ -291,7 +318,7 @@ impl Run<'_> {
     /// What costs more than a literal is not looked for twice in a text that is long.
     fn is_hopeless(&self, text: &[u8], matcher: &LineMatcher) -> Result<bool, Stop> {
         let is_by_line = matcher.line_terminator().is_some() && !self.searcher.multi_line_with_matcher(matcher);
-        let is_cheap = text.len() < TIMED || (matcher.is_literal() && text.len() <= self.plan.heap_limit);
+        let is_cheap = text.len() < TIMED || (matcher.finder().is_some() && text.len() <= self.plan.heap_limit);
         if !is_by_line || is_transcoded(text) || !is_cheap || self.plan.invert {
             return Ok(false);
         }

@@ -30,6 +30,7 @@ mod lend;
 mod level;
 mod line;
 mod list;
+mod literal;
 mod matcher;
 mod outlet;
 mod pace;

@@ -40,9 +40,12 @@ impl LineMatcher {
         Self { engine: Engine::Literal(Box::new(finder)), carriage_return: CarriageReturn::Text }
     }
 
-    /// Whether it looks for a plain text.
-    pub(crate) fn is_literal(&self) -> bool {
-        matches!(self.engine, Engine::Literal(_))
+    /// What finds the plain text that it looks for, if it looks for one.
+    pub(crate) fn finder(&self) -> Option<&Finder<'static>> {
+        match &self.engine {
+            Engine::Literal(finder) => Some(finder),
+            Engine::Regex(_) => None,
+        }
     }
 
     /// Finds the matches in a last line, which has no ending: a `\r` there is text.

@@ -72,6 +72,11 @@ impl Plan {
         })
     }
 
+    /// Whether a line is found by itself, because it matches.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.invert && self.before == 0 && self.after == 0
+    }
+
     /// A searcher for this plan, for one worker.
     pub(crate) fn searcher(&self) -> Searcher {
         SearcherBuilder::new()

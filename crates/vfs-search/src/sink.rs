@@ -106,6 +106,28 @@ impl FileSink<'_> {
         self.outlet.put(Item::Match(line)).is_continue() && most.is_none_or(|most| self.matches <= most)
     }
 
+    /// Whether lines are counted.
+    pub(crate) fn numbers_lines(&self) -> bool {
+        self.plan.output == GrepOutput::Matches
+    }
+
+    /// Reports a line with the places of all that was found in it; whether the search goes on.
+    pub(crate) fn report_found(&mut self, line: &Lines<'_>, places: impl Iterator<Item = (usize, usize)>) -> bool {
+        let text = line::without_ending(line.bytes).len();
+        let reach = self.plan.max_line_bytes.min(text);
+        let mut column = 0;
+        self.found.clear();
+        for (start, end) in places {
+            if column == 0 {
+                column = start as u64 + 1;
+            }
+            if start <= reach && self.numbers_lines() {
+                self.found.push((start, end.min(text)));
+            }
+        }
+        self.report(line, column)
+    }
+
     /// Finds the pattern again in a matching line; the result is the column.
     ///
     /// The line is looked at alone, as it was when it was found.
@@ -189,11 +211,11 @@ impl FileSink<'_> {
 
 /// Whole lines of a file.
 #[derive(Clone, Copy)]
-struct Lines<'a> {
-    bytes: &'a [u8],
+pub(crate) struct Lines<'a> {
+    pub(crate) bytes: &'a [u8],
     /// The number of the first one, where lines are counted.
-    number: Option<u64>,
-    offset: u64,
+    pub(crate) number: Option<u64>,
+    pub(crate) offset: u64,
 }
 
 impl Lines<'_> {

@@ -465,3 +465,28 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    /// The two are found in different ways.
+    #[test]
+    fn a_literal_is_found_as_its_expression_is(
+        pieces in prop::collection::vec(prop::sample::select(vec!["ab", "a", "b", "\n", "\r\n", "\r", "é", "\u{feff}", " "]), 0..60),
+        broken in any::<bool>(),
+        needle in "[ab]{1,3}",
+        output in prop::sample::select(vec![GrepOutput::Matches, GrepOutput::Counts, GrepOutput::Files]),
+        limit_per_file in prop::option::of(0_u64..4),
+        max_line_bytes in prop::option::of(1_u64..8),
+    ) {
+        let mut content = pieces.concat().into_bytes();
+        if broken {
+            content.splice(0..0, *b"\xffab ");
+        }
+        let tree = TestTree::of([("/a", bytes(content.clone())), ("/b", bytes([b"\xef\xbb\xbf".to_vec(), content].concat()))]);
+        let asked = |req: GrepRequest| {
+            let mut req = req.output(output);
+            (req.limit_per_file, req.max_line_bytes) = (limit_per_file, max_line_bytes);
+            run(&tree, &req)
+        };
+        prop_assert_eq!(asked(GrepRequest::literal(&*needle)), asked(GrepRequest::regex(format!("(?:{needle})"))));
+    }
+}
