@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Tree as _};
+use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
 use vfs_core::{Error, ErrorKind, FileInfo, Problem, Resolved, Result, VfsPath};
 
 use crate::table::MountTable;
@@ -150,6 +150,10 @@ impl DynDirectory for UnionDirectory {
             Ok(info) if info.is_dir && !self.union.table.is_mount(&path) => Ok(info),
             _ => Ok(FileInfo::directory(path)),
         }
+    }
+
+    fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
+        if self.is_mounts(name) { None } else { self.own().ok()?.known(name, kind) }
     }
 
     fn open(&self, name: &str, kind: ChildKind) -> Result<Opened> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
-use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Tree as _};
+use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
@@ -357,6 +357,10 @@ impl DynDirectory for EmptyDirectory {
 
     fn info(&self, _name: &str, path: VfsPath) -> Result<FileInfo> {
         Err(Error::not_found(&path))
+    }
+
+    fn known(&self, _name: &str, _kind: ChildKind) -> Option<Sketch> {
+        None
     }
 
     fn open(&self, _name: &str, _kind: ChildKind) -> Result<Opened> {

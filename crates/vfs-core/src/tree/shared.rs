@@ -36,9 +36,7 @@ pub trait DynDirectory: Send + Sync + 'static {
     fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo>;
 
     /// As [`Tree::known`].
-    fn known(&self, _name: &str, _kind: ChildKind) -> Option<Sketch> {
-        None
-    }
+    fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch>;
 
     /// As [`Tree::open`].
     fn open(&self, name: &str, kind: ChildKind) -> Result<Opened>;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Tree as _};
+use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
 use vfs_core::{Error, ErrorKind, FileInfo, Resolved, Result, VfsPath};
 
 use super::merged::Merged;
@@ -205,6 +205,14 @@ impl DynDirectory for MergedDirectory {
                 }
                 _ => dir.info(name, path),
             },
+        }
+    }
+
+    fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
+        // What a link leads to may be changed.
+        match self.side(name).ok()? {
+            _ if kind != ChildKind::File => None,
+            Side::Upper(dir) | Side::Base(dir) => dir.known(name, kind),
         }
     }
 

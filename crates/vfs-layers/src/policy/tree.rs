@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Tree as _};
+use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
 use vfs_core::{Backend, Error, ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
 
 use super::rule::HardLinks;
@@ -109,6 +109,21 @@ impl GuardedDirectory {
         if self.guard.has_links(&self.at) { self.inner.resolve(name) } else { self.real.child(name).map(Resolved::at) }
     }
 
+    /// Refuses to look into the file `name` where that is forbidden.
+    fn may_open(&self, name: &str) -> Result<()> {
+        let resolved = self.resolved(name)?;
+        let path = self.at.child(name)?;
+        // A directory that only leads on may hold a file under a name that was a directory's a moment ago.
+        if !self.guard.reads(&path) || (resolved.path != path && !self.guard.reads(&resolved.path)) {
+            return Err(Error::of(ErrorKind::NotFound));
+        }
+        if resolved.names > 1 && self.guard.hook.hard_links() == HardLinks::Deny {
+            let message = "the file has other names too (hard links), under which it may be forbidden";
+            return Err(Error::new(ErrorKind::PolicyDenied, message));
+        }
+        Ok(())
+    }
+
     fn shows(&self, name: &str, kind: ChildKind) -> bool {
         let Ok(path) = self.at.child(name) else { return false };
         let is_directory = match kind {
@@ -169,17 +184,14 @@ impl DynDirectory for GuardedDirectory {
         self.inner.info(name, path)
     }
 
+    fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
+        let sketch = self.inner.known(name, kind)?;
+        self.may_open(name).ok()?;
+        Some(sketch)
+    }
+
     fn open(&self, name: &str, kind: ChildKind) -> Result<Opened> {
-        let resolved = self.resolved(name)?;
-        let path = self.at.child(name)?;
-        // A directory that only leads on may hold a file under a name that was a directory's a moment ago.
-        if !self.guard.reads(&path) || (resolved.path != path && !self.guard.reads(&resolved.path)) {
-            return Err(Error::of(ErrorKind::NotFound));
-        }
-        if resolved.names > 1 && self.guard.hook.hard_links() == HardLinks::Deny {
-            let message = "the file has other names too (hard links), under which it may be forbidden";
-            return Err(Error::new(ErrorKind::PolicyDenied, message));
-        }
+        self.may_open(name)?;
         self.inner.open(name, kind)
     }
 
