@@ -42,11 +42,11 @@ impl Disk {
     pub(crate) fn open(config: &LocalConfig) -> Result<Self> {
         let root = Root::open(config)?;
         // Whether another file system was mounted over a file is only told by opening it.
-        let search_memory = if config.mounts == Mounts::Cross {
-            let memory = config.search_memory.clone().unwrap_or_else(|| SearchMemory::global().clone());
-            Some((memory, root.identity().map_err(|errno| error_at(errno, &VfsPath::root()))?))
-        } else {
+        let memory = config.search_memory.as_ref().unwrap_or_else(|| SearchMemory::global());
+        let search_memory = if config.mounts == Mounts::Stay || memory.is_none() {
             None
+        } else {
+            Some((memory.clone(), root.identity().map_err(|errno| error_at(errno, &VfsPath::root()))?))
         };
         Ok(Self {
             root,

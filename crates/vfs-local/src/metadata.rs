@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use arrayvec::ArrayString;
 use chrono::{DateTime, Utc};
-use rustix::fs::{self, AtFlags, FileType, Statx, StatxFlags, StatxTimestamp};
+use rustix::fs::{self, AtFlags, FileType, Statx, StatxAttributes, StatxFlags, StatxTimestamp};
 use rustix::io;
 use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
 
@@ -19,6 +19,10 @@ const MAX_VERSION: usize = 7 * 16 + 6;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Metadata(Statx);
 
+/// Asks for the number of the mount, which no other one gets before the machine is started again (`STATX_MNT_ID_UNIQUE`,
+/// since Linux 6.8; older kernels leave it out).
+const MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+
 /// When a content was changed last, and when its inode was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Changes([(i64, u32); 2]);
@@ -26,7 +30,7 @@ pub(crate) struct Changes([(i64, u32); 2]);
 impl Metadata {
     /// Of the file that `fd` holds, whatever its name is by now.
     pub(crate) fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
-        retry(|| fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::BTIME)).map(Self)
+        retry(|| fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::BTIME | MOUNT)).map(Self)
     }
 
     /// Of the entry `name` of `dir`, not following a link.
@@ -55,6 +59,18 @@ impl Metadata {
     /// What changes with its content, to the nanosecond: when that was changed last, and when the inode was.
     pub(crate) fn changes(&self) -> Changes {
         Changes([self.0.stx_mtime, self.0.stx_ctime].map(|at| (at.tv_sec, at.tv_nsec)))
+    }
+
+    /// The number of the mount it is on, which tells one file system from another that takes its place; 0 where the kernel
+    /// does not tell.
+    pub(crate) fn mount(&self) -> u64 {
+        let is_told = self.0.stx_mask & MOUNT.bits() != 0;
+        if is_told { self.0.stx_mnt_id } else { 0 }
+    }
+
+    /// Whether it is encrypted by the file system: then its names change with the keys that are there.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.0.stx_attributes.contains(StatxAttributes::ENCRYPTED)
     }
 
     /// How many names it has.

@@ -16,11 +16,11 @@ use crate::metadata::Metadata;
 
 pub(crate) use self::directory::Directory;
 
-/// How long a file or directory has to be unchanged before it is remembered.
+/// How long a file or directory has to be unchanged before it is remembered, at the least.
 ///
 /// A program that writes through a memory map sets a file's times when it first writes to a page, and not again before the
-/// kernel has written that to the disk, which it does within half a minute. The clocks of file systems count in steps of up
-/// to two seconds.
+/// kernel has written that to the disk, which it does within half a minute where it is not set otherwise. The clocks of file
+/// systems count in steps of up to two seconds.
 const SETTLED: Duration = Duration::from_secs(60);
 
 /// How many searches a directory is kept that none of them came by, where there is no room.
@@ -30,9 +30,9 @@ const MOST_UNUSED: u32 = 16;
 const MOST_ROOTS: usize = 1024;
 
 /// File systems of which every change of a directory or a content, whoever makes it, shows in its times: those on a disk of
-/// this machine, and layers of such. On one in memory writes through a memory map do not; another machine's may be told
-/// late. The numbers are those of statfs(2).
-const TRUSTED: [u32; 8] = [
+/// this machine. On one in memory writes through a memory map do not; another machine's may be told late; and what lies
+/// below the layers of an overlay nobody can tell. The numbers are those of statfs(2).
+const TRUSTED: [u32; 7] = [
     0xEF53,      // ext2, ext3, ext4
     0x5846_5342, // XFS
     0x9123_683E, // btrfs
@@ -40,7 +40,6 @@ const TRUSTED: [u32; 8] = [
     0x2FC1_2FC1, // ZFS
     0xCA45_1A4E, // bcachefs
     0x3153_464A, // JFS
-    0x794C_7630, // overlayfs
 ];
 
 /// What searches remember of what they came by: the names in each directory, and for each file a sketch, from which the next
@@ -50,8 +49,13 @@ const TRUSTED: [u32; 8] = [
 ///
 /// * What is remembered counts for the very directory and content it was made of: same device and inode, and same times of
 ///   change of content and of inode, which no program can set back. It is looked at once, by name, in each search. What is
-///   remembered was unchanged for a minute, on a file system of this machine's disks; all else is listed and read by every
-///   search.
+///   remembered was unchanged for a minute, or longer where the kernel is set to write later, on a file system of this
+///   machine's disks (ext4, XFS, btrfs, F2FS, ZFS, bcachefs, JFS); all else is listed and read by every search.
+/// * It takes a rare thing to be misled: a single write to a file in place that takes over a minute, a machine that stood
+///   still while its clock did not, or, with a kernel older than 6.8, another image of the same file system mounted in the
+///   place of the first with files of the same times.
+/// * It knows nothing of who asks. A process that gives up rights to read gives backends that it opens from then on a memory
+///   of their own.
 /// * Searches learn from the second one of a root on: at once what is in files of up to 16 KiB, of longer ones a part by
 ///   each search, so that none takes much longer than one that does not learn. A sketch has about a fortieth of the size of
 ///   source code. What the last 16 searches did not come by makes room for others, where the bound is reached.
@@ -67,7 +71,8 @@ const TRUSTED: [u32; 8] = [
 pub struct SearchMemory(Arc<Inner>);
 
 struct Inner {
-    directories: RwLock<HashMap<Identity, Remembered>>,
+    /// By mount, device and inode.
+    directories: RwLock<HashMap<(u64, Identity), Remembered>>,
     max_bytes: usize,
     /// What all directories take, those included that are only held by a search that goes on.
     bytes: Arc<AtomicUsize>,
@@ -76,17 +81,18 @@ struct Inner {
     searches: AtomicU32,
     /// The roots of backends that were searched.
     searched: Mutex<HashSet<Identity>>,
-    /// Whether the file system of a device is trusted.
-    devices: Mutex<HashMap<u64, Trust>>,
+    trust: Trust,
 }
 
 /// A device and an inode.
 pub(crate) type Identity = (u64, u64);
 
+/// Which file systems are trusted to tell of every change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trust {
-    Trusted,
-    Unknown,
+    Known,
+    #[cfg(test)]
+    All,
 }
 
 struct Remembered {
@@ -101,7 +107,7 @@ impl SearchMemory {
 
     /// One of its own, of about `max_bytes`. With 0 nothing is remembered.
     pub fn new(max_bytes: usize) -> Self {
-        Self::of_unchanged(max_bytes, SETTLED)
+        Self::of_unchanged(max_bytes, settled())
     }
 
     /// As [`SearchMemory::new`], for what was unchanged for as long as `settled`.
@@ -109,6 +115,10 @@ impl SearchMemory {
     /// The default of a minute is for programs that write through memory maps. Less is right where none does; under two
     /// seconds it takes a file system with a fine clock.
     pub fn of_unchanged(max_bytes: usize, settled: Duration) -> Self {
+        Self::trusting(max_bytes, settled, Trust::Known)
+    }
+
+    fn trusting(max_bytes: usize, settled: Duration, trust: Trust) -> Self {
         Self(Arc::new(Inner {
             directories: RwLock::default(),
             max_bytes,
@@ -116,7 +126,7 @@ impl SearchMemory {
             settled,
             searches: AtomicU32::new(0),
             searched: Mutex::default(),
-            devices: Mutex::default(),
+            trust,
         }))
     }
 
@@ -137,10 +147,14 @@ impl SearchMemory {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// Begins a search of a backend whose root is `root`: makes room, where there is little. Whether it is to learn, which the
-    /// first one of a root is not: it may be the only one.
+    /// Whether anything can be remembered.
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.max_bytes == 0
+    }
+
+    /// Begins a search of a backend whose root is `root`. Whether it is to learn, which the first one of a root is not: it may
+    /// be the only one.
     pub(crate) fn begin(&self, root: Identity) -> bool {
-        self.make_room();
         let mut searched = self.0.searched.lock().unwrap_or_else(PoisonError::into_inner);
         if searched.len() == MOST_ROOTS {
             searched.clear();
@@ -148,13 +162,22 @@ impl SearchMemory {
         !searched.insert(root)
     }
 
-    fn make_room(&self) {
+    /// Counts a search, and makes room where there is little.
+    pub(crate) fn make_room(&self) {
         let search = self.0.searches.fetch_add(1, Ordering::Relaxed);
         if !search.is_multiple_of(MOST_UNUSED) || self.bytes() < self.0.max_bytes - self.0.max_bytes / 8 {
             return;
         }
         let mut directories = self.0.directories.write().unwrap_or_else(PoisonError::into_inner);
-        directories.retain(|_, remembered| search.wrapping_sub(remembered.used.load(Ordering::Relaxed)) <= MOST_UNUSED);
+        let is_unused = |remembered: &Remembered| {
+            // A search that began since may have come by it.
+            let age = search.wrapping_sub(remembered.used.load(Ordering::Relaxed));
+            (MOST_UNUSED + 1..u32::MAX / 2).contains(&age)
+        };
+        let unused: Vec<_> = directories.extract_if(|_, remembered| is_unused(remembered)).collect();
+        // Searches need not wait while these are freed.
+        drop(directories);
+        drop(unused);
     }
 
     /// Whether nothing is remembered at all.
@@ -170,7 +193,7 @@ impl SearchMemory {
     /// What is remembered of the directory of `metadata`, or was before it changed.
     pub(crate) fn recall(&self, metadata: &Metadata) -> Option<Arc<Directory>> {
         let directories = self.0.directories.read().unwrap_or_else(PoisonError::into_inner);
-        let remembered = directories.get(&metadata.identity())?;
+        let remembered = directories.get(&(metadata.mount(), metadata.identity()))?;
         remembered.used.store(self.0.searches.load(Ordering::Relaxed), Ordering::Relaxed);
         Some(Arc::clone(&remembered.directory))
     }
@@ -184,16 +207,21 @@ impl SearchMemory {
         listing: &Listing,
         before: Option<&Directory>,
     ) -> Option<Arc<Directory>> {
-        let is_wanted = self.bytes().saturating_add(Directory::least_memory(listing)) <= self.0.max_bytes
+        let bytes = Directory::least_memory(listing);
+        // One directory is not to take the room of all others.
+        let is_wanted = bytes <= self.0.max_bytes / 8
+            && self.bytes().saturating_add(bytes) <= self.0.max_bytes
             && listing.problems.is_empty()
+            && !metadata.is_encrypted()
             && self.is_settled(metadata);
-        if !is_wanted || !self.trusts(fd, metadata) {
+        if !is_wanted || !self.trusts(fd) {
             return None;
         }
         let directory = Arc::new(Directory::new(metadata, listing, before, &self.0.bytes));
         let used = AtomicU32::new(self.0.searches.load(Ordering::Relaxed));
         let mut directories = self.0.directories.write().unwrap_or_else(PoisonError::into_inner);
-        directories.insert(metadata.identity(), Remembered { directory: Arc::clone(&directory), used });
+        directories
+            .insert((metadata.mount(), metadata.identity()), Remembered { directory: Arc::clone(&directory), used });
         Some(directory)
     }
 
@@ -202,15 +230,27 @@ impl SearchMemory {
         SystemTime::now().duration_since(metadata.changed()).is_ok_and(|age| age >= self.0.settled)
     }
 
-    fn trusts(&self, fd: BorrowedFd<'_>, metadata: &Metadata) -> bool {
-        let (device, _) = metadata.identity();
-        let mut devices = self.0.devices.lock().unwrap_or_else(PoisonError::into_inner);
-        let trust = devices.entry(device).or_insert_with(|| {
-            let kind = fstatfs(fd).ok().and_then(|found| u32::try_from(found.f_type).ok());
-            if kind.is_some_and(|kind| TRUSTED.contains(&kind)) { Trust::Trusted } else { Trust::Unknown }
-        });
-        *trust == Trust::Trusted
+    /// Asked each time: a device that was unmounted leaves its number to the next.
+    fn trusts(&self, fd: BorrowedFd<'_>) -> bool {
+        match self.0.trust {
+            Trust::Known => {
+                let kind = fstatfs(fd).ok().and_then(|found| u32::try_from(found.f_type).ok());
+                kind.is_some_and(|kind| TRUSTED.contains(&kind))
+            }
+            #[cfg(test)]
+            Trust::All => true,
+        }
     }
+}
+
+/// How long this machine's kernel needs to write to the disk what was written through a memory map, and a good deal more.
+fn settled() -> Duration {
+    let wait = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/vm/{name}")).ok()?;
+        text.trim().parse().ok().map(|centiseconds: u64| Duration::from_millis(centiseconds.saturating_mul(10)))
+    };
+    let waits = ["dirty_expire_centisecs", "dirty_writeback_centisecs"].map(wait);
+    waits.into_iter().flatten().fold(Duration::ZERO, Duration::saturating_add).saturating_mul(3).max(2 * SETTLED) / 2
 }
 
 impl fmt::Debug for SearchMemory {
@@ -232,6 +272,7 @@ mod tests {
     use vfs_core::{
         Backend as _, ErrorKind, GlobRequest, GrepRequest, GrepResult, OpContext, VfsPath, WriteMode, WriteRequest,
     };
+    use vfs_search::Pool;
 
     use super::*;
     use crate::backend::LocalBackend;
@@ -246,11 +287,7 @@ mod tests {
     /// A directory and a memory for it, wherever temporary files are.
     fn memory_for(max_bytes: usize) -> (TempDir, SearchMemory) {
         let root = tempfile::tempdir().expect("a temporary directory");
-        let memory = SearchMemory::of_unchanged(max_bytes, TICK);
-        let found = fs::File::open(root.path()).expect("it opens");
-        let (device, _) = Metadata::of(found.as_fd()).expect("it is there").identity();
-        memory.0.devices.lock().expect("not poisoned").insert(device, Trust::Trusted);
-        (root, memory)
+        (root, SearchMemory::trusting(max_bytes, TICK, Trust::All))
     }
 
     fn config(root: &Path, memory: &SearchMemory) -> LocalConfig {
@@ -314,7 +351,7 @@ mod tests {
                 let mut opened = fs::File::options().append(true).open(&file).expect("it opens");
                 opened.write_all(NEW.as_bytes()).expect("it writes");
             }),
-            ("by a memory map's file, cut first", |_, file| {
+            ("cut and written again", |_, file| {
                 let opened = fs::File::options().write(true).open(&file).expect("it opens");
                 opened.set_len(0).and_then(|()| opened.set_len(NEW.len() as u64)).expect("it is cut");
                 std::os::unix::fs::FileExt::write_all_at(&opened, NEW.as_bytes(), 0).expect("it writes");
@@ -441,16 +478,18 @@ mod tests {
 
     #[test]
     fn it_keeps_to_its_bound_and_makes_room_for_what_is_used() {
-        const BOUND: usize = 12 << 10;
+        const BOUND: usize = 128 << 10;
         let (root, memory) = memory_for(BOUND);
         for directory in ["old", "new"] {
             fs::create_dir(root.path().join(directory)).expect("it is made");
-            for file in 0..100 {
-                let text: String = (0..50).map(|word| format!("{directory}{file}word{word} ")).collect();
+            for file in 0..100_u32 {
+                let word = |word: u32| format!("{:08x} ", (file * 1_000 + word).wrapping_mul(0x9E37_79B1));
+                let text: String = (0..1_500).map(word).collect();
                 fs::write(root.path().join(directory).join(file.to_string()), text).expect("it writes");
             }
         }
-        let files = opened(config(root.path(), &memory));
+        // Each worker may go over the bound by one sketch.
+        let files = opened(config(root.path(), &memory).search_pool(Pool::new(2)));
         let search = |directory: &str| {
             let path = VfsPath::parse(directory).expect("a path");
             let found = block_on(files.grep(&OpContext::new(), GrepRequest::literal("missing").path(path)));
@@ -461,7 +500,7 @@ mod tests {
             assert!(start.elapsed() < PATIENCE, "{} bytes are remembered", memory.bytes());
             search("/old");
         }
-        let most = BOUND + 1024;
+        let most = BOUND + (8 << 10);
         assert!(memory.bytes() < most, "{}", memory.bytes());
         let known = |directory: &str| {
             let held = fs::File::open(root.path().join(directory)).expect("it opens");

@@ -131,6 +131,9 @@ impl Tree for DiskTree {
     type Dir = TreeDir;
 
     fn locate(&self, path: &VfsPath) -> Result<Located<TreeDir>> {
+        if let Some(memory) = self.memory() {
+            memory.make_room();
+        }
         let found = self.disk.root.open_at(path, OFlags::PATH)?;
         match Metadata::of(found.as_fd()).map_err(error)?.file_type() {
             FileType::Directory => {

@@ -53,9 +53,9 @@ impl Recall {
 
 /// What a search of a content would come to, of which `sketch` is remembered.
 fn told_by(sketch: &Sketch, plan: &Plan) -> Option<Outcome> {
-    // What is too large may be a problem, whatever is in it.
-    let most = plan.max_file_size.unwrap_or(u64::MAX).min(plan.heap_limit as u64);
-    let sought = plan.sought.as_ref().filter(|_| sketch.size() <= most)?;
+    // What is too large may be a problem, whatever is in it: from as many bytes on as the searcher may hold.
+    let is_small = sketch.size() <= plan.max_file_size.unwrap_or(u64::MAX) && sketch.size() < plan.heap_limit as u64;
+    let sought = plan.sought.as_ref().filter(|_| is_small)?;
     if sketch.is_binary() {
         return (plan.binary == BinaryMode::Skip).then(Outcome::binary);
     }
@@ -67,6 +67,9 @@ const SHORT: u64 = 16 << 10;
 
 /// Of the bytes of longer files, one of so many is learned: that costs some three times as much as searching it.
 const SHARE: u64 = 8;
+
+/// How many bytes of longer files are learned beyond that, so that a few of them are not left out for ever.
+const ALLOWANCE: u64 = 16 << 20;
 
 /// What one worker learns of files, beside searching them.
 #[derive(Debug, Default)]
@@ -85,12 +88,13 @@ impl Learning {
         if size <= SHORT {
             return Some(learn);
         }
-        let is_turn = self.learned <= self.read / SHARE;
         self.read = self.read.saturating_add(size);
-        if is_turn {
-            self.learned = self.learned.saturating_add(size);
+        let learned = self.learned.saturating_add(size);
+        let is_affordable = learned <= self.read / SHARE + ALLOWANCE;
+        if is_affordable {
+            self.learned = learned;
         }
-        is_turn.then_some(learn)
+        is_affordable.then_some(learn)
     }
 
     /// Learns `content`, which is a whole file and came to `outcome`.

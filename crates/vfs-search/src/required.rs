@@ -3,7 +3,7 @@
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::literal::{ExtractKind, Extractor, Seq};
 use regex_syntax::hir::{Hir, HirKind};
-use vfs_core::{GrepRequest, Pattern};
+use vfs_core::{CaseMode, GrepRequest, Pattern};
 
 use crate::pattern::searched_expression;
 
@@ -35,6 +35,12 @@ pub fn required_texts(req: &GrepRequest) -> Option<Vec<String>> {
     let mut texts = match &req.pattern {
         // Where a line ends in a file may be spelled otherwise.
         Pattern::Literal(text) => text.split('\n').max_by_key(|line| line.len()).map(|line| vec![line.to_owned()])?,
+        // What two classes have in common, or not, is another thing where case is all the same.
+        Pattern::Regex(regex)
+            if req.case != CaseMode::Sensitive && ["&&", "~~"].iter().any(|sign| regex.contains(sign)) =>
+        {
+            return None;
+        }
         Pattern::Regex(regex) => required_by(regex, req.multiline)?,
         _ => return None,
     };

@@ -176,6 +176,9 @@ impl Sketcher {
 
     /// Takes the next bytes of the content.
     pub fn push(&mut self, bytes: &[u8]) {
+        if self.bits == 0 {
+            self.begin(0);
+        }
         self.size += bytes.len() as u64;
         self.is_ascii &= bytes.is_ascii();
         if !self.last.is_empty() {
@@ -338,6 +341,14 @@ mod tests {
         assert!(sketch.may_hold(&exactly("anything")));
         assert_eq!((sketch.size(), sketch.is_binary()), (6_000_000, false));
         assert!(sketch.memory() < 100);
+    }
+
+    #[test]
+    fn a_sketch_that_was_not_begun_begins_by_itself() {
+        let mut sketcher = Sketcher::default();
+        assert!(sketcher.finish().may_hold(&exactly("anything")));
+        sketcher.push(b"some content");
+        assert!(sketcher.finish().may_hold(&exactly("content")));
     }
 
     #[test]

@@ -68,13 +68,25 @@ fn a_large_file_is_learned_as_it_is_read() {
 
 #[test]
 fn what_may_be_a_problem_is_opened() {
-    let long = text(&"x".repeat(200 << 10));
-    let tree = TestTree::of([("/long", long), ("/utf16", Node::File(Bytes::from_static(b"\xff\xfeh\0i\0\n\0")))]);
     // Repeated so often, a line may not be so long.
-    let heavy = GrepRequest::regex("(?:needle){1600}");
+    const MOST: usize = (1 << 30) / 9600;
+    let lines = |length: usize| {
+        let line = format!("{}\n", "x".repeat(99));
+        text(&line.repeat(length / 100 + 1)[..length])
+    };
+    let tree = TestTree::of([
+        ("/large", lines(MOST)),
+        ("/small", lines(MOST - 1)),
+        ("/utf16", Node::File(Bytes::from_static(b"\xff\xfeh\0i\0\n\0"))),
+        ("/utf16-behind-a-mark", Node::File(Bytes::from_static(b"\xef\xbb\xbf\xff\xfeenfn"))),
+    ]);
+    let heavy = GrepRequest::regex("(?:needle){1600}").multiline();
     let small = GrepRequest::literal("needle").max_file_size(100);
-    let found = opened(tree, &[heavy.clone(), heavy.clone(), heavy, small]);
-    assert!(found.iter().all(|opened| opened.len() == 2), "{found:?}");
+    let found = opened(tree, &[GrepRequest::literal("needle"), GrepRequest::literal("needle"), heavy, small]);
+    let transcoded = ["/utf16", "/utf16-behind-a-mark"];
+    assert_eq!(found[1], transcoded);
+    assert_eq!(found[2], [&["/large"][..], &transcoded].concat());
+    assert_eq!(found[3], [&["/large", "/small"][..], &transcoded].concat());
 }
 
 /// Texts of few letters, so that patterns are found in some of them.
@@ -85,13 +97,16 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
         1 => Just("\r\n".into()),
         1 => Just("\u{212a}\u{17f}é".into()),
         1 => Just(b"\xff\xfe".to_vec()),
+        1 => Just(b"\xef\xbb\xbf".to_vec()),
+        1 => Just(b"\xef\xbb\xbf\xff\xfe".to_vec()),
         1 => Just(b"\0".to_vec()),
     ];
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
 /// What stands between two texts of an expression.
-const MIDDLES: [&str; 8] = [".", r"\w+", "[ab]", "(?:ab|(?i)sk)", "$", "(?:sab)?", "+", "|"];
+const MIDDLES: [&str; 11] =
+    [".", r"\w+", "[ab]", "(?:ab|(?i)sk)", "$", "(?:sab)?", "+", "|", "[ak&&aK]", "[k&&K]", "[a~~A]"];
 
 fn request() -> impl Strategy<Value = GrepRequest> {
     let pattern = prop_oneof![
@@ -102,11 +117,17 @@ fn request() -> impl Strategy<Value = GrepRequest> {
         Just(GrepRequest::literal("\u{212a}sab")),
     ];
     let case = prop::sample::select(vec![CaseMode::Sensitive, CaseMode::Insensitive, CaseMode::Smart]);
-    (pattern, case, any::<bool>(), any::<bool>()).prop_map(|(req, case, whole, multiline)| {
-        let req = req.case(case);
-        let req = if whole { req.whole_word() } else { req };
-        if multiline { req.multiline() } else { req }
-    })
+    let output = prop::sample::select(vec![GrepOutput::Matches, GrepOutput::Files, GrepOutput::Counts]);
+    let binary = prop::sample::select(vec![BinaryMode::Skip, BinaryMode::Text]);
+    let ways = any::<[bool; 3]>();
+    (pattern, case, output, binary, ways, prop::option::weighted(0.2, 1_u64..40)).prop_map(
+        |(req, case, output, binary, [whole, multiline, invert], size)| {
+            let mut req = req.case(case).output(output).binary(binary);
+            (req.whole_word, req.multiline, req.invert) = (whole, multiline, invert);
+            req.max_file_size = size;
+            req
+        },
+    )
 }
 
 proptest! {
@@ -116,10 +137,11 @@ proptest! {
     fn remembering_changes_no_answer(
         contents in prop::collection::vec(content(), 1..8),
         requests in prop::collection::vec(request(), 1..6),
+        lend in prop::sample::select(vec![Lend::Bytes, Lend::Reader(3)]),
     ) {
         let names: BTreeSet<_> = (0..contents.len()).map(|n| format!("/f{n}")).collect();
         let nodes = || names.iter().map(String::as_str).zip(contents.iter().map(|bytes| Node::File(bytes.clone().into())));
-        let (plain, remembering) = (Arc::new(TestTree::of(nodes())), Arc::new(TestTree::of(nodes()).remembering()));
+        let (plain, remembering) = (Arc::new(TestTree::of(nodes())), Arc::new(TestTree::of(nodes()).lend(lend).remembering()));
         for req in requests.iter().chain(&requests) {
             let expected = run_on(Arc::clone(&plain), req.clone(), 1, 1).expect("it searches");
             let found = run_on(Arc::clone(&remembering), req.clone(), 1, 1).expect("it searches");
