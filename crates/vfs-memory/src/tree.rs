@@ -246,6 +246,32 @@ mod tests {
     }
 
     #[test]
+    fn a_content_is_learned_by_the_second_search_and_known_by_the_third() {
+        use vfs_core::tree::{Sketcher, Sought};
+
+        let files = tree(&["/f"]);
+        let root = MemoryDir::new(VfsPath::root());
+        files.list(&root).expect("a listing");
+        let learn = |tree: &MemoryTree| match tree.open(&root, "f", ChildKind::File) {
+            Ok(Opened::Bytes { learn, .. }) => learn,
+            other => panic!("a file in memory, not {other:?}"),
+        };
+        assert!(learn(&files).is_none());
+        assert!(files.known(&root, "f", ChildKind::File).is_none());
+        let mut sketcher = Sketcher::default();
+        sketcher.push(b"/f is its content");
+        learn(&files).expect("it is learned")(sketcher.finish());
+        let known = files.known(&root, "f", ChildKind::File).expect("it is known");
+        assert!(!known.may_hold(&Sought::exactly(["another"]).expect("it is long enough")));
+        assert!(learn(&files).is_none());
+        // A changed file is another one, and knows nothing.
+        let changed = tree(&["/f"]);
+        let root = MemoryDir::new(VfsPath::root());
+        changed.list(&root).expect("a listing");
+        assert!(changed.known(&root, "f", ChildKind::File).is_none());
+    }
+
+    #[test]
     fn names_that_are_looked_up_are_what_a_listing_says_they_are() {
         let tree = tree(&["/p/a", "/p/a/b", "/p/c/d", "/p/e"]);
         let dir = MemoryDir::new(path("/p"));

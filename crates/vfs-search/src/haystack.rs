@@ -8,6 +8,7 @@ use grep_searcher::Searcher;
 use memchr::memmem::Finder;
 use vfs_core::{BinaryMode, Error, ErrorKind, Problem, Result, Skipped, VfsPath};
 
+use crate::buffer::Buffer;
 use crate::item::{Item, Outlet};
 use crate::known::{Learning, Recall};
 use crate::level::Entry;
@@ -39,7 +40,7 @@ const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(crate) struct FileSearcher {
     matcher: LineMatcher,
     searcher: Searcher,
-    buffer: Vec<u8>,
+    buffer: Buffer,
     found: Vec<(usize, usize)>,
     pace: Pace,
     recall: Recall,
@@ -99,7 +100,7 @@ impl FileSearcher {
             // A clone has its own cache, which threads need not wait for.
             matcher: plan.matcher.clone(),
             searcher: plan.searcher(),
-            buffer: Vec::new(),
+            buffer: Buffer::default(),
             found: Vec::new(),
             pace: Pace::new(),
             recall: Recall::default(),
@@ -180,7 +181,7 @@ impl FileSearcher {
 struct Run<'a> {
     plan: &'a Plan,
     searcher: &'a mut Searcher,
-    buffer: &'a mut Vec<u8>,
+    buffer: &'a mut Buffer,
     pace: &'a mut Pace,
     learning: &'a mut Learning,
     interrupted: &'a dyn Fn() -> bool,
@@ -213,7 +214,7 @@ impl Run<'_> {
     /// Searches what `reader` gives, which claims `size` bytes.
     fn read(
         &mut self,
-        buffer: &mut Vec<u8>,
+        buffer: &mut Buffer,
         mut reader: Box<dyn Read + Send>,
         size: u64,
         learn: Option<Learn>,
@@ -222,7 +223,7 @@ impl Run<'_> {
         let max = self.plan.max_file_size.unwrap_or(u64::MAX);
         let room = size.saturating_add(MOST_UNCLAIMED).min(max);
         let (filled, ended) = fill(buffer, &mut *reader, size, self.interrupted)?;
-        let head = &buffer[..filled];
+        let head = &buffer.bytes()[..filled];
         match (ended, learn) {
             _ if filled as u64 > max => Ok(Outcome::Skipped(skipped(|skipped| &mut skipped.too_large))),
             (Ended::Yes, learn) => {
@@ -396,7 +397,7 @@ enum Ended {
 
 /// Reads the beginning of `reader`, which claims `size` bytes, up to the window for NUL bytes.
 fn fill(
-    buffer: &mut Vec<u8>,
+    buffer: &mut Buffer,
     reader: &mut dyn Read,
     size: u64,
     interrupted: &dyn Fn() -> bool,
@@ -411,9 +412,9 @@ fn fill(
                 return Ok((filled, Ended::No));
             }
             let claimed = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
-            buffer.resize(claimed.max(filled * 2).clamp(FIRST_READ, BINARY_WINDOW), 0);
+            buffer.grow(claimed.max(filled * 2).clamp(FIRST_READ, BINARY_WINDOW));
         }
-        match reader.read(&mut buffer[filled..]) {
+        match reader.read(&mut buffer.bytes_mut()[filled..]) {
             Ok(0) => return Ok((filled, Ended::Yes)),
             Ok(read) => {
                 filled += read;

@@ -14,6 +14,7 @@
 
 mod activity;
 mod asked;
+mod buffer;
 mod collect;
 mod engine;
 mod entries;

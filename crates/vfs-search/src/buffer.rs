@@ -1,0 +1,60 @@
+//! Memory that files are read into.
+
+/// A page. Some processors copy many times slower to an address that is a few bytes beyond the beginning of one, which is
+/// just where an allocator puts what is large.
+const ALIGNED: usize = 4096;
+
+/// Bytes that begin at the beginning of a page.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Buffer {
+    /// How many bytes there is room for.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// Makes room for `len` bytes, if there is less; what is in it stays.
+    pub(crate) fn grow(&mut self, len: usize) {
+        if len <= self.len() {
+            return;
+        }
+        let mut bytes = vec![0; len + ALIGNED];
+        // Where it cannot be told it is as good as any.
+        let start = bytes.as_ptr().align_offset(ALIGNED).min(ALIGNED);
+        let held = self.bytes();
+        bytes[start..start + held.len()].copy_from_slice(held);
+        bytes.truncate(start + len);
+        *self = Self { bytes, start };
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_begins_with_a_page_and_keeps_what_is_in_it() {
+        let mut buffer = Buffer::default();
+        assert_eq!(buffer.bytes(), b"");
+        for len in [10, 64 << 10, 100, 1 << 20] {
+            buffer.grow(len);
+            assert!(buffer.len() >= len);
+            assert!(buffer.bytes().as_ptr().addr().is_multiple_of(ALIGNED));
+            buffer.bytes_mut()[..10].copy_from_slice(b"0123456789");
+        }
+        buffer.grow(2 << 20);
+        assert_eq!((buffer.len(), &buffer.bytes()[..10]), (2 << 20, &b"0123456789"[..]));
+    }
+}
