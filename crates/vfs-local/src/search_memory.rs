@@ -244,13 +244,17 @@ impl SearchMemory {
 }
 
 /// How long this machine's kernel needs to write to the disk what was written through a memory map, and a good deal more.
+/// For ever, where it is told not to do so by itself.
 fn settled() -> Duration {
     let wait = |name: &str| {
         let text = std::fs::read_to_string(format!("/proc/sys/vm/{name}")).ok()?;
         text.trim().parse().ok().map(|centiseconds: u64| Duration::from_millis(centiseconds.saturating_mul(10)))
     };
-    let waits = ["dirty_expire_centisecs", "dirty_writeback_centisecs"].map(wait);
-    waits.into_iter().flatten().fold(Duration::ZERO, Duration::saturating_add).saturating_mul(3).max(2 * SETTLED) / 2
+    match ["dirty_expire_centisecs", "dirty_writeback_centisecs"].map(wait) {
+        [_, Some(Duration::ZERO)] => Duration::MAX,
+        [Some(expire), Some(writeback)] => expire.saturating_add(writeback).saturating_mul(2).max(SETTLED),
+        _ => SETTLED,
+    }
 }
 
 impl fmt::Debug for SearchMemory {
@@ -461,19 +465,20 @@ mod tests {
     fn nothing_is_remembered_where_that_is_not_wanted_or_not_sure() {
         let (root, memory) = memory_for(0);
         fs::write(root.path().join("file"), "text\n").expect("it writes");
-        let young = SearchMemory::new(1 << 20);
-        let stays = SearchMemory::of_unchanged(1 << 20, Duration::ZERO);
+        let young = SearchMemory::trusting(1 << 20, SETTLED, Trust::All);
+        let stays = SearchMemory::trusting(1 << 20, Duration::ZERO, Trust::All);
+        let known = SearchMemory::of_unchanged(1 << 20, Duration::ZERO);
         for config in [
             config(root.path(), &memory),
             config(root.path(), &young),
             config(root.path(), &stays).mounts(Mounts::Stay),
             // Files of the kernel's have no content that stays.
-            LocalConfig::new("/proc/sys/kernel/random").search_memory(stays.clone()),
+            LocalConfig::new("/proc/sys/kernel/random").search_memory(known.clone()),
         ] {
             let files = opened(config);
             (0..4).for_each(|_| drop(grep(&files, "missing")));
         }
-        assert_eq!([memory, young, stays].map(|memory| memory.files()), [0, 0, 0]);
+        assert_eq!([memory, young, stays, known].map(|memory| memory.files()), [0, 0, 0, 0]);
     }
 
     #[test]

@@ -136,19 +136,7 @@ impl FileSearcher {
         interrupted: &dyn Fn() -> bool,
     ) {
         let Self { matcher, searcher, buffer, found, pace, learning, .. } = self;
-        let mut sink = FileSink {
-            plan,
-            matcher,
-            make_path,
-            path: None,
-            outlet,
-            mark: 0,
-            matches: 0,
-            after_left: 0,
-            left_early: false,
-            failure: None,
-            found: std::mem::take(found),
-        };
+        let mut sink = FileSink::new(plan, matcher, make_path, outlet, std::mem::take(found));
         let mut run = Run { plan, searcher, buffer, pace, learning, interrupted };
         let outcome = opened.map_err(Stop::Problem).and_then(|opened| run.content(opened, &mut sink));
         let outcome = match sink.failure.take() {

@@ -71,6 +71,9 @@ const SHARE: u64 = 8;
 /// How many bytes of longer files are learned beyond that, so that a few of them are not left out for ever.
 const ALLOWANCE: u64 = 16 << 20;
 
+/// A longer file is not told from what is remembered, whatever that is: it may hold a line that is a problem.
+const LONGEST: u64 = 64 << 20;
+
 /// What one worker learns of files, beside searching them.
 #[derive(Debug, Default)]
 pub(crate) struct Learning {
@@ -89,12 +92,11 @@ impl Learning {
             return Some(learn);
         }
         self.read = self.read.saturating_add(size);
-        let learned = self.learned.saturating_add(size);
-        let is_affordable = learned <= self.read / SHARE + ALLOWANCE;
-        if is_affordable {
-            self.learned = learned;
+        let is_turn = size <= LONGEST && self.learned <= self.read / SHARE + ALLOWANCE;
+        if is_turn {
+            self.learned += size;
         }
-        is_affordable.then_some(learn)
+        is_turn.then_some(learn)
     }
 
     /// Learns `content`, which is a whole file and came to `outcome`.

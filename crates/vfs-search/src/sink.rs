@@ -33,6 +33,31 @@ pub(crate) struct FileSink<'a> {
     pub(crate) found: Vec<(usize, usize)>,
 }
 
+impl<'a> FileSink<'a> {
+    /// For a file of which nothing is found yet; `found` is used again.
+    pub(crate) fn new(
+        plan: &'a Plan,
+        matcher: &'a LineMatcher,
+        make_path: &'a dyn Fn() -> Result<VfsPath>,
+        outlet: &'a mut dyn Outlet,
+        found: Vec<(usize, usize)>,
+    ) -> Self {
+        Self {
+            plan,
+            matcher,
+            make_path,
+            path: None,
+            outlet,
+            mark: 0,
+            matches: 0,
+            after_left: 0,
+            left_early: false,
+            failure: None,
+            found,
+        }
+    }
+}
+
 impl FileSink<'_> {
     /// Reports the whole file, where that is the output.
     pub(crate) fn finish(&mut self) {
@@ -111,19 +136,22 @@ impl FileSink<'_> {
         self.plan.output == GrepOutput::Matches
     }
 
-    /// Reports a line with the places of all that was found in it; whether the search goes on.
+    /// Reports a line with the places of what was found in it, as far as they are told; whether the search goes on.
     pub(crate) fn report_found(&mut self, line: &Lines<'_>, places: impl Iterator<Item = (usize, usize)>) -> bool {
         let text = line::without_ending(line.bytes).len();
         let reach = self.plan.max_line_bytes.min(text);
         let mut column = 0;
         self.found.clear();
-        for (start, end) in places {
+        // Nothing is told of where in a line it is but with the line.
+        let told = if self.numbers_lines() { usize::MAX } else { 0 };
+        for (start, end) in places.take(told) {
             if column == 0 {
                 column = start as u64 + 1;
             }
-            if start <= reach && self.numbers_lines() {
-                self.found.push((start, end.min(text)));
+            if start > reach {
+                break;
             }
+            self.found.push((start, end.min(text)));
         }
         self.report(line, column)
     }
