@@ -31,10 +31,7 @@ pub(super) fn rows() -> Vec<Row> {
             theirs: RG,
             unit: Unit::Wall,
             goal: Goal::Ratio(0.8),
-            prepare: |lab| {
-                let linux = lab.linux()?;
-                grep_beside_rg(lab, &linux, first(&linux)?, LINUX_RARE, collected)
-            },
+            prepare: |lab| grep_beside_rg(lab, &lab.linux()?, first, LINUX_RARE, collected),
         },
         Row {
             id: "grep-rare-again-rg",
@@ -43,10 +40,7 @@ pub(super) fn rows() -> Vec<Row> {
             theirs: RG,
             unit: Unit::Wall,
             goal: Goal::Ratio(0.8),
-            prepare: |lab| {
-                let linux = lab.linux()?;
-                grep_beside_rg(lab, &linux, searched_before(lab, &linux)?, LINUX_RARE, collected)
-            },
+            prepare: |lab| grep_beside_rg(lab, &lab.linux()?, searched_before, LINUX_RARE, collected),
         },
         Row {
             id: "grep-rare-command",
@@ -64,10 +58,7 @@ pub(super) fn rows() -> Vec<Row> {
             theirs: DEEPAGENTS,
             unit: Unit::Wall,
             goal: Goal::Ratio(0.3),
-            prepare: |lab| {
-                let linux = lab.linux()?;
-                grep_beside_deepagents(lab, &linux, first(&linux)?, LINUX_RARE)
-            },
+            prepare: |lab| grep_beside_deepagents(lab, &lab.linux()?, first, LINUX_RARE),
         },
         Row {
             id: "grep-rare-again-deepagents",
@@ -76,10 +67,7 @@ pub(super) fn rows() -> Vec<Row> {
             theirs: DEEPAGENTS,
             unit: Unit::Wall,
             goal: Goal::Ratio(0.3),
-            prepare: |lab| {
-                let linux = lab.linux()?;
-                grep_beside_deepagents(lab, &linux, searched_before(lab, &linux)?, LINUX_RARE)
-            },
+            prepare: |lab| grep_beside_deepagents(lab, &lab.linux()?, searched_before, LINUX_RARE),
         },
         Row {
             id: "grep-each-deepagents",
@@ -88,10 +76,7 @@ pub(super) fn rows() -> Vec<Row> {
             theirs: DEEPAGENTS,
             unit: Unit::Wall,
             goal: Goal::Ratio(0.05),
-            prepare: |lab| {
-                let sources = lab.sources()?;
-                grep_beside_deepagents(lab, &sources, first(&sources)?, EACH)
-            },
+            prepare: |lab| grep_beside_deepagents(lab, &lab.sources()?, first, EACH),
         },
         Row {
             id: "grep-return-rg",
@@ -100,10 +85,7 @@ pub(super) fn rows() -> Vec<Row> {
             theirs: RG,
             unit: Unit::Wall,
             goal: Goal::Ratio(1.2),
-            prepare: |lab| {
-                let linux = lab.linux()?;
-                grep_beside_rg(lab, &linux, first(&linux)?, RETURN, streamed)
-            },
+            prepare: |lab| grep_beside_rg(lab, &lab.linux()?, first, RETURN, streamed),
         },
         Row {
             id: "grep-return-command",
@@ -190,8 +172,11 @@ fn streamed(runtime: &Runtime, files: &LocalBackend, literal: &str) -> Result<An
     })
 }
 
+/// How a backend comes to be searched.
+type Opening = fn(&Lab, &Path) -> Result<LocalBackend>;
+
 /// Every search of it is as the first one of a process: nothing is remembered.
-fn first(root: &Path) -> Result<LocalBackend> {
+fn first(_: &Lab, root: &Path) -> Result<LocalBackend> {
     Ok(LocalConfig::new(root).search_memory(SearchMemory::new(0)).open()?)
 }
 
@@ -210,14 +195,8 @@ fn searched_before(lab: &Lab, root: &Path) -> Result<LocalBackend> {
     Ok(files)
 }
 
-fn grep_beside_rg(
-    lab: &Lab,
-    root: &Path,
-    files: LocalBackend,
-    literal: &'static str,
-    search: Search,
-) -> Result<Contest> {
-    let runtime = Rc::clone(&lab.runtime);
+fn grep_beside_rg(lab: &Lab, root: &Path, open: Opening, literal: &'static str, search: Search) -> Result<Contest> {
+    let (runtime, files) = (Rc::clone(&lab.runtime), open(lab, root)?);
     let ours = move || measured(1, || search(&runtime, &files, literal));
     Ok(Contest::new(ours, rg(lab, root.to_owned(), grep_arguments(literal))?))
 }
@@ -227,8 +206,8 @@ fn grep_commands(lab: &Lab, root: PathBuf, literal: &str) -> Result<Contest> {
     Ok(Contest::new(ours, rg(lab, root, grep_arguments(literal))?))
 }
 
-fn grep_beside_deepagents(lab: &Lab, root: &Path, files: LocalBackend, literal: &'static str) -> Result<Contest> {
-    let runtime = Rc::clone(&lab.runtime);
+fn grep_beside_deepagents(lab: &Lab, root: &Path, open: Opening, literal: &'static str) -> Result<Contest> {
+    let (runtime, files) = (Rc::clone(&lab.runtime), open(lab, root)?);
     let ours = move || measured(1, || collected(&runtime, &files, literal));
     let request = json!({ "op": "grep", "root": root, "pattern": literal });
     Ok(Contest::new(ours, lab.rivals.deepagents_process().map(|python| move || python.ask(&request))))
