@@ -98,6 +98,7 @@ fn a_feed_that_cannot_begin_says_why_and_takes_nothing_from_the_others() {
         std::fs::create_dir(disk.root().join("d/e")).expect("directories are made");
         disk.put("d/e/g", "x");
         assert_eq!(watch.next().change, made_or_gone("/d/e"));
-        assert_eq!(watch.next().change, disk.created("/d/e/g"));
+        // Whether it is seen before or after its content was written is a matter of chance.
+        assert!(matches!(watch.next().change, Change::Created { path, .. } if path.as_str() == "/d/e/g"));
     });
 }
