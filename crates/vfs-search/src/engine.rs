@@ -13,7 +13,6 @@ mod outcome;
 mod walker;
 mod worker_slot;
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
@@ -26,6 +25,7 @@ use self::outcome::{Done, Outcome, guarded};
 use crate::frontier::{Claim, Frontier, Head, Job, Key, Progress, Tuning};
 use crate::item::Item;
 use crate::level::{Findings, Guide, Opener};
+use crate::lists::Lists;
 use crate::pool::{Pool, Task, Worker};
 use crate::quest::{Named, Quest};
 use crate::stretch::Stretch;
@@ -162,10 +162,10 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     }
 
     /// Moves the items that are next to `ready`, or keeps `waker` until there are some.
-    pub(crate) fn take(self: &Arc<Self>, ready: &mut VecDeque<Item>, waker: &Waker) -> Taken {
+    pub(crate) fn take(self: &Arc<Self>, ready: &mut Lists, waker: &Waker) -> Taken {
         let mut state = self.lock();
         if let Some(error) = state.failure.take() {
-            ready.push_back(Item::Failed(error));
+            ready.push(vec![Item::Failed(error)]);
             return Taken::Items;
         }
         let head = state.frontier.take(ready);
@@ -291,7 +291,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
 
     /// Hands over what came of a claim; the result is the state, still locked.
     fn settle(&self, key: &Key, outcome: Outcome<T::Dir>) -> MutexGuard<'_, State<T::Dir>> {
-        let mut done = outcome.unwrap_or_else(|error| {
+        let done = outcome.unwrap_or_else(|error| {
             let item = Item::Failed(error);
             Done { work: None, items: (vec![item], 0), rest: None }
         });
@@ -302,7 +302,9 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             drop(done);
             return self.lock();
         }
-        state.frontier.add(key, &mut done.items.0, done.items.1);
+        let (mut items, bytes) = done.items;
+        state.frontier.add(key, &mut items, bytes);
+        state.frontier.keep(items);
         if let Some(work) = done.work {
             state.frontier.push_all(work);
         }

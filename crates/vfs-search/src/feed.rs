@@ -1,6 +1,5 @@
 //! The consumer's end of a search: its items in order.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -10,6 +9,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result};
 use crate::engine::{Search, Taken};
 use crate::frontier::Tuning;
 use crate::item::Item;
+use crate::lists::Lists;
 use crate::pool::Pool;
 use crate::quest::Quest;
 use vfs_core::alarm::Alarm;
@@ -18,7 +18,7 @@ use vfs_core::tree::Tree;
 /// Items in order, as they come. Dropping it ends the search.
 pub(crate) struct Feed<T: Tree, Q: Quest> {
     search: Arc<Search<T, Q>>,
-    ready: VecDeque<Item>,
+    ready: Lists,
     has_begun: bool,
     cancelled: Option<BoxFuture<'static, ()>>,
     alarm: Option<Alarm>,
@@ -28,7 +28,7 @@ impl<T: Tree, Q: Quest> Feed<T, Q> {
     pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: Q::Request, pool: Pool, tuning: Tuning) -> Self {
         Self {
             search: Arc::new(Search::new(tree, cx, req, pool, tuning)),
-            ready: VecDeque::new(),
+            ready: Lists::default(),
             has_begun: false,
             cancelled: None,
             alarm: None,
@@ -44,6 +44,7 @@ impl<T: Tree, Q: Quest> Feed<T, Q> {
     /// # Errors
     ///
     /// What ended the search: a worker's error, or the context's.
+    #[inline]
     pub(crate) fn poll_item(&mut self, task: &mut Context<'_>) -> Poll<Result<Option<Item>>> {
         self.search.context().check()?;
         if !self.has_begun {
@@ -52,7 +53,7 @@ impl<T: Tree, Q: Quest> Feed<T, Q> {
             self.search.begin()?;
         }
         loop {
-            match self.ready.pop_front() {
+            match self.ready.pop() {
                 Some(Item::Failed(error)) => return Poll::Ready(Err(in_context(error, self.search.context()))),
                 Some(item) => return Poll::Ready(Ok(Some(item))),
                 None => {}
@@ -79,7 +80,7 @@ impl<T: Tree, Q: Quest> Feed<T, Q> {
         self.alarm = None;
         self.cancelled = None;
         self.search.close();
-        self.ready = VecDeque::new();
+        self.ready = Lists::default();
     }
 }
 

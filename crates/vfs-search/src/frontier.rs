@@ -5,10 +5,11 @@
 //! several workers may list and search at once, each the first thing that nobody has claimed, and the consumer empties the
 //! slots in order: the first slot is ready for it as soon as no work is left before it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::item::{Item, Tally};
+use crate::lists::{Lists, MOST_EMPTY};
 use crate::quest::Named;
 use crate::stretch::{Cursor, Stretch};
 
@@ -18,9 +19,6 @@ const LARGEST_CLAIM: usize = 32;
 /// How many slots that are complete and show nothing there may be for one that is not. They hold next to nothing, and let the
 /// other workers go on while one is at a huge file.
 const QUIET_FOR_ONE: usize = 16;
-
-/// Most empty lists that are kept.
-const MOST_SPARES: usize = 16;
 
 /// What sorts work and slots, as bytes: the full path of an entry, with a `/` for what lies below it.
 pub(crate) type Key = Arc<str>;
@@ -99,7 +97,8 @@ impl<W> Progress<W> {
 
 #[derive(Debug)]
 struct Slot<D> {
-    items: Vec<Item>,
+    /// Its items, in the lists that came; none of them is empty.
+    lists: Vec<Vec<Item>>,
     bytes: usize,
     /// Whether there is more than counts among the items.
     shows: bool,
@@ -110,7 +109,7 @@ struct Slot<D> {
 
 impl<D> Default for Slot<D> {
     fn default() -> Self {
-        Self { items: Vec::new(), bytes: 0, shows: false, is_done: false, parked: None }
+        Self { lists: Vec::new(), bytes: 0, shows: false, is_done: false, parked: None }
     }
 }
 
@@ -241,23 +240,33 @@ impl<D> Frontier<D> {
         }
     }
 
-    /// Adds `items`, which cost `bytes`; `false` where the slot is gone.
+    /// Takes `items`, which cost `bytes`; `false` where the slot is gone.
     pub(crate) fn add(&mut self, key: &str, items: &mut Vec<Item>, bytes: usize) -> bool {
         let Some(slot) = self.slots.get_mut(key) else {
             return false;
         };
-        slot.shows |= items.iter().any(Item::shows);
-        if slot.items.is_empty() {
-            std::mem::swap(&mut slot.items, items);
-            if items.capacity() == 0 {
-                *items = self.spares.pop().unwrap_or_default();
-            }
-        } else {
-            slot.items.append(items);
+        if items.is_empty() {
+            return true;
         }
+        slot.shows |= items.iter().any(Item::shows);
+        // A long list is handed over as it is; a few items are not to keep all of its memory.
+        let is_full = items.len() >= items.capacity() / 4;
+        slot.lists.push(if is_full { std::mem::take(items) } else { items.drain(..).collect() });
         slot.bytes += bytes;
         self.buffered += bytes;
         true
+    }
+
+    /// An empty list, with room where there is one that was used before.
+    pub(crate) fn spare(&mut self) -> Vec<Item> {
+        self.spares.pop().unwrap_or_default()
+    }
+
+    /// Keeps a list that was emptied.
+    pub(crate) fn keep(&mut self, items: Vec<Item>) {
+        if items.is_empty() && items.capacity() > 0 && self.spares.len() < MOST_EMPTY {
+            self.spares.push(items);
+        }
     }
 
     /// Marks slot `key` as complete.
@@ -289,7 +298,7 @@ impl<D> Frontier<D> {
         {
             self.buffered -= slot.bytes;
             self.quiet -= 1;
-            for item in slot.items {
+            for item in slot.lists.into_iter().flatten() {
                 if let Item::Tally(tally) = item {
                     self.passed += tally;
                 }
@@ -311,25 +320,23 @@ impl<D> Frontier<D> {
     }
 
     /// Moves what the first slots have to `ready`.
-    pub(crate) fn take(&mut self, ready: &mut VecDeque<Item>) -> Head {
+    pub(crate) fn take(&mut self, ready: &mut Lists) -> Head {
+        ready.give_back(&mut self.spares);
         if !self.is_ready() {
             return Head::Waiting;
         }
         let passed = std::mem::take(&mut self.passed);
         if !passed.is_empty() {
-            ready.push_back(Item::Tally(passed));
+            ready.push(vec![Item::Tally(passed)]);
         }
         while let Some((key, _)) = self.slots.first_key_value()
             && self.is_head(key)
             && let Some(mut head) = self.slots.first_entry()
         {
             let slot = head.get_mut();
-            ready.extend(slot.items.drain(..));
+            slot.lists.drain(..).for_each(|items| ready.push(items));
             self.buffered -= std::mem::take(&mut slot.bytes);
             let showed = std::mem::take(&mut slot.shows);
-            if self.spares.len() < MOST_SPARES && slot.items.capacity() > 0 {
-                self.spares.push(std::mem::take(&mut slot.items));
-            }
             if !slot.is_done {
                 break;
             }
@@ -359,14 +366,14 @@ mod tests {
 
     /// What was taken: the count of each file, and 100 and more for what was searched.
     fn taken(frontier: &mut Frontier<String>) -> (Head, Vec<u64>) {
-        let mut ready = VecDeque::new();
+        let mut ready = Lists::default();
         let head = frontier.take(&mut ready);
         let count = |item| match item {
             Item::File(file) => file.count.unwrap_or_default(),
             Item::Tally(tally) => 100 + tally.searched,
             _ => 0,
         };
-        (head, ready.into_iter().map(count).collect())
+        (head, std::iter::from_fn(|| ready.pop()).map(count).collect())
     }
 
     /// A frontier whose start was done: the root of `tree` is to be visited.

@@ -31,6 +31,7 @@ mod lend;
 mod level;
 mod line;
 mod list;
+mod lists;
 mod literal;
 mod matcher;
 mod outlet;

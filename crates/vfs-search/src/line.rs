@@ -22,6 +22,7 @@ pub(crate) fn without_ending(bytes: &[u8]) -> &[u8] {
 ///
 /// Each byte run that is not UTF-8 becomes one U+FFFD. Ranges are widened to whole characters and clipped to the text; one
 /// that lies beyond a cut is left out.
+#[inline]
 pub(crate) fn text_of(line: &[u8], max: usize, found: &[(usize, usize)]) -> LineText {
     if line.len() <= max
         && let Ok(text) = std::str::from_utf8(line)

@@ -33,8 +33,8 @@ pub(crate) trait Slot {
     /// Takes items that cost `bytes`, and says whether there is room for more.
     fn emit(&self, items: &mut Vec<Item>, bytes: usize) -> Room;
 
-    /// Whether there is room for more; waits for it where that is worthwhile.
-    fn room(&self) -> Room;
+    /// Whether there is room for more; waits for it where that is worthwhile. Where `items` has no memory it may be given some.
+    fn room(&self, items: &mut Vec<Item>) -> Room;
 }
 
 /// Collects the items of one claim.
@@ -96,7 +96,7 @@ impl<S: Slot> Collector<S> {
     /// Whether more is taken. What was put before is in any case.
     fn has_room(&mut self) -> bool {
         if self.room == Room::Unknown {
-            self.room = self.slot.room();
+            self.room = self.slot.room(&mut self.items);
         }
         self.room == Room::Enough
     }
@@ -135,6 +135,7 @@ impl<S: Slot> Collector<S> {
 }
 
 impl<S: Slot> Outlet for Collector<S> {
+    #[inline]
     fn put(&mut self, item: Item) -> ControlFlow<()> {
         if let Item::Done { searched, left_early: false, skipped } = item
             && !self.has_shown

@@ -44,6 +44,7 @@ impl<T: Tree> GrepEvents<T> {
         std::mem::take(&mut self.summary)
     }
 
+    #[inline]
     fn next_event(&mut self, task: &mut Context<'_>) -> Poll<Result<GrepEvent>> {
         loop {
             match self.feed.poll_item(task)? {
@@ -59,6 +60,7 @@ impl<T: Tree> GrepEvents<T> {
     }
 
     /// What the consumer sees of an item, if anything.
+    #[inline]
     fn event(&mut self, item: Item) -> Option<GrepEvent> {
         let at_limit = self.feed.request().limit.is_some_and(|limit| self.reported() >= limit);
         match item {

@@ -34,8 +34,13 @@ impl<T: Tree, Q: Quest> Slot for WorkerSlot<'_, T, Q> {
         Room::Unknown
     }
 
-    fn room(&self) -> Room {
-        let room = self.room_now(&self.search.lock());
+    fn room(&self, items: &mut Vec<Item>) -> Room {
+        let mut state = self.search.lock();
+        let room = self.room_now(&state);
+        if items.capacity() == 0 {
+            *items = state.frontier.spare();
+        }
+        drop(state);
         if room == Room::Unknown { self.worker.stand_in(|| self.wait_for_room()) } else { room }
     }
 }
