@@ -249,9 +249,7 @@ impl<D> Frontier<D> {
             return true;
         }
         slot.shows |= items.iter().any(Item::shows);
-        // A long list is handed over as it is; a few items are not to keep all of its memory.
-        let is_full = items.len() >= items.capacity() / 4;
-        slot.lists.push(if is_full { std::mem::take(items) } else { items.drain(..).collect() });
+        slot.lists.push(taken(items));
         slot.bytes += bytes;
         self.buffered += bytes;
         true
@@ -345,6 +343,16 @@ impl<D> Frontier<D> {
         }
         if ready.is_empty() { Head::Finished } else { Head::Items }
     }
+}
+
+/// What is in `items`: a long list as it is, and few items without all of its memory.
+fn taken(items: &mut Vec<Item>) -> Vec<Item> {
+    if items.len() >= items.capacity() / 4 {
+        return std::mem::take(items);
+    }
+    let mut few = Vec::with_capacity(items.len());
+    few.append(items);
+    few
 }
 
 #[cfg(test)]
