@@ -38,10 +38,18 @@ pub(super) const FIRST_ENTRY: i32 = 100;
 /// Why something is not bounded.
 pub(super) type Reason = String;
 
+/// A group that was made.
+#[derive(Debug, Clone)]
+struct Made {
+    path: PathBuf,
+    /// The file of it by which a process enters.
+    entry: &'static str,
+}
+
 /// The groups of one sandbox, which go with it.
 #[derive(Debug)]
 pub(super) struct Groups {
-    made: Vec<PathBuf>,
+    made: Vec<Made>,
     /// What bounds memory, in words, or why nothing does.
     pub(super) memory: Result<String, Reason>,
     /// What bounds processes, in words, or why nothing does.
@@ -68,10 +76,10 @@ impl Groups {
         groups
     }
 
-    /// Where a process enters the groups, by writing `0`.
+    /// Where a process of a single thread enters the groups, by writing `0`.
     pub(super) fn entries(&self) -> io::Result<Vec<OwnedFd>> {
-        let entry = |group: &PathBuf| {
-            let entry: OwnedFd = fs::OpenOptions::new().write(true).open(group.join("cgroup.procs"))?.into();
+        let entry = |group: &Made| {
+            let entry: OwnedFd = fs::OpenOptions::new().write(true).open(group.path.join(group.entry))?.into();
             Ok(rustix::io::fcntl_dupfd_cloexec(entry, FIRST_ENTRY)?)
         };
         self.made.iter().map(entry).collect()
@@ -80,12 +88,13 @@ impl Groups {
     fn bound(&mut self, hierarchies: &Hierarchies, controller: Controller, bound: u64) -> Result<String, Reason> {
         let mut reason = format!("the control group interface for {} is not mounted", controller.name());
         for place in hierarchies.places(controller) {
-            let known = self.made.iter().find(|group| group.parent() == Some(&place.parent)).cloned();
-            let group = known.clone().unwrap_or_else(|| place.parent.join(name()));
+            let known = self.made.iter().find(|group| group.path.parent() == Some(&place.parent));
+            let is_known = known.is_some();
+            let group = known.map_or_else(|| place.parent.join(name()), |group| group.path.clone());
             match set(&place, &group, controller, bound) {
                 Ok(()) => {
-                    if known.is_none() {
-                        self.made.push(group);
+                    if !is_known {
+                        self.made.push(Made { path: group, entry: place.entry() });
                     }
                     return Ok(format!(
                         "all commands together at {bound}, by a control group (version {})",
@@ -96,7 +105,7 @@ impl Groups {
                     reason = format!(
                         "no control group can be made here ({error}); run as root, or in a group that is delegated to you"
                     );
-                    if known.is_none() {
+                    if !is_known {
                         // It may not be there; what is left is swept away by the next sandbox.
                         let _ = fs::remove_dir(&group);
                     }
@@ -111,7 +120,7 @@ impl Drop for Groups {
     fn drop(&mut self) {
         for group in &self.made {
             // A group that still has a process stays, and is swept away by the next sandbox.
-            let _ = fs::remove_dir(group);
+            let _ = fs::remove_dir(&group.path);
         }
     }
 }
@@ -135,7 +144,7 @@ fn set(place: &Place, group: &Path, controller: Controller, bound: u64) -> io::R
     if place.version == 1 && controller == Controller::Memory {
         let _ = fs::write(group.join("memory.memsw.limit_in_bytes"), bound.to_string());
     }
-    fs::OpenOptions::new().write(true).open(group.join("cgroup.procs")).map(drop)
+    fs::OpenOptions::new().write(true).open(group.join(place.entry())).map(drop)
 }
 
 /// A group that may have ours below it.
@@ -145,6 +154,16 @@ struct Place {
     version: u8,
     /// Whether it is the group that this process is in.
     own: bool,
+}
+
+impl Place {
+    /// The file of a group by which a process of a single thread enters.
+    ///
+    /// To move a process the kernel waits, for some 10 ms, until none of all processes is just being made; a thread that
+    /// moves itself needs not wait for that (since Linux 5.18). The second version knows processes only.
+    const fn entry(&self) -> &'static str {
+        if self.version == 1 { "tasks" } else { "cgroup.procs" }
+    }
 }
 
 /// Where control groups are mounted, and which this process is in.
