@@ -2,7 +2,7 @@
 
 /// A page. Some processors copy many times slower to an address that is a few bytes beyond the beginning of one, which is
 /// just where an allocator puts what is large.
-const ALIGNED: usize = 4096;
+pub(crate) const ALIGNED: usize = 4096;
 
 /// Bytes that begin at the beginning of a page.
 #[derive(Debug, Default)]

@@ -9,6 +9,7 @@ use std::time::Instant;
 use grep_matcher::Matcher as _;
 use grep_searcher::Searcher;
 use memchr::memmem::Finder;
+use memchr::memrchr;
 use vfs_core::{BinaryMode, Error, ErrorKind, Problem, Result, Skipped, VfsPath};
 
 use crate::buffer::Buffer;
@@ -19,14 +20,9 @@ use crate::literal::LiteralSearch;
 use crate::matcher::LineMatcher;
 use crate::pace::{Halt, Pace, PacedReader};
 use crate::plan::Plan;
+use crate::reading::{BINARY_WINDOW, Ended, Pieces, Stop, fill, read_error};
 use crate::sink::FileSink;
 use vfs_core::tree::{Learn, Opened, Tree};
-
-/// How much of a file is looked at for NUL bytes; those beyond are text.
-const BINARY_WINDOW: usize = 1 << 20;
-
-/// How much of a reader is taken into memory at first, growing up to the window for NUL bytes.
-const FIRST_READ: usize = 64 << 10;
 
 /// How much more than it claims a file may have. What claims nothing may go on for ever.
 const MOST_UNCLAIMED: u64 = 64 << 20;
@@ -44,6 +40,8 @@ pub(crate) struct FileSearcher {
     matcher: LineMatcher,
     searcher: Searcher,
     buffer: Buffer,
+    /// Of a long file, what is read after its beginning.
+    pieces: Buffer,
     found: Vec<(usize, usize)>,
     pace: Pace,
     recall: Recall,
@@ -75,12 +73,6 @@ impl Outcome {
     }
 }
 
-/// Why a file was not searched to its end.
-enum Stop {
-    Interrupted,
-    Problem(Error),
-}
-
 /// Whether a search takes a file that begins with `content` for binary: there is a NUL in its first mebibyte, and no byte
 /// order mark of UTF-16.
 pub fn is_binary(content: &[u8]) -> bool {
@@ -104,6 +96,7 @@ impl FileSearcher {
             matcher: plan.matcher.clone(),
             searcher: plan.searcher(),
             buffer: Buffer::default(),
+            pieces: Buffer::default(),
             found: Vec::new(),
             pace: Pace::new(),
             recall: Recall::default(),
@@ -138,9 +131,9 @@ impl FileSearcher {
         outlet: &mut dyn Outlet,
         interrupted: &dyn Fn() -> bool,
     ) {
-        let Self { matcher, searcher, buffer, found, pace, learning, .. } = self;
+        let Self { matcher, searcher, buffer, pieces, found, pace, learning, .. } = self;
         let mut sink = FileSink::new(plan, matcher, make_path, outlet, std::mem::take(found));
-        let mut run = Run { plan, searcher, buffer, pace, learning, interrupted };
+        let mut run = Run { plan, searcher, buffer, pieces, pace, learning, interrupted };
         let outcome = opened.map_err(Stop::Problem).and_then(|opened| run.content(opened, &mut sink));
         let outcome = match sink.failure.take() {
             Some(error) => Err(Stop::Problem(error)),
@@ -163,9 +156,17 @@ impl FileSearcher {
             let _ = outlet.put(Item::Problem(Problem::new(path, &error)));
             // A line that was too long has left a large buffer behind.
             *searcher = plan.searcher();
+            *pieces = Buffer::default();
         }
         let _ = outlet.put(outcome.into_item(left_early));
     }
+}
+
+/// What is behind a part of a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Behind {
+    Nothing,
+    More,
 }
 
 /// The search of one file.
@@ -173,6 +174,7 @@ struct Run<'a> {
     plan: &'a Plan,
     searcher: &'a mut Searcher,
     buffer: &'a mut Buffer,
+    pieces: &'a mut Buffer,
     pace: &'a mut Pace,
     learning: &'a mut Learning,
     interrupted: &'a dyn Fn() -> bool,
@@ -258,8 +260,13 @@ impl Run<'_> {
         sink.mark = (head.len() - text.len()) as u64;
         let matcher = sink.matcher;
         match (rest, matcher.finder()) {
+            (Some(rest), Some(finder)) if self.is_literal_enough(text) => {
+                self.literal_in_pieces(finder, text, rest, room, sink)?;
+            }
             (Some(rest), _) => self.reader(text.chain(rest), room, sink)?,
-            (None, Some(finder)) if self.is_literal_enough(text) => self.literal(finder, text, sink)?,
+            (None, Some(finder)) if self.is_literal_enough(text) => {
+                self.literal(&mut LiteralSearch::new(finder), text, Behind::Nothing, sink)?;
+            }
             (None, _) if self.is_hopeless(text, sink.matcher)? => {}
             (None, _) if self.is_in_one_go(text, sink.matcher) => self.slice(text, sink)?,
             (None, _) => self.reader(text, room, sink)?,
@@ -274,20 +281,60 @@ impl Run<'_> {
         self.plan.is_plain() && is_as_it_is && text.len() <= self.plan.heap_limit
     }
 
-    fn literal(&mut self, finder: &Finder<'_>, text: &[u8], sink: &mut FileSink<'_>) -> Result<(), Stop> {
-        let mut search = LiteralSearch::new(finder);
-        let mut rest = text;
-        while !rest.is_empty() {
+    /// Searches whole lines for a literal; whether the search goes on.
+    fn literal(
+        &mut self,
+        search: &mut LiteralSearch<'_>,
+        lines: &[u8],
+        behind: Behind,
+        sink: &mut FileSink<'_>,
+    ) -> Result<bool, Stop> {
+        let mut rest = lines;
+        loop {
             if (self.interrupted)() {
                 return Err(Stop::Interrupted);
             }
             let (piece, after) = rest.split_at(whole_lines(rest, PIECE));
             if !search.search(piece, sink) {
-                break;
+                return Ok(false);
+            }
+            if after.is_empty() && behind == Behind::Nothing {
+                return Ok(true);
+            }
+            search.pass(piece, sink);
+            if after.is_empty() {
+                return Ok(true);
             }
             rest = after;
         }
-        Ok(())
+    }
+
+    /// Searches `head` and what `rest` has after it for a literal.
+    fn literal_in_pieces(
+        &mut self,
+        finder: &Finder<'_>,
+        head: &[u8],
+        rest: &mut (dyn Read + Send),
+        room: u64,
+        sink: &mut FileSink<'_>,
+    ) -> Result<(), Stop> {
+        let mut search = LiteralSearch::new(finder);
+        let (lines, start) = head.split_at(memrchr(b'\n', head).map_or(0, |end| end + 1));
+        if !self.literal(&mut search, lines, Behind::More, sink)? {
+            return Ok(());
+        }
+        let left = room.saturating_sub(head.len() as u64);
+        let mut reader = PacedReader::new(rest, self.pace, self.interrupted, left);
+        let mut pieces = Pieces::new(self.pieces, start, &mut reader, self.plan.heap_limit);
+        let result = loop {
+            match pieces.next() {
+                Ok(Some(lines)) if search.search(lines, sink) => search.pass(lines, sink),
+                Ok(_) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        let halt = reader.into_halt();
+        self.ended(result, halt, room, sink.matcher)
     }
 
     /// Whether `text` is searched where it is: it is short, or a multiline search would have to copy all of it.
@@ -338,6 +385,11 @@ impl Run<'_> {
         let matcher = sink.matcher;
         let result = self.searcher.search_reader(matcher, &mut reader, &mut *sink);
         let halt = reader.into_halt();
+        self.ended(result, halt, room, matcher)
+    }
+
+    /// What came of reading to the end, which `halt` may have kept from it; there was `room` for so many bytes in all.
+    fn ended(&self, result: io::Result<()>, halt: Option<Halt>, room: u64, matcher: &LineMatcher) -> Result<(), Stop> {
         match (result, halt) {
             (Ok(()), _) => Ok(()),
             (Err(_), Some(Halt::Interrupted)) => Err(Stop::Interrupted),
@@ -377,59 +429,4 @@ fn skipped(field: impl Fn(&mut Skipped) -> &mut u64) -> Skipped {
     let mut skipped = Skipped::default();
     *field(&mut skipped) = 1;
     skipped
-}
-
-/// Whether all of a reader is in the buffer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ended {
-    Yes,
-    No,
-}
-
-/// Reads the beginning of `reader`, which claims `size` bytes, up to the window for NUL bytes.
-fn fill(
-    buffer: &mut Buffer,
-    reader: &mut dyn Read,
-    size: u64,
-    interrupted: &dyn Fn() -> bool,
-) -> Result<(usize, Ended), Stop> {
-    let mut filled = 0;
-    loop {
-        if interrupted() {
-            return Err(Stop::Interrupted);
-        }
-        if filled == buffer.len() {
-            if filled >= BINARY_WINDOW {
-                return Ok((filled, Ended::No));
-            }
-            let claimed = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
-            buffer.grow(claimed.max(filled * 2).clamp(FIRST_READ, BINARY_WINDOW));
-        }
-        match reader.read(&mut buffer.bytes_mut()[filled..]) {
-            Ok(0) => return Ok((filled, Ended::Yes)),
-            Ok(read) => {
-                filled += read;
-                // It has what it claims and there was room for more: the end need not be asked for.
-                if filled as u64 == size && filled < buffer.len() {
-                    return Ok((filled, Ended::Yes));
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Stop::Problem(read_error(error))),
-        }
-    }
-}
-
-/// What a failed read means, in words that name no host path.
-pub(crate) fn read_error(error: io::Error) -> Error {
-    if let Some(inner) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
-        return inner.clone();
-    }
-    let (kind, message) = match error.kind() {
-        io::ErrorKind::NotFound => (ErrorKind::NotFound, "it is gone"),
-        io::ErrorKind::PermissionDenied => (ErrorKind::PermissionDenied, "permission denied"),
-        io::ErrorKind::IsADirectory => (ErrorKind::IsADirectory, "it is a directory"),
-        _ => (ErrorKind::Unavailable, "it could not be read"),
-    };
-    Error::new(kind, message).with_source(error)
 }

@@ -274,7 +274,7 @@ fn read<T: Tree>(tree: &T, dir: &T::Dir, name: &str, kind: ChildKind) -> Result<
         Opened::Bytes { bytes, .. } => bytes,
         Opened::Reader { reader, .. } => {
             let mut text = Vec::new();
-            reader.take(MAX_SIZE + 1).read_to_end(&mut text).map_err(crate::haystack::read_error)?;
+            reader.take(MAX_SIZE + 1).read_to_end(&mut text).map_err(crate::reading::read_error)?;
             text.into()
         }
     };

@@ -42,6 +42,7 @@ mod pool;
 mod problems;
 mod pulse;
 mod quest;
+mod reading;
 mod required;
 mod sink;
 mod stream;

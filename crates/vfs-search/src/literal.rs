@@ -9,27 +9,28 @@ use crate::sink::{FileSink, Lines};
 #[derive(Debug)]
 pub(crate) struct LiteralSearch<'f> {
     finder: &'f Finder<'f>,
-    /// The number of the first line of the next piece, and where that is.
-    line: u64,
+    /// Where the piece begins that is searched.
     offset: u64,
+    /// How much of it is whole lines that are counted, and the number of the line after them.
+    counted: usize,
+    line: u64,
 }
 
 impl<'f> LiteralSearch<'f> {
     /// A search for what `finder` looks for, in which there is no line break.
     pub(crate) fn new(finder: &'f Finder<'f>) -> Self {
-        Self { finder, line: 1, offset: 0 }
+        Self { finder, offset: 0, counted: 0, line: 1 }
     }
 
-    /// Reports the lines that hold it of `piece`, which is whole lines and follows the piece before; whether the search goes
-    /// on.
+    /// Reports the lines that hold it of `piece`, which is whole lines; whether the search goes on.
     pub(crate) fn search(&mut self, piece: &[u8], sink: &mut FileSink<'_>) -> bool {
         let length = self.finder.needle().len();
         let counts_lines = sink.numbers_lines();
-        let mut counted = 0;
         // Where it is looked for from, and what is found there.
         let mut from = 0;
         let mut found = self.finder.find_iter(piece).peekable();
         while let Some(first) = found.next().map(|at| from + at) {
+            let counted = self.counted;
             let start = memrchr(b'\n', &piece[counted..first]).map_or(counted, |at| counted + at + 1);
             let end = memchr(b'\n', &piece[first + length..]).map_or(piece.len(), |at| first + length + at + 1);
             if counts_lines {
@@ -43,18 +44,24 @@ impl<'f> LiteralSearch<'f> {
                 return false;
             }
             self.line += 1;
-            counted = end;
+            self.counted = end;
             // The rest of a line may hold any number that are not told.
             if found.peek().is_some_and(|next| from + *next < end) {
                 from = end;
                 found = self.finder.find_iter(&piece[from..]).peekable();
             }
         }
-        if counts_lines {
-            self.line += memchr_iter(b'\n', &piece[counted..]).count() as u64;
+        true
+    }
+
+    /// Goes on behind `piece`, which was searched. After the last piece of a text there is no need to: its lines are not
+    /// counted to the end.
+    pub(crate) fn pass(&mut self, piece: &[u8], sink: &FileSink<'_>) {
+        if sink.numbers_lines() {
+            self.line += memchr_iter(b'\n', &piece[self.counted..]).count() as u64;
         }
         self.offset += piece.len() as u64;
-        true
+        self.counted = 0;
     }
 }
 
@@ -88,7 +95,10 @@ mod tests {
         let mut sink = FileSink::new(&plan, &plan.matcher, &|| VfsPath::parse("/f"), &mut lines, Vec::new());
         let finder = Finder::new(needle);
         let mut search = LiteralSearch::new(&finder);
-        assert!(pieces.iter().all(|piece| search.search(piece.as_bytes(), &mut sink)));
+        for piece in pieces.iter().map(|piece| piece.as_bytes()) {
+            assert!(search.search(piece, &mut sink));
+            search.pass(piece, &sink);
+        }
         let matches = sink.matches;
         (lines.0, matches)
     }

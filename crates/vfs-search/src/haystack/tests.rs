@@ -1,7 +1,7 @@
 //! Files that are too much for a search.
 
 use bytes::Bytes;
-use vfs_core::GrepRequest;
+use vfs_core::{GrepOutput, GrepRequest};
 
 use super::*;
 
@@ -65,4 +65,45 @@ fn a_line_that_is_too_long_for_a_heavy_expression_is_a_problem_however_it_is_len
             }
         }
     }
+}
+
+#[test]
+fn a_literal_is_found_in_a_long_file_as_in_a_short_one() {
+    // Lines of all lengths, one of them over several reads, so that matches lie on every kind of border.
+    let line = |at: usize| match at {
+        700 => "y".repeat(900 << 10) + " hit in a long line " + &"y".repeat(300 << 10),
+        at if at.is_multiple_of(97) => format!("{} hit {at} hit\r", "x".repeat(at % 1000)),
+        at => "z".repeat(at * 31 % 3000),
+    };
+    for last in ["", "\n", "\nhit at the end"] {
+        let text = (0..4000).map(line).collect::<Vec<_>>().join("\n") + last;
+        assert!(text.len() > 4 * BINARY_WINDOW);
+        let limited = GrepRequest::literal("hit").limit_per_file(30);
+        let requests = [
+            GrepRequest::literal("hit"),
+            GrepRequest::literal("hit").output(GrepOutput::Counts),
+            GrepRequest::literal("hit").output(GrepOutput::Files),
+            GrepRequest::literal("nowhere"),
+            limited,
+        ];
+        for mark in ["", "\u{feff}"] {
+            let text = format!("{mark}{text}");
+            for req in &requests {
+                let whole = search(req, Opened::from(Bytes::from(text.clone())));
+                let read = search(req, Opened::reader(io::Cursor::new(text.clone()), text.len() as u64));
+                assert_eq!(format!("{read:?}"), format!("{whole:?}"), "{req:?}");
+                let is_found = whole.iter().any(|item| matches!(item, Item::Match(_) | Item::File(_)));
+                assert_eq!(is_found, req.pattern.as_str() == "hit", "{req:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_line_that_is_too_long_for_a_literal_is_a_problem() {
+    let limit = Plan::new(&GrepRequest::literal("hit")).expect("a valid request").heap_limit as u64;
+    let endless = || io::Cursor::new("hit\n").chain(io::repeat(b'x').take(limit + (1 << 20)));
+    let items = search(&GrepRequest::literal("hit"), Opened::reader(endless(), limit + (2 << 20)));
+    assert_eq!(items.iter().filter(|item| matches!(item, Item::Match(_))).count(), 1);
+    assert_eq!(problem(&items), Some(ErrorKind::TooLarge));
 }
