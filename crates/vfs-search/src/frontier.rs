@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::item::{Item, Tally};
-use crate::lists::{Lists, MOST_EMPTY};
+use crate::lists::{self, Lists};
 use crate::quest::Named;
 use crate::stretch::{Cursor, Stretch};
 
@@ -249,7 +249,7 @@ impl<D> Frontier<D> {
             return true;
         }
         slot.shows |= items.iter().any(Item::shows);
-        slot.lists.push(taken(items));
+        slot.lists.push(whole_or_few(items));
         slot.bytes += bytes;
         self.buffered += bytes;
         true
@@ -262,9 +262,7 @@ impl<D> Frontier<D> {
 
     /// Keeps a list that was emptied.
     pub(crate) fn keep(&mut self, items: Vec<Item>) {
-        if items.is_empty() && items.capacity() > 0 && self.spares.len() < MOST_EMPTY {
-            self.spares.push(items);
-        }
+        lists::keep(items, &mut self.spares);
     }
 
     /// Marks slot `key` as complete.
@@ -346,7 +344,7 @@ impl<D> Frontier<D> {
 }
 
 /// What is in `items`: a long list as it is, and few items without all of its memory.
-fn taken(items: &mut Vec<Item>) -> Vec<Item> {
+fn whole_or_few(items: &mut Vec<Item>) -> Vec<Item> {
     if items.len() >= items.capacity() / 4 {
         return std::mem::take(items);
     }
@@ -485,6 +483,33 @@ mod tests {
         assert_eq!(again.key, b);
         frontier.finish(&b);
         assert_eq!(taken(&mut frontier), (Head::Finished, vec![]));
+    }
+
+    #[test]
+    fn a_long_list_goes_to_the_consumer_and_comes_back_and_a_few_items_leave_theirs() {
+        let tree = TestTree::new([("/a", "")]);
+        let mut frontier = started(&tree, WIDE);
+        let key = frontier.claim().expect("/a").key;
+        let mut list = Vec::with_capacity(500);
+        list.extend((0..3).flat_map(item));
+        assert!(frontier.add(&key, &mut list, 3));
+        assert_eq!((list.len(), list.capacity()), (0, 500));
+        list.extend((3..400).flat_map(item));
+        assert!(frontier.add(&key, &mut list, 397));
+        assert_eq!((list.len(), list.capacity()), (0, 0));
+
+        let mut ready = Lists::default();
+        assert_eq!(frontier.take(&mut ready), Head::Items);
+        assert_eq!(std::iter::from_fn(|| ready.pop()).count(), 400);
+        assert_eq!(frontier.spare().capacity(), 0);
+        // It is back when the next items are asked for.
+        assert!(frontier.add(&key, &mut item(400), 1));
+        assert_eq!(frontier.take(&mut ready), Head::Items);
+        assert_eq!(std::iter::from_fn(|| ready.pop()).count(), 1);
+        let list = frontier.spare();
+        assert_eq!((list.len(), list.capacity()), (0, 500));
+        frontier.keep(list);
+        assert_eq!(frontier.spare().capacity(), 500);
     }
 
     #[test]

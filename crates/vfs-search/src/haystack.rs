@@ -327,11 +327,15 @@ impl Run<'_> {
         let mut reader = PacedReader::new(rest, self.pace, self.interrupted, left);
         let mut pieces = Pieces::new(self.pieces, start, &mut reader, self.plan.heap_limit);
         let result = loop {
-            match pieces.next() {
-                Ok(Some(lines)) if search.search(lines, sink) => search.pass(lines, sink),
-                Ok(_) => break Ok(()),
+            let lines = match pieces.next() {
+                Ok(Some(lines)) => lines,
+                Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
+            };
+            if !search.search(lines, sink) {
+                break Ok(());
             }
+            search.pass(lines, sink);
         };
         let halt = reader.into_halt();
         self.ended(result, halt, room, sink.matcher)

@@ -6,7 +6,17 @@ use crate::item::Item;
 
 /// Most empty lists that are kept. A list holds about as many bytes as a worker collects before it hands them over, so this
 /// is what the consumer is behind at most.
-pub(crate) const MOST_EMPTY: usize = 64;
+const MOST_EMPTY: usize = 64;
+
+/// How many items an empty list has room for that is kept; a shorter one is made as fast.
+const ROOMY: usize = 64;
+
+/// Keeps the list `items` in `spares`, where it is empty and of use.
+pub(crate) fn keep(items: Vec<Item>, spares: &mut Vec<Vec<Item>>) {
+    if items.is_empty() && items.capacity() >= ROOMY && spares.len() < MOST_EMPTY {
+        spares.push(items);
+    }
+}
 
 /// Items in order, on their way to the consumer.
 #[derive(Debug, Default)]
@@ -29,12 +39,9 @@ impl Lists {
             if let Some(item) = self.first.pop_front() {
                 return Some(item);
             }
-            let next = self.rest.pop_front()?;
             // Neither way is anything copied, since there is nothing left in the one that goes.
-            let emptied = Vec::from(std::mem::replace(&mut self.first, VecDeque::from(next)));
-            if emptied.capacity() > 0 && self.empty.len() < MOST_EMPTY {
-                self.empty.push(emptied);
-            }
+            keep(Vec::from(std::mem::take(&mut self.first)), &mut self.empty);
+            self.first = VecDeque::from(self.rest.pop_front()?);
         }
     }
 
@@ -72,28 +79,29 @@ mod tests {
     fn items_come_in_order_and_their_lists_are_used_again() {
         let mut lists = Lists::default();
         assert!(lists.is_empty());
-        for items in [list(0..3), list([]), list(3..4), list(4..9)] {
+        for items in [list(0..100), list([]), list(100..101), list(101..400)] {
             lists.push(items);
         }
         assert!(!lists.is_empty());
-        assert_eq!(counts(&mut lists), (0..9).collect::<Vec<_>>());
+        assert_eq!(counts(&mut lists), (0..400).collect::<Vec<_>>());
         assert!(lists.is_empty());
         lists.push(list([]));
         assert_eq!(counts(&mut lists), []);
 
         let mut spares = Vec::new();
         lists.give_back(&mut spares);
-        assert_eq!(spares.len(), 3);
-        assert!(spares.iter().all(|spare| spare.is_empty() && spare.capacity() > 0));
+        // The one of one item is not worth it.
+        assert_eq!(spares.len(), 2);
+        assert!(spares.iter().all(|spare| spare.is_empty() && spare.capacity() >= ROOMY));
         lists.give_back(&mut spares);
-        assert_eq!(spares.len(), 3);
+        assert_eq!(spares.len(), 2);
     }
 
     #[test]
     fn no_more_empty_lists_are_kept_than_are_of_use() {
         let mut lists = Lists::default();
-        (0..3 * MOST_EMPTY as u64).for_each(|count| lists.push(list([count])));
-        assert_eq!(counts(&mut lists).len(), 3 * MOST_EMPTY);
+        (0..3 * MOST_EMPTY).for_each(|_| lists.push(list(0..100)));
+        assert_eq!(counts(&mut lists).len(), 300 * MOST_EMPTY);
         let mut spares: Vec<_> = (0..10).map(|_| Vec::new()).collect();
         lists.give_back(&mut spares);
         assert_eq!(spares.len(), MOST_EMPTY);

@@ -22,7 +22,8 @@ impl<'f> LiteralSearch<'f> {
         Self { finder, offset: 0, counted: 0, line: 1 }
     }
 
-    /// Reports the lines that hold it of `piece`, which is whole lines; whether the search goes on.
+    /// Reports the lines that hold it of `piece`, which is whole lines; whether the search goes on. The piece before was
+    /// [passed](Self::pass).
     pub(crate) fn search(&mut self, piece: &[u8], sink: &mut FileSink<'_>) -> bool {
         let length = self.finder.needle().len();
         let counts_lines = sink.numbers_lines();

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
-use memchr::memrchr;
+use memchr::{memchr, memrchr};
 use vfs_core::{Error, ErrorKind};
 
 use crate::buffer::{ALIGNED, Buffer};
@@ -89,7 +89,8 @@ pub(crate) struct Pieces<'a, R> {
 }
 
 impl<'a, R: Read> Pieces<'a, R> {
-    /// What `reader` has behind `start`, the beginning of a line. No line is to have over `longest` bytes.
+    /// What `reader` has behind `start`, the beginning of a line. No line is to have over `longest` bytes, which are more
+    /// than are read at once.
     pub(crate) fn new(buffer: &'a mut Buffer, start: &[u8], reader: R, longest: usize) -> Self {
         buffer.grow(start.len());
         buffer.bytes_mut()[..start.len()].copy_from_slice(start);
@@ -107,14 +108,19 @@ impl<'a, R: Read> Pieces<'a, R> {
             let read = self.reader.read(&mut self.buffer.bytes_mut()[at..at + READ])?;
             self.has_ended = read == 0;
             self.unfinished.end += read;
-            if let Some(newline) = memrchr(b'\n', &self.buffer.bytes()[at..at + read]) {
+            let new = &self.buffer.bytes()[at..at + read];
+            // Only the first line has anything from before, so that it may be longer than one read.
+            if self.unfinished.len() > self.longest {
+                let end = memchr(b'\n', new).map_or(self.unfinished.end, |end| at + end);
+                if end - self.unfinished.start > self.longest {
+                    return Err(io::Error::new(io::ErrorKind::FileTooLarge, "a line is too long"));
+                }
+            }
+            if let Some(newline) = memrchr(b'\n', new) {
                 let end = at + newline + 1;
                 let lines = self.unfinished.start..end;
                 self.unfinished.start = end;
                 return Ok(Some(&self.buffer.bytes()[lines]));
-            }
-            if self.unfinished.len() > self.longest {
-                return Err(io::Error::new(io::ErrorKind::FileTooLarge, "a line is too long"));
             }
         }
         let rest = std::mem::take(&mut self.unfinished);
@@ -175,10 +181,15 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_an_error_and_one_that_is_not_is_whole() {
-        let long = text(&[10, 3 * READ, 10]);
-        assert_eq!(pieces(&long, 0, READ, 4 * READ).expect("it reads").concat(), long);
-        let error = pieces(&long, 0, READ, READ).expect_err("it is too long");
-        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        let length = 3 * READ + 7;
+        for after in [vec![], vec![10], vec![10, 2 * READ, 10]] {
+            let long = text(&[vec![10, length], after].concat());
+            for at_once in [1000, 100_001, READ] {
+                assert_eq!(pieces(&long, 0, at_once, length).expect("it reads").concat(), long);
+                let error = pieces(&long, 0, at_once, length - 1).expect_err("it is too long");
+                assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+            }
+        }
     }
 
     #[test]

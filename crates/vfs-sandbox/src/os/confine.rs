@@ -38,7 +38,7 @@ pub(super) enum Asked {
 /// What is put on, in this order.
 #[derive(Debug, Default)]
 pub(super) struct Confine {
-    /// Where the process enters its control groups.
+    /// Where the process, which has one thread, enters its control groups.
     pub(super) groups: Vec<OwnedFd>,
     pub(super) asked: Asked,
     pub(super) processes: Option<u64>,

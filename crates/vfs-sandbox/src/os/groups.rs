@@ -39,7 +39,7 @@ pub(super) const FIRST_ENTRY: i32 = 100;
 pub(super) type Reason = String;
 
 /// A group that was made.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Made {
     path: PathBuf,
     /// The file of it by which a process enters.
@@ -159,8 +159,8 @@ struct Place {
 impl Place {
     /// The file of a group by which a process of a single thread enters.
     ///
-    /// To move a process the kernel waits, for some 10 ms, until none of all processes is just being made; a thread that
-    /// moves itself needs not wait for that (since Linux 5.18). The second version knows processes only.
+    /// To move a process the kernel waits, for some 10 ms, until none of all processes is just being made; for a thread that
+    /// moves itself it need not (since Linux 5.5). In the second version a thread cannot leave the group of its process.
     const fn entry(&self) -> &'static str {
         if self.version == 1 { "tasks" } else { "cgroup.procs" }
     }

@@ -1,7 +1,7 @@
-//! Files that are too much for a search.
+//! Long files, and those that are too much for a search.
 
 use bytes::Bytes;
-use vfs_core::{GrepOutput, GrepRequest};
+use vfs_core::{GrepOutput, GrepRequest, Pattern};
 
 use super::*;
 
@@ -72,6 +72,7 @@ fn a_literal_is_found_in_a_long_file_as_in_a_short_one() {
     // Lines of all lengths, one of them over several reads, so that matches lie on every kind of border.
     let line = |at: usize| match at {
         700 => "y".repeat(900 << 10) + " hit in a long line " + &"y".repeat(300 << 10),
+        3000 => "a hit beyond what is looked at for \0".to_owned(),
         at if at.is_multiple_of(97) => format!("{} hit {at} hit\r", "x".repeat(at % 1000)),
         at => "z".repeat(at * 31 % 3000),
     };
@@ -92,11 +93,32 @@ fn a_literal_is_found_in_a_long_file_as_in_a_short_one() {
                 let whole = search(req, Opened::from(Bytes::from(text.clone())));
                 let read = search(req, Opened::reader(io::Cursor::new(text.clone()), text.len() as u64));
                 assert_eq!(format!("{read:?}"), format!("{whole:?}"), "{req:?}");
+                // This is not taken for a literal.
+                let mut other = req.clone();
+                other.pattern = Pattern::Regex(format!("{}|no such text", req.pattern.as_str()));
+                let by_expression = search(&other, Opened::reader(io::Cursor::new(text.clone()), text.len() as u64));
+                assert_eq!(format!("{read:?}"), format!("{by_expression:?}"), "{req:?}");
                 let is_found = whole.iter().any(|item| matches!(item, Item::Match(_) | Item::File(_)));
                 assert_eq!(is_found, req.pattern.as_str() == "hit", "{req:?}");
             }
         }
     }
+}
+
+#[test]
+fn a_long_file_is_left_where_nobody_wants_the_rest() {
+    let plan = Plan::new(&GrepRequest::literal("hit")).expect("a valid request");
+    let mut items = Collected(Vec::new());
+    let looks = std::cell::Cell::new(0);
+    let interrupted = || {
+        looks.set(looks.get() + 1);
+        looks.get() > 30
+    };
+    let line = b"a line without it, of some length\n".to_vec();
+    let opened = Opened::reader(Again { line, at: 0 }.take(1 << 40), 1 << 40);
+    FileSearcher::new(&plan).search(&plan, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &interrupted);
+    assert_eq!(looks.get(), 31);
+    assert!(items.0.is_empty());
 }
 
 #[test]
