@@ -53,11 +53,44 @@ fn each_place_keeps_its_own_line_endings() {
         (b"a\nb\n", "a\nb", "x\r\ny", b"x\r\ny\n"),
         (b"a\r\nb\nc\n", "b\nc", "x\r\ny", b"a\r\nx\r\ny\n"),
         (b"a\r\r\nb", "\r\n", "-", b"a\r-b"),
+        (b"a\nb\nc\n", "a\r\nb\r\n", "x\r\ny\n", b"x\ny\nc\n"),
+        (b"a\nb\r\nc", "a\r\nb\r\nc", "1\r\n2\r\n3", b"1\n2\r\n3"),
+        (b"a\rb\nc\n", "a\rb\r\n", "x\r", b"x\rc\n"),
         (b"a\rb\r\n", "b", "c", b"a\rc\r\n"),
     ] {
         assert_bytes(one(content, old, new), expected);
     }
     assert_bytes(all(b"x\r\nx\nx\r\n", "x\n", "y\nz\n"), b"y\r\nz\r\ny\nz\ny\r\nz\r\n");
+    assert_bytes(all(b"x\ny\nx\n", "x\r\n", "z\n"), b"z\ny\nz\n");
+}
+
+#[test]
+fn line_breaks_that_are_not_there_are_found_as_those_that_are() {
+    let error = one(b"a\nb\na\nb\n", "a\r\nb", "x").expect_err("there are two");
+    assert!(matches!(error.detail(), Some(ErrorDetail::NotUnique { count: 2, .. })), "{error:?}");
+    for (content, old, new) in [(&b"a\nb"[..], "a\r\nb", "a\nb"), (b"a\nb", "a\rb", "x"), (b"a\nb", "a\r\nc", "x")] {
+        assert_eq!(one(content, old, new).expect_err("not there").kind(), ErrorKind::NoMatch, "{content:?} {old:?}");
+    }
+}
+
+#[test]
+fn a_final_newline_that_is_not_there_is_named() {
+    let hint = "without a line break behind it";
+    for (content, old, is_named) in [
+        (&b"a\nb"[..], "b\n", true),
+        (b"a\nb", "a\nb\n", true),
+        (b"a\r\nb", "a\nb\n", true),
+        (b"a\nb", "a\r\nb\r\n", false),
+        (b"x x x", "x\n", true),
+        (b"a\nb\n", "b\n\n", true),
+        (b"a\nb", "c\n", false),
+        (b"a\nb", "\n\n", false),
+        (b"a\nb", "bb", false),
+        (b"", "\n", false),
+    ] {
+        let error = one(content, old, "new").expect_err("not there");
+        assert_eq!(error.for_model().contains(hint), is_named, "{:?} {old:?}", content.escape_ascii().to_string());
+    }
 }
 
 #[test]
@@ -252,9 +285,16 @@ proptest! {
     }
 
     #[test]
-    fn an_edit_with_a_carriage_return_is_byte_for_byte(content in "[ab\r\n]{0,20}", new in "[c\r\n]{0,3}") {
-        let found = all(content.as_bytes(), "a\r\n", &new).ok();
-        let expected = content.contains("a\r\n").then(|| content.replace("a\r\n", &new).into_bytes());
+    fn a_carriage_return_is_a_byte_where_it_is_there_and_else_part_of_a_line_break(
+        content in "[ab\r\n]{0,20}",
+        new in "[c\r\n]{0,3}",
+    ) {
+        let found = all(content.as_bytes(), "a\r\n", &new).map(|bytes| String::from_utf8(bytes).expect("text")).ok();
+        let expected = if content.contains("a\r\n") {
+            Some(content.replace("a\r\n", &new))
+        } else {
+            model(&content, "a\n", &new.replace("\r\n", "\n"))
+        };
         prop_assert_eq!(found, expected);
     }
 

@@ -47,6 +47,38 @@ fn what_is_left_out_has_its_default_and_unknown_fields_are_refused() {
 }
 
 #[test]
+fn null_is_what_is_left_out() {
+    #[track_caller]
+    fn check<T: DeserializeOwned + PartialEq + Debug>(minimal: Value, optional: &[&str]) {
+        let expected = serde_json::from_value::<T>(minimal.clone()).expect("valid");
+        let mut all = minimal;
+        for field in optional {
+            all[field] = Value::Null;
+        }
+        assert_eq!(serde_json::from_value::<T>(all.clone()).expect("null is a default"), expected, "{all}");
+    }
+    let path = json!({"path": "/a"});
+    check::<ReadRequest>(path.clone(), &["offset", "limit", "bytes", "max_bytes"]);
+    check::<WriteRequest>(json!({"path": "/a", "content": "x"}), &["content_base64", "mode"]);
+    let edit = &["replacements", "replace_all", "expected_version", "mode", "diff"];
+    check::<EditRequest>(json!({"path": "/a", "old": "x", "new": "y"}), edit);
+    check::<DeleteRequest>(path, &["recursive", "expected_version", "scope"]);
+    check::<RenameRequest>(json!({"from": "/a", "to": "/b"}), &["mode"]);
+    check::<CopyRequest>(json!({"from": "/a", "to": "/b"}), &["mode"]);
+    check::<LsRequest>(json!({}), &["path", "recursive", "max_depth", "limit"]);
+    check::<GlobRequest>(json!({"pattern": "*"}), &["path", "kinds", "hidden", "no_ignore", "links", "limit"]);
+    let grep = [
+        ["path", "glob", "file_types", "case", "whole_word", "multiline", "invert"],
+        ["before", "after", "output", "limit", "limit_per_file", "hidden", "no_ignore"],
+        ["binary", "links", "max_file_size", "max_line_bytes", "max_result_bytes", "path", "glob"],
+    ];
+    check::<GrepRequest>(json!({"pattern": "x"}), &grep.concat());
+    let execute = ["cwd", "env", "base_env", "timeout", "stdin", "max_output_bytes", "full_output", "terminal", "run"];
+    check::<ExecuteRequest>(json!({"command": "x"}), &execute);
+    assert!(serde_json::from_value::<ReadRequest>(json!({"path": null})).is_err(), "a path is required");
+}
+
+#[test]
 fn an_edit_is_one_replacement_or_a_list() {
     let expected = EditRequest::new(path("/a"), "x", "y");
     for (json, expected) in [

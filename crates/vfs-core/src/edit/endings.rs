@@ -57,6 +57,10 @@ impl LineFeeds {
         &self.text
     }
 
+    pub(super) fn into_text(self) -> Vec<u8> {
+        self.text
+    }
+
     /// The bytes of the file that `start..end` of the text stands for. A `\n` at `start` brings its `\r` along.
     pub(super) fn raw_range(&self, start: usize, end: usize) -> Range<usize> {
         let raw = |at| at + self.removed.partition_point(|removed| *removed < at);

@@ -18,6 +18,12 @@ pub(super) fn no_match(haystack: &[u8], step: &Step<'_>) -> Error {
         let label = if rank == 0 { "Most similar" } else { "Also similar" };
         let _ = write!(words, "\n{label}: line {}: {}", line.line, line.text);
     }
+    if lacks_only_the_last_line_break(haystack, step) {
+        words.push_str(
+            "\nThe file ends with this text, but without a line break behind it: leave the last line break of the old string \
+             out.",
+        );
+    }
     name_step(&mut words, step);
     Error::new(ErrorKind::NoMatch, "the text to replace is not in the file")
         .with_model_message(words)
@@ -39,6 +45,13 @@ pub(super) fn not_unique(places: &Places, step: &Step<'_>) -> Error {
     Error::new(ErrorKind::NotUnique, format!("the text to replace is in the file {count} times"))
         .with_model_message(words)
         .with_detail(ErrorDetail::NotUnique { replacement: step.index, count: *count, lines: lines.clone() })
+}
+
+/// Whether the text would be at the end of the file, were there a final newline, which the lines of a read do not show.
+fn lacks_only_the_last_line_break(haystack: &[u8], step: &Step<'_>) -> bool {
+    let unended = step.old.as_deref().and_then(|old| old.strip_suffix(b"\n"));
+    let unended = unended.map(|old| old.strip_suffix(b"\r").unwrap_or(old));
+    unended.is_some_and(|old| !old.is_empty() && haystack.ends_with(old))
 }
 
 /// Says which replacement of a list it was.

@@ -54,7 +54,8 @@ pub fn check(request: &EditRequest) -> Result<()> {
 /// * What a read shows can be edited. UTF-8, and everything that is not text, is edited as bytes, so that bytes beside the
 ///   replaced places stay as they are, whatever they are. UTF-16 and legacy text stay in their encoding.
 /// * An `old` without `\r` matches as if every `\r\n` in the file were `\n`, and each `\n` of `new` becomes the line
-///   ending of its place. An `old` with a `\r` is matched and replaced byte for byte.
+///   ending of its place. An `old` with a `\r` is matched and replaced byte for byte; where one with `\r\n` is not there,
+///   every `\r\n` of both texts counts as `\n`.
 /// * Places are counted with overlap, and replaced from the left without.
 /// * Time is linear in the size of the content, whatever is looked for. Nothing is allocated for a result over `max_size`.
 ///

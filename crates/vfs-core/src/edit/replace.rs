@@ -30,8 +30,22 @@ pub(super) fn step(content: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Ve
     let Some(old) = step.old.as_deref() else {
         return Err(failure::no_match(content, step));
     };
+    if let Some((old, new)) = in_line_feeds(content, old, &step.new) {
+        let step = Step { old: None, new: Cow::Owned(new), ..*step };
+        return by_lines(content, &old, &step, max_size);
+    }
     let is_raw = memchr::memchr(b'\r', old).is_some() || memmem::find(content, b"\r\n").is_none();
     if is_raw { exactly(content, old, step, max_size) } else { by_lines(content, old, step, max_size) }
+}
+
+/// Both texts with every `\r\n` as `\n`, where `old` is in the file only so, and something would change.
+fn in_line_feeds(content: &[u8], old: &[u8], new: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    if memmem::find(old, b"\r\n").is_none() || memmem::find(content, old).is_some() {
+        return None;
+    }
+    let (old, new) = (LineFeeds::new(old).into_text(), LineFeeds::new(new).into_text());
+    let is_there = old != new && memmem::find(LineFeeds::new(content).text(), &old).is_some();
+    is_there.then_some((old, new))
 }
 
 /// Replaces byte for byte.

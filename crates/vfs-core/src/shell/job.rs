@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{CommandExit, seconds};
+use crate::types::wire;
 
 /// Names a command in the background.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -74,7 +75,7 @@ pub struct JobOutputRequest {
     /// The job.
     pub id: JobId,
     /// Where to begin: 0, or the [`cursor`](JobOutput::cursor) of an earlier answer. Default 0.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub cursor: u64,
     /// Most bytes of the answer. Default [`ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES`](super::ExecuteRequest).
     #[serde(default, skip_serializing_if = "Option::is_none")]

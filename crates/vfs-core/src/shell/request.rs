@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::seconds;
 use crate::error::{Error, Result};
 use crate::path::VfsPath;
+use crate::types::wire;
 
 /// Asks for a command to be run by the backend's shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,13 +18,13 @@ pub struct ExecuteRequest {
     /// The command line, as a POSIX shell reads it.
     pub command: String,
     /// The directory it runs in. Default: the root.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub cwd: VfsPath,
     /// Its environment, over what [`base_env`](Self::base_env) gives. Default: nothing.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "wire::or_default")]
     pub env: BTreeMap<String, String>,
     /// What its environment begins with. Default: empty.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub base_env: BaseEnvironment,
     /// How long it may run; seconds in JSON. Default: what the backend is set to, which is
     /// [`ExecuteRequest::DEFAULT_TIMEOUT`] unless it is set otherwise, and no limit in the background. Zero is refused.
@@ -37,13 +38,13 @@ pub struct ExecuteRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<u64>,
     /// What becomes of output beyond that. Default: it is gone.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub full_output: FullOutput,
     /// The terminal it runs in. Default: none; its outputs are pipes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalSize>,
     /// Whether the call waits for it. Default: it does.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub run: RunMode,
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::Version;
 use super::state::FilesUpdate;
+use super::wire;
 use crate::path::VfsPath;
 
 /// Which occurrences of a text are replaced.
@@ -29,7 +30,7 @@ pub struct Replacement {
     #[serde(alias = "new_string")]
     pub new: String,
     /// Which occurrences. Default: the only one.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub occurrences: Occurrences,
 }
 
@@ -155,7 +156,7 @@ impl EditRequest {
 #[serde(deny_unknown_fields)]
 struct WireEdit {
     path: VfsPath,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "wire::or_default")]
     replacements: Vec<Replacement>,
     #[serde(default, skip_serializing_if = "Option::is_none", alias = "old_string")]
     old: Option<String>,
@@ -165,9 +166,9 @@ struct WireEdit {
     replace_all: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expected_version: Option<Version>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     mode: EditMode,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     diff: DiffOutput,
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::entry::{FileInfo, Problem, Skipped, Truncation};
+use super::wire;
 use crate::path::VfsPath;
 
 /// Which entries a glob returns.
@@ -68,19 +69,19 @@ pub struct GlobRequest {
     /// The pattern.
     pub pattern: String,
     /// The directory searched. Default: the root.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub path: VfsPath,
     /// Which entries are returned. Default: files.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub kinds: EntryKinds,
-    /// Includes names that start with a dot.
-    #[serde(default)]
+    /// Includes names that start with a dot. Those whose dot the pattern spells, as `.env*` does, are included anyway.
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub hidden: bool,
     /// Includes what ignore files exclude.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub no_ignore: bool,
     /// What happens at links. Default: links to directories are not followed.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub links: LinkMode,
     /// Most entries. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,7 +116,7 @@ impl GlobRequest {
         self
     }
 
-    /// Includes names that start with a dot.
+    /// Includes names that start with a dot. Those whose dot the pattern spells, as `.env*` does, are included anyway.
     #[must_use]
     pub fn hidden(mut self) -> Self {
         self.hidden = true;

@@ -111,7 +111,7 @@ pub struct GrepRequest {
     /// What is searched for.
     pub pattern: Pattern,
     /// The directory searched, or the one file. Default: the root.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub path: VfsPath,
     /// Only files that match one of these globs, as [`GlobRequest`](super::GlobRequest) matches; one that starts with `!`
     /// leaves files out instead, and the last that matches decides. JSON takes a string or a list. Default: all files.
@@ -121,25 +121,25 @@ pub struct GrepRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "wire::one_or_many")]
     pub file_types: Vec<String>,
     /// Whether letters of another case match. Default: they do not.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub case: CaseMode,
     /// Only matches that begin and end at word boundaries.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub whole_word: bool,
     /// Lets a match span lines: `.` matches a line break too, `^` and `$` match at lines.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub multiline: bool,
     /// The lines that do not match, instead.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub invert: bool,
     /// Lines of context before each match. Default 0; at most [`GrepRequest::MAX_CONTEXT`].
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub before: u32,
     /// Lines of context after each match. Default 0; at most [`GrepRequest::MAX_CONTEXT`].
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub after: u32,
     /// What is returned. Default: the matching lines.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub output: GrepOutput,
     /// Most matches in all (files, where the output is files or counts). Context is not counted. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,17 +147,17 @@ pub struct GrepRequest {
     /// Most matches in one file. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_per_file: Option<u64>,
-    /// Includes names that start with a dot.
-    #[serde(default)]
+    /// Includes names that start with a dot. Those whose dot a glob spells, as `.env*` does, are included anyway.
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub hidden: bool,
     /// Includes what ignore files exclude.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub no_ignore: bool,
     /// What happens to files with NUL bytes. Default: they are left out.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub binary: BinaryMode,
     /// What happens at links. Default: they are left out.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub links: LinkMode,
     /// Leaves out files over this many bytes. Default: none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -294,7 +294,7 @@ impl GrepRequest {
         self
     }
 
-    /// Includes names that start with a dot.
+    /// Includes names that start with a dot. Those whose dot a glob spells, as `.env*` does, are included anyway.
     #[must_use]
     pub fn hidden(mut self) -> Self {
         self.hidden = true;
@@ -373,7 +373,7 @@ pub struct GrepMatch {
     #[serde(default, skip_serializing_if = "Submatches::is_empty")]
     pub submatches: Submatches,
     /// Whether it matched or is context.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub kind: LineKind,
     /// Where in the file the (first) line begins, in bytes; of a decoded UTF-16 file, in bytes of its UTF-8.
     pub byte_offset: u64,
@@ -454,7 +454,7 @@ pub enum GrepEvent {
 #[non_exhaustive]
 pub struct GrepResult {
     /// The lines, with [`GrepOutput::Matches`].
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub matches: Vec<GrepMatch>,
     /// The files, with [`GrepOutput::Files`] and [`GrepOutput::Counts`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -469,6 +469,6 @@ pub struct GrepResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
     /// Files searched.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub files_searched: u64,
 }

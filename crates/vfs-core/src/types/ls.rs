@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::entry::{FileInfo, Problem, Truncation};
+use super::wire;
 use crate::path::VfsPath;
 
 /// Asks for the entries of a directory.
@@ -18,10 +19,10 @@ use crate::path::VfsPath;
 #[non_exhaustive]
 pub struct LsRequest {
     /// The directory; the root where JSON leaves it out.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub path: VfsPath,
     /// Whether everything below is listed too. Default: one level.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub recursive: bool,
     /// With `recursive`, how many levels; 1 is one level. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]

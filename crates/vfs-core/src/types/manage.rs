@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::Version;
 use super::state::FilesUpdate;
+use super::wire;
 use crate::error::{Error, Result};
 use crate::path::VfsPath;
 
@@ -15,13 +16,13 @@ pub struct DeleteRequest {
     /// What is removed; never the root.
     pub path: VfsPath,
     /// Whether a directory goes with everything below it. Default: a directory is refused.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub recursive: bool,
     /// Refuses with `conflict` if the file is another version. Default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_version: Option<Version>,
     /// What may be removed. Default: whatever is there.
-    #[serde(default, skip_serializing_if = "DeleteScope::is_anything")]
+    #[serde(default, skip_serializing_if = "DeleteScope::is_anything", deserialize_with = "wire::or_default")]
     pub scope: DeleteScope,
 }
 
@@ -145,7 +146,7 @@ macro_rules! transfer {
             /// Where it goes; directories above are made.
             pub to: VfsPath,
             /// What happens to a target that is there already. Default: refused.
-            #[serde(default)]
+            #[serde(default, deserialize_with = "wire::or_default")]
             pub mode: TransferMode,
         }
 

@@ -16,7 +16,7 @@ mod state;
 mod submatches;
 mod transfer;
 mod watch;
-mod wire;
+pub(crate) mod wire;
 mod write;
 
 pub use edit::{DiffOutput, EditMode, EditRequest, EditResult, Occurrences, Replacement};

@@ -26,6 +26,7 @@ pub struct ByteRange {
 ///
 /// * `offset` lines are skipped, then at most `limit` lines are read. Lines end at `\n` and nowhere else.
 /// * With `bytes`, the window is that range of bytes instead; `offset` and `limit` must then be left alone.
+/// * What is not text has no lines: its bytes are read from the first on, whatever `offset` and `limit` are.
 /// * Whatever is asked for, at most `max_bytes` are returned, and the result says where to go on.
 ///
 /// ```
@@ -42,7 +43,7 @@ pub struct ReadRequest {
     /// The file.
     pub path: VfsPath,
     /// Lines to skip. Default 0.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub offset: u64,
     /// Most lines. Default: all. With 0 the result is empty and says that there is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]

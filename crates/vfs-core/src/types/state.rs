@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::path::VfsPath;
@@ -45,23 +45,26 @@ pub struct FileData {
     /// `utf-8` or `base64` where the content is a string; left out where it is lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
-    /// When it was made; 1970 where JSON leaves it out.
+    /// When it was made; 1970 where JSON leaves it out, or has what is no ISO 8601 time.
     #[serde(default, deserialize_with = "time")]
     pub created_at: DateTime<Utc>,
-    /// When it last changed; 1970 where JSON leaves it out.
+    /// When it last changed; 1970 where JSON leaves it out, or has what is no ISO 8601 time.
     #[serde(default, deserialize_with = "time")]
     pub modified_at: DateTime<Utc>,
 }
 
-/// Reads an ISO 8601 time: one without an offset is UTC, and an empty one is none.
+/// Reads a time as ISO 8601 spells it: one without an offset is UTC, one without a time of day the day's beginning. What is
+/// none counts as left out: states are written by many hands, and none may lose a file by how it spells a time.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty()) else {
-        return Ok(DateTime::default());
-    };
-    let with_offset = DateTime::parse_from_rfc3339(&text).map(|time| time.with_timezone(&Utc));
-    with_offset
-        .or_else(|_| text.parse::<NaiveDateTime>().map(|time| time.and_utc()))
-        .map_err(|_| serde::de::Error::custom(format_args!("`{text}` is not an ISO 8601 time")))
+    let text = Option::<String>::deserialize(deserializer)?.unwrap_or_default();
+    let with_offset = || text.parse::<DateTime<Utc>>().ok();
+    let without = |format| NaiveDateTime::parse_from_str(&text, format).ok().map(|time| time.and_utc());
+    let day = || text.parse::<NaiveDate>().ok().map(|day| day.and_time(NaiveTime::MIN).and_utc());
+    let time = with_offset()
+        .or_else(|| without("%Y-%m-%dT%H:%M:%S%.f"))
+        .or_else(|| without("%Y-%m-%d %H:%M:%S%.f"))
+        .or_else(day);
+    Ok(time.unwrap_or_default())
 }
 
 impl FileData {
@@ -114,12 +117,15 @@ mod tests {
             (r#"{"content": "a", "created_at": "2025-01-15T10:30:00Z"}"#, "2025-01-15T10:30:00+00:00"),
             (r#"{"content": "a", "created_at": "2025-01-15T10:30:00+02:00"}"#, "2025-01-15T08:30:00+00:00"),
             (r#"{"content": "a", "created_at": "2025-01-15T10:30:00.5"}"#, "2025-01-15T10:30:00.500+00:00"),
+            (r#"{"content": "a", "created_at": "2025-01-15 10:30:00+0200"}"#, "2025-01-15T08:30:00+00:00"),
+            (r#"{"content": "a", "created_at": "2025-01-15 10:30:00"}"#, "2025-01-15T10:30:00+00:00"),
+            (r#"{"content": "a", "created_at": "2025-01-15"}"#, "2025-01-15T00:00:00+00:00"),
+            (r#"{"content": "a", "created_at": "yesterday"}"#, "1970-01-01T00:00:00+00:00"),
             (r#"{"content": ["a"], "created_at": ""}"#, "1970-01-01T00:00:00+00:00"),
             (r#"{"content": ["a"]}"#, "1970-01-01T00:00:00+00:00"),
         ] {
             let data: FileData = serde_json::from_str(json).expect(json);
             assert_eq!(data.created_at.to_rfc3339(), expected, "{json}");
         }
-        assert!(serde_json::from_str::<FileData>(r#"{"content": "a", "created_at": "yesterday"}"#).is_err());
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::entry::Version;
+use super::wire;
 use crate::path::VfsPath;
 
 /// A place in a change feed, to go on from. It means something only to the backend that gave it.
@@ -28,7 +29,7 @@ impl Cursor {
 #[non_exhaustive]
 pub struct WatchRequest {
     /// The file or directory. Default: the root.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     pub path: VfsPath,
     /// The cursor of the last event that was seen. Default: only what happens from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! How contents, and values that may stand alone or in a list, look in JSON.
+//! How contents, values that may stand alone or in a list, and fields that may be left out look in JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -32,7 +32,14 @@ pub(super) fn decode(encoded: &str) -> Result<Bytes, String> {
     STANDARD.decode(encoded).map(Bytes::from).map_err(|error| format!("`content_base64` is not base64: {error}"))
 }
 
-/// Reads `"a"` as `["a"]`, for fields that mostly hold one value.
+/// Reads `null` as what a field is that is left out: models that must name every field of a schema send it.
+pub(crate) fn or_default<'de, T: Deserialize<'de> + Default, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads `"a"` as `["a"]`, for fields that mostly hold one value, and `null` as none.
 pub(super) fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "a string or a list of strings")]
@@ -40,8 +47,9 @@ pub(super) fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
         One(String),
         Many(Vec<String>),
     }
-    Ok(match OneOrMany::deserialize(deserializer)? {
-        OneOrMany::One(value) => vec![value],
-        OneOrMany::Many(values) => values,
+    Ok(match Option::deserialize(deserializer)? {
+        None => Vec::new(),
+        Some(OneOrMany::One(value)) => vec![value],
+        Some(OneOrMany::Many(values)) => values,
     })
 }

@@ -70,7 +70,7 @@ struct WireWrite {
     content: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content_base64: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::or_default")]
     mode: WriteMode,
 }
 

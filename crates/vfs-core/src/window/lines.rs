@@ -6,7 +6,7 @@ use super::blocks::{Blocks, Memory};
 use super::line_ends::LineEnds;
 use super::line_index::{LineIndex, Mark};
 use super::{BLOCK, line_ending, max_bytes};
-use crate::error::{Error, ErrorDetail, ErrorKind, Result};
+use crate::error::{Error, ErrorDetail, Result};
 use crate::text::{self, Extent, SAMPLE, Sniffed};
 use crate::types::{ByteRange, Content, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version};
 
@@ -52,11 +52,8 @@ fn count_lines(line_ends: LineEnds, bytes: &[u8]) -> u64 {
     if last < bytes.len() { ended + 1 } else { ended }
 }
 
+/// What is binary has no lines: it is read from its beginning, whatever lines were asked for.
 fn binary(file: &mut impl Blocks, request: &ReadRequest, version: Version) -> Result<ReadResult> {
-    if request.offset > 0 {
-        let message = "it is binary and has no lines to skip; read a range of bytes instead";
-        return Err(Error::new(ErrorKind::NotText, message).with_path(&request.path));
-    }
     let max = max_bytes(request);
     let bytes = Bytes::copy_from_slice(file.part(0, max)?);
     let end = bytes.len() as u64;

@@ -63,6 +63,9 @@ async fn a_text_that_is_not_there_is_refused_with_the_nearest_lines(t: &Target) 
     assert_eq!((nearest[0].line, nearest[0].text.as_str()), (2, "fn second_thing(a: u32) {}"));
     assert!(error.for_model().contains("second_thing(a: u32)"), "{}", error.for_model());
     assert_eq!(t.stat("/a.rs").await?.version, Some(version));
+    t.put("/no-end", "first\nlast").await?;
+    let error = t.refused(t.edit(EditRequest::new(t.path("/no-end"), "last\n", "x\n")).await, ErrorKind::NoMatch);
+    assert!(error.for_model().contains("without a line break"), "{}", error.for_model());
     t.put("/empty", "").await?;
     t.refused(t.edit(EditRequest::new(t.path("/empty"), "x", "y")).await, ErrorKind::NoMatch);
     t.refused(t.edit(EditRequest::new(t.path("/empty"), "x", "y").replace_all()).await, ErrorKind::NoMatch);

@@ -8,6 +8,7 @@ use crate::target::Target;
 laws! { "edit":
     "E7" Nothing what_a_read_showed_can_be_edited,
     "E7" Nothing an_edit_of_a_crlf_file_keeps_crlf,
+    "E7" Nothing an_old_with_crlf_is_found_where_lines_end_otherwise,
     "E8" Nothing an_edit_of_a_mixed_file_keeps_the_ending_of_each_line,
     "E9" Nothing an_edit_keeps_the_byte_order_mark_and_the_end_of_the_file,
     "E9" Nothing an_edit_keeps_utf_16,
@@ -41,6 +42,18 @@ async fn an_edit_of_a_crlf_file_keeps_crlf(t: &Target) -> LawResult {
         ("a\r\nb\r\nc\r\n", "b", "x\ny", "a\r\nx\r\ny\r\nc\r\n"),
         ("a\r\nb\r\nc\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\nc\r\n"),
         ("a\r\nb\r\nc", "b\n", "", "a\r\nc"),
+    ] {
+        let after = edited(t, content.as_bytes(), old, new).await?;
+        assert_eq!(String::from_utf8_lossy(&after), expected, "{content:?}: {old:?} to {new:?}");
+    }
+    Ok(())
+}
+
+async fn an_old_with_crlf_is_found_where_lines_end_otherwise(t: &Target) -> LawResult {
+    for (content, old, new, expected) in [
+        ("a\nb\nc\n", "a\r\nb\r\n", "x\n", "x\nc\n"),
+        ("a\nb\nc\n", "a\r\nb\r\n", "x\r\ny\r\n", "x\ny\nc\n"),
+        ("a\nb\r\nc\n", "a\r\nb\r\n", "x\r\ny\r\n", "x\ny\r\nc\n"),
     ] {
         let after = edited(t, content.as_bytes(), old, new).await?;
         assert_eq!(String::from_utf8_lossy(&after), expected, "{content:?}: {old:?} to {new:?}");

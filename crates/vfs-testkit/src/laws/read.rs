@@ -128,6 +128,8 @@ async fn binary_content_comes_as_bytes_with_its_type(t: &Target) -> LawResult {
         let Content::Binary { bytes: read, mime_type } = &result.content else { panic!("{path} was read as text") };
         assert_eq!((&read[..], mime_type.as_str()), (bytes, expected));
         assert_eq!((result.start_line, result.end_line, result.encoding), (0, 0, None));
+        let of_lines = t.read(ReadRequest::new(t.path(path)).lines(500, 1)).await?;
+        assert_eq!(of_lines.content, result.content, "{path} has no lines to skip");
     }
     Ok(())
 }
