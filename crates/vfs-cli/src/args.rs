@@ -264,7 +264,7 @@ pub(crate) struct TransferArgs {
 /// What a search passes over unless it is asked to look.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Visibility {
-    /// Include names that start with a dot
+    /// Include names that start with a dot, also where no glob spells the dot
     #[arg(long)]
     pub(crate) hidden: bool,
     /// Include what ignore files exclude

@@ -23,6 +23,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result};
 
 use self::outcome::{Done, Outcome, guarded};
 use crate::frontier::{Claim, Frontier, Head, Job, Key, Progress, Tuning};
+use crate::glob::Shown;
 use crate::item::Item;
 use crate::level::{Findings, Guide, Opener};
 use crate::lists::Lists;
@@ -334,6 +335,10 @@ impl<T: Tree, Q: Quest> Guide for Checked<'_, T, Q> {
 
     fn names(&self, relative: &str) -> Option<Vec<String>> {
         self.quest.names(relative)
+    }
+
+    fn asks_dotted(&self, relative: &str, name: &str) -> Shown {
+        self.quest.asks_dotted(relative, name)
     }
 
     fn check(&self) -> Result<()> {

@@ -3,7 +3,7 @@
 use ignore::types::Types;
 use vfs_core::{Error, ErrorKind, GrepRequest, Result};
 
-use crate::glob::GlobPattern;
+use crate::glob::{GlobPattern, Shown};
 use crate::types;
 
 /// The globs and file types of a request.
@@ -41,9 +41,17 @@ impl Filter {
         if !self.has_includes {
             return None;
         }
-        let includes = self.globs.iter().filter(|(effect, _)| *effect == Effect::Include);
-        let names: Option<Vec<_>> = includes.map(|(_, glob)| glob.names_in(relative)).collect();
+        let names: Option<Vec<_>> = self.includes().map(|glob| glob.names_in(relative)).collect();
         names.map(|names| names.concat())
+    }
+
+    /// How much of the entry `name` of the directory `relative` the globs ask for, which starts with a dot.
+    pub(crate) fn shows_dotted(&self, relative: &str, name: &str) -> Shown {
+        self.includes().map(|glob| glob.shows_dotted(relative, name)).max().unwrap_or(Shown::No)
+    }
+
+    fn includes(&self) -> impl Iterator<Item = &GlobPattern> {
+        self.globs.iter().filter(|(effect, _)| *effect == Effect::Include).map(|(_, glob)| glob)
     }
 
     /// Whether the directory `name` of the directory `relative` can hold a file that is searched.
@@ -55,8 +63,7 @@ impl Filter {
         if last.is_some_and(|(effect, _)| *effect == Effect::Exclude) {
             return false;
         }
-        let mut includes = self.globs.iter().filter(|(effect, _)| *effect == Effect::Include);
-        !self.has_includes || includes.any(|(_, glob)| glob.reaches_entry(relative, name))
+        !self.has_includes || self.includes().any(|glob| glob.reaches_entry(relative, name))
     }
 }
 

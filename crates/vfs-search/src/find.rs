@@ -9,7 +9,7 @@ use crate::entries::{Entries, describe, put_described};
 use crate::feed::Feed;
 use crate::filter::only_directories;
 use crate::frontier::Tuning;
-use crate::glob::GlobPattern;
+use crate::glob::{GlobPattern, Shown};
 use crate::item::{Item, Outlet, Tally};
 use crate::level::{Directories, Entry, Guide, Judgement, WalkOptions};
 use crate::pool::Pool;
@@ -25,7 +25,7 @@ use vfs_core::tree::{ChildKind, Located, Tree};
 /// * Sorted by the bytes of the full path. Only directories that the pattern can reach are listed, and where it spells the
 ///   names in one, these are looked up instead.
 /// * Hidden and ignored entries are left out, and counted in `skipped` where they were come by, unless the request includes
-///   them, also where the pattern itself starts with a dot.
+///   them. A hidden name whose leading dot the pattern spells is asked for: `.env*` finds `.env`, `*` does not.
 /// * FIFOs, sockets and devices are neither files nor directories and never match.
 /// * A link that matches, or that has to be followed, and leads nowhere, outside or in a circle is in `problems`.
 /// * At most 1,000 problems are kept; where there are more, one more says how many.
@@ -158,6 +158,10 @@ impl Quest for Sought {
         self.pattern.names_in(relative)
     }
 
+    fn asks_dotted(&self, relative: &str, name: &str) -> Shown {
+        self.pattern.shows_dotted(relative, name)
+    }
+
     fn judge<T: Tree>(&self, tree: &T, entry: Entry<'_, T::Dir>) -> Result<Judgement> {
         let (relative, name) = (entry.place().relative(), entry.name());
         let is_link = entry.kind() == ChildKind::Link;
@@ -214,6 +218,10 @@ impl Guide for Reachable<'_> {
 
     fn names(&self, relative: &str) -> Option<Vec<String>> {
         self.sought.names(relative)
+    }
+
+    fn asks_dotted(&self, relative: &str, name: &str) -> Shown {
+        self.sought.asks_dotted(relative, name)
     }
 
     fn check(&self) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The one meaning of a glob, for every backend.
 
 mod compile;
+mod dots;
 mod parse;
 mod reach;
 
@@ -9,9 +10,11 @@ use std::fmt;
 use vfs_core::{Error, ErrorKind, Result};
 
 use self::compile::TextMatcher;
+use self::dots::Dots;
 use self::parse::{Mistake, Part};
-use self::reach::Reach;
+use self::reach::{Reach, spellings};
 
+pub(crate) use self::dots::Shown;
 pub(crate) use self::parse::within_limits;
 
 /// Longest glob, in bytes.
@@ -25,7 +28,8 @@ const MAX_LEN: usize = 4096;
 ///   where the search starts; a leading `/` or `./` anchors it there. A trailing `/` means directories only.
 /// * `?` is one character and `*` any number of them, but no `/`. `[abc]`, `[a-z]` and `[!a]` are one character. `{a,b}`
 ///   is either, and may be nested. `**` as a whole segment is any directories; elsewhere it is `*`. `\` escapes.
-/// * It tells upper from lower case. A dot is an ordinary character.
+/// * It tells upper from lower case. A dot is an ordinary character here. A search leaves out names that start with one,
+///   unless the pattern spells it, as `.env*` and `.github/**` do.
 /// * Matching takes time linear in the path.
 ///
 /// ```
@@ -41,6 +45,7 @@ const MAX_LEN: usize = 4096;
 pub struct GlobPattern {
     text: String,
     matcher: Matcher,
+    dots: Dots,
     only_directories: bool,
 }
 
@@ -116,6 +121,12 @@ impl GlobPattern {
         }
     }
 
+    /// How much is shown of the entry `name` of the directory `relative`, which starts with a dot, since the pattern spells
+    /// that dot. Whether the entry matches is another question.
+    pub(crate) fn shows_dotted(&self, relative: &str, name: &str) -> Shown {
+        self.dots.shows(relative, name)
+    }
+
     /// As [`GlobPattern::reaches`], of the directory `name` of the directory `directory`.
     pub(crate) fn reaches_entry(&self, directory: &str, name: &str) -> bool {
         match &self.matcher {
@@ -165,17 +176,29 @@ fn compile(text: &str) -> Result<GlobPattern, Mistake> {
     let meaningful = if only_directories { parts.iter().rposition(|part| *part != Part::Separator) } else { None };
     let meaningful = &parts[..meaningful.map_or(parts.len(), |last| last + 1)];
     let is_path = meaningful.iter().any(|part| part.spans_segments() && *part != Part::AnySegments);
-    let matcher = match segments.as_slice() {
-        [[Part::AnySegments]] if !is_path => Matcher::Name(TextMatcher::Any),
-        [name] if !is_path => Matcher::Name(TextMatcher::new(name)?),
-        [[Part::AnySegments], name] if !name.iter().any(Part::spans_segments) => Matcher::Name(TextMatcher::new(name)?),
-        segments => Matcher::Path {
-            base: base(segments).join("/"),
-            below: below(&segments[base(segments).len()..])?,
-            reach: Reach::new(&segments.join(&Part::Separator))?,
-        },
+    let name = match segments.as_slice() {
+        [name] if !is_path => Some(*name),
+        [[Part::AnySegments], name] if !name.iter().any(Part::spans_segments) => Some(*name),
+        _ => None,
     };
-    Ok(GlobPattern { text: text.to_owned(), matcher, only_directories })
+    let (matcher, dots) = match name {
+        Some([Part::AnySegments]) => (Matcher::Name(TextMatcher::Any), Dots::default()),
+        Some(name) => {
+            let anywhere = [&[Part::AnySegments, Part::Separator], name].concat();
+            (Matcher::Name(TextMatcher::new(name)?), Dots::new(&[anywhere])?)
+        }
+        None => {
+            let spellings = spellings(segments.join(&Part::Separator));
+            let base_segments = base(&segments);
+            let matcher = Matcher::Path {
+                below: below(&segments[base_segments.len()..])?,
+                base: base_segments.join("/"),
+                reach: Reach::new(spellings.as_deref())?,
+            };
+            (matcher, Dots::new(spellings.as_deref().unwrap_or_default())?)
+        }
+    };
+    Ok(GlobPattern { text: text.to_owned(), matcher, dots, only_directories })
 }
 
 /// The segments that spell a directory: plain text, with something after it.

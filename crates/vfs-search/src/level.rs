@@ -1,10 +1,12 @@
 //! One directory of a walk: what of it is shown, in order.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use vfs_core::{Error, ErrorKind, LinkMode, Problem, Result, Skipped, VfsPath};
 
+use crate::glob::Shown;
 use crate::ignore_rules::{IgnoreFiles, IgnoreRules};
 use crate::visibility::{FullPath, Visibility};
 use vfs_core::tree::{ChildKind, Listing, Tree};
@@ -38,6 +40,11 @@ pub(crate) trait Guide {
     /// The only names in the directory `relative` that are of interest, where these can be told beforehand.
     fn names(&self, _relative: &str) -> Option<Vec<String>> {
         None
+    }
+
+    /// How much of the entry `name` of the directory `relative` is asked for, which starts with a dot.
+    fn asks_dotted(&self, _relative: &str, _name: &str) -> Shown {
+        Shown::No
     }
 
     /// Whether to go on.
@@ -337,23 +344,31 @@ impl<T: Tree> Opener<'_, T> {
         let mut full = FullPath::below(&place.path);
         let mut looked_at = 0_usize;
         let mut stopped = None;
+        let mut alone = HashSet::new();
         listing.retain(|name, kind| {
             looked_at += 1;
             if looked_at.is_multiple_of(CHECK_EVERY) && stopped.is_none() {
                 stopped = self.guide.check().err();
             }
-            stopped.is_none()
-                && visibility.shows(&place.rules, &mut full, (name, kind), &mut findings.skipped)
-                && can_be_named(&place.path, name, findings)
+            if stopped.is_some() {
+                return false;
+            }
+            let asked = || self.guide.asks_dotted(place.relative(), name);
+            let shown = visibility.shows(&place.rules, &mut full, (name, kind), asked, &mut findings.skipped);
+            if shown == Shown::Alone {
+                alone.insert(name.to_owned());
+            }
+            shown != Shown::No && can_be_named(&place.path, name, findings)
         });
         if let Some(error) = stopped {
             return Err(error);
         }
-        let steps = self.steps(&place, &listing);
+        let steps = self.steps(&place, &listing, &alone);
         Ok(Level { place, listing, steps, problems: Vec::new() })
     }
 
-    fn steps(&self, place: &Place<T::Dir>, listing: &Listing) -> Vec<Step> {
+    /// The steps of a listing; the entries `alone` are not gone down.
+    fn steps(&self, place: &Place<T::Dir>, listing: &Listing, alone: &HashSet<String>) -> Vec<Step> {
         let mut steps = Vec::with_capacity(listing.len());
         for (index, (name, kind)) in listing.iter().enumerate() {
             let may_descend = match kind {
@@ -364,7 +379,7 @@ impl<T: Tree> Opener<'_, T> {
             if kind != ChildKind::Directory || self.options.directories == Directories::Yielded {
                 steps.push(Step { child: index, stage: Stage::Entry });
             }
-            if may_descend && self.guide.enters(place.relative(), name) {
+            if may_descend && !alone.contains(name) && self.guide.enters(place.relative(), name) {
                 steps.push(Step { child: index, stage: Stage::Descent });
             }
         }

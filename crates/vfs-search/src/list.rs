@@ -9,6 +9,7 @@ use vfs_core::{Error, ErrorKind, LinkMode, LsRequest, LsResult, OpContext, Resul
 use crate::entries::{Entries, put_described};
 use crate::feed::Feed;
 use crate::frontier::Tuning;
+use crate::glob::Shown;
 use crate::item::Outlet;
 use crate::level::{Directories, Entry, Guide, Judgement, WalkOptions};
 use crate::pool::Pool;
@@ -131,6 +132,10 @@ impl Quest for Everything {
 
     fn names(&self, _: &str) -> Option<Vec<String>> {
         None
+    }
+
+    fn asks_dotted(&self, _: &str, _: &str) -> Shown {
+        Shown::WithContents
     }
 
     fn judge<T: Tree>(&self, _tree: &T, _entry: Entry<'_, T::Dir>) -> Result<Judgement> {

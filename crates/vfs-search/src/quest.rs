@@ -2,6 +2,7 @@
 
 use vfs_core::{Error, ErrorKind, GrepRequest, LinkMode, Result, VfsPath};
 
+use crate::glob::Shown;
 use crate::haystack::FileSearcher;
 use crate::item::Outlet;
 use crate::level::{Directories, Entry, Judgement, WalkOptions};
@@ -33,6 +34,9 @@ pub(crate) trait Quest: Sized + Send + Sync + 'static {
 
     /// The only names in the directory `relative` that are of interest, where these can be told beforehand.
     fn names(&self, relative: &str) -> Option<Vec<String>>;
+
+    /// How much of the entry `name` of the directory `relative` is asked for, which starts with a dot.
+    fn asks_dotted(&self, relative: &str, name: &str) -> Shown;
 
     /// What happens to an entry, as far as that can be told without opening it.
     fn judge<T: Tree>(&self, tree: &T, entry: Entry<'_, T::Dir>) -> Result<Judgement>;
@@ -99,6 +103,10 @@ impl Quest for Plan {
 
     fn names(&self, relative: &str) -> Option<Vec<String>> {
         self.filter.names_in(relative)
+    }
+
+    fn asks_dotted(&self, relative: &str, name: &str) -> Shown {
+        self.filter.shows_dotted(relative, name)
     }
 
     fn judge<T: Tree>(&self, tree: &T, entry: Entry<'_, T::Dir>) -> Result<Judgement> {

@@ -2,6 +2,7 @@
 
 use vfs_core::{Problem, Skipped, VfsPath};
 
+use crate::glob::Shown;
 use crate::ignore_rules::{IgnoreFiles, IgnoreRules, Verdict};
 use vfs_core::tree::{ChildKind, Tree};
 
@@ -39,33 +40,39 @@ impl Visibility {
         above.with(tree, dir, path, files, problems)
     }
 
-    /// Whether the entry `name` of the directory `full` is shown; counts it where it is not.
+    /// How much of the entry `name` of the directory `full` is shown; counts it where nothing is. `asked` tells how much of
+    /// a name that starts with a dot the globs ask for.
     pub(crate) fn shows(
         self,
         rules: &IgnoreRules,
         full: &mut FullPath,
         (name, kind): (&str, ChildKind),
+        asked: impl FnOnce() -> Shown,
         skipped: &mut Skipped,
-    ) -> bool {
+    ) -> Shown {
         let verdict = if rules.is_empty() { Verdict::Silent } else { rules.verdict(full.of(name), kind) };
         if verdict == Verdict::Ignored {
             skipped.ignored += 1;
-            return false;
+            return Shown::No;
         }
         if name == ".git" {
             match (self.hidden, self.no_ignore) {
-                (true, true) => return true,
+                (true, true) => return Shown::WithContents,
                 (true, false) => skipped.ignored += 1,
                 (false, _) => skipped.hidden += 1,
             }
-            return false;
+            return Shown::No;
         }
         // As for ripgrep, a rule that asks for an entry by `!` shows it though its name starts with a dot.
         if self.hidden || verdict == Verdict::Wanted || !name.starts_with('.') {
-            return true;
+            return Shown::WithContents;
         }
-        skipped.hidden += 1;
-        false
+        let shown = asked();
+        // What is below a directory that is shown alone is left out.
+        if shown == Shown::No || (shown == Shown::Alone && kind == ChildKind::Directory) {
+            skipped.hidden += 1;
+        }
+        shown
     }
 }
 

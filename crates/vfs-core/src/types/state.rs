@@ -45,18 +45,20 @@ pub struct FileData {
     /// `utf-8` or `base64` where the content is a string; left out where it is lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
-    /// When it was made; 1970 where JSON leaves it out, or has what is no ISO 8601 time.
+    /// When it was made; 1970 where JSON leaves it out.
     #[serde(default, deserialize_with = "time")]
     pub created_at: DateTime<Utc>,
-    /// When it last changed; 1970 where JSON leaves it out, or has what is no ISO 8601 time.
+    /// When it last changed; 1970 where JSON leaves it out.
     #[serde(default, deserialize_with = "time")]
     pub modified_at: DateTime<Utc>,
 }
 
-/// Reads a time as ISO 8601 spells it: one without an offset is UTC, one without a time of day the day's beginning. What is
-/// none counts as left out: states are written by many hands, and none may lose a file by how it spells a time.
+/// Reads a time as ISO 8601 spells it: one without an offset is UTC, one without a time of day the day's beginning, and an
+/// empty one is none.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
-    let text = Option::<String>::deserialize(deserializer)?.unwrap_or_default();
+    let Some(text) = Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty()) else {
+        return Ok(DateTime::default());
+    };
     let with_offset = || text.parse::<DateTime<Utc>>().ok();
     let without = |format| NaiveDateTime::parse_from_str(&text, format).ok().map(|time| time.and_utc());
     let day = || text.parse::<NaiveDate>().ok().map(|day| day.and_time(NaiveTime::MIN).and_utc());
@@ -64,7 +66,7 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::
         .or_else(|| without("%Y-%m-%dT%H:%M:%S%.f"))
         .or_else(|| without("%Y-%m-%d %H:%M:%S%.f"))
         .or_else(day);
-    Ok(time.unwrap_or_default())
+    time.ok_or_else(|| serde::de::Error::custom(format_args!("`{text}` is not an ISO 8601 time")))
 }
 
 impl FileData {
@@ -120,12 +122,12 @@ mod tests {
             (r#"{"content": "a", "created_at": "2025-01-15 10:30:00+0200"}"#, "2025-01-15T08:30:00+00:00"),
             (r#"{"content": "a", "created_at": "2025-01-15 10:30:00"}"#, "2025-01-15T10:30:00+00:00"),
             (r#"{"content": "a", "created_at": "2025-01-15"}"#, "2025-01-15T00:00:00+00:00"),
-            (r#"{"content": "a", "created_at": "yesterday"}"#, "1970-01-01T00:00:00+00:00"),
             (r#"{"content": ["a"], "created_at": ""}"#, "1970-01-01T00:00:00+00:00"),
             (r#"{"content": ["a"]}"#, "1970-01-01T00:00:00+00:00"),
         ] {
             let data: FileData = serde_json::from_str(json).expect(json);
             assert_eq!(data.created_at.to_rfc3339(), expected, "{json}");
         }
+        assert!(serde_json::from_str::<FileData>(r#"{"content": "a", "created_at": "yesterday"}"#).is_err());
     }
 }

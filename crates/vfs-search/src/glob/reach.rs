@@ -28,11 +28,11 @@ pub(super) enum Segment {
 }
 
 impl Reach {
-    pub(super) fn new(parts: &[Part]) -> Result<Self, Mistake> {
-        let mut spellings = Vec::new();
-        if expand(parts.to_vec(), &mut spellings).is_none() {
+    /// Of the `spellings` of a glob; `None` where there are too many.
+    pub(super) fn new(spellings: Option<&[Vec<Part>]>) -> Result<Self, Mistake> {
+        let Some(spellings) = spellings else {
             return Ok(Reach::Everywhere);
-        }
+        };
         let ways = spellings.iter().map(|spelling| way(spelling)).collect::<Result<_, _>>()?;
         Ok(Reach::Ways(ways))
     }
@@ -99,7 +99,14 @@ fn way(spelling: &[Part]) -> Result<Vec<Segment>, Mistake> {
     Ok(way)
 }
 
-/// Replaces each pair of braces that holds a separator by each of its alternatives; `None` where that becomes too many.
+/// The parts with each pair of braces that holds a separator replaced by each of its alternatives; `None` where these
+/// become too many.
+pub(super) fn spellings(parts: Vec<Part>) -> Option<Vec<Vec<Part>>> {
+    let mut spellings = Vec::new();
+    expand(parts, &mut spellings)?;
+    Some(spellings)
+}
+
 fn expand(parts: Vec<Part>, spellings: &mut Vec<Vec<Part>>) -> Option<()> {
     let braces = parts.iter().enumerate().find_map(|(at, part)| match part {
         Part::Alternatives(alternatives) if part.spans_segments() => Some((at, alternatives)),

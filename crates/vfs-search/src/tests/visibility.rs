@@ -1,4 +1,4 @@
-use vfs_core::{ErrorKind, GlobRequest, Skipped};
+use vfs_core::{EntryKinds, ErrorKind, GlobRequest, Skipped};
 
 use crate::testing::{Node, TestTree, find, path};
 
@@ -21,7 +21,7 @@ fn hidden_names_and_git_need_to_be_asked_for() {
         (all().hidden(), &["/.d/x", "/.env", "/a"], 0, 1),
         (all().no_ignore(), &["/a"], 3, 0),
         (all().hidden().no_ignore(), &["/.d/x", "/.env", "/.git/config", "/a"], 0, 0),
-        (GlobRequest::new(".env"), &[], 3, 0),
+        (GlobRequest::new(".env"), &["/.env"], 2, 0),
         (all().path(path("/.d")), &["/.d/x"], 0, 0),
     ] {
         let (names, h, i) = shown(&tree, &req);
@@ -31,6 +31,56 @@ fn hidden_names_and_git_need_to_be_asked_for() {
             "{req:?}"
         );
     }
+}
+
+#[test]
+fn a_dot_that_a_glob_spells_asks_for_the_name() {
+    let files =
+        ["/.env", "/.env.d/x", "/.github/.ci/a.yml", "/.github/a.yml", "/.x/.env", "/a", "/d/.env", "/d/.github/b.yml"];
+    let tree = TestTree::new(files.map(|path| (path, "")));
+    for (pattern, expected, hidden) in [
+        ("*", &["/a"][..], 6),
+        ("**/*", &["/a"], 6),
+        ("?env", &[], 6),
+        ("[.]env", &[], 6),
+        ("*.env", &[], 6),
+        // Directories that match are not gone down, and count.
+        (".env*", &["/.env", "/d/.env"], 4),
+        ("**/.env*", &["/.env", "/d/.env"], 4),
+        ("/.env", &["/.env"], 0),
+        ("*/.env", &["/d/.env"], 4),
+        (".*", &["/.env", "/d/.env"], 4),
+        (".github/*.yml", &["/.github/a.yml"], 1),
+        (".github/**/*.yml", &["/.github/a.yml"], 1),
+        (".github/**", &["/.github/a.yml"], 1),
+        ("/.github/.ci/*", &["/.github/.ci/a.yml"], 0),
+        ("**/.github/*.yml", &["/.github/a.yml", "/d/.github/b.yml"], 5),
+        ("{.github,.x}/{.env,*.yml}", &["/.github/a.yml", "/.x/.env"], 3),
+        ("{.github/a,d/.github/b}.yml", &["/.github/a.yml", "/d/.github/b.yml"], 0),
+        ("{.,}{e,}nv", &["/.env", "/d/.env"], 4),
+    ] {
+        let (names, h, _) = shown(&tree, &GlobRequest::new(pattern));
+        assert_eq!(
+            (names.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), h),
+            (expected, hidden),
+            "{pattern}"
+        );
+        let all = shown(&tree, &GlobRequest::new(pattern).hidden()).0;
+        assert!(names.iter().all(|name| all.contains(name)), "{pattern}");
+    }
+    let directories = GlobRequest::new(".*").kinds(EntryKinds::Directories);
+    assert_eq!(shown(&tree, &directories).0, ["/.env.d", "/.github", "/.x", "/d/.github"]);
+}
+
+#[test]
+fn ignored_names_and_git_stay_out_of_globs_that_spell_them() {
+    let tree =
+        TestTree::new([("/.gitignore", ".env\n.cache/\n"), ("/.env", ""), ("/.cache/x", ""), ("/.git/config", "")]);
+    for pattern in [".env", ".cache/*", ".git/config", ".git/**"] {
+        assert_eq!(shown(&tree, &GlobRequest::new(pattern)).0, [""; 0], "{pattern}");
+    }
+    assert_eq!(shown(&tree, &GlobRequest::new(".env").no_ignore()).0, ["/.env"]);
+    assert_eq!(shown(&tree, &GlobRequest::new(".git*")).0, ["/.gitignore"]);
 }
 
 /// One ignore file at a time, and what of a fixed tree stays visible.

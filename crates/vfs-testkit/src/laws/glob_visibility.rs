@@ -1,12 +1,13 @@
 //! What glob and grep leave out unless asked, and that they say so.
 
-use vfs_core::{GlobRequest, GrepOutput, GrepRequest};
+use vfs_core::{EntryKinds, GlobRequest, GrepOutput, GrepRequest};
 
 use super::LawResult;
 use crate::target::Target;
 
 laws! { "glob":
     "V1" Nothing hidden_entries_are_left_out_and_counted,
+    "V1" Nothing a_dot_that_a_glob_spells_asks_for_the_name,
     "V2" Nothing ignored_entries_are_left_out_and_counted,
     "V3" Nothing the_nearer_and_the_later_rule_decide,
     "V4" Nothing git_itself_is_shown_only_by_both_requests,
@@ -23,6 +24,34 @@ async fn hidden_entries_are_left_out_and_counted(t: &Target) -> LawResult {
     let result = t.glob(GlobRequest::new("*").hidden()).await?;
     assert_eq!(t.names(&result.entries), ["/...", "/.dir/b", "/.dir/c", "/.env", "/a", "/d/.x"]);
     assert!(result.skipped.is_empty());
+    Ok(())
+}
+
+async fn a_dot_that_a_glob_spells_asks_for_the_name(t: &Target) -> LawResult {
+    t.put("/.gitignore", "*.secret\n").await?;
+    t.put_each(&["/.env", "/.env.secret", "/.git/config", "/.github/a.yml", "/.github/.ci/b.yml", "/.venv/.env"])
+        .await?;
+    t.put_each(&["/a.yml", "/d/.env", "/d/.github/c.yml"]).await?;
+    for (pattern, expected) in [
+        ("*", &["/a.yml"][..]),
+        ("?env", &[]),
+        (".env*", &["/.env", "/d/.env"]),
+        ("/.env", &["/.env"]),
+        (".venv/.e*", &["/.venv/.env"]),
+        (".github/**/*.yml", &["/.github/a.yml"]),
+        ("**/.github/*.{yml,yaml}", &["/.github/a.yml", "/d/.github/c.yml"]),
+        ("{.github,d}/{.ci,.github}/*", &["/.github/.ci/b.yml", "/d/.github/c.yml"]),
+        (".git/*", &[]),
+    ] {
+        assert_eq!(t.found(pattern).await?, expected, "{pattern}");
+        let grep = GrepRequest::regex(".").glob(pattern).output(GrepOutput::Files);
+        let searched: Vec<_> = t.grep(grep).await?.files.iter().map(|file| t.name(&file.path)).collect();
+        assert_eq!(searched, expected, "{pattern}");
+    }
+    let result = t.glob(GlobRequest::new(".v*")).await?;
+    assert_eq!((result.entries.len(), result.skipped.hidden), (0, 7), "what is in `.venv` was not looked at");
+    let result = t.glob(GlobRequest::new(".v*").kinds(EntryKinds::Directories)).await?;
+    assert_eq!(t.names(&result.entries), ["/.venv"]);
     Ok(())
 }
 
