@@ -71,7 +71,8 @@ pub struct FileInfo {
     /// When the content last changed, in UTC; RFC 3339 in JSON. `None` for a directory that exists only through its files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified_at: Option<DateTime<Utc>>,
-    /// When it was made, where the backend knows.
+    /// When it was made, where the backend knows. On a disk a change puts a new file in the place of the old, which is made
+    /// then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<DateTime<Utc>>,
     /// The version of a file's content; `None` for a directory.

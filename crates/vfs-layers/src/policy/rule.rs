@@ -39,7 +39,8 @@ pub struct Rule {
     /// What it says of what it covers.
     pub effect: RuleEffect,
     /// Permissions (`read`, `write`, `delete`, `execute`) and single operations (`rename`, `glob`, `upload`, ...).
-    /// Default: all but `execute`, which has to be named where it is to be allowed.
+    /// Default: all but `execute`, which has to be named where it is to be allowed. Denied or asked about, `write` includes
+    /// `delete`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<String>,
     /// Globs. One without a `/` is matched against names at any depth; one with a `/` against whole paths. Each covers

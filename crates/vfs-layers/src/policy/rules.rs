@@ -20,6 +20,8 @@ use super::{Decision, Permission, PolicyHook};
 ///
 /// * A rule covers an operation by its permissions as well as by its own word: `read` is about downloads, searches, the
 ///   source of a copy or rename and the place of an edit, `write` about uploads and targets.
+/// * A rule that denies `write` or asks about it covers `delete` too: what is removed or moved away is changed. Where only
+///   removing is to be allowed, a rule before it says so. A rule that allows `write` does not allow to remove.
 /// * Rules that deny or ask match paths whatever the case of their letters; rules that allow match them as they are
 ///   written. So on a file system that folds case, other cases do not get past a denial. Other spellings that a file
 ///   system may take for the same, by Unicode normalisation, are other names to a rule.
@@ -289,10 +291,16 @@ impl Compiled {
             // To allow commands takes a word; to deny everything denies commands too.
             question.permission != Permission::Execute || self.effect != RuleEffect::Allow
         } else {
-            self.permissions.contains(&question.permission)
+            self.names(question.permission)
                 || question.operation.is_some_and(|operation| self.operations.contains(&operation))
         };
         is_actors && is_operations
+    }
+
+    /// Whether the rule names the permission, or forbids more than it: who may not change a file may not remove it.
+    fn names(&self, permission: Permission) -> bool {
+        let is_removal = permission == Permission::Delete && self.effect != RuleEffect::Allow;
+        self.permissions.contains(&permission) || (is_removal && self.permissions.contains(&Permission::Write))
     }
 
     fn covers(&self, question: Question<'_>) -> bool {

@@ -71,6 +71,32 @@ async fn what_no_rule_covers_is_the_defaults_and_actors_are_told_apart() -> Resu
 }
 
 #[tokio::test]
+async fn what_may_not_be_changed_may_not_be_removed_unless_a_rule_says_so() -> Result<()> {
+    let cx = OpContext::new();
+    let rules = rules(
+        "[[rules]]\neffect = 'allow'\noperations = ['delete']\npaths = ['/data/public/**']\n\
+         [[rules]]\neffect = 'deny'\noperations = ['write']\npaths = ['/data/**', '/src/**']\n",
+    );
+    let guarded = Policy::new(Arc::new(rules)).layer(files().await);
+    for at in ["/data/private/b", "/src/x.rs", "/src"] {
+        let delete = DeleteRequest::new(path(at)).recursive();
+        let error = guarded.delete(&cx, delete).await.expect_err("it is changed thereby");
+        assert_eq!(error.kind(), ErrorKind::PolicyDenied, "{error}");
+        let rename = RenameRequest::new(path(at), path("/gone"));
+        assert_eq!(guarded.rename(&cx, rename).await.expect_err("as well").kind(), ErrorKind::PolicyDenied);
+    }
+    guarded.delete(&cx, DeleteRequest::new(path("/data/public/a"))).await?;
+
+    let only_writing = Rule::new(RuleEffect::Allow).operation("write");
+    let rules = RuleSet::new([only_writing])?.otherwise(RuleEffect::Deny);
+    let guarded = Policy::new(Arc::new(rules)).layer(files().await);
+    guarded.write(&cx, WriteRequest::new(path("/new"), "x")).await?;
+    let error = guarded.delete(&cx, DeleteRequest::new(path("/new"))).await.expect_err("only writing is allowed");
+    assert_eq!(error.kind(), ErrorKind::PolicyDenied);
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_approver_approves_denies_and_edits() -> Result<()> {
     let (queue, mut pending) = ApprovalQueue::new(4);
     let memory = files().await;
