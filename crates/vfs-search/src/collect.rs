@@ -1,7 +1,9 @@
 //! A search, collected.
 
+use std::iter;
+
 use futures::StreamExt as _;
-use vfs_core::{GrepEvent, GrepRequest, GrepResult, GrepSummary, Problem, Result, Truncation, VfsPath};
+use vfs_core::{GrepEvent, GrepMatch, GrepRequest, GrepResult, GrepSummary, Problem, Result, Truncation, VfsPath};
 
 use crate::problems::Problems;
 use crate::stream::GrepEvents;
@@ -18,16 +20,19 @@ pub(crate) async fn collect<T: Tree>(
 ) -> Result<GrepResult> {
     let mut result = GrepResult::default();
     let mut problems = Problems::default();
-    let mut room = max_bytes.unwrap_or(GrepRequest::DEFAULT_MAX_RESULT_BYTES);
+    let mut room = Room(max_bytes.unwrap_or(GrepRequest::DEFAULT_MAX_RESULT_BYTES));
     while let Some(event) = events.next().await {
         let event = event?;
-        let Some(left) = room.checked_sub(cost(&event)) else {
+        if !room.fits(cost(&event)) {
             let summary = events.stop(Truncation::MaxBytes);
             return Ok(summarise(result, problems.into_vec(start), summary));
-        };
-        room = left;
+        }
         match event {
-            GrepEvent::Match(line) => result.matches.push(line),
+            GrepEvent::Match(line) => {
+                result.matches.push(line);
+                let more = iter::from_fn(|| events.next_match_if(|line| room.fits(line_cost(line))));
+                result.matches.extend(more);
+            }
             GrepEvent::File(file) => result.files.push(file),
             GrepEvent::Problem(problem) => problems.push(problem),
             GrepEvent::End(summary) => return Ok(summarise(result, problems.into_vec(start), summary)),
@@ -46,13 +51,30 @@ fn summarise(mut result: GrepResult, problems: Vec<Problem>, summary: GrepSummar
     result
 }
 
+/// The bytes that a result may still take.
+struct Room(u64);
+
+impl Room {
+    /// Whether `bytes` more fit; they are taken then.
+    fn fits(&mut self, bytes: u64) -> bool {
+        let left = self.0.checked_sub(bytes);
+        self.0 = left.unwrap_or(self.0);
+        left.is_some()
+    }
+}
+
 /// The bytes of an event in a result; the end takes none.
 fn cost(event: &GrepEvent) -> u64 {
     let text = match event {
-        GrepEvent::Match(line) => line.text.len() + line.path.as_str().len() + size_of_val(&*line.submatches),
+        GrepEvent::Match(line) => return line_cost(line),
         GrepEvent::File(file) => file.path.as_str().len(),
         GrepEvent::Problem(problem) => problem.path.len() + problem.message.len(),
         _ => return 0,
     };
+    text as u64 + ITEM_BYTES
+}
+
+fn line_cost(line: &GrepMatch) -> u64 {
+    let text = line.text.len() + line.path.as_str().len() + size_of_val(&*line.submatches);
     text as u64 + ITEM_BYTES
 }

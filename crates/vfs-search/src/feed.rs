@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
-use vfs_core::{Error, ErrorKind, OpContext, Result};
+use vfs_core::{Error, ErrorKind, GrepMatch, OpContext, Result};
 
 use crate::engine::{Search, Taken};
 use crate::frontier::Tuning;
@@ -73,6 +73,12 @@ impl<T: Tree, Q: Quest> Feed<T, Q> {
         // Looked at once more, now that everything that can happen from here on wakes this task.
         self.search.context().check()?;
         Poll::Pending
+    }
+
+    /// The next item, if it is a match that has come already, and is `wanted`. The context is not looked at.
+    #[inline]
+    pub(crate) fn next_match_if(&mut self, wanted: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
+        self.ready.pop_match_if(wanted)
     }
 
     /// Ends the search here.

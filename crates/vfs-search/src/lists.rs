@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use vfs_core::GrepMatch;
+
 use crate::item::Item;
 
 /// Most empty lists that are kept. A list holds about as many bytes as a worker collects before it hands them over, so this
@@ -42,6 +44,19 @@ impl Lists {
             // Neither way is anything copied, since there is nothing left in the one that goes.
             keep(Vec::from(std::mem::take(&mut self.first)), &mut self.empty);
             self.first = VecDeque::from(self.rest.pop_front()?);
+        }
+    }
+
+    /// The next item, if it is a match in the list that is being emptied, and is `wanted`.
+    #[inline]
+    pub(crate) fn pop_match_if(&mut self, wanted: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
+        match self.first.front() {
+            Some(Item::Match(line)) if wanted(line) => {}
+            _ => return None,
+        }
+        match self.first.pop_front() {
+            Some(Item::Match(line)) => Some(line),
+            _ => None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::Stream;
-use vfs_core::{GrepEvent, GrepOutput, GrepRequest, GrepSummary, OpContext, Result, Truncation};
+use vfs_core::{GrepEvent, GrepMatch, GrepOutput, GrepRequest, GrepSummary, OpContext, Result, Truncation};
 
 use crate::feed::Feed;
 use crate::frontier::Tuning;
@@ -36,6 +36,19 @@ impl<T: Tree> GrepEvents<T> {
             after_left: 0,
             is_over: false,
         }
+    }
+
+    /// The next event, if it is another match of the same file, has come already, and is `wanted`: what costs least where
+    /// there are many.
+    #[inline]
+    pub(crate) fn next_match_if(&mut self, wanted: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
+        if !self.file_counted || self.feed.request().limit.is_some() {
+            return None;
+        }
+        let line = self.feed.next_match_if(wanted)?;
+        self.summary.matches += 1;
+        self.after_left = self.feed.request().after;
+        Some(line)
     }
 
     /// Ends the search here; what came across so far.
