@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use vfs_core::{
-    CopyRequest, DeleteRequest, EditRequest, ExecuteRequest, FileUpload, GlobRequest, GrepRequest, LsRequest,
-    MultiModalReadRequest, ReadRequest, RenameRequest, Replacement, StatRequest, VfsPath, WriteRequest,
+    ByteRange, CopyRequest, DeleteRequest, EditRequest, ExecuteRequest, FileUpload, GlobRequest, GrepRequest,
+    LsRequest, MultiModalReadRequest, ReadRequest, RenameRequest, Replacement, StatRequest, VfsPath, WriteRequest,
 };
 
 fn path(text: &str) -> VfsPath {
@@ -76,6 +76,28 @@ fn null_is_what_is_left_out() {
     let execute = ["cwd", "env", "base_env", "timeout", "stdin", "max_output_bytes", "full_output", "terminal", "run"];
     check::<ExecuteRequest>(json!({"command": "x"}), &execute);
     assert!(serde_json::from_value::<ReadRequest>(json!({"path": null})).is_err(), "a path is required");
+}
+
+#[test]
+fn a_whole_number_may_be_written_with_a_point() {
+    let read = |value: Value| serde_json::from_value::<ReadRequest>(value);
+    let expected = ReadRequest::new(path("/a")).lines(2, 100);
+    assert_eq!(read(json!({"path": "/a", "offset": 2.0, "limit": 1e2})).expect("whole"), expected);
+    assert_eq!(
+        serde_json::from_str::<ReadRequest>(r#"{"path": "/a", "offset": 2.0, "limit": 100}"#).expect("whole"),
+        expected
+    );
+    let bytes = read(json!({"path": "/a", "bytes": {"start": 1.0, "end": 3.0}})).expect("whole");
+    assert_eq!(bytes.bytes, Some(ByteRange { start: 1, end: Some(3) }));
+    for number in [json!(1.5), json!(-1), json!(-1.0), json!(1e300), json!("1"), json!(true)] {
+        let error = read(json!({"path": "/a", "offset": number})).expect_err("not a whole number").to_string();
+        assert!(error.contains("expected a whole number, 0 or more"), "{number}: {error}");
+    }
+    let error =
+        serde_json::from_value::<GrepRequest>(json!({"pattern": "x", "before": 1_u64 << 40})).expect_err("too large");
+    assert!(error.to_string().contains("too large"), "{error}");
+    let largest = json!({"path": "/a", "offset": u64::MAX});
+    assert_eq!(read(largest).expect("as it is written").offset, u64::MAX);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod compile;
 mod dots;
 mod parse;
 mod reach;
+mod spellings;
 
 use std::fmt;
 
@@ -12,7 +13,8 @@ use vfs_core::{Error, ErrorKind, Result};
 use self::compile::TextMatcher;
 use self::dots::Dots;
 use self::parse::{Mistake, Part};
-use self::reach::{Reach, spellings};
+use self::reach::Reach;
+use self::spellings::{fold, spellings, with_folded_braces};
 
 pub(crate) use self::dots::Shown;
 pub(crate) use self::parse::within_limits;
@@ -25,7 +27,8 @@ const MAX_LEN: usize = 4096;
 /// # Behaviour
 ///
 /// * Without a `/` it is matched against the name, at any depth. With a `/` it is matched against the path relative to
-///   where the search starts; a leading `/` or `./` anchors it there. A trailing `/` means directories only.
+///   where the search starts; a leading `/` or `./` anchors it there. A trailing `/` means directories only. Empty
+///   components and `.` stand for nothing, also in braces.
 /// * `?` is one character and `*` any number of them, but no `/`. `[abc]`, `[a-z]` and `[!a]` are one character. `{a,b}`
 ///   is either, and may be nested. `**` as a whole segment is any directories; elsewhere it is `*`. `\` escapes.
 /// * It tells upper from lower case. A dot is an ordinary character here. A search leaves out names that start with one,
@@ -168,14 +171,13 @@ fn compile(text: &str) -> Result<GlobPattern, Mistake> {
     if climbs(&parts) {
         return Err(Mistake::new(0, "'..' is not allowed; set the search path instead"));
     }
+    let is_path = is_path(&parts);
+    let parts = with_folded_braces(parts);
     let only_directories = parts.last() == Some(&Part::Separator);
     let segments = fold(&parts);
     if segments.is_empty() {
         return Err(Mistake::new(0, "it names nothing; write '*' for every name"));
     }
-    let meaningful = if only_directories { parts.iter().rposition(|part| *part != Part::Separator) } else { None };
-    let meaningful = &parts[..meaningful.map_or(parts.len(), |last| last + 1)];
-    let is_path = meaningful.iter().any(|part| part.spans_segments() && *part != Part::AnySegments);
     let name = match segments.as_slice() {
         [name] if !is_path => Some(*name),
         [[Part::AnySegments], name] if !name.iter().any(Part::spans_segments) => Some(*name),
@@ -195,10 +197,20 @@ fn compile(text: &str) -> Result<GlobPattern, Mistake> {
                 base: base_segments.join("/"),
                 reach: Reach::new(spellings.as_deref())?,
             };
+            if spellings.is_none() && spells_dots(text) {
+                let what = "its braces with '/' in them stand for too many names that start with a dot; use fewer";
+                return Err(Mistake::new(0, what));
+            }
             (matcher, Dots::new(spellings.as_deref().unwrap_or_default())?)
         }
     };
     Ok(GlobPattern { text: text.to_owned(), matcher, dots, only_directories })
+}
+
+/// Whether a path is meant: there is a separator, beside those at the end.
+fn is_path(parts: &[Part]) -> bool {
+    let end = parts.iter().rposition(|part| *part != Part::Separator).map_or(0, |last| last + 1);
+    parts[..end].iter().any(|part| part.spans_segments() && *part != Part::AnySegments)
 }
 
 /// The segments that spell a directory: plain text, with something after it.
@@ -229,14 +241,9 @@ fn relative_to<'a>(base: &str, path: &'a str) -> Option<&'a str> {
     }
 }
 
-/// The segments, without empty ones, `.`, and `**` after `**`.
-fn fold(parts: &[Part]) -> Vec<&[Part]> {
-    let mut segments: Vec<&[Part]> = parts
-        .split(|part| *part == Part::Separator)
-        .filter(|segment| !segment.is_empty() && !matches!(segment, [Part::Literal(text)] if text == "."))
-        .collect();
-    segments.dedup_by(|next, before| *next == [Part::AnySegments] && *before == [Part::AnySegments]);
-    segments
+/// Whether a name in `text` may start with a dot that is spelled.
+fn spells_dots(text: &str) -> bool {
+    text.starts_with('.') || ["/.", "{.", ",.", "}.", "\\."].iter().any(|start| text.contains(start))
 }
 
 /// Whether a component is `..`, in braces too.

@@ -3,6 +3,21 @@
 use ignore::types::{FileTypeDef, Types, TypesBuilder};
 use vfs_core::{Error, Result};
 
+/// Names that are spoken, with those of the table.
+const SPOKEN: [(&str, &str); 11] = [
+    ("bash", "sh"),
+    ("c#", "cs"),
+    ("c++", "cpp"),
+    ("dockerfile", "docker"),
+    ("golang", "go"),
+    ("javascript", "js"),
+    ("latex", "tex"),
+    ("makefile", "make"),
+    ("objective-c", "objc"),
+    ("terraform", "tf"),
+    ("text", "txt"),
+];
+
 /// The names that [`GrepRequest::file_types`](vfs_core::GrepRequest::file_types) takes, sorted.
 ///
 /// ```
@@ -34,14 +49,15 @@ fn unknown(name: &str, known: &[FileTypeDef]) -> Error {
     const MOST_HINTS: usize = 5;
     let shown = &name[..name.floor_char_boundary(100)];
     let extension = format!("*.{}", name.trim_start_matches(['*', '.']));
+    let spoken = SPOKEN.iter().filter(|(spoken, _)| spoken.eq_ignore_ascii_case(name)).map(|(_, meant)| *meant);
     let by_extension = known.iter().filter(|definition| definition.globs().contains(&extension));
     let beginning: String = name.chars().take(2).collect();
     let by_beginning =
         known.iter().filter(|definition| !beginning.is_empty() && definition.name().starts_with(&beginning));
     let mut hints: Vec<&str> = Vec::new();
-    for definition in by_extension.chain(by_beginning) {
-        if hints.len() < MOST_HINTS && !hints.contains(&definition.name()) {
-            hints.push(definition.name());
+    for hint in spoken.chain(by_extension.chain(by_beginning).map(FileTypeDef::name)) {
+        if hints.len() < MOST_HINTS && !hints.contains(&hint) {
+            hints.push(hint);
         }
     }
     let hint = if hints.is_empty() { String::new() } else { format!("; did you mean {}?", hints.join(", ")) };
@@ -65,8 +81,18 @@ mod tests {
     }
 
     #[test]
+    fn names_that_are_spoken_are_of_the_table() {
+        let names = file_type_names();
+        assert!(SPOKEN.iter().all(|(spoken, meant)| {
+            names.iter().any(|name| name == meant) && !names.iter().any(|name| name == spoken)
+        }));
+    }
+
+    #[test]
     fn an_unknown_type_is_named_with_near_names() {
-        for (name, hint) in [("rs", "rust"), (".rs", "rust"), ("pyth", "python")] {
+        for (name, hint) in
+            [("rs", "rust"), (".rs", "rust"), ("pyth", "python"), ("JavaScript", "did you mean js?"), ("c++", "cpp")]
+        {
             let error = select(&[name.to_owned()]).expect_err("unknown");
             assert_eq!(error.kind(), vfs_core::ErrorKind::InvalidArgument);
             assert!(error.message().contains(name) && error.message().contains(hint), "{error}");

@@ -75,10 +75,10 @@ pub struct JobOutputRequest {
     /// The job.
     pub id: JobId,
     /// Where to begin: 0, or the [`cursor`](JobOutput::cursor) of an earlier answer. Default 0.
-    #[serde(default, deserialize_with = "wire::or_default")]
+    #[serde(default, deserialize_with = "wire::whole")]
     pub cursor: u64,
     /// Most bytes of the answer. Default [`ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES`](super::ExecuteRequest).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_bytes: Option<u64>,
     /// How long to wait for something to be printed, or for the end, where nothing is there; seconds in JSON. Default: not
     /// at all.

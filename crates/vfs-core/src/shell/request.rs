@@ -35,7 +35,7 @@ pub struct ExecuteRequest {
     pub stdin: Option<String>,
     /// Most bytes of output that are kept, for each of `output`, `stdout` and `stderr`. Default
     /// [`ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_output_bytes: Option<u64>,
     /// What becomes of output beyond that. Default: it is gone.
     #[serde(default, deserialize_with = "wire::or_default")]

@@ -84,7 +84,7 @@ pub struct GlobRequest {
     #[serde(default, deserialize_with = "wire::or_default")]
     pub links: LinkMode,
     /// Most entries. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit: Option<u64>,
 }
 

@@ -133,19 +133,19 @@ pub struct GrepRequest {
     #[serde(default, deserialize_with = "wire::or_default")]
     pub invert: bool,
     /// Lines of context before each match. Default 0; at most [`GrepRequest::MAX_CONTEXT`].
-    #[serde(default, deserialize_with = "wire::or_default")]
+    #[serde(default, deserialize_with = "wire::whole")]
     pub before: u32,
     /// Lines of context after each match. Default 0; at most [`GrepRequest::MAX_CONTEXT`].
-    #[serde(default, deserialize_with = "wire::or_default")]
+    #[serde(default, deserialize_with = "wire::whole")]
     pub after: u32,
     /// What is returned. Default: the matching lines.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub output: GrepOutput,
     /// Most matches in all (files, where the output is files or counts). Context is not counted. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit: Option<u64>,
     /// Most matches in one file. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit_per_file: Option<u64>,
     /// Includes names that start with a dot. Those whose dot a glob spells, as `.env*` does, are included anyway.
     #[serde(default, deserialize_with = "wire::or_default")]
@@ -160,14 +160,14 @@ pub struct GrepRequest {
     #[serde(default, deserialize_with = "wire::or_default")]
     pub links: LinkMode,
     /// Leaves out files over this many bytes. Default: none is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_file_size: Option<u64>,
     /// Most bytes of a line in the result; the rest is cut. Default [`GrepRequest::DEFAULT_MAX_LINE_BYTES`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_line_bytes: Option<u64>,
     /// Most bytes of a collected result, text and paths together; a stream has no such bound.
     /// Default [`GrepRequest::DEFAULT_MAX_RESULT_BYTES`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_result_bytes: Option<u64>,
 }
 

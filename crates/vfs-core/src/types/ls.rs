@@ -25,10 +25,10 @@ pub struct LsRequest {
     #[serde(default, deserialize_with = "wire::or_default")]
     pub recursive: bool,
     /// With `recursive`, how many levels; 1 is one level. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_depth: Option<u32>,
     /// Most entries. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit: Option<u64>,
 }
 

@@ -14,9 +14,10 @@ use crate::path::VfsPath;
 #[serde(deny_unknown_fields)]
 pub struct ByteRange {
     /// The first byte, from 0.
+    #[serde(deserialize_with = "wire::whole")]
     pub start: u64,
     /// One past the last byte; `None` is the end of the file. An end past that is that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub end: Option<u64>,
 }
 
@@ -43,16 +44,16 @@ pub struct ReadRequest {
     /// The file.
     pub path: VfsPath,
     /// Lines to skip. Default 0.
-    #[serde(default, deserialize_with = "wire::or_default")]
+    #[serde(default, deserialize_with = "wire::whole")]
     pub offset: u64,
     /// Most lines. Default: all. With 0 the result is empty and says that there is more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit: Option<u64>,
     /// A range of bytes instead of lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<ByteRange>,
     /// Most bytes of the file in the result. Default [`ReadRequest::DEFAULT_MAX_BYTES`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_bytes: Option<u64>,
 }
 

@@ -1,8 +1,12 @@
-//! How contents, values that may stand alone or in a list, and fields that may be left out look in JSON.
+//! How contents, numbers, values that may stand alone or in a list, and fields that may be left out look in JSON.
+
+use std::fmt;
+use std::marker::PhantomData;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// The pair of fields that carries bytes: `content` where they are UTF-8, else `content_base64`.
@@ -52,4 +56,50 @@ pub(super) fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
         Some(OneOrMany::One(value)) => vec![value],
         Some(OneOrMany::Many(values)) => values,
     })
+}
+
+/// Reads a whole number; `null` is what it is that is left out.
+pub(crate) fn whole<'de, T: TryFrom<u64> + Default, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Ok(optional_whole(deserializer)?.unwrap_or_default())
+}
+
+/// Reads a whole number, or `null` as none.
+pub(crate) fn optional_whole<'de, T: TryFrom<u64>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(Option::<Whole<T>>::deserialize(deserializer)?.map(|whole| whole.0))
+}
+
+/// A whole number, which may be written as `2.0`: what goes through a Protobuf `Struct` is, as the arguments of some models'
+/// calls do.
+struct Whole<T>(T);
+
+impl<'de, T: TryFrom<u64>> Deserialize<'de> for Whole<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_u64(WholeVisitor(PhantomData)).map(Self)
+    }
+}
+
+struct WholeVisitor<T>(PhantomData<T>);
+
+impl<T: TryFrom<u64>> Visitor<'_> for WholeVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number, 0 or more")
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<T, E> {
+        T::try_from(number).map_err(|_| E::custom(format_args!("{number} is too large")))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<T, E> {
+        /// From here on not every whole number has a float of its own.
+        const END: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+        if number.fract() == 0.0 && (0.0..END).contains(&number) {
+            self.visit_u64(number as u64)
+        } else {
+            Err(E::invalid_value(Unexpected::Float(number), &self))
+        }
+    }
 }

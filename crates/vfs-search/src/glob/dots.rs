@@ -71,30 +71,51 @@ impl Dots {
 ///
 /// Neither `*` nor `?` nor a class matches a separator, so that only a dot that is spelled matches the marked one.
 fn mark(segment: &[Part]) -> Option<Vec<Part>> {
-    match segment {
-        [Part::Literal(text), rest @ ..] => {
-            let text = text.strip_prefix('.')?;
-            Some([&[Part::Separator, Part::Literal(text.to_owned())], rest].concat())
-        }
-        [Part::Alternatives(_), ..] => Some(segment.iter().map(mark_anywhere).collect()),
-        _ => None,
+    if let [Part::Literal(text), rest @ ..] = segment {
+        let text = text.strip_prefix('.')?;
+        return Some([&[Part::Separator, Part::Literal(text.to_owned())], rest].concat());
     }
+    let mut marker = Marker { is_first: true, has_marked: false };
+    let marked = marker.mark(segment);
+    marker.has_marked.then_some(marked)
 }
 
-/// Text that starts with a dot may come first, if what is before it may be empty.
-fn mark_anywhere(part: &Part) -> Part {
-    match part {
-        Part::Literal(text) => match text.strip_prefix('.') {
-            Some(rest) => {
-                let marked = vec![Part::Separator, Part::Literal(rest.to_owned())];
-                Part::Alternatives(vec![vec![part.clone()], marked])
+/// Marks the texts that may come first in a segment because what is before them may be left out.
+struct Marker {
+    /// Whether nothing that has to be there was before: a `*` is there though it may stand for nothing.
+    is_first: bool,
+    has_marked: bool,
+}
+
+impl Marker {
+    fn mark(&mut self, parts: &[Part]) -> Vec<Part> {
+        parts.iter().map(|part| if self.is_first { self.mark_first(part) } else { part.clone() }).collect()
+    }
+
+    fn mark_first(&mut self, part: &Part) -> Part {
+        self.is_first = false;
+        match part {
+            Part::Literal(text) => match text.strip_prefix('.') {
+                Some(rest) => {
+                    self.has_marked = true;
+                    let marked = vec![Part::Separator, Part::Literal(rest.to_owned())];
+                    Part::Alternatives(vec![vec![part.clone()], marked])
+                }
+                None => part.clone(),
+            },
+            Part::Alternatives(alternatives) => {
+                let mut may_be_nothing = false;
+                let marked = alternatives.iter().map(|alternative| {
+                    self.is_first = true;
+                    let marked = self.mark(alternative);
+                    may_be_nothing |= self.is_first;
+                    marked
+                });
+                let marked = Part::Alternatives(marked.collect());
+                self.is_first = may_be_nothing;
+                marked
             }
-            None => part.clone(),
-        },
-        Part::Alternatives(alternatives) => {
-            let marked = alternatives.iter().map(|alternative| alternative.iter().map(mark_anywhere).collect());
-            Part::Alternatives(marked.collect())
+            part => part.clone(),
         }
-        part => part.clone(),
     }
 }

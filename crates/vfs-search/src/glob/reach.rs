@@ -3,8 +3,8 @@
 use super::compile::TextMatcher;
 use super::parse::{Mistake, Part};
 
-/// Most spellings that braces with separators in them are expanded to.
-const MAX_SPELLINGS: usize = 64;
+/// Most spellings of a glob that every directory is held against.
+const MAX_WAYS: usize = 64;
 
 /// Segments after these are taken to match any name: a directory too many is listed, none too few.
 const MAX_SEGMENTS: usize = 32;
@@ -28,9 +28,9 @@ pub(super) enum Segment {
 }
 
 impl Reach {
-    /// Of the `spellings` of a glob; `None` where there are too many.
+    /// Of the spellings of a glob; `None` where there are too many.
     pub(super) fn new(spellings: Option<&[Vec<Part>]>) -> Result<Self, Mistake> {
-        let Some(spellings) = spellings else {
+        let Some(spellings) = spellings.filter(|spellings| spellings.len() <= MAX_WAYS) else {
             return Ok(Reach::Everywhere);
         };
         let ways = spellings.iter().map(|spelling| way(spelling)).collect::<Result<_, _>>()?;
@@ -97,28 +97,4 @@ fn way(spelling: &[Part]) -> Result<Vec<Segment>, Mistake> {
         way.push(Segment::Name(matcher));
     }
     Ok(way)
-}
-
-/// The parts with each pair of braces that holds a separator replaced by each of its alternatives; `None` where these
-/// become too many.
-pub(super) fn spellings(parts: Vec<Part>) -> Option<Vec<Vec<Part>>> {
-    let mut spellings = Vec::new();
-    expand(parts, &mut spellings)?;
-    Some(spellings)
-}
-
-fn expand(parts: Vec<Part>, spellings: &mut Vec<Vec<Part>>) -> Option<()> {
-    let braces = parts.iter().enumerate().find_map(|(at, part)| match part {
-        Part::Alternatives(alternatives) if part.spans_segments() => Some((at, alternatives)),
-        _ => None,
-    });
-    let Some((at, alternatives)) = braces else {
-        spellings.push(parts);
-        return (spellings.len() <= MAX_SPELLINGS).then_some(());
-    };
-    for alternative in alternatives {
-        let spelling = [&parts[..at], alternative, &parts[at + 1..]].concat();
-        expand(spelling, spellings)?;
-    }
-    Some(())
 }

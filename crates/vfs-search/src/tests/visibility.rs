@@ -58,6 +58,13 @@ fn a_dot_that_a_glob_spells_asks_for_the_name() {
         ("{.github,.x}/{.env,*.yml}", &["/.github/a.yml", "/.x/.env"], 3),
         ("{.github/a,d/.github/b}.yml", &["/.github/a.yml", "/d/.github/b.yml"], 0),
         ("{.,}{e,}nv", &["/.env", "/d/.env"], 4),
+        ("{,a}{,*}.env", &["/.env", "/d/.env"], 4),
+        ("{*.env,*.rs}", &[], 6),
+        ("{,a}*.env", &[], 6),
+        ("{*,b}.github/**", &[], 4),
+        ("*{.env,}", &["/a"], 6),
+        ("{./.env,/d/.env}", &["/.env", "/d/.env"], 0),
+        ("{.,d}/.env", &["/.env", "/d/.env"], 0),
     ] {
         let (names, h, _) = shown(&tree, &GlobRequest::new(pattern));
         assert_eq!(
@@ -70,6 +77,17 @@ fn a_dot_that_a_glob_spells_asks_for_the_name() {
     }
     let directories = GlobRequest::new(".*").kinds(EntryKinds::Directories);
     assert_eq!(shown(&tree, &directories).0, ["/.env.d", "/.github", "/.x", "/d/.github"]);
+}
+
+#[test]
+fn many_alternatives_ask_for_names_as_few_do() {
+    let tree = TestTree::new([("/.github/wf/ci.yml", ""), ("/a", "")]);
+    let others = (0..200).map(|n| format!(",.github/f{n}")).collect::<String>();
+    assert_eq!(shown(&tree, &GlobRequest::new(format!("{{.github/wf/ci.yml{others}}}"))).0, ["/.github/wf/ci.yml"]);
+    let too_many = format!("{}.x", "{a/,b/}".repeat(11));
+    let error = find(&tree, &GlobRequest::new(&too_many)).expect_err("it is not known what it asks for");
+    assert!(error.kind() == ErrorKind::InvalidPattern && error.message().contains("start with a dot"), "{error}");
+    find(&tree, &GlobRequest::new(too_many.replace(".x", "x"))).expect("no dot is spelled");
 }
 
 #[test]

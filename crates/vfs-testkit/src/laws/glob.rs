@@ -45,6 +45,9 @@ async fn a_pattern_with_a_slash_matches_the_path_below_the_start(t: &Target) -> 
         ("**/a.rs", &["/a.rs", "/src/a.rs", "/src/net/a.rs", "/x/src/a.rs"]),
         ("src/a.rs", &["/src/a.rs"]),
         ("net/a.rs", &[]),
+        ("{.,src}/*.rs", &["/a.rs", "/src/a.rs"]),
+        ("src/{,net}/*.rs", &["/src/a.rs", "/src/net/a.rs"]),
+        ("{./src,/x/src}/a.rs", &["/src/a.rs", "/x/src/a.rs"]),
     ] {
         assert_eq!(t.found(pattern).await?, expected, "{pattern}");
     }
