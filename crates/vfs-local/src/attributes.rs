@@ -21,19 +21,29 @@ const ACCESS_LIST: &str = "system.posix_acl_access";
 
 /// Gives the new file `to` what `from` has beside its content.
 pub(crate) fn keep(from: &HeldFile, to: BorrowedFd<'_>) -> Result<()> {
-    let owner = from.metadata.owner();
-    let mine = Metadata::of(to).map_err(error)?.owner();
-    if owner != mine {
-        fs::fchown(to, Some(Uid::from_raw(owner.0)), Some(Gid::from_raw(owner.1))).map_err(|errno| match errno {
-            Errno::PERM => Error::new(
-                ErrorKind::PermissionDenied,
-                "the file belongs to another user, and replacing it would take it from them",
-            ),
-            errno => error(errno),
-        })?;
-    }
+    let has_group = keep_owner(from, to)?;
     keep_extended(from.fd.as_fd(), to)?;
-    fs::fchmod(to, Mode::from_raw_mode(from.metadata.mode() & KEPT_MODE)).map_err(error)
+    let mode = from.metadata.mode() & KEPT_MODE;
+    // What was for one group is not for another: that gets what everybody has.
+    let mode = if has_group { mode } else { mode & (!0o070 | (mode & 0o007) << 3) };
+    fs::fchmod(to, Mode::from_raw_mode(mode)).map_err(error)
+}
+
+/// Gives `to` the owner of `from`, and says whether it has its group, too: a user can give files to their own groups only.
+fn keep_owner(from: &HeldFile, to: BorrowedFd<'_>) -> Result<bool> {
+    let (owner, mine) = (from.metadata.owner(), Metadata::of(to).map_err(error)?.owner());
+    if owner == mine {
+        return Ok(true);
+    }
+    match fs::fchown(to, Some(Uid::from_raw(owner.0)), Some(Gid::from_raw(owner.1))) {
+        Ok(()) => Ok(true),
+        Err(Errno::PERM) if owner.0 == mine.0 => Ok(false),
+        Err(Errno::PERM) => Err(Error::new(
+            ErrorKind::PermissionDenied,
+            "the file belongs to another user, and replacing it would take it from them",
+        )),
+        Err(errno) => Err(error(errno)),
+    }
 }
 
 fn keep_extended(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<()> {

@@ -9,7 +9,7 @@ use vfs_core::{ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
 use crate::config::{Durability, HardLinks, LocalConfig, Mounts};
 use crate::errno::error_at;
 use crate::line_indexes::LineIndexes;
-use crate::lock::{EntryLock, HeldFile};
+use crate::lock::{EntryLock, HeldFile, Purpose};
 use crate::metadata::Metadata;
 use crate::root::{Entry, Root};
 use crate::search_memory::{Identity, SearchMemory};
@@ -78,9 +78,24 @@ impl Disk {
     ///
     /// Where the file's content goes into the result or a copy, `hard_links` is the setting for reading.
     pub(crate) fn hold<'a>(&self, entry: &'a Entry, hard_links: HardLinks, cx: &OpContext) -> Result<HeldEntry<'a>> {
+        self.hold_for(Purpose::Change, entry, hard_links, cx)
+    }
+
+    /// Holds `entry`, and the regular file that it names, to be removed.
+    pub(crate) fn hold_to_remove<'a>(&self, entry: &'a Entry, cx: &OpContext) -> Result<HeldEntry<'a>> {
+        self.hold_for(Purpose::Removal, entry, HardLinks::Allow, cx)
+    }
+
+    fn hold_for<'a>(
+        &self,
+        purpose: Purpose,
+        entry: &'a Entry,
+        hard_links: HardLinks,
+        cx: &OpContext,
+    ) -> Result<HeldEntry<'a>> {
         let until = self.wait_until();
         let lock = EntryLock::acquire(entry, cx, until)?;
-        let file = HeldFile::acquire(&self.root, entry, hard_links, cx, until)?;
+        let file = HeldFile::acquire(&self.root, entry, purpose, hard_links, cx, until)?;
         Ok(HeldEntry { entry, file, _lock: lock })
     }
 

@@ -59,6 +59,15 @@ impl Drop for EntryLock {
     }
 }
 
+/// What a file is held for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Its content is changed or replaced.
+    Change,
+    /// It is removed, for which nobody needs to be allowed to write into it.
+    Removal,
+}
+
 /// The regular file that an entry named when it was locked, held open.
 ///
 /// The lock is `flock`'s: advisory, and gone with the process that held it.
@@ -76,10 +85,12 @@ impl HeldFile {
     /// # Errors
     ///
     /// `is_a_directory`, `unsupported` for a FIFO, socket, device or link; `permission_denied` where the file may not be
-    /// written, although replacing it would not need that; `busy` where another process keeps it locked.
+    /// written, although replacing it would not need that, or, to be removed, not even be read; `busy` where another process
+    /// keeps it locked.
     pub(crate) fn acquire(
         root: &Root,
         entry: &Entry,
+        purpose: Purpose,
         hard_links: HardLinks,
         cx: &OpContext,
         until: Instant,
@@ -96,7 +107,7 @@ impl HeldFile {
                 FileType::Directory => return Err(Error::of(ErrorKind::IsADirectory)),
                 _ => return Err(special_file()),
             }
-            let fd = match open_for_change(root, entry) {
+            let fd = match open(root, entry, purpose) {
                 Ok(fd) => fd,
                 Err(Errno::NOENT) => continue,
                 Err(errno) => return Err(error(errno)),
@@ -116,11 +127,12 @@ impl HeldFile {
     }
 }
 
-fn open_for_change(root: &Root, entry: &Entry) -> io::Result<OwnedFd> {
+fn open(root: &Root, entry: &Entry, purpose: Purpose) -> io::Result<OwnedFd> {
     let open = |access| root.open_child(entry.parent.as_fd(), entry.name.as_bytes(), access);
     match open(OFlags::RDWR) {
         // A running program may be replaced, though not written to.
         Err(Errno::TXTBSY) => open(OFlags::RDONLY),
+        Err(Errno::ACCESS) if purpose == Purpose::Removal => open(OFlags::RDONLY),
         opened => opened,
     }
 }

@@ -9,7 +9,7 @@ use rustix::io::{self, Errno};
 use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, OpContext, Result};
 
 use crate::commit::{Settle, move_new, rename_new};
-use crate::config::{Durability, HardLinks};
+use crate::config::Durability;
 use crate::disk::Disk;
 use crate::errno::{error, error_at};
 use crate::guard::Deed;
@@ -52,7 +52,7 @@ impl Disk {
                 self.remove_aside(&entry).map_err(|error| error.or_path(path))?
             }
             Some(FileType::RegularFile) => {
-                let held = self.hold(&entry, HardLinks::Allow, cx).map_err(|error| error.or_path(path))?;
+                let held = self.hold_to_remove(&entry, cx).map_err(|error| error.or_path(path))?;
                 let Some(file) = &held.file else { return Err(Error::not_found(path)) };
                 let version = file.metadata.version();
                 if request.expected_version.as_ref().is_some_and(|expected| *expected != version) {

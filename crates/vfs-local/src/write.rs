@@ -213,7 +213,7 @@ impl Disk {
                 Ok((entry, made)) => match work(&entry, &made) {
                     Ok(done) => return Ok(done),
                     Err(failure) => {
-                        made.undo();
+                        // Looked at before the parents are taken back, which removes the directory, too.
                         let is_overtaken = match failure.kind() {
                             ErrorKind::Busy => true,
                             // The file itself went; a dangling link, which names its path, stays one.
@@ -221,6 +221,7 @@ impl Disk {
                             // In a directory that was removed nothing can be made, and the reasons given differ.
                             _ => Metadata::of(entry.parent.as_fd()).is_ok_and(|parent| parent.links() == 0),
                         };
+                        made.undo();
                         (failure, is_overtaken)
                     }
                 },
@@ -233,11 +234,8 @@ impl Disk {
     }
 
     fn too_large(&self, path: &VfsPath) -> Error {
-        Error::new(
-            ErrorKind::TooLarge,
-            format!("the content is over the limit of {} bytes for a file", self.max_file_size),
-        )
-        .with_path(path)
+        Error::new(ErrorKind::TooLarge, format!("the file would be over the limit of {} bytes", self.max_file_size))
+            .with_path(path)
     }
 }
 

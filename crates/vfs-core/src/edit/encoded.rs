@@ -27,7 +27,7 @@ pub(super) fn apply(content: &[u8], replacements: &[Replacement], max_size: u64)
     // what either spelling finds can be edited, the likelier one first.
     let (likely, other) = if is_mostly_utf8(content) { (Encoding::Utf8, guessed) } else { (guessed, Encoding::Utf8) };
     edit(likely).or_else(|failure| match failure.kind() {
-        ErrorKind::NoMatch | ErrorKind::NotText | ErrorKind::InvalidArgument => edit(other).map_err(|_| failure),
+        ErrorKind::NoMatch | ErrorKind::NotText => edit(other).map_err(|_| failure),
         _ => Err(failure),
     })
 }
@@ -51,6 +51,8 @@ fn in_place(content: &[u8], encoding: Encoding, replacements: &[Replacement], ma
             Encoding::Utf8 => Some(Cow::Borrowed(str::as_bytes(text))),
             _ => text::encode(text, encoding).map(Cow::Owned),
         };
+        let new = spelled(&replacement.new);
+        let is_mappable = new.is_some();
         let step = Step {
             replacement,
             index,
@@ -58,9 +60,12 @@ fn in_place(content: &[u8], encoding: Encoding, replacements: &[Replacement], ma
             encoding,
             // What the encoding cannot spell is not in the file.
             old: spelled(&replacement.old),
-            new: spelled(&replacement.new).ok_or_else(|| unmappable(encoding))?,
+            new: new.unwrap_or_default(),
         };
         let (edited, count) = replace::step(&content, &step, max_size)?;
+        if !is_mappable {
+            return Err(unmappable(encoding));
+        }
         content = Cow::Owned(edited);
         occurrences += count;
     }
@@ -116,6 +121,15 @@ mod tests {
     #[test]
     fn a_legacy_file_stays_in_its_encoding() {
         let content = b"caf\xe9 cr\xe8me br\xfbl\xe9e, d\xe9j\xe0 vu\n";
+        for (old, kind) in [
+            ("vu", ErrorKind::InvalidArgument),
+            ("caf\u{e9}", ErrorKind::InvalidArgument),
+            ("\u{4e2d}", ErrorKind::NoMatch),
+        ] {
+            let error = apply(content, &[Replacement::new(old, "\u{4e2d}\u{56fd}")], 1 << 20)
+                .expect_err("it cannot be spelled");
+            assert_eq!(error.kind(), kind, "{old}: {error}");
+        }
         let edited = apply(content, &[Replacement::new("vu", "\u{e9}t\u{e9}")], 1 << 20).expect("it is found");
         assert_eq!(edited.content, b"caf\xe9 cr\xe8me br\xfbl\xe9e, d\xe9j\xe0 \xe9t\xe9\n");
     }

@@ -1,8 +1,10 @@
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use futures::executor::block_on;
 use rustix::process::geteuid;
 use vfs_core::{Backend, BackendExt, DeleteRequest, ErrorKind, LsRequest, OpContext};
+
+use vfs_local::Durability;
 
 use crate::{Disk, assert_fails, path};
 
@@ -65,4 +67,37 @@ fn what_may_not_be_read_or_written_is_refused_and_listings_report_the_gap() {
     });
     assert_eq!(disk.get("read-only-directory/x"), b"x");
     set_mode(&disk, "closed", 0o755);
+}
+
+#[test]
+fn who_may_change_a_directory_may_remove_a_file_from_it_that_is_read_only() {
+    for durability in [Durability::Atomic, Durability::Full] {
+        let disk = Disk::with(|config| config.durability(durability));
+        disk.put("read-only", "x");
+        std::fs::set_permissions(disk.tree.path(), std::fs::Permissions::from_mode(0o755)).expect("modes are set");
+        set_mode(&disk, "", 0o755);
+        set_mode(&disk, "read-only", 0o444);
+        as_ordinary_user(&disk, |disk| block_on(disk.files.remove("/read-only")).expect("it goes"));
+        assert!(!disk.root().join("read-only").exists());
+    }
+}
+
+#[test]
+fn a_file_of_a_group_that_is_not_ones_own_can_be_changed_and_opens_to_nobody_new() {
+    let disk = Disk::new();
+    disk.put("f", "one");
+    std::fs::set_permissions(disk.tree.path(), std::fs::Permissions::from_mode(0o755)).expect("modes are set");
+    set_mode(&disk, "", 0o755);
+    set_mode(&disk, "f", 0o674);
+    let file = disk.root().join("f");
+    if std::os::unix::fs::chown(&file, None, Some(4321)).is_err() {
+        println!("not run: this process may not give files to groups of others");
+        return;
+    }
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o674)).expect("modes are set");
+    as_ordinary_user(&disk, |disk| drop(block_on(disk.files.edit_text("/f", "one", "two")).expect("it is one's own")));
+    assert_eq!(disk.get("f"), b"two");
+    let metadata = std::fs::metadata(&file).expect("it is there");
+    assert_eq!((metadata.uid(), metadata.mode() & 0o777), (65534, 0o644));
+    assert_ne!(metadata.gid(), 4321);
 }

@@ -1,6 +1,7 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::process::Command;
+use std::time::Duration;
 
 use futures::executor::block_on;
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
@@ -95,7 +96,10 @@ fn a_full_disk_leaves_the_old_content_whole_and_nothing_else() {
         println!("not run: this process may not mount");
         return;
     };
-    let files = LocalConfig::new(mounted.0.path()).durability(Durability::Full).open().expect("the root opens");
+    // Who tried again as long as it waits for others would not be done today.
+    let config =
+        LocalConfig::new(mounted.0.path()).durability(Durability::Full).lock_timeout(Duration::from_secs(86_400));
+    let files = config.open().expect("the root opens");
     let old = "line\n".repeat(100_000);
     block_on(files.create_text("/f", &old)).expect("it fits");
     let cx = OpContext::new();

@@ -95,7 +95,7 @@ pub(super) fn actual(reply: &Reply, path: &VfsPath) -> Result<Version> {
 }
 
 pub(super) fn too_large(max: u64) -> Error {
-    Error::new(ErrorKind::TooLarge, format!("the content is over the limit of {max} bytes for a file"))
+    Error::new(ErrorKind::TooLarge, format!("the file would be over the limit of {max} bytes"))
 }
 
 /// How a content goes into the place.
