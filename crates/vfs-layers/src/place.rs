@@ -8,6 +8,11 @@ pub(crate) fn place(action: Action<'_>) -> VfsPath {
     action.paths().next().cloned().unwrap_or_else(VfsPath::root)
 }
 
+/// The path at which `action` puts something: its last, or the root where it has none.
+pub(crate) fn target(action: Action<'_>) -> VfsPath {
+    action.paths().last().cloned().unwrap_or_else(VfsPath::root)
+}
+
 /// What `work` gives, unless the caller cancels or its deadline passes first; both end in an error at `path`.
 ///
 /// Needs a tokio timer where the context has a deadline.

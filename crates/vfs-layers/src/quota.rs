@@ -24,7 +24,7 @@ use self::gate::{Gate, Held};
 use self::ledger::Ledger;
 use self::rate::Rate;
 use crate::outputs::{Items, OnStream, on_stream};
-use crate::place::{place, while_wanted};
+use crate::place::{place, target, while_wanted};
 
 /// Limits what is stored and how often it is asked.
 ///
@@ -227,7 +227,7 @@ impl Meters {
     }
 
     async fn change<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let path = place(request.action());
+        let path = target(request.action());
         cx.check().map_err(|error| error.or_path(&path))?;
         let _held = self.enter(inner, cx, request.action(), &path).await?;
         let forecast = Forecast::of(inner, cx, request.action()).await.map_err(|error| error.or_path(&path))?;

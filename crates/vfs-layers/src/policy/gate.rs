@@ -93,7 +93,7 @@ impl Gate {
     /// Judges `request`, of which the hook said `decision` as it is named.
     async fn judge_after<Q: Request>(&self, decision: Decision, cx: &OpContext, request: &Q) -> Result<Asked> {
         let action = request.action();
-        let at = place(action);
+        let at = self.place_of(&decision, cx, &action, &action).await;
         let mut asked = decided(decision, &at)?;
         if self.is_alike_everywhere(cx) {
             return Ok(asked);
@@ -103,9 +103,25 @@ impl Gate {
             let lookup =
                 |path: &VfsPath| real.iter().find(|(named, _)| named == path).map(|(_, real)| real.path.clone());
             let moved = request.clone().map_paths(&mut |path| Ok(lookup(path).unwrap_or_else(|| path.clone())))?;
-            asked = asked.or(decided(self.hook().check(cx, &moved.action()).await, &at)?);
+            let decision = self.hook().check(cx, &moved.action()).await;
+            let at = self.place_of(&decision, cx, &moved.action(), &action).await;
+            asked = asked.or(decided(decision, &at)?);
         }
         Ok(asked.or(self.judge_subtree(cx, &action).await?))
+    }
+
+    /// What an error about `action` names: where it is denied, the path that may not be touched so, as it is called in
+    /// `named`, the same operation.
+    async fn place_of(&self, decision: &Decision, cx: &OpContext, action: &Action<'_>, named: &Action<'_>) -> VfsPath {
+        if matches!(decision, Decision::Deny { .. }) {
+            for (need, named) in needs(action).zip(needs(named)) {
+                let said = self.hook().check_path(cx, need.permission, need.path).await;
+                if matches!(said, Decision::Deny { .. }) {
+                    return named.path.clone();
+                }
+            }
+        }
+        place(*named)
     }
 
     /// The paths of `action` as they really are, where the backend can have links.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use vfs_core::{
-    Action, Backend, BackendExt, Call, DeleteRequest, ErrorKind, ExecuteRequest, Layer, LsRequest, OpContext,
-    ReadRequest, RenameRequest, Result, VfsPath, WriteRequest,
+    Action, Backend, BackendExt, Call, CopyRequest, DeleteRequest, ErrorKind, ExecuteRequest, Layer, LsRequest,
+    OpContext, ReadRequest, RenameRequest, Result, VfsPath, WriteRequest,
 };
 use vfs_layers::{Approval, ApprovalQueue, Decision, Policy, PolicyHook, Rule, RuleEffect, RuleSet};
 use vfs_memory::MemoryBackend;
@@ -93,6 +93,26 @@ async fn what_may_not_be_changed_may_not_be_removed_unless_a_rule_says_so() -> R
     guarded.write(&cx, WriteRequest::new(path("/new"), "x")).await?;
     let error = guarded.delete(&cx, DeleteRequest::new(path("/new"))).await.expect_err("only writing is allowed");
     assert_eq!(error.kind(), ErrorKind::PolicyDenied);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_denial_names_the_path_that_is_denied() -> Result<()> {
+    let cx = OpContext::new();
+    let rules = rules("[[rules]]\neffect = 'deny'\npaths = ['/data/private/**', '*.pem']\n");
+    let guarded = Policy::new(Arc::new(rules)).layer(files().await);
+    for (from, to, denied) in [
+        ("/notes.md", "/key.pem", "/key.pem"),
+        ("/notes.md", "/data/private/x", "/data/private/x"),
+        ("/data/private/b", "/x", "/data/private/b"),
+        ("/data/private/b", "/key.pem", "/data/private/b"),
+    ] {
+        let copied = guarded.copy(&cx, CopyRequest::new(path(from), path(to))).await.expect_err("denied");
+        let renamed = guarded.rename(&cx, RenameRequest::new(path(from), path(to))).await.expect_err("denied");
+        for error in [copied, renamed] {
+            assert_eq!((error.kind(), error.path()), (ErrorKind::PolicyDenied, Some(denied)), "{from} to {to}");
+        }
+    }
     Ok(())
 }
 
