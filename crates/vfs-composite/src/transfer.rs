@@ -383,7 +383,7 @@ impl CompositeBackend {
             let file = &mut progress.placed[index];
             // What was a link may be a file by now, which nobody copied.
             if file.kind == Kind::Link && self.kind(cx, &file.from).await? != Kind::Link {
-                return Err(Error::conflict(&file.from, None));
+                return Err(Error::at(ErrorKind::Conflict, &file.from));
             }
             file.is_taken = true;
             let request = file.kind.removal(file.from.clone(), file.source.clone());

@@ -257,7 +257,14 @@ impl Error {
 
     /// The file at `path` is not what the caller expected but `actual` (`None`: it is gone).
     pub fn conflict(path: &VfsPath, actual: Option<Version>) -> Self {
-        Self::at(ErrorKind::Conflict, path).with_detail(ErrorDetail::Conflict { actual })
+        let error = match actual {
+            Some(_) => Self::of(ErrorKind::Conflict),
+            None => Self::new(
+                ErrorKind::Conflict,
+                "it is not there any more; create it if it is to be there, or look where it has gone",
+            ),
+        };
+        error.with_path(path).with_detail(ErrorDetail::Conflict { actual })
     }
 
     /// The same failure, at `path`.

@@ -68,8 +68,12 @@ fn each_place_keeps_its_own_line_endings() {
 fn line_breaks_that_are_not_there_are_found_as_those_that_are() {
     let error = one(b"a\nb\na\nb\n", "a\r\nb", "x").expect_err("there are two");
     assert!(matches!(error.detail(), Some(ErrorDetail::NotUnique { count: 2, .. })), "{error:?}");
-    for (content, old, new) in [(&b"a\nb"[..], "a\r\nb", "a\nb"), (b"a\nb", "a\rb", "x"), (b"a\nb", "a\r\nc", "x")] {
-        assert_eq!(one(content, old, new).expect_err("not there").kind(), ErrorKind::NoMatch, "{content:?} {old:?}");
+    for (content, old, new, is_the_same) in
+        [(&b"a\nb"[..], "a\r\nb", "a\nb", true), (b"a\nb", "a\rb", "x", false), (b"a\nb", "a\r\nc", "x", false)]
+    {
+        let error = one(content, old, new).expect_err("not there");
+        assert_eq!(error.kind(), ErrorKind::NoMatch, "{content:?} {old:?}");
+        assert_eq!(error.for_model().contains("nothing is to be changed"), is_the_same, "{content:?} {old:?}");
     }
 }
 

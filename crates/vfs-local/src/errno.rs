@@ -33,7 +33,9 @@ fn describe(errno: Errno) -> (ErrorKind, Option<&'static str>) {
         Errno::ROFS => (K::PermissionDenied, Some("the file system is read-only")),
         // Resolution below the root answers EXDEV where a component or link would leave it.
         Errno::XDEV => (K::PathEscape, None),
-        Errno::LOOP => (K::InvalidPath, Some("a symbolic link goes in a circle, or is of a kind that is not followed")),
+        Errno::LOOP => {
+            (K::InvalidPath, Some("symbolic links go in a circle, are too many, or are of a kind that is not followed"))
+        }
         Errno::NAMETOOLONG => (K::InvalidPath, Some("the name is too long for the file system; use a shorter one")),
         Errno::NOSPC => (K::StorageFull, None),
         Errno::DQUOT => (K::QuotaExceeded, None),

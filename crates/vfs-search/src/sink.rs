@@ -15,6 +15,9 @@ use crate::plan::Plan;
 /// How far an expression may look beyond a match for word boundaries and the like.
 const LOOK_AHEAD: usize = 128;
 
+/// Most places of one line that are told: the rest of a line of a million hits is no news.
+const MOST_PLACES: usize = 1 << 16;
+
 /// Turns the matches of one file into items.
 pub(crate) struct FileSink<'a> {
     pub(crate) plan: &'a Plan,
@@ -143,7 +146,7 @@ impl FileSink<'_> {
         let mut column = 0;
         self.found.clear();
         // Nothing is told of where in a line it is but with the line.
-        let told = if self.numbers_lines() { usize::MAX } else { 0 };
+        let told = if self.numbers_lines() { MOST_PLACES } else { 0 };
         for (start, end) in places.take(told) {
             if column == 0 {
                 column = start as u64 + 1;
@@ -172,7 +175,7 @@ impl FileSink<'_> {
                 return false;
             }
             ranges.push((submatch.start(), submatch.end().min(text)));
-            true
+            ranges.len() < MOST_PLACES
         };
         let result = match line.strip_suffix(b"\n") {
             Some(line) => self.matcher.find_iter(line, &mut take),
@@ -222,6 +225,7 @@ impl FileSink<'_> {
             }
             if let Some((lines, _)) = &current
                 && submatch.start() - lines.start <= max
+                && self.found.len() < MOST_PLACES
             {
                 self.found.push((submatch.start() - lines.start, submatch.end() - lines.start));
             }

@@ -20,6 +20,10 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: ReadArgs) -> 
         return numbered(session, out, path, args).await;
     }
     let mut file = File { session, path, version: None };
+    if (args.offset > 0 || args.limit.is_some()) && file.is_binary().await? {
+        file.print(out, 0, None).await?;
+        return Ok(Exit::Success);
+    }
     let start = if args.offset == 0 { 0 } else { file.start_of_line(args.offset).await? };
     let end = match args.limit {
         Some(limit) => file.start_of_line_or_end(args.offset.saturating_add(limit)).await?,
@@ -60,6 +64,12 @@ impl File<'_> {
                 Ok(piece)
             }
         }
+    }
+
+    /// Whether it has no lines, so that there is nothing to leave out.
+    async fn is_binary(&mut self) -> VfsResult<bool> {
+        let window = self.read(ReadRequest::new(self.path.clone()).lines(0, 0).max_bytes(1)).await?;
+        Ok(matches!(window.content, Content::Binary { .. }))
     }
 
     /// The byte that the line after the first `lines` begins at.

@@ -77,6 +77,11 @@ fn read_is_exact_for_binary_other_encodings_and_files_longer_than_a_window() {
     let tail = vfs(&root, &["read", "--offset", "2999998", "long"]);
     assert_eq!(tail.success(), "2999998 é\n2999999 é\n");
     assert_eq!(vfs(&root, &["read", "--offset", "1", "--limit", "1", "utf16"]).out, utf16[6..12]);
+    fs::write(root.path().join("binary"), b"a\nb\0\nc\n").expect("a file");
+    for window in [&["--limit", "1"][..], &["--offset", "2"], &["--offset", "9", "--limit", "0"]] {
+        let run = vfs(&root, &[&["read", "binary"], window].concat());
+        assert_eq!((run.code, &*run.out), (Some(0), &b"a\nb\0\nc\n"[..]), "it has no lines: {window:?}");
+    }
 }
 
 #[test]

@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use memchr::memmem;
+
+use super::endings::LineFeeds;
 use super::nearest::nearest;
 use super::places::Places;
 use super::replace::Step;
@@ -17,6 +20,12 @@ pub(super) fn no_match(haystack: &[u8], step: &Step<'_>) -> Error {
         // Writing to a string cannot fail.
         let label = if rank == 0 { "Most similar" } else { "Also similar" };
         let _ = write!(words, "\n{label}: line {}: {}", line.line, line.text);
+    }
+    if is_there_with_line_feeds(haystack, step) {
+        words.push_str(
+            "\nThe file has this text, but its lines end with \\n and not with \\r\\n, as in the new string, which is the same \
+             apart from that: nothing is to be changed.",
+        );
     }
     if lacks_only_the_last_line_break(haystack, step) {
         words.push_str(
@@ -45,6 +54,12 @@ pub(super) fn not_unique(places: &Places, step: &Step<'_>) -> Error {
     Error::new(ErrorKind::NotUnique, format!("the text to replace is in the file {count} times"))
         .with_model_message(words)
         .with_detail(ErrorDetail::NotUnique { replacement: step.index, count: *count, lines: lines.clone() })
+}
+
+/// Whether the text is there but for the `\r` before its line breaks. It was not replaced as it was the same as the new one.
+fn is_there_with_line_feeds(haystack: &[u8], step: &Step<'_>) -> bool {
+    let old = step.old.as_deref().filter(|old| memmem::find(old, b"\r\n").is_some());
+    old.is_some_and(|old| memmem::find(LineFeeds::new(haystack).text(), LineFeeds::new(old).text()).is_some())
 }
 
 /// Whether the text would be at the end of the file, were there a final newline, which the lines of a read do not show.

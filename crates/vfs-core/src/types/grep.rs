@@ -369,7 +369,7 @@ pub struct GrepMatch {
     pub column: u64,
     /// The line without its ending; U+FFFD where it is not UTF-8.
     pub text: String,
-    /// Where in `text` the pattern is.
+    /// Where in `text` the pattern is: the first 65,536 places of a line.
     #[serde(default, skip_serializing_if = "Submatches::is_empty")]
     pub submatches: Submatches,
     /// Whether it matched or is context.

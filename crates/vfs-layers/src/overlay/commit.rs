@@ -226,7 +226,7 @@ pub(super) async fn set(
         (Before::Link, _) => {
             // What was a link may be a file by now, which nobody asked to be removed.
             if !is_link(base, cx, path).await? {
-                return Err(Error::conflict(path, None));
+                return Err(Error::at(ErrorKind::Conflict, path));
             }
             base.delete(cx, delete()).await?;
             WriteMode::CreateNew

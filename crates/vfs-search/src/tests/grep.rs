@@ -322,6 +322,20 @@ fn long_lines_are_cut_in_the_result() {
 }
 
 #[test]
+fn of_a_line_with_very_many_places_the_first_are_told() {
+    const MOST: usize = 1 << 16;
+    let text = format!("{}\n", "x".repeat(MOST + 10));
+    let tree = TestTree::new([("/f", text.as_str())]);
+    let all = |req: GrepRequest| req.max_line_bytes(u64::MAX);
+    for req in [GrepRequest::literal("x"), GrepRequest::regex("[xy]"), GrepRequest::regex("[xy]").multiline()] {
+        let outcome = run(&tree, &all(req.clone()));
+        let found = matches(&outcome);
+        assert_eq!((found.len(), found[0].column, found[0].submatches.len()), (1, 1, MOST), "{req:?}");
+        assert_eq!(found[0].submatches[MOST - 1].start, MOST - 1, "{req:?}");
+    }
+}
+
+#[test]
 fn large_files_are_searched_to_their_end() {
     let mut text = "some line of text\n".repeat(100_000);
     text.push_str("needle\n");
