@@ -261,7 +261,7 @@ impl Error {
             Some(_) => Self::of(ErrorKind::Conflict),
             None => Self::new(
                 ErrorKind::Conflict,
-                "it is not there any more; create it if it is to be there, or look where it has gone",
+                "there is no such file now; create it if it is to be there, or look where it has gone",
             ),
         };
         error.with_path(path).with_detail(ErrorDetail::Conflict { actual })

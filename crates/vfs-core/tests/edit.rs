@@ -84,7 +84,7 @@ fn a_final_newline_that_is_not_there_is_named() {
         (&b"a\nb"[..], "b\n", true),
         (b"a\nb", "a\nb\n", true),
         (b"a\r\nb", "a\nb\n", true),
-        (b"a\nb", "a\r\nb\r\n", false),
+        (b"a\nb", "a\r\nb\r\n", true),
         (b"x x x", "x\n", true),
         (b"a\nb\n", "b\n\n", true),
         (b"a\nb", "c\n", false),

@@ -6,7 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use vfs_core::{
     ByteRange, CopyRequest, DeleteRequest, EditRequest, ExecuteRequest, FileUpload, GlobRequest, GrepRequest,
-    LsRequest, MultiModalReadRequest, ReadRequest, RenameRequest, Replacement, StatRequest, VfsPath, WriteRequest,
+    LsRequest, MultiModalReadRequest, ReadRequest, RenameRequest, Replacement, StatRequest, TerminalSize, VfsPath,
+    WriteRequest,
 };
 
 fn path(text: &str) -> VfsPath {
@@ -96,6 +97,10 @@ fn a_whole_number_may_be_written_with_a_point() {
     let error =
         serde_json::from_value::<GrepRequest>(json!({"pattern": "x", "before": 1_u64 << 40})).expect_err("too large");
     assert!(error.to_string().contains("too large"), "{error}");
+    assert!(read(json!({"path": "/a", "bytes": {"start": null}})).is_err(), "where it begins has to be said");
+    let execute = json!({"command": "x", "terminal": {"rows": 50.0, "columns": null}});
+    let execute = serde_json::from_value::<ExecuteRequest>(execute).expect("a terminal");
+    assert_eq!(execute.terminal, Some(TerminalSize { rows: 50, columns: 80 }));
     let largest = json!({"path": "/a", "offset": u64::MAX});
     assert_eq!(read(largest).expect("as it is written").offset, u64::MAX);
 }

@@ -24,9 +24,23 @@ pub(crate) fn keep(from: &HeldFile, to: BorrowedFd<'_>) -> Result<()> {
     let has_group = keep_owner(from, to)?;
     keep_extended(from.fd.as_fd(), to)?;
     let mode = from.metadata.mode() & KEPT_MODE;
-    // What was for one group is not for another: that gets what everybody has.
-    let mode = if has_group { mode } else { mode & (!0o070 | (mode & 0o007) << 3) };
+    let mode = if has_group { mode } else { with_another_group(from, mode)? };
     fs::fchmod(to, Mode::from_raw_mode(mode)).map_err(error)
+}
+
+/// `mode` as it opens the file to nobody new when it gets another group: who was in the old one is one of all others now, and
+/// the new one was.
+fn with_another_group(from: &HeldFile, mode: u32) -> Result<u32> {
+    match fs::fgetxattr(&from.fd, ACCESS_LIST, &mut [0_u8; 0]) {
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
+        _ => {
+            let message =
+                "the file has an access control list and a group that is not yours, which a new one cannot get";
+            return Err(Error::new(ErrorKind::PermissionDenied, message));
+        }
+    }
+    let common = (mode >> 3) & mode & 0o007;
+    Ok(mode & !0o077 | common << 3 | common)
 }
 
 /// Gives `to` the owner of `from`, and says whether it has its group, too: a user can give files to their own groups only.
@@ -37,7 +51,8 @@ fn keep_owner(from: &HeldFile, to: BorrowedFd<'_>) -> Result<bool> {
     }
     match fs::fchown(to, Some(Uid::from_raw(owner.0)), Some(Gid::from_raw(owner.1))) {
         Ok(()) => Ok(true),
-        Err(Errno::PERM) if owner.0 == mine.0 => Ok(false),
+        // In a namespace of users a group may have no number at all, which is invalid.
+        Err(Errno::PERM | Errno::INVAL) if owner.0 == mine.0 => Ok(false),
         Err(Errno::PERM) => Err(Error::new(
             ErrorKind::PermissionDenied,
             "the file belongs to another user, and replacing it would take it from them",

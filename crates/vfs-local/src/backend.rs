@@ -31,7 +31,9 @@ use crate::watch::Watching;
 /// * Links inside the root are followed; deleting or renaming one moves the link. Absolute links are refused.
 /// * Every change puts a new file in the old one's place in one step: a reader, and a crash of the process, finds the old
 ///   content or the new; so does a power cut, unless [`Durability`](crate::Durability) says otherwise. Mode, owner, access
-///   control lists and extended attributes are kept; hard links are broken, not written through.
+///   control lists and extended attributes are kept; hard links are broken, not written through. A group that is not one's
+///   own cannot be given away: then the file gets one's own, and nobody may do what they might not before.
+/// * What may not be written is not changed; who may change its directory may delete or rename it, as everywhere on Unix.
 /// * Changes of one file take turns, in this process and, through `flock`, with other processes that use this library.
 /// * Only regular files are opened. FIFOs, sockets and devices are refused without being touched.
 /// * The change feed tells of what this backend does and of what other programs do, as the kernel tells of it, some

@@ -149,7 +149,8 @@ fn lock(fd: &OwnedFd, cx: &OpContext, until: Instant) -> Result<bool> {
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(WAIT);
             }
-            Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL) => return Ok(false),
+            // The last is a network file system's, of a file that is open for reading alone.
+            Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::BADF) => return Ok(false),
             Err(errno) => return Err(error(errno)),
         }
     }

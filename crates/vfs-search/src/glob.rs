@@ -10,11 +10,11 @@ use std::fmt;
 
 use vfs_core::{Error, ErrorKind, Result};
 
-use self::compile::TextMatcher;
-use self::dots::Dots;
+use self::compile::{SegmentMatchers, TextMatcher};
+use self::dots::{Dots, may_spell_dots};
 use self::parse::{Mistake, Part};
 use self::reach::Reach;
-use self::spellings::{fold, spellings, with_folded_braces};
+use self::spellings::{fold, spellings};
 
 pub(crate) use self::dots::Shown;
 pub(crate) use self::parse::within_limits;
@@ -125,9 +125,12 @@ impl GlobPattern {
     }
 
     /// How much is shown of the entry `name` of the directory `relative`, which starts with a dot, since the pattern spells
-    /// that dot. Whether the entry matches is another question.
+    /// that dot.
     pub(crate) fn shows_dotted(&self, relative: &str, name: &str) -> Shown {
-        self.dots.shows(relative, name)
+        match self.dots.shows(relative, name) {
+            Shown::Alone if !self.matches_entry(relative, name) => Shown::No,
+            shown => shown,
+        }
     }
 
     /// As [`GlobPattern::reaches`], of the directory `name` of the directory `directory`.
@@ -171,46 +174,67 @@ fn compile(text: &str) -> Result<GlobPattern, Mistake> {
     if climbs(&parts) {
         return Err(Mistake::new(0, "'..' is not allowed; set the search path instead"));
     }
-    let is_path = is_path(&parts);
-    let parts = with_folded_braces(parts);
-    let only_directories = parts.last() == Some(&Part::Separator);
-    let segments = fold(&parts);
-    if segments.is_empty() {
-        return Err(Mistake::new(0, "it names nothing; write '*' for every name"));
+    let spelled = spellings(&parts);
+    if spelled.is_none() && may_spell_dots(&parts) {
+        let what = "its braces with '/' stand for too many paths, of which some start with a dot; use fewer";
+        return Err(Mistake::new(0, what));
     }
+    let is_spelled = spelled.is_some();
+    let written = spelled.unwrap_or_else(|| vec![parts]);
+    let only_directories = written.iter().all(|spelling| is_directory(spelling));
+    let is_path = is_path(&written);
+    // Where some alternatives name directories only, those find nothing: what is found would have to be told apart.
+    let mut meant: Vec<Vec<Part>> = written
+        .iter()
+        .filter(|spelling| only_directories || !is_directory(spelling))
+        .map(|spelling| fold(spelling).join(&Part::Separator))
+        .filter(|spelling| !spelling.is_empty())
+        .collect();
+    let whole = match meant.as_slice() {
+        [] => return Err(Mistake::new(0, "it names nothing; write '*' for every name")),
+        [spelling] => spelling.clone(),
+        _ => vec![Part::Alternatives(meant.clone())],
+    };
+    let segments = fold(&whole);
     let name = match segments.as_slice() {
         [name] if !is_path => Some(*name),
         [[Part::AnySegments], name] if !name.iter().any(Part::spans_segments) => Some(*name),
         _ => None,
     };
-    let (matcher, dots) = match name {
-        Some([Part::AnySegments]) => (Matcher::Name(TextMatcher::Any), Dots::default()),
+    let mut segment_matchers = SegmentMatchers::default();
+    let matcher = match name {
         Some(name) => {
-            let anywhere = [&[Part::AnySegments, Part::Separator], name].concat();
-            (Matcher::Name(TextMatcher::new(name)?), Dots::new(&[anywhere])?)
+            // Wherever the name is.
+            if !is_path {
+                meant.iter_mut().for_each(|name| drop(name.splice(..0, [Part::AnySegments, Part::Separator])));
+            }
+            Matcher::Name(if name == [Part::AnySegments] { TextMatcher::Any } else { TextMatcher::new(name)? })
         }
         None => {
-            let spellings = spellings(segments.join(&Part::Separator));
-            let base_segments = base(&segments);
-            let matcher = Matcher::Path {
-                below: below(&segments[base_segments.len()..])?,
-                base: base_segments.join("/"),
-                reach: Reach::new(spellings.as_deref())?,
-            };
-            if spellings.is_none() && spells_dots(text) {
-                let what = "its braces with '/' in them stand for too many names that start with a dot; use fewer";
-                return Err(Mistake::new(0, what));
+            let base = base(&segments);
+            Matcher::Path {
+                below: below(&segments[base.len()..])?,
+                base: base.join("/"),
+                reach: Reach::new(is_spelled.then_some(&meant), &mut segment_matchers)?,
             }
-            (matcher, Dots::new(spellings.as_deref().unwrap_or_default())?)
         }
     };
+    let dots = if is_spelled { Dots::new(&meant, &mut segment_matchers)? } else { Dots::default() };
     Ok(GlobPattern { text: text.to_owned(), matcher, dots, only_directories })
 }
 
-/// Whether a path is meant: there is a separator, beside those at the end.
-fn is_path(parts: &[Part]) -> bool {
-    let end = parts.iter().rposition(|part| *part != Part::Separator).map_or(0, |last| last + 1);
-    parts[..end].iter().any(|part| part.spans_segments() && *part != Part::AnySegments)
+fn is_directory(spelling: &[Part]) -> bool {
+    spelling.last() == Some(&Part::Separator)
+}
+
+/// Whether a path is meant: there is a separator, beside those at the end of all spellings.
+fn is_path(spellings: &[Vec<Part>]) -> bool {
+    let are_directories = spellings.iter().all(|spelling| is_directory(spelling));
+    spellings.iter().any(|spelling| {
+        let last = spelling.iter().rposition(|part| *part != Part::Separator).filter(|_| are_directories);
+        let end = last.map_or(spelling.len(), |last| last + 1);
+        spelling[..end].iter().any(|part| part.spans_segments() && *part != Part::AnySegments)
+    })
 }
 
 /// The segments that spell a directory: plain text, with something after it.
@@ -239,11 +263,6 @@ fn relative_to<'a>(base: &str, path: &'a str) -> Option<&'a str> {
         rest if base.is_empty() || rest.is_empty() => Some(rest),
         rest => rest.strip_prefix('/'),
     }
-}
-
-/// Whether a name in `text` may start with a dot that is spelled.
-fn spells_dots(text: &str) -> bool {
-    text.starts_with('.') || ["/.", "{.", ",.", "}.", "\\."].iter().any(|start| text.contains(start))
 }
 
 /// Whether a component is `..`, in braces too.

@@ -363,12 +363,18 @@ impl<T: Tree> Opener<'_, T> {
         if let Some(error) = stopped {
             return Err(error);
         }
-        let steps = self.steps(&place, &listing, &alone);
+        let steps = self.steps(&place, &listing, &alone, &mut findings.skipped);
         Ok(Level { place, listing, steps, problems: Vec::new() })
     }
 
-    /// The steps of a listing; the entries `alone` are not gone down.
-    fn steps(&self, place: &Place<T::Dir>, listing: &Listing, alone: &HashSet<String>) -> Vec<Step> {
+    /// The steps of a listing. The entries `alone` are not gone down; that counts as what is left out.
+    fn steps(
+        &self,
+        place: &Place<T::Dir>,
+        listing: &Listing,
+        alone: &HashSet<String>,
+        skipped: &mut Skipped,
+    ) -> Vec<Step> {
         let mut steps = Vec::with_capacity(listing.len());
         for (index, (name, kind)) in listing.iter().enumerate() {
             let may_descend = match kind {
@@ -379,7 +385,12 @@ impl<T: Tree> Opener<'_, T> {
             if kind != ChildKind::Directory || self.options.directories == Directories::Yielded {
                 steps.push(Step { child: index, stage: Stage::Entry });
             }
-            if may_descend && !alone.contains(name) && self.guide.enters(place.relative(), name) {
+            if alone.contains(name) {
+                let leads_to = || self.tree.follow(&place.dir, name);
+                let is_directory =
+                    may_descend && (kind == ChildKind::Directory || matches!(leads_to(), Ok(ChildKind::Directory)));
+                skipped.hidden += u64::from(is_directory);
+            } else if may_descend && self.guide.enters(place.relative(), name) {
                 steps.push(Step { child: index, stage: Stage::Descent });
             }
         }

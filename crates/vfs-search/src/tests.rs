@@ -4,5 +4,6 @@ mod engine;
 mod find;
 mod grep;
 mod known;
+mod limits;
 mod list;
 mod visibility;

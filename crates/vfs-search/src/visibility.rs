@@ -68,10 +68,7 @@ impl Visibility {
             return Shown::WithContents;
         }
         let shown = asked();
-        // What is below a directory that is shown alone is left out.
-        if shown == Shown::No || (shown == Shown::Alone && kind == ChildKind::Directory) {
-            skipped.hidden += 1;
-        }
+        skipped.hidden += u64::from(shown == Shown::No);
         shown
     }
 }

@@ -5,8 +5,10 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
+use tokio::time::sleep;
 use vfs_core::{
     Backend as _, BackendExt as _, Content, DeleteRequest, Error, ErrorKind, Job, OpContext, ReadRequest, VfsPath,
     WriteMode, WriteRequest,
@@ -19,6 +21,9 @@ use crate::output::Output;
 
 /// The longest piece of output that is read at once: 1 MiB.
 const PIECE: u64 = 1 << 20;
+
+/// How long is waited before a keeper that has too many callers is called again.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The directory of one job, held open.
 #[derive(Debug)]
@@ -70,12 +75,17 @@ impl Directory {
 
     /// Reaches its keeper, where that lives.
     pub(super) async fn keeper(&self) -> Result<Option<UnixStream>, Failure> {
-        match UnixStream::connect(below(&self.held, "keeper")).await {
-            Ok(keeper) => Ok(Some(keeper)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-                Ok(None)
+        loop {
+            let refused = match UnixStream::connect(below(&self.held, "keeper")).await {
+                Ok(keeper) => return Ok(Some(keeper)),
+                Err(error) => error,
+            };
+            match refused.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => return Ok(None),
+                // It lives, and more wait for it than the kernel lets wait.
+                io::ErrorKind::WouldBlock => sleep(PAUSE).await,
+                _ => return Err(Failure::Job("the process that keeps the job cannot be reached", refused)),
             }
-            Err(error) => Err(Failure::Job("the process that keeps the job cannot be reached", error)),
         }
     }
 
@@ -148,4 +158,35 @@ fn below(directory: &OwnedFd, name: &str) -> PathBuf {
 
 fn unknown() -> Error {
     Error::new(ErrorKind::NotFound, "there is no such job; 'vfs jobs' lists them")
+}
+
+#[cfg(test)]
+mod tests {
+    use vfs_local::LocalConfig;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_keeper_with_more_callers_than_can_wait_is_called_again() {
+        let jobs = tempfile::tempdir().expect("a directory");
+        let files = LocalConfig::new(jobs.path()).open().expect("it opens");
+        let held = files.open_directory(&OpContext::new(), &VfsPath::root()).await.expect("it opens");
+        let directory = Directory::make(&files, &held, "job").await.expect("it is made");
+        let keeper = directory.listen().expect("it listens");
+        rustix::net::listen(&keeper, 1).expect("few may wait");
+        let mut waiting = Vec::new();
+        let refused = loop {
+            match UnixStream::connect(below(&directory.held, "keeper")).await {
+                Ok(caller) => waiting.push(caller),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        let mut called = Box::pin(directory.keeper());
+        assert!(futures::poll!(&mut called).is_pending(), "it lives, and is called again");
+        let (reached, _) = tokio::join!(called, async { keeper.accept().await.expect("the first of all") });
+        assert!(reached.expect("no failure").is_some());
+        drop(keeper);
+        assert!(directory.keeper().await.expect("no failure").is_none(), "it is gone");
+    }
 }

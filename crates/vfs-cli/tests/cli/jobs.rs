@@ -61,7 +61,9 @@ impl Jobs {
 
     /// What a job prints until it ends.
     fn followed(&self, id: &str) -> Vec<u8> {
-        self.follow(id).wait_with_output().expect("it ends").stdout
+        let ended = self.follow(id).wait_with_output().expect("it ends");
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        ended.stdout
     }
 
     fn state(&self, id: &str) -> String {

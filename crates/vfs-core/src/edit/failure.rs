@@ -21,17 +21,8 @@ pub(super) fn no_match(haystack: &[u8], step: &Step<'_>) -> Error {
         let label = if rank == 0 { "Most similar" } else { "Also similar" };
         let _ = write!(words, "\n{label}: line {}: {}", line.line, line.text);
     }
-    if is_there_with_line_feeds(haystack, step) {
-        words.push_str(
-            "\nThe file has this text, but its lines end with \\n and not with \\r\\n, as in the new string, which is the same \
-             apart from that: nothing is to be changed.",
-        );
-    }
-    if lacks_only_the_last_line_break(haystack, step) {
-        words.push_str(
-            "\nThe file ends with this text, but without a line break behind it: leave the last line break of the old string \
-             out.",
-        );
+    if let Some(hint) = hint(haystack, step) {
+        words.push_str(hint);
     }
     name_step(&mut words, step);
     Error::new(ErrorKind::NoMatch, "the text to replace is not in the file")
@@ -56,17 +47,21 @@ pub(super) fn not_unique(places: &Places, step: &Step<'_>) -> Error {
         .with_detail(ErrorDetail::NotUnique { replacement: step.index, count: *count, lines: lines.clone() })
 }
 
-/// Whether the text is there but for the `\r` before its line breaks. It was not replaced as it was the same as the new one.
-fn is_there_with_line_feeds(haystack: &[u8], step: &Step<'_>) -> bool {
-    let old = step.old.as_deref().filter(|old| memmem::find(old, b"\r\n").is_some());
-    old.is_some_and(|old| memmem::find(LineFeeds::new(haystack).text(), LineFeeds::new(old).text()).is_some())
-}
-
-/// Whether the text would be at the end of the file, were there a final newline, which the lines of a read do not show.
-fn lacks_only_the_last_line_break(haystack: &[u8], step: &Step<'_>) -> bool {
-    let unended = step.old.as_deref().and_then(|old| old.strip_suffix(b"\n"));
-    let unended = unended.map(|old| old.strip_suffix(b"\r").unwrap_or(old));
-    unended.is_some_and(|old| !old.is_empty() && haystack.ends_with(old))
+/// What else can be said of a text that is not there: what is wrong may be a line break that nobody sees.
+fn hint(haystack: &[u8], step: &Step<'_>) -> Option<&'static str> {
+    let (text, old) = (LineFeeds::new(haystack), LineFeeds::new(step.old.as_deref()?));
+    let (text, old) = (text.text(), old.text());
+    // It would have been found so, were the new text another one.
+    if memmem::find(text, old).is_some() && memmem::find(step.old.as_deref()?, b"\r\n").is_some() {
+        return Some(
+            "\nThe file has this text with other line endings, and apart from those the new string is the same: nothing is to \
+             be changed.",
+        );
+    }
+    let unended = old.strip_suffix(b"\n").filter(|unended| !unended.is_empty() && text.ends_with(unended));
+    unended.map(|_| {
+        "\nThe file ends with this text, but without a line break behind it: leave the last line break of the old string out."
+    })
 }
 
 /// Says which replacement of a list it was.

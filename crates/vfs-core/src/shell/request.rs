@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::seconds;
 use crate::error::{Error, Result};
@@ -77,8 +77,10 @@ pub enum FullOutput {
 #[serde(default, deny_unknown_fields)]
 pub struct TerminalSize {
     /// Lines. Default 24.
+    #[serde(deserialize_with = "rows")]
     pub rows: u16,
     /// Characters in a line. Default 80.
+    #[serde(deserialize_with = "columns")]
     pub columns: u16,
 }
 
@@ -86,6 +88,14 @@ impl Default for TerminalSize {
     fn default() -> Self {
         Self { rows: 24, columns: 80 }
     }
+}
+
+fn rows<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<u16, D::Error> {
+    Ok(wire::optional_whole(deserializer)?.unwrap_or(TerminalSize::default().rows))
+}
+
+fn columns<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<u16, D::Error> {
+    Ok(wire::optional_whole(deserializer)?.unwrap_or(TerminalSize::default().columns))
 }
 
 /// Whether a call waits for its command.

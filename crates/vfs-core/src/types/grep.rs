@@ -373,7 +373,7 @@ pub struct GrepMatch {
     #[serde(default, skip_serializing_if = "Submatches::is_empty")]
     pub submatches: Submatches,
     /// Whether it matched or is context.
-    #[serde(default, deserialize_with = "wire::or_default")]
+    #[serde(default)]
     pub kind: LineKind,
     /// Where in the file the (first) line begins, in bytes; of a decoded UTF-16 file, in bytes of its UTF-8.
     pub byte_offset: u64,
@@ -454,7 +454,7 @@ pub enum GrepEvent {
 #[non_exhaustive]
 pub struct GrepResult {
     /// The lines, with [`GrepOutput::Matches`].
-    #[serde(default, deserialize_with = "wire::or_default")]
+    #[serde(default)]
     pub matches: Vec<GrepMatch>,
     /// The files, with [`GrepOutput::Files`] and [`GrepOutput::Counts`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -469,6 +469,6 @@ pub struct GrepResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
     /// Files searched.
-    #[serde(default, deserialize_with = "wire::or_default")]
+    #[serde(default)]
     pub files_searched: u64,
 }

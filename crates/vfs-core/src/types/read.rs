@@ -14,7 +14,7 @@ use crate::path::VfsPath;
 #[serde(deny_unknown_fields)]
 pub struct ByteRange {
     /// The first byte, from 0.
-    #[serde(deserialize_with = "wire::whole")]
+    #[serde(deserialize_with = "wire::required_whole")]
     pub start: u64,
     /// One past the last byte; `None` is the end of the file. An end past that is that.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]

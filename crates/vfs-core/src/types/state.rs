@@ -53,8 +53,8 @@ pub struct FileData {
     pub modified_at: DateTime<Utc>,
 }
 
-/// Reads a time as ISO 8601 spells it: one without an offset is UTC, one without a time of day the day's beginning, and an
-/// empty one is none.
+/// Reads an ISO 8601 time: with or without an offset, which is that of UTC then, with a `T` or a space, or of a day alone, which
+/// is its beginning. An empty one is none.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty()) else {
         return Ok(DateTime::default());

@@ -63,6 +63,11 @@ pub(crate) fn whole<'de, T: TryFrom<u64> + Default, D: Deserializer<'de>>(deseri
     Ok(optional_whole(deserializer)?.unwrap_or_default())
 }
 
+/// Reads a whole number that has to be there.
+pub(crate) fn required_whole<'de, T: TryFrom<u64>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Whole::deserialize(deserializer).map(|whole| whole.0)
+}
+
 /// Reads a whole number, or `null` as none.
 pub(crate) fn optional_whole<'de, T: TryFrom<u64>, D: Deserializer<'de>>(
     deserializer: D,
@@ -91,6 +96,11 @@ impl<T: TryFrom<u64>> Visitor<'_> for WholeVisitor<T> {
 
     fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<T, E> {
         T::try_from(number).map_err(|_| E::custom(format_args!("{number} is too large")))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<T, E> {
+        let whole = u64::try_from(number).map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))?;
+        self.visit_u64(whole)
     }
 
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<T, E> {

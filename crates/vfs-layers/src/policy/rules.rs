@@ -21,7 +21,8 @@ use super::{Decision, Permission, PolicyHook};
 /// * A rule covers an operation by its permissions as well as by its own word: `read` is about downloads, searches, the
 ///   source of a copy or rename and the place of an edit, `write` about uploads and targets.
 /// * A rule that denies `write` or asks about it covers `delete` too: what is removed or moved away is changed. Where only
-///   removing is to be allowed, a rule before it says so. A rule that allows `write` does not allow to remove.
+///   removing is to be allowed, a rule before it says so. One that asks does not hide a later one, or a default, that denies
+///   `delete`. A rule that allows `write` does not allow to remove.
 /// * Rules that deny or ask match paths whatever the case of their letters; rules that allow match them as they are
 ///   written. So on a file system that folds case, other cases do not get past a denial. Other spellings that a file
 ///   system may take for the same, by Unicode normalisation, are other names to a rule.
@@ -195,16 +196,21 @@ impl RuleSet {
     }
 
     pub(super) fn decide(&self, question: Question<'_>) -> Verdict {
-        let rule = self.compiled.iter().position(|rule| rule.covers(question));
-        let effect = match rule {
-            Some(rule) => self.compiled[rule].effect,
-            // What no rule says of commands is not said by a default either.
-            None if question.permission == Permission::Execute && self.written.default == RuleEffect::Allow => {
-                RuleEffect::Deny
+        // Rules that ask about more than they name, and do not hide what forbids it.
+        let mut asked = None;
+        for (index, rule) in self.compiled.iter().enumerate().filter(|(_, rule)| rule.covers(question)) {
+            if rule.effect == RuleEffect::Ask && !rule.names(question) {
+                asked = asked.or(Some(index));
+                continue;
             }
-            None => self.written.default,
+            return stricter(asked, Verdict { effect: rule.effect, rule: Some(index) });
+        }
+        let effect = match self.written.default {
+            // What no rule says of commands is not said by a default either.
+            RuleEffect::Allow if question.permission == Permission::Execute => RuleEffect::Deny,
+            default => default,
         };
-        Verdict { effect, rule }
+        stricter(asked, Verdict { effect, rule: None })
     }
 
     /// The command line of `action`, taken apart where a rule asks for that.
@@ -251,6 +257,14 @@ impl RuleSet {
     }
 }
 
+/// `verdict`, or that of the rule `asked`, which asks, where that is stricter.
+fn stricter(asked: Option<usize>, verdict: Verdict) -> Verdict {
+    match asked {
+        Some(rule) if verdict.effect != RuleEffect::Deny => Verdict { effect: RuleEffect::Ask, rule: Some(rule) },
+        _ => verdict,
+    }
+}
+
 impl Compiled {
     fn new(rule: &Rule) -> Result<Self> {
         let mut compiled = Self {
@@ -291,16 +305,25 @@ impl Compiled {
             // To allow commands takes a word; to deny everything denies commands too.
             question.permission != Permission::Execute || self.effect != RuleEffect::Allow
         } else {
-            self.names(question.permission)
-                || question.operation.is_some_and(|operation| self.operations.contains(&operation))
+            self.names(question) || self.implies(question.permission)
         };
         is_actors && is_operations
     }
 
-    /// Whether the rule names the permission, or forbids more than it: who may not change a file may not remove it.
-    fn names(&self, permission: Permission) -> bool {
-        let is_removal = permission == Permission::Delete && self.effect != RuleEffect::Allow;
-        self.permissions.contains(&permission) || (is_removal && self.permissions.contains(&Permission::Write))
+    /// Whether what is done is among what the rule names; one that names nothing is about everything.
+    fn names(&self, question: Question<'_>) -> bool {
+        self.covers_all_operations
+            || !self.commands.is_empty()
+            || self.permissions.contains(&question.permission)
+            || question.operation.is_some_and(|operation| self.operations.contains(&operation))
+    }
+
+    /// Whether what is done is kept from happening, or asked about, beside what the rule names: who may not change a file may
+    /// not remove it.
+    fn implies(&self, permission: Permission) -> bool {
+        self.effect != RuleEffect::Allow
+            && permission == Permission::Delete
+            && self.permissions.contains(&Permission::Write)
     }
 
     fn covers(&self, question: Question<'_>) -> bool {

@@ -96,6 +96,27 @@ async fn what_may_not_be_changed_may_not_be_removed_unless_a_rule_says_so() -> R
     Ok(())
 }
 
+#[test]
+fn to_ask_about_changes_hides_nothing_that_denies_removal() {
+    let ask = "[[rules]]\neffect = 'ask'\noperations = ['write']\npaths = ['/src/**']\n";
+    let rule =
+        |effect: &str, operation: &str| format!("[[rules]]\neffect = '{effect}'\noperations = ['{operation}']\n");
+    for (text, operation, effect, by) in [
+        (ask.to_owned(), "delete", RuleEffect::Ask, Some(1)),
+        (format!("{ask}{}", rule("deny", "delete")), "delete", RuleEffect::Deny, Some(2)),
+        (format!("{ask}{}", rule("deny", "write")), "delete", RuleEffect::Deny, Some(2)),
+        (format!("{ask}{}", rule("allow", "delete")), "delete", RuleEffect::Ask, Some(1)),
+        (format!("{}{ask}", rule("allow", "delete")), "delete", RuleEffect::Allow, Some(1)),
+        (format!("default = 'deny'\n{ask}"), "delete", RuleEffect::Deny, None),
+        (format!("default = 'deny'\n{ask}"), "write", RuleEffect::Ask, Some(1)),
+        (format!("{ask}{}", rule("deny", "write")), "write", RuleEffect::Ask, Some(1)),
+    ] {
+        let said = rules(&text).explain(None, operation, &path("/src/x.rs")).expect("a permission");
+        let said = said.last().expect("it is about something");
+        assert_eq!((said.effect, said.rule), (effect, by), "{operation} by {text}");
+    }
+}
+
 #[tokio::test]
 async fn a_denial_names_the_path_that_is_denied() -> Result<()> {
     let cx = OpContext::new();

@@ -181,7 +181,7 @@ async fn a_failure_is_not_repeated_unless_that_is_harmless(kind: Kind) {
 async fn no_connection_is_tried_again(kind: Kind) {
     let service = Service::start(kind).await;
     let place = place(&service);
-    service.stop();
+    service.stop().await;
     let error = fails(&place, "true").await;
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("cannot be reached"), "{error}");

@@ -1,5 +1,8 @@
 //! From the parts of a glob to something that matches.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 
@@ -43,6 +46,21 @@ impl TextMatcher {
             TextMatcher::Suffix(suffix) => text.strip_suffix(suffix.as_str()).is_some_and(|run| !run.contains('/')),
             TextMatcher::Regex(regex) => matches!(regex.is_match(text.as_bytes()), Ok(true)),
         }
+    }
+}
+
+/// Matchers of segments, each made once: the spellings of a glob have most of them in common.
+#[derive(Debug, Default)]
+pub(super) struct SegmentMatchers(HashMap<Vec<Part>, Arc<TextMatcher>>);
+
+impl SegmentMatchers {
+    pub(super) fn get(&mut self, segment: &[Part]) -> Result<Arc<TextMatcher>, Mistake> {
+        if let Some(matcher) = self.0.get(segment) {
+            return Ok(Arc::clone(matcher));
+        }
+        let matcher = Arc::new(TextMatcher::new(segment)?);
+        self.0.insert(segment.to_vec(), Arc::clone(&matcher));
+        Ok(matcher)
     }
 }
 

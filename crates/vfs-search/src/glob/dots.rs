@@ -1,6 +1,8 @@
 //! Which names that start with a dot a glob spells with their dot, and so asks for.
 
-use super::compile::TextMatcher;
+use std::sync::Arc;
+
+use super::compile::{SegmentMatchers, TextMatcher};
 use super::parse::{Mistake, Part};
 
 /// How much of an entry is shown whose name starts with a dot.
@@ -20,33 +22,47 @@ pub(super) struct Dots(Vec<Dotted>);
 
 #[derive(Debug, Clone)]
 struct Dotted {
-    /// How many directories, at least, a path has before the name.
-    depth: usize,
-    /// Whether `**` stands before it, so that there may be more.
-    floats: bool,
+    /// What the directories before it are called, up to the first `**`.
+    way: Vec<Arc<TextMatcher>>,
+    /// Where `**` stands before it: how many directories there are at least.
+    floats: Option<usize>,
     shown: Shown,
     /// Matches the name with a separator in the place of its dot.
-    matcher: TextMatcher,
+    matcher: Arc<TextMatcher>,
+}
+
+impl Dotted {
+    /// Whether the directory `relative` is one that it stands in, as far as that can be told before a `**`.
+    fn is_in(&self, relative: &str) -> bool {
+        let mut directories = relative.split('/').filter(|name| !name.is_empty());
+        let leads_there = self.way.iter().all(|matcher| directories.next().is_some_and(|name| matcher.matches(name)));
+        let more = directories.count();
+        leads_there && self.floats.map_or(more == 0, |least| self.way.len() + more >= least)
+    }
 }
 
 impl Dots {
     /// Of the `spellings` of a glob, which hold no separator in braces.
-    pub(super) fn new(spellings: &[Vec<Part>]) -> Result<Self, Mistake> {
+    pub(super) fn new(spellings: &[Vec<Part>], matchers: &mut SegmentMatchers) -> Result<Self, Mistake> {
         let mut dots = Vec::new();
         for spelling in spellings {
-            let (mut depth, mut floats) = (0, false);
-            let segments = spelling.split(|part| *part == Part::Separator).filter(|segment| !segment.is_empty());
-            let mut segments = segments.peekable();
-            while let Some(segment) = segments.next() {
-                if segment == [Part::AnySegments] {
-                    floats = true;
+            let segments: Vec<_> = spelling.split(|part| *part == Part::Separator).collect();
+            let mut way = Vec::new();
+            let mut floats = None;
+            for (index, segment) in segments.iter().enumerate() {
+                if *segment == [Part::AnySegments] {
+                    floats = floats.or(Some(way.len()));
                     continue;
                 }
                 if let Some(marked) = mark(segment) {
-                    let shown = if segments.peek().is_none() { Shown::Alone } else { Shown::WithContents };
-                    dots.push(Dotted { depth, floats, shown, matcher: TextMatcher::new(&marked)? });
+                    let shown = if index + 1 == segments.len() { Shown::Alone } else { Shown::WithContents };
+                    let dotted = Dotted { way: way.clone(), floats, shown, matcher: matchers.get(&marked)? };
+                    dots.push(dotted);
                 }
-                depth += 1;
+                match &mut floats {
+                    Some(least) => *least += 1,
+                    None => way.push(matchers.get(segment)?),
+                }
             }
         }
         Ok(Self(dots))
@@ -57,14 +73,39 @@ impl Dots {
         let Some(rest) = name.strip_prefix('.').filter(|_| !self.0.is_empty()) else {
             return Shown::No;
         };
-        let depth = if relative.is_empty() { 0 } else { relative.split('/').count() };
         let marked = format!("/{rest}");
-        let asked = self.0.iter().filter(|dotted| {
-            let is_there = if dotted.floats { dotted.depth <= depth } else { dotted.depth == depth };
-            is_there && dotted.matcher.matches(&marked)
-        });
+        let asked = self.0.iter().filter(|dotted| dotted.is_in(relative) && dotted.matcher.matches(&marked));
         asked.map(|dotted| dotted.shown).max().unwrap_or(Shown::No)
     }
+}
+
+/// Whether a dot may come first in a segment of `parts`, whatever their braces stand for.
+pub(super) fn may_spell_dots(parts: &[Part]) -> bool {
+    let mut is_first = true;
+    spells_dots(parts, &mut is_first)
+}
+
+fn spells_dots(parts: &[Part], is_first: &mut bool) -> bool {
+    parts.iter().any(|part| match part {
+        Part::Literal(text) => std::mem::take(is_first) && text.starts_with('.'),
+        Part::Separator | Part::AnySegments => {
+            *is_first = true;
+            false
+        }
+        Part::Alternatives(alternatives) => {
+            let before = std::mem::take(is_first);
+            alternatives.iter().any(|alternative| {
+                let mut after = before;
+                let spells = spells_dots(alternative, &mut after);
+                *is_first |= after;
+                spells
+            })
+        }
+        Part::AnyChar | Part::AnyRun | Part::Class { .. } => {
+            *is_first = false;
+            false
+        }
+    })
 }
 
 /// A segment as it matches a name whose leading dot is replaced by a separator; `None` where it spells no such dot.

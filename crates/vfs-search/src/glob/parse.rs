@@ -10,7 +10,7 @@ const MAX_NESTING: usize = 10;
 const MAX_ALTERNATIVES: usize = 1000;
 
 /// One part of a glob.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Part {
     /// This text; it holds no `/`.
     Literal(String),

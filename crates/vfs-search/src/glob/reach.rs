@@ -1,10 +1,12 @@
 //! Which directories a glob can find something below.
 
-use super::compile::TextMatcher;
+use std::sync::Arc;
+
+use super::compile::{SegmentMatchers, TextMatcher};
 use super::parse::{Mistake, Part};
 
 /// Most spellings of a glob that every directory is held against.
-const MAX_WAYS: usize = 64;
+const MAX_WAYS: usize = 256;
 
 /// Segments after these are taken to match any name: a directory too many is listed, none too few.
 const MAX_SEGMENTS: usize = 32;
@@ -24,16 +26,16 @@ pub(super) enum Segment {
     /// `**`: this and all that follow may be anything.
     AnySegments,
     /// A name that matches.
-    Name(TextMatcher),
+    Name(Arc<TextMatcher>),
 }
 
 impl Reach {
     /// Of the spellings of a glob; `None` where there are too many.
-    pub(super) fn new(spellings: Option<&[Vec<Part>]>) -> Result<Self, Mistake> {
+    pub(super) fn new(spellings: Option<&[Vec<Part>]>, matchers: &mut SegmentMatchers) -> Result<Self, Mistake> {
         let Some(spellings) = spellings.filter(|spellings| spellings.len() <= MAX_WAYS) else {
             return Ok(Reach::Everywhere);
         };
-        let ways = spellings.iter().map(|spelling| way(spelling)).collect::<Result<_, _>>()?;
+        let ways = spellings.iter().map(|spelling| way(spelling, matchers)).collect::<Result<_, _>>()?;
         Ok(Reach::Ways(ways))
     }
 
@@ -53,8 +55,11 @@ impl Reach {
         let mut names = Vec::new();
         for segment in ways.iter().filter_map(|way| next_segment(way, relative)) {
             match segment {
-                Segment::Name(TextMatcher::Literal(name)) => names.push(name.clone()),
-                _ => return None,
+                Segment::Name(matcher) => match &**matcher {
+                    TextMatcher::Literal(name) => names.push(name.clone()),
+                    _ => return None,
+                },
+                Segment::AnySegments => return None,
             }
         }
         Some(names)
@@ -86,14 +91,14 @@ fn next_segment<'a>(way: &'a [Segment], relative: &str) -> Option<&'a Segment> {
     segments.next()
 }
 
-fn way(spelling: &[Part]) -> Result<Vec<Segment>, Mistake> {
+fn way(spelling: &[Part], matchers: &mut SegmentMatchers) -> Result<Vec<Segment>, Mistake> {
     let mut way = Vec::new();
     for segment in spelling.split(|part| *part == Part::Separator).filter(|segment| !segment.is_empty()) {
         if segment.iter().any(Part::spans_segments) {
             way.push(Segment::AnySegments);
             break;
         }
-        let matcher = if way.len() < MAX_SEGMENTS { TextMatcher::new(segment)? } else { TextMatcher::Any };
+        let matcher = if way.len() < MAX_SEGMENTS { matchers.get(segment)? } else { Arc::new(TextMatcher::Any) };
         way.push(Segment::Name(matcher));
     }
     Ok(way)

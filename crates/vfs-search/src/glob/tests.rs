@@ -79,6 +79,15 @@ fn patterns_match_names_and_paths() {
         ("src/{.,net,a/./b}/*.rs", "src/a.rs", true),
         ("src/{.,net,a/./b}/*.rs", "src/a/b/c.rs", true),
         ("src/{,a}", "src/a", true),
+        ("src/{,a}", "src", false),
+        ("{{.,src},lib}/*.rs", "a.rs", true),
+        ("{,a}{,b}/c", "c", true),
+        ("{,a}{,b}/c", "ab/c", true),
+        ("{**,src}/*.rs", "a.rs", true),
+        ("{a/**,b}/c", "a/c", true),
+        ("{src/,lib}", "src", false),
+        ("{src/,lib}", "lib", true),
+        ("{src/,lib/}", "x/lib", true),
         ("{./a,./b}", "b", true),
         ("{./a,./b}", "x/b", false),
         ("{src/,lib/}", "lib", true),
@@ -105,6 +114,7 @@ fn mistakes_are_refused_by_name() {
     let long = "x".repeat(4097);
     let classes = "[".repeat(4000);
     let huge = "*".repeat(1 << 20);
+    let dots = "{a/,b/}".repeat(8) + ".{" + &"[!a]".repeat(980) + "}";
     for (pattern, word) in [
         ("", "empty"),
         ("/", "names nothing"),
@@ -130,6 +140,7 @@ fn mistakes_are_refused_by_name() {
         (&long, "4096"),
         (&classes, "']'"),
         (&huge, "4096"),
+        (&dots, "start with a dot"),
     ] {
         let error = GlobPattern::new(pattern).expect_err(&pattern[..pattern.len().min(20)]);
         assert_eq!(error.kind(), ErrorKind::InvalidPattern);
@@ -156,6 +167,10 @@ fn hostile_patterns_are_answered() {
         "[!a]".repeat(1000),
         "{a/b,c/d}".repeat(20),
         "{a,b,c,d,e,f,g,h}/".repeat(100) + "x",
+        "{a/,b/}".repeat(8) + "x{" + &"[!a]".repeat(980) + "}",
+        "{a/,b/}".repeat(10) + "x{" + &"a,".repeat(900) + "}",
+        "{a/,b/}".repeat(9) + &"{{{{{{{{{{/}}}}}}}}}}".repeat(6) + "x",
+        "{a/x,b/y}{c/x,d/y}".repeat(6) + ".rs",
     ] {
         let glob = GlobPattern::new(&pattern).expect(&pattern[..10]);
         let mut answers = 0;

@@ -65,6 +65,9 @@ fn a_dot_that_a_glob_spells_asks_for_the_name() {
         ("*{.env,}", &["/a"], 6),
         ("{./.env,/d/.env}", &["/.env", "/d/.env"], 0),
         ("{.,d}/.env", &["/.env", "/d/.env"], 0),
+        ("a/.env", &[], 0),
+        ("{a/.env,*}", &["/a"], 4),
+        ("{d/.github/**,**/a}", &["/a", "/d/.github/b.yml"], 5),
     ] {
         let (names, h, _) = shown(&tree, &GlobRequest::new(pattern));
         assert_eq!(
@@ -84,7 +87,7 @@ fn many_alternatives_ask_for_names_as_few_do() {
     let tree = TestTree::new([("/.github/wf/ci.yml", ""), ("/a", "")]);
     let others = (0..200).map(|n| format!(",.github/f{n}")).collect::<String>();
     assert_eq!(shown(&tree, &GlobRequest::new(format!("{{.github/wf/ci.yml{others}}}"))).0, ["/.github/wf/ci.yml"]);
-    let too_many = format!("{}.x", "{a/,b/}".repeat(11));
+    let too_many = format!("{}.x", "{a/,b/}".repeat(13));
     let error = find(&tree, &GlobRequest::new(&too_many)).expect_err("it is not known what it asks for");
     assert!(error.kind() == ErrorKind::InvalidPattern && error.message().contains("start with a dot"), "{error}");
     find(&tree, &GlobRequest::new(too_many.replace(".x", "x"))).expect("no dot is spelled");

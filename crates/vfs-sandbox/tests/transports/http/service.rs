@@ -97,9 +97,12 @@ impl Service {
         std::mem::take(&mut self.state.lock().expect("the state").runs)
     }
 
-    /// Takes no connections any more.
-    pub(crate) fn stop(&self) {
-        self.server.lock().expect("the server").abort();
+    /// Takes no connections any more, from the moment at which this returns.
+    pub(crate) async fn stop(&self) {
+        let stopped = std::mem::replace(&mut *self.server.lock().expect("the server"), tokio::spawn(async {}));
+        stopped.abort();
+        // It is cancelled, which is no result.
+        let _cancelled = stopped.await;
     }
 
     /// Takes connections again.
@@ -118,7 +121,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        self.stop();
+        self.server.lock().expect("the server").abort();
     }
 }
 
