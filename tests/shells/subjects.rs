@@ -2,7 +2,6 @@
 
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tempfile::TempDir;
 use vfs_core::{Backend, Result, VfsPath};
@@ -27,18 +26,12 @@ fn directory() -> TempDir {
     tempfile::Builder::new().prefix(MARKER).tempdir().expect("a temporary directory can be made")
 }
 
-/// A law looks at what a command does when it is asked to end, and not at how soon: others use the processors and the disk
-/// meanwhile. That commands end within the default grace is for the tests of `vfs-shell`.
-fn config() -> ShellConfig {
-    ShellConfig::new().grace(Duration::from_secs(2))
-}
-
 /// Commands of this machine.
 pub(crate) fn local() -> ShellFactory {
     ShellFactory::new("local", async || {
         let root = directory();
         let files = LocalConfig::new(root.path()).durability(Durability::Atomic).open()?;
-        let backend = LocalShellBackend::over(files, config());
+        let backend = LocalShellBackend::over(files, ShellConfig::new());
         let target = Target::new(Arc::new(backend)).with_host_marker(MARKER).holding(root);
         // The host's commands know the files by the host's paths.
         Ok(ShellTarget::new(target).without(&[SamePaths]))
@@ -49,7 +42,7 @@ pub(crate) fn local() -> ShellFactory {
 pub(crate) fn os_sandbox() -> ShellFactory {
     let factory = ShellFactory::new("os-sandbox", async || {
         let root = directory();
-        let backend = open_sandbox(&root).await?.into_backend_with(config())?;
+        let backend = open_sandbox(&root).await?.into_backend()?;
         let base = VfsPath::parse(SandboxConfig::WORKSPACE)?;
         let target = Target::new(Arc::new(backend)).below(base).with_host_marker(MARKER).holding(root);
         // What a signal ended comes with the code by which shells tell of one.

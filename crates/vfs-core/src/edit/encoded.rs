@@ -52,6 +52,7 @@ fn in_place(content: &[u8], encoding: Encoding, replacements: &[Replacement], ma
             _ => text::encode(text, encoding).map(Cow::Owned),
         };
         let new = spelled(&replacement.new);
+        // Whether the old text is there is told first: where it is not, another encoding may be meant.
         let is_mappable = new.is_some();
         let step = Step {
             replacement,

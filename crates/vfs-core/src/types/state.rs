@@ -53,8 +53,8 @@ pub struct FileData {
     pub modified_at: DateTime<Utc>,
 }
 
-/// Reads an ISO 8601 time: with or without an offset, which is that of UTC then, with a `T` or a space, or of a day alone, which
-/// is its beginning. An empty one is none.
+/// Reads an ISO 8601 time, with a `T` or a space in it: without an offset it is UTC, without a time of day the beginning of
+/// the day. An empty one is none.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty()) else {
         return Ok(DateTime::default());
