@@ -21,7 +21,7 @@ use crate::matcher::LineMatcher;
 use crate::pace::{Halt, Pace, PacedReader};
 use crate::plan::Plan;
 use crate::reading::{BINARY_WINDOW, Ended, Pieces, Stop, fill, read_error};
-use crate::sink::FileSink;
+use crate::sink::{FileSink, Scratch};
 use vfs_core::tree::{Learn, Opened, Tree};
 
 /// How much more than it claims a file may have. What claims nothing may go on for ever.
@@ -42,7 +42,7 @@ pub(crate) struct FileSearcher {
     buffer: Buffer,
     /// Of a long file, what is read after its beginning.
     pieces: Buffer,
-    found: Vec<(usize, usize)>,
+    scratch: Scratch,
     pace: Pace,
     recall: Recall,
     learning: Learning,
@@ -97,7 +97,7 @@ impl FileSearcher {
             searcher: plan.searcher(),
             buffer: Buffer::default(),
             pieces: Buffer::default(),
-            found: Vec::new(),
+            scratch: Scratch::default(),
             pace: Pace::new(),
             recall: Recall::default(),
             learning: Learning::default(),
@@ -131,8 +131,8 @@ impl FileSearcher {
         outlet: &mut dyn Outlet,
         interrupted: &dyn Fn() -> bool,
     ) {
-        let Self { matcher, searcher, buffer, pieces, found, pace, learning, .. } = self;
-        let mut sink = FileSink::new(plan, matcher, make_path, outlet, std::mem::take(found));
+        let Self { matcher, searcher, buffer, pieces, scratch, pace, learning, .. } = self;
+        let mut sink = FileSink::new(plan, matcher, make_path, outlet, scratch);
         let mut run = Run { plan, searcher, buffer, pieces, pace, learning, interrupted };
         let outcome = opened.map_err(Stop::Problem).and_then(|opened| run.content(opened, &mut sink));
         let outcome = match sink.failure.take() {
@@ -140,7 +140,6 @@ impl FileSearcher {
             None => outcome,
         };
         sink.finish();
-        *found = std::mem::take(&mut sink.found);
         let (matches, left_early) = (sink.matches, sink.left_early);
         let (outcome, problem) = match outcome {
             Ok(outcome) => (outcome, None),

@@ -47,6 +47,7 @@ mod required;
 mod sink;
 mod stream;
 mod stretch;
+mod texts;
 mod types;
 mod visibility;
 mod walk;

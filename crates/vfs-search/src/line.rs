@@ -1,11 +1,13 @@
 //! The text of a found line: without its ending, cut to a length, and UTF-8.
 
-use vfs_core::{Submatch, Submatches};
+use vfs_core::{LineText, Submatch, Submatches};
+
+use crate::texts::Texts;
 
 /// The text of a line, and its ranges.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct LineText {
-    pub(crate) text: String,
+pub(crate) struct Shown {
+    pub(crate) text: LineText,
     pub(crate) submatches: Submatches,
     pub(crate) cut: bool,
 }
@@ -23,9 +25,9 @@ pub(crate) fn without_ending(bytes: &[u8]) -> &[u8] {
 /// Each byte run that is not UTF-8 becomes one U+FFFD. Ranges are widened to whole characters and clipped to the text; one
 /// that lies beyond a cut is left out.
 #[inline]
-pub(crate) fn text_of(line: &[u8], max: usize, found: &[(usize, usize)]) -> LineText {
+pub(crate) fn text_of(line: &[u8], max: usize, found: &[(usize, usize)], texts: &mut Texts) -> Shown {
     if line.len() <= max
-        && let Ok(text) = std::str::from_utf8(line)
+        && let Ok(text) = texts.keep(line)
     {
         return whole(text, found);
     }
@@ -66,17 +68,18 @@ pub(crate) fn text_of(line: &[u8], max: usize, found: &[(usize, usize)]) -> Line
             end: text.ceil_char_boundary(place(end.min(done))),
         })
         .collect();
-    LineText { text, submatches, cut }
+    Shown { text: text.into(), submatches, cut }
 }
 
 /// As [`text_of`], of a line that is UTF-8 and not cut: the ranges stay where they are.
-fn whole(text: &str, found: &[(usize, usize)]) -> LineText {
+fn whole(text: LineText, found: &[(usize, usize)]) -> Shown {
     let range = |&(start, end): &(usize, usize)| Submatch {
         start: text.floor_char_boundary(start),
         end: text.ceil_char_boundary(end.min(text.len())),
     };
     let found = &found[..found.partition_point(|(start, _)| *start <= text.len())];
-    LineText { text: text.to_owned(), submatches: found.iter().map(range).collect(), cut: false }
+    let submatches = found.iter().map(range).collect();
+    Shown { text, submatches, cut: false }
 }
 
 #[cfg(test)]
@@ -108,10 +111,10 @@ mod tests {
             ("é".as_bytes(), 100, vec![(1, 2)], "é", vec![(0, 2)], false),
             (b"abc", 0, vec![(0, 1)], "", vec![], true),
         ] {
-            let line_text = text_of(line, max, &found);
+            let shown = text_of(line, max, &found, &mut Texts::default());
             let expected: Submatches = expected.into_iter().map(|(start, end)| Submatch { start, end }).collect();
-            assert_eq!((line_text.text.as_str(), line_text.cut), (text, cut), "{line:?} {max}");
-            assert_eq!(line_text.submatches, expected, "{line:?} {max}");
+            assert_eq!((shown.text.as_str(), shown.cut), (text, cut), "{line:?} {max}");
+            assert_eq!(shown.submatches, expected, "{line:?} {max}");
         }
     }
 
@@ -123,13 +126,13 @@ mod tests {
             range in (0_usize..20, 0_usize..20),
         ) {
             let (low, high) = (range.0.min(range.1).min(line.len()), range.0.max(range.1).min(line.len()));
-            let line_text = text_of(&line, max, &[(low, high)]);
-            prop_assert!(line_text.text.len() <= max);
+            let shown = text_of(&line, max, &[(low, high)], &mut Texts::default());
+            prop_assert!(shown.text.len() <= max);
             let whole = String::from_utf8_lossy(&line);
-            prop_assert!(whole.starts_with(&line_text.text));
-            prop_assert_eq!(line_text.cut, whole.len() > line_text.text.len());
-            for submatch in &line_text.submatches {
-                prop_assert!(line_text.text.get(submatch.start..submatch.end).is_some());
+            prop_assert!(whole.starts_with(&*shown.text));
+            prop_assert_eq!(shown.cut, whole.len() > shown.text.len());
+            for submatch in &shown.submatches {
+                prop_assert!(shown.text.get(submatch.start..submatch.end).is_some());
             }
         }
     }

@@ -75,6 +75,7 @@ mod tests {
     use super::*;
     use crate::item::{Item, Outlet};
     use crate::plan::Plan;
+    use crate::sink::Scratch;
 
     struct Lines(Vec<(u64, u64, u64, usize)>);
 
@@ -92,8 +93,8 @@ mod tests {
         let mut req = GrepRequest::literal(needle).output(output);
         req.max_line_bytes = Some(8);
         let plan = Plan::new(&req).expect("a valid request");
-        let mut lines = Lines(Vec::new());
-        let mut sink = FileSink::new(&plan, &plan.matcher, &|| VfsPath::parse("/f"), &mut lines, Vec::new());
+        let (mut lines, mut scratch) = (Lines(Vec::new()), Scratch::default());
+        let mut sink = FileSink::new(&plan, &plan.matcher, &|| VfsPath::parse("/f"), &mut lines, &mut scratch);
         let finder = Finder::new(needle);
         let mut search = LiteralSearch::new(&finder);
         for piece in pieces.iter().map(|piece| piece.as_bytes()) {

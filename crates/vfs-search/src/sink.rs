@@ -11,6 +11,7 @@ use crate::item::{Item, Outlet};
 use crate::line;
 use crate::matcher::LineMatcher;
 use crate::plan::Plan;
+use crate::texts::Texts;
 
 /// How far an expression may look beyond a match for word boundaries and the like.
 const LOOK_AHEAD: usize = 128;
@@ -33,17 +34,25 @@ pub(crate) struct FileSink<'a> {
     pub(crate) after_left: u32,
     pub(crate) left_early: bool,
     pub(crate) failure: Option<Error>,
-    pub(crate) found: Vec<(usize, usize)>,
+    pub(crate) scratch: &'a mut Scratch,
+}
+
+/// What one file after another is reported with.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// Where in the line that is reported the pattern is.
+    found: Vec<(usize, usize)>,
+    texts: Texts,
 }
 
 impl<'a> FileSink<'a> {
-    /// For a file of which nothing is found yet; `found` is used again.
+    /// For a file of which nothing is found yet.
     pub(crate) fn new(
         plan: &'a Plan,
         matcher: &'a LineMatcher,
         make_path: &'a dyn Fn() -> Result<VfsPath>,
         outlet: &'a mut dyn Outlet,
-        found: Vec<(usize, usize)>,
+        scratch: &'a mut Scratch,
     ) -> Self {
         Self {
             plan,
@@ -56,7 +65,7 @@ impl<'a> FileSink<'a> {
             after_left: 0,
             left_early: false,
             failure: None,
-            found,
+            scratch,
         }
     }
 }
@@ -89,8 +98,9 @@ impl FileSink<'_> {
 
     fn line(&mut self, path: VfsPath, lines: &Lines<'_>) -> GrepMatch {
         let bytes = line::without_ending(lines.bytes);
-        self.found.retain(|(start, _)| *start <= bytes.len());
-        let text = line::text_of(bytes, self.plan.max_line_bytes, &self.found);
+        let Scratch { found, texts } = &mut *self.scratch;
+        found.retain(|(start, _)| *start <= bytes.len());
+        let text = line::text_of(bytes, self.plan.max_line_bytes, found, texts);
         let mut line = GrepMatch::new(path, lines.number.unwrap_or_default(), text.text);
         line.submatches = text.submatches;
         line.cut = text.cut;
@@ -144,7 +154,7 @@ impl FileSink<'_> {
         let text = line::without_ending(line.bytes).len();
         let reach = self.plan.max_line_bytes.min(text);
         let mut column = 0;
-        self.found.clear();
+        self.scratch.found.clear();
         // Nothing is told of where in a line it is but with the line.
         let told = if self.numbers_lines() { MOST_PLACES } else { 0 };
         for (start, end) in places.take(told) {
@@ -154,7 +164,7 @@ impl FileSink<'_> {
             if start > reach {
                 break;
             }
-            self.found.push((start, end.min(text)));
+            self.scratch.found.push((start, end.min(text)));
         }
         self.report(line, column)
     }
@@ -166,7 +176,7 @@ impl FileSink<'_> {
         let text = line::without_ending(line).len();
         let reach = self.plan.max_line_bytes.min(text);
         let mut column = 0;
-        let ranges = &mut self.found;
+        let ranges = &mut self.scratch.found;
         let mut take = |submatch: Match| {
             if column == 0 {
                 column = submatch.start() as u64 + 1;
@@ -200,7 +210,7 @@ impl FileSink<'_> {
         let mut current: Option<(Range<usize>, u64)> = None;
         let mut rest = block.start;
         let mut goes_on = true;
-        self.found.clear();
+        self.scratch.found.clear();
         let matcher = self.matcher;
         let result = matcher.find_iter_at(haystack, block.start, |submatch| {
             if submatch.start() >= block.end {
@@ -215,7 +225,7 @@ impl FileSink<'_> {
                         next = next.skip(lines.start - rest);
                         rest = lines.start;
                         goes_on = self.report(&next.first(lines.len()), column);
-                        self.found.clear();
+                        self.scratch.found.clear();
                     }
                     let before = &buffer[block.start..submatch.start()];
                     let start = memchr::memrchr(b'\n', before).map_or(block.start, |at| block.start + at + 1);
@@ -225,9 +235,9 @@ impl FileSink<'_> {
             }
             if let Some((lines, _)) = &current
                 && submatch.start() - lines.start <= max
-                && self.found.len() < MOST_PLACES
+                && self.scratch.found.len() < MOST_PLACES
             {
-                self.found.push((submatch.start() - lines.start, submatch.end() - lines.start));
+                self.scratch.found.push((submatch.start() - lines.start, submatch.end() - lines.start));
             }
             goes_on
         });
@@ -300,7 +310,7 @@ impl Sink for FileSink<'_> {
         if !self.plan.invert && searcher.multi_line_with_matcher(self.matcher) {
             return self.report_block(found);
         }
-        self.found.clear();
+        self.scratch.found.clear();
         let shows_column = self.plan.output == GrepOutput::Matches && !self.plan.invert;
         let column = if shows_column { self.find_submatches(found.bytes())? } else { 0 };
         let lines = Lines { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
@@ -316,7 +326,7 @@ impl Sink for FileSink<'_> {
         let Some(path) = self.path() else {
             return Ok(false);
         };
-        self.found.clear();
+        self.scratch.found.clear();
         let lines =
             Lines { bytes: context.bytes(), number: context.line_number(), offset: context.absolute_byte_offset() };
         let mut line = self.line(path, &lines);

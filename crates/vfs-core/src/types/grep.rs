@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::entry::{Problem, Skipped, Truncation};
 use super::glob::LinkMode;
+use super::line_text::LineText;
 use super::submatches::Submatches;
 use super::wire;
 use crate::path::VfsPath;
@@ -368,7 +369,7 @@ pub struct GrepMatch {
     /// The 1-based byte of the first submatch in the line; 0 for context and for an inverted search.
     pub column: u64,
     /// The line without its ending; U+FFFD where it is not UTF-8.
-    pub text: String,
+    pub text: LineText,
     /// Where in `text` the pattern is: the first 65,536 places of a line.
     #[serde(default, skip_serializing_if = "Submatches::is_empty")]
     pub submatches: Submatches,
@@ -384,7 +385,7 @@ pub struct GrepMatch {
 
 impl GrepMatch {
     /// The line `line` of `path`, which matched.
-    pub fn new(path: VfsPath, line: u64, text: impl Into<String>) -> Self {
+    pub fn new(path: VfsPath, line: u64, text: impl Into<LineText>) -> Self {
         Self {
             path,
             line,

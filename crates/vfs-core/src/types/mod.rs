@@ -7,6 +7,7 @@ mod edit;
 mod entry;
 mod glob;
 mod grep;
+mod line_text;
 mod ls;
 mod manage;
 mod read;
@@ -26,6 +27,7 @@ pub use grep::{
     BinaryMode, CaseMode, FileCount, GrepEvent, GrepMatch, GrepOutput, GrepRequest, GrepResult, GrepSummary, LineKind,
     Pattern,
 };
+pub use line_text::LineText;
 pub use ls::{LsRequest, LsResult};
 pub use manage::{
     CopyRequest, CopyResult, DeleteRequest, DeleteResult, DeleteScope, RenameRequest, RenameResult, TransferMode,

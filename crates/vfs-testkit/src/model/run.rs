@@ -192,7 +192,7 @@ impl Pair<'_> {
             expected.extend(lines.map(|(line, number)| (self.path(path), number, shown(line).to_owned())));
         }
         compare(what, actual, Ok(expected), |result| {
-            result.matches.into_iter().map(|hit| (hit.path, hit.line, hit.text)).collect::<Vec<_>>()
+            result.matches.into_iter().map(|hit| (hit.path, hit.line, hit.text.to_string())).collect::<Vec<_>>()
         });
     }
 
