@@ -1,4 +1,4 @@
-//! The backend: each operation a hop to the blocking pool, or a search on its own.
+//! The backend: each operation a hop to the blocking pool, or none, or a search on its own.
 
 use std::fmt;
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use tokio::task::coop::consume_budget;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
@@ -50,7 +51,9 @@ use crate::watch::Watching;
 ///
 /// Needs Linux. A clone is a handle on the same root. `glob` and `grep` run on the workers of a search pool, which turns
 /// them away as [`Busy`](vfs_core::ErrorKind::Busy) where thousands wait; other operations run on the blocking pool of the
-/// tokio runtime that they are awaited in, or in place where there is none.
+/// tokio runtime that they are awaited in, or in place where there is none. What the kernel has in memory is
+/// told in place as well, on the disks of this machine: `stat`, `resolve`, and reads of up to 64 KiB of text. Who listens for
+/// permission events of fanotify, as virus scanners do, is waited for there.
 ///
 /// ```no_run
 /// # async fn example() -> vfs_core::Result<()> {
@@ -132,6 +135,19 @@ impl LocalBackend {
         blocking(cx, move |cx| work(&disk, cx)).await.map_err(|error| error.or_path(&path))
     }
 
+    /// What `work` gives where nothing has to be waited for.
+    async fn in_place<T>(
+        &self,
+        cx: &OpContext,
+        path: &VfsPath,
+        work: impl FnOnce(&Disk) -> Option<Result<T>>,
+    ) -> Result<Option<T>> {
+        // A task that never waits would keep others from their turns.
+        consume_budget().await;
+        cx.check().map_err(|error| error.or_path(path))?;
+        cx.span().in_scope(|| work(&self.disk)).transpose().map_err(|error| error.or_path(path))
+    }
+
     fn tree(&self) -> Arc<DiskTree> {
         Arc::new(DiskTree::new(Arc::clone(&self.disk)))
     }
@@ -182,11 +198,17 @@ impl Backend for LocalBackend {
     }
 
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
-        self.on_disk(cx, req.path.clone(), move |disk, _| disk.stat(&req.path)).await
+        match self.in_place(cx, &req.path, |disk| disk.stat_in_place(&req.path)).await? {
+            Some(info) => Ok(info),
+            None => self.on_disk(cx, req.path.clone(), move |disk, _| disk.stat(&req.path)).await,
+        }
     }
 
     async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
-        self.on_disk(cx, req.path.clone(), move |disk, _| disk.resolve(&req.path)).await
+        match self.in_place(cx, &req.path, |disk| disk.resolve_in_place(&req.path)).await? {
+            Some(resolved) => Ok(resolved),
+            None => self.on_disk(cx, req.path.clone(), move |disk, _| disk.resolve(&req.path)).await,
+        }
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -195,7 +217,10 @@ impl Backend for LocalBackend {
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
-        self.on_disk(cx, req.path.clone(), move |disk, cx| disk.read(&req, cx)).await
+        match self.in_place(cx, &req.path, |disk| disk.read_in_place(&req)).await? {
+            Some(read) => Ok(read),
+            None => self.on_disk(cx, req.path.clone(), move |disk, cx| disk.read(&req, cx)).await,
+        }
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {

@@ -1,4 +1,4 @@
-//! The one bridge from async code to the disk.
+//! The bridge from async code to what waits for the disk.
 
 use vfs_core::{CancelToken, Error, ErrorKind, OpContext, Result};
 

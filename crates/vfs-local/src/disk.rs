@@ -1,4 +1,4 @@
-//! The blocking side of a backend: one method an operation, each called in one hop.
+//! The blocking side of a backend: one method an operation, each called in one hop, or in none.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use vfs_core::{ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
 
 use crate::config::{Durability, HardLinks, LocalConfig, Mounts};
 use crate::errno::error_at;
+use crate::in_place::InPlace;
 use crate::line_indexes::LineIndexes;
 use crate::lock::{EntryLock, HeldFile, Purpose};
 use crate::metadata::Metadata;
@@ -24,6 +25,7 @@ pub(crate) struct Disk {
     pub(crate) durability: Durability,
     pub(crate) hard_links: HardLinks,
     pub(crate) max_file_size: u64,
+    pub(crate) in_place: InPlace,
     pub(crate) line_indexes: LineIndexes,
     /// What searches remember, if anything, and what the root is to that.
     pub(crate) search_memory: Option<(SearchMemory, Identity)>,
@@ -41,6 +43,7 @@ pub(crate) struct HeldEntry<'a> {
 impl Disk {
     pub(crate) fn open(config: &LocalConfig) -> Result<Self> {
         let root = Root::open(config)?;
+        let in_place = InPlace::new(&root);
         // Whether another file system was mounted over a file is only told by opening it.
         let memory = config.search_memory.as_ref().unwrap_or_else(|| SearchMemory::global());
         let search_memory = if config.mounts == Mounts::Stay || memory.is_none() {
@@ -53,6 +56,7 @@ impl Disk {
             durability: config.durability,
             hard_links: config.hard_links,
             max_file_size: config.max_file_size,
+            in_place,
             line_indexes: LineIndexes::new(),
             search_memory,
             lock_timeout: config.lock_timeout,

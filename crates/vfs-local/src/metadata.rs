@@ -73,6 +73,22 @@ impl Metadata {
         self.0.stx_attributes.contains(StatxAttributes::ENCRYPTED)
     }
 
+    /// Whether opening it reads more than the file itself: what it is encrypted or verified by.
+    pub(crate) fn opens_with_more(&self) -> bool {
+        self.0.stx_attributes.intersects(StatxAttributes::ENCRYPTED | StatxAttributes::VERITY)
+    }
+
+    /// Whether it was read after it was changed last, and within a day before `now`.
+    pub(crate) fn was_read_lately(&self, now: SystemTime) -> bool {
+        /// A minute less, for clocks of different grain.
+        const DAY: i64 = 24 * 60 * 60 - 60;
+        let place = |at: StatxTimestamp| (at.tv_sec, at.tv_nsec);
+        let read = place(self.0.stx_atime);
+        let since = now.duration_since(SystemTime::UNIX_EPOCH).ok().and_then(|now| i64::try_from(now.as_secs()).ok());
+        let is_of_today = since.is_some_and(|now| now.saturating_sub(read.0) < DAY);
+        is_of_today && read > place(self.0.stx_mtime) && read > place(self.0.stx_ctime)
+    }
+
     /// How many names it has.
     pub(crate) fn links(&self) -> u32 {
         self.0.stx_nlink

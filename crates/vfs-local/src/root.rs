@@ -10,6 +10,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::config::{Confinement, LocalConfig, Mounts, Resolution};
 use crate::errno::error_at;
+use crate::file_systems::{self, AccessTimes};
 use crate::guard::{Deed, Guard, Place};
 use crate::metadata::Metadata;
 
@@ -30,6 +31,8 @@ pub(crate) const RESERVED: &str = ".vfs-tmp-";
 pub(crate) struct Root {
     fd: OwnedFd,
     resolver: Resolver,
+    /// How the kernel is asked for what it has in memory, where it can be: see [`Root::open_cached`].
+    cached: Option<ResolveFlags>,
     guard: Guard,
 }
 
@@ -76,8 +79,18 @@ impl Root {
                 Resolver::Portable(CapDir::from_std_file(readable.into()))
             }
         };
+        let cached = match &resolver {
+            Resolver::Kernel(resolve) => Some(*resolve),
+            Resolver::Host => Some(ResolveFlags::empty()),
+            Resolver::Portable(_) => None,
+        };
+        // What is mounted below may be anything.
+        let cached = cached
+            .filter(|_| file_systems::answers_itself(&fd))
+            .map(|resolve| resolve | ResolveFlags::NO_XDEV | ResolveFlags::CACHED)
+            .filter(|resolve| kernel_tells(fd.as_fd(), *resolve));
         let guard = Guard::new(&config.protected, fd.as_fd())?;
-        Ok(Self { fd, resolver, guard })
+        Ok(Self { fd, resolver, cached, guard })
     }
 
     /// Opens `path` itself, following links inside the root. Never blocks and never creates.
@@ -85,6 +98,16 @@ impl Root {
         let opened = self.open_unguarded(path, flags)?;
         self.guard.check(self.fd.as_fd(), &opened, &[], Deed::Read, path)?;
         Ok(opened)
+    }
+
+    /// As [`Root::open_at`], of what the kernel finds in memory, on the file system of the root; `resolve` narrows it
+    /// further. `None` where the kernel would have to wait for a disk, and where it fails.
+    pub(crate) fn open_cached(&self, path: &VfsPath, flags: OFlags, resolve: ResolveFlags) -> Option<OwnedFd> {
+        let resolve = self.cached? | resolve;
+        refuse_reserved(path).ok()?;
+        let opened = fs::openat2(&self.fd, relative(path), every_open(flags), Mode::empty(), resolve).ok()?;
+        self.guard.check(self.fd.as_fd(), &opened, &[], Deed::Read, path).ok()?;
+        Some(opened)
     }
 
     fn open_unguarded(&self, path: &VfsPath, flags: OFlags) -> Result<OwnedFd> {
@@ -126,12 +149,7 @@ impl Root {
     }
 
     fn open_relative(&self, relative: &str, flags: OFlags) -> io::Result<OwnedFd> {
-        // `O_PATH` takes few other flags with it, and opens nothing that could block.
-        let flags = if flags.contains(OFlags::PATH) {
-            (flags & (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)) | OFlags::CLOEXEC
-        } else {
-            flags | ALWAYS | OFlags::NONBLOCK
-        };
+        let flags = every_open(flags);
         match &self.resolver {
             Resolver::Kernel(resolve) => retry(|| fs::openat2(&self.fd, relative, flags, Mode::empty(), *resolve)),
             Resolver::Host => retry(|| fs::openat(&self.fd, relative, flags, Mode::empty())),
@@ -332,6 +350,11 @@ impl Root {
         matches!(self.resolver, Resolver::Host)
     }
 
+    /// When reads move times of access; `None` where [`Root::open_cached`] is of no use.
+    pub(crate) fn access_times(&self) -> Option<AccessTimes> {
+        self.cached.map(|_| file_systems::access_times(&self.fd))
+    }
+
     /// Opens one component of a held directory, without following or blocking.
     ///
     /// A single name that is not followed cannot leave its directory; what the kernel still has to look at is whether
@@ -482,6 +505,22 @@ fn refuse_reserved(path: &VfsPath) -> Result<()> {
 
 fn kernel_resolves(root: BorrowedFd<'_>) -> bool {
     fs::openat2(root, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::BENEATH).is_ok()
+}
+
+/// Whether the kernel knows `resolve`, and nobody keeps us from asking. It may have to look twice.
+fn kernel_tells(root: BorrowedFd<'_>, resolve: ResolveFlags) -> bool {
+    let told = fs::openat2(root, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve);
+    matches!(told, Ok(_) | Err(Errno::AGAIN))
+}
+
+/// `flags` with those of every open.
+fn every_open(flags: OFlags) -> OFlags {
+    // `O_PATH` takes few other flags with it, and opens nothing that could block.
+    if flags.contains(OFlags::PATH) {
+        (flags & (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)) | OFlags::CLOEXEC
+    } else {
+        flags | ALWAYS | OFlags::NONBLOCK
+    }
 }
 
 /// `path` as the kernel takes it, relative to the root.

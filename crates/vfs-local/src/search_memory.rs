@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::fstatfs;
 use vfs_core::tree::Listing;
 
+use crate::file_systems;
 use crate::metadata::Metadata;
 
 pub(crate) use self::directory::Directory;
@@ -30,19 +30,6 @@ const MOST_UNUSED: u32 = 16;
 
 /// How many roots are known to have been searched.
 const MOST_ROOTS: usize = 1024;
-
-/// File systems of which every change of a directory or a content, whoever makes it, shows in its times: those on a disk of
-/// this machine. On one in memory writes through a memory map do not; another machine's may be told late; and what lies
-/// below the layers of an overlay nobody can tell. The numbers are those of statfs(2).
-const TRUSTED: [u32; 7] = [
-    0xEF53,      // ext2, ext3, ext4
-    0x5846_5342, // XFS
-    0x9123_683E, // btrfs
-    0xF2F5_2010, // F2FS
-    0x2FC1_2FC1, // ZFS
-    0xCA45_1A4E, // bcachefs
-    0x3153_464A, // JFS
-];
 
 /// What searches remember of what they came by: the names in each directory, and for each file a sketch, from which the next
 /// search may tell that it need not be read.
@@ -236,8 +223,9 @@ impl SearchMemory {
     fn trusts(&self, fd: BorrowedFd<'_>) -> bool {
         match self.0.trust {
             Trust::Known => {
-                let kind = fstatfs(fd).ok().and_then(|found| u32::try_from(found.f_type).ok());
-                kind.is_some_and(|kind| TRUSTED.contains(&kind))
+                // On a file system in memory writes through a memory map do not show in the times; another machine's may be told
+                // late; and what lies below the layers of an overlay nobody can tell.
+                file_systems::is_on_disk(fd)
             }
             #[cfg(test)]
             Trust::All => true,

@@ -19,7 +19,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use vfs_core::{
     Backend, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, GlobRequest, GrepRequest, LinkMode,
-    LsRequest, OpContext, ReadRequest, RenameRequest, VfsPath, WriteMode, WriteRequest,
+    LsRequest, OpContext, ReadRequest, RenameRequest, ResolveRequest, StatRequest, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig, Protection, Resolution};
 
@@ -132,7 +132,11 @@ const OPERATIONS: &[(&str, Operation)] = &[
         let told = format!("{answers:?}");
         answers.into_iter().find_map(|answer| answer.cause).map_or(Ok(told), Err)
     }),
-    ("stat_and_ls", |files, cx| show(block_on(files.ls(cx, LsRequest::new(path("/d/deep")))))),
+    ("stat_and_resolve", |files, cx| {
+        show(block_on(Backend::resolve(files, cx, ResolveRequest::new(path("/d/deep/a")))))?;
+        show(block_on(files.stat(cx, StatRequest::new(path("/d/deep/a")))))
+    }),
+    ("ls", |files, cx| show(block_on(files.ls(cx, LsRequest::new(path("/d/deep")))))),
     ("write_new", |files, cx| {
         let written = show(block_on(files.write(cx, WriteRequest::new(path("/d/new"), INSIDE))));
         block_on(files.delete(cx, DeleteRequest::new(path("/d/new"))))?;

@@ -26,6 +26,9 @@ impl Texts {
     /// It is not UTF-8.
     #[inline]
     pub(crate) fn keep(&mut self, line: &[u8]) -> Result<LineText, Utf8Error> {
+        if line.is_empty() {
+            return Ok(LineText::default());
+        }
         if line.len() >= LONG {
             return Bytes::copy_from_slice(line).try_into();
         }

@@ -1,5 +1,6 @@
 //! The text of a found line.
 
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::ops::Deref;
 use std::str::Utf8Error;
@@ -70,9 +71,34 @@ impl From<String> for LineText {
     }
 }
 
+impl From<&String> for LineText {
+    fn from(text: &String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<Cow<'_, str>> for LineText {
+    fn from(text: Cow<'_, str>) -> Self {
+        text.into_owned().into()
+    }
+}
+
+impl From<Box<str>> for LineText {
+    fn from(text: Box<str>) -> Self {
+        text.into_string().into()
+    }
+}
+
+/// A text of its own, which keeps no other in memory.
 impl From<LineText> for String {
     fn from(text: LineText) -> Self {
-        text.0.into()
+        text.as_str().to_owned()
+    }
+}
+
+impl Borrow<str> for LineText {
+    fn borrow(&self) -> &str {
+        self
     }
 }
 
@@ -154,6 +180,20 @@ mod tests {
             cut.truncate(length);
             assert_eq!((cut.as_str(), whole.as_str()), (expected, text), "{length}");
         }
+    }
+
+    #[test]
+    fn a_string_of_it_is_no_longer_than_the_text() {
+        let shared = Bytes::from(vec![b'x'; 8192]);
+        let text = LineText::try_from(shared.slice(0..20)).expect("it is UTF-8");
+        drop(shared);
+        assert!(String::from(text).capacity() < 100);
+    }
+
+    #[test]
+    fn lists_of_it_are_joined_as_lists_of_strings_are() {
+        let texts = ["a", "b"].map(LineText::from);
+        assert_eq!(texts.join("\n"), "a\nb");
     }
 
     #[test]

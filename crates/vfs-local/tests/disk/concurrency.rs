@@ -1,7 +1,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use vfs_core::{Backend, BackendExt, EditRequest, ErrorKind, OpContext, ReadRequest, WriteMode, WriteRequest};
+use vfs_core::{
+    Backend, BackendExt, EditRequest, ErrorKind, OpContext, ReadRequest, ResolveRequest, StatRequest, WriteMode,
+    WriteRequest,
+};
 
 use crate::{Disk, path};
 
@@ -173,4 +176,38 @@ async fn writes_into_a_directory_that_is_being_deleted_succeed_and_so_do_the_del
     assert!(rest.is_ok() || rest.is_err_and(|error| error.kind() == vfs_core::ErrorKind::NotFound));
     let left: Vec<_> = std::fs::read_dir(disk.root()).expect("it lists").collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_task_that_reads_without_end_leaves_others_their_turns() {
+    let disk = Disk::new();
+    disk.put("f", "text");
+    let is_done = Arc::new(AtomicBool::new(false));
+    let other = {
+        let is_done = Arc::clone(&is_done);
+        tokio::spawn(async move { is_done.store(true, Ordering::Release) })
+    };
+    let mut reads = 0;
+    while !is_done.load(Ordering::Acquire) {
+        disk.files.read(&OpContext::new(), ReadRequest::new(path("/f"))).await.expect("it reads");
+        reads += 1;
+        assert!(reads < 10_000, "the other task had no turn");
+    }
+    other.await.expect("it ends");
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_before_it_begins_says_what_it_was_about() {
+    let disk = Disk::new();
+    disk.put("f", "text");
+    let (cx, f) = (OpContext::new(), path("/f"));
+    cx.cancel_token().cancel();
+    let errors = [
+        disk.files.read(&cx, ReadRequest::new(f.clone())).await.expect_err("it is cancelled"),
+        disk.files.stat(&cx, StatRequest::new(f.clone())).await.expect_err("it is cancelled"),
+        Backend::resolve(&disk.files, &cx, ResolveRequest::new(f.clone())).await.expect_err("it is cancelled"),
+    ];
+    for error in errors {
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Cancelled, Some("/f")));
+    }
 }
