@@ -72,6 +72,13 @@ impl Listing {
         self.children.push(Child { start, end: self.names.len(), kind });
     }
 
+    /// Forgets all entries and problems, and keeps the room they took.
+    pub fn clear(&mut self) {
+        self.names.clear();
+        self.children.clear();
+        self.problems.clear();
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.children.len()

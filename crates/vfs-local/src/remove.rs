@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{self, AtFlags, FileType, OFlags, RawDir, RenameFlags};
@@ -210,8 +211,9 @@ pub(crate) fn for_each_entry(
     dir: BorrowedFd<'_>,
     mut each: impl FnMut(&CStr, FileType) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut buffer = Vec::with_capacity(32 << 10);
-    let mut entries = RawDir::new(dir, buffer.spare_capacity_mut());
+    // Not on the heap: the C library's locks each time so much is given back, and many threads list at once.
+    let mut buffer = [const { MaybeUninit::uninit() }; 32 << 10];
+    let mut entries = RawDir::new(dir, &mut buffer);
     while let Some(entry) = entries.next() {
         let entry = entry?;
         let name = entry.file_name();

@@ -1,5 +1,6 @@
 //! The disk as a tree for search: directories by descriptor, files by a single name below one.
 
+use std::cell::Cell;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -256,9 +257,30 @@ impl Tree for DiskTree {
     }
 }
 
+thread_local! {
+    /// What the directory listed last has left, to be filled again. A listing that grows on the heap is waited for where
+    /// other threads do the same: the C library moves it under the lock of whichever thread first had its memory.
+    static ROOM: Cell<Listing> = Cell::default();
+}
+
+/// Directories of more entries leave no room behind.
+const MOST_ROOM: usize = 4096;
+
 /// Lists the directory `dir`, which `fd` holds.
 fn listed(dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<Listing> {
-    let mut listing = Listing::default();
+    let mut room = ROOM.take();
+    room.clear();
+    fill(&mut room, dir, fd)?;
+    if room.len() > MOST_ROOM {
+        return Ok(room);
+    }
+    let listing = room.clone();
+    ROOM.set(room);
+    Ok(listing)
+}
+
+/// Adds the entries of the directory `dir`, which `fd` holds.
+fn fill(listing: &mut Listing, dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<()> {
     if dir.0.was_listed.swap(true, Ordering::Relaxed) {
         fs::seek(fd, fs::SeekFrom::Start(0)).map_err(error)?;
     }
@@ -275,8 +297,7 @@ fn listed(dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<Listing> {
         }
         Ok(())
     })
-    .map_err(error)?;
-    Ok(listing)
+    .map_err(error)
 }
 
 /// Reads without the C library, whose calls can be cancelled, which costs as much as a small read.

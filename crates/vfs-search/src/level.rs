@@ -148,7 +148,7 @@ impl<D> Level<D> {
     pub(crate) fn key(&self, index: usize) -> Arc<str> {
         let Step { child, stage } = self.steps[index];
         let slash = if stage == Stage::Descent { "/" } else { "" };
-        format!("{}/{}{slash}", self.place.path.as_str().trim_end_matches('/'), self.listing.name(child)).into()
+        [self.place.path.as_str().trim_end_matches('/'), "/", self.listing.name(child), slash].concat().into()
     }
 
     /// Drops the entries that `judge` does not take. What it cannot judge is a problem.

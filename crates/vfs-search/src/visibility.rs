@@ -82,7 +82,11 @@ pub(crate) struct FullPath {
 impl FullPath {
     /// Of the entries of the directory `path`.
     pub(crate) fn below(path: &VfsPath) -> Self {
-        let text = format!("{}/", path.as_str().trim_end_matches('/'));
+        let directory = path.as_str().trim_end_matches('/');
+        // With room for every name, as text that grows is waited for where other threads do the same.
+        let mut text = String::with_capacity(directory.len() + 1 + VfsPath::MAX_COMPONENT);
+        text.push_str(directory);
+        text.push('/');
         Self { directory: text.len(), text }
     }
 
