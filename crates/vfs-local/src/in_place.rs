@@ -5,7 +5,7 @@
 //! descriptor is the last one of a file that was removed meanwhile.
 
 use std::io::IoSliceMut;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
@@ -33,13 +33,23 @@ impl InPlace {
     pub(crate) fn new(root: &Root) -> Self {
         let access_times = root.access_times();
         Self {
-            reads: AtomicBool::new(access_times.is_some_and(|times| times != AccessTimes::Always)),
+            reads: AtomicBool::new(access_times.is_some()),
             access_times: access_times.unwrap_or(AccessTimes::Always),
         }
     }
 
     fn reads(&self) -> bool {
         self.reads.load(Ordering::Relaxed)
+    }
+
+    /// Whether to read a file of these facts, opened by these flags, changes nothing.
+    fn leaves_alone(&self, metadata: &Metadata, flags: OFlags) -> bool {
+        flags.contains(OFlags::NOATIME)
+            || match self.access_times {
+                AccessTimes::Never => true,
+                AccessTimes::Relative => metadata.was_read_lately(SystemTime::now()),
+                AccessTimes::Always => false,
+            }
     }
 }
 
@@ -51,9 +61,12 @@ impl Disk {
         }
         // As for every read, its type is looked at through a descriptor that opens nothing.
         let found = self.root.open_cached(&request.path, OFlags::PATH, ResolveFlags::empty())?;
-        self.short_file(found.as_fd())?;
-        let file = self.root.open_cached(&request.path, OFlags::RDONLY, ResolveFlags::empty())?;
-        let metadata = self.short_file(file.as_fd())?;
+        let found = Metadata::of(found.as_fd()).ok()?;
+        let flags = found.reading();
+        self.is_quick(&found, flags).then_some(())?;
+        let file = self.root.open_cached(&request.path, flags, ResolveFlags::empty())?;
+        let metadata = Metadata::of(file.as_fd()).ok()?;
+        self.is_quick(&metadata, flags).then_some(())?;
         let size = usize::try_from(metadata.size()).ok()?;
         // With room for more, so that it shows if the file has grown.
         let mut content = vec![0; size + 1];
@@ -84,17 +97,12 @@ impl Disk {
         Some(Ok(Resolved::at(path.clone()).names(names)))
     }
 
-    /// Of a short file that may be read, and reading which changes nothing.
-    fn short_file(&self, held: BorrowedFd<'_>) -> Option<Metadata> {
-        let metadata = Metadata::of(held).ok()?;
-        metadata.require_readable_file(self.hard_links).ok()?;
-        let is_kept = match self.in_place.access_times {
-            AccessTimes::Never => true,
-            AccessTimes::Relative => metadata.was_read_lately(SystemTime::now()),
-            AccessTimes::Always => false,
-        };
-        let is_short = (1..=SHORT).contains(&metadata.size());
-        (is_short && is_kept && !metadata.opens_with_more()).then_some(metadata)
+    /// Whether it is a short file that may be read, and reading it by `flags` changes nothing.
+    fn is_quick(&self, metadata: &Metadata, flags: OFlags) -> bool {
+        metadata.require_readable_file(self.hard_links).is_ok()
+            && (1..=SHORT).contains(&metadata.size())
+            && !metadata.opens_with_more()
+            && self.in_place.leaves_alone(metadata, flags)
     }
 }
 
@@ -103,6 +111,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::path::Path;
+    use std::time::Duration;
 
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     use vfs_core::OpContext;
@@ -154,7 +163,7 @@ mod tests {
 
     /// What is told in place of what was told otherwise before, so that it is in memory. It may take a second look.
     fn read(disk: &Disk, request: &ReadRequest) -> Option<Result<ReadResult>> {
-        // A time of access that is not after the last change moves with the first read, and clocks have a grain.
+        // The kernel does not look twice where something is renamed meanwhile.
         (0..200).find_map(|_| {
             let _told = disk.read(request, &OpContext::new());
             disk.read_in_place(request)
@@ -258,6 +267,45 @@ mod tests {
         let disk = Disk::open(&config).expect("it opens");
         assert!(stat(&disk, &path("/d/file")).is_none() && resolve(&disk, &path("/d/file")).is_none());
         assert!(read(&disk, &ReadRequest::new(path("/d/file"))).is_none());
+    }
+
+    #[test]
+    fn reading_leaves_the_time_of_access_of_ones_own_file_alone() {
+        let home = home();
+        let (disk, cx) = (disk(home.path()), OpContext::new());
+        let (request, file) = (ReadRequest::new(path("/d/file")), home.path().join("root/d/file"));
+        let accessed = || fs::metadata(&file).and_then(|found| found.accessed()).expect("it has times");
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+        let opened = fs::File::options().write(true).open(&file).expect("it opens");
+        opened.set_times(fs::FileTimes::new().set_accessed(long_ago)).expect("times are set");
+        assert!(disk.read(&request, &cx).is_ok());
+        assert_eq!(read(&disk, &request).is_some(), disk.in_place.reads());
+        assert!(disk.download(request.path.clone(), &cx).error.is_none());
+        assert_eq!(accessed(), long_ago);
+    }
+
+    #[test]
+    fn what_would_move_a_time_of_access_is_not_read_in_place() {
+        let home = home();
+        drop(disk(home.path()));
+        let file = fs::File::options().write(true).open(home.path().join("root/d/file")).expect("it opens");
+        let now = SystemTime::now();
+        let read_at = |at: SystemTime| {
+            file.set_times(fs::FileTimes::new().set_accessed(at)).expect("times are set");
+            Metadata::of(file.as_fd()).expect("it has facts")
+        };
+        // Setting the times is a change itself, so that only a later read comes after it.
+        let facts = [now - Duration::from_secs(60), now + Duration::from_secs(60)].map(read_at);
+        let answers = |access_times, flags| {
+            let in_place = InPlace { reads: AtomicBool::new(true), access_times };
+            facts.map(|facts| in_place.leaves_alone(&facts, flags))
+        };
+        assert_eq!(answers(AccessTimes::Never, OFlags::RDONLY), [true, true]);
+        assert_eq!(answers(AccessTimes::Relative, OFlags::RDONLY), [false, true]);
+        assert_eq!(answers(AccessTimes::Always, OFlags::RDONLY), [false, false]);
+        for access_times in [AccessTimes::Never, AccessTimes::Relative, AccessTimes::Always] {
+            assert_eq!(answers(access_times, OFlags::NOATIME), [true, true]);
+        }
     }
 
     #[test]

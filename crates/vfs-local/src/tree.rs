@@ -27,6 +27,8 @@ const MAX_HELD_DEPTH: usize = 100;
 pub(crate) struct DiskTree {
     disk: Arc<Disk>,
     remembering: Remembering,
+    /// Whether a file was somebody else's: then others are likely to be, too.
+    is_anothers: AtomicBool,
 }
 
 /// What a walk has to do with what earlier ones remember.
@@ -64,7 +66,7 @@ impl DirInner {
 impl DiskTree {
     /// For a walk that is too short to remember anything.
     pub(crate) fn new(disk: Arc<Disk>) -> Self {
-        Self { disk, remembering: Remembering::Nothing }
+        Self { disk, remembering: Remembering::Nothing, is_anothers: AtomicBool::new(false) }
     }
 
     /// For a search, or a walk that is as long.
@@ -74,7 +76,7 @@ impl DiskTree {
             Some((memory, root)) if memory.begin(*root) => Remembering::Learns,
             Some(_) => Remembering::Uses,
         };
-        Self { disk, remembering }
+        Self { disk, remembering, is_anothers: AtomicBool::new(false) }
     }
 
     /// What is remembered, where it is of use.
@@ -119,6 +121,19 @@ impl DiskTree {
             Some(fd) => call(fd.as_fd()),
             None => call(self.disk.root.open_directory(&dir.0.path)?.as_fd()),
         }
+    }
+
+    /// Opens the file `name` of the directory that `dir` holds. The time of access is left alone (`O_NOATIME`), which only
+    /// the owner of a file may ask for: else the first search of a tree since it was made would write to it as it reads.
+    fn open_to_read(&self, dir: BorrowedFd<'_>, name: &str) -> rustix::io::Result<OwnedFd> {
+        let open = |flags| self.disk.root.open_child(dir, name.as_bytes(), flags);
+        if !self.is_anothers.load(Ordering::Relaxed) {
+            match open(OFlags::RDONLY | OFlags::NOATIME) {
+                Err(Errno::PERM) => self.is_anothers.store(true, Ordering::Relaxed),
+                opened => return opened,
+            }
+        }
+        open(OFlags::RDONLY)
     }
 
     /// Opens what the link `name` leads to, from the root, as only that knows what is outside.
@@ -243,7 +258,7 @@ impl Tree for DiskTree {
             self.disk.open_file(&dir.0.path.child(name)?)?.fd
         } else {
             self.place_below(dir, name)?;
-            self.with_fd(dir, |fd| self.disk.root.open_child(fd, name.as_bytes(), OFlags::RDONLY).map_err(error))?
+            self.with_fd(dir, |fd| self.open_to_read(fd, name).map_err(error))?
         };
         // The listing said that it is a file; this is for what was put in its place since.
         let metadata = Metadata::of(fd.as_fd()).map_err(error)?;
@@ -315,5 +330,59 @@ fn child_kind(kind: FileType) -> ChildKind {
         FileType::Directory => ChildKind::Directory,
         FileType::Symlink => ChildKind::Link,
         _ => ChildKind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::geteuid;
+    use rustix::thread::set_thread_res_uid;
+
+    use super::*;
+    use crate::config::LocalConfig;
+
+    /// Reads a file of the superuser's as an ordinary user.
+    fn read_anothers() -> String {
+        if geteuid().is_root() {
+            let nobody = fs::Uid::from_raw(65534);
+            // The system call changes the calling thread alone.
+            set_thread_res_uid(fs::Uid::ROOT, nobody, fs::Uid::ROOT).expect("root may become anyone");
+        }
+        let tree = DiskTree::new(Arc::new(Disk::open(&LocalConfig::new("/etc")).expect("it opens")));
+        let Ok(Located::Directory(dir)) = tree.locate(&VfsPath::root()) else { panic!("it is a directory") };
+        let read = || match tree.open(&dir, "passwd", ChildKind::File).expect("anybody may read it") {
+            Opened::Reader { reader, .. } => io::read_to_string(reader).expect("it is text"),
+            Opened::Bytes { .. } => panic!("it is on disk"),
+        };
+        assert!(!tree.is_anothers.load(Ordering::Relaxed));
+        let text = read();
+        assert!(tree.is_anothers.load(Ordering::Relaxed));
+        assert_eq!(read(), text);
+        text
+    }
+
+    #[test]
+    fn the_files_of_others_are_read_as_well() {
+        let text = std::thread::spawn(read_anothers).join().expect("it reads");
+        assert!(text.contains("root:"), "{text}");
+    }
+
+    #[test]
+    fn what_was_listed_before_leaves_nothing_in_a_listing() {
+        let home = tempfile::tempdir().expect("a directory");
+        for name in ["a/one", "a/two", "b/three"] {
+            let host = home.path().join(name);
+            std::fs::create_dir_all(host.parent().expect("it is in a directory")).expect("directories are made");
+            std::fs::write(host, "").expect("it is written");
+        }
+        (0..=MOST_ROOM)
+            .for_each(|file| std::fs::write(home.path().join(format!("a/{file}")), "").expect("it is written"));
+        let tree = DiskTree::new(Arc::new(Disk::open(&LocalConfig::new(home.path())).expect("it opens")));
+        let count = |path: &str| {
+            let located = tree.locate(&VfsPath::parse(path).expect("a valid path"));
+            let Ok(Located::Directory(dir)) = located else { panic!("it is a directory") };
+            tree.list(&dir).expect("it lists").len()
+        };
+        assert_eq!(["/b", "/a", "/b", "/"].map(count), [1, MOST_ROOM + 3, 1, 2]);
     }
 }

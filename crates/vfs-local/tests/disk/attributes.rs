@@ -1,8 +1,10 @@
+use std::fs::{File, FileTimes};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::time::{Duration, UNIX_EPOCH};
 
 use futures::executor::block_on;
 use rustix::fs::{XattrFlags, getxattr, setxattr};
-use vfs_core::{Backend, BackendExt, FileUpload, OpContext};
+use vfs_core::{Backend, BackendExt, FileUpload, GrepRequest, OpContext, ReadRequest};
 
 use crate::{Disk, path};
 
@@ -43,6 +45,24 @@ fn mode_owner_and_extended_attributes_of_a_replaced_file_are_kept() {
             assert_eq!((metadata.uid(), metadata.gid()), (1234, 4321));
         }
     }
+}
+
+#[test]
+fn reading_and_searching_leave_times_of_access_alone() {
+    let disk = Disk::new();
+    disk.put("d/f", "text");
+    let (cx, host) = (OpContext::new(), disk.root().join("d/f"));
+    let long_ago = UNIX_EPOCH + Duration::from_secs(1);
+    let file = File::options().write(true).open(&host).expect("it opens");
+    file.set_times(FileTimes::new().set_accessed(long_ago)).expect("times are set");
+    assert_eq!(block_on(disk.files.read_text("/d/f")).expect("it reads"), "text");
+    let window = block_on(disk.files.read(&cx, ReadRequest::new(path("/d/f")).bytes(1, Some(3))));
+    assert_eq!(window.expect("it reads").content.as_text(), Some("ex"));
+    assert!(block_on(disk.files.download_files(&cx, vec![path("/d/f")]))[0].error.is_none());
+    let found = block_on(disk.files.grep(&cx, GrepRequest::literal("tex"))).expect("it searches");
+    assert_eq!(found.matches.len(), 1);
+    let accessed = std::fs::metadata(&host).and_then(|found| found.accessed()).expect("it has times");
+    assert_eq!(accessed, long_ago);
 }
 
 #[test]
