@@ -36,7 +36,8 @@ use crate::watch::Watching;
 ///   own cannot be given away: then the file gets one's own, and nobody may do what they might not before.
 /// * What may not be written is not changed; who may change its directory may delete or rename it, as everywhere on Unix.
 /// * Changes of one file take turns, in this process and, through `flock`, with other processes that use this library.
-/// * Reading and searching leave the times of access of one's own files alone.
+/// * Reading and searching leave the times of access of one's own files alone, where the file system can: what cleans up by
+///   those times does not see them. Edits, and copies of directories, may move them.
 /// * Only regular files are opened. FIFOs, sockets and devices are refused without being touched.
 /// * The change feed tells of what this backend does and of what other programs do, as the kernel tells of it, some
 ///   milliseconds later. A write of ours is one event; what is under way is none. Versions are those of the moment in which

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use arrayvec::ArrayString;
 use chrono::{DateTime, Utc};
-use rustix::fs::{self, AtFlags, FileType, OFlags, Statx, StatxAttributes, StatxFlags, StatxTimestamp};
-use rustix::{io, process};
+use rustix::fs::{self, AtFlags, FileType, Statx, StatxAttributes, StatxFlags, StatxTimestamp};
+use rustix::io;
 use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
 
 use crate::config::HardLinks;
@@ -101,13 +101,6 @@ impl Metadata {
 
     pub(crate) fn owner(&self) -> (u32, u32) {
         (self.0.stx_uid, self.0.stx_gid)
-    }
-
-    /// The flags to read it by: the time of access of one's own file is left alone (`O_NOATIME`), as moving it is a change
-    /// of the file system. Nobody may ask for that of another's file.
-    pub(crate) fn reading(&self) -> OFlags {
-        let is_own = self.0.stx_uid == process::geteuid().as_raw();
-        if is_own { OFlags::RDONLY | OFlags::NOATIME } else { OFlags::RDONLY }
     }
 
     /// What tells this file from every other on the machine.

@@ -28,14 +28,8 @@ impl Disk {
     /// follows cannot block, whatever was put there in between.
     pub(crate) fn open_file(&self, path: &VfsPath) -> Result<OpenFile> {
         let found = self.root.open_at(path, OFlags::PATH)?;
-        let flags = self.require_readable(found.as_fd(), path)?.reading();
-        let fd = match self.root.open_at(path, flags) {
-            // Somebody else's file was put there meanwhile, or the file system has its own idea of whose it is.
-            Err(error) if error.kind() == ErrorKind::PermissionDenied && flags.contains(OFlags::NOATIME) => {
-                self.root.open_at(path, OFlags::RDONLY)?
-            }
-            opened => opened?,
-        };
+        self.require_readable(found.as_fd(), path)?;
+        let fd = self.root.open_to_read(path)?;
         let metadata = self.require_readable(fd.as_fd(), path)?;
         Ok(OpenFile { fd, metadata })
     }

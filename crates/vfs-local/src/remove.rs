@@ -211,7 +211,7 @@ pub(crate) fn for_each_entry(
     dir: BorrowedFd<'_>,
     mut each: impl FnMut(&CStr, FileType) -> io::Result<()>,
 ) -> io::Result<()> {
-    // Not on the heap: the C library's locks each time so much is given back, and many threads list at once.
+    // Not on the heap: the C library takes a lock each time so much is given back, and many threads list at once.
     let mut buffer = [const { MaybeUninit::uninit() }; 32 << 10];
     let mut entries = RawDir::new(dir, &mut buffer);
     while let Some(entry) = entries.next() {

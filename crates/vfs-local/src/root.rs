@@ -114,6 +114,13 @@ impl Root {
         Some(opened)
     }
 
+    /// Opens `path` to be read, as [`Root::open_at`] does, and leaves its time of access alone where one may ask for that: as
+    /// its owner, or who acts for all owners.
+    pub(crate) fn open_to_read(&self, path: &VfsPath) -> Result<OwnedFd> {
+        let quietly = self.open_at(path, OFlags::RDONLY | OFlags::NOATIME);
+        quietly.or_else(|_refused| self.open_at(path, OFlags::RDONLY))
+    }
+
     fn open_unguarded(&self, path: &VfsPath, flags: OFlags) -> Result<OwnedFd> {
         refuse_reserved(path)?;
         let opened = match &self.resolver {

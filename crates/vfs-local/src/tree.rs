@@ -27,8 +27,6 @@ const MAX_HELD_DEPTH: usize = 100;
 pub(crate) struct DiskTree {
     disk: Arc<Disk>,
     remembering: Remembering,
-    /// Whether a file was somebody else's: then others are likely to be, too.
-    is_anothers: AtomicBool,
 }
 
 /// What a walk has to do with what earlier ones remember.
@@ -53,20 +51,23 @@ struct DirInner {
     place: Option<Place>,
     /// Whether the descriptor was read from, so that it has to be set back to the beginning.
     was_listed: AtomicBool,
+    /// Whether a file in it was somebody else's: then its others are likely to be, too.
+    is_anothers: AtomicBool,
     /// What earlier searches remember of it; set when it is listed.
     remembered: OnceLock<Arc<Directory>>,
 }
 
 impl DirInner {
     fn new(path: VfsPath, fd: Option<OwnedFd>, place: Option<Place>) -> Self {
-        Self { path, fd, place, was_listed: AtomicBool::new(false), remembered: OnceLock::new() }
+        let (was_listed, is_anothers) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { path, fd, place, was_listed, is_anothers, remembered: OnceLock::new() }
     }
 }
 
 impl DiskTree {
     /// For a walk that is too short to remember anything.
     pub(crate) fn new(disk: Arc<Disk>) -> Self {
-        Self { disk, remembering: Remembering::Nothing, is_anothers: AtomicBool::new(false) }
+        Self { disk, remembering: Remembering::Nothing }
     }
 
     /// For a search, or a walk that is as long.
@@ -76,7 +77,7 @@ impl DiskTree {
             Some((memory, root)) if memory.begin(*root) => Remembering::Learns,
             Some(_) => Remembering::Uses,
         };
-        Self { disk, remembering, is_anothers: AtomicBool::new(false) }
+        Self { disk, remembering }
     }
 
     /// What is remembered, where it is of use.
@@ -123,17 +124,21 @@ impl DiskTree {
         }
     }
 
-    /// Opens the file `name` of the directory that `dir` holds. The time of access is left alone (`O_NOATIME`), which only
-    /// the owner of a file may ask for: else the first search of a tree since it was made would write to it as it reads.
-    fn open_to_read(&self, dir: BorrowedFd<'_>, name: &str) -> rustix::io::Result<OwnedFd> {
-        let open = |flags| self.disk.root.open_child(dir, name.as_bytes(), flags);
-        if !self.is_anothers.load(Ordering::Relaxed) {
-            match open(OFlags::RDONLY | OFlags::NOATIME) {
-                Err(Errno::PERM) => self.is_anothers.store(true, Ordering::Relaxed),
-                opened => return opened,
+    /// Opens the file `name` of `dir`. Its time of access is left alone where one may ask for that, as for
+    /// [`Root::open_to_read`](crate::root::Root::open_to_read): else the first search of a tree would write to it as it reads.
+    fn open_to_read(&self, dir: &TreeDir, name: &str) -> Result<OwnedFd> {
+        self.with_fd(dir, |fd| {
+            let open = |flags| self.disk.root.open_child(fd, name.as_bytes(), flags);
+            let is_anothers = &dir.0.is_anothers;
+            if !is_anothers.load(Ordering::Relaxed)
+                && let Ok(file) = open(OFlags::RDONLY | OFlags::NOATIME)
+            {
+                return Ok(file);
             }
-        }
-        open(OFlags::RDONLY)
+            let file = open(OFlags::RDONLY).map_err(error)?;
+            is_anothers.store(true, Ordering::Relaxed);
+            Ok(file)
+        })
     }
 
     /// Opens what the link `name` leads to, from the root, as only that knows what is outside.
@@ -258,7 +263,7 @@ impl Tree for DiskTree {
             self.disk.open_file(&dir.0.path.child(name)?)?.fd
         } else {
             self.place_below(dir, name)?;
-            self.with_fd(dir, |fd| self.open_to_read(fd, name).map_err(error))?
+            self.open_to_read(dir, name)?
         };
         // The listing said that it is a file; this is for what was put in its place since.
         let metadata = Metadata::of(fd.as_fd()).map_err(error)?;
@@ -289,7 +294,9 @@ fn listed(dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<Listing> {
     if room.len() > MOST_ROOM {
         return Ok(room);
     }
-    let listing = room.clone();
+    let problems = std::mem::take(&mut room.problems);
+    let mut listing = room.clone();
+    listing.problems = problems;
     ROOM.set(room);
     Ok(listing)
 }
@@ -335,29 +342,48 @@ fn child_kind(kind: FileType) -> ChildKind {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::MetadataExt as _;
+    use std::path::Path;
+
     use rustix::process::geteuid;
     use rustix::thread::set_thread_res_uid;
+    use vfs_core::{OpContext, ReadRequest};
 
     use super::*;
     use crate::config::LocalConfig;
 
-    /// Reads a file of the superuser's as an ordinary user.
+    fn tree(root: &Path) -> DiskTree {
+        DiskTree::new(Arc::new(Disk::open(&LocalConfig::new(root)).expect("it opens")))
+    }
+
+    fn directory(tree: &DiskTree, path: &str) -> TreeDir {
+        match tree.locate(&VfsPath::parse(path).expect("a valid path")) {
+            Ok(Located::Directory(dir)) => dir,
+            located => panic!("it is a directory: {located:?}"),
+        }
+    }
+
+    /// Reads a file that is the superuser's, as a rule, as an ordinary user.
     fn read_anothers() -> String {
         if geteuid().is_root() {
             let nobody = fs::Uid::from_raw(65534);
             // The system call changes the calling thread alone.
             set_thread_res_uid(fs::Uid::ROOT, nobody, fs::Uid::ROOT).expect("root may become anyone");
         }
-        let tree = DiskTree::new(Arc::new(Disk::open(&LocalConfig::new("/etc")).expect("it opens")));
-        let Ok(Located::Directory(dir)) = tree.locate(&VfsPath::root()) else { panic!("it is a directory") };
+        let tree = tree(Path::new("/etc"));
+        let dir = directory(&tree, "/");
         let read = || match tree.open(&dir, "passwd", ChildKind::File).expect("anybody may read it") {
             Opened::Reader { reader, .. } => io::read_to_string(reader).expect("it is text"),
             Opened::Bytes { .. } => panic!("it is on disk"),
         };
-        assert!(!tree.is_anothers.load(Ordering::Relaxed));
         let text = read();
-        assert!(tree.is_anothers.load(Ordering::Relaxed));
+        let is_anothers = std::fs::metadata("/etc/passwd").expect("it is there").uid() != geteuid().as_raw();
+        assert_eq!(dir.0.is_anothers.load(Ordering::Relaxed), is_anothers);
         assert_eq!(read(), text);
+        let request = ReadRequest::new(VfsPath::parse("/passwd").expect("a valid path"));
+        assert!(tree.disk.read(&request, &OpContext::new()).is_ok());
         text
     }
 
@@ -370,19 +396,22 @@ mod tests {
     #[test]
     fn what_was_listed_before_leaves_nothing_in_a_listing() {
         let home = tempfile::tempdir().expect("a directory");
-        for name in ["a/one", "a/two", "b/three"] {
-            let host = home.path().join(name);
-            std::fs::create_dir_all(host.parent().expect("it is in a directory")).expect("directories are made");
-            std::fs::write(host, "").expect("it is written");
+        let put = |name: &OsStr| std::fs::write(home.path().join(name), "").expect("it is written");
+        for name in ["a", "b", "c"] {
+            std::fs::create_dir(home.path().join(name)).expect("it is made");
         }
-        (0..=MOST_ROOM)
-            .for_each(|file| std::fs::write(home.path().join(format!("a/{file}")), "").expect("it is written"));
-        let tree = DiskTree::new(Arc::new(Disk::open(&LocalConfig::new(home.path())).expect("it opens")));
+        (0..=MOST_ROOM).for_each(|file| put(format!("a/{file}").as_ref()));
+        put("b/one".as_ref());
+        put(OsStr::from_bytes(b"b/\xFF"));
+        put("c/one".as_ref());
+        let tree = tree(home.path());
         let count = |path: &str| {
-            let located = tree.locate(&VfsPath::parse(path).expect("a valid path"));
-            let Ok(Located::Directory(dir)) = located else { panic!("it is a directory") };
-            tree.list(&dir).expect("it lists").len()
+            let listing = tree.list(&directory(&tree, path)).expect("it lists");
+            (listing.len(), listing.problems.len())
         };
-        assert_eq!(["/b", "/a", "/b", "/"].map(count), [1, MOST_ROOM + 3, 1, 2]);
+        assert_eq!(
+            ["/b", "/c", "/a", "/c", "/b", "/"].map(count),
+            [(1, 1), (1, 0), (MOST_ROOM + 1, 0), (1, 0), (1, 1), (3, 0)]
+        );
     }
 }

@@ -148,6 +148,7 @@ impl<D> Level<D> {
     pub(crate) fn key(&self, index: usize) -> Arc<str> {
         let Step { child, stage } = self.steps[index];
         let slash = if stage == Stage::Descent { "/" } else { "" };
+        // In one piece: text that grows is waited for where other threads do the same.
         [self.place.path.as_str().trim_end_matches('/'), "/", self.listing.name(child), slash].concat().into()
     }
 
