@@ -97,6 +97,11 @@ impl ErrorKind {
         matches!(self, ErrorKind::Busy | ErrorKind::Timeout | ErrorKind::Unavailable)
     }
 
+    /// Whether it says that nothing is at a path: neither there, nor a directory above where it would have to be.
+    pub const fn is_absence(self) -> bool {
+        matches!(self, ErrorKind::NotFound | ErrorKind::NotADirectory)
+    }
+
     /// The words an agent reads where a failure says nothing better.
     const fn advice(self) -> &'static str {
         match self {
@@ -338,6 +343,11 @@ impl Error {
     /// Whether the same call may succeed later; see [`ErrorKind::is_temporary`].
     pub fn is_temporary(&self) -> bool {
         self.0.kind.is_temporary()
+    }
+
+    /// Whether it says that nothing is at a path; see [`ErrorKind::is_absence`].
+    pub fn is_absence(&self) -> bool {
+        self.0.kind.is_absence()
     }
 
     /// The failure in words for an agent: short, actionable, under 2 kB, in virtual paths only.

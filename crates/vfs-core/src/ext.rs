@@ -75,7 +75,7 @@ pub trait BackendExt: Backend {
         async move {
             match self.info(path).await {
                 Ok(_) => Ok(true),
-                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+                Err(error) if error.is_absence() => Ok(false),
                 Err(error) => Err(error),
             }
         }

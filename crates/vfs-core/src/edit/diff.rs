@@ -1,9 +1,10 @@
 //! The unified diff of an edit.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::time::Duration;
 
-use similar::{ChangeTag, DiffOp, TextDiff};
+use similar::{ChangeTag, DiffOp, DiffTag, TextDiff};
 
 use crate::path::VfsPath;
 use crate::text::{self, Extent, Sniffed};
@@ -20,13 +21,17 @@ const BLOCK: usize = 4 << 10;
 /// After this long the rest of a diff is coarse: correct, but not the shortest.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// Compared line by line, on both sides together: some 60 bytes of memory are needed for each.
+const MOST_LINES: usize = 1 << 18;
+
 /// The unified diff from `old` to `new`, with `path` in its headers; empty where they are equal.
 ///
 /// # Behaviour
 ///
 /// * Three lines of context; lines end at `\n` and keep their `\r`. A missing final newline is marked.
 /// * UTF-16 and legacy text is shown decoded. What is not text is one line, `Binary files a/x and b/x differ`.
-/// * After half a second of work the rest is shown coarsely, as lines taken out and lines put in.
+/// * After half a second of work the rest is shown coarsely, as lines taken out and lines put in; and so is all from the first
+///   change to the last where that is over 262,144 lines on both sides together.
 pub fn diff(path: &VfsPath, old: &[u8], new: &[u8]) -> String {
     diff_files(path, Some(old), Some(new))
 }
@@ -90,53 +95,143 @@ fn header_name(name: &str) -> String {
 }
 
 fn push_hunks(out: &mut String, old: &str, new: &str) {
-    let skipped = same_beginning(old, new);
-    let first_line = old[..skipped].matches('\n').count();
-    let old: Vec<&str> = old[skipped..].split_inclusive('\n').collect();
-    let new: Vec<&str> = new[skipped..].split_inclusive('\n').collect();
+    let (beginning, end) = common(old, new);
+    let skipped = without_last_lines(&old[..beginning], CONTEXT);
+    let left_out = end - first_lines(&old[old.len() - end..], CONTEXT);
+    let around = Around { before: &old[..skipped], behind: &old[old.len() - left_out..] };
+    let first_line = memchr::memchr_iter(b'\n', around.before.as_bytes()).count();
+    let (old, new) = (&old[skipped..old.len() - left_out], &new[skipped..new.len() - left_out]);
+    if count_lines(old) + count_lines(new) > MOST_LINES {
+        return push_coarse_hunk(out, old, new, first_line);
+    }
+    let old: Vec<&str> = old.split_inclusive('\n').collect();
+    let new: Vec<&str> = new.split_inclusive('\n').collect();
     let diff = TextDiff::configure().timeout(PATIENCE).newline_terminated(true).diff_slices(&old, &new);
     for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
-        push_hunk_header(out, hunk.ops(), first_line);
+        let (Some(first), Some(last)) = (hunk.ops().first(), hunk.ops().last()) else { continue };
+        let (before, after) =
+            (first.old_range().start..last.old_range().end, first.new_range().start..last.new_range().end);
+        let leading = if before.start == 0 { around.leading(missing_context(first)) } else { "" };
+        let trailing = if before.end == old.len() { around.trailing(missing_context(last)) } else { "" };
+        let whole = |side: Range<usize>| {
+            (first_line + side.start - count_lines(leading))..(first_line + side.end + count_lines(trailing))
+        };
+        push_hunk_header(out, whole(before), whole(after));
+        leading.split_inclusive('\n').for_each(|line| push_line(out, ChangeTag::Equal, line));
         for change in hunk.iter_changes() {
-            out.push(match change.tag() {
-                ChangeTag::Equal => ' ',
-                ChangeTag::Delete => '-',
-                ChangeTag::Insert => '+',
-            });
-            out.push_str(change.value());
-            if !change.value().ends_with('\n') {
-                out.push_str("\n\\ No newline at end of file\n");
-            }
+            push_line(out, change.tag(), change.value());
         }
+        trailing.split_inclusive('\n').for_each(|line| push_line(out, ChangeTag::Equal, line));
     }
 }
 
-/// How many bytes of whole lines both begin with, but for the context that a diff shows of them.
-fn same_beginning(old: &str, new: &str) -> usize {
-    let (old, new) = (old.as_bytes(), new.as_bytes());
+/// What both begin and end with, and is not compared.
+///
+/// Where lines repeat, a change may stand in several places, and the one that is shown may be among the lines that were kept
+/// as its context. That is made whole again from here.
+struct Around<'a> {
+    before: &'a str,
+    behind: &'a str,
+}
+
+impl<'a> Around<'a> {
+    fn leading(&self, lines: usize) -> &'a str {
+        &self.before[without_last_lines(self.before, lines)..]
+    }
+
+    fn trailing(&self, lines: usize) -> &'a str {
+        &self.behind[..first_lines(self.behind, lines)]
+    }
+}
+
+/// How many lines of context a hunk lacks that begins or ends with `op`.
+fn missing_context(op: &DiffOp) -> usize {
+    let context = if op.tag() == DiffTag::Equal { op.old_range().len() } else { 0 };
+    CONTEXT.saturating_sub(context)
+}
+
+/// One hunk that takes out all lines of `old` and puts in those of `new`, but for the context that both begin and end with.
+fn push_coarse_hunk(out: &mut String, old: &str, new: &str, first_line: usize) {
+    push_hunk_header(out, first_line..first_line + count_lines(old), first_line..first_line + count_lines(new));
+    let (beginning, end) = common(old, new);
+    for (tag, lines) in [
+        (ChangeTag::Equal, &old[..beginning]),
+        (ChangeTag::Delete, &old[beginning..old.len() - end]),
+        (ChangeTag::Insert, &new[beginning..new.len() - end]),
+        (ChangeTag::Equal, &old[old.len() - end..]),
+    ] {
+        lines.split_inclusive('\n').for_each(|line| push_line(out, tag, line));
+    }
+}
+
+fn push_line(out: &mut String, tag: ChangeTag, line: &str) {
+    out.push(match tag {
+        ChangeTag::Equal => ' ',
+        ChangeTag::Delete => '-',
+        ChangeTag::Insert => '+',
+    });
+    out.push_str(line);
+    if !line.ends_with('\n') {
+        out.push_str("\n\\ No newline at end of file\n");
+    }
+}
+
+fn count_lines(text: &str) -> usize {
+    let newlines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+    newlines + usize::from(!text.is_empty() && !text.ends_with('\n'))
+}
+
+/// How many bytes of whole lines both begin with, and how many of what follows both end with. No line is in both.
+fn common(old: &str, new: &str) -> (usize, usize) {
+    let beginning = same_beginning(old.as_bytes(), new.as_bytes());
+    (beginning, same_end(&old.as_bytes()[beginning..], &new.as_bytes()[beginning..]))
+}
+
+/// How many bytes of whole lines both begin with.
+fn same_beginning(old: &[u8], new: &[u8]) -> usize {
     let blocks = old.chunks(BLOCK).zip(new.chunks(BLOCK)).take_while(|(old, new)| old == new);
     let before: usize = blocks.map(|(block, _)| block.len()).sum();
     let same = before + old[before..].iter().zip(&new[before..]).take_while(|(old, new)| old == new).count();
-    let lines = memchr::memrchr_iter(b'\n', &old[..same]);
-    lines.map(|newline| newline + 1).nth(CONTEXT).unwrap_or(0)
+    memchr::memrchr(b'\n', &old[..same]).map_or(0, |newline| newline + 1)
 }
 
-fn push_hunk_header(out: &mut String, ops: &[DiffOp], first_line: usize) {
-    let (Some(first), Some(last)) = (ops.first(), ops.last()) else { return };
-    let side = |start: usize, end: usize| {
-        let lines = end - start;
+/// How many bytes of whole lines both end with.
+fn same_end(old: &[u8], new: &[u8]) -> usize {
+    let blocks = old.rchunks(BLOCK).zip(new.rchunks(BLOCK)).take_while(|(old, new)| old == new);
+    let after: usize = blocks.map(|(block, _)| block.len()).sum();
+    let rest = old[..old.len() - after].iter().rev().zip(new[..new.len() - after].iter().rev());
+    let same = after + rest.take_while(|(old, new)| old == new).count();
+    let begins_line = |text: &[u8]| text[..text.len() - same].last().is_none_or(|&before| before == b'\n');
+    if begins_line(old) && begins_line(new) {
+        return same;
+    }
+    memchr::memchr(b'\n', &old[old.len() - same..]).map_or(0, |newline| same - newline - 1)
+}
+
+/// How long `text`, which is whole lines, is without its last `count` lines.
+fn without_last_lines(text: &str, count: usize) -> usize {
+    memchr::memrchr_iter(b'\n', text.as_bytes()).nth(count).map_or(0, |newline| newline + 1)
+}
+
+/// How long the first `count` lines of `text` are.
+fn first_lines(text: &str, count: usize) -> usize {
+    text.split_inclusive('\n').take(count).map(str::len).sum()
+}
+
+fn push_hunk_header(out: &mut String, old: Range<usize>, new: Range<usize>) {
+    let side = |lines: Range<usize>| {
         // An empty side is named by the line before it.
-        let line = first_line + start + usize::from(lines > 0);
-        if lines == 1 { line.to_string() } else { format!("{line},{lines}") }
+        let line = lines.start + usize::from(!lines.is_empty());
+        if lines.len() == 1 { line.to_string() } else { format!("{line},{}", lines.len()) }
     };
-    let removed = side(first.old_range().start, last.old_range().end);
-    let added = side(first.new_range().start, last.new_range().end);
     // Writing to a string cannot fail.
-    let _ = writeln!(out, "@@ -{removed} +{added} @@");
+    let _ = writeln!(out, "@@ -{} +{} @@", side(old), side(new));
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn check(old: &str, new: &str, expected: &str) {
@@ -155,6 +250,39 @@ mod tests {
         let old: String = (1..=20).map(|line| format!("{line}\n")).collect();
         check(&old, &old.replace("12\n", "twelve\n"), "@@ -9,7 +9,7 @@\n 9\n 10\n 11\n-12\n+twelve\n 13\n 14\n 15\n");
         check(&old, &format!("{old}21\n"), "@@ -18,3 +18,4 @@\n 18\n 19\n 20\n+21\n");
+    }
+
+    #[test]
+    fn lines_that_both_end_with_are_context_once() {
+        let old: String = (1..=2000).map(|line| format!("{line}\n")).collect();
+        check(&old, &old.replacen("5\n", "five\n", 1), "@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n");
+        check(&old, &format!("0\n{old}"), "@@ -1,3 +1,4 @@\n+0\n 1\n 2\n 3\n");
+        check(&old, &old[2..], "@@ -1,4 +1,3 @@\n-1\n 2\n 3\n 4\n");
+        let same = "x\n".repeat(2000);
+        check(&same, &format!("{same}x\n"), "@@ -1998,3 +1998,4 @@\n x\n x\n x\n+x\n");
+        check(&format!("a{same}y"), &format!("b{same}y"), "@@ -1,4 +1,4 @@\n-ax\n+bx\n x\n x\n x\n");
+    }
+
+    #[test]
+    fn what_repeats_around_a_change_has_context_on_both_sides() {
+        let (before, after) = ("x\n".repeat(10), "B\nC\nD\nE\n");
+        let (old, new) = (format!("{before}{after}"), format!("{before}x\n{after}"));
+        check(&old, &new, "@@ -8,6 +8,7 @@\n x\n x\n x\n+x\n B\n C\n D\n");
+        check(&new, &old, "@@ -8,7 +8,6 @@\n x\n x\n x\n-x\n B\n C\n D\n");
+        let function = |name: &str| format!("fn {name}() {{\n}}\n\n");
+        let (old, new) = ([function("a"), function("b")].concat(), ["a", "x", "b"].map(function).concat());
+        check(&old, &new, "@@ -1,6 +1,9 @@\n fn a() {\n }\n \n+fn x() {\n+}\n+\n fn b() {\n }\n \n");
+    }
+
+    #[test]
+    fn what_differs_in_more_lines_than_are_compared_is_one_hunk() {
+        let middle = "\n".repeat(MOST_LINES / 2);
+        let (old, new) =
+            (format!("1\n2\n3\n4\na\n{middle}b\n5\n6\n7\n8"), format!("1\n2\n3\n4\nc\n{middle}d\n5\n6\n7\n8"));
+        let lines = MOST_LINES / 2 + 8;
+        let [removed, added] = ['-', '+'].map(|sign| format!("{sign}\n").repeat(MOST_LINES / 2));
+        let expected = format!("@@ -2,{lines} +2,{lines} @@\n 2\n 3\n 4\n-a\n{removed}-b\n+c\n{added}+d\n 5\n 6\n 7\n");
+        check(&old, &new, &expected);
     }
 
     #[test]
@@ -187,5 +315,56 @@ mod tests {
             "--- \"a/x\\ny\"\n+++ \"b/x\\ny\"\n@@ -1 +1 @@\n-ä\n+ö\n"
         );
         assert_eq!(diff(&path, b"a\0", b"b\0"), "Binary files \"a/x\\ny\" and \"b/x\\ny\" differ\n");
+    }
+
+    /// Where a hunk begins in the old file, and its lines.
+    fn hunks(diff: &str) -> Vec<(usize, Vec<&str>)> {
+        let mut hunks: Vec<(usize, Vec<&str>)> = Vec::new();
+        for line in diff.split_inclusive('\n').skip(2) {
+            match (line.strip_prefix("@@ -"), hunks.last_mut()) {
+                (Some(header), _) => {
+                    let (place, _) = header.split_once(' ').expect("two sides");
+                    let (start, count) = place.split_once(',').unwrap_or((place, "1"));
+                    let (start, count): (usize, usize) =
+                        (start.parse().expect("a line"), count.parse().expect("a count"));
+                    hunks.push((start - usize::from(count > 0), Vec::new()));
+                }
+                (None, Some((_, lines))) => lines.push(line),
+                (None, None) => panic!("no hunk has begun: {diff}"),
+            }
+        }
+        hunks
+    }
+
+    proptest! {
+        #[test]
+        fn a_diff_leads_from_the_old_to_the_new_with_all_of_its_context(
+            old in prop::collection::vec(prop::sample::select(vec!["x\n", "y\n", "\n", "}\n"]), 0..24),
+            new in prop::collection::vec(prop::sample::select(vec!["x\n", "y\n", "\n", "}\n"]), 0..24),
+        ) {
+            let path = VfsPath::parse("/f").expect("valid");
+            let diff = diff(&path, old.concat().as_bytes(), new.concat().as_bytes());
+            let (mut made, mut at) = (Vec::new(), 0);
+            for (start, lines) in hunks(&diff) {
+                made.extend_from_slice(&old[at..start]);
+                at = start;
+                let context = |lines: &mut dyn Iterator<Item = &&str>| lines.take_while(|line| line.starts_with(' ')).count();
+                let (before, behind) = (context(&mut lines.iter()), context(&mut lines.iter().rev()));
+                prop_assert!(before == CONTEXT || (before < CONTEXT && start == 0), "{}", diff);
+                for line in &lines {
+                    let (sign, text) = line.split_at(1);
+                    if sign != "+" {
+                        prop_assert_eq!(old[at], text, "{}", diff);
+                        at += 1;
+                    }
+                    if sign != "-" {
+                        made.push(text);
+                    }
+                }
+                prop_assert!(behind == CONTEXT || (behind < CONTEXT && at == old.len()), "{}", diff);
+            }
+            made.extend_from_slice(&old[at..]);
+            prop_assert_eq!(made, new, "{}", diff);
+        }
     }
 }

@@ -61,6 +61,20 @@ impl SharedTree {
     pub fn of<T: Tree>(tree: Arc<T>) -> Self {
         Self::new(Lent(tree))
     }
+
+    /// The directory at `path`; `None` where a file or nothing is.
+    ///
+    /// # Errors
+    ///
+    /// Those of locating it, but for [absence](crate::Error::is_absence).
+    pub fn directory(&self, path: &VfsPath) -> Result<Option<Arc<dyn DynDirectory>>> {
+        match self.locate(path) {
+            Ok(Located::Directory(dir)) => Ok(Some(dir)),
+            Ok(Located::File { .. }) => Ok(None),
+            Err(error) if error.is_absence() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl fmt::Debug for SharedTree {
