@@ -22,6 +22,7 @@ use crate::pace::{Halt, Pace, PacedReader};
 use crate::plan::Plan;
 use crate::reading::{BINARY_WINDOW, Ended, Pieces, Stop, fill, read_error};
 use crate::sink::{FileSink, Scratch};
+use crate::watched::Watched;
 use vfs_core::tree::{Learn, Opened, Tree};
 
 /// How much more than it claims a file may have. What claims nothing may go on for ever.
@@ -132,9 +133,13 @@ impl FileSearcher {
         interrupted: &dyn Fn() -> bool,
     ) {
         let Self { matcher, searcher, buffer, pieces, scratch, pace, learning, .. } = self;
-        let mut sink = FileSink::new(plan, matcher, make_path, outlet, scratch);
+        let watched = Watched::new(plan, matcher, interrupted);
+        let mut sink = FileSink::new(plan, &watched, make_path, outlet, scratch);
         let mut run = Run { plan, searcher, buffer, pieces, pace, learning, interrupted };
         let outcome = opened.map_err(Stop::Problem).and_then(|opened| run.content(opened, &mut sink));
+        if watched.is_stopped() {
+            return;
+        }
         let outcome = match sink.failure.take() {
             Some(error) => Err(Stop::Problem(error)),
             None => outcome,
@@ -257,18 +262,18 @@ impl Run<'_> {
         }
         let text = head.strip_prefix(UTF8_MARK).unwrap_or(head);
         sink.mark = (head.len() - text.len()) as u64;
-        let matcher = sink.matcher;
+        let matcher = sink.matcher.unwatched();
         match (rest, matcher.finder()) {
             (Some(rest), Some(finder)) if self.is_literal_enough(text) => {
                 self.literal_in_pieces(finder, text, rest, room, sink)?;
             }
-            (Some(rest), _) => self.reader(text.chain(rest), room, sink)?,
+            (Some(rest), _) => self.reader(text, rest, room, sink)?,
             (None, Some(finder)) if self.is_literal_enough(text) => {
                 self.literal(&mut LiteralSearch::new(finder), text, Behind::Nothing, sink)?;
             }
-            (None, _) if self.is_hopeless(text, sink.matcher)? => {}
-            (None, _) if self.is_in_one_go(text, sink.matcher) => self.slice(text, sink)?,
-            (None, _) => self.reader(text, room, sink)?,
+            (None, _) if self.is_hopeless(text, matcher)? => {}
+            (None, _) if self.is_in_one_go(text) => self.slice(text, sink)?,
+            (None, _) => self.reader(text, io::empty(), room, sink)?,
         }
         Ok(Outcome::Searched)
     }
@@ -337,13 +342,12 @@ impl Run<'_> {
             search.pass(lines, sink);
         };
         let halt = reader.into_halt();
-        self.ended(result, halt, room, sink.matcher)
+        self.ended(result, halt, room)
     }
 
     /// Whether `text` is searched where it is: it is short, or a multiline search would have to copy all of it.
-    fn is_in_one_go(&self, text: &[u8], matcher: &LineMatcher) -> bool {
-        let is_multiline = self.searcher.multi_line_with_matcher(matcher);
-        text.len() <= self.plan.heap_limit && (is_multiline || text.len() <= self.pace.bytes())
+    fn is_in_one_go(&self, text: &[u8]) -> bool {
+        text.len() <= self.plan.heap_limit && (self.plan.multiline || text.len() <= self.pace.bytes())
     }
 
     fn slice(&mut self, text: &[u8], sink: &mut FileSink<'_>) -> Result<(), Stop> {
@@ -357,14 +361,14 @@ impl Run<'_> {
         if let Some(start) = start {
             self.pace.took(text.len(), start.elapsed());
         }
-        result.map_err(|error| Stop::Problem(self.beyond_limit(matcher, error)))
+        result.map_err(|error| Stop::Problem(self.beyond_limit(error)))
     }
 
     /// Whether no line of `text` can match. Most texts have none that does, and then nothing is to be set up or counted.
     ///
     /// What costs more than a literal is not looked for twice in a text that is long.
     fn is_hopeless(&self, text: &[u8], matcher: &LineMatcher) -> Result<bool, Stop> {
-        let is_by_line = matcher.line_terminator().is_some() && !self.searcher.multi_line_with_matcher(matcher);
+        let is_by_line = matcher.line_terminator().is_some() && !self.plan.multiline;
         let is_cheap = text.len() < TIMED || (matcher.finder().is_some() && text.len() <= self.plan.heap_limit);
         if !is_by_line || is_transcoded(text) || !is_cheap || self.plan.invert {
             return Ok(false);
@@ -383,16 +387,20 @@ impl Run<'_> {
         Ok(true)
     }
 
-    fn reader(&mut self, text: impl Read, room: u64, sink: &mut FileSink<'_>) -> Result<(), Stop> {
-        let mut reader = PacedReader::new(text, self.pace, self.interrupted, room);
+    fn reader(&mut self, head: &[u8], rest: impl Read, room: u64, sink: &mut FileSink<'_>) -> Result<(), Stop> {
+        // Lines are looked at as they are read: in UTF-16 a letter is up to twice as long as in UTF-8.
+        let most = if is_transcoded(head) { self.plan.heap_limit.saturating_mul(2) } else { self.plan.heap_limit };
+        let line_limit = self.plan.holds_context().then_some(most);
+        let mut reader =
+            PacedReader::new(head.chain(rest), self.pace, self.interrupted, room).with_line_limit(line_limit);
         let matcher = sink.matcher;
         let result = self.searcher.search_reader(matcher, &mut reader, &mut *sink);
         let halt = reader.into_halt();
-        self.ended(result, halt, room, matcher)
+        self.ended(result, halt, room)
     }
 
     /// What came of reading to the end, which `halt` may have kept from it; there was `room` for so many bytes in all.
-    fn ended(&self, result: io::Result<()>, halt: Option<Halt>, room: u64, matcher: &LineMatcher) -> Result<(), Stop> {
+    fn ended(&self, result: io::Result<()>, halt: Option<Halt>, room: u64) -> Result<(), Stop> {
         match (result, halt) {
             (Ok(()), _) => Ok(()),
             (Err(_), Some(Halt::Interrupted)) => Err(Stop::Interrupted),
@@ -404,20 +412,29 @@ impl Run<'_> {
                 };
                 Err(Stop::Problem(Error::new(ErrorKind::TooLarge, what)))
             }
+            (Err(_), Some(Halt::LongLine)) => Err(Stop::Problem(self.long_line())),
             (Err(_), Some(Halt::Io(error))) => Err(Stop::Problem(read_error(error))),
-            (Err(error), None) => Err(Stop::Problem(self.beyond_limit(matcher, error))),
+            (Err(error), None) => Err(Stop::Problem(self.beyond_limit(error))),
         }
     }
 
     /// The one way in which a search fails by itself.
-    fn beyond_limit(&self, matcher: &LineMatcher, error: io::Error) -> Error {
-        let limit = self.plan.heap_limit;
-        let what = if self.searcher.multi_line_with_matcher(matcher) {
+    fn beyond_limit(&self, error: io::Error) -> Error {
+        let what = if self.plan.multiline {
+            let limit = self.plan.heap_limit;
             format!("it is over {limit} bytes, too large for a multiline search with this pattern")
+        } else if self.plan.holds_context() {
+            let limit = self.plan.heap_limit.saturating_add(self.plan.context_limit);
+            format!("a line and its lines of context are over {limit} bytes; ask for fewer lines of context")
         } else {
-            format!("it has a line of over {limit} bytes, too long for this pattern")
+            return self.long_line().with_source(error);
         };
         Error::new(ErrorKind::TooLarge, what).with_source(error)
+    }
+
+    fn long_line(&self) -> Error {
+        let limit = self.plan.heap_limit;
+        Error::new(ErrorKind::TooLarge, format!("it has a line of over {limit} bytes, too long for this pattern"))
     }
 }
 

@@ -69,7 +69,7 @@ pub struct Coverage {
 enum Patterns {
     Glob(GlobPattern),
     Grep(Box<Filter>),
-    /// How many levels below the start; `None` for all.
+    /// Into directories so many levels below the start; `None` for all.
     Depth(Option<u32>),
 }
 
@@ -94,12 +94,16 @@ impl Coverage {
 
     /// Of a listing.
     pub fn of_ls(req: &LsRequest) -> Self {
-        Self { start: req.path.clone(), patterns: Patterns::Depth(req.depth()) }
+        let depth = if req.recursive { req.max_depth } else { Some(0) };
+        Self { start: req.path.clone(), patterns: Patterns::Depth(depth) }
     }
 
-    /// Whether something in `directory`, or below it, can be found. Of one that the search starts at or below, it can.
+    /// Whether the search looks into `directory`, or into what is below it.
+    ///
+    /// It does where something there can be found, where it starts there or below, where it has to tell whether a listing
+    /// leaves something out, and where `.git/info/exclude` of a directory that it looks into may be.
     pub fn reaches(&self, directory: &VfsPath) -> bool {
-        if self.start.starts_with(directory) {
+        if self.start.starts_with(directory) || self.is_asked_what_to_exclude(directory) {
             return true;
         }
         let Some(relative) = directory.strip_prefix(&self.start) else { return false };
@@ -112,11 +116,21 @@ impl Coverage {
         })
     }
 
+    fn is_asked_what_to_exclude(&self, directory: &VfsPath) -> bool {
+        let git = match directory.name() {
+            Some("info") => directory.parent().filter(|above| above.name() == Some(".git")),
+            Some(".git") => Some(directory.clone()),
+            _ => None,
+        };
+        let holder = git.and_then(|git| git.parent());
+        !matches!(self.patterns, Patterns::Depth(_)) && holder.is_some_and(|holder| self.reaches(&holder))
+    }
+
     fn enters(&self, parent: &str, name: &str, depth: usize) -> bool {
         match &self.patterns {
             Patterns::Glob(pattern) => pattern.reaches_entry(parent, name),
             Patterns::Grep(filter) => filter.enters(parent, name),
-            Patterns::Depth(most) => most.is_none_or(|most| depth + 1 < most as usize),
+            Patterns::Depth(most) => most.is_none_or(|most| depth < most as usize),
         }
     }
 }
@@ -150,6 +164,12 @@ mod tests {
             ("b/*.rs", "/a", "/b", false),
             ("b/*.rs", "/a/c", "/a", true),
             ("*.rs", "/a", "/ab", false),
+            ("a/*.rs", "/", "/.git", true),
+            ("a/*.rs", "/", "/a/.git/info", true),
+            ("a/*.rs", "/", "/b/.git", false),
+            ("a/*.rs", "/", "/a/.git/objects", false),
+            ("a/*.rs", "/", "/a/info", false),
+            ("*.rs", "/a/b", "/a/.git", true),
         ] {
             let coverage = glob(pattern, start);
             assert_eq!(coverage.reaches(&path(directory)), expected, "{pattern} from {start} in {directory}");
@@ -157,12 +177,14 @@ mod tests {
         let grep = Coverage::of_grep(&GrepRequest::literal("x").glob("!docs")).expect("a valid glob");
         assert_eq!(["/docs/a", "/src/a"].map(|dir| grep.reaches(&path(dir))), [false, true]);
         for (req, expected) in [
-            (LsRequest::new(path("/a")), [true, false]),
-            (LsRequest::new(path("/a")).recursive(), [true, true]),
-            (LsRequest::new(path("/a")).recursive().max_depth(2), [true, true]),
+            (LsRequest::new(path("/a")), [true, false, false, false]),
+            (LsRequest::new(path("/a")).recursive(), [true, true, true, false]),
+            (LsRequest::new(path("/a")).recursive().max_depth(1), [true, true, false, false]),
+            (LsRequest::new(path("/a")).recursive().max_depth(2), [true, true, true, false]),
         ] {
             let coverage = Coverage::of_ls(&req);
-            assert_eq!(["/", "/a/b"].map(|dir| coverage.reaches(&path(dir))), expected, "{req:?}");
+            let reached = ["/", "/a/b", "/a/b/c", "/.git"].map(|dir| coverage.reaches(&path(dir)));
+            assert_eq!(reached, expected, "{req:?}");
         }
     }
 }

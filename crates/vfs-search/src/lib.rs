@@ -14,6 +14,8 @@
 
 mod activity;
 mod asked;
+mod beyond;
+mod block;
 mod buffer;
 mod collect;
 mod engine;
@@ -37,6 +39,7 @@ mod matcher;
 mod outlet;
 mod pace;
 mod pattern;
+mod places;
 mod plan;
 mod pool;
 mod problems;
@@ -51,6 +54,7 @@ mod texts;
 mod types;
 mod visibility;
 mod walk;
+mod watched;
 mod whole;
 
 #[cfg(test)]

@@ -76,6 +76,7 @@ mod tests {
     use crate::item::{Item, Outlet};
     use crate::plan::Plan;
     use crate::sink::Scratch;
+    use crate::watched::Watched;
 
     struct Lines(Vec<(u64, u64, u64, usize)>);
 
@@ -94,7 +95,8 @@ mod tests {
         req.max_line_bytes = Some(8);
         let plan = Plan::new(&req).expect("a valid request");
         let (mut lines, mut scratch) = (Lines(Vec::new()), Scratch::default());
-        let mut sink = FileSink::new(&plan, &plan.matcher, &|| VfsPath::parse("/f"), &mut lines, &mut scratch);
+        let matcher = Watched::new(&plan, &plan.matcher, &|| false);
+        let mut sink = FileSink::new(&plan, &matcher, &|| VfsPath::parse("/f"), &mut lines, &mut scratch);
         let finder = Finder::new(needle);
         let mut search = LiteralSearch::new(&finder);
         for piece in pieces.iter().map(|piece| piece.as_bytes()) {

@@ -56,6 +56,34 @@ impl LineMatcher {
         }
     }
 
+    /// Finds the next match as long as `goes_on`, which is asked of each that the engine finds, whether it counts or not.
+    pub(crate) fn find_while(
+        &self,
+        haystack: &[u8],
+        mut at: usize,
+        goes_on: impl Fn(Match) -> bool,
+    ) -> Result<Option<Match>, NoError> {
+        let regex = match &self.engine {
+            Engine::Literal(finder) => {
+                let length = finder.needle().len();
+                let start = haystack.get(at..).and_then(|rest| finder.find(rest)).map(|start| at + start);
+                return Ok(start.map(|start| Match::new(start, start + length)));
+            }
+            Engine::Regex(regex) => regex,
+        };
+        while let Some(found) = regex.find_at(haystack, at)?.filter(|found| goes_on(*found)) {
+            if found.len() != 1 || !self.is_ending(haystack, found.end()) {
+                return Ok(Some(found));
+            }
+            // An expression such as `^$` takes the `\r` in, but does not need it.
+            if let Some(without) = regex.find_at(&haystack[..found.start()], found.start())? {
+                return Ok(Some(without));
+            }
+            at = found.end();
+        }
+        Ok(None)
+    }
+
     /// Whether the `\r` before `end`, if it is one, belongs to a line ending.
     fn is_ending(&self, haystack: &[u8], end: usize) -> bool {
         if end == 0 || haystack[end - 1] != b'\r' {
@@ -73,26 +101,8 @@ impl Matcher for LineMatcher {
     type Captures = NoCaptures;
     type Error = NoError;
 
-    fn find_at(&self, haystack: &[u8], mut at: usize) -> Result<Option<Match>, NoError> {
-        let regex = match &self.engine {
-            Engine::Literal(finder) => {
-                let length = finder.needle().len();
-                let start = haystack.get(at..).and_then(|rest| finder.find(rest)).map(|start| at + start);
-                return Ok(start.map(|start| Match::new(start, start + length)));
-            }
-            Engine::Regex(regex) => regex,
-        };
-        while let Some(found) = regex.find_at(haystack, at)? {
-            if found.len() != 1 || !self.is_ending(haystack, found.end()) {
-                return Ok(Some(found));
-            }
-            // An expression such as `^$` takes the `\r` in, but does not need it.
-            if let Some(without) = regex.find_at(&haystack[..found.start()], found.start())? {
-                return Ok(Some(without));
-            }
-            at = found.end();
-        }
-        Ok(None)
+    fn find_at(&self, haystack: &[u8], at: usize) -> Result<Option<Match>, NoError> {
+        self.find_while(haystack, at, |_| true)
     }
 
     fn shortest_match_at(&self, haystack: &[u8], at: usize) -> Result<Option<usize>, NoError> {

@@ -3,6 +3,8 @@
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
+use memchr::{memchr, memrchr};
+
 /// A piece that takes longer is halved.
 const SLOW: Duration = Duration::from_millis(10);
 
@@ -49,6 +51,8 @@ pub(crate) enum Halt {
     Interrupted,
     /// There is more than the size limit.
     TooLarge,
+    /// There is a line over the limit.
+    LongLine,
     /// Reading failed.
     Io(io::Error),
 }
@@ -60,13 +64,20 @@ pub(crate) struct PacedReader<'a, R> {
     interrupted: &'a dyn Fn() -> bool,
     /// How many bytes there may be.
     room: u64,
+    /// How long lines are looked at.
+    lines: Option<LineLimit>,
     last: Option<(usize, Instant)>,
     halt: Option<Halt>,
 }
 
 impl<'a, R: Read> PacedReader<'a, R> {
     pub(crate) fn new(inner: R, pace: &'a mut Pace, interrupted: &'a dyn Fn() -> bool, room: u64) -> Self {
-        Self { inner, pace, interrupted, room, last: None, halt: None }
+        Self { inner, pace, interrupted, room, lines: None, last: None, halt: None }
+    }
+
+    /// Ends where a line is over `limit` bytes, of which no more are handed out at once.
+    pub(crate) fn with_line_limit(self, limit: Option<usize>) -> Self {
+        Self { lines: limit.map(|most| LineLimit { most, begun: 0 }), ..self }
     }
 
     /// Why it ended early, if it did.
@@ -88,7 +99,8 @@ impl<R: Read> Read for PacedReader<'_, R> {
         if (self.interrupted)() {
             return Err(self.stop(Halt::Interrupted));
         }
-        let size = buffer.len().min(self.pace.bytes());
+        let most = self.lines.as_ref().map_or(usize::MAX, |lines| lines.most);
+        let size = buffer.len().min(self.pace.bytes()).min(most);
         let read = loop {
             match self.inner.read(&mut buffer[..size]) {
                 Ok(read) => break read,
@@ -100,8 +112,28 @@ impl<R: Read> Read for PacedReader<'_, R> {
             return Err(self.stop(Halt::TooLarge));
         };
         self.room = room;
+        if self.lines.as_mut().is_some_and(|lines| lines.is_exceeded(&buffer[..read])) {
+            return Err(self.stop(Halt::LongLine));
+        }
         self.last = Some((read, Instant::now()));
         Ok(read)
+    }
+}
+
+/// How long lines may be, in pieces that are not longer than that.
+#[derive(Debug)]
+struct LineLimit {
+    most: usize,
+    /// How long the line is that the next piece goes on with.
+    begun: usize,
+}
+
+impl LineLimit {
+    /// Whether a line that goes on in `piece` is over the limit.
+    fn is_exceeded(&mut self, piece: &[u8]) -> bool {
+        let line = self.begun + memchr(b'\n', piece).unwrap_or(piece.len());
+        self.begun = memrchr(b'\n', piece).map_or(line, |end| piece.len() - end - 1);
+        line > self.most
     }
 }
 
@@ -134,5 +166,17 @@ mod tests {
         let mut reader = PacedReader::new(&b"abcdef"[..], &mut pace, &|| true, 100);
         assert!(reader.read(&mut [0; 3]).is_err());
         assert!(matches!(reader.into_halt(), Some(Halt::Interrupted)));
+    }
+
+    #[test]
+    fn a_paced_reader_stops_at_a_long_line() {
+        for (text, expected) in
+            [("abcd\nabcd\n\nabcd", true), ("ab\nabcde\n", false), ("abcde", false), ("abcd\r\n", false), ("", true)]
+        {
+            let mut pace = Pace::new();
+            let mut reader = PacedReader::new(text.as_bytes(), &mut pace, &|| false, 100).with_line_limit(Some(4));
+            assert_eq!(reader.read_to_end(&mut Vec::new()).is_ok(), expected, "{text:?}");
+            assert_eq!(matches!(reader.into_halt(), Some(Halt::LongLine)), !expected, "{text:?}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use regex_syntax::hir::translate::TranslatorBuilder;
 use regex_syntax::hir::{Hir, HirKind};
 use vfs_core::{CaseMode, Error, ErrorKind, GrepRequest, Pattern, Result};
 
+use crate::beyond;
 use crate::matcher::{CarriageReturn, LineMatcher};
 
 /// Longest pattern, in bytes.
@@ -31,6 +32,8 @@ pub(crate) struct Compiled {
     pub(crate) multiline: bool,
     /// How many places its counted repetitions expand to: how much work each byte may be.
     pub(crate) expansion: u64,
+    /// How many bytes behind a match the engine looks at most.
+    pub(crate) beyond: usize,
 }
 
 /// Compiles the pattern of `req`.
@@ -47,7 +50,7 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
         return Err(refused(&req.pattern, &format!("it is {} bytes long; at most {MAX_LEN} are allowed", text.len())));
     }
     if let Some(matcher) = as_text(req) {
-        return Ok(Compiled { matcher, multiline: false, expansion: 0 });
+        return Ok(Compiled { matcher, multiline: false, expansion: 0, beyond: 0 });
     }
     let mut builder = RegexMatcherBuilder::new();
     builder
@@ -58,11 +61,13 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
         .size_limit(SIZE_LIMIT)
         .dfa_size_limit(CACHE_LIMIT)
         .nest_limit(MAX_NESTING * 2);
-    let mut expansion = 0;
+    // A text looks no further than it is long, in any case of its letters.
+    let (mut expansion, mut beyond) = (0, Some(text.len()));
     let (expression, multiline) = match &req.pattern {
         Pattern::Regex(regex) => {
             let checked = check(regex, req.multiline)?;
             expansion = checked.expansion;
+            beyond = if req.whole_word { checked.longest } else { checked.beyond };
             (checked.expression, req.multiline)
         }
         Pattern::Literal(text) if text.contains('\n') => (literal_lines(text), true),
@@ -93,7 +98,8 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
         (_, true) => CarriageReturn::EndsLineOrHaystack,
         (_, false) => CarriageReturn::EndsLine,
     };
-    Ok(Compiled { matcher: LineMatcher::new(regex, carriage_return), multiline, expansion })
+    let matcher = LineMatcher::new(regex, carriage_return);
+    Ok(Compiled { matcher, multiline: !is_by_line, expansion, beyond: beyond.unwrap_or(usize::MAX) })
 }
 
 /// A matcher for a pattern that is one line of text, to be found as it is.
@@ -133,6 +139,9 @@ fn literal_lines(text: &str) -> String {
 struct Checked {
     expression: String,
     expansion: u64,
+    /// How many bytes behind a match the engine looks at most, and how long a match is, where there are bounds.
+    beyond: Option<usize>,
+    longest: Option<usize>,
 }
 
 /// Checks `regex`, and lets each `$` match before `\r\n` as before `\n`.
@@ -151,7 +160,8 @@ fn check(regex: &str, multiline: bool) -> Result<Checked> {
             "its counted repetitions expand to {expansion} places; at most {MAX_EXPANSION} are allowed"
         )));
     }
-    Ok(Checked { expression: with_line_ends(regex, &ast), expansion })
+    let (beyond, longest) = (beyond::beyond(&hir), beyond::longest(&hir));
+    Ok(Checked { expression: with_line_ends(regex, &ast), expansion, beyond, longest })
 }
 
 /// The expression that a search for `regex` looks for: each `$` in it matches before `\r\n` as before `\n`.
@@ -180,10 +190,16 @@ fn with_line_ends(regex: &str, ast: &Ast) -> String {
     }
     expression.push_str(&regex[done..]);
     // The matcher puts the expression into a group, whose end a comment at the expression's end would swallow.
-    if expression.contains('#') && parser().parse(&format!("(?:{expression})")).is_err() {
+    if expression.contains('#') && !is_group(&expression, "") && is_group(&expression, "\n") {
         expression.push('\n');
     }
     expression
+}
+
+/// Whether `expression` and `end` are in order inside a group, as deep as the matcher takes it.
+fn is_group(expression: &str, end: &str) -> bool {
+    let mut parser = ast::parse::ParserBuilder::new().nest_limit(MAX_NESTING * 2).build();
+    parser.parse(&format!("(?:{expression}{end})")).is_ok()
 }
 
 /// Whether an expression is inside a counted repetition.
@@ -345,6 +361,21 @@ mod tests {
         let error = compile(&GrepRequest::literal("a".repeat(MAX_LEN + 1))).expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::InvalidPattern);
         assert!(error.for_model().starts_with("Invalid pattern: "), "{}", error.for_model());
+    }
+
+    #[test]
+    fn an_expression_as_deep_as_may_be_is_taken_as_it_is() {
+        let deep = |inner: &str| format!("{}{inner}{}", "(".repeat(99), ")".repeat(99));
+        for (regex, text) in [
+            (deep("#a"), "#a"),
+            (deep("#a$"), "#a\r"),
+            (format!("(?x){} # end", deep("a")), "a"),
+            (format!("{}(?x) # end", deep("a")), "a"),
+        ] {
+            assert!(finds(&GrepRequest::regex(&*regex), text), "{regex}");
+            assert!(finds(&GrepRequest::regex(&*regex).whole_word(), text), "{regex}");
+            assert!(!finds(&GrepRequest::regex(&*regex), "b"), "{regex}");
+        }
     }
 
     #[test]

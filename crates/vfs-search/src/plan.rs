@@ -7,11 +7,15 @@ use vfs_core::{BinaryMode, CaseMode, Error, GrepOutput, GrepRequest, LinkMode, R
 use crate::filter::Filter;
 use crate::matcher::LineMatcher;
 use crate::pattern;
+use crate::places;
 use crate::required::required_texts;
 use crate::visibility::Visibility;
 
 /// Most bytes that one worker holds of a line, or of a file in a multiline search.
 const HEAP_LIMIT: usize = 64 << 20;
+
+/// Most bytes that one worker holds beside a line for lines of context, so that the longest lines have room for some.
+const CONTEXT_LIMIT: usize = 64 << 20;
 
 /// Most steps, about, that the engine takes in one call, which nobody can interrupt: bytes times places of an expression.
 const MOST_STEPS: u64 = 1 << 30;
@@ -19,11 +23,18 @@ const MOST_STEPS: u64 = 1 << 30;
 /// What is searched for, where, and how much of it.
 pub(crate) struct Plan {
     pub(crate) matcher: LineMatcher,
+    /// Whether matches may span lines, so that a file is searched whole.
     pub(crate) multiline: bool,
+    /// How many places its counted repetitions expand to.
+    expansion: u64,
+    /// How many bytes behind a match the engine looks at most.
+    pub(crate) beyond: usize,
     /// Texts that a file has to hold to be worth opening, where these can be told.
     pub(crate) sought: Option<Sought>,
     /// Most bytes of a line, or of a file in a multiline search.
     pub(crate) heap_limit: usize,
+    /// Most bytes of lines that are held beside a line, as they may be its context.
+    pub(crate) context_limit: usize,
     pub(crate) filter: Filter,
     pub(crate) visibility: Visibility,
     pub(crate) links: LinkMode,
@@ -54,8 +65,11 @@ impl Plan {
         Ok(Self {
             matcher: compiled.matcher,
             multiline: compiled.multiline,
+            expansion: compiled.expansion,
+            beyond: compiled.beyond,
             sought: sought(req),
             heap_limit: heap_limit(compiled.expansion),
+            context_limit: CONTEXT_LIMIT,
             filter: Filter::new(req)?,
             visibility: Visibility { hidden: req.hidden, no_ignore: req.no_ignore },
             links: req.links,
@@ -77,15 +91,30 @@ impl Plan {
         !self.invert && self.before == 0 && self.after == 0
     }
 
+    /// Whether lines are held beside the one that is searched, as they may be its context.
+    pub(crate) fn holds_context(&self) -> bool {
+        !self.multiline && (self.before > 0 || self.after > 0)
+    }
+
+    /// How many bytes may be read again to tell where in `length` bytes the pattern is.
+    pub(crate) fn allowance(&self, length: usize) -> usize {
+        places::allowance(length, self.expansion)
+    }
+
     /// A searcher for this plan, for one worker.
     pub(crate) fn searcher(&self) -> Searcher {
+        // Whoever reads sees to it that no line is over the limit, where there is room for more.
+        let context = if self.holds_context() { self.context_limit } else { 0 };
+        // The sink sees a multiline search's match with all that are on adjacent lines; one is enough to name a file.
+        let is_one_enough = self.output == GrepOutput::Files && self.multiline && !self.invert;
         SearcherBuilder::new()
             .multi_line(self.multiline)
             .invert_match(self.invert)
             .line_number(self.output == GrepOutput::Matches)
             .before_context(self.before as usize)
             .after_context(self.after as usize)
-            .heap_limit(Some(self.heap_limit))
+            .heap_limit(Some(self.heap_limit.saturating_add(context)))
+            .max_matches(is_one_enough.then_some(1))
             .binary_detection(BinaryDetection::none())
             .build()
     }

@@ -1,28 +1,23 @@
 //! What one file's matches become.
 
 use std::io;
-use std::ops::Range;
 
 use grep_matcher::{Match, Matcher as _};
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkError as _, SinkMatch};
 use vfs_core::{Error, FileCount, GrepMatch, GrepOutput, LineKind, Result, VfsPath};
 
+use crate::block::Block;
 use crate::item::{Item, Outlet};
 use crate::line;
-use crate::matcher::LineMatcher;
+use crate::places::{MOST_PLACES, Places};
 use crate::plan::Plan;
 use crate::texts::Texts;
-
-/// How far an expression may look beyond a match for word boundaries and the like.
-const LOOK_AHEAD: usize = 128;
-
-/// Most places of one line that are told: the rest of a line of a million hits is no news.
-const MOST_PLACES: usize = 1 << 16;
+use crate::watched::Watched;
 
 /// Turns the matches of one file into items.
 pub(crate) struct FileSink<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) matcher: &'a LineMatcher,
+    pub(crate) matcher: &'a Watched<'a>,
     /// Makes the file's path, once, where there is a match.
     pub(crate) make_path: &'a dyn Fn() -> Result<VfsPath>,
     pub(crate) path: Option<VfsPath>,
@@ -49,7 +44,7 @@ impl<'a> FileSink<'a> {
     /// For a file of which nothing is found yet.
     pub(crate) fn new(
         plan: &'a Plan,
-        matcher: &'a LineMatcher,
+        matcher: &'a Watched<'a>,
         make_path: &'a dyn Fn() -> Result<VfsPath>,
         outlet: &'a mut dyn Outlet,
         scratch: &'a mut Scratch,
@@ -175,79 +170,47 @@ impl FileSink<'_> {
     fn find_submatches(&mut self, line: &[u8]) -> io::Result<u64> {
         let text = line::without_ending(line).len();
         let reach = self.plan.max_line_bytes.min(text);
+        let watched = self.matcher;
         let mut column = 0;
-        let ranges = &mut self.scratch.found;
+        let allowance = self.plan.allowance(line.len());
+        let mut places = Places::new(&mut self.scratch.found, MOST_PLACES, reach, allowance);
         let mut take = |submatch: Match| {
             if column == 0 {
                 column = submatch.start() as u64 + 1;
             }
-            if submatch.start() > reach {
-                return false;
-            }
-            ranges.push((submatch.start(), submatch.end().min(text)));
-            ranges.len() < MOST_PLACES
+            let again = watched.again(line, submatch);
+            places.take(submatch.start(), submatch.end().min(text), again) && watched.goes_on(again)
         };
+        let matcher = watched.unwatched();
         let result = match line.strip_suffix(b"\n") {
-            Some(line) => self.matcher.find_iter(line, &mut take),
-            None => self.matcher.find_iter_in_last_line(line, &mut take),
+            Some(line) => matcher.find_iter(line, &mut take),
+            None => matcher.find_iter_in_last_line(line, &mut take),
         };
         result.map_err(io::Error::error_message)?;
         Ok(column)
     }
 
     /// Reports the matches of a multiline search that lie in a block of adjacent lines; whether the search goes on.
-    ///
-    /// A match that begins on the lines of the one before it is part of that one, so that no line is reported twice.
     fn report_block(&mut self, found: &SinkMatch<'_>) -> io::Result<bool> {
-        let block = found.bytes_range_in_buffer();
-        let buffer = found.buffer();
-        // A match may depend on what is around it.
-        let haystack = &buffer[..buffer.len().min(block.end.saturating_add(LOOK_AHEAD))];
-        let max = self.plan.max_line_bytes;
-        let mut next =
+        let mut rest =
             Lines { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
-        // The lines and the column of the match that is being put together, and where the lines that are left begin.
-        let mut current: Option<(Range<usize>, u64)> = None;
-        let mut rest = block.start;
-        let mut goes_on = true;
-        self.scratch.found.clear();
-        let matcher = self.matcher;
-        let result = matcher.find_iter_at(haystack, block.start, |submatch| {
-            if submatch.start() >= block.end {
-                return false;
-            }
-            match &mut current {
-                Some((lines, _)) if submatch.start() < lines.end => {
-                    lines.end = lines.end.max(line_end(buffer, &block, submatch));
-                }
-                _ => {
-                    if let Some((lines, column)) = current.take() {
-                        next = next.skip(lines.start - rest);
-                        rest = lines.start;
-                        goes_on = self.report(&next.first(lines.len()), column);
-                        self.scratch.found.clear();
-                    }
-                    let before = &buffer[block.start..submatch.start()];
-                    let start = memchr::memrchr(b'\n', before).map_or(block.start, |at| block.start + at + 1);
-                    let end = line_end(buffer, &block, submatch);
-                    current = Some((start..end, (submatch.start() - start) as u64 + 1));
-                }
-            }
-            if let Some((lines, _)) = &current
-                && submatch.start() - lines.start <= max
-                && self.scratch.found.len() < MOST_PLACES
-            {
-                self.scratch.found.push((submatch.start() - lines.start, submatch.end() - lines.start));
-            }
-            goes_on
-        });
-        result.map_err(io::Error::error_message)?;
-        if !goes_on {
-            return Ok(false);
+        if self.plan.output == GrepOutput::Files {
+            return Ok(self.report(&rest, 0));
         }
-        // What was found once, but is not found again, is reported as it came.
-        let (lines, column) = current.unwrap_or((block, 0));
-        Ok(self.report(&next.skip(lines.start - rest).first(lines.len()), column))
+        let allowance = self.plan.allowance(rest.bytes.len());
+        let most = if self.numbers_lines() { MOST_PLACES } else { 0 };
+        let mut block = Block::new(self.matcher, found.buffer(), found.bytes_range_in_buffer());
+        loop {
+            let places = Places::new(&mut self.scratch.found, most, self.plan.max_line_bytes, allowance);
+            let Some(next) = block.next(places).map_err(io::Error::error_message)? else { return Ok(true) };
+            if self.matcher.is_stopped() || !self.report(&rest.first(next.length), next.column) {
+                return Ok(false);
+            }
+            if next.length == rest.bytes.len() {
+                return Ok(true);
+            }
+            rest = rest.skip(next.length);
+        }
     }
 }
 
@@ -274,15 +237,6 @@ impl Lines<'_> {
     }
 }
 
-/// Where the last line of `found` ends, in a block of whole lines.
-fn line_end(buffer: &[u8], block: &Range<usize>, found: Match) -> usize {
-    let end = found.end().min(block.end);
-    if end > found.start() && buffer[end - 1] == b'\n' {
-        return end;
-    }
-    memchr::memchr(b'\n', &buffer[end..block.end]).map_or(block.end, |at| end + at + 1)
-}
-
 /// `line` as context: of its lines the first `room`, which is lessened by them.
 ///
 /// A match that is over a limit may be context of the last one that is not.
@@ -306,18 +260,27 @@ pub(crate) fn as_context(mut line: GrepMatch, room: &mut u32) -> GrepMatch {
 impl Sink for FileSink<'_> {
     type Error = io::Error;
 
-    fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        if !self.plan.invert && searcher.multi_line_with_matcher(self.matcher) {
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        if self.matcher.is_stopped() {
+            return Ok(false);
+        }
+        if !self.plan.invert && self.plan.multiline {
             return self.report_block(found);
         }
         self.scratch.found.clear();
         let shows_column = self.plan.output == GrepOutput::Matches && !self.plan.invert;
         let column = if shows_column { self.find_submatches(found.bytes())? } else { 0 };
+        if self.matcher.is_stopped() {
+            return Ok(false);
+        }
         let lines = Lines { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
         Ok(self.report(&lines, column))
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
+        if self.matcher.is_stopped() {
+            return Ok(false);
+        }
         let is_after = *context.kind() == SinkContextKind::After;
         if self.is_at_limit() && !is_after {
             // Context of a match that is over the limit: the match that follows says so.

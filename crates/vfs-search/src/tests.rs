@@ -6,4 +6,5 @@ mod grep;
 mod known;
 mod limits;
 mod list;
+mod places;
 mod visibility;

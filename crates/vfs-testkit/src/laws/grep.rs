@@ -17,6 +17,7 @@ laws! { "grep":
     "S6" Nothing whole_words_are_bounded_on_both_sides,
     "S7" Nothing a_multiline_match_spans_lines,
     "S7" Nothing a_literal_with_a_line_break_is_multiline,
+    "S7" Nothing every_line_that_a_multiline_search_finds_is_told,
     "S8" Nothing inverting_finds_the_other_lines,
     "S9" Nothing a_pattern_that_looks_like_an_option_is_a_pattern,
     "S10" Nothing a_hostile_regex_is_linear_or_refused,
@@ -112,6 +113,20 @@ async fn a_literal_with_a_line_break_is_multiline(t: &Target) -> LawResult {
     Ok(())
 }
 
+async fn every_line_that_a_multiline_search_finds_is_told(t: &Target) -> LawResult {
+    t.put("/a", "a\n\n\n\nb\nc\n").await?;
+    t.put("/b", "a\n\nlast").await?;
+    for (path, regex, lines) in [
+        ("/a", r"^\s*$", &["/a:2:\n", "/a:4:"][..]),
+        ("/a", r"[x\n]*$", &["/a:1:a\n\n", "/a:4:", "/a:5:b", "/a:6:c"]),
+        ("/b", r"\s*$", &["/b:1:a", "/b:2:", "/b:3:last"]),
+    ] {
+        let request = GrepRequest::regex(regex).multiline().path(t.path(path));
+        assert_eq!(t.hits(request).await?, lines, "{regex}");
+    }
+    Ok(())
+}
+
 async fn inverting_finds_the_other_lines(t: &Target) -> LawResult {
     t.put("/a", "one\ntwo\nthree\n").await?;
     t.put("/b", "one\n").await?;
@@ -146,6 +161,8 @@ async fn a_hostile_regex_is_linear_or_refused(t: &Target) -> LawResult {
         "a|".repeat(200_000) + "b",
         "a\0b".into(),
         "(?s)a.*b".into(),
+        // For each place the rest of the line is read, and in vain.
+        "[ab]*c|a".into(),
     ] {
         let what = format!("{}... ({} bytes)", &regex[..3], regex.len());
         if let Err(error) = quick(&what, t.grep(GrepRequest::regex(regex))).await {

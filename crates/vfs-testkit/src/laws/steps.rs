@@ -73,7 +73,7 @@ impl Target {
     pub(crate) async fn has(&self, path: &str) -> Result<bool> {
         match self.stat(path).await {
             Ok(_) => Ok(true),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+            Err(error) if error.is_absence() => Ok(false),
             Err(error) => Err(error),
         }
     }

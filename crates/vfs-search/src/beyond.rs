@@ -1,0 +1,58 @@
+//! How far behind a match an engine may look before it tells it.
+
+use regex_syntax::hir::{Hir, HirKind};
+
+/// Most bytes that an engine reads behind the end of a match of `hir` to see that nothing goes before it; `None` where the
+/// expression sets no bound, as `[^"]*"|x` does not: each `x` may be the beginning of something that ends far away, or nowhere.
+///
+/// What is bounded here goes at most so many bytes without a match, and is given up then.
+pub(crate) fn beyond(hir: &Hir) -> Option<usize> {
+    if let Some(longest) = longest(hir) {
+        return Some(longest);
+    }
+    match hir.kind() {
+        // From its least number of times on, each further time is a match.
+        HirKind::Repetition(repetition) => {
+            let least = usize::try_from(repetition.min.max(1)).ok()?;
+            Some(longest(&repetition.sub)?.saturating_mul(least))
+        }
+        HirKind::Capture(capture) => beyond(&capture.sub),
+        HirKind::Concat(parts) => {
+            let (last, others) = parts.split_last()?;
+            others.iter().try_fold(beyond(last)?, |sum, part| Some(sum.saturating_add(longest(part)?)))
+        }
+        HirKind::Alternation(parts) => parts.iter().try_fold(0, |most, part| Some(beyond(part)?.max(most))),
+        _ => None,
+    }
+}
+
+/// How long a match of `hir` is at most, where there is a bound.
+pub(crate) fn longest(hir: &Hir) -> Option<usize> {
+    hir.properties().maximum_len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_up_soon_is_bounded() {
+        for (regex, expected) in [
+            ("abc", Some(3)),
+            ("(?-u)[xy]", Some(1)),
+            ("(?-u)[a-z]+", Some(1)),
+            ("(?-u)[a-z]{3,}", Some(3)),
+            (r"(?-u)\b[a-z_]\w*", Some(2)),
+            ("ab(cd)*", Some(4)),
+            ("foo[0-9]+|ba*", Some(4)),
+            ("[ab]*c|a", None),
+            ("a(b.*c)?", None),
+            (r#"\{.*\};|"a""#, None),
+            (r"\w+$", None),
+            ("(?:a*b)*", None),
+        ] {
+            let hir = regex_syntax::ParserBuilder::new().utf8(false).build().parse(regex).expect("a valid expression");
+            assert_eq!(beyond(&hir), expected, "{regex}");
+        }
+    }
+}
