@@ -34,8 +34,16 @@ use crate::watch::Watching;
 ///   content or the new; so does a power cut, unless [`Durability`](crate::Durability) says otherwise. Mode, owner, access
 ///   control lists and extended attributes are kept; hard links are broken, not written through. A group that is not one's
 ///   own cannot be given away: then the file gets one's own, and nobody may do what they might not before.
-/// * What may not be written is not changed; who may change its directory may delete or rename it, as everywhere on Unix.
-/// * Changes of one file take turns, in this process and, through `flock`, with other processes that use this library.
+/// * What may not be written is not changed; who may change its directory may delete or rename it, as everywhere on Unix. On
+///   a file system whose server only decides when a file is opened for writing, as some of FUSE and CIFS do, a file is
+///   replaced where its directory allows that.
+/// * Changes of one file take turns, in this process and, through `flock`, with other processes that use this library. What
+///   any other program writes into a file until the moment that it is replaced is not lost by an edit, an append, or a write
+///   on a version; what it goes on to write into the old file is. Where the file system cannot swap two files, as NFS cannot,
+///   it may be lost from the last look at the file on, right before the replacement. What it writes is told by size and time:
+///   a second write of the same size within one tick of the file system's clock is not seen.
+/// * On a file system in layers, as containers have them, a directory of a lower layer is emptied where it is when it is
+///   deleted, so that a failure may leave a part of it, and cannot be renamed: `cross_backend`.
 /// * Reading and searching leave the times of access of one's own files alone, where the file system can: what cleans up by
 ///   those times does not see them. Edits, and copies of directories, may move them.
 /// * Only regular files are opened. FIFOs, sockets and devices are refused without being touched.

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use rustix::fs::{self, AtFlags, FileType, Mode, RenameFlags};
 use rustix::io::{self, Errno};
-use vfs_core::{ErrorKind, Result};
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::config::Durability;
 use crate::errno::error;
@@ -66,6 +66,26 @@ pub(crate) fn rename_new(from: &Entry, to: &Entry) -> io::Result<()> {
         },
         renamed => renamed,
     }
+}
+
+/// `failure` to move or remove `entry`, which is not about to pass where something is mounted there.
+pub(crate) fn refusal(failure: Error, entry: &Entry) -> Error {
+    if !is_for_mount(&failure, entry) {
+        return failure;
+    }
+    let message = "something is mounted there, so it cannot be replaced or removed";
+    Error::new(ErrorKind::PermissionDenied, message).with_source(failure)
+}
+
+/// As [`refusal`], of an entry that the caller calls `path`.
+pub(crate) fn refusal_at(failure: Error, entry: &Entry, path: &VfsPath) -> Error {
+    if is_for_mount(&failure, entry) { refusal(failure, entry).with_path(path) } else { failure }
+}
+
+/// Whether something that is mounted on `entry` is why it could not be moved or removed.
+fn is_for_mount(failure: &Error, entry: &Entry) -> bool {
+    let is_mount_point = || Metadata::at(entry.parent.as_fd(), &entry.name).is_ok_and(|at| at.is_mount_point());
+    failure.kind() == ErrorKind::Busy && is_mount_point()
 }
 
 /// Whether both name one file that has more than one name. Where case does not count, one name has two spellings.

@@ -10,18 +10,18 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, Result, TransferMode, VfsPath};
 
-use crate::commit::{Settle, move_new, move_over};
+use crate::commit::{Settle, move_new, move_over, refusal_at};
 use crate::config::{Durability, HardLinks};
 use crate::disk::Disk;
 use crate::ends::{name_end, replaceable, same_ends, transferable};
 use crate::errno::error;
 use crate::guard::Deed;
 use crate::hidden::{mark_alive, place_beside};
-use crate::lock::EntryLock;
+use crate::lock::{EntryLock, Purpose};
 use crate::metadata::{Metadata, special_file};
 use crate::remove::{for_each_entry, remove_hidden};
 use crate::root::{Entry, MadeDirectories, RESERVED, retry};
-use crate::staging::Staged;
+use crate::staging::{Expected, Staged};
 
 impl Disk {
     pub(crate) fn copy(&self, request: CopyRequest, cx: &OpContext) -> Result<CopyResult> {
@@ -39,8 +39,8 @@ impl Disk {
                 self.root.check(&target, Deed::Change, &to).inspect_err(|_| made.undo())?;
             }
             let copied = match kind {
-                FileType::Directory => self.copy_directory(&source, &target, mode, &made, cx),
-                _ => self.copy_file(&from, &source, &target, mode, &made, cx),
+                FileType::Directory => self.copy_directory(&source, (&target, &to), mode, &made, cx),
+                _ => self.copy_file((&source, &from), (&target, &to), mode, &made, cx),
             };
             match copied {
                 // A new file has come to the target since the look at it.
@@ -59,9 +59,8 @@ impl Disk {
 
     fn copy_file(
         &self,
-        from: &VfsPath,
-        source: &Entry,
-        target: &Entry,
+        (source, from): (&Entry, &VfsPath),
+        (target, to): (&Entry, &VfsPath),
         mode: TransferMode,
         made: &MadeDirectories,
         cx: &OpContext,
@@ -71,21 +70,23 @@ impl Disk {
         }
         let file = self.open_file(from)?;
         let limit = if file.metadata.size() == 0 { self.max_file_size } else { u64::MAX };
-        replaceable(target, FileType::RegularFile, mode)?;
-        let held = self.hold(target, HardLinks::Allow, cx)?;
-        let staged = Staged::new(target, held.file.as_ref(), self.durability)?;
+        let at_target = |error: Error| error.or_path(to);
+        replaceable(target, FileType::RegularFile, mode).map_err(at_target)?;
+        let held = self.hold(Purpose::Change, target, HardLinks::Allow, cx).map_err(at_target)?;
+        let staged = Staged::new(target, held.file.as_ref(), self.durability).map_err(at_target)?;
         let bytes = staged.copy_from(file.fd.as_fd(), limit, cx)?;
         let copied = Copied { files: 1, bytes };
         match &held.file {
             Some(replaced) if mode == TransferMode::Overwrite => {
-                staged.publish_over(&self.root, target, replaced)?;
+                let published = staged.finish()?.publish_over(&self.root, target, replaced, Expected::File);
+                published.map_err(at_target)?;
                 Ok((true, copied))
             }
             Some(_) => Err(Error::of(ErrorKind::AlreadyExists)),
             None => {
                 let permissions = Mode::from_raw_mode(file.metadata.mode() & 0o777);
                 fs::fchmod(staged.fd(), permissions).map_err(error)?;
-                staged.publish_new(target, || made.sync())?;
+                staged.finish()?.publish_new(target, || made.sync()).map_err(at_target)?;
                 Ok((false, copied))
             }
         }
@@ -95,13 +96,13 @@ impl Disk {
     fn copy_directory(
         &self,
         source: &Entry,
-        target: &Entry,
+        (target, to): (&Entry, &VfsPath),
         mode: TransferMode,
         made: &MadeDirectories,
         cx: &OpContext,
     ) -> Result<(bool, Copied)> {
         let _lock = EntryLock::acquire(target, cx, self.wait_until())?;
-        let existing = replaceable(target, FileType::Directory, mode)?;
+        let existing = replaceable(target, FileType::Directory, mode).map_err(|error| error.or_path(to))?;
         if self.lies_in(target, source)? {
             return Err(Error::invalid_argument("a directory cannot be copied into itself"));
         }
@@ -119,12 +120,15 @@ impl Disk {
                 }
             }
             Ok(())
-        })?;
+        })
+        .map_err(|error| error.or_path(to))?;
         let settle = Settle { durability: self.durability, made };
         let published = self.copy_below(source, &hidden, cx).and_then(|copied| {
             match existing {
                 None => move_new(&hidden, target, settle).map_err(error)?,
-                Some(existing) => move_over(&hidden, target, existing, settle)?,
+                Some(existing) => {
+                    move_over(&hidden, target, existing, settle).map_err(|error| refusal_at(error, target, to))?
+                }
             }
             Ok((existing.is_some(), copied))
         });

@@ -81,16 +81,7 @@ impl Disk {
     /// Holds `entry`, and the regular file that it names, for one change.
     ///
     /// Where the file's content goes into the result or a copy, `hard_links` is the setting for reading.
-    pub(crate) fn hold<'a>(&self, entry: &'a Entry, hard_links: HardLinks, cx: &OpContext) -> Result<HeldEntry<'a>> {
-        self.hold_for(Purpose::Change, entry, hard_links, cx)
-    }
-
-    /// Holds `entry`, and the regular file that it names, to be removed.
-    pub(crate) fn hold_to_remove<'a>(&self, entry: &'a Entry, cx: &OpContext) -> Result<HeldEntry<'a>> {
-        self.hold_for(Purpose::Removal, entry, HardLinks::Allow, cx)
-    }
-
-    fn hold_for<'a>(
+    pub(crate) fn hold<'a>(
         &self,
         purpose: Purpose,
         entry: &'a Entry,

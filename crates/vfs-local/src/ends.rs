@@ -1,6 +1,6 @@
 //! The two ends of a rename or copy: what may be taken, what may be replaced, and which of them a failure is about.
 
-use rustix::fs::{self, AtFlags, FileType};
+use rustix::fs::FileType;
 use vfs_core::{Error, ErrorKind, Result, TransferMode, VfsPath};
 
 use crate::errno::{error, error_at};
@@ -33,15 +33,7 @@ pub(crate) fn replaceable(target: &Entry, source: FileType, mode: TransferMode) 
         (FileType::Directory, FileType::Directory) => {}
         (FileType::Directory, _) => return Err(Error::of(ErrorKind::NotADirectory)),
         (_, FileType::Directory) => return Err(Error::of(ErrorKind::IsADirectory)),
-        (_, FileType::RegularFile) => {
-            fs::accessat(
-                &target.parent,
-                &target.name,
-                fs::Access::WRITE_OK,
-                AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW,
-            )
-            .map_err(error)?;
-        }
+        (_, FileType::RegularFile) => target.require_writable().map_err(error)?,
         (_, FileType::Symlink) => {}
         _ => return Err(Error::new(ErrorKind::Unsupported, "the target is a FIFO, socket or device; name another")),
     }

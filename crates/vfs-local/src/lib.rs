@@ -32,6 +32,7 @@ mod root;
 mod search_memory;
 mod staging;
 mod tree;
+mod trust;
 mod watch;
 mod write;
 

@@ -1,25 +1,23 @@
 //! Where lines are in the huge files that were read last, for the next read of them.
 
+use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
 
 use vfs_core::Version;
 use vfs_core::window::LineIndex;
 
 use crate::metadata::Metadata;
+use crate::trust::Trust;
 
 /// How many files are remembered: at [`LineIndex::MAX_BYTES`] each, 1 MiB in all.
 const MOST_FILES: usize = 16;
-
-/// The coarsest clock of a file system in use counts in steps of two seconds.
-const SETTLED: Duration = Duration::from_secs(2);
 
 /// An index of each file that was read last, for the version that it then had.
 #[derive(Debug)]
 pub(crate) struct LineIndexes {
     /// The one used last is the last one. A std lock, held to look something up, never across a system call or an await.
     kept: Mutex<Vec<Kept>>,
-    settled: Duration,
+    trust: Trust,
 }
 
 #[derive(Debug)]
@@ -31,7 +29,7 @@ struct Kept {
 
 impl LineIndexes {
     pub(crate) fn new() -> Self {
-        Self { kept: Mutex::default(), settled: SETTLED }
+        Self { kept: Mutex::default(), trust: Trust::of_this_kernel() }
     }
 
     /// What is known of the file whose version, which names the file as well, is `version`.
@@ -40,12 +38,12 @@ impl LineIndexes {
         kept.iter().find(|kept| kept.version == *version).map_or_else(LineIndex::new, |kept| kept.index.clone())
     }
 
-    /// Remembers `index` of the file that `metadata` describes, in the place of the one that was used least recently.
+    /// Remembers `index` of the file `fd`, which `metadata` describes, in the place of the one that was used least recently.
     ///
-    /// A file that has changed just now is not remembered: within one step of its clock it may change again and keep its
+    /// A file that has changed lately, or is where changes do not show, is not remembered: it may change again and keep its
     /// version.
-    pub(crate) fn keep(&self, metadata: &Metadata, version: Version, index: LineIndex) {
-        if index.reach() == 0 || !self.is_settled(metadata) {
+    pub(crate) fn keep(&self, fd: impl AsFd, metadata: &Metadata, version: Version, index: LineIndex) {
+        if index.reach() == 0 || !self.trust.is_settled(metadata) || !self.trust.reaches(fd) {
             return;
         }
         let identity = metadata.identity();
@@ -61,15 +59,12 @@ impl LineIndexes {
         }
         kept.push(Kept { identity, version, index });
     }
-
-    fn is_settled(&self, metadata: &Metadata) -> bool {
-        SystemTime::now().duration_since(metadata.changed()).is_ok_and(|age| age >= self.settled)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::time::Duration;
 
     use vfs_core::{OpContext, ReadRequest, VfsPath, WriteMode, WriteRequest};
 
@@ -89,7 +84,7 @@ mod tests {
     /// A disk that remembers also what has just been written.
     fn disk(root: &Path) -> Disk {
         let mut disk = Disk::open(&LocalConfig::new(root)).expect("the root opens");
-        disk.line_indexes.settled = Duration::ZERO;
+        disk.line_indexes.trust = Trust::anywhere(Duration::ZERO);
         disk
     }
 

@@ -62,10 +62,12 @@ impl Drop for EntryLock {
 /// What a file is held for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Its content is changed or replaced.
+    /// Its content is changed or replaced, for which one has to be allowed to write into it.
     Change,
-    /// It is removed, for which nobody needs to be allowed to write into it.
+    /// It is removed.
     Removal,
+    /// Nothing becomes of it.
+    Look,
 }
 
 /// The regular file that an entry named when it was locked, held open.
@@ -82,10 +84,13 @@ pub(crate) struct HeldFile {
 impl HeldFile {
     /// Opens and locks what `entry` names; `None` where nothing is there.
     ///
+    /// It is opened for reading alone. To open for writing is a change to layered file systems: they make a file of their own
+    /// of one that lies in a lower layer, which would no longer be what the caller has read.
+    ///
     /// # Errors
     ///
     /// `is_a_directory`, `unsupported` for a FIFO, socket, device or link; `permission_denied` where the file may not be
-    /// written, although replacing it would not need that, or, to be removed, not even be read; `busy` where another process
+    /// read, or, to be changed, not written, although replacing it would not need that; `busy` where another process
     /// keeps it locked.
     pub(crate) fn acquire(
         root: &Root,
@@ -107,17 +112,15 @@ impl HeldFile {
                 FileType::Directory => return Err(Error::of(ErrorKind::IsADirectory)),
                 _ => return Err(special_file()),
             }
-            let fd = match open(root, entry, purpose) {
-                Ok(fd) => fd,
-                Err(Errno::NOENT) => continue,
-                Err(errno) => return Err(error(errno)),
-            };
-            let exclusive = lock(&fd, cx, until)?;
+            let Some((fd, exclusive)) = open_locked(root, entry, cx, until)? else { continue };
             let metadata = Metadata::of(fd.as_fd()).map_err(error)?;
             // Whoever held the lock before may have put another file in its place.
             match Metadata::at(entry.parent.as_fd(), &entry.name) {
                 Ok(now) if now.identity() == metadata.identity() => {
                     metadata.require_readable_file(hard_links)?;
+                    if purpose == Purpose::Change {
+                        entry.require_writable().map_err(error)?;
+                    }
                     return Ok(Some(Self { fd, metadata, exclusive }));
                 }
                 Ok(_) | Err(Errno::NOENT) => require_time(until)?,
@@ -127,21 +130,45 @@ impl HeldFile {
     }
 }
 
-fn open(root: &Root, entry: &Entry, purpose: Purpose) -> io::Result<OwnedFd> {
+/// The file, and whether it is locked; `None` where it has gone.
+fn open_locked(root: &Root, entry: &Entry, cx: &OpContext, until: Instant) -> Result<Option<(OwnedFd, bool)>> {
     let open = |access| root.open_child(entry.parent.as_fd(), entry.name.as_bytes(), access);
+    let fd = match open(OFlags::RDONLY) {
+        Ok(fd) => fd,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(error(errno)),
+    };
+    let fd = match lock(&fd, cx, until)? {
+        Locking::Done => return Ok(Some((fd, true))),
+        Locking::Impossible => return Ok(Some((fd, false))),
+        Locking::NeedsWriting => fd,
+    };
     match open(OFlags::RDWR) {
-        // A running program may be replaced, though not written to.
-        Err(Errno::TXTBSY) => open(OFlags::RDONLY),
-        Err(Errno::ACCESS) if purpose == Purpose::Removal => open(OFlags::RDONLY),
-        opened => opened,
+        Ok(writable) => {
+            let locking = lock(&writable, cx, until)?;
+            Ok(Some((writable, locking == Locking::Done)))
+        }
+        Err(Errno::NOENT) => Ok(None),
+        // Who may not write it cannot lock it there; whether it may be changed is asked for otherwise.
+        Err(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::TXTBSY) => Ok(Some((fd, false))),
+        Err(errno) => Err(error(errno)),
     }
 }
 
-fn lock(fd: &OwnedFd, cx: &OpContext, until: Instant) -> Result<bool> {
+/// How a lock was asked for in vain, or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Locking {
+    Done,
+    /// A network file system locks only what is open for writing.
+    NeedsWriting,
+    Impossible,
+}
+
+fn lock(fd: &OwnedFd, cx: &OpContext, until: Instant) -> Result<Locking> {
     let mut pause = Duration::from_micros(200);
     loop {
         match fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(true),
+            Ok(()) => return Ok(Locking::Done),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
                 cx.check()?;
@@ -149,8 +176,8 @@ fn lock(fd: &OwnedFd, cx: &OpContext, until: Instant) -> Result<bool> {
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(WAIT);
             }
-            // The last is a network file system's, of a file that is open for reading alone.
-            Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::BADF) => return Ok(false),
+            Err(Errno::BADF) => return Ok(Locking::NeedsWriting),
+            Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL) => return Ok(Locking::Impossible),
             Err(errno) => return Err(error(errno)),
         }
     }

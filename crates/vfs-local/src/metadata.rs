@@ -61,6 +61,18 @@ impl Metadata {
         Changes([self.0.stx_mtime, self.0.stx_ctime].map(|at| (at.tv_sec, at.tv_nsec)))
     }
 
+    /// Whether its content is the one of `before`, as far as its size and the time of its change tell. Unlike its version,
+    /// these stay when the inode gets another name.
+    pub(crate) fn has_content_of(&self, before: &Self) -> bool {
+        let state = |of: &Self| (of.size(), of.0.stx_mtime.tv_sec, of.0.stx_mtime.tv_nsec);
+        state(self) == state(before)
+    }
+
+    /// Whether something is mounted there.
+    pub(crate) fn is_mount_point(&self) -> bool {
+        self.0.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)
+    }
+
     /// The number of the mount it is on, which tells one file system from another that takes its place; 0 where the kernel
     /// does not tell.
     pub(crate) fn mount(&self) -> u64 {

@@ -51,7 +51,7 @@ impl Disk {
         let mut source = FileSource { fd, size: metadata.size(), cx };
         let mut index = self.line_indexes.of(&version);
         let window = window::read_indexed(&mut source, &mut index, request, version.clone());
-        self.line_indexes.keep(&metadata, version, index);
+        self.line_indexes.keep(&source.fd, &metadata, version, index);
         window
     }
 

@@ -9,15 +9,15 @@ use rustix::fs::{self, AtFlags, FileType, OFlags, RawDir, RenameFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, OpContext, Result};
 
-use crate::commit::{Settle, move_new, rename_new};
-use crate::config::Durability;
+use crate::commit::{Settle, move_new, refusal, rename_new};
+use crate::config::{Durability, HardLinks};
 use crate::disk::Disk;
 use crate::errno::{error, error_at};
 use crate::guard::Deed;
 use crate::hidden::{mark_alive, place_anywhere, place_beside};
-use crate::lock::EntryLock;
+use crate::lock::{EntryLock, Purpose};
 use crate::metadata::special_file;
-use crate::root::{Entry, MadeDirectories, Root};
+use crate::root::{Entry, MadeDirectories, Root, sync_directory};
 
 /// How deep below the removed directory descriptors are held; what lies deeper is moved up first.
 const MAX_HELD: usize = 64;
@@ -53,7 +53,8 @@ impl Disk {
                 self.remove_aside(&entry).map_err(|error| error.or_path(path))?
             }
             Some(FileType::RegularFile) => {
-                let held = self.hold_to_remove(&entry, cx).map_err(|error| error.or_path(path))?;
+                let held =
+                    self.hold(Purpose::Removal, &entry, HardLinks::Allow, cx).map_err(|error| error.or_path(path))?;
                 let Some(file) = &held.file else { return Err(Error::not_found(path)) };
                 let version = file.metadata.version();
                 if request.expected_version.as_ref().is_some_and(|expected| *expected != version) {
@@ -78,14 +79,15 @@ impl Disk {
         if self.durability == Durability::Full {
             return self.remove_aside(entry);
         }
-        fs::unlinkat(&entry.parent, &entry.name, AtFlags::empty()).map_err(error)?;
+        fs::unlinkat(&entry.parent, &entry.name, AtFlags::empty()).map_err(|errno| refusal(error(errno), entry))?;
         Ok(1)
     }
 
     /// Removes what `entry` names, with everything below it, and counts the files.
     ///
     /// Moving it out of sight is the commit point, after which it is gone for every reader, whether or not the caller
-    /// waits for the rest. If something of it cannot be removed, what is left comes back under its name.
+    /// waits for the rest. If something of it cannot be removed, what is left comes back under its name. A directory that
+    /// cannot be moved is emptied where it is.
     fn remove_aside(&self, entry: &Entry) -> Result<u64> {
         let settle = Settle { durability: self.durability, made: &MadeDirectories::default() };
         let place = |hidden: &Entry| move_new(entry, hidden, settle);
@@ -96,18 +98,32 @@ impl Disk {
             }
             _ => None,
         };
-        let hidden = match &held {
+        let placed = match &held {
             Some(held) => {
                 mark_alive(held).map_err(error)?;
-                place_beside(&self.root, entry, place)?
+                place_beside(&self.root, entry, place)
             }
-            None => place_anywhere(entry, place)?,
+            None => place_anywhere(entry, place),
+        };
+        let hidden = match placed {
+            Ok(hidden) => hidden,
+            // Where file systems lie in layers, a directory of a lower one is not moved.
+            Err(failure) if failure.kind() == ErrorKind::PathEscape => return self.remove_in_place(entry),
+            Err(failure) => return Err(refusal(failure, entry)),
         };
         empty_and_remove(&self.root, &hidden).map_err(|failure| match rename_new(&hidden, entry) {
             // Something new has its name; what is left stays out of sight.
             Ok(()) | Err(Errno::EXIST) => failure,
             Err(errno) => error(errno),
         })
+    }
+
+    fn remove_in_place(&self, entry: &Entry) -> Result<u64> {
+        let files = empty_and_remove(&self.root, entry)?;
+        if self.durability == Durability::Full {
+            sync_directory(entry.parent.as_fd()).map_err(error)?;
+        }
+        Ok(files)
     }
 }
 
@@ -165,8 +181,16 @@ fn empty(root: &Root, parent: &OwnedFd, name: &str) -> io::Result<u64> {
             levels.push(next);
         } else {
             // Too deep to hold a descriptor for each level: it goes on from the top, under a name of its own.
-            let name = move_up(&levels[levels.len() - 1].fd, &child, &levels[0].fd)?;
-            levels[0].directories.push(name);
+            let deepest = &levels[levels.len() - 1];
+            match move_up(&deepest.fd, &child, &levels[0].fd) {
+                Ok(name) => levels[0].directories.push(name),
+                // It cannot be moved, as one of a lower layer, and is entered where it is.
+                Err(Errno::XDEV) => {
+                    let next = Level::open(root, deepest.fd.as_fd(), child, &mut files)?;
+                    levels.push(next);
+                }
+                Err(errno) => return Err(errno),
+            }
         }
     }
     Ok(files)

@@ -6,6 +6,7 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{DeleteResult, Error, ErrorKind, OpContext, Result, VfsPath};
 
+use crate::commit::refusal;
 use crate::config::Durability;
 use crate::disk::Disk;
 use crate::errno::{error, error_at};
@@ -36,7 +37,7 @@ impl Disk {
         }
         .map_err(|errno| match errno {
             Errno::NOTEMPTY | Errno::EXIST => Error::at(ErrorKind::NotEmpty, path),
-            errno => error_at(errno, path),
+            errno => refusal(error_at(errno, path), &entry).or_path(path),
         })?;
         Ok(DeleteResult::new(path.clone(), 0))
     }

@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 
 use rustix::fs::FileType;
-use vfs_core::{ErrorKind, OpContext, RenameRequest, RenameResult, Result, TransferMode};
+use vfs_core::{ErrorKind, OpContext, RenameRequest, RenameResult, Result, TransferMode, VfsPath};
 
-use crate::commit::{Settle, move_new, move_over};
+use crate::commit::{Settle, move_new, move_over, refusal_at};
 use crate::disk::Disk;
 use crate::ends::{name_end, replaceable, same_ends, transferable};
 use crate::errno::error;
@@ -22,7 +22,7 @@ impl Disk {
         let kind = transferable(&source, &from)?;
         let (target, made) = self.root.make_parents(&to)?;
         let settle = Settle { durability: self.durability, made: &made };
-        match self.rename_held(&source, kind, &target, mode, settle, cx) {
+        match self.rename_held((&source, &from), kind, (&target, &to), mode, settle, cx) {
             Ok(replaced) => Ok(RenameResult::new(from, to, replaced)),
             Err(error) => {
                 made.undo();
@@ -33,9 +33,9 @@ impl Disk {
 
     fn rename_held(
         &self,
-        source: &Entry,
+        (source, from): (&Entry, &VfsPath),
         kind: FileType,
-        target: &Entry,
+        (target, to): (&Entry, &VfsPath),
         mode: TransferMode,
         settle: Settle<'_>,
         cx: &OpContext,
@@ -51,7 +51,7 @@ impl Disk {
         let _first = EntryLock::acquire(both[0], cx, until)?;
         let _second = EntryLock::acquire(both[1], cx, until)?;
         loop {
-            let existing = replaceable(target, kind, mode)?;
+            let existing = replaceable(target, kind, mode).map_err(|error| error.or_path(to))?;
             let moved = match existing {
                 None => move_new(source, target, settle).map_err(error),
                 Some(existing) => move_over(source, target, existing, settle),
@@ -61,7 +61,10 @@ impl Disk {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && mode == TransferMode::Overwrite => {
                     cx.check()?;
                 }
-                moved => return moved.map(|()| existing.is_some()),
+                moved => {
+                    let moved = moved.map_err(|error| refusal_at(refusal_at(error, source, from), target, to));
+                    return moved.map(|()| existing.is_some());
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use cap_std::fs::Dir as CapDir;
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self, Access, AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
@@ -381,6 +381,23 @@ impl Entry {
     pub(crate) fn file_type(&self) -> io::Result<Option<FileType>> {
         file_type_at(self.parent.as_fd(), self.name.as_bytes())
     }
+
+    /// Fails where what is there may not be written.
+    pub(crate) fn require_writable(&self) -> io::Result<()> {
+        let ask = |flags| fs::accessat(&self.parent, &self.name, Access::WRITE_OK, flags);
+        match ask(AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW) {
+            // The call that knows these flags came with Linux 5.8, and some confinements refuse it. The older one asks for the
+            // real user.
+            Err(Errno::NOSYS | Errno::PERM) if acts_as_itself() => ask(AtFlags::empty()),
+            answer => answer,
+        }
+    }
+}
+
+/// Whether the user and group of this process, by which the system judges it, are the real ones.
+fn acts_as_itself() -> bool {
+    use rustix::process::{getegid, geteuid, getgid, getuid};
+    getuid() == geteuid() && getgid() == getegid()
 }
 
 fn file_type_at(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Option<FileType>> {

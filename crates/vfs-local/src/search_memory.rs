@@ -9,21 +9,14 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use vfs_core::tree::Listing;
 
-use crate::file_systems;
 use crate::metadata::Metadata;
+use crate::trust::Trust;
 
 pub(crate) use self::directory::Directory;
-
-/// How long a file or directory has to be unchanged before it is remembered, at the least.
-///
-/// A program that writes through a memory map sets a file's times when it first writes to a page, and not again before the
-/// kernel has written that to the disk, which it does within half a minute where it is not set otherwise. The clocks of file
-/// systems count in steps of up to two seconds.
-const SETTLED: Duration = Duration::from_secs(60);
 
 /// How many searches a directory is kept that none of them came by, where there is no room.
 const MOST_UNUSED: u32 = 16;
@@ -65,24 +58,15 @@ struct Inner {
     max_bytes: usize,
     /// What all directories take, those included that are only held by a search that goes on.
     bytes: Arc<AtomicUsize>,
-    settled: Duration,
+    trust: Trust,
     /// Counts searches, so that it can be told what was of no use lately.
     searches: AtomicU32,
     /// The roots of backends that were searched.
     searched: Mutex<HashSet<Identity>>,
-    trust: Trust,
 }
 
 /// A device and an inode.
 pub(crate) type Identity = (u64, u64);
-
-/// Which file systems are trusted to tell of every change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trust {
-    Known,
-    #[cfg(test)]
-    All,
-}
 
 struct Remembered {
     directory: Arc<Directory>,
@@ -96,7 +80,7 @@ impl SearchMemory {
 
     /// One of its own, of about `max_bytes`. With 0 nothing is remembered.
     pub fn new(max_bytes: usize) -> Self {
-        Self::of_unchanged(max_bytes, settled())
+        Self::trusting(max_bytes, Trust::of_this_kernel())
     }
 
     /// As [`SearchMemory::new`], for what was unchanged for as long as `settled`.
@@ -104,18 +88,17 @@ impl SearchMemory {
     /// The default of a minute is for programs that write through memory maps. Less is right where none does; under two
     /// seconds it takes a file system with a fine clock.
     pub fn of_unchanged(max_bytes: usize, settled: Duration) -> Self {
-        Self::trusting(max_bytes, settled, Trust::Known)
+        Self::trusting(max_bytes, Trust::of_unchanged(settled))
     }
 
-    fn trusting(max_bytes: usize, settled: Duration, trust: Trust) -> Self {
+    fn trusting(max_bytes: usize, trust: Trust) -> Self {
         Self(Arc::new(Inner {
             directories: RwLock::default(),
             max_bytes,
             bytes: Arc::default(),
-            settled,
+            trust,
             searches: AtomicU32::new(0),
             searched: Mutex::default(),
-            trust,
         }))
     }
 
@@ -203,7 +186,7 @@ impl SearchMemory {
             && listing.problems.is_empty()
             && !metadata.is_encrypted()
             && self.is_settled(metadata);
-        if !is_wanted || !self.trusts(fd) {
+        if !is_wanted || !self.0.trust.reaches(fd) {
             return None;
         }
         let directory = Arc::new(Directory::new(metadata, listing, before, &self.0.bytes));
@@ -216,34 +199,7 @@ impl SearchMemory {
 
     /// Whether what `metadata` tells of was not changed lately.
     pub(crate) fn is_settled(&self, metadata: &Metadata) -> bool {
-        SystemTime::now().duration_since(metadata.changed()).is_ok_and(|age| age >= self.0.settled)
-    }
-
-    /// Asked each time: a device that was unmounted leaves its number to the next.
-    fn trusts(&self, fd: BorrowedFd<'_>) -> bool {
-        match self.0.trust {
-            Trust::Known => {
-                // On a file system in memory writes through a memory map do not show in the times; another machine's may be told
-                // late; and what lies below the layers of an overlay nobody can tell.
-                file_systems::is_on_disk(fd)
-            }
-            #[cfg(test)]
-            Trust::All => true,
-        }
-    }
-}
-
-/// How long this machine's kernel needs to write to the disk what was written through a memory map, and a good deal more.
-/// For ever, where it is told not to do so by itself.
-fn settled() -> Duration {
-    let wait = |name: &str| {
-        let text = std::fs::read_to_string(format!("/proc/sys/vm/{name}")).ok()?;
-        text.trim().parse().ok().map(|centiseconds: u64| Duration::from_millis(centiseconds.saturating_mul(10)))
-    };
-    match ["dirty_expire_centisecs", "dirty_writeback_centisecs"].map(wait) {
-        [_, Some(Duration::ZERO)] => Duration::MAX,
-        [Some(expire), Some(writeback)] => expire.saturating_add(writeback).saturating_mul(2).max(SETTLED),
-        _ => SETTLED,
+        self.0.trust.is_settled(metadata)
     }
 }
 

@@ -9,7 +9,7 @@ use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
 use crate::attributes;
-use crate::commit::rename_new;
+use crate::commit::{refusal, rename_new};
 use crate::config::Durability;
 use crate::errno::error;
 use crate::hidden::{ReservedName, mark_alive, place_anywhere, place_beside};
@@ -23,7 +23,7 @@ const CHUNK: usize = 8 << 20;
 /// The permissions of a new file, before the process's mask.
 const NEW_FILE: u32 = 0o666;
 
-/// Content that no name leads to yet, or only a reserved one.
+/// Content in the making, that no name leads to yet, or only a reserved one.
 #[derive(Debug)]
 pub(crate) struct Staged {
     fd: OwnedFd,
@@ -116,15 +116,45 @@ impl Staged {
         }
     }
 
-    /// Puts it where nothing is; `already_exists` where something is by now. What `settle` does must then succeed, too.
-    pub(crate) fn publish_new(self, entry: &Entry, settle: impl FnOnce() -> io::Result<()>) -> Result<Metadata> {
-        self.finish()?;
-        match &self.name {
-            None => link(self.fd.as_fd(), entry),
-            Some(reserved) => link_or_rename(reserved.entry(), entry),
+    /// Gives it a time that no other write has, and brings it to the disk where that is asked for.
+    pub(crate) fn finish(self) -> Result<Finished> {
+        let times = Timestamps {
+            last_access: Timespec { tv_sec: 0, tv_nsec: fs::UTIME_OMIT },
+            last_modification: unique_time(),
+        };
+        fs::futimens(&self.fd, &times).map_err(error)?;
+        if self.durability == Durability::Full {
+            retry(|| fs::fsync(&self.fd)).map_err(error)?;
         }
-        .map_err(error)?;
-        let settled = match self.durability {
+        Ok(Finished(self))
+    }
+}
+
+/// Content that is whole, and on the disk where that is asked for: what is left is to give it its name.
+///
+/// To bring it to the disk takes long, so whoever looks whether the old file is still what it was does so after that.
+#[derive(Debug)]
+pub(crate) struct Finished(Staged);
+
+/// What has to be there still, when its place is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// The file with the content that was looked at: what another program wrote into it must not be lost.
+    Content,
+    /// The file, whatever is in it.
+    File,
+}
+
+impl Finished {
+    /// Puts it where nothing is; `already_exists` where something is by now. What `settle` does must then succeed, too.
+    pub(crate) fn publish_new(mut self, entry: &Entry, settle: impl FnOnce() -> io::Result<()>) -> Result<Metadata> {
+        let placed = match self.0.name.take() {
+            None => link(self.0.fd.as_fd(), entry),
+            // The reserved name goes at once: the version tells when the file got or lost a name.
+            Some(reserved) => link_or_rename(reserved.entry(), entry),
+        };
+        placed.map_err(error)?;
+        let settled = match self.0.durability {
             Durability::Atomic => Ok(()),
             Durability::Full => settle().and_then(|()| sync_directory(entry.parent.as_fd())),
         };
@@ -143,80 +173,99 @@ impl Staged {
         }
     }
 
-    /// Puts it in the place of `replaced`.
-    pub(crate) fn publish_over(mut self, root: &Root, entry: &Entry, replaced: &HeldFile) -> Result<Metadata> {
-        self.finish()?;
-        let reserved = match self.name.take() {
+    /// Puts it in the place of `replaced`; `conflict` where what is there is not `expected`.
+    pub(crate) fn publish_over(
+        mut self,
+        root: &Root,
+        entry: &Entry,
+        replaced: &HeldFile,
+        expected: Expected,
+    ) -> Result<Metadata> {
+        let fd = &self.0.fd;
+        let reserved = match self.0.name.take() {
             Some(reserved) => reserved,
             None if replaced.exclusive => {
-                mark_alive(&self.fd).map_err(error)?;
-                ReservedName::of(place_beside(root, entry, |hidden| link(self.fd.as_fd(), hidden))?)
+                mark_alive(fd).map_err(error)?;
+                ReservedName::of(place_beside(root, entry, |hidden| link(fd.as_fd(), hidden))?)
             }
             None => {
-                mark_alive(&self.fd).map_err(error)?;
-                ReservedName::of(place_anywhere(entry, |hidden| link(self.fd.as_fd(), hidden))?)
+                mark_alive(fd).map_err(error)?;
+                ReservedName::of(place_anywhere(entry, |hidden| link(fd.as_fd(), hidden))?)
             }
         };
-        self.exchange(entry, reserved, replaced)
+        self.exchange(entry, reserved, replaced, expected)
     }
 
     /// Swaps the two names, so that the old file can be brought back where it is not the one that was to go, or the swap
     /// does not reach the disk.
     ///
     /// It is also many times faster than a rename over the old file, for which ext4 and others write the content out.
-    fn exchange(&self, entry: &Entry, reserved: ReservedName, replaced: &HeldFile) -> Result<Metadata> {
+    fn exchange(
+        &self,
+        entry: &Entry,
+        reserved: ReservedName,
+        replaced: &HeldFile,
+        expected: Expected,
+    ) -> Result<Metadata> {
         let hidden = reserved.entry();
         let swap =
             || fs::renameat_with(&hidden.parent, &hidden.name, &entry.parent, &entry.name, RenameFlags::EXCHANGE);
         match swap() {
             // `reserved` then names the old file, or after a failure the new one again; it goes either way.
-            Ok(()) => self.confirm_exchange(entry, hidden, replaced).map_err(|failure| match swap() {
+            Ok(()) => self.confirm_exchange(entry, hidden, replaced, expected).map_err(|failure| match swap() {
                 Ok(()) => failure,
                 // Ours is gone from there by now, and what came out may be another program's: that goes back.
                 Err(Errno::NOENT) => rename_new(hidden, entry).err().map_or(failure, error),
                 Err(errno) => error(errno),
             }),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                reserved.become_entry(entry).map_err(error)?;
+                // Without a swap nothing can be brought back: what is changed from here on, until the rename, is replaced.
+                let there = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(error)?;
+                require_expected(&there, replaced, expected)?;
+                reserved.become_entry(entry).map_err(|errno| refusal(error(errno), entry))?;
                 self.settle(entry).map_err(error)
             }
-            Err(errno) => Err(error(errno)),
+            Err(errno) => Err(refusal(error(errno), entry)),
         }
     }
 
-    /// Makes sure that what came out of the swap is `replaced`, and not what another program put there just before it.
-    fn confirm_exchange(&self, entry: &Entry, hidden: &Entry, replaced: &HeldFile) -> Result<Metadata> {
+    /// Makes sure that what came out of the swap is what was to go, and not what another program put there, or into it, just
+    /// before.
+    fn confirm_exchange(
+        &self,
+        entry: &Entry,
+        hidden: &Entry,
+        replaced: &HeldFile,
+        expected: Expected,
+    ) -> Result<Metadata> {
         let out = Metadata::at(hidden.parent.as_fd(), &hidden.name).map_err(error)?;
-        if out.identity() != replaced.metadata.identity() {
-            return Err(Error::of(ErrorKind::Conflict));
-        }
+        require_expected(&out, replaced, expected)?;
         self.settle(entry).map_err(error)
     }
 
     /// Brings its name to the disk where that is asked for, and says what it is now.
     fn settle(&self, entry: &Entry) -> io::Result<Metadata> {
-        if self.durability == Durability::Full {
+        if self.0.durability == Durability::Full {
             sync_directory(entry.parent.as_fd())?;
         }
         self.metadata()
     }
 
-    /// Gives it a time that no other write has, and brings it to the disk where that is asked for.
-    pub(crate) fn finish(&self) -> Result<()> {
-        let times = Timestamps {
-            last_access: Timespec { tv_sec: 0, tv_nsec: fs::UTIME_OMIT },
-            last_modification: unique_time(),
-        };
-        fs::futimens(&self.fd, &times).map_err(error)?;
-        if self.durability == Durability::Full {
-            retry(|| fs::fsync(&self.fd)).map_err(error)?;
-        }
-        Ok(())
-    }
-
     fn metadata(&self) -> io::Result<Metadata> {
-        Metadata::of(self.fd.as_fd())
+        Metadata::of(self.0.fd.as_fd())
     }
+}
+
+/// Refuses to replace what is `there` where it is not the file that is to be `replaced`, or not as that is expected.
+fn require_expected(there: &Metadata, replaced: &HeldFile, expected: Expected) -> Result<()> {
+    // To swap a file of a lower layer is to make it one of the upper layer, which may have another number.
+    let is_that_file = there.identity() == replaced.metadata.identity()
+        || there.identity() == Metadata::of(replaced.fd.as_fd()).map_err(error)?.identity();
+    let is_as_expected = match expected {
+        Expected::Content => is_that_file && there.has_content_of(&replaced.metadata),
+        Expected::File => is_that_file,
+    };
+    if is_as_expected { Ok(()) } else { Err(Error::of(ErrorKind::Conflict)) }
 }
 
 /// Gives the nameless file `fd` a name.
@@ -252,11 +301,14 @@ fn unique_time() -> Timespec {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use vfs_core::VfsPath;
 
     use super::*;
     use crate::config::{HardLinks, LocalConfig};
     use crate::disk::Disk;
+    use crate::lock::Purpose;
 
     #[test]
     fn in_a_directory_that_is_gone_nothing_can_be_made() {
@@ -269,34 +321,87 @@ mod tests {
         assert_eq!(failure.kind(), ErrorKind::NotFound);
     }
 
+    /// Has `test` do what it does where `ours` is about to replace the file `f`, which holds `old`.
+    fn about_to_replace(durability: Durability, test: impl FnOnce(&Path, &Disk, &Entry, &HeldFile, Staged)) {
+        let (cx, tree) = (OpContext::new(), tempfile::tempdir().expect("a temporary directory"));
+        let at = tree.path().join("f");
+        std::fs::write(&at, "old").expect("it writes");
+        let disk = Disk::open(&LocalConfig::new(tree.path())).expect("the root opens");
+        let entry = disk.root.entry(&VfsPath::parse("/f").expect("it is a path")).expect("it is found");
+        let held = disk.hold(Purpose::Change, &entry, HardLinks::Allow, &cx).expect("nobody else holds it");
+        let file = held.file.as_ref().expect("it is there");
+        let staged = Staged::new(&entry, Some(file), durability).expect("it is staged");
+        staged.write(b"ours", &cx).expect("it writes");
+        test(&at, &disk, &entry, file, staged);
+        assert_eq!(std::fs::read_dir(tree.path()).expect("it lists").count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn what_another_program_writes_into_the_file_at_the_last_moment_stays() {
+        for (durability, expected) in [
+            (Durability::Atomic, Expected::Content),
+            (Durability::Full, Expected::Content),
+            (Durability::Atomic, Expected::File),
+        ] {
+            about_to_replace(durability, |at, disk, entry, file, staged| {
+                let finished = staged.finish().expect("it is whole");
+                let mut log = std::fs::File::options().append(true).open(at).expect("it opens");
+                std::io::Write::write_all(&mut log, b" and theirs").expect("it writes");
+                let published = finished.publish_over(&disk.root, entry, file, expected);
+                let content = std::fs::read_to_string(at).expect("it reads");
+                match expected {
+                    Expected::Content => {
+                        assert_eq!(published.expect_err("it was changed").kind(), ErrorKind::Conflict);
+                        assert_eq!(content, "old and theirs");
+                    }
+                    Expected::File => {
+                        published.expect("whatever is in it is to go");
+                        assert_eq!(content, "ours");
+                    }
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_new_file_has_the_version_that_it_keeps() {
+        let (cx, tree) = (OpContext::new(), tempfile::tempdir().expect("a temporary directory"));
+        let disk = Disk::open(&LocalConfig::new(tree.path())).expect("the root opens");
+        let entry_of = |name: &str| disk.root.entry(&VfsPath::parse(name).expect("it is a path")).expect("it is found");
+        let (nameless, named) = (entry_of("/nameless"), entry_of("/named"));
+        for (entry, staged) in [
+            (&nameless, Staged::new(&nameless, None, Durability::Atomic)),
+            // As on a file system that knows no files without a name.
+            (&named, Staged::named(&named, Mode::from_raw_mode(NEW_FILE), Durability::Atomic)),
+        ] {
+            let staged = staged.expect("it is staged");
+            staged.write(b"content", &cx).expect("it writes");
+            let finished = staged.finish().expect("it is whole");
+            let told = finished.publish_new(entry, || Ok(())).expect("nothing is there").version();
+            let there = Metadata::at(entry.parent.as_fd(), &entry.name).expect("it is there").version();
+            assert_eq!(told, there, "{}", entry.name);
+        }
+        assert_eq!(std::fs::read_dir(tree.path()).expect("it lists").count(), 2, "nothing else is left");
+    }
+
     #[test]
     fn what_another_program_puts_there_at_the_last_moment_stays() {
-        let cx = OpContext::new();
         for durability in [Durability::Atomic, Durability::Full] {
             for theirs_is_directory in [false, true] {
-                let tree = tempfile::tempdir().expect("a temporary directory");
-                let at = tree.path().join("f");
-                std::fs::write(&at, "old").expect("it writes");
-                let disk = Disk::open(&LocalConfig::new(tree.path())).expect("the root opens");
-                let entry = disk.root.entry(&VfsPath::parse("/f").expect("it is a path")).expect("it is found");
-                let held = disk.hold(&entry, HardLinks::Allow, &cx).expect("nobody else holds it");
-                let file = held.file.as_ref().expect("it is there");
-                let staged = Staged::new(&entry, Some(file), durability).expect("it is staged");
-                staged.write(b"ours", &cx).expect("it writes");
+                about_to_replace(durability, |at, disk, entry, file, staged| {
+                    std::fs::remove_file(at).expect("it goes");
+                    let theirs = if theirs_is_directory { at.join("g") } else { at.to_owned() };
+                    if theirs_is_directory {
+                        std::fs::create_dir(at).expect("it is made");
+                    }
+                    std::fs::write(&theirs, "theirs").expect("it writes");
+                    let finished = staged.finish().expect("it is whole");
+                    let published = finished.publish_over(&disk.root, entry, file, Expected::File);
+                    let failure = published.expect_err("the file is another one");
 
-                std::fs::remove_file(&at).expect("it goes");
-                if theirs_is_directory {
-                    std::fs::create_dir(&at).expect("it is made");
-                    std::fs::write(at.join("g"), "theirs").expect("it writes");
-                } else {
-                    std::fs::write(&at, "theirs").expect("it writes");
-                }
-                let failure = staged.publish_over(&disk.root, &entry, file).expect_err("the file is another one");
-
-                assert_eq!(failure.kind(), ErrorKind::Conflict);
-                let found = if theirs_is_directory { at.join("g") } else { at };
-                assert_eq!(std::fs::read_to_string(found).expect("it reads"), "theirs");
-                assert_eq!(std::fs::read_dir(tree.path()).expect("it lists").count(), 1, "nothing else is left");
+                    assert_eq!(failure.kind(), ErrorKind::Conflict);
+                    assert_eq!(std::fs::read_to_string(theirs).expect("it reads"), "theirs");
+                });
             }
         }
     }

@@ -14,11 +14,11 @@ use crate::config::HardLinks;
 use crate::disk::{Disk, HeldEntry};
 use crate::errno::error;
 use crate::guard::Deed;
-use crate::lock::HeldFile;
+use crate::lock::{HeldFile, Purpose};
 use crate::metadata::Metadata;
 use crate::read::read_to_end;
 use crate::root::{Entry, MadeDirectories};
-use crate::staging::Staged;
+use crate::staging::{Expected, Staged};
 
 /// How often an edit starts again because something outside this library changed the file in place under it.
 const MAX_EDIT_ATTEMPTS: usize = 64;
@@ -58,9 +58,12 @@ impl Disk {
             return Err(Error::at(ErrorKind::IsADirectory, path));
         }
         let entry = self.root.followed_entry(path)?;
-        let deed = if request.mode == EditMode::DryRun { Deed::Read } else { Deed::Change };
+        let (deed, purpose) = match request.mode {
+            EditMode::DryRun => (Deed::Read, Purpose::Look),
+            _ => (Deed::Change, Purpose::Change),
+        };
         self.root.check(&entry, deed, path)?;
-        let held = self.hold(&entry, self.hard_links, cx).map_err(|error| error.or_path(path))?;
+        let held = self.hold(purpose, &entry, self.hard_links, cx).map_err(|error| error.or_path(path))?;
         let Some(mut file) = held.file else {
             return Err(Error::not_found(path));
         };
@@ -80,12 +83,18 @@ impl Disk {
             }
             let staged = Staged::new(&entry, Some(&file), self.durability).map_err(|error| error.or_path(path))?;
             staged.write(&edited.content, cx).map_err(|error| error.or_path(path))?;
-            if let Some(now) = changed_meanwhile(&entry, &file).map_err(|error| error.or_path(path))? {
-                file.metadata = now;
-                continue;
+            match self.publish_if_unchanged(staged, &entry, &file) {
+                Ok(metadata) => {
+                    let result = EditResult::new(path.clone(), edited.occurrences, metadata.version(), size);
+                    return Ok(result.with_diff(diff));
+                }
+                Err(failure) if failure.kind() == ErrorKind::Conflict => {
+                    // Another file has its place, or there is new content to edit.
+                    let now = changed_meanwhile(&entry, &file).map_err(|error| error.or_path(path))?;
+                    file.metadata = now.ok_or_else(|| failure.or_path(path))?;
+                }
+                Err(failure) => return Err(failure.or_path(path)),
             }
-            let metadata = staged.publish_over(&self.root, &entry, &file).map_err(|error| error.or_path(path))?;
-            return Ok(EditResult::new(path.clone(), edited.occurrences, metadata.version(), size).with_diff(diff));
         }
         Err(Error::at(ErrorKind::Busy, path))
     }
@@ -109,7 +118,7 @@ impl Disk {
     ) -> Result<(bool, Metadata)> {
         let staged = Staged::new(entry, None, self.durability)?;
         staged.write(content, cx)?;
-        Ok((true, staged.publish_new(entry, || made.sync())?))
+        Ok((true, staged.finish()?.publish_new(entry, || made.sync())?))
     }
 
     fn replace_or_create(&self, path: &VfsPath, content: &Bytes, cx: &OpContext) -> Result<(bool, Metadata)> {
@@ -131,10 +140,7 @@ impl Disk {
             let staged = Staged::new(held.entry, Some(file), self.durability)?;
             staged.copy_from(file.fd.as_fd(), self.max_file_size, cx)?;
             staged.write(content, cx)?;
-            if changed_meanwhile(held.entry, file)?.is_some() {
-                return Err(Error::of(ErrorKind::Busy));
-            }
-            Ok((false, staged.publish_over(&self.root, held.entry, file)?))
+            Ok((false, self.publish_if_unchanged(staged, held.entry, file)?))
         })
     }
 
@@ -150,23 +156,38 @@ impl Disk {
             _ => error,
         })?;
         self.root.check(&entry, Deed::Change, path)?;
-        let held = self.hold(&entry, HardLinks::Allow, cx)?;
+        let held = self.hold(Purpose::Change, &entry, HardLinks::Allow, cx)?;
         let file = held.file.as_ref().ok_or_else(|| Error::conflict(path, None))?;
         if file.metadata.version() != *expected {
             return Err(Error::conflict(path, Some(file.metadata.version())));
         }
         let staged = Staged::new(&entry, Some(file), self.durability)?;
         staged.write(content, cx)?;
-        match changed_meanwhile(&entry, file)? {
-            Some(now) => Err(Error::conflict(path, Some(now.version()))),
-            None => Ok((false, staged.publish_over(&self.root, &entry, file)?)),
+        match self.publish_if_unchanged(staged, &entry, file) {
+            Ok(metadata) => Ok((false, metadata)),
+            // Another program was there first.
+            Err(failure) if matches!(failure.kind(), ErrorKind::Conflict | ErrorKind::NotFound) => {
+                let there = Metadata::at(entry.parent.as_fd(), &entry.name).ok();
+                let there = there.filter(|there| there.file_type() == FileType::RegularFile);
+                Err(Error::conflict(path, there.map(|there| there.version())))
+            }
+            Err(failure) => Err(failure),
         }
     }
 
     fn replace(&self, entry: &Entry, file: &HeldFile, content: &[u8], cx: &OpContext) -> Result<(bool, Metadata)> {
         let staged = Staged::new(entry, Some(file), self.durability)?;
         staged.write(content, cx)?;
-        Ok((false, staged.publish_over(&self.root, entry, file)?))
+        Ok((false, staged.finish()?.publish_over(&self.root, entry, file, Expected::File)?))
+    }
+
+    /// Puts `staged` in the place of `file`; `conflict` where that is not what it was when it was looked at.
+    fn publish_if_unchanged(&self, staged: Staged, entry: &Entry, file: &HeldFile) -> Result<Metadata> {
+        let finished = staged.finish()?;
+        match changed_meanwhile(entry, file)? {
+            Some(_) => Err(Error::of(ErrorKind::Conflict)),
+            None => finished.publish_over(&self.root, entry, file, Expected::Content),
+        }
     }
 
     /// Runs `change` on the entry that `path` leads to, held, with its parents made.
@@ -183,10 +204,10 @@ impl Disk {
                 _ => entry,
             };
             self.root.check(target, Deed::Change, path)?;
-            let changed = change(&self.hold(target, hard_links, cx)?, made);
+            let changed = change(&self.hold(Purpose::Change, target, hard_links, cx)?, made);
             // Somebody else has put a file there since it was looked for: what is to be changed is that file.
             changed.map_err(|failure| match failure.kind() {
-                ErrorKind::AlreadyExists | ErrorKind::Conflict => Error::of(ErrorKind::Busy),
+                ErrorKind::AlreadyExists => Error::of(ErrorKind::Conflict),
                 _ => failure,
             })
         })
@@ -195,7 +216,7 @@ impl Disk {
     /// Runs `work` on the entry `path`, whose parents are made, and taken back where it fails.
     ///
     /// It starts again where it was overtaken: the file was created, or its directory removed, or it was changed in place
-    /// by another program.
+    /// by another program, all of which is a `conflict` here.
     fn with_parents(
         &self,
         path: &VfsPath,
@@ -215,7 +236,7 @@ impl Disk {
                     Err(failure) => {
                         // Looked at before the parents are taken back, which removes the directory, too.
                         let is_overtaken = match failure.kind() {
-                            ErrorKind::Busy => true,
+                            ErrorKind::Conflict => true,
                             // The file itself went; a dangling link, which names its path, stays one.
                             ErrorKind::NotFound if failure.path().is_none() => true,
                             // In a directory that was removed nothing can be made, and the reasons given differ.
@@ -227,7 +248,12 @@ impl Disk {
                 },
             };
             if !is_overtaken || self.root.is_gone() || Instant::now() >= until {
-                return Err(failure);
+                return Err(match failure.kind() {
+                    ErrorKind::Conflict => {
+                        Error::new(ErrorKind::Busy, "others keep changing it; try again").with_source(failure)
+                    }
+                    _ => failure,
+                });
             }
             cx.check()?;
         }

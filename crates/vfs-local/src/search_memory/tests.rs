@@ -16,6 +16,7 @@ use vfs_search::Pool;
 use super::*;
 use crate::backend::LocalBackend;
 use crate::config::{HardLinks, LocalConfig, Mounts, Protection};
+use crate::trust::SETTLED;
 
 /// More than any clock of a file system counts in.
 const TICK: Duration = Duration::from_millis(20);
@@ -26,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A directory and a memory for it, wherever temporary files are.
 fn memory_for(max_bytes: usize) -> (TempDir, SearchMemory) {
     let root = tempfile::tempdir().expect("a temporary directory");
-    (root, SearchMemory::trusting(max_bytes, TICK, Trust::All))
+    (root, SearchMemory::trusting(max_bytes, Trust::anywhere(TICK)))
 }
 
 fn config(root: &Path, memory: &SearchMemory) -> LocalConfig {
@@ -194,8 +195,8 @@ fn what_is_refused_stays_refused() {
 fn nothing_is_remembered_where_that_is_not_wanted_or_not_sure() {
     let (root, memory) = memory_for(0);
     fs::write(root.path().join("file"), "text\n").expect("it writes");
-    let young = SearchMemory::trusting(1 << 20, SETTLED, Trust::All);
-    let stays = SearchMemory::trusting(1 << 20, Duration::ZERO, Trust::All);
+    let young = SearchMemory::trusting(1 << 20, Trust::anywhere(SETTLED));
+    let stays = SearchMemory::trusting(1 << 20, Trust::anywhere(Duration::ZERO));
     let known = SearchMemory::of_unchanged(1 << 20, Duration::ZERO);
     for config in [
         config(root.path(), &memory),

@@ -5,8 +5,10 @@
 mod attributes;
 mod concurrency;
 mod empty;
+mod layers;
 mod links;
 mod names;
+mod namespaces;
 mod permissions;
 mod protected;
 mod size;

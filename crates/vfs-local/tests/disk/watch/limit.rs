@@ -1,40 +1,13 @@
 //! The kernel's limit of watches, lowered for one process in a user namespace of its own.
 
-use std::process::Command;
-
 use super::*;
-
-/// Tells a test that it runs where the limit is low.
-const FEW: &str = "VFS_TEST_FEW_WATCHES";
+use crate::namespaces::run_after;
 
 /// How many directories can be watched there.
 const LIMIT: usize = 8;
 
-/// Sets the limit of a new user namespace, and goes on as the program that is named.
-const LOWER: &str = "echo 8 > /proc/sys/user/max_inotify_watches && exec \"$@\"";
-
-fn lowered() -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "sh", "-c", LOWER, "sh"]);
-    command
-}
-
-/// Runs `test`, the test of this name, where the limit is low.
-fn with_few_watches(name: &str, test: impl FnOnce()) {
-    if std::env::var_os(FEW).is_some() {
-        return test();
-    }
-    if !lowered().arg("true").status().is_ok_and(|status| status.success()) {
-        println!("left out: the limit of watches cannot be lowered here, which needs unshare(1) and user namespaces");
-        return;
-    }
-    let program = std::env::current_exe().expect("the test runs");
-    let mut again = lowered();
-    again.arg(program).args(["--exact", name, "--nocapture"]).env(FEW, "1");
-    let output = again.output().expect("it runs again");
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && told.contains("1 passed"), "{told}{}", String::from_utf8_lossy(&output.stderr));
-}
+/// Sets the limit of a new user namespace.
+const LOWER: &str = "echo 8 > /proc/sys/user/max_inotify_watches";
 
 fn make(disk: &Disk, names: std::ops::Range<usize>) {
     for name in names {
@@ -64,7 +37,7 @@ fn assert_is_the_limit(error: &vfs_core::Error, at: &str) {
 
 #[test]
 fn a_feed_that_can_no_longer_see_all_says_so_and_ends() {
-    with_few_watches("watch::limit::a_feed_that_can_no_longer_see_all_says_so_and_ends", || {
+    run_after(LOWER, "watch::limit::a_feed_that_can_no_longer_see_all_says_so_and_ends", || {
         let disk = Disk::new();
         disk.put("d/f", "x");
         let (watch, other) = (disk.watch_all(), disk.watch(WatchRequest::new(path("/d"))));
@@ -86,7 +59,7 @@ fn a_feed_that_can_no_longer_see_all_says_so_and_ends() {
 
 #[test]
 fn a_feed_that_cannot_begin_says_why_and_takes_nothing_from_the_others() {
-    with_few_watches("watch::limit::a_feed_that_cannot_begin_says_why_and_takes_nothing_from_the_others", || {
+    run_after(LOWER, "watch::limit::a_feed_that_cannot_begin_says_why_and_takes_nothing_from_the_others", || {
         let disk = Disk::new();
         disk.put("d/f", "x");
         make(&disk, 0..LIMIT);

@@ -1,0 +1,178 @@
+//! What is mounted below a root, and a root on layers, as containers have them: a file of a lower layer becomes one of the
+//! upper layer by its first change.
+
+use std::path::Path;
+use std::process::Command;
+
+use futures::executor::block_on;
+use tempfile::TempDir;
+use vfs_core::{
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, OpContext, ReadRequest, RenameRequest,
+    StatRequest, Version, WriteMode, WriteRequest,
+};
+use vfs_local::{Durability, LocalBackend, LocalConfig};
+
+use crate::namespaces::run_after;
+use crate::{Disk, SECRET, assert_fails, path};
+
+const MOUNT: &str = "at=$(mktemp -d) && mount -t tmpfs tmpfs $at && cd $at && mkdir lower upper work merged && \
+                     mount -t overlay overlay -o userxattr,lowerdir=lower,upperdir=upper,workdir=work merged";
+
+/// The same in a directory of this process, where the lower layer can be filled first.
+struct Layers {
+    at: TempDir,
+    files: LocalBackend,
+}
+
+impl Layers {
+    /// `lower` are files of the lower layer.
+    fn new(durability: Durability, lower: &[&str]) -> Self {
+        let at = tempfile::tempdir().expect("a temporary directory");
+        mount(&["-t", "tmpfs", "tmpfs"], at.path());
+        for name in ["lower", "upper", "work", "merged"] {
+            std::fs::create_dir(at.path().join(name)).expect("directories are made");
+        }
+        for name in lower {
+            let file = at.path().join("lower").join(name);
+            std::fs::create_dir_all(file.parent().expect("it is below another")).expect("directories are made");
+            std::fs::write(file, "content").expect("files are written");
+        }
+        let [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map(|name| at.path().join(name));
+        let [lower, upper, work] = [lower, upper, work].map(|layer| layer.display().to_string());
+        let options = format!("userxattr,lowerdir={lower},upperdir={upper},workdir={work}");
+        mount(&["-t", "overlay", "overlay", "-o", &options], &merged);
+        let files = LocalConfig::new(merged).durability(durability).open().expect("the root opens");
+        Self { at, files }
+    }
+
+    fn version(&self, file: &str) -> Version {
+        let info = block_on(self.files.stat(&OpContext::new(), StatRequest::new(path(file)))).expect("it is there");
+        info.version.expect("files have versions")
+    }
+
+    fn in_upper(&self, name: &str) -> bool {
+        self.at.path().join("upper").join(name).exists()
+    }
+}
+
+fn mount(arguments: &[&str], at: &Path) {
+    let status = Command::new("mount").args(arguments).arg(at).status().expect("it runs");
+    assert!(status.success(), "{arguments:?} at {}", at.display());
+}
+
+fn on_layers(name: &str, test: impl Fn(Durability)) {
+    run_after(MOUNT, &format!("layers::{name}"), || [Durability::Atomic, Durability::Full].into_iter().for_each(test));
+}
+
+#[test]
+fn what_was_read_of_a_lower_layer_can_be_changed() {
+    on_layers("what_was_read_of_a_lower_layer_can_be_changed", |durability| {
+        let layers = Layers::new(durability, &["edited", "written", "deleted", "appended"]);
+        let (cx, files) = (OpContext::new(), &layers.files);
+        let read = |file| block_on(files.read(&cx, ReadRequest::new(path(file)))).expect("it reads").version;
+
+        let version = read("/edited");
+        let edit = EditRequest::new(path("/edited"), "content", "edited").expected_version(version.clone());
+        let looked = block_on(files.edit(&cx, edit.clone().dry_run())).expect("it can be edited");
+        assert_eq!((looked.version, layers.version("/edited")), (version.clone(), version));
+        assert!(!layers.in_upper("edited"), "a look changes nothing");
+        let edited = block_on(files.edit(&cx, edit)).expect("it is what was read");
+        assert_eq!(edited.version, layers.version("/edited"));
+
+        let mode = WriteMode::IfVersion(read("/written"));
+        let written = block_on(files.write(&cx, WriteRequest::new(path("/written"), "written").mode(mode)));
+        assert_eq!(written.expect("it is what was read").version, layers.version("/written"));
+        let delete = DeleteRequest::new(path("/deleted")).expected_version(read("/deleted"));
+        block_on(files.delete(&cx, delete)).expect("it is what was read");
+        block_on(files.append_text("/appended", " and more")).expect("it appends");
+
+        let found = ["/edited", "/written", "/appended"].map(|file| block_on(files.read_text(file)).expect("it reads"));
+        assert_eq!(found, ["edited", "written", "content and more"]);
+        assert_fails(block_on(files.read_text("/deleted")), &[ErrorKind::NotFound]);
+    });
+}
+
+#[test]
+fn a_refused_change_leaves_a_file_of_a_lower_layer_as_it_is() {
+    on_layers("a_refused_change_leaves_a_file_of_a_lower_layer_as_it_is", |durability| {
+        let layers = Layers::new(durability, &["f"]);
+        let (cx, before) = (OpContext::new(), layers.version("/f"));
+        let mode = WriteMode::IfVersion(Version::new("another"));
+        let write = WriteRequest::new(path("/f"), "x").mode(mode);
+        assert_fails(block_on(layers.files.write(&cx, write)), &[ErrorKind::Conflict]);
+        let edit = EditRequest::new(path("/f"), "what is not there", "x");
+        assert_fails(block_on(layers.files.edit(&cx, edit)), &[ErrorKind::NoMatch]);
+        assert_eq!(layers.version("/f"), before);
+        assert!(!layers.in_upper("f"));
+    });
+}
+
+#[test]
+fn a_directory_of_a_lower_layer_is_deleted_and_copied() {
+    on_layers("a_directory_of_a_lower_layer_is_deleted_and_copied", |durability| {
+        let layers = Layers::new(durability, &["d/one", "d/below/two", "kept"]);
+        let (cx, files) = (OpContext::new(), &layers.files);
+        // The kernel does not move it.
+        let moved = block_on(files.rename(&cx, RenameRequest::new(path("/d"), path("/e"))));
+        assert_fails(moved, &[ErrorKind::CrossBackend]);
+        let copied = block_on(files.copy(&cx, CopyRequest::new(path("/d"), path("/e")))).expect("it copies");
+        assert_eq!(copied.files, 2);
+        let deleted = block_on(files.delete(&cx, DeleteRequest::new(path("/d")).recursive())).expect("it deletes");
+        assert_eq!(deleted.files, 2);
+        let mut left: Vec<_> = std::fs::read_dir(layers.at.path().join("merged"))
+            .expect("it lists")
+            .map(|entry| entry.expect("it lists").file_name())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["e", "kept"]);
+        assert_eq!(block_on(files.read_text("/e/below/two")).expect("it reads"), "content");
+    });
+}
+
+#[test]
+fn what_something_is_mounted_on_is_refused_for_good() {
+    let name = "layers::what_something_is_mounted_on_is_refused_for_good";
+    run_after("mount -t tmpfs tmpfs $(mktemp -d)", name, || {
+        for durability in [Durability::Atomic, Durability::Full] {
+            let disk = Disk::with(|config| config.durability(durability));
+            disk.put("file", "below");
+            disk.put("directory/file", "below");
+            let outside = disk.tree.path().join("outside");
+            let [file, directory] = ["secret", ""].map(|name| outside.join(name).display().to_string());
+            mount(&["--bind", &file], &disk.root().join("file"));
+            mount(&["--bind", &directory], &disk.root().join("directory"));
+            let (cx, files) = (OpContext::new(), &disk.files);
+            let refused = &[ErrorKind::PermissionDenied];
+            let refused_by_mount = [ErrorKind::PermissionDenied, ErrorKind::CrossBackend];
+
+            let overwrite = WriteRequest::new(path("/file"), "x").mode(WriteMode::Overwrite);
+            assert_fails(block_on(files.write(&cx, overwrite)), refused);
+            assert_fails(block_on(files.append_text("/file", "x")), refused);
+            assert_fails(block_on(files.edit(&cx, EditRequest::new(path("/file"), "only", "x"))), refused);
+            assert_fails(block_on(files.delete(&cx, DeleteRequest::new(path("/file")))), refused);
+            assert_fails(block_on(files.delete(&cx, DeleteRequest::new(path("/directory")).recursive())), refused);
+            disk.put("other", "other");
+            for (from, to, mounted) in
+                [("/file", "/new", "/file"), ("/other", "/file", "/file"), ("/directory", "/new", "/directory")]
+            {
+                let rename = RenameRequest::new(path(from), path(to)).overwrite();
+                let error = block_on(files.rename(&cx, rename)).expect_err("something is mounted there");
+                assert!(refused_by_mount.contains(&error.kind()) && error.path() == Some(mounted), "{error:?}");
+            }
+            let copy = CopyRequest::new(path("/other"), path("/file")).overwrite();
+            let error = block_on(files.copy(&cx, copy)).expect_err("something is mounted there");
+            assert_eq!((error.kind(), error.path()), (ErrorKind::PermissionDenied, Some("/file")));
+            std::fs::create_dir(disk.root().join("empty")).expect("a directory can be made");
+            mount(&["-t", "tmpfs", "tmpfs"], &disk.root().join("empty"));
+            assert_fails(block_on(files.delete(&cx, DeleteRequest::new(path("/empty")).only_empty())), refused);
+            disk.put("tree/file", "tree");
+            let copy = CopyRequest::new(path("/tree"), path("/empty")).overwrite();
+            let error = block_on(files.copy(&cx, copy)).expect_err("something is mounted there");
+            assert!(refused_by_mount.contains(&error.kind()) && error.path() == Some("/empty"), "{error:?}");
+            assert_eq!(disk.get("file"), SECRET.as_bytes());
+            assert_eq!(disk.get("directory/secret"), SECRET.as_bytes());
+            let left = std::fs::read_dir(disk.root()).expect("it lists").count();
+            assert_eq!(left, 5, "nothing else is left");
+        }
+    });
+}
