@@ -251,9 +251,7 @@ impl Backend for CompositeBackend {
         match table.route(&path).send(cx, req).await {
             // Whatever the backend has there, it is on the way to a mount.
             Ok(info) if is_held && !info.is_dir => Ok(FileInfo::directory(path)),
-            Err(error) if is_held && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                Ok(FileInfo::directory(path))
-            }
+            Err(error) if is_held && error.is_absence() => Ok(FileInfo::directory(path)),
             answer => answer,
         }
     }

@@ -158,7 +158,7 @@ impl CompositeBackend {
         let source = match self.fetch(cx, &file.from).await {
             Ok(source) => source,
             // It was deleted only after it was found at the target.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
+            Err(error) if error.is_absence() => return Ok(()),
             Err(error) => return Err(error),
         };
         if source.version != file.version {

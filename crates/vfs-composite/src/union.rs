@@ -26,18 +26,8 @@ impl Union {
 
     /// What the mount that `path` belongs to has there, if that is a directory.
     fn backing(&self, path: &VfsPath) -> Result<Option<Arc<dyn DynDirectory>>> {
-        match self.tree_of(path)?.locate(path) {
-            Ok(Located::Directory(dir)) => Ok(Some(dir)),
-            Ok(Located::File { .. }) => Ok(None),
-            Err(error) if is_nothing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.tree_of(path)?.directory(path)
     }
-}
-
-/// Whether `error` says that nothing is there.
-fn is_nothing(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 /// As the tree that is searched.

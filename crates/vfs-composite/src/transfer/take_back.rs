@@ -12,7 +12,7 @@ impl CompositeBackend {
     /// Removes the directories that are left at and below `path`, if there is no file in them.
     pub(crate) async fn remove_emptied(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
         match prune(self, cx, path).await {
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(()),
+            Err(error) if error.is_absence() => Ok(()),
             Err(error) if error.kind() == ErrorKind::NotEmpty => {
                 let message = "something was put there meanwhile, which stays";
                 Err(Error::new(ErrorKind::NotEmpty, message).with_path(path).with_source(error))
@@ -78,7 +78,7 @@ impl CompositeBackend {
             Ok(source) if source.version.as_ref() == Some(&file.source) => Ok(()),
             // It was changed since: what was copied is only at the target.
             Ok(source) => Err(Error::conflict(&file.from, source.version)),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(error) if error.is_absence() => {
                 let copy = self.fetch(cx, &file.to).await?;
                 self.put(cx, &file.from, &copy, None).await?;
                 self.compare(cx, &file.from, &copy).await
