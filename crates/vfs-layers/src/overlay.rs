@@ -5,6 +5,7 @@ mod commit;
 mod fork;
 mod kept;
 mod merged;
+mod plan;
 mod tree;
 
 use std::fmt;
@@ -13,11 +14,11 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Access, Backend, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DownloadRequest,
-    EditMode, EditRequest, EditResult, Error, ErrorKind, FileChange, FileDownloadResponse, FileInfo, FileUpload,
+    EditMode, EditRequest, EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload,
     FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult,
     MultiModalContent, MultiModalReadRequest, MultiModalReader, Mutations, OpContext, Purpose, ReadRequest, ReadResult,
     RenameRequest, RenameResult, Request, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest,
@@ -27,8 +28,9 @@ use vfs_search::Pool;
 
 pub use self::commit::{Commit, CommitConflict};
 pub use self::fork::Merge;
-use self::kept::Kept;
+use self::kept::{Kept, of_store};
 use self::merged::{Found, Merged, fetch_if_there};
+use crate::place::while_wanted;
 
 /// A backend over another that is never written to until its changes are committed.
 ///
@@ -40,11 +42,14 @@ use self::merged::{Found, Merged, fetch_if_there};
 ///   [`discard`](Self::discard) forgets it. [`fork`](Self::fork) makes another overlay that starts with the same changes,
 ///   and [`merge`](Self::merge) brings its changes into this one.
 /// * A directory is there as long as there is a file in it, or an empty one in the base. Moving or copying a large
-///   directory takes room for all that is in it.
-/// * Changes take turns. Each shows whole or not at all.
+///   directory takes room for all that is in it; a copy of a link to a file in it is a file.
+/// * Changes take turns. Each shows whole or not at all. A context with a deadline that waits for its turn needs a Tokio
+///   runtime with a timer.
 /// * Within the [budget](Self::with_budget), everything is kept in memory; one that is [opened](Self::open) over a store
 ///   is kept there too, after every change.
-/// * Links are the base's. One that is deleted here is deleted there as a link; one cannot be moved or made.
+/// * Links are the base's. What is written, edited or copied to one changes what it leads to; one that is deleted here is
+///   deleted there as a link; one cannot be moved or made. A link that leads through another one shows what the base has
+///   there, even where the other one was deleted here.
 /// * There is no shell, no change feed and there are no snapshots: those of the base know nothing of the changes.
 ///
 /// A clone is a handle on the same overlay.
@@ -121,7 +126,11 @@ impl OverlayBackend {
     }
 
     /// The same, with commits noted in the directory `directory` of `store`, so that one which a crash cut short can be
-    /// [finished](Self::finish_commit).
+    /// [finished](Self::finish_commit). After a commit that could not be noted, the next change looks at the note first, and
+    /// fails where that fails.
+    ///
+    /// Of the overlays that share a journal one commits at a time: for the others it is a `conflict`. One that was
+    /// [opened](Self::open) notes its commits already: with a journal it is no longer kept.
     ///
     /// To be set before the overlay is shared, as [`with_budget`](Self::with_budget).
     #[must_use]
@@ -143,11 +152,10 @@ impl OverlayBackend {
 
     /// Whether nothing was changed.
     pub fn is_unchanged(&self) -> bool {
-        let state = self.state();
-        state.touched.is_empty() && state.gone.is_empty()
+        self.state().is_unchanged()
     }
 
-    /// The files that differ from the base, as that is now.
+    /// The files that differ from the base, as that is now. A link that was deleted is told of without its content.
     ///
     /// # Errors
     ///
@@ -157,14 +165,10 @@ impl OverlayBackend {
         let mut changes = Vec::new();
         for path in state.touched.keys() {
             cx.check()?;
-            let before = fetch_if_there(&*state.base, cx, path).await?;
+            let before = plan::seen_below(cx, &state, path).await?;
             let after = fetch_if_there(&state.upper, cx, path).await?;
-            let (before, after) = (before.as_ref(), after.as_ref());
-            changes.extend(FileChange::between(
-                path,
-                before.map(|whole| (&whole.content[..], whole.version.clone())),
-                after.map(|whole| (&whole.content[..], whole.version.clone())),
-            ));
+            let after = after.as_ref().map(|whole| (&whole.content[..], whole.version.clone()));
+            changes.extend(plan::told(path, &before, after));
         }
         Ok(ChangeSet::new(changes))
     }
@@ -173,14 +177,19 @@ impl OverlayBackend {
     ///
     /// # Errors
     ///
-    /// Those of the store that it is kept in.
+    /// At the root, those of the store that it is kept in.
     pub async fn discard(&self, cx: &OpContext) -> Result<()> {
-        let _turn = self.inner.turn.lock().await;
-        self.replace(cx, Merged::new(self.base(), self.inner.budget)).await
+        let _turn = self.turn(cx, &VfsPath::root()).await?;
+        self.replace(cx, Merged::new(self.base(), self.inner.budget)).await.map_err(of_store)
     }
 
     fn state(&self) -> Arc<Merged> {
         self.inner.state.load_full()
+    }
+
+    /// Waits for the turn of a change of `path`, as long as that is wanted.
+    async fn turn(&self, cx: &OpContext, path: &VfsPath) -> Result<MutexGuard<'_, ()>> {
+        while_wanted(cx, path, self.inner.turn.lock()).await
     }
 
     /// Puts `next` in the place of the state, in the store first. To be called in one's turn.
@@ -200,9 +209,11 @@ impl OverlayBackend {
         change: impl AsyncFnOnce(&mut Merged) -> Result<R>,
     ) -> Result<R> {
         cx.check()?;
-        let _turn = self.inner.turn.lock().await;
-        let mut draft = self.state().draft();
+        let _turn = self.turn(cx, path).await?;
+        let state = self.state();
+        let mut draft = state.draft();
         let result = change(&mut draft).await?;
+        draft.check_budget(state.held(), path)?;
         self.replace(cx, draft).await.map_err(|error| error.with_path(path))?;
         Ok(result)
     }

@@ -78,9 +78,27 @@ impl BackendSink {
     ///
     /// Those of `stat` and `read`; `internal` with the number of the line where one is not a record.
     pub async fn records(&self) -> Result<Vec<AuditRecord>> {
+        match self.records_before_damage().await? {
+            (records, None) => Ok(records),
+            (_, Some(damage)) => Err(damage),
+        }
+    }
+
+    /// The records before the first line that is none, and what is wrong with that line; all of them where none is damaged.
+    ///
+    /// # Errors
+    ///
+    /// Those of `stat` and `read`.
+    pub async fn records_before_damage(&self) -> Result<(Vec<AuditRecord>, Option<Error>)> {
         let text = self.read(0, self.size().await?).await?;
-        let lines = text.split_inclusive(|byte| *byte == b'\n').zip(1_u64..);
-        lines.map(|(line, number)| self.parse(line, &format!("line {number}"))).collect()
+        let mut records = Vec::new();
+        for (line, number) in text.split_inclusive(|byte| *byte == b'\n').zip(1_u64..) {
+            match self.parse(line, &format!("line {number}")) {
+                Ok(record) => records.push(record),
+                Err(damage) => return Ok((records, Some(damage))),
+            }
+        }
+        Ok((records, None))
     }
 
     /// Refuses a record that does not follow the last one in the file, which another process may have written: two that go

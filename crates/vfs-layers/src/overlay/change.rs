@@ -1,12 +1,13 @@
 //! Changing a draft of an overlay.
 
+use std::cmp::Reverse;
 use std::ops::Bound;
 
 use bytes::{Bytes, BytesMut};
 use vfs_core::{
     Backend as _, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DeleteScope, EditMode, EditRequest, EditResult,
     Error, ErrorKind, LsRequest, OpContext, Rebase, Relocate as _, RenameRequest, RenameResult, Result, TransferMode,
-    VfsPath, WriteMode, WriteRequest, WriteResult,
+    Version, VfsPath, WriteMode, WriteRequest, WriteResult,
 };
 
 use super::merged::{Before, Found, Kind, Merged};
@@ -26,18 +27,43 @@ impl Merged {
     }
 
     /// Puts `content` at `path`, where `found` is.
+    ///
+    /// In the midst of a change twice as much may be held as after it: what is moved is in two places.
     async fn put(&mut self, cx: &OpContext, path: &VfsPath, found: &Found, content: Bytes) -> Result<WriteResult> {
-        let budget = self.budget;
-        if self.upper.snapshot().total_bytes().saturating_add(content.len() as u64) > budget {
-            let message = format!("the overlay may hold {budget} bytes; commit or discard changes, or change less");
-            return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(path));
-        }
+        let before = self.held();
+        let written = self.place(cx, path, found, content).await?;
+        self.check_held(self.budget.saturating_mul(2), before, path)?;
+        Ok(written)
+    }
+
+    /// As [`put`](Self::put), however much that is.
+    async fn place(&mut self, cx: &OpContext, path: &VfsPath, found: &Found, content: Bytes) -> Result<WriteResult> {
         self.touch(path, found);
         if matches!(found, Found::Link) {
             self.hide(path);
         }
         let request = WriteRequest::new(path.clone(), content).mode(WriteMode::Overwrite);
         self.upper.write(cx, request).await
+    }
+
+    /// How many bytes of content are held here.
+    pub(super) fn held(&self) -> u64 {
+        self.upper.snapshot().total_bytes()
+    }
+
+    /// Refuses that by a change of `path` more is held than the budget, and than the `before` bytes that were.
+    pub(super) fn check_budget(&self, before: u64, path: &VfsPath) -> Result<()> {
+        self.check_held(self.budget, before, path)
+    }
+
+    fn check_held(&self, most: u64, before: u64, path: &VfsPath) -> Result<()> {
+        let held = self.held();
+        if held <= most || held <= before {
+            return Ok(());
+        }
+        let budget = self.budget;
+        let message = format!("the overlay may hold {budget} bytes; commit or discard changes, or change less");
+        Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(path))
     }
 
     pub(super) async fn write(&mut self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
@@ -81,7 +107,7 @@ impl Merged {
         }
         if matches!(found, Found::Base(_)) {
             let content = self.fetch(cx, &path).await.map_err(|error| error.with_path(&req.path))?.content;
-            self.put(cx, &path, &found, content).await.map_err(|error| error.with_path(&req.path))?;
+            self.place(cx, &path, &found, content).await.map_err(|error| error.with_path(&req.path))?;
         }
         let (asked, mode) = (req.path.clone(), req.mode);
         req.path = path.clone();
@@ -140,10 +166,10 @@ impl Merged {
                 let files = self.files(cx, path).await?;
                 for (file, kind) in &files {
                     let found = match kind {
-                        Kind::Link => Found::Link,
-                        Kind::File => self.find(cx, &file.path).await?,
+                        Kind::Link | Kind::FileLink => Found::Link,
+                        Kind::File => self.find(cx, file).await?,
                     };
-                    self.touch(&file.path, &found);
+                    self.touch(file, &found);
                 }
                 files.len() as u64
             }
@@ -152,14 +178,19 @@ impl Merged {
                 1
             }
         };
+        self.remove_touched(cx, path).await?;
+        Ok(files)
+    }
+
+    /// Removes all at and below `path`. What of the base was not touched before stays there.
+    async fn remove_touched(&mut self, cx: &OpContext, path: &VfsPath) -> Result<()> {
         match self.upper.delete(cx, DeleteRequest::new(path.clone()).recursive()).await {
             Ok(_) => {}
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) if error.is_absence() => {}
             Err(error) => return Err(error),
         }
         self.hide(path);
-        self.hide_emptied(cx, path).await?;
-        Ok(files)
+        self.hide_emptied(cx, path).await
     }
 
     /// Shows nothing of the base at and below `path` any more.
@@ -200,63 +231,78 @@ impl Merged {
     async fn is_empty_in_base(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
         match self.base.ls(cx, LsRequest::new(path.clone()).limit(1)).await {
             Ok(listed) => Ok(listed.entries.is_empty() && listed.problems.is_empty()),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+            Err(error) if error.is_absence() => Ok(false),
             Err(error) => Err(error),
         }
     }
 
     pub(super) async fn rename(&mut self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
         let (from, to) = (self.real_entry(cx, &req.from).await?, self.real_entry(cx, &req.to).await?);
-        let ends = Ends { from: &from, to: &to, mode: req.mode };
-        let (found, replaced, _) =
-            self.transfer(cx, &ends).await.map_err(|error| ends.respell(error, &req.from, &req.to))?;
-        self.remove(cx, &from, &found).await.map_err(|error| error.with_path(&req.from))?;
-        Ok(RenameResult::new(req.from, req.to, replaced))
+        let ends = Ends { from: &from, to: &to, mode: req.mode, is_move: true };
+        let held = self.held();
+        let transferred = self.transfer(cx, &ends).await;
+        let moved = transferred.map_err(|error| ends.respell(error, &req.from, &req.to))?;
+        for (file, version) in moved.files {
+            // What was copied is what goes: a file that the base has since, or another content, stays.
+            if !self.touched.contains_key(&file) {
+                self.touched.insert_mut(file, Before::File(version));
+            }
+        }
+        self.remove_touched(cx, &from).await.map_err(|error| error.with_path(&req.from))?;
+        self.check_budget(held, &req.to)?;
+        Ok(RenameResult::new(req.from, req.to, moved.replaced))
     }
 
     pub(super) async fn copy(&mut self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
-        let (from, to) = (self.real(cx, &req.from).await?, self.real_entry(cx, &req.to).await?);
-        let ends = Ends { from: &from, to: &to, mode: req.mode };
+        let from = self.real(cx, &req.from).await?;
+        // As for a write, a link at the target is written through, and never replaced by a directory. What keeps the source
+        // from being found, the transfer says in its turn.
+        let to = match (req.mode, self.find(cx, &from).await) {
+            (TransferMode::Overwrite, Ok(Found::Upper(_) | Found::Base(_))) => self.real(cx, &req.to).await?,
+            _ => self.real_entry(cx, &req.to).await?,
+        };
+        let ends = Ends { from: &from, to: &to, mode: req.mode, is_move: false };
+        let held = self.held();
         let transferred = self.transfer(cx, &ends).await;
-        let (_, replaced, (files, bytes)) = transferred.map_err(|error| ends.respell(error, &req.from, &req.to))?;
-        Ok(CopyResult::new(req.from, req.to, replaced, files, bytes))
+        let copied = transferred.map_err(|error| ends.respell(error, &req.from, &req.to))?;
+        self.check_budget(held, &req.to)?;
+        let files = copied.files.len() as u64;
+        Ok(CopyResult::new(req.from, req.to, copied.replaced, files, copied.bytes))
     }
 
-    /// Puts what is at one end at the other too. Says what was at the source, whether something was replaced, and how many
-    /// files and bytes it was.
-    async fn transfer(&mut self, cx: &OpContext, ends: &Ends<'_>) -> Result<(Found, bool, (u64, u64))> {
-        let Ends { from, to, mode } = *ends;
+    /// Puts what is at one end at the other too. Of a link to a file in a directory, that is what the file holds.
+    async fn transfer(&mut self, cx: &OpContext, ends: &Ends<'_>) -> Result<Transferred> {
+        let Ends { from, to, mode, is_move } = *ends;
         ends.check()?;
         let found = self.find_entry(cx, from).await?;
         let files = match &found {
             Found::Nothing => return Err(Error::not_found(from)),
             Found::Link => return Err(link(from)),
-            Found::Directory(_) => {
-                let files = self.files(cx, from).await?;
-                // What a link to a directory leads to is no part of this one.
-                if let Some((entry, _)) = files.iter().find(|(entry, kind)| entry.is_dir && *kind == Kind::Link) {
-                    return Err(link(&entry.path));
-                }
-                files.into_iter().map(|(entry, _)| entry.path).collect()
-            }
-            _ => vec![from.clone()],
+            Found::Directory(_) => self.files(cx, from).await?,
+            _ => vec![(from.clone(), Kind::File)],
         };
+        // What any other link leads to is no part of this directory.
+        let is_refused = |kind: Kind| kind == Kind::Link || (is_move && kind == Kind::FileLink);
+        if let Some((at, _)) = files.iter().find(|(_, kind)| is_refused(*kind)) {
+            return Err(link(at));
+        }
         let replaced = self.check_target(cx, to, matches!(found, Found::Directory(_)), mode).await?;
         if files.is_empty() {
             let message = "the directory is empty, and an overlay keeps only files; nothing can be moved or copied";
             return Err(Error::new(ErrorKind::Unsupported, message).with_path(from));
         }
-        let (mut count, mut bytes) = (0, 0);
-        for file in files {
+        let mut transferred = Transferred { replaced, files: Vec::new(), bytes: 0 };
+        for (file, kind) in files {
             cx.check()?;
-            let content = self.fetch(cx, &file).await?.content;
+            let source = if kind == Kind::FileLink { self.real(cx, &file).await? } else { file.clone() };
+            let whole = self.fetch(cx, &source).await?;
             let target = to.join(file.strip_prefix(from).unwrap_or_default())?;
             let there = self.find_entry(cx, &target).await?;
-            count += 1;
-            bytes += content.len() as u64;
-            self.put(cx, &target, &there, content).await?;
+            transferred.bytes += whole.content.len() as u64;
+            self.put(cx, &target, &there, whole.content).await?;
+            transferred.files.push((file, whole.version));
         }
-        Ok((found, replaced, (count, bytes)))
+        Ok(transferred)
     }
 
     /// Whether something at the target is replaced; refused where it may not be.
@@ -291,7 +337,8 @@ impl Merged {
 }
 
 impl Merged {
-    /// Forgets that `path` was changed here; `false` where that cannot be, because a directory above it was removed.
+    /// Forgets that `path` was changed here; `false` where that cannot be, because a directory above it was removed, or there
+    /// is one in its place.
     pub(super) async fn forget(&mut self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
         let mut without = self.gone.clone();
         without.remove_mut(path);
@@ -302,7 +349,11 @@ impl Merged {
         }
         match self.upper.delete(cx, DeleteRequest::new(path.clone())).await {
             Ok(_) => {}
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) if error.is_absence() => {}
+            Err(error) if error.kind() == ErrorKind::IsADirectory => {
+                self.gone = before;
+                return Ok(false);
+            }
             Err(error) => return Err(error),
         }
         self.touched.remove_mut(path);
@@ -316,11 +367,21 @@ fn link(path: &VfsPath) -> Error {
     Error::new(ErrorKind::Unsupported, message).with_path(path)
 }
 
+/// What was put at the other end of a rename or copy.
+struct Transferred {
+    /// Whether something was there.
+    replaced: bool,
+    /// Where the files are from, each with the version that it was taken in.
+    files: Vec<(VfsPath, Version)>,
+    bytes: u64,
+}
+
 /// The ends of a rename or copy, without links.
 struct Ends<'a> {
     from: &'a VfsPath,
     to: &'a VfsPath,
     mode: TransferMode,
+    is_move: bool,
 }
 
 impl Ends<'_> {
@@ -340,10 +401,13 @@ impl Ends<'_> {
 
     /// `error` with the ends as the caller named them.
     fn respell(&self, error: Error, from: &VfsPath, to: &VfsPath) -> Error {
-        match error.path() {
-            Some(path) if path == self.from.as_str() => error.with_path(from),
-            Some(path) if path == self.to.as_str() => error.with_path(to),
-            _ => error.or_path(from),
+        let mut ends = [(from, self.from), (to, self.to)];
+        // One may lie in the other.
+        ends.sort_by_key(|(_, real)| Reverse(real.as_str().len()));
+        let path = error.path().and_then(|path| VfsPath::parse(path).ok());
+        match ends.into_iter().find(|(_, real)| path.as_ref().is_some_and(|path| path.starts_with(real))) {
+            Some((asked, real)) => Rebase::new(asked.clone(), real.clone()).error(error),
+            None => error.or_path(from),
         }
     }
 }

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rpds::RedBlackTreeSetSync;
 use serde::{Deserialize, Serialize};
 use vfs_core::{
-    Backend, ChangeKind, ChangeSet, DeleteRequest, Error, ErrorKind, FileChange, OpContext, Result, Version, VfsPath,
-    WriteMode, WriteRequest, prune,
+    Backend, ChangeSet, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, Result, Version, VfsPath, WriteMode,
+    WriteRequest, prune,
 };
 
 use super::OverlayBackend;
-use super::merged::{Before, Merged, Whole, fetch_if_there, is_link};
+use super::kept::{Finished, Kept, of_store};
+use super::merged::{Before, Merged, is_hidden, is_link};
+use super::plan::{Planned, Seen, plan, seen, told};
 
 /// How a commit ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,46 +37,6 @@ pub struct CommitConflict {
     pub actual: Option<Version>,
 }
 
-/// One file that is to be brought to the base.
-#[derive(Debug)]
-pub(super) struct Planned {
-    pub(super) path: VfsPath,
-    pub(super) before: Seen,
-    pub(super) after: Option<Bytes>,
-}
-
-/// What the base has at a path, as a commit finds it.
-#[derive(Debug)]
-pub(super) enum Seen {
-    Nothing,
-    File(Whole),
-    Link,
-}
-
-impl Seen {
-    fn version(&self) -> Option<&Version> {
-        match self {
-            Seen::File(whole) => Some(&whole.version),
-            Seen::Nothing | Seen::Link => None,
-        }
-    }
-
-    fn content(&self) -> Option<&Bytes> {
-        match self {
-            Seen::File(whole) => Some(&whole.content),
-            Seen::Nothing | Seen::Link => None,
-        }
-    }
-
-    pub(super) fn as_before(&self) -> Before {
-        match self {
-            Seen::Nothing => Before::Nothing,
-            Seen::File(whole) => Before::File(whole.version.clone()),
-            Seen::Link => Before::Link,
-        }
-    }
-}
-
 impl OverlayBackend {
     /// Brings all changes to the base.
     ///
@@ -81,16 +44,25 @@ impl OverlayBackend {
     ///
     /// * Every file is looked at first: where the base has another version than when the file was first changed here, and
     ///   not the content that would be written, it is a [conflict](Commit::Conflicts), and nothing is applied.
-    /// * Then each is written or deleted on the version that was seen. What fails is taken back.
+    /// * Then each is written or deleted on the version that was seen: first what stands in the way of a write goes, a file
+    ///   where a directory is to be or the other way round, then all files are written, and then the others are deleted.
+    ///   So the base needs room for what is written before what is deleted frees any.
+    /// * Where something fails, all is taken back, and can be committed again. A file that went, because it stood in the way
+    ///   or before another could not be deleted, comes back with the permissions of a new one. Directories that were made
+    ///   stay, an empty one that went does not come back, and a link that went is told of in the error.
+    /// * Where something cannot be taken back, the error says what. With a journal or a store nothing is changed then before
+    ///   the commit is [finished](Self::finish_commit), nor where all was applied and only that could not be noted: the
+    ///   overlay is without changes then.
     /// * A crash in the middle leaves some files changed. With a [journal](Self::with_journal), and in an overlay that is
     ///   [kept](Self::open), the rest follows when the commit is [finished](Self::finish_commit).
     /// * Directories that were deleted here and have no file left go too. Links that were deleted here are removed last, as
-    ///   they cannot be put back.
+    ///   they cannot be put back; those that stand in the way of a write, right before the first one.
     /// * Until it is over, the old contents of all changed files are held in memory, to be put back.
     ///
     /// # Errors
     ///
-    /// Those of the base; all is as it was then, or the error says what is not.
+    /// Those of the base, and at the root those of the journal or store; all is as it was then, or the error says what is
+    /// not.
     pub async fn commit(&self, cx: &OpContext) -> Result<Commit> {
         let this = self.clone();
         vfs_search::to_the_end(cx, |cx| async move { this.commit_whole(&cx).await }).await
@@ -98,115 +70,151 @@ impl OverlayBackend {
 
     async fn commit_whole(&self, cx: &OpContext) -> Result<Commit> {
         cx.check()?;
-        let _turn = self.inner.turn.lock().await;
+        let _turn = self.turn(cx, &VfsPath::root()).await?;
         let state = self.state();
+        if state.is_unchanged() {
+            self.inner.kept.as_ref().map_or(Ok(()), Kept::check_finished).map_err(of_store)?;
+            return Ok(Commit::Applied(ChangeSet::default()));
+        }
         let (planned, conflicts) = plan(cx, &state).await?;
         if !conflicts.is_empty() {
             return Ok(Commit::Conflicts(conflicts));
         }
         if let Some(kept) = &self.inner.kept {
-            kept.begin(cx, &state, &planned).await?;
+            kept.begin(cx, &state, &planned).await.map_err(of_store)?;
         }
-        let mut applied = Vec::new();
-        if let Err(error) = apply_all(cx, &state, planned, &mut applied).await {
-            let error = take_back(cx, &*state.base, applied, error).await?;
-            if let Some(kept) = &self.inner.kept {
-                kept.end(&cx.unhurried(), &state).await?;
-            }
-            return Err(error);
+        let (mut applied, mut left) = (Vec::new(), Vec::new());
+        if let Err(error) = apply_all(cx, &state, planned, &mut applied, &mut left).await {
+            let state = take_back(cx, &state, applied, &mut left).await;
+            return Err(self.go_on(cx, state, &left, error).await);
         }
-        let mut changes: Vec<_> = applied.iter().filter_map(told).collect();
+        let told = applied.iter().filter_map(|(Planned { path, before, after }, version)| {
+            told(path, before, after.as_deref().zip(version.clone()))
+        });
+        let mut changes: Vec<_> = told.collect();
         changes.sort_by(|a, b| a.path.cmp(&b.path));
-        // All is applied, whatever the caller's context says by now.
-        let unchanged = Merged::new(self.base(), self.inner.budget);
+        // All is applied, whether or not that can be noted.
+        self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
         if let Some(kept) = &self.inner.kept {
-            kept.end(&cx.unhurried(), &unchanged).await?;
+            kept.settle(&cx.unhurried()).await.map_err(unsettled)?;
         }
-        self.inner.state.store(Arc::new(unchanged));
         Ok(Commit::Applied(ChangeSet::new(changes)))
     }
 
+    /// Goes on from `state` after a commit that ended in `error` and was taken back but for the files `left`, and says so.
+    async fn go_on(&self, cx: &OpContext, state: Merged, left: &[VfsPath], error: Error) -> Error {
+        let cx = cx.unhurried();
+        let noted = match &self.inner.kept {
+            Some(kept) if left.is_empty() => kept.end(&cx, &state).await,
+            // It is still to be finished.
+            Some(kept) => kept.note_expected(&cx, &state).await,
+            None => Ok(()),
+        };
+        self.inner.state.store(Arc::new(state));
+        let mut message = error.message().to_owned();
+        if !left.is_empty() {
+            let left: Vec<_> = left.iter().map(VfsPath::as_str).collect();
+            message += &format!("; these files could not be made what they were: {}", left.join(", "));
+        }
+        if let Err(noted) = &noted {
+            message +=
+                &format!("; nor could that be noted, so finish the commit before anything else: {}", noted.message());
+        }
+        if message == error.message() {
+            return error;
+        }
+        let path = error.path().unwrap_or("/").to_owned();
+        Error::new(error.kind(), message).with_path_text(&path).with_source(error)
+    }
+
     /// Finishes a commit that a crash cut short, as it is noted in the [journal](Self::with_journal), and says whether
-    /// there was one.
+    /// there was one. Where it was this overlay's own, no change is left; where another process began it, the changes that
+    /// were made here stay.
     ///
     /// # Errors
     ///
-    /// `conflict` where a file that was still to be written was changed since, and those of the base and the journal. The
-    /// note then stays.
+    /// `conflict` where a file that was still to be written was changed since, and those of the base, and at the root
+    /// those of the journal or store. The note then stays.
     pub async fn finish_commit(&self, cx: &OpContext) -> Result<bool> {
-        let _turn = self.inner.turn.lock().await;
+        let this = self.clone();
+        vfs_search::to_the_end(cx, |cx| async move { this.finish_whole(&cx).await }).await
+    }
+
+    async fn finish_whole(&self, cx: &OpContext) -> Result<bool> {
+        let _turn = self.turn(cx, &VfsPath::root()).await?;
         let Some(kept) = &self.inner.kept else { return Ok(false) };
-        let state = self.state();
-        let is_finished = kept.finish(cx, &*state.base).await?;
-        if is_finished && !state.touched.is_empty() {
+        let finished = kept.finish(cx, &*self.base()).await?;
+        if finished == Finished::Own {
             // What was changed here is in the base by now.
             self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
         }
-        Ok(is_finished)
+        if finished != Finished::Nothing {
+            kept.settle(&cx.unhurried()).await.map_err(unsettled)?;
+        }
+        Ok(finished != Finished::Nothing)
     }
 }
 
-/// What is to be done, and what stands against it.
-async fn plan(cx: &OpContext, state: &Merged) -> Result<(Vec<Planned>, Vec<CommitConflict>)> {
-    let (mut planned, mut conflicts) = (Vec::new(), Vec::new());
-    for (path, expected) in &state.touched {
-        cx.check()?;
-        let before = seen(&*state.base, cx, path).await?;
-        let after = fetch_if_there(&state.upper, cx, path).await?.map(|whole| whole.content);
-        let is_link = matches!(before, Seen::Link);
-        if !is_link && before.content() == after.as_ref() {
-            continue;
-        }
-        if before.as_before() != *expected {
-            let (expected, actual) = (expected.version().cloned(), before.version().cloned());
-            conflicts.push(CommitConflict { path: path.clone(), expected, actual });
-            continue;
-        }
-        planned.push(Planned { path: path.clone(), before, after });
-    }
-    // Deletions go first: a file may stand where a directory is to be. Links go last, as they cannot be taken back.
-    planned.sort_by_key(|change| (matches!(change.before, Seen::Link), change.after.is_some()));
-    Ok((planned, conflicts))
-}
-
-/// What `base` has at `path`.
-pub(super) async fn seen(base: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Seen> {
-    if is_link(base, cx, path).await? {
-        return Ok(Seen::Link);
-    }
-    Ok(fetch_if_there(base, cx, path).await?.map_or(Seen::Nothing, Seen::File))
+/// Says that all was applied, though `error` kept that from being noted.
+fn unsettled(error: Error) -> Error {
+    let why = error.message();
+    let message =
+        format!("all was applied, but that could not be noted, so finish the commit before anything else: {why}");
+    of_store(Error::new(error.kind(), message).with_source(error))
 }
 
 /// A change that was made in the base, and the version that the file has then.
 type Applied = (Planned, Option<Version>);
 
-/// Makes every change, and notes those that were made in `applied`.
-async fn apply_all(cx: &OpContext, state: &Merged, planned: Vec<Planned>, applied: &mut Vec<Applied>) -> Result<()> {
-    let mut has_made_room = false;
+/// Makes every change, and notes those that were made in `applied`, and those that may have been in `left`.
+async fn apply_all(
+    cx: &OpContext,
+    state: &Merged,
+    planned: Vec<Planned>,
+    applied: &mut Vec<Applied>,
+    left: &mut Vec<VfsPath>,
+) -> Result<()> {
     for change in planned {
         cx.check()?;
-        if !has_made_room && change.after.is_some() {
-            remove_emptied(cx, &*state.base, state.gone.iter()).await;
-            has_made_room = true;
+        let (path, before) = (&change.path, change.before.as_before());
+        if before == Before::Nothing {
+            make_room(cx, &*state.base, &state.gone, path).await;
         }
-        match set(cx, &*state.base, &change.path, &change.before.as_before(), change.after.clone()).await {
+        match set(cx, &*state.base, path, &before, change.after.clone()).await {
             Ok(version) => applied.push((change, version)),
             Err(error) => {
-                // It may have been done all the same, with only the answer lost.
-                if error.is_temporary()
-                    && let Ok(there) = seen(&*state.base, &cx.unhurried(), &change.path).await
-                    && there.as_before() != change.before.as_before()
-                    && there.content() == change.after.as_ref()
-                {
-                    let version = there.version().cloned();
-                    applied.push((change, version));
+                match seen(&*state.base, &cx.unhurried(), path).await {
+                    Ok(there) if is_made(&change, &there, &error) => applied.push((change, there.version().cloned())),
+                    Err(_) if may_be_made(&change, &error) => left.push(change.path),
+                    _ => {}
                 }
                 return Err(error);
             }
         }
     }
-    remove_emptied(cx, &*state.base, state.gone.iter()).await;
+    // All is applied, whatever the caller's context says by now.
+    remove_emptied(&cx.unhurried(), &*state.base, &state.gone).await;
     Ok(())
+}
+
+/// Whether `change`, which ended in `error` and left what is `there`, was made all the same.
+fn is_made(change: &Planned, there: &Seen, error: &Error) -> bool {
+    match (&change.before, there) {
+        // The link went, and the file that should take its place may not have come.
+        (Seen::Link, Seen::Nothing) => true,
+        // Only the answer may have been lost.
+        (before, there) => {
+            may_be_made(change, error)
+                && there.as_before() != before.as_before()
+                && there.content() == change.after.as_ref()
+        }
+    }
+}
+
+/// Whether `change`, which ended in `error`, may have been made all the same.
+fn may_be_made(change: &Planned, error: &Error) -> bool {
+    let is_halved = matches!(change.before, Seen::Link) && change.after.is_some();
+    is_halved || error.is_temporary() || error.kind() == ErrorKind::Cancelled
 }
 
 /// Makes the file at `path`, where `before` is, what `after` is, and says what version it has then.
@@ -239,45 +247,59 @@ pub(super) async fn set(
     Ok(Some(written.version))
 }
 
-/// Makes every file that was changed what it was, and gives `error` back.
-async fn take_back(cx: &OpContext, base: &dyn Backend, applied: Vec<Applied>, error: Error) -> Result<Error> {
+/// Makes every file that was changed what it was, and adds those of which that failed to `left`. Gives the state that expects
+/// what the base has then, which on a disk is another version even of the same content.
+async fn take_back(cx: &OpContext, state: &Merged, applied: Vec<Applied>, left: &mut Vec<VfsPath>) -> Merged {
     // The caller may have given up, which is no reason to leave half of it.
     let cx = cx.unhurried();
-    let mut left = Vec::new();
-    for (change, version) in applied.into_iter().rev() {
+    let mut next = state.clone();
+    for (Planned { path, before, .. }, version) in applied.into_iter().rev() {
         let now = version.map_or(Before::Nothing, Before::File);
-        let is_link = matches!(change.before, Seen::Link);
-        let before = change.before.content().cloned();
-        if is_link || set(&cx, base, &change.path, &now, before).await.is_err() {
-            left.push(change.path.to_string());
+        if now == Before::Nothing {
+            // Directories that were made in its place have no file left. One that stays keeps the file from coming back, and
+            // the file is told of as left.
+            let _ = prune(&*state.base, &cx, &path).await;
+        }
+        let restored = match &before {
+            Seen::Link => Err(Error::at(ErrorKind::Unsupported, &path)),
+            before => set(&cx, &*state.base, &path, &now, before.content().cloned()).await,
+        };
+        match restored {
+            Ok(Some(version)) => next.touched.insert_mut(path, Before::File(version)),
+            Ok(None) => {}
+            Err(_) => {
+                next.touched.insert_mut(path.clone(), now);
+                left.push(path);
+            }
         }
     }
-    if left.is_empty() {
-        return Ok(error);
+    next
+}
+
+/// Makes room in the base for a file at `path`: a directory there that is `gone` here goes, if no file is left in it.
+pub(super) async fn make_room(cx: &OpContext, base: &dyn Backend, gone: &RedBlackTreeSetSync<VfsPath>, path: &VfsPath) {
+    if is_hidden(gone, path) {
+        // One that stays keeps the file from being written, which says so.
+        let _ = prune(base, cx, path).await;
     }
-    let message = format!("{}; these files could not be made what they were: {}", error.message(), left.join(", "));
-    let path = error.path().unwrap_or("/").to_owned();
-    Err(Error::new(error.kind(), message).with_path_text(&path).with_source(error))
 }
 
-fn told((change, version): &Applied) -> Option<FileChange> {
-    let before = match &change.before {
-        Seen::File(whole) => Some((&whole.content[..], whole.version.clone())),
-        Seen::Link => return Some(FileChange::new(change.path.clone(), link_became(change))),
-        Seen::Nothing => None,
-    };
-    FileChange::between(&change.path, before, change.after.as_deref().zip(version.clone()))
-}
-
-fn link_became(change: &Planned) -> ChangeKind {
-    if change.after.is_some() { ChangeKind::Changed } else { ChangeKind::Removed }
-}
-
-/// Removes those of `gone` that are directories in the base and have no file left.
-pub(super) async fn remove_emptied(cx: &OpContext, base: &dyn Backend, gone: impl Iterator<Item = &VfsPath>) {
+/// Removes the directories at and below those of `gone` that have no file left in the base.
+pub(super) async fn remove_emptied(cx: &OpContext, base: &dyn Backend, gone: &RedBlackTreeSetSync<VfsPath>) {
     for path in gone {
         // A directory that stays is no reason to take files back, and a link is a step of its own.
-        let _ = prune(base, cx, path).await;
+        if prune(base, cx, path).await.is_err_and(|error| error.kind() == ErrorKind::NotEmpty) {
+            remove_empty_below(cx, base, path).await;
+        }
+    }
+}
+
+/// Removes the directories below `path` that are empty, and those that are so then.
+async fn remove_empty_below(cx: &OpContext, base: &dyn Backend, path: &VfsPath) {
+    let Ok(listed) = base.ls(cx, LsRequest::new(path.clone()).recursive()).await else { return };
+    // In the order of paths, what is below a directory comes after it.
+    for directory in listed.entries.into_iter().rev().filter(|entry| entry.is_dir) {
+        let _ = base.delete(cx, DeleteRequest::new(directory.path).only_empty()).await;
     }
 }
 

@@ -102,28 +102,56 @@ impl Merged {
         Self { upper: self.upper.fork(), ..self.clone() }
     }
 
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.touched.is_empty() && self.gone.is_empty()
+    }
+
     /// Whether nothing of the base shows at `path`.
     pub(super) fn is_hidden(&self, path: &VfsPath) -> bool {
-        if self.gone.is_empty() {
-            return false;
+        is_hidden(&self.gone, path)
+    }
+
+    /// Whether the base has a link above `path` that was removed here, so that what it has there is elsewhere.
+    pub(super) async fn is_behind_removed_link(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+        for at in at_and_above(&path.parent().unwrap_or_default()) {
+            if self.touched.get(at) == Some(&Before::Link) && is_link(&*self.base, cx, &VfsPath::parse(at)?).await? {
+                return Ok(true);
+            }
         }
-        let text = path.as_str();
-        let ends = text.match_indices('/').map(|(at, _)| at).skip(1).chain([text.len()]);
-        ends.into_iter().any(|end| self.gone.contains(&text[..end]))
+        Ok(false)
     }
 
     /// Where `path` really is. Links are those of the base.
     pub(super) async fn real(&self, cx: &OpContext, path: &VfsPath) -> Result<VfsPath> {
-        if !self.base.capabilities(path).links || self.is_hidden(path) || self.mark(cx, path).await? != Mark::Untouched
-        {
+        if !self.is_of_links(path) || matches!(self.resolve(cx, path).await, Ok(Some(real)) if real == *path) {
             return Ok(path.clone());
         }
+        let mut at = VfsPath::root();
+        // One after the other, as what a link leads to may be changed here, and others below it no longer be there.
+        for name in path.components() {
+            at = at.child(name).map_err(|error| error.with_path(path))?;
+            if self.is_of_links(&at)
+                && let Some(real) = self.resolve(cx, &at).await.map_err(|error| error.with_path(path))?
+            {
+                at = real;
+            }
+        }
+        Ok(at)
+    }
+
+    /// Where the base has `path`; `None` where that would be below one of its files, which may be a directory here by now.
+    async fn resolve(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<VfsPath>> {
         match self.base.resolve(cx, ResolveRequest::new(path.clone())).await {
-            Ok(resolved) => Ok(resolved.path),
-            // Here the base's file may be a directory by now.
-            Err(error) if error.kind() == ErrorKind::NotADirectory => Ok(path.clone()),
+            Ok(resolved) => Ok(Some(resolved.path)),
+            Err(error) if error.kind() == ErrorKind::NotADirectory => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether `path` may lead elsewhere, by links of the base that are there still.
+    pub(super) fn is_of_links(&self, path: &VfsPath) -> bool {
+        let is_changed = || self.is_hidden(path) || self.touched.contains_key(path);
+        !path.is_root() && self.base.capabilities(path).links && !is_changed()
     }
 
     /// As [`real`](Self::real), where a link at the end is itself meant.
@@ -182,13 +210,15 @@ impl Merged {
         }
         match self.upper.stat(cx, StatRequest::new(path.clone())).await {
             Ok(info) => Ok(info.version.map_or(Mark::Absent, Mark::Present)),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(Mark::Absent),
+            Err(error) if error.is_absence() => Ok(Mark::Absent),
             Err(error) => Err(error),
         }
     }
 
     /// The tree of both.
     pub(super) async fn tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+        let real = self.real(cx, &req.path).await?;
+        let req = req.at(real);
         let base = vfs_search::lend(&self.base, cx, req.clone()).await?;
         let upper = req.send(&self.upper, cx).await?;
         Ok(merged_tree(self.clone(), upper, base))
@@ -203,23 +233,30 @@ impl Merged {
     }
 
     /// Everything at and below `path` but directories, and which of it are links of the base.
-    pub(super) async fn files(&self, cx: &OpContext, path: &VfsPath) -> Result<Vec<(FileInfo, Kind)>> {
+    pub(super) async fn files(&self, cx: &OpContext, path: &VfsPath) -> Result<Vec<(VfsPath, Kind)>> {
         let listed = self.ls(cx, LsRequest::new(path.clone()).recursive()).await?;
-        if let Some(problem) = listed.problems.into_iter().next() {
-            let message = "something in it cannot be read, so it cannot be taken whole";
-            return Err(Error::new(problem.code, message).with_path_text(&problem.path));
-        }
         if listed.truncated.is_some() {
             return Err(Error::new(ErrorKind::TooLarge, "it goes too deep to be listed whole").with_path(path));
         }
         let mut files = Vec::with_capacity(listed.entries.len());
         for entry in listed.entries {
             let kind = match self.find_entry(cx, &entry.path).await? {
-                Found::Link => Kind::Link,
+                Found::Link if entry.is_dir => Kind::Link,
+                Found::Link => Kind::FileLink,
                 _ if entry.is_dir => continue,
                 _ => Kind::File,
             };
-            files.push((entry, kind));
+            files.push((entry.path, kind));
+        }
+        for problem in listed.problems {
+            // A link that leads nowhere, or outside, cannot be described, but it can be removed.
+            match VfsPath::parse(&problem.path) {
+                Ok(at) if matches!(self.find_entry(cx, &at).await, Ok(Found::Link)) => files.push((at, Kind::Link)),
+                _ => {
+                    let message = "something in it cannot be read, so it cannot be taken whole";
+                    return Err(Error::new(problem.code, message).with_path_text(&problem.path));
+                }
+            }
         }
         Ok(files)
     }
@@ -229,7 +266,22 @@ impl Merged {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
+    /// A link to a file.
+    FileLink,
+    /// Any other link: to a directory, nowhere, or outside.
     Link,
+}
+
+/// Whether one of `gone` is at or above `path`.
+pub(super) fn is_hidden(gone: &RedBlackTreeSetSync<VfsPath>, path: &VfsPath) -> bool {
+    !gone.is_empty() && at_and_above(path).any(|at| gone.contains(at))
+}
+
+/// `path`, and the directories above it but the root, from the highest down.
+pub(super) fn at_and_above(path: &VfsPath) -> impl Iterator<Item = &str> {
+    let text = path.as_str();
+    let ends = text.match_indices('/').map(|(at, _)| at).skip(1).chain([text.len()]);
+    ends.map(|end| &text[..end])
 }
 
 /// Whether there is a link at `path` of `base`; what is above it is followed.
@@ -241,6 +293,12 @@ pub(super) async fn is_link(base: &dyn Backend, cx: &OpContext, path: &VfsPath) 
     let real = match base.resolve(cx, ResolveRequest::new(path.clone())).await {
         Ok(resolved) => resolved.path,
         Err(error) if error.kind() == ErrorKind::PathEscape => return Ok(true),
+        // A link in a circle is there and leads nowhere; any other name that is refused is not there.
+        Err(error) if error.kind() == ErrorKind::InvalidPath => {
+            let listed = base.ls(cx, LsRequest::new(parent)).await.map(|listed| listed.problems).unwrap_or_default();
+            let is_listed = listed.iter().any(|problem| problem.path == path.as_str());
+            return if is_listed { Ok(true) } else { Err(error) };
+        }
         // What a link leads to may be a file where it would have to be a directory; then nothing is at the path.
         Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => return Ok(false),
         Err(error) => return Err(error),

@@ -209,7 +209,7 @@ impl Gate {
             Ok(info) if info.is_dir => {}
             Ok(_) => return Ok(None),
             // The operation will say so too.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+            Err(error) if error.is_absence() => return Ok(None),
             // A link that leads nowhere, or in a circle, is moved or removed as it is.
             Err(error) if matches!(error.kind(), ErrorKind::PathEscape | ErrorKind::InvalidPath) => return Ok(None),
             Err(error) => return Err(error),

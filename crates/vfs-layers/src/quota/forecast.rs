@@ -1,9 +1,8 @@
 //! What a change will come to.
 
 use vfs_core::{
-    Action, Backend, CopyResult, DeleteResult, EditRequest, EditResult, ErrorKind, FileInfo, FileUploadResponse,
-    LsRequest, OpContext, RenameResult, Result, StatRequest, TransferMode, VfsPath, WriteMode, WriteRequest,
-    WriteResult,
+    Action, Backend, CopyResult, DeleteResult, EditRequest, EditResult, FileInfo, FileUploadResponse, LsRequest,
+    OpContext, RenameResult, Result, StatRequest, TransferMode, VfsPath, WriteMode, WriteRequest, WriteResult,
 };
 
 use super::ledger::Amount;
@@ -115,7 +114,7 @@ fn size_after(write: &WriteRequest, there: Option<&FileInfo>) -> Option<u64> {
 async fn at(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Option<FileInfo>> {
     match inner.stat(cx, StatRequest::new(path.clone())).await {
         Ok(info) => Ok(Some(info)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) if error.is_absence() => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -45,7 +45,7 @@ impl Files<'_> {
     pub(super) async fn at(&self, path: &VfsPath) -> Result<Option<FileInfo>> {
         match self.inner.stat(self.cx, StatRequest::new(path.clone())).await {
             Ok(info) => Ok(Some(info)),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) if error.is_absence() => Ok(None),
             Err(error) => Err(error),
         }
     }

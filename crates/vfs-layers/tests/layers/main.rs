@@ -5,6 +5,7 @@ mod cache;
 mod concurrency;
 mod facets;
 mod fault;
+mod kept;
 mod latency;
 mod laws;
 mod overlay;

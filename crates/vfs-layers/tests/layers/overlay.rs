@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
+use futures::future::poll_immediate;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use tokio::time::Instant;
 use vfs_core::{
-    Backend, BackendExt, ChangeKind, CopyRequest, DeleteRequest, ErrorKind, GlobRequest, GrepRequest, Layer, LsRequest,
-    OpContext, Operation, RenameRequest, Result, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, ChangeKind, CopyRequest, DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest,
+    Layer, LsRequest, OpContext, Operation, RenameRequest, Result, VfsPath, WriteMode, WriteRequest,
 };
-use vfs_layers::{Commit, Fault, OverlayBackend};
+use vfs_layers::{Commit, Fault, Latency, OverlayBackend};
 use vfs_memory::MemoryBackend;
 
-fn path(text: &str) -> VfsPath {
-    VfsPath::parse(text).expect("a valid path")
-}
+use super::support::{millis, path, within};
 
 async fn project() -> MemoryBackend {
     let files = MemoryBackend::new();
@@ -156,6 +156,21 @@ async fn two_forks_merge_with_one_conflict() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_fork_that_took_back_a_file_conflicts_with_a_directory_in_its_place() -> Result<()> {
+    let (base, cx) = (project().await, OpContext::new());
+    let overlay = over(&base);
+    overlay.remove("/a.txt").await?;
+    overlay.create_text("/a.txt/q", "new\n").await?;
+    let fork = overlay.fork();
+    fork.discard(&cx).await?;
+    overlay.write_text("/a.txt/later", "new\n").await?;
+    let merge = overlay.merge(&cx, &fork).await?;
+    assert_eq!(merge.conflicts, ["/a.txt", "/a.txt/q"].map(path));
+    assert_eq!(overlay.read_text("/a.txt/later").await?, "new\n");
+    Ok(())
+}
+
+#[tokio::test]
 async fn over_the_budget_there_is_an_error_and_nothing_changes() -> Result<()> {
     let base = project().await;
     let overlay = over(&base).with_budget(100);
@@ -170,6 +185,58 @@ async fn over_the_budget_there_is_an_error_and_nothing_changes() -> Result<()> {
     overlay.discard(&OpContext::new()).await?;
     assert!(overlay.is_unchanged() && !overlay.exists("/y").await?);
     Ok(())
+}
+
+#[tokio::test]
+async fn the_budget_is_for_what_is_held_after_a_change() -> Result<()> {
+    let (base, cx) = (project().await, OpContext::new());
+    let overlay = over(&base).with_budget(100);
+    overlay.create_text("/x", &"x".repeat(90)).await?;
+    overlay.write_text("/x", &"x".repeat(99)).await?;
+    overlay.write_text("/x", &format!("begin{}", "x".repeat(94))).await?;
+    let error = overlay.edit_text("/x", "begin", "beginning").await.expect_err("over the budget");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::QuotaExceeded, Some("/x")));
+    assert!(overlay.read_text("/x").await?.starts_with("beginx"));
+
+    let edit = || EditRequest::new(path("/a.txt"), "one", "two");
+    let error = overlay.edit(&cx, edit()).await.expect_err("over the budget");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::QuotaExceeded, Some("/a.txt")));
+    overlay.edit(&cx, edit().dry_run()).await?;
+
+    // What is moved is in two places for a moment only.
+    overlay.rename(&cx, RenameRequest::new(path("/x"), path("/y"))).await?;
+    overlay.rename(&cx, RenameRequest::new(path("/y"), path("/x"))).await?;
+    let error = overlay.copy(&cx, CopyRequest::new(path("/x"), path("/y"))).await.expect_err("over the budget");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::QuotaExceeded, Some("/y")));
+
+    // What holds too much already may be made less.
+    let overlay = overlay.with_budget(10);
+    overlay.edit_text("/x", "begin", "at").await?;
+    overlay.edit_text("/x", "at", "").await?;
+    assert_eq!(overlay.edit_text("/x", "x".repeat(94).as_str(), "").await?.size, 0);
+    overlay.edit(&cx, edit()).await?;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_ones_turn_ends_when_the_caller_wants_it_no_more() {
+    let slow = Latency::new(millis(3_600_000)).layer(Arc::new(project().await));
+    let overlay = OverlayBackend::new(slow);
+    let mut first = Box::pin(overlay.write_text("/a.txt", "1\n"));
+    assert!(poll_immediate(&mut first).await.is_none(), "it is its turn");
+    let late = || within(millis(30));
+    let begun = Instant::now();
+    let write = overlay.write(&late(), WriteRequest::new(path("/b"), "x")).await;
+    let error = write.expect_err("the first one takes an hour");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::Timeout, Some("/b")));
+    for error in [
+        overlay.discard(&late()).await.expect_err("as above"),
+        overlay.commit(&late()).await.expect_err("as above"),
+        overlay.finish_commit(&late()).await.expect_err("as above"),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+    }
+    assert_eq!(begun.elapsed(), millis(120));
 }
 
 #[tokio::test]

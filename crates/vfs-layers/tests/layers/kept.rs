@@ -1,0 +1,353 @@
+//! What a store keeps of an overlay, whatever fails and whoever else is there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Mutex;
+use vfs_core::{
+    Action, Around, Backend, BackendExt, Error, ErrorKind, Layer, OpContext, Operation, Request, Result, VfsPath,
+    Wrapped,
+};
+use vfs_layers::{Commit, Fault, OverlayBackend};
+use vfs_memory::MemoryBackend;
+
+use super::support::path;
+
+/// What happens at one write of a file, or one listing of a directory.
+enum Event {
+    /// It fails, and nothing is written.
+    Fails(ErrorKind),
+    /// It is written, and the answer is another one.
+    Answers(ErrorKind),
+    /// So it is, and from then on nothing is answered.
+    Leaves,
+    /// Another overlay commits right before, or where the directory is listed.
+    Commits(Box<OverlayBackend>),
+    /// Another overlay finishes what is noted, and then commits.
+    TakesOver(Box<OverlayBackend>),
+}
+
+/// A backend where something happens at one write of a file, or one listing of a directory, counted from 0.
+struct Eventful {
+    at: VfsPath,
+    nth: usize,
+    event: Event,
+    calls: AtomicUsize,
+    /// What the commit of the other overlay came to.
+    outcomes: Mutex<Vec<Result<Commit>>>,
+}
+
+impl std::fmt::Debug for Eventful {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Eventful")
+    }
+}
+
+impl Around for Eventful {
+    fn name(&self) -> &'static str {
+        "eventful"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let error = |kind| Error::new(kind, "it fails on purpose").with_path(&self.at);
+        if matches!(self.event, Event::Leaves) && self.calls.load(Ordering::Relaxed) > self.nth {
+            return Err(error(ErrorKind::Unavailable));
+        }
+        let is_it = match request.action() {
+            Action::Write(write) => write.path == self.at,
+            Action::Ls(ls) => ls.path == self.at,
+            _ => false,
+        };
+        if !is_it || self.calls.fetch_add(1, Ordering::Relaxed) != self.nth {
+            return request.send(inner, cx).await;
+        }
+        match &self.event {
+            Event::Fails(kind) => Err(error(*kind)),
+            Event::Answers(kind) => request.send(inner, cx).await.and(Err(error(*kind))),
+            Event::Leaves => request.send(inner, cx).await.and(Err(error(ErrorKind::Unavailable))),
+            Event::Commits(other) | Event::TakesOver(other) => {
+                if matches!(self.event, Event::TakesOver(_)) {
+                    assert!(Box::pin(other.finish_commit(cx)).await?);
+                }
+                let outcome = Box::pin(other.commit(cx)).await;
+                self.outcomes.lock().await.push(outcome);
+                request.send(inner, cx).await
+            }
+        }
+    }
+}
+
+/// `files`, where at the `nth` write or listing of `at` there is an `event`.
+fn eventful(files: &MemoryBackend, at: &str, nth: usize, event: Event) -> Arc<dyn Backend> {
+    also(Arc::new(files.clone()), at, nth, event)
+}
+
+fn also(files: Arc<dyn Backend>, at: &str, nth: usize, event: Event) -> Arc<dyn Backend> {
+    let eventful = Eventful { at: path(at), nth, event, calls: AtomicUsize::new(0), outcomes: Mutex::default() };
+    Arc::new(Wrapped::new(files, Arc::new(eventful)))
+}
+
+const FULL: Event = Event::Fails(ErrorKind::StorageFull);
+const LOST: Event = Event::Answers(ErrorKind::Unavailable);
+const NOTE: &str = "/journal/overlay.json";
+
+async fn base() -> MemoryBackend {
+    let files = MemoryBackend::new();
+    for at in ["/a", "/z"] {
+        files.create_text(at, "old").await.expect("a new file");
+    }
+    files
+}
+
+fn journaled(base: Arc<dyn Backend>, store: Arc<dyn Backend>) -> OverlayBackend {
+    OverlayBackend::new(base).with_journal(store, path("/journal"))
+}
+
+/// An overlay whose commit is cut short: the file `/z` cannot be written, and after the note nothing can be noted.
+async fn cut_short(base: &MemoryBackend, store: &MemoryBackend) -> Result<OverlayBackend> {
+    let overlay = journaled(eventful(base, "/z", 0, FULL), eventful(store, NOTE, 1, FULL));
+    overlay.write_text("/a", "theirs").await?;
+    overlay.write_text("/z", "theirs").await?;
+    Ok(overlay)
+}
+
+async fn commit(overlay: &OverlayBackend) -> Result<()> {
+    match overlay.commit(&OpContext::new()).await? {
+        Commit::Applied(_) => Ok(()),
+        other => panic!("nothing stands against it: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_could_not_be_noted_leaves_its_changes_when_another_is_finished() -> Result<()> {
+    let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
+    let mine = journaled(Arc::new(base.clone()), eventful(&store, NOTE, 0, FULL));
+    mine.create_text("/mine", "mine").await?;
+    assert_eq!(commit(&mine).await.expect_err("the store is full").kind(), ErrorKind::StorageFull);
+    commit(&cut_short(&base, &store).await?).await.expect_err("it is cut short");
+
+    assert!(mine.finish_commit(&cx).await?);
+    assert_eq!(base.read_text("/z").await?, "theirs");
+    assert_eq!(mine.read_text("/mine").await?, "mine");
+    commit(&mine).await?;
+    assert_eq!(base.read_text("/mine").await?, "mine");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_commit_that_came_too_late_to_be_noted_leaves_its_changes_when_the_first_is_finished() -> Result<()> {
+    let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
+    let first = Event::Commits(Box::new(cut_short(&base, &store).await?));
+    let mine = journaled(Arc::new(base.clone()), eventful(&store, NOTE, 0, first));
+    mine.create_text("/mine", "mine").await?;
+    assert_eq!(commit(&mine).await.expect_err("another was noted").kind(), ErrorKind::Conflict);
+
+    assert!(mine.finish_commit(&cx).await?);
+    assert_eq!(base.read_text("/z").await?, "theirs");
+    assert_eq!(mine.read_text("/mine").await?, "mine");
+    commit(&mine).await?;
+    assert_eq!(base.read_text("/mine").await?, "mine");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_commit_whose_note_had_no_answer_is_no_more_once_something_else_is_changed() -> Result<()> {
+    let (base, store) = (base().await, MemoryBackend::new());
+    let mine = journaled(Arc::new(base.clone()), eventful(&store, NOTE, 0, LOST));
+    mine.create_text("/one", "1").await?;
+    assert_eq!(commit(&mine).await.expect_err("the answer is lost").kind(), ErrorKind::Unavailable);
+    mine.create_text("/two", "2").await?;
+    mine.write_text("/one", "1 again").await?;
+    let next = journaled(Arc::new(base.clone()), Arc::new(store.clone()));
+    assert!(!next.finish_commit(&OpContext::new()).await?, "nothing is noted");
+
+    commit(&mine).await?;
+    assert_eq!(base.read_text("/one").await?, "1 again");
+    assert_eq!(base.read_text("/two").await?, "2");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_commit_whose_note_had_no_answer_can_be_made_again_or_given_up() -> Result<()> {
+    let cx = OpContext::new();
+    for is_discarded in [false, true] {
+        for is_kept in [false, true] {
+            let (base, store) = (base().await, MemoryBackend::new());
+            // The first note of one that is kept is that of the change.
+            let lossy = eventful(&store, NOTE, usize::from(is_kept), LOST);
+            let mine = if is_kept {
+                OverlayBackend::open(Arc::new(base.clone()), lossy, path("/journal")).await?
+            } else {
+                journaled(Arc::new(base.clone()), lossy)
+            };
+            mine.create_text("/one", "1").await?;
+            assert_eq!(commit(&mine).await.expect_err("the answer is lost").kind(), ErrorKind::Unavailable);
+            if is_discarded {
+                mine.discard(&cx).await?;
+            } else {
+                assert!(!mine.finish_commit(&cx).await?, "it did not begin");
+                assert_eq!(mine.read_text("/one").await?, "1");
+                commit(&mine).await?;
+            }
+            let next = OverlayBackend::open(Arc::new(base.clone()), Arc::new(store.clone()), path("/journal")).await?;
+            assert!(next.is_unchanged());
+            assert_eq!(base.exists("/one").await?, !is_discarded);
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_commit_of_nothing_leaves_what_another_process_keeps() -> Result<()> {
+    let (base, store) = (base().await, MemoryBackend::new());
+    let open = || OverlayBackend::open(Arc::new(base.clone()), Arc::new(store.clone()), path("/kept"));
+    let (first, second) = (open().await?, open().await?);
+    second.create_text("/x", "acknowledged").await?;
+    commit(&first).await?;
+    assert_eq!(open().await?.read_text("/x").await?, "acknowledged");
+    // It found nothing in the store, which is not to have looked at nothing.
+    let error = first.finish_commit(&OpContext::new()).await.expect_err("it is behind");
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(!base.exists("/x").await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn contents_that_stay_in_the_store_are_no_failure_of_what_was_kept() -> Result<()> {
+    let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
+    let open = |store: Arc<dyn Backend>| OverlayBackend::open(Arc::new(base.clone()), store, path("/kept"));
+    let crowded = Fault::new(ErrorKind::Unavailable).only(Operation::Ls).layer(Arc::new(store.clone()));
+    let overlay = open(Arc::clone(&crowded)).await?;
+    overlay.create_text("/x", "mine").await?;
+    commit(&overlay).await?;
+    base.write_text("/x", "theirs, later").await?;
+    assert_eq!(overlay.read_text("/x").await?, "theirs, later");
+    overlay.remove("/a").await?;
+    assert!(!open(Arc::new(store.clone())).await?.exists("/a").await?);
+    overlay.discard(&cx).await?;
+    assert!(overlay.is_unchanged());
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_applied_is_no_change_any_more_though_the_end_could_not_be_noted() -> Result<()> {
+    let cx = OpContext::new();
+    for event in [FULL, LOST] {
+        let is_noted = matches!(event, Event::Answers(_));
+        let (base, store) = (base().await, MemoryBackend::new());
+        let overlay = journaled(Arc::new(base.clone()), eventful(&store, NOTE, 1, event));
+        overlay.write_text("/a", "mine").await?;
+        commit(&overlay).await.expect_err("the end cannot be noted");
+        assert!(overlay.is_unchanged());
+        assert_eq!(overlay.write_text("/a", "x").await.expect_err("to be finished").kind(), ErrorKind::Conflict);
+        assert_eq!(overlay.commit(&cx).await.expect_err("to be finished").kind(), ErrorKind::Conflict);
+        assert_eq!(overlay.finish_commit(&cx).await?, !is_noted);
+        base.write_text("/a", "theirs, later").await?;
+        assert_eq!(overlay.read_text("/a").await?, "theirs, later");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_commit_that_is_finished_twice_leaves_no_changes_either() -> Result<()> {
+    let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
+    // It cannot be noted that the commit was taken back, and the answer that it is finished is lost.
+    let journal = also(eventful(&store, NOTE, 1, FULL), NOTE, 2, LOST);
+    let overlay = journaled(eventful(&base, "/z", 0, FULL), journal);
+    overlay.write_text("/z", "mine").await?;
+    commit(&overlay).await.expect_err("it is cut short");
+    assert_eq!(overlay.finish_commit(&cx).await.expect_err("the answer is lost").kind(), ErrorKind::Unavailable);
+    assert!(!overlay.finish_commit(&cx).await?, "it is finished already");
+    assert!(overlay.is_unchanged());
+    assert_eq!(base.read_text("/z").await?, "mine");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_change_that_was_cancelled_and_made_is_taken_back_too() -> Result<()> {
+    let base = base().await;
+    let overlay = OverlayBackend::new(eventful(&base, "/z", 0, Event::Answers(ErrorKind::Cancelled)));
+    overlay.write_text("/a", "mine").await?;
+    overlay.write_text("/z", "mine").await?;
+    assert_eq!(commit(&overlay).await.expect_err("it is cancelled").kind(), ErrorKind::Cancelled);
+    assert_eq!((base.read_text("/a").await?, base.read_text("/z").await?), ("old".into(), "old".into()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_change_of_which_nobody_knows_whether_it_was_made_is_told_and_can_be_finished() -> Result<()> {
+    let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
+    let overlay = journaled(eventful(&base, "/z", 0, Event::Leaves), Arc::new(store.clone()));
+    overlay.write_text("/z", "mine").await?;
+    let error = commit(&overlay).await.expect_err("the base is gone");
+    assert!(error.message().ends_with("these files could not be made what they were: /z"), "{error}");
+    assert_eq!(overlay.discard(&cx).await.expect_err("to be finished").kind(), ErrorKind::Conflict);
+
+    let next = journaled(Arc::new(base.clone()), Arc::new(store.clone()));
+    assert!(next.finish_commit(&cx).await?);
+    assert_eq!(base.read_text("/z").await?, "mine");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_commit_that_begins_while_another_ends_keeps_its_contents() -> Result<()> {
+    let cx = OpContext::new();
+    // The second begins where the first removes its contents, and where that one's end is noted.
+    for (at, nth) in [("/journal/objects", 0), (NOTE, 1)] {
+        let (base, store) = (base().await, MemoryBackend::new());
+        let second = cut_short(&base, &store).await?;
+        let store_of_first = eventful(&store, at, nth, Event::Commits(Box::new(second.clone())));
+        let first = journaled(Arc::new(base.clone()), store_of_first);
+        first.create_text("/x", "theirs").await?;
+        commit(&first).await?;
+        commit(&second).await.expect_err("it is cut short, or another is noted");
+        second.finish_commit(&cx).await?;
+        if !second.is_unchanged() {
+            commit(&second).await?;
+        }
+        assert_eq!(base.read_text("/z").await?, "theirs");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn errors_of_the_store_name_none_of_its_paths() -> Result<()> {
+    let (cx, root) = (OpContext::new(), Some("/"));
+    let base = base().await;
+    let failing = Fault::new(ErrorKind::StorageFull).only(Operation::Write).layer(Arc::new(MemoryBackend::new()));
+    let overlay = journaled(Arc::new(base.clone()), failing);
+    overlay.write_text("/a", "mine").await?;
+    assert_eq!(commit(&overlay).await.expect_err("the store is full").path(), root);
+
+    let overlay = journaled(Arc::new(base.clone()), eventful(&MemoryBackend::new(), NOTE, 1, FULL));
+    overlay.write_text("/a", "mine").await?;
+    let error = commit(&overlay).await.expect_err("the store is full");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::StorageFull, root));
+    assert!(error.message().starts_with("all was applied, but that could not be noted"), "{error}");
+    assert!(!error.to_string().contains("/journal"), "{error}");
+    assert_eq!(overlay.commit(&cx).await.expect_err("to be finished").path(), root);
+    assert_eq!(overlay.discard(&cx).await.expect_err("to be finished").path(), root);
+
+    let gone = Fault::new(ErrorKind::Unavailable).layer(Arc::new(MemoryBackend::new()));
+    let overlay = journaled(Arc::new(base.clone()), gone);
+    assert_eq!(overlay.finish_commit(&cx).await.expect_err("the store is gone").path(), root);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_commit_that_another_process_finished_and_followed_by_its_own_is_not_noted_over_that() -> Result<()> {
+    let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
+    let other = journaled(eventful(&base, "/b", 0, FULL), eventful(&store, NOTE, 2, FULL));
+    other.create_text("/b", "theirs").await?;
+    let over = also(eventful(&base, "/z", 0, FULL), "/z", 0, Event::TakesOver(Box::new(other)));
+    let mine = journaled(also(over, "/a", 1, FULL), Arc::new(store.clone()));
+    mine.write_text("/a", "mine").await?;
+    mine.write_text("/z", "mine").await?;
+    let error = commit(&mine).await.expect_err("it is cut short");
+    assert!(error.message().contains("/a; nor could that be noted"), "{error}");
+
+    assert!(mine.finish_commit(&cx).await?);
+    assert_eq!(base.read_text("/b").await?, "theirs");
+    assert!(!mine.is_unchanged(), "that was not its own");
+    commit(&mine).await
+}
