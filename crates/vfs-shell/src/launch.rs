@@ -26,8 +26,9 @@ pub struct Launch {
     pub limits: Limits,
     /// Its terminal, where it runs in one.
     pub terminal: Option<TerminalSize>,
-    /// What the new process does to itself just before it becomes the program. It runs between `fork` and `exec`, so it
-    /// must make system calls only: no memory is taken, no lock is held.
+    /// What the new process does to itself just before it becomes the program. It runs between `vfork` and `exec`, so it
+    /// must make system calls only: no memory is taken, no lock is held. A process that has its memory from another one may
+    /// not enter a user namespace (`unshare(2)`), and `/proc/self` is root's.
     pub confine: Option<Arc<dyn Fn() -> io::Result<()> + Send + Sync>>,
 }
 

@@ -7,6 +7,7 @@
 mod after_fork;
 mod plan;
 mod reaper;
+mod turn;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,6 +25,7 @@ use crate::launch::Launch;
 use after_fork::{ALONE, Record};
 use plan::Prepared;
 use reaper::Reaper;
+pub(crate) use turn::Turn;
 
 /// How many bytes a supervisor writes to tell of [`Ended`].
 pub(crate) const RECORD_BYTES: usize = size_of::<Record>();
@@ -114,8 +116,16 @@ pub(crate) fn input(text: &str) -> io::Result<OwnedFd> {
 
 /// Starts what is to be launched, and returns once it is the program that was asked for. Blocks for about a millisecond.
 ///
+/// `standard` is made in the same turn: nobody else has a copy of it then, who would keep its other ends from ending.
+///
 /// The descriptor tells of [`Ended`] once, and ends when the last process has. It does not block.
-pub(crate) fn start(launch: Launch, standard: Standard, grace: Duration, cwd: &VfsPath) -> Result<(Process, OwnedFd)> {
+pub(crate) fn start(
+    _turn: Turn,
+    launch: Launch,
+    standard: Standard,
+    grace: Duration,
+    cwd: &VfsPath,
+) -> Result<(Process, OwnedFd)> {
     let unavailable = |error: io::Error| {
         Error::new(ErrorKind::Unavailable, "no process can be started now; try again later").with_source(error)
     };
@@ -154,25 +164,25 @@ struct Failure {
     errno: rustix::io::Errno,
 }
 
-/// Waits until the program closes its end, as it does by becoming what it is to be.
+/// The program is gone, and nobody knows why.
+const GONE: Failure = Failure { doing: after_fork::FORKING, errno: rustix::io::Errno::CHILD };
+
+/// Waits until nobody has the other end any longer: the program gives it up by becoming what it is to be, or by failing.
 fn wait_until_started(started: &OwnedFd) -> std::result::Result<Pid, Failure> {
-    let mut program = None;
+    // Somebody may kill it before it can say anything.
+    let mut told = Err(GONE);
     loop {
         let mut bytes = [0; RECORD_BYTES];
-        let read = match rustix::io::read(started, &mut bytes) {
+        match rustix::io::read(started, &mut bytes) {
             Err(rustix::io::Errno::INTR) => continue,
             Err(errno) => return Err(Failure { doing: after_fork::FORKING, errno }),
-            Ok(read) => read,
-        };
-        match (record(bytes), program) {
-            (_, Some(program)) if read == 0 => return Ok(program),
-            ([after_fork::READY, pid], _) if read > 0 => program = Pid::from_raw(pid),
-            ([doing, errno], _) if read > 0 => {
-                return Err(Failure { doing, errno: rustix::io::Errno::from_raw_os_error(errno) });
-            }
-            // Somebody killed it before it could say anything.
-            _ => return Err(Failure { doing: after_fork::FORKING, errno: rustix::io::Errno::CHILD }),
+            Ok(0) => return told,
+            Ok(_) => {}
         }
+        told = match record(bytes) {
+            [after_fork::READY, pid] => Pid::from_raw(pid).ok_or(GONE),
+            [doing, errno] => Err(Failure { doing, errno: rustix::io::Errno::from_raw_os_error(errno) }),
+        };
     }
 }
 

@@ -18,7 +18,7 @@ use crate::full_output::FullOutput;
 use crate::hop::hop;
 use crate::launch::Launch;
 use crate::outputs::{self, Ends, Outputs, Stream};
-use crate::process::{self, Control, Ended, Process, RECORD_BYTES};
+use crate::process::{self, Control, Ended, Process, RECORD_BYTES, Turn};
 use crate::ready::watched;
 use crate::typing::Typing;
 
@@ -92,13 +92,14 @@ impl Running {
         let due = timeout.and_then(|timeout| started.checked_add(timeout));
         let asked = cx.clone();
         let (process, status, ends) = hop(move || {
+            let turn = Turn::wait();
             asked.check().map_err(|error| error.or_path(&cwd))?;
             let made = match size {
                 Some(size) => outputs::terminal(size),
                 None => input(stdin.as_deref()).and_then(outputs::pipes),
             };
             let (standard, ends) = made.map_err(unavailable)?;
-            let (process, status) = process::start(launch, standard, grace, &cwd)?;
+            let (process, status) = process::start(turn, launch, standard, grace, &cwd)?;
             Ok::<_, Error>((process, status, ends))
         })
         .await??;

@@ -96,7 +96,7 @@ impl Files {
     async fn info_or_none(&self, path: &VfsPath) -> Answer<Option<FileInfo>> {
         match self.info(path).await {
             Ok(info) => Ok(Some(info)),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+            Err(error) if error.is_absence() => Ok(None),
             Err(error) => Err(told(&error)),
         }
     }

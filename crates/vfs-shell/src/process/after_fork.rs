@@ -1,8 +1,9 @@
 //! What runs between `fork` and `exec`, and in the supervisor, which never becomes another program.
 //!
-//! The serving process forks a *supervisor*. That forks the *program*, which prepares itself and executes what it was
-//! started for. The supervisor stays: it adopts every descendant of the program that loses its parent, tells how the program
-//! ended, and ends all of them when it is told to, or when the serving process is gone.
+//! The serving process forks a *supervisor*. That makes the *program*, which prepares itself, in the supervisor's memory and
+//! while that stands still (`vfork(2)`), and executes what it was started for. The supervisor stays: it adopts every
+//! descendant of the program that loses its parent, tells how the program ended, and ends all of them when it is told to, or
+//! when the serving process is gone.
 //!
 //! # Why this is sound
 //!
@@ -10,8 +11,10 @@
 //! held at that moment, such as the allocator's lock, is held forever. So everything below this module keeps to these rules:
 //!
 //! * Only system calls are made, through functions of libc that do nothing else but set `errno`: each is on the list of
-//!   functions that are safe in a signal handler (`signal-safety(7)`), or is a bare system call. `fork` is made a second
-//!   time by a process which has one thread and holds no lock.
+//!   functions that are safe in a signal handler (`signal-safety(7)`), or is a bare system call.
+//! * What becomes the program has the supervisor's memory until it executes, its `errno` included, of which the supervisor
+//!   needs nothing but what it has on its own stack. All else is the new process' own: descriptors, handlers of signals,
+//!   directory, limits.
 //! * No memory is allocated or freed. What is needed was made before the fork and is borrowed by [`Plan`]; nothing that
 //!   owns memory is dropped, since every function here that ends does so by `_exit` or `execve`.
 //! * Nothing panics: no index, no division, no arithmetic that could overflow in a debug build, no `expect`.

@@ -1,8 +1,11 @@
 //! How commands end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use vfs_core::{CancelToken, ErrorKind, ExecuteRequest, OpContext, Shell as _};
+use vfs_core::{
+    Backend as _, CancelToken, ErrorKind, ExecuteRequest, OpContext, Shell as _, VfsPath, WriteMode, WriteRequest,
+};
 use vfs_shell::{HostLauncher, Leftovers, LocalShellBackend, ShellConfig};
 
 use super::Place;
@@ -160,5 +163,28 @@ fn either_kind_of_runtime_will_do() {
         let runtime = builder.enable_io().enable_time().build().expect("a runtime");
         let place = Place::new();
         assert_eq!(runtime.block_on(place.sh("echo out; echo err >&2")).output, "out\nerr\n");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_that_was_just_written_runs_while_other_commands_start() {
+    let place = Arc::new(Place::new());
+    let writers: Vec<_> = (0..8)
+        .map(|n| {
+            let place = Arc::clone(&place);
+            tokio::spawn(async move {
+                for round in 0..100 {
+                    let script =
+                        WriteRequest::new(VfsPath::parse(&format!("/{n}")).expect("a path"), "#!/bin/sh\nexit 7\n");
+                    let script = script.mode(WriteMode::Overwrite);
+                    place.backend.write(&OpContext::new(), script).await.expect("it is written");
+                    let ended = place.sh(&format!("chmod +x {n}; ./{n}")).await;
+                    assert_eq!(ended.exit_code, Some(7), "{round}: {}", ended.stderr);
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.expect("each script ran");
     }
 }

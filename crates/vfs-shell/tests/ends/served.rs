@@ -1,13 +1,16 @@
 //! What is done by processes of their own: being killed while they serve a command, and measuring their memory.
 
+use std::ffi::OsString;
 use std::fs;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use futures::StreamExt as _;
 use libtest_mimic::{Failed, Trial};
 use vfs_core::{ExecuteEvent, ExecuteRequest, OpContext, Shell as _, StreamingShell as _};
-use vfs_shell::Limits;
+use vfs_shell::{Commands, Launch, Launcher, Limits, ShellConfig};
 
 use crate::marked::{self, Mark};
 use crate::{GONE_WITHIN, Place, place};
@@ -35,6 +38,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             }));
         }
     }
+    trials.push(Trial::test("killed_while_it_serves::one_that_is_not_the_program_yet", killed_early));
     trials.push(Trial::test("a_supervisor_gives_back_what_it_does_not_need", light));
     for kind in ["execute", "execute_stream", "execute_into_a_file", "a_job"] {
         trials.push(Trial::test(format!("memory_is_bounded::{kind}"), move || memory(kind)));
@@ -63,6 +67,24 @@ fn killed(kind: &str, script: &str, processes: usize) -> Result<(), Failed> {
     assert_eq!(supervisors.len(), 1);
     marked::wait_until("its supervisor is left", until, || {
         supervisors.iter().filter(|pid| marked::lives(**pid)).map(u32::to_string).collect()
+    })
+}
+
+/// As where a program is on a file system that does not answer.
+fn killed_early() -> Result<(), Failed> {
+    let mut serving = again(&["hang"]);
+    let started = loop {
+        let supervisors = marked::children_of(serving.id());
+        let programs: Vec<_> = supervisors.iter().flat_map(|pid| marked::children_of(*pid)).collect();
+        if !programs.is_empty() {
+            break [supervisors, programs].concat();
+        }
+    };
+    let killed = serving.kill();
+    serving.wait()?;
+    killed?;
+    marked::wait_until("it is left", Instant::now() + GONE_WITHIN, || {
+        started.iter().filter(|pid| marked::lives(**pid)).map(u32::to_string).collect()
     })
 }
 
@@ -105,6 +127,10 @@ pub(crate) fn perform(what: &str, arguments: &[String]) -> Option<ExitCode> {
     let place = place(Limits::default());
     match (what, arguments) {
         ("serve", [kind, script, mark]) => runtime.block_on(serve(&place, kind, script, mark)),
+        ("hang", []) => {
+            let commands = Commands::new(Hanging, ShellConfig::new());
+            runtime.block_on(commands.execute(&OpContext::new(), ExecuteRequest::new("true"))).expect("it runs");
+        }
         ("print", [kind, bytes]) => {
             let printed = runtime.block_on(print(&place, kind, bytes));
             println!("{printed} {}", peak());
@@ -112,6 +138,28 @@ pub(crate) fn perform(what: &str, arguments: &[String]) -> Option<ExitCode> {
         _ => return None,
     }
     Some(ExitCode::SUCCESS)
+}
+
+/// Starts what does not become the program.
+#[derive(Debug)]
+struct Hanging;
+
+#[async_trait]
+impl Launcher for Hanging {
+    async fn launch(
+        &self,
+        _: &OpContext,
+        _: &ExecuteRequest,
+        _: Vec<(OsString, OsString)>,
+    ) -> vfs_core::Result<Launch> {
+        let mut launch = Launch::new("/bin/sh", fs::File::open("/").expect("there is a root").into());
+        launch.confine = Some(Arc::new(|| {
+            let time = rustix::event::Timespec { tv_sec: 100, tv_nsec: 0 };
+            rustix::event::poll(&mut [], Some(&time))?;
+            Ok(())
+        }));
+        Ok(launch)
+    }
 }
 
 async fn serve(place: &Place, kind: &str, script: &str, mark: &str) {

@@ -193,9 +193,7 @@ impl Shell for Bent {
                 self.shell().execute(cx, req).await
             }
             Fault::TakesTheRootForWhatIsMissing => match self.shell().execute(cx, req.clone()).await {
-                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                    self.shell().execute(cx, req.cwd(VfsPath::root())).await
-                }
+                Err(error) if error.is_absence() => self.shell().execute(cx, req.cwd(VfsPath::root())).await,
                 answer => answer,
             },
             Fault::EndsJobsWithTheirCall => {

@@ -38,13 +38,8 @@ pub(super) fn run(plan: &Plan<'_>) -> ! {
         }
         libc::prctl(libc::PR_SET_NAME, c"vfs-supervisor".as_ptr());
         // The command must not look into this copy of the serving process.
-        let dumpable = libc::prctl(libc::PR_GET_DUMPABLE);
         libc::prctl(libc::PR_SET_DUMPABLE, 0 as libc::c_ulong);
-        let program = libc::fork();
-        if program == 0 {
-            libc::prctl(libc::PR_SET_DUMPABLE, dumpable as libc::c_ulong);
-            program::run(plan, me);
-        }
+        let program = start_or_end(plan, me);
         if program < 0 {
             tell(plan.started, [FORKING, errno()]);
             exit(1);
@@ -62,6 +57,65 @@ pub(super) fn run(plan: &Plan<'_>) -> ! {
         let children = libc::signalfd(-1, &raw const children, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC);
         supervise(Supervisor { me, program, children, grace, terminal, phase: Phase::Watching })
     }
+}
+
+/// As [`start`]. This process stands still meanwhile and hears nothing, so should the serving process go, the kernel ends it,
+/// and with it what has not become the program.
+fn start_or_end(plan: &Plan<'_>, me: pid_t) -> pid_t {
+    // SAFETY: every call is on plain numbers.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
+        if is_readable(plan.host) {
+            exit(1);
+        }
+        let program = start(plan, me);
+        libc::prctl(libc::PR_SET_PDEATHSIG, 0 as libc::c_ulong);
+        program
+    }
+}
+
+fn is_readable(fd: c_int) -> bool {
+    let mut source = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: there is one, and it lives.
+    unsafe { libc::poll(&raw mut source, 1, 0) > 0 }
+}
+
+/// Makes the process that becomes the program, and waits until it is that. Below 0 where it cannot be made.
+///
+/// It runs in this process' memory, on a stack of its own, so that the tables of a memory that may be huge are not copied
+/// once more. Nothing is written meanwhile: this process stands still.
+fn start(plan: &Plan<'_>, me: pid_t) -> pid_t {
+    let beginning = Beginning { plan, me };
+    // SAFETY: the stack is as long as is said, ends where `clone` begins with it, and is left mapped. `beginning` and the
+    // plan live until this function returns, which by `CLONE_VFORK` is after the other process has done with them.
+    unsafe {
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let stack = libc::mmap(std::ptr::null_mut(), STACK, access, kind | libc::MAP_STACK, -1, 0);
+        if stack == libc::MAP_FAILED {
+            return -1;
+        }
+        // It grows down to a page that nothing can be written to.
+        libc::mprotect(stack, GUARD, libc::PROT_NONE);
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        libc::clone(become_program, stack.byte_add(STACK), flags, (&raw const beginning).cast_mut().cast())
+    }
+}
+
+/// The stack on which a process becomes the program, in bytes. What a launch does to confine it is there, too.
+const STACK: usize = 1 << 20;
+
+/// At least a page of any system.
+const GUARD: usize = 1 << 16;
+
+struct Beginning<'a> {
+    plan: &'a Plan<'a>,
+    me: pid_t,
+}
+
+extern "C" fn become_program(beginning: *mut libc::c_void) -> c_int {
+    // SAFETY: it is what `start` gave to `clone`, and lives.
+    let Beginning { plan, me } = unsafe { &*beginning.cast::<Beginning<'_>>() };
+    program::run(plan, *me)
 }
 
 struct Supervisor {
