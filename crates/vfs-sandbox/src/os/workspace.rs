@@ -15,7 +15,7 @@ use vfs_core::{
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 
-use self::differences::{Different, is_absence};
+use self::differences::Different;
 use self::directory::PrivateDirectory;
 use super::config::{Protected, SandboxConfig};
 
@@ -330,7 +330,7 @@ impl Workspace {
     async fn version_there(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<Version>> {
         match self.backend.stat(cx, StatRequest::new(path.clone())).await {
             Ok(info) => Ok(info.version),
-            Err(error) if is_absence(&error) => Ok(None),
+            Err(error) if error.is_absence() => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -104,10 +104,10 @@ impl Running {
         Ok((running, Streams { stdin, stdout, stderr }))
     }
 
-    /// Waits until the program has ended.
-    pub(super) async fn ended(&mut self) {
+    /// Waits until the program has ended. Returns its exit code, or `None` if a signal ended it.
+    pub(super) async fn ended(&mut self) -> Option<i32> {
         // An error would mean that it is reaped already.
-        let _ = self.child.wait().await;
+        self.child.wait().await.ok()?.code()
     }
 
     /// Lets the program leave, and ends it where it does not.
@@ -161,6 +161,8 @@ struct Outcome {
     stdout: Framed,
     stderr: Framed,
     end: End,
+    /// The program's exit code, where it was waited for.
+    exit_code: Option<i32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,7 +203,7 @@ impl Conversation {
             let whole = async {
                 tokio::select! {
                     _ = &mut outputs => {}
-                    () = running.ended() => {
+                    _ = running.ended() => {
                         let _ = timeout(DRAIN, &mut outputs).await;
                     }
                 }
@@ -213,6 +215,11 @@ impl Conversation {
             }
         };
         let is_whole = stdout.framed.ending().is_some() && stderr.framed.ending().is_some();
+        // The exit code may say why there is no whole answer.
+        let exit_code = match end {
+            End::Outputs if !is_whole => timeout(DRAIN, running.ended()).await.ok().flatten(),
+            _ => None,
+        };
         let farewell = if is_whole {
             // The writer is there as long as something is to be written.
             let _ = release.send(());
@@ -221,7 +228,7 @@ impl Conversation {
             writing.abort();
             Farewell::None
         };
-        (Outcome { stdout: stdout.finish(), stderr: stderr.finish(), end }, farewell)
+        (Outcome { stdout: stdout.finish(), stderr: stderr.finish(), end, exit_code }, farewell)
     }
 }
 
@@ -274,7 +281,7 @@ impl<R: AsyncRead + Unpin> Reading<R> {
 
 impl Outcome {
     fn into_result(self, classify: Classify) -> Result<Completed> {
-        let Self { stdout, stderr, end } = self;
+        let Self { stdout, stderr, end, exit_code } = self;
         let ending = match (stdout.ending(), stderr.ending()) {
             (_, Some("input")) => return Err(said::no_input()),
             (Some(code), Some(again)) if code == again => match code.parse() {
@@ -287,7 +294,8 @@ impl Outcome {
             _ => {
                 let started = stdout.is_started() || stderr.is_started();
                 let late = end == End::TimedOut;
-                return Err(classify(&Said::new(stderr.preface(), stdout.preface(), started, late)));
+                let said = Said::new(stderr.preface(), stdout.preface(), started, late);
+                return Err(classify(&said.with_exit_code(exit_code)));
             }
         };
         Ok(Completed::kept(ending, stdout.into_kept(), stderr.into_kept()))

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use async_trait::async_trait;
 use vfs_core::{Error, ErrorKind, Result};
@@ -181,11 +182,16 @@ impl Execute for ContainerExec {
     }
 }
 
+/// The exit codes with which an engine's client reports that a signal ended the process in the container: 128 and the
+/// signal's number.
+const KILLED: RangeInclusive<i32> = 129..=192;
+
 /// What the client of an engine said.
 fn classify(said: &Said) -> Error {
     use ErrorKind::{InvalidArgument, PermissionDenied, Unavailable};
-    if let Some(error) = said.broken_off() {
-        return error;
+    // Podman can lose all output of a process that is killed soon after its start; its exit code still tells.
+    if said.started || said.exit_code.is_some_and(|code| KILLED.contains(&code)) {
+        return said.incomplete();
     }
     let (kind, meaning) = if said.has(&["no such container", "no container with name or id"]) {
         (Unavailable, "there is no such container: create it, or name another; the command was not run")
@@ -217,6 +223,18 @@ fn classify(said: &Said) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_killed_command_whose_output_was_lost_is_reported_as_killed() {
+        let classified = |exit_code| classify(&Said::new(b"", b"", false, false).with_exit_code(exit_code));
+        let killed = classified(Some(137));
+        assert_eq!(killed.kind(), ErrorKind::Unavailable);
+        assert!(killed.message().contains("killed"), "{killed}");
+        for exit_code in [None, Some(0), Some(125), Some(255)] {
+            let error = classified(exit_code);
+            assert!(error.message().contains("gave no answer"), "{exit_code:?}: {error}");
+        }
+    }
 
     #[test]
     fn values_of_arguments_are_not_shown() {

@@ -21,13 +21,20 @@ pub(super) struct Said {
     pub(super) started: bool,
     /// Whether the time was over before it was started.
     pub(super) late: bool,
+    /// The exit code of the client, where it ended by itself and was waited for.
+    pub(super) exit_code: Option<i32>,
 }
 
 impl Said {
     /// `stderr` is what it said; where that is nothing, `stdout` may tell.
     pub(super) fn new(stderr: &[u8], stdout: &[u8], started: bool, late: bool) -> Self {
         let words = if stderr.trim_ascii().is_empty() { stdout } else { stderr };
-        Self { text: String::from_utf8_lossy(words).into_owned(), started, late }
+        Self { text: String::from_utf8_lossy(words).into_owned(), started, late, exit_code: None }
+    }
+
+    /// Adds the exit code of the client.
+    pub(super) fn with_exit_code(self, exit_code: Option<i32>) -> Self {
+        Self { exit_code, ..self }
     }
 
     /// Whether one of `phrases` is in it, in any case.
@@ -43,15 +50,18 @@ impl Said {
         Error::new(kind, message).with_source(Words(one_line(&self.text, 2_000)))
     }
 
-    /// Where the answer broke off, the error that says so.
+    /// Returns the error of an answer that broke off, if the script was started.
     pub(super) fn broken_off(&self) -> Option<Error> {
-        self.started.then(|| {
-            self.error(
-                ErrorKind::Unavailable,
-                "the connection was lost, or the command's processes were killed, before its answer was whole; \
-                 what it did until then is not known: look before running it again",
-            )
-        })
+        self.started.then(|| self.incomplete())
+    }
+
+    /// The error of a script that was started and whose answer is not whole.
+    pub(super) fn incomplete(&self) -> Error {
+        self.error(
+            ErrorKind::Unavailable,
+            "the connection was lost, or the command's processes were killed, before its answer was whole; \
+             what it did until then is not known: look before running it again",
+        )
     }
 
     /// Its last words, without paths of this machine.

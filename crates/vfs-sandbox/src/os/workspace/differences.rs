@@ -118,7 +118,7 @@ impl Workspace {
     async fn read_here(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<(Bytes, Version)>> {
         let real = match Backend::resolve(&self.files, cx, ResolveRequest::new(self.here(path)?)).await {
             Ok(resolved) => resolved.path,
-            Err(error) if is_absence(&error) => return Ok(None),
+            Err(error) if error.is_absence() => return Ok(None),
             Err(error) => return Err(error),
         };
         let is_hidden = |one: &Protected| one.protection == Protection::Hidden && real.starts_with(&one.path);
@@ -135,18 +135,13 @@ fn is_at_or_below(path: &VfsPath, paths: &BTreeSet<String>) -> bool {
     std::iter::successors(Some(path.clone()), VfsPath::parent).any(|above| paths.contains(above.as_str()))
 }
 
-/// Whether the failure says that there is no such file.
-pub(super) fn is_absence(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-}
-
 /// A file's content, and the version that it is; `None` where there is no such file.
 async fn downloaded(files: &impl Backend, cx: &OpContext, path: &VfsPath) -> Result<Option<(Bytes, Version)>> {
     let Some(file) = files.download_files(cx, vec![path.clone()]).await.pop() else { return Ok(None) };
     match (file.content, file.version, file.cause) {
         (Some(content), Some(version), _) => Ok(Some((content, version))),
         // A directory in its place is no file.
-        (.., Some(cause)) if is_absence(&cause) || cause.kind() == ErrorKind::IsADirectory => Ok(None),
+        (.., Some(cause)) if cause.is_absence() || cause.kind() == ErrorKind::IsADirectory => Ok(None),
         (.., cause) => Err(cause.unwrap_or_else(|| Error::at(ErrorKind::Unavailable, path))),
     }
 }
