@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod exit;
 mod jobs;
+mod layers;
 mod output;
 mod printer;
 mod progress;

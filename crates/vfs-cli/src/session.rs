@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vfs_config::{Built, Place as LayerPlace, Placed};
+use vfs_config::{Built, Config, Placed};
 use vfs_core::{Backend, BackendExt as _, Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_layers::BackendSink;
 use vfs_local::LocalBackend;
 use vfs_sandbox::os::{Helper, Network, OsSandbox, SandboxConfig};
 use vfs_shell::{LocalShellBackend, ShellConfig};
@@ -37,6 +38,35 @@ enum Source {
     Store,
 }
 
+/// What the arguments say that the files come from.
+enum Named<'a> {
+    Directory,
+    Config(&'a Path),
+    Store(&'a str),
+}
+
+impl<'a> Named<'a> {
+    fn of(place: &'a Place) -> Result<Self, Failure> {
+        // Options that hold for all commands may stand on either side of one, where clap sees no conflict.
+        let has_directory = place.root.is_some() || place.host;
+        match (&place.config, &place.store) {
+            (None, None) if place.namespace.is_some() => {
+                Err(Failure::Usage("--namespace is about the files of a store; name it with --store"))
+            }
+            (None, None) => Ok(Self::Directory),
+            (Some(file), None) if !has_directory && place.namespace.is_none() => Ok(Self::Config(file)),
+            (None, Some(url)) if !has_directory => Ok(Self::Store(url)),
+            (None, Some(_)) => Err(Failure::Usage("--store says where the files are; leave out --root and --host")),
+            (Some(_), _) if has_directory => {
+                Err(Failure::Usage("--config says where the files are; leave out --root and --host"))
+            }
+            (Some(_), _) => Err(Failure::Usage("--config says where the files are; leave out --store and --namespace")),
+        }
+    }
+}
+
+const NO_CONFIG: Failure = Failure::Usage("this needs a vfs.toml, with --config; see 'vfs config --help'");
+
 /// What runs commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShellKind {
@@ -66,21 +96,18 @@ impl Session {
             Some(actor) => OpContext::new().with_actor(actor.as_str()),
             None => OpContext::new(),
         };
-        // Options that hold for all commands may stand on either side of one, where clap sees no conflict.
-        let has_directory = place.root.is_some() || place.host;
-        match (&place.config, &place.store) {
-            (None, None) if place.namespace.is_some() => {
-                Err(Failure::Usage("--namespace is about the files of a store; name it with --store"))
-            }
-            (None, None) => Self::of_directory(place, cx),
-            (Some(file), None) if !has_directory && place.namespace.is_none() => Self::of_config(file, cx).await,
-            (None, Some(url)) if !has_directory => Self::of_store(url, missing, place.namespace.as_deref(), cx).await,
-            (None, Some(_)) => Err(Failure::Usage("--store says where the files are; leave out --root and --host")),
-            (Some(_), _) if has_directory => {
-                Err(Failure::Usage("--config says where the files are; leave out --root and --host"))
-            }
-            (Some(_), _) => Err(Failure::Usage("--config says where the files are; leave out --store and --namespace")),
+        match Named::of(place)? {
+            Named::Directory => Self::of_directory(place, cx),
+            Named::Config(file) => Self::of_config(file, cx).await,
+            Named::Store(url) => Self::of_store(url, missing, place.namespace.as_deref(), cx).await,
         }
+    }
+
+    /// The audit logs of the description that the arguments name, which may be damaged; nothing else is opened.
+    pub(crate) async fn audit_logs(place: &Place) -> Result<Vec<Placed<BackendSink>>, Failure> {
+        let Named::Config(file) = Named::of(place)? else { return Err(NO_CONFIG) };
+        let config = Config::load(file).await.map_err(Failure::Config)?;
+        config.audit_logs(&config.directory().unwrap_or_default()).await.map_err(Failure::Config)
     }
 
     async fn of_store(url: &str, missing: Missing, namespace: Option<&str>, cx: OpContext) -> Result<Self, Failure> {
@@ -149,42 +176,8 @@ impl Session {
     pub(crate) fn built(&self) -> Result<&Built, Failure> {
         match &self.source {
             Source::Config(built) => Ok(built),
-            Source::Directory(_) | Source::Store => {
-                Err(Failure::Usage("this needs a vfs.toml, with --config; see 'vfs config --help'"))
-            }
+            Source::Directory(_) | Source::Store => Err(NO_CONFIG),
         }
-    }
-
-    /// Those of `layers` that are meant: all of the mount `mount`, or all; an error with `missing` where there are none.
-    pub(crate) fn layers<'a, T>(
-        &self,
-        layers: &'a [Placed<T>],
-        mount: Option<&str>,
-        missing: &'static str,
-    ) -> Result<Vec<&'a Placed<T>>, Failure> {
-        let mount = mount.map(|mount| self.path(mount)).transpose()?;
-        let is_meant = |layer: &&Placed<T>| {
-            mount.as_ref().is_none_or(|mount| layer.place == LayerPlace::Mount && layer.rebase.outer() == mount)
-        };
-        let meant: Vec<_> = layers.iter().filter(is_meant).collect();
-        if meant.is_empty() { Err(Failure::Usage(missing)) } else { Ok(meant) }
-    }
-
-    /// The one of them that is meant: the outermost around everything, or of one mount.
-    pub(crate) fn layer<'a, T>(
-        &self,
-        layers: &'a [Placed<T>],
-        mount: Option<&str>,
-        missing: &'static str,
-    ) -> Result<&'a Placed<T>, Failure> {
-        let mut meant = self.layers(layers, mount, missing)?;
-        let last = meant.pop().ok_or(Failure::Usage(missing))?;
-        // Those around everything are the last ones; of two mounts neither is further out.
-        let elsewhere = |other: &&Placed<T>| other.rebase.outer() != last.rebase.outer();
-        if last.place == LayerPlace::Mount && meant.iter().any(elsewhere) {
-            return Err(Failure::Usage("several mounts have such a layer; say which one is meant with --mount"));
-        }
-        Ok(last)
     }
 
     /// Brings to an end what has begun: audit records of what was not waited for.

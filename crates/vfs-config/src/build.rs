@@ -5,18 +5,20 @@ mod guard;
 mod layers;
 mod stores;
 
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::Spanned;
 use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, Rebase, VfsPath};
-use vfs_layers::{CheckpointedBackend, OverlayBackend, QuotaMeter, RuleSet};
+use vfs_layers::{BackendSink, CheckpointedBackend, OverlayBackend, QuotaMeter, RuleSet};
 use vfs_local::{Confinement, LocalConfig};
 use vfs_memory::{MemoryBackend, MemoryConfig};
 
 use self::durable::Opened;
 use self::guard::Guard;
+use self::layers::placed;
 use self::stores::Stores;
 use crate::built::{AuditLog, Built, Place, Placed};
 use crate::config::Config;
@@ -26,10 +28,7 @@ use crate::tables::{BackendTable, LayerTable, LocalTable, MemoryTable};
 
 /// Opens what `config` describes, with relative paths under `base`.
 pub(crate) async fn build(config: &Config, base: &Path) -> Result<Built, ConfigError> {
-    let base = host::real_directory(base).map_err(|error| {
-        let message = format!("the directory '{}' cannot be opened", base.display());
-        ConfigError::new(ConfigErrorKind::Open, message).because(error)
-    })?;
+    let base = real_base(base)?;
     let stores = Stores::find(config, &base).await?;
     let guard = Guard::new(config, &base, &stores).await?;
     let (parts, durable) = (Parts::default(), Opened::new());
@@ -50,6 +49,30 @@ pub(crate) async fn build(config: &Config, base: &Path) -> Result<Built, ConfigE
     let backend = builder.guard.around_everything(backend, &mut builder.parts.policies)?;
     let Parts { overlays, policies, audits, checkpoints, quotas } = builder.parts;
     Ok(Built { backend, composite, overlays, policies, audits, checkpoints, quotas })
+}
+
+/// The audit logs that `config` describes, without anything else.
+pub(crate) async fn audit_logs(config: &Config, base: &Path) -> Result<Vec<Placed<BackendSink>>, ConfigError> {
+    let stores = Stores::find(config, &real_base(base)?).await?;
+    let (tables, root) = (&config.tables, VfsPath::root());
+    let mounts = tables.mounts.iter().map(|mount| (mount.path.get_ref(), Place::Mount, &mount.layers));
+    let places = iter::once((&root, Place::Mount, &tables.default.layers)).chain(mounts);
+    let mut logs = Vec::new();
+    for (at, place, layers) in places.chain([(&root, Place::Everywhere, &tables.layers)]) {
+        for (index, layer) in layers.iter().enumerate() {
+            if let LayerTable::Audit(table) = layer.get_ref() {
+                logs.push(placed(place, at, &layers[index + 1..])?.with(stores.log(table)?));
+            }
+        }
+    }
+    Ok(logs)
+}
+
+fn real_base(base: &Path) -> Result<PathBuf, ConfigError> {
+    host::real_directory(base).map_err(|error| {
+        let message = format!("the directory '{}' cannot be opened", base.display());
+        ConfigError::new(ConfigErrorKind::Open, message).because(error)
+    })
 }
 
 /// Everything that is being opened.

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vfs_layers::Approver;
+use vfs_layers::{Approver, BackendSink};
 
-use crate::build::build;
-use crate::built::Built;
+use crate::build::{audit_logs, build};
+use crate::built::{Built, Placed};
 use crate::check;
 use crate::error::ConfigError;
 use crate::host;
@@ -103,6 +103,16 @@ impl Config {
     /// that is shown, a place that is mounted twice, and what else does not go together; with the line and the column.
     pub async fn build(&self, base: &Path) -> Result<Built, ConfigError> {
         build(self, base).await
+    }
+
+    /// The audit logs that the file describes, to be read, also where one is damaged and can no longer be written to. No place
+    /// is opened. They are in the order of [`Built::audits`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Config::build`] about where layers keep what they keep.
+    pub async fn audit_logs(&self, base: &Path) -> Result<Vec<Placed<BackendSink>>, ConfigError> {
+        audit_logs(self, base).await
     }
 }
 

@@ -114,6 +114,30 @@ impl JsonSchema for Time {
     }
 }
 
+/// A span of time that is not zero: in no time at all everything would be late, and nothing too much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TimeLimit(pub(crate) Duration);
+
+impl<'de> Deserialize<'de> for TimeLimit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Time(limit) = Time::deserialize(deserializer)?;
+        if limit.is_zero() {
+            return Err(D::Error::custom("the time is zero; write for example \"30s\""));
+        }
+        Ok(Self(limit))
+    }
+}
+
+impl JsonSchema for TimeLimit {
+    fn schema_name() -> Cow<'static, str> {
+        Time::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Time::json_schema(generator)
+    }
+}
+
 /// A path of the host. Nothing in it is expanded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HostPath(PathBuf);

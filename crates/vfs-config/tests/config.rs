@@ -106,6 +106,7 @@ fn a_fault_in_a_layer_names_its_line_too() {
         "unknown variant `quotta`, expected one of `audit`",
     );
     refused(&with("type = 'timeout'\ntime = '30'\n"), Invalid, (5, 8), "layers[0].time", "write for example \"30s\"");
+    refused(&with("type = 'timeout'\ntime = '0s'\n"), Invalid, (5, 8), "layers[0].time", "the time is zero");
     refused(
         &with("type = 'timeout'\ntime = '30s'\noperations = { grap = '1s' }\n"),
         Invalid,

@@ -6,6 +6,7 @@ use vfs_core::{SnapshotRequest, Snapshots};
 
 use crate::args::CheckpointArgs;
 use crate::exit::{Exit, Failure};
+use crate::layers;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -13,7 +14,7 @@ use crate::session::Session;
 pub(super) const NO_CHECKPOINTS: &str = "there is no layer of the type 'checkpoints' here; see docs/vfs.example.toml";
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: CheckpointArgs) -> Result<Exit, Failure> {
-    let layer = session.layer(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
+    let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let mut request = SnapshotRequest::new();
     request.label = args.label;
     let taken = layer.part.snapshot(&session.cx, request).await.map_err(|error| layer.rebase.error(error))?;

@@ -8,11 +8,12 @@ use vfs_core::Snapshots;
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::CheckpointsArgs;
 use crate::exit::{Exit, Failure};
+use crate::layers;
 use crate::output::Output;
 use crate::session::Session;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: CheckpointsArgs) -> Result<Exit, Failure> {
-    let layer = session.layer(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
+    let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let taken = layer.part.snapshots(&session.cx).await.map_err(|error| layer.rebase.error(error))?;
     let width = taken.iter().map(|snapshot| snapshot.id.as_str().len()).max().unwrap_or_default();
     for snapshot in &taken {

@@ -8,6 +8,7 @@ use vfs_layers::{Commit, CommitConflict};
 use super::diff::{NO_OVERLAY, word};
 use crate::args::ChangesArgs;
 use crate::exit::{Exit, Failure};
+use crate::layers;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -15,7 +16,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: ChangesArgs) 
     let mut exit = Exit::Success;
     let mut files = 0;
     // The outermost first: what it brings down into another one is then brought further.
-    for overlay in session.layers(&session.built()?.overlays, args.mount.as_deref(), NO_OVERLAY)?.into_iter().rev() {
+    for overlay in layers::meant(&session.built()?.overlays, args.mount.as_deref(), NO_OVERLAY)?.into_iter().rev() {
         match overlay.commit(&session.cx).await? {
             Commit::Applied(changes) => {
                 files += changes.changes.len();

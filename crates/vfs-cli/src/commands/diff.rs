@@ -6,6 +6,7 @@ use vfs_core::{ChangeKind, FileChange};
 
 use crate::args::DiffArgs;
 use crate::exit::{self, Exit, Failure};
+use crate::layers;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -14,7 +15,7 @@ pub(super) const NO_OVERLAY: &str = "there is no layer of the type 'overlay' her
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: DiffArgs) -> Result<Exit, Failure> {
     let path = session.path_or_root(args.path.as_deref())?;
-    for overlay in session.layers(&session.built()?.overlays, None, NO_OVERLAY)? {
+    for overlay in layers::meant(&session.built()?.overlays, None, NO_OVERLAY)? {
         let changes = overlay.diff(&session.cx).await?.changes;
         for change in changes.iter().filter(|change| change.path.starts_with(&path)) {
             if args.json {

@@ -5,12 +5,13 @@ use std::io::Write;
 use super::diff::{NO_OVERLAY, word};
 use crate::args::ChangesArgs;
 use crate::exit::{Exit, Failure};
+use crate::layers;
 use crate::output::Output;
 use crate::session::Session;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: ChangesArgs) -> Result<Exit, Failure> {
     let mut files = 0;
-    for overlay in session.layers(&session.built()?.overlays, args.mount.as_deref(), NO_OVERLAY)? {
+    for overlay in layers::meant(&session.built()?.overlays, args.mount.as_deref(), NO_OVERLAY)? {
         let changes = overlay.diff(&session.cx).await?.changes;
         overlay.part.discard(&session.cx).await?;
         files += changes.len();

@@ -9,11 +9,12 @@ use vfs_layers::UndoEntry;
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::HistoryArgs;
 use crate::exit::{Exit, Failure};
+use crate::layers;
 use crate::output::Output;
 use crate::session::Session;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: HistoryArgs) -> Result<Exit, Failure> {
-    let layer = session.layer(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
+    let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let history = layer.part.history(&session.cx).await.map_err(|error| layer.rebase.error(error))?;
     for mut entry in history.into_iter().take(args.limit.unwrap_or(usize::MAX)) {
         outward(&mut entry, &layer.rebase);

@@ -3,42 +3,50 @@
 use std::io::{self, Write};
 
 use chrono::SecondsFormat;
+use vfs_core::Error;
 use vfs_layers::{AuditRecord, verify};
 
-use crate::args::LogArgs;
+use crate::args::{LogArgs, Place};
 use crate::exit::{Exit, Failure};
+use crate::layers;
 use crate::output::Output;
 use crate::session::Session;
 
 const NO_AUDIT: &str = "there is no layer of the type 'audit' here; see docs/vfs.example.toml";
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: LogArgs) -> Result<Exit, Failure> {
-    let layer = session.layer(&session.built()?.audits, args.of.mount.as_deref(), NO_AUDIT)?;
-    let records = layer.part.sink.records().await?;
+pub(super) async fn run(place: &Place, out: &mut Output, args: LogArgs) -> Result<Exit, Failure> {
+    let logs = Session::audit_logs(place).await?;
+    let log = layers::outermost(&logs, args.of.mount.as_deref(), NO_AUDIT)?;
+    let (records, damage) = log.part.records_before_damage().await?;
     if args.verify {
-        return Ok(verified(out, args.json, &records)?);
+        return Ok(verified(out, args.json, &records, damage)?);
     }
     let first = args.limit.map_or(0, |limit| records.len().saturating_sub(limit));
     for record in &records[first..] {
         if args.json { out.json(record)? } else { print(out, record)? }
     }
-    Ok(Exit::Success)
+    damage.map_or(Ok(Exit::Success), |damage| Err(damage.into()))
 }
 
-fn verified(out: &mut Output, json: bool, records: &[AuditRecord]) -> io::Result<Exit> {
-    match verify(records) {
-        Ok(head) if json => out.json(&head)?,
-        Ok(head) => writeln!(out, "{} records are as they were written; the head is {}", head.sequence, head.hash)?,
-        Err(broken) => {
+fn verified(out: &mut Output, json: bool, records: &[AuditRecord], damage: Option<Error>) -> io::Result<Exit> {
+    let (sequence, fault) = match (verify(records), damage) {
+        (Ok(head), None) => {
             if json {
-                out.json(&serde_json::json!({ "sequence": broken.sequence, "fault": broken.to_string() }))?;
+                out.json(&head)?;
             } else {
-                writeln!(out, "{broken}")?;
+                writeln!(out, "{} records are as they were written; the head is {}", head.sequence, head.hash)?;
             }
-            return Ok(Exit::Refused);
+            return Ok(Exit::Success);
         }
+        (Ok(head), Some(damage)) => (head.sequence + 1, damage.message().to_owned()),
+        (Err(broken), _) => (broken.sequence, broken.to_string()),
+    };
+    if json {
+        out.json(&serde_json::json!({ "sequence": sequence, "fault": fault }))?;
+    } else {
+        writeln!(out, "{fault}")?;
     }
-    Ok(Exit::Success)
+    Ok(Exit::Refused)
 }
 
 fn print(out: &mut Output, record: &AuditRecord) -> io::Result<()> {

@@ -33,7 +33,7 @@ use std::io::Write;
 
 pub(crate) use self::exec::streaming;
 
-use crate::args::{Args, Command, ConfigCommand, PolicyCommand, SandboxCommand};
+use crate::args::{Args, Command, ConfigCommand, Place, PolicyCommand, SandboxCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::{Missing, Session};
@@ -50,20 +50,22 @@ pub(crate) async fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
-    let command = match args.command {
+    let Args { place, command } = args;
+    let command = match command {
         Command::Completions { shell } => return completions::run(out, shell),
         Command::Config(ConfigCommand::Schema) => return config::schema(out),
         Command::Store(command) => return store::run(out, command).await,
         Command::Jobs(args) => return jobs::run(out, args).await,
+        Command::Log(args) => return log::run(&place, out, args).await,
         Command::Sandbox(SandboxCommand::Check { json }) => {
-            return sandbox::check(out, args.place.root.as_deref(), json).await;
+            return sandbox::check(out, place.root.as_deref(), json).await;
         }
         command => command,
     };
     let missing =
         if matches!(command, Command::Write(_) | Command::Batch(_)) { Missing::Make } else { Missing::Refuse };
-    let session = Session::open(&args.place, missing).await?;
-    let outcome = on_session(&session, out, command, args.place.keep_job).await;
+    let session = Session::open(&place, missing).await?;
+    let outcome = on_session(&session, out, command, &place).await;
     // What was cut short is recorded, too; why it failed goes before why that did.
     let closed = session.close().await;
     let exit = outcome?;
@@ -71,12 +73,7 @@ async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-async fn on_session(
-    session: &Session,
-    out: &mut Output,
-    command: Command,
-    keep_job: Option<String>,
-) -> Result<Exit, Failure> {
+async fn on_session(session: &Session, out: &mut Output, command: Command, place: &Place) -> Result<Exit, Failure> {
     match command {
         Command::Ls(args) => ls::run(session, out, args).await,
         Command::Stat(args) => stat::run(session, out, args).await,
@@ -89,7 +86,7 @@ async fn on_session(
         Command::Glob(args) => glob::run(session, out, args).await,
         Command::Grep(args) => grep::run(session, out, args).await,
         Command::Batch(args) => batch::run(session, out, args).await,
-        Command::Exec(args) => exec::run(session, out, args, keep_job).await,
+        Command::Exec(args) => exec::run(session, out, args, place.keep_job.clone()).await,
         Command::Jobs(args) => jobs::run(out, args).await,
         Command::Watch(args) => watch::run(session, out, args).await,
         Command::Mounts(args) => mounts::run(session, out, args),
@@ -101,7 +98,7 @@ async fn on_session(
         Command::Checkpoint(args) => checkpoint::run(session, out, args).await,
         Command::Checkpoints(args) => checkpoints::run(session, out, args).await,
         Command::Restore(args) => restore::run(session, out, args).await,
-        Command::Log(args) => log::run(session, out, args).await,
+        Command::Log(args) => log::run(place, out, args).await,
         Command::Store(command) => store::run(out, command).await,
         Command::Sandbox(SandboxCommand::Check { json }) => sandbox::check(out, session.root.as_deref(), json).await,
         Command::Policy(PolicyCommand::Explain(args)) => policy::explain(session, out, args),

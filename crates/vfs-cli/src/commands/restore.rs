@@ -7,11 +7,12 @@ use vfs_core::{RestoreRequest, SnapshotId, Snapshots};
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::RestoreArgs;
 use crate::exit::{Exit, Failure};
+use crate::layers;
 use crate::output::Output;
 use crate::session::Session;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: RestoreArgs) -> Result<Exit, Failure> {
-    let layer = session.layer(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
+    let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let request = RestoreRequest::new(SnapshotId::new(args.id.as_str()));
     layer.part.restore(&session.cx, request).await.map_err(|error| layer.rebase.error(error))?;
     writeln!(out, "restored {}", args.id)?;

@@ -6,11 +6,12 @@ use super::checkpoint::NO_CHECKPOINTS;
 use super::history::{outward, told};
 use crate::args::UndoArgs;
 use crate::exit::{self, Exit, Failure};
+use crate::layers;
 use crate::output::Output;
 use crate::session::Session;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: UndoArgs) -> Result<Exit, Failure> {
-    let layer = session.layer(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
+    let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let undone = layer.part.undo(&session.cx, args.operations.get()).await;
     let mut undone = undone.map_err(|error| layer.rebase.error(error))?;
     for entry in &mut undone.entries {

@@ -49,6 +49,14 @@ fn a_record_that_was_changed_is_found() {
     assert_eq!(with_config(&root, &["log", "--verify"]).refused(), "another record is in the place of record 2\n");
     fs::write(&log, &text[..text.len() - 9]).expect("a log");
     with_config(&root, &["ls"]).failure("move it away to begin a new one");
+    assert_eq!(
+        with_config(&root, &["log", "--verify"]).refused(),
+        "line 3 of the audit log is not complete; it was cut\n"
+    );
+    assert_eq!(json_lines(with_config(&root, &["log", "--verify", "--json"]).refused())[0]["sequence"], 3);
+    let log = with_config(&root, &["log"]);
+    assert_eq!((log.code, log.out().lines().count()), (Some(2), 2), "what is whole is shown: {log:?}");
+    assert!(log.err.contains("line 3 of the audit log"), "{log:?}");
 }
 
 #[test]

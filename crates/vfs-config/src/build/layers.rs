@@ -5,8 +5,8 @@ use std::sync::Arc;
 use toml::Spanned;
 use vfs_core::{Backend, Layer, Rebase, VfsPath};
 use vfs_layers::{
-    Audit, BackendSink, Cache, Checkpoints, ConcurrencyLimit, OverlayBackend, Policy, Quota, QuotaLimits, ReadOnly,
-    Retry, RuleSet, Scoped, Timeout, Trace,
+    Audit, Cache, Checkpoints, ConcurrencyLimit, OverlayBackend, Policy, Quota, QuotaLimits, ReadOnly, Retry, RuleSet,
+    Scoped, Timeout, Trace,
 };
 
 use super::Builder;
@@ -33,6 +33,11 @@ pub(super) fn scope(layers: &[Spanned<LayerTable>]) -> Result<VfsPath, ConfigErr
     Ok(scope)
 }
 
+/// Where a layer is that has the layers `further` around it in `place`, which is at `at`.
+pub(super) fn placed(place: Place, at: &VfsPath, further: &[Spanned<LayerTable>]) -> Result<Placed<()>, ConfigError> {
+    Ok(Placed { part: (), place, rebase: Rebase::new(at.clone(), scope(further)?) })
+}
+
 impl Builder<'_> {
     /// `files`, which are at `at`, with `layers` around them, the first one innermost.
     pub(super) async fn around(
@@ -44,7 +49,7 @@ impl Builder<'_> {
     ) -> Result<Arc<dyn Backend>, ConfigError> {
         for (index, layer) in layers.iter().enumerate() {
             let further = &layers[index + 1..];
-            let placed = Placed { part: (), place, rebase: Rebase::new(at.clone(), scope(further)?) };
+            let placed = placed(place, at, further)?;
             // Below an overlay nothing is changed but by a commit, which is for people and not to be kept out.
             let is_overlaid = further.iter().any(|layer| matches!(layer.get_ref(), LayerTable::Overlay(_)));
             if !(is_overlaid && matches!(layer.get_ref(), LayerTable::ReadOnly(_))) {
@@ -86,8 +91,7 @@ impl Builder<'_> {
         table: &AuditTable,
         placed: Placed<()>,
     ) -> Result<Arc<dyn Backend>, ConfigError> {
-        let store = self.stores.of(&table.file)?;
-        let sink = BackendSink::new(Arc::clone(&store.files), store.path.clone());
+        let (store, sink) = (self.stores.of(&table.file)?, self.stores.log(table)?);
         let head = sink.head().await.map_err(|error| {
             let message = "the audit log cannot be gone on with; move it away to begin a new one";
             self.config.source.error(ConfigErrorKind::Open, table.file.span(), message).because(error)
@@ -181,7 +185,7 @@ impl Placed<()> {
         self.rebase.inward(path).ok()
     }
 
-    fn with<T>(self, part: T) -> Placed<T> {
+    pub(super) fn with<T>(self, part: T) -> Placed<T> {
         Placed { part, place: self.place, rebase: self.rebase }
     }
 }

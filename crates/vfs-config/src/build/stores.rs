@@ -2,14 +2,16 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toml::Spanned;
+use vfs_layers::BackendSink;
 
 use super::durable;
 use crate::config::Config;
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::host::{self, StorePlace};
-use crate::tables::{DurableTable, StoreTable};
+use crate::tables::{AuditTable, DurableTable, StoreTable};
 use crate::values::HostPath;
 
 /// All of them that a file names.
@@ -109,6 +111,12 @@ impl Stores {
         }
         self.0.push(Store { span, place, kind: Kind::Database, beside });
         Ok(())
+    }
+
+    /// What appends to the audit log of `table`, and reads it.
+    pub(super) fn log(&self, table: &AuditTable) -> Result<BackendSink, ConfigError> {
+        let store = self.of(&table.file)?;
+        Ok(BackendSink::new(Arc::clone(&store.files), store.path.clone()))
     }
 
     /// The one that is named at `named`.

@@ -10,7 +10,7 @@ use vfs_core::{Operation, VfsPath};
 use vfs_layers::{AuditScope, OnSinkFailure, QuotaLimits};
 
 use super::rules::{EffectWord, HardLinksWord, RuleTable};
-use crate::values::{HostPath, Size, Time};
+use crate::values::{HostPath, Size, Time, TimeLimit};
 
 /// Something around files.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -250,7 +250,7 @@ pub(crate) struct RateTable {
     /// How many.
     pub(crate) count: NonZeroU64,
     /// In how long a time.
-    pub(crate) window: Time,
+    pub(crate) window: TimeLimit,
 }
 
 /// No settings.
@@ -284,11 +284,11 @@ pub(crate) struct ScopedTable {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TimeoutTable {
     /// How long each may take.
-    pub(crate) time: Time,
+    pub(crate) time: TimeLimit,
     /// How long single operations may take instead, by their names.
     #[serde(default)]
-    #[schemars(with = "BTreeMap<String, Time>")]
-    pub(crate) operations: BTreeMap<Operation, Time>,
+    #[schemars(with = "BTreeMap<String, TimeLimit>")]
+    pub(crate) operations: BTreeMap<Operation, TimeLimit>,
 }
 
 /// No settings.
