@@ -15,12 +15,12 @@ use vfs_layers::{Commit, HardLinks, OverlayBackend, Policy, Rule, RuleEffect, Ru
 use vfs_local::{Durability, LocalConfig};
 use vfs_memory::MemoryBackend;
 
-fn path(text: &str) -> VfsPath {
+pub(crate) fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a valid path")
 }
 
 /// A directory of the host with `files` and `links`, and a backend over it.
-fn disk(files: &[(&str, &str)], links: &[(&str, &str)]) -> (TempDir, Arc<dyn Backend>) {
+pub(crate) fn disk(files: &[(&str, &str)], links: &[(&str, &str)]) -> (TempDir, Arc<dyn Backend>) {
     let root = tempfile::tempdir().expect("a temporary directory can be made");
     for (at, text) in files {
         let host = root.path().join(at);
@@ -34,7 +34,7 @@ fn disk(files: &[(&str, &str)], links: &[(&str, &str)]) -> (TempDir, Arc<dyn Bac
     (root, Arc::new(local))
 }
 
-fn deny(rule: Rule) -> Policy {
+pub(crate) fn deny(rule: Rule) -> Policy {
     Policy::new(Arc::new(RuleSet::new([rule]).expect("a valid rule")))
 }
 

@@ -8,3 +8,5 @@ mod layering;
 mod links;
 mod model;
 mod mounts;
+mod overlay_commits;
+mod overlays;

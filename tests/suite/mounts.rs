@@ -28,7 +28,10 @@ fn composite(mounts: &[&str]) -> CompositeBackend {
 
 /// Some of a few places, which nest, begin alike, and meet the names that the steps use.
 fn mounts() -> impl Strategy<Value = Vec<&'static str>> {
-    prop::sample::subsequence(vec!["/a", "/a/b", "/a-b", "/b", "/c/d", "/c/d/e", "/x/y"], 0..5)
+    prop::sample::subsequence(
+        vec!["/a", "/a/b", "/a-b", "/b", "/b/.git", "/b/.git/info", "/c/d", "/c/d/e", "/x/y"],
+        0..6,
+    )
 }
 
 fn run(cases: u32, check: impl Fn(&mut TestRunner) -> Result<(), String>) {
@@ -144,6 +147,13 @@ async fn compare(flat: &MemoryBackend, mounted: &CompositeBackend, cx: &OpContex
     };
     let everything = || LsRequest::new(VfsPath::root()).recursive();
     assert_eq!(files(mounted.ls(cx, everything()).await), files(flat.ls(cx, everything()).await));
+    for levels in 0..5 {
+        let some = || everything().max_depth(levels);
+        let (one, many) = (flat.ls(cx, some()).await.expect("it is listed"), mounted.ls(cx, some()).await);
+        let many = many.expect("it is listed");
+        assert_eq!((many.truncated, &many.problems), (one.truncated, &one.problems), "{levels} levels");
+        assert_eq!(files(Ok(many)), files(Ok(one)), "{levels} levels");
+    }
 }
 
 #[test]
