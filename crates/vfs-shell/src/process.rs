@@ -14,6 +14,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{MemfdFlags, OFlags, SealFlags};
 use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
@@ -152,7 +153,7 @@ pub(crate) fn start(
     };
     let reaped = reaper.watch(copy);
     let process = Process { control: Arc::new(Control { socket, supervisor: pidfd }) };
-    let program = wait_until_started(&started).map_err(|failure| failure.error(cwd))?;
+    let program = wait_until_started(&started, &process.control.supervisor).map_err(|failure| failure.error(cwd))?;
     reaped.leads(program);
     rustix::fs::fcntl_setfl(&status, OFlags::NONBLOCK).map_err(|errno| unavailable(errno.into()))?;
     Ok((process, status))
@@ -167,11 +168,26 @@ struct Failure {
 /// The program is gone, and nobody knows why.
 const GONE: Failure = Failure { doing: after_fork::FORKING, errno: rustix::io::Errno::CHILD };
 
-/// Waits until nobody has the other end any longer: the program gives it up by becoming what it is to be, or by failing.
-fn wait_until_started(started: &OwnedFd) -> std::result::Result<Pid, Failure> {
+/// How often a supervisor is woken that has not said for so long that its program is started.
+const WAKING: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Waits until nobody has the other end any longer: the program gives it up by becoming what it is to be, or by failing, and
+/// `supervisor` right after that.
+fn wait_until_started(started: &OwnedFd, supervisor: &OwnedFd) -> std::result::Result<Pid, Failure> {
     // Somebody may kill it before it can say anything.
     let mut told = Err(GONE);
     loop {
+        match rustix::event::poll(&mut [PollFd::new(started, PollFlags::IN)], Some(&WAKING)) {
+            Ok(0) => {
+                // A program that stops its supervisor at once may be faster than the supervisor gives up its end. To one
+                // that runs this does nothing, and one that is gone has given it up.
+                let _gone = rustix::process::pidfd_send_signal(supervisor, Signal::CONT);
+                continue;
+            }
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(errno) => return Err(Failure { doing: after_fork::FORKING, errno }),
+            Ok(_) => {}
+        }
         let mut bytes = [0; RECORD_BYTES];
         match rustix::io::read(started, &mut bytes) {
             Err(rustix::io::Errno::INTR) => continue,

@@ -124,22 +124,35 @@ fn tell(to: RawFd, record: Record) {
     }
 }
 
+/// Closes the descriptors from `first` on but [`started`](Plan::started). When that ends, the serving process relies on there
+/// being no copy of any other: it goes last, by itself.
+fn close_all_but_started(plan: &Plan<'_>, first: RawFd) {
+    close_range(first, plan.started.saturating_sub(1), 0);
+    close_range(plan.started.saturating_add(1).max(first), LAST, 0);
+}
+
 fn exit(code: c_int) -> ! {
     // SAFETY: it ends this process without running anything of the serving one's.
     unsafe { libc::_exit(code) }
 }
 
-/// Keeps everything from `first` on from the next program, or closes it at once.
-fn close_from(first: RawFd, flags: libc::c_uint) {
-    // SAFETY: the descriptors are this copy's own; those that are still needed are below `first` or are only marked.
+/// The last descriptor that there may be.
+const LAST: RawFd = RawFd::MAX;
+
+/// Keeps the descriptors from `first` to `last` from the next program, or closes them at once.
+fn close_range(first: RawFd, last: RawFd, flags: libc::c_uint) {
+    if last < first {
+        return;
+    }
+    // SAFETY: the descriptors are this copy's own; those that are still needed are not among them or are only marked.
     unsafe {
-        if libc::syscall(libc::SYS_close_range, first.cast_unsigned(), libc::c_uint::MAX, flags) == 0 {
+        if libc::syscall(libc::SYS_close_range, first.cast_unsigned(), last.cast_unsigned(), flags) == 0 {
             return;
         }
         // Kernels before 5.11 do not know all of it.
         let mut limit: libc::rlimit = std::mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-        let end = RawFd::try_from(limit.rlim_cur).unwrap_or(RawFd::MAX).min(1 << 20);
+        let end = RawFd::try_from(limit.rlim_cur).unwrap_or(RawFd::MAX).min(1 << 20).min(last.saturating_add(1));
         for fd in first..end {
             if flags == 0 {
                 libc::close(fd);

@@ -4,7 +4,10 @@ use std::os::fd::RawFd;
 
 use libc::pid_t;
 
-use super::{CONFINING, CONNECTING, ENTERING, EXECUTING, LIMITING, Plan, READY, close_from, errno, exit, tell};
+use super::{
+    CONFINING, CONNECTING, ENTERING, EXECUTING, LAST, LIMITING, Plan, READY, close_all_but_started, close_range, errno,
+    exit, tell,
+};
 
 /// As shells do for what cannot be executed.
 const NOT_EXECUTED: i32 = 127;
@@ -25,7 +28,7 @@ pub(super) fn run(plan: &Plan<'_>, supervisor: pid_t) -> ! {
         for signal in 1..=LAST_SIGNAL {
             libc::signal(signal, libc::SIG_DFL);
         }
-        close_from(3, libc::CLOSE_RANGE_CLOEXEC);
+        close_range(3, LAST, libc::CLOSE_RANGE_CLOEXEC);
         if libc::fchdir(plan.directory) != 0 {
             fail(plan, ENTERING);
         }
@@ -51,6 +54,7 @@ pub(super) fn run(plan: &Plan<'_>, supervisor: pid_t) -> ! {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        close_others(plan);
         libc::execve(plan.program.as_ptr(), plan.arguments.as_ptr(), plan.environment.as_ptr());
         fail(plan, EXECUTING);
     }
@@ -67,6 +71,18 @@ fn place(plan: &Plan<'_>, fd: RawFd, number: RawFd) {
     if unsafe { libc::dup2(fd, number) } < 0 {
         fail(plan, CONNECTING);
     }
+}
+
+/// Closes what the program does not get, which executing it would close in any order.
+fn close_others(plan: &Plan<'_>) {
+    let highest = plan.descriptors.iter().fold(2, |highest, &(_, number)| highest.max(number));
+    for number in 3..=highest {
+        if !plan.descriptors.iter().any(|&(_, placed)| placed == number) {
+            close_range(number, number, 0);
+        }
+    }
+    // All others of the plan have higher numbers.
+    close_all_but_started(plan, highest.saturating_add(1));
 }
 
 /// Bounds a resource, as far as it is not bounded already.

@@ -3,7 +3,7 @@
 use libc::{c_int, pid_t};
 
 use super::descendants::Descendants;
-use super::{ALONE, FORKING, LEAVING_OTHERS, Plan, RELEASE, close_from, errno, exit, memory, program, tell};
+use super::{ALONE, FORKING, LEAVING_OTHERS, Plan, RELEASE, close_all_but_started, errno, exit, memory, program, tell};
 
 /// The supervisor's descriptors.
 const CONTROL: c_int = 0;
@@ -48,7 +48,8 @@ pub(super) fn run(plan: &Plan<'_>) -> ! {
         libc::dup2(plan.control, CONTROL);
         libc::dup2(plan.status, STATUS);
         libc::dup2(plan.host, HOST);
-        close_from(3, 0);
+        close_all_but_started(plan, 3);
+        libc::close(plan.started);
         // The plan, which is in such memory, is not used any longer.
         memory::give_back();
         let mut children: libc::sigset_t = std::mem::zeroed();
