@@ -7,6 +7,7 @@ mod backend;
 mod bulk;
 mod config;
 mod contents;
+mod dispositions;
 mod edit;
 mod execute;
 mod facts;

@@ -19,6 +19,7 @@ use vfs_core::output::HeadAndTail;
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::config::Names;
+use super::dispositions::reset_ignored_signals;
 use crate::os::is_program;
 
 use super::execute::{Completed, Ending, Execute, Invocation, Transport};
@@ -29,9 +30,10 @@ use super::ready::{ReadyShells, Start};
 ///
 /// # Behaviour
 ///
-/// * The shell gets [`PATH`](Self::env) and nothing else of this process' environment, in a process group of its own. All of
-///   that group is ended with the call, whether it ends, is dropped, or reaches its timeout: where it did not end by itself it
-///   is asked to first, and has 200 ms for it. What left the group is not ended.
+/// * The shell gets [`PATH`](Self::env) and nothing else of this process' environment, in a process group of its own, and
+///   ignores no signal, even if this process does. All of that group is ended with the call, whether it ends, is dropped, or
+///   reaches its timeout: where it did not end by itself it is asked to first, and has 200 ms for it. What left the group is
+///   not ended.
 /// * A shell of [`new`](Self::new) that ran scripts of one kind more than once is started ahead for the next one, so that up to
 ///   four idle ones are there until the last clone of this is dropped.
 /// * It is no boundary: what runs there may do whatever this process may. It is for tests, for places that confine themselves,
@@ -98,6 +100,7 @@ impl LocalProcess {
             .env_clear()
             .envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        reset_ignored_signals(&mut command);
         let child = command.spawn().map_err(|error| {
             Error::new(ErrorKind::Unavailable, format!("the shell '{program}' could not be started")).with_source(error)
         })?;
