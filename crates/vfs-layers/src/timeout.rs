@@ -10,7 +10,7 @@ use futures::stream;
 use tokio::time::{Instant, sleep_until};
 use vfs_core::{Around, Backend, Error, ErrorKind, Layer, OpContext, Operation, Request, Result, VfsPath, Wrapped};
 
-use crate::outputs::{Items, OnStream, on_stream};
+use crate::outputs::{Items, OnStream, end_with, on_stream};
 use crate::per_operation::PerOperation;
 use crate::place::place;
 
@@ -128,7 +128,12 @@ impl OnStream for Until {
             }
             .await;
             match next {
-                Some(item) => Some((item?, Some((items, end, path)))),
+                Some(item) => {
+                    let item = item?;
+                    // Nothing comes after the last item, however late it is asked for.
+                    let is_last = end_with(&item).is_some();
+                    Some((item, (!is_last).then_some((items, end, path))))
+                }
                 None => Some((Err(late(&path)), None)),
             }
         })

@@ -3,10 +3,10 @@ use std::sync::Arc;
 use futures::StreamExt;
 use tokio::time::Instant;
 use vfs_core::{Backend, BackendExt, ErrorKind, GrepRequest, Layer, OpContext, Operation, Wrapped, WriteMode};
-use vfs_layers::{Latency, Timeout};
+use vfs_layers::{Fault, Latency, Timeout};
 
 use super::stuck::Stuck;
-use super::support::{memory, millis, read, search, within, write};
+use super::support::{memory, minutes, read, search, within, write};
 
 async fn stuck() -> Arc<dyn Backend> {
     Arc::new(Wrapped::new(memory().await, Arc::new(Stuck)))
@@ -14,36 +14,36 @@ async fn stuck() -> Arc<dyn Backend> {
 
 #[tokio::test(start_paused = true)]
 async fn a_backend_that_looks_at_its_context_ends_at_the_deadline() {
-    let files = Timeout::new(millis(50)).layer(Latency::new(millis(1000)).layer(memory().await));
+    let files = Timeout::new(minutes(50)).layer(Latency::new(minutes(1000)).layer(memory().await));
     let begun = Instant::now();
     let error = read(&*files, &OpContext::new(), "/a").await.expect_err("late");
-    assert_eq!((error.kind(), error.path(), begun.elapsed()), (ErrorKind::Timeout, Some("/a"), millis(50)));
+    assert_eq!((error.kind(), error.path(), begun.elapsed()), (ErrorKind::Timeout, Some("/a"), minutes(50)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_backend_that_does_not_is_dropped_a_little_later() {
-    let files = Timeout::new(millis(50)).layer(stuck().await);
+    let files = Timeout::new(minutes(50)).layer(stuck().await);
     let begun = Instant::now();
     let error = write(&*files, "/b", "x", WriteMode::CreateNew).await.expect_err("late");
     assert_eq!((error.kind(), error.path()), (ErrorKind::Timeout, Some("/b")));
-    assert_eq!(begun.elapsed(), millis(50) + Timeout::GRACE);
+    assert_eq!(begun.elapsed(), minutes(50) + Timeout::GRACE);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_earlier_of_both_deadlines_counts() {
-    let files = Timeout::new(millis(500)).layer(stuck().await);
+    let files = Timeout::new(minutes(500)).layer(stuck().await);
     let begun = Instant::now();
-    read(&*files, &within(millis(20)), "/a").await.expect_err("late");
-    assert_eq!(begun.elapsed(), millis(20) + Timeout::GRACE);
+    read(&*files, &within(minutes(20)), "/a").await.expect_err("late");
+    assert_eq!(begun.elapsed(), minutes(20) + Timeout::GRACE);
     let begun = Instant::now();
-    read(&*files, &within(millis(900)), "/a").await.expect_err("late");
-    assert_eq!(begun.elapsed(), millis(500) + Timeout::GRACE);
+    read(&*files, &within(minutes(900)), "/a").await.expect_err("late");
+    assert_eq!(begun.elapsed(), minutes(500) + Timeout::GRACE);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_operation_has_a_time_of_its_own() {
-    let slow = Latency::new(millis(100)).layer(memory().await);
-    let files = Timeout::new(millis(50)).for_operation(Operation::Stat, millis(150)).layer(slow);
+    let slow = Latency::new(minutes(100)).layer(memory().await);
+    let files = Timeout::new(minutes(50)).for_operation(Operation::Stat, minutes(150)).layer(slow);
     assert!(files.info("/a").await.is_ok());
     assert!(files.read_text("/a").await.is_err());
     let endless = Timeout::new(tokio::time::Duration::MAX).layer(memory().await);
@@ -52,10 +52,10 @@ async fn an_operation_has_a_time_of_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_ends_at_its_deadline_with_what_came_before() {
-    let files = Timeout::new(millis(50)).layer(stuck().await);
+    let files = Timeout::new(minutes(50)).layer(stuck().await);
     let begun = Instant::now();
     let events = search(&*files, &OpContext::new()).await;
-    assert_eq!(begun.elapsed(), millis(50) + Timeout::GRACE);
+    assert_eq!(begun.elapsed(), minutes(50) + Timeout::GRACE);
     let (last, before) = events.split_last().expect("there are items");
     assert_eq!((before.len(), before.iter().all(Result::is_ok)), (3, true), "{before:?}");
     let error = last.as_ref().expect_err("late");
@@ -64,10 +64,20 @@ async fn a_stream_ends_at_its_deadline_with_what_came_before() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_of_a_ready_stream_is_late_too() {
-    let files = Timeout::new(millis(50)).layer(stuck().await);
+    let files = Timeout::new(minutes(50)).layer(stuck().await);
     let mut events = files.grep_stream(OpContext::new(), GrepRequest::literal("one"));
     assert!(events.next().await.expect("an item").is_ok());
-    tokio::time::sleep(millis(500)).await;
+    tokio::time::sleep(minutes(500)).await;
     assert_eq!(events.next().await.expect("an item").expect_err("late").kind(), ErrorKind::Timeout);
+    assert!(events.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_follows_the_last_item_of_a_stream_however_late_it_is_asked_for() {
+    let broken = Fault::new(ErrorKind::Unavailable).layer(memory().await);
+    let mut events = Timeout::new(minutes(50)).layer(broken).grep_stream(OpContext::new(), GrepRequest::literal("one"));
+    let error = events.next().await.expect("an item").expect_err("no search begins");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    tokio::time::sleep(minutes(500)).await;
     assert!(events.next().await.is_none());
 }
