@@ -1,37 +1,38 @@
 //! Every law on every backend, and every law of a namespace, as one named trial each.
 
-mod buckets;
-mod durable;
-mod servers;
-
 use std::sync::Arc;
 
-use libtest_mimic::{Arguments, Completion, Trial};
+use libtest_mimic::Trial;
 use vfs_composite::CompositeBackend;
 use vfs_core::{OpContext, VfsPath};
 use vfs_memory::MemoryBackend;
 use vfs_store::{
     Documents, Expected, Key, MemoryStore, Namespace, NamespaceSource, NewValue, Store, StoreBackend, StoreConfig,
 };
-use vfs_testkit::{NamespaceFactory, Target, TargetFactory, namespace_trials};
+use vfs_testkit::{NamespaceFactory, Target, TargetFactory, Tier, namespace_trials};
 use vfs_tests::places::Place;
 
-fn main() {
+use crate::durable::{self, ignored};
+use crate::servers::Schema;
+
+/// All of them. What was made on servers for all laws together goes with the schema.
+pub(crate) fn trials() -> (Vec<Trial>, Option<Schema>) {
     let targets = vfs_tests::targets().into_iter().chain(stores());
     let mut trials: Vec<_> = targets.flat_map(vfs_testkit::trials).collect();
     trials.extend(namespace_trials(namespace()));
     trials.extend(Place::ALL.into_iter().flat_map(in_place));
-    let (durable, made) = durable::trials();
+    let (durable, schema) = durable::trials();
     trials.extend(durable);
-    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
-    durable::clear(made);
-    conclusion.exit();
+    (trials, schema)
 }
 
 /// Files of a place that can only run commands, and that may be missing here.
 fn in_place(place: Place) -> Vec<Trial> {
-    let Some(reason) = place.absent() else { return vfs_testkit::trials(place.files()) };
-    vec![Trial::ignorable_test(place.name(), move || Ok(Completion::ignored_with(reason)))]
+    let trials = vfs_testkit::trials(place.files());
+    match place.absent() {
+        None => trials,
+        Some(reason) => ignored(trials, |_| Some(reason.clone())),
+    }
 }
 
 /// Namespaces of backends in memory.
@@ -52,7 +53,7 @@ fn namespace() -> NamespaceFactory {
 /// Files over stores in memory that can do all or little, as values and as documents, in one namespace and in many.
 fn stores() -> Vec<TargetFactory> {
     let over = |name, make: fn() -> StoreBackend<Arc<dyn Store>>| {
-        TargetFactory::new(name, move || Target::new(Arc::new(make())))
+        TargetFactory::new(name, move || Target::new(Arc::new(make()))).tier(Tier::Storage)
     };
     vec![
         over("store-memory", || StoreBackend::new(Arc::new(MemoryStore::new()))),

@@ -4,30 +4,36 @@ use std::future::Future;
 use std::sync::Arc;
 
 use libtest_mimic::{Completion, Trial};
+use object_store::memory::InMemory;
 use tokio::runtime::{Builder, Runtime};
 use vfs_core::{Result, VfsPath};
 use vfs_store::{
-    Atomicity, Namespace, PostgresConfig, PostgresStore, RedisConfig, RedisStore, SqliteConfig, SqliteStore, Store,
-    StoreBackend, StoreConfig,
+    Atomicity, BucketStore, Namespace, PostgresConfig, PostgresStore, RedisConfig, RedisStore, SqliteConfig,
+    SqliteStore, Store, StoreBackend, StoreConfig,
 };
-use vfs_testkit::{StoreTarget, Target, TargetFactory};
+use vfs_testkit::{StoreTarget, Target, TargetFactory, Tier};
 
 use crate::buckets;
 use crate::servers::{Schema, drop_schema};
 
 /// Every law over every one of them. What was made on servers for all laws together goes with the guard.
 pub(crate) fn trials() -> (Vec<Trial>, Option<Schema>) {
-    let mut trials = laws("store-sqlite", sqlite);
-    trials.extend(laws("store-sqlite-memory", async || {
+    let mut trials = laws("store-sqlite", Tier::Semantics, sqlite);
+    trials.extend(laws("store-sqlite-memory", Tier::Storage, async || {
         Ok(StoreTarget::new(SqliteStore::open(SqliteConfig::in_memory()).await?))
     }));
+    let bucket = async || Ok(StoreTarget::new(BucketStore::new(Arc::new(InMemory::new()), "laws")?));
+    trials.extend(except(laws("store-bucket-memory", Tier::Storage, bucket), &[LISTED_TIMES]));
     // Not over s3s-fs, which keeps objects as files: it has a fault where a file is asked for at the path of a directory.
-    trials.extend(except(on_server("store-bucket-moto", "VFS_TEST_S3", buckets::moto), &[LISTED_TIMES]));
-    trials.extend(on_server("store-redis", "VFS_TEST_REDIS", redis));
+    // The laws of storage hold on a bucket in memory; a request to moto takes ten times as long as one to the other servers.
+    let moto = on_server("store-bucket-moto", Tier::Wrapper, "VFS_TEST_S3", buckets::moto);
+    trials.extend(except(moto, &[LISTED_TIMES]));
+    trials.extend(on_server("store-redis", Tier::Storage, "VFS_TEST_REDIS", redis));
     // A schema takes a while to make, so that the laws share one, each in a namespace of its own.
     let schema = std::env::var("VFS_TEST_POSTGRES").ok().map(|url| Schema::new(&url, "files"));
     let name = schema.as_ref().map(|schema| schema.name.clone()).unwrap_or_default();
-    trials.extend(on_server("store-postgres", "VFS_TEST_POSTGRES", move |url| postgres(url, name.clone())));
+    let postgres = move |url| postgres(url, name.clone());
+    trials.extend(on_server("store-postgres", Tier::Storage, "VFS_TEST_POSTGRES", postgres));
     (trials, schema)
 }
 
@@ -52,11 +58,11 @@ async fn postgres(url: String, schema: String) -> Result<StoreTarget> {
     Ok(StoreTarget::new(PostgresStore::open(config).await?))
 }
 
-fn laws<F>(name: &'static str, open: impl Fn() -> F + Send + Sync + 'static) -> Vec<Trial>
+fn laws<F>(name: &'static str, tier: Tier, open: impl Fn() -> F + Send + Sync + 'static) -> Vec<Trial>
 where
     F: Future<Output = Result<StoreTarget>>,
 {
-    vfs_testkit::trials(TargetFactory::new(name, move || {
+    let factory = TargetFactory::new(name, move || {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let opened = runtime.block_on(open()).expect("the store can be opened");
         let store: Arc<dyn Store> = Arc::clone(&opened.store);
@@ -69,12 +75,14 @@ where
         let files = StoreBackend::with_config(store, StoreConfig::new().namespace(namespace));
         let target = Target::new(Arc::new(files)).with_longest_path(abilities.max_path.min(VfsPath::MAX_LEN));
         target.holding((opened, Held(Some(runtime))))
-    }))
+    });
+    vfs_testkit::trials(factory.tier(tier))
 }
 
 /// The same laws on the server whose address is in `variable`; all are ignored where it is not set.
 fn on_server<F>(
     name: &'static str,
+    tier: Tier,
     variable: &'static str,
     open: impl Fn(String) -> F + Send + Sync + 'static,
 ) -> Vec<Trial>
@@ -83,7 +91,7 @@ where
 {
     let url = std::env::var(variable).ok();
     let is_there = url.is_some();
-    let trials = laws(name, move || open(url.clone().unwrap_or_default()));
+    let trials = laws(name, tier, move || open(url.clone().unwrap_or_default()));
     if is_there { trials } else { ignored(trials, |_| Some("its server's address is not in the environment")) }
 }
 
@@ -101,7 +109,11 @@ fn except(trials: Vec<Trial>, exceptions: &'static [Exception]) -> Vec<Trial> {
     ignored(trials, |name| exceptions.iter().find(|exception| is_in(name, exception)).map(|(_, reason)| *reason))
 }
 
-fn ignored(trials: Vec<Trial>, reason: impl Fn(&str) -> Option<&'static str>) -> Vec<Trial> {
+/// The same trials, those for which there is a `reason` ignored with it.
+pub(crate) fn ignored<R>(trials: Vec<Trial>, reason: impl Fn(&str) -> Option<R>) -> Vec<Trial>
+where
+    R: ToString + Send + 'static,
+{
     let ignore = |trial: Trial| match reason(trial.name()) {
         Some(reason) => {
             let name = trial.name().to_owned();

@@ -6,16 +6,11 @@
 mod layered;
 mod subjects;
 
-use libtest_mimic::{Arguments, Trial};
-use vfs_testkit::{ShellFactory, plant_environment, shell_trials};
+use libtest_mimic::Trial;
+use vfs_testkit::{ShellFactory, shell_trials};
 
-fn main() {
-    // The sandbox starts this program again inside, to put its second belt on.
-    vfs_sandbox::os::become_confine_if_asked();
-    plant_environment();
-    let arguments = Arguments::from_args();
-    let trials: Vec<Trial> = factories().into_iter().flat_map(shell_trials).collect();
-    libtest_mimic::run(&arguments, trials).exit();
+pub(crate) fn trials() -> Vec<Trial> {
+    factories().into_iter().flat_map(shell_trials).collect()
 }
 
 fn factories() -> Vec<ShellFactory> {

@@ -1,6 +1,6 @@
 //! Every law of a store on every store, as one named trial each: `store::subject::law`.
 //!
-//! A store of yours is one line in `main` and one function, which makes it empty and for one law only:
+//! A store of yours is one line in `trials` and one function, which makes it empty and for one law only:
 //!
 //! ```ignore
 //! async fn sqlite() -> Result<StoreTarget> {
@@ -16,13 +16,9 @@
 //! * `except` leaves out the law of a number, such as `SL4`, where the server, and not the store, cannot do it; it says why.
 //! * `from_env` ignores every law of a store whose server's address is not in the environment.
 
-mod buckets;
-mod in_process;
-mod servers;
-
 use std::sync::Arc;
 
-use libtest_mimic::Arguments;
+use libtest_mimic::Trial;
 use object_store::memory::InMemory;
 use vfs_core::Result;
 use vfs_store::{
@@ -30,9 +26,10 @@ use vfs_store::{
 };
 use vfs_testkit::{StoreFactory, StoreTarget, Times, Versions, store_trials};
 
-use servers::{Schema, drop_schema};
+use crate::servers::{Schema, drop_schema};
+use crate::{buckets, in_process};
 
-fn main() {
+pub(crate) fn trials() -> Vec<Trial> {
     let factories = [
         StoreFactory::new("memory", || memory(MemoryStore::new())),
         StoreFactory::new("memory-single", || memory(MemoryStore::single_valued())),
@@ -45,8 +42,7 @@ fn main() {
         from_env("bucket-moto", "VFS_TEST_S3", "VFS_TEST_S3 is not the endpoint of a moto server", buckets::moto),
         from_env("redis", "VFS_TEST_REDIS", "VFS_TEST_REDIS is not the URL of a Redis server", redis),
     ];
-    let trials = factories.into_iter().flat_map(store_trials).collect();
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    factories.into_iter().flat_map(store_trials).collect()
 }
 
 async fn memory(store: MemoryStore) -> Result<StoreTarget> {

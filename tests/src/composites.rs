@@ -7,27 +7,31 @@ use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, VfsPath};
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
-use vfs_testkit::{Target, TargetFactory};
+use vfs_testkit::{Target, TargetFactory, Tier};
 
-use crate::{HostLinks, directory};
+use crate::{HostLinks, LOCK_TIMEOUT, directory};
 
+/// The default backend and a mount of one namespace run all laws and those of storage; the rest are combinations of parts
+/// that have targets of their own.
 pub(crate) fn targets() -> Vec<TargetFactory> {
     vec![
         TargetFactory::new("composite-alone", || {
             Target::new(Arc::new(CompositeBackend::new(Arc::new(MemoryBackend::new()))))
-        }),
+        })
+        .tier(Tier::Smoke),
         TargetFactory::new("composite-default", || {
             let disks = Disks::new();
             let links = HostLinks { root: disks.default.path().into(), at: VfsPath::root() };
             below("/area", disks).with_host_marker("vfs-laws-").with_links(Arc::new(links))
         }),
-        TargetFactory::new("composite-state", || below("/memories", Disks::new())),
+        TargetFactory::new("composite-state", || below("/memories", Disks::new())).tier(Tier::Wrapper),
         TargetFactory::new("composite-local", || {
             let disks = Disks::new();
             let links = HostLinks { root: disks.mounted.path().into(), at: path("/disk") };
             below("/disk/area", disks).with_host_marker("vfs-laws-").with_links(Arc::new(links))
-        }),
-        TargetFactory::new("composite-nested", || below("/disk/nested", Disks::new())),
+        })
+        .tier(Tier::Storage),
+        TargetFactory::new("composite-nested", || below("/disk/nested", Disks::new())).tier(Tier::Wrapper),
     ]
 }
 
@@ -52,7 +56,11 @@ impl Disks {
 }
 
 fn open(root: &TempDir) -> LocalBackend {
-    LocalConfig::new(root.path()).durability(Durability::Atomic).open().expect("the root can be opened")
+    LocalConfig::new(root.path())
+        .durability(Durability::Atomic)
+        .lock_timeout(LOCK_TIMEOUT)
+        .open()
+        .expect("the root can be opened")
 }
 
 /// A local root, with an agent's state at `/memories`, another local root at `/disk`, and memory mounted in that.

@@ -7,37 +7,43 @@ use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, Layer, VfsPath};
 use vfs_layers::{
     Audit, Cache, Checkpoints, ConcurrencyLimit, Latency, MemorySink, OverlayBackend, Policy, Quota, QuotaLimits,
-    ReadOnly, Retry, Rule, RuleEffect, RuleSet, Scoped, Timeout, Trace,
+    Retry, Rule, RuleEffect, RuleSet, Scoped, Timeout, Trace,
 };
 use vfs_local::{Durability, LocalConfig};
 use vfs_memory::MemoryBackend;
-use vfs_testkit::{Target, TargetFactory};
+use vfs_testkit::{Target, TargetFactory, Tier};
 
-use crate::{HostLinks, directory};
+use crate::{HostLinks, LOCK_TIMEOUT, directory};
 
 /// Each layer over memory, and those that look at links over a disk.
+///
+/// One layer that does nothing, one that looks at every path, and the overlay run the laws of every tier: what a layer can
+/// break is in those of wrappers. A layer that lets nothing be written has no target, since laws begin with files of their own.
 pub(crate) fn targets() -> Vec<TargetFactory> {
-    vec![
-        over_memory("read-only", || Box::new(ReadOnly)),
+    let mut targets = vec![
+        over_memory("trace", || Box::new(Trace::new())),
+        over_memory("policy-rules", || Box::new(deny_elsewhere())),
+        TargetFactory::new("overlay", || Target::new(Arc::new(OverlayBackend::new(Arc::new(MemoryBackend::new()))))),
+        TargetFactory::new("overlay-local", overlay_over_local).tier(Tier::Storage),
+        TargetFactory::new("policy-rules-local", || over_local(&deny_elsewhere(), "")).tier(Tier::Storage),
+    ];
+    let wrappers = [
         over_memory("timeout", || Box::new(Timeout::new(Duration::from_secs(50)))),
         over_memory("retry", || Box::new(Retry::new())),
         over_memory("concurrency-limit", || Box::new(ConcurrencyLimit::new(4))),
         over_memory("latency", || Box::new(Latency::new(Duration::ZERO))),
-        over_memory("trace", || Box::new(Trace::new())),
         over_memory("audit", || Box::new(Audit::new(Arc::new(MemorySink::new())))),
         over_memory("quota", || Box::new(Quota::new(QuotaLimits::new().max_bytes(1 << 30)))),
         over_memory("cache", || Box::new(Cache::new(1 << 20))),
-        TargetFactory::new("checkpoints", checkpoints),
         over_memory("policy", || Box::new(allow_all())),
-        over_memory("policy-rules", || Box::new(deny_elsewhere())),
+        TargetFactory::new("checkpoints", checkpoints),
         TargetFactory::new("scoped", || scoped(over(&Scoped::new(path(SCOPE))))),
-        TargetFactory::new("overlay", || Target::new(Arc::new(OverlayBackend::new(Arc::new(MemoryBackend::new()))))),
-        TargetFactory::new("overlay-local", overlay_over_local),
         TargetFactory::new("overlay-composite", overlay_over_composite),
         TargetFactory::new("policy-local", || over_local(&allow_all(), "")),
-        TargetFactory::new("policy-rules-local", || over_local(&deny_elsewhere(), "")),
         TargetFactory::new("scoped-local", || scoped(over_local(&Scoped::new(path(SCOPE)), SCOPE))),
-    ]
+    ];
+    targets.extend(wrappers.map(|wrapper| wrapper.tier(Tier::Wrapper)));
+    targets
 }
 
 fn path(text: &str) -> VfsPath {
@@ -77,7 +83,7 @@ fn checkpoints() -> Target {
 /// Without a maker of links: one on the disk cannot lead to a file that is only in the overlay.
 fn overlay_over_local() -> Target {
     let root = directory();
-    let local = LocalConfig::new(root.path()).open().expect("the root can be opened");
+    let local = LocalConfig::new(root.path()).lock_timeout(LOCK_TIMEOUT).open().expect("the root can be opened");
     Target::new(Arc::new(OverlayBackend::new(Arc::new(local)))).with_host_marker("vfs-laws-").holding(root)
 }
 
@@ -93,7 +99,11 @@ fn over_local(layer: &dyn Layer, below: &str) -> Target {
     let root = directory();
     let shown = root.path().join(below.trim_start_matches('/'));
     std::fs::create_dir_all(&shown).expect("a directory can be made");
-    let local = LocalConfig::new(root.path()).durability(Durability::Atomic).open().expect("the root can be opened");
+    let local = LocalConfig::new(root.path())
+        .durability(Durability::Atomic)
+        .lock_timeout(LOCK_TIMEOUT)
+        .open()
+        .expect("the root can be opened");
     let backend: Arc<dyn Backend> = layer.layer(Arc::new(local));
     Target::new(backend)
         .with_host_marker("vfs-laws-")

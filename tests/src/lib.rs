@@ -22,17 +22,23 @@ use tempfile::TempDir;
 use vfs_core::VfsPath;
 use vfs_local::{Durability, LocalConfig, SearchMemory};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
-use vfs_testkit::{LinkMaker, Reducing, StrictBackend, Target, TargetFactory};
+use vfs_testkit::{LinkMaker, Reducing, StrictBackend, Target, TargetFactory, Tier};
+use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
-/// Every backend of this workspace, and the strict double.
+/// How long a change waits for its turn: for a hang only, however slow the disk is.
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(3_600);
+
+/// Every backend of this workspace, and the strict double. One backend of each kind runs the laws of every tier.
 pub fn targets() -> Vec<TargetFactory> {
     let mut targets = vec![
         TargetFactory::new("memory", || Target::new(Arc::new(MemoryBackend::new()))),
-        TargetFactory::new("state-pure", state_pure),
+        TargetFactory::new("state-pure", state_pure).tier(Tier::Storage),
         TargetFactory::new("state-session", || Target::new(Arc::new(StateBackend::session(FilesState::new())))),
         TargetFactory::new("local", local),
-        TargetFactory::new("local-host", local_host),
-        TargetFactory::new("strict", || Target::new(Arc::new(StrictBackend::new(Arc::new(MemoryBackend::new()))))),
+        TargetFactory::new("local-host", local_host).tier(Tier::Storage),
+        TargetFactory::new("strict", || Target::new(Arc::new(StrictBackend::new(Arc::new(MemoryBackend::new())))))
+            .tier(Tier::Storage),
+        TargetFactory::new("virtual-shell", virtual_shell).tier(Tier::Wrapper),
     ];
     targets.extend(composites::targets());
     targets.extend(layers::targets());
@@ -42,6 +48,11 @@ pub fn targets() -> Vec<TargetFactory> {
 /// The target `name`.
 pub fn target(name: &str) -> TargetFactory {
     targets().into_iter().find(|target| target.name == name).unwrap_or_else(|| panic!("{name} is not a target"))
+}
+
+/// Files behind a shell that passes them on.
+fn virtual_shell() -> Target {
+    Target::new(Arc::new(VirtualShell::new(Arc::new(MemoryBackend::new()), VirtualShellConfig::new())))
 }
 
 /// An agent's state whose changes a runtime merges.
@@ -70,6 +81,7 @@ fn local() -> Target {
     let root = directory();
     let backend = LocalConfig::new(root.path())
         .durability(Durability::Atomic)
+        .lock_timeout(LOCK_TIMEOUT)
         .search_memory(eager_memory())
         .open()
         .expect("the root can be opened");
@@ -84,7 +96,11 @@ fn local_host() -> Target {
     // A temporary directory behind a link would be another name for the base than the one that entries are listed under.
     let real = directory.path().canonicalize().expect("it was just made");
     let base = VfsPath::parse(real.to_str().expect("its name is UTF-8")).expect("it is a valid path");
-    let backend = LocalConfig::host(&real).durability(Durability::Atomic).open().expect("the host can be opened");
+    let backend = LocalConfig::host(&real)
+        .durability(Durability::Atomic)
+        .lock_timeout(LOCK_TIMEOUT)
+        .open()
+        .expect("the host can be opened");
     Target::new(Arc::new(backend))
         .below(base)
         .with_links(Arc::new(HostLinks { root: "/".into(), at: VfsPath::root() }))

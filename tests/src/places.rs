@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use vfs_core::{Backend, VfsPath};
 use vfs_sandbox::remote::{Execute, LocalProcess, RemoteConfig, SandboxBackend};
-use vfs_testkit::{Target, TargetFactory};
+use vfs_testkit::{Target, TargetFactory, Tier};
 
 use crate::programs::{found, missing_of};
 use crate::sshd::Sshd;
@@ -61,9 +61,19 @@ impl Place {
         Target::new(backend).with_host_marker("vfs-laws-").with_links(Arc::new(links)).holding((root, tools))
     }
 
+    /// Which laws concern it: all places share their scripts, other tools decide what the place decides, and behind SSH are
+    /// the tools of this system.
+    pub fn tier(self) -> Tier {
+        match self {
+            Place::LocalProcess => Tier::Semantics,
+            Place::Busybox => Tier::Storage,
+            Place::Ssh => Tier::Wrapper,
+        }
+    }
+
     /// Such files for each law.
     pub fn files(self) -> TargetFactory {
-        TargetFactory::new(self.name(), move || self.target())
+        TargetFactory::new(self.name(), move || self.target()).tier(self.tier())
     }
 }
 

@@ -13,6 +13,9 @@ use vfs_sandbox::transports::{HostKeys, Ssh, SshConfig};
 
 use crate::programs::{found, missing_of};
 
+/// Longest that a test waits for the server. Only a test that fails waits as long, however busy the machine is.
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// A server with keys of its own on the loopback device. It ends with this process, whatever ends that, and so do its files:
 /// a shell waits for the end of its input, which this process holds open.
 #[derive(Debug)]
@@ -74,7 +77,7 @@ impl Sshd {
             .identity_file(self.directory.join("user"))
             .config_file("none")
             .host_keys(HostKeys::Known)
-            .connect_timeout(Duration::from_secs(30))
+            .connect_timeout(HANG_TIMEOUT)
             .option("UserKnownHostsFile", format!("\"{known}\""))
             .option("GlobalKnownHostsFile", "none");
         Ssh::new(config).expect("the settings are valid")
@@ -117,7 +120,7 @@ fn wait_for(port: u16, directory: &Path) {
             }
         }
         let log = fs::read_to_string(directory.join("log")).unwrap_or_default();
-        assert!(start.elapsed() < Duration::from_secs(30), "the server does not answer: {log}");
+        assert!(start.elapsed() < HANG_TIMEOUT, "the server does not answer: {log}");
         sleep(Duration::from_millis(20));
     }
 }

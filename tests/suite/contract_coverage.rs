@@ -49,6 +49,17 @@ fn every_behaviour_names_its_laws_and_every_law_its_behaviour() {
 }
 
 #[test]
+fn the_page_tells_how_many_laws_each_tier_has() {
+    use vfs_testkit::Tier;
+    for tier in Tier::ALL {
+        let backends = vfs_testkit::ALL.iter().filter(|law| law.tier <= tier).count();
+        let shells = vfs_testkit::SHELL.iter().filter(|law| law.tier <= tier).count();
+        let row = format!("| `{tier:?}` | {backends} | {shells} |");
+        assert!(CONTRACT.contains(&row), "docs/contract.md has no row {row}");
+    }
+}
+
+#[test]
 fn there_are_laws_for_every_operation() {
     let operations: BTreeSet<_> = vfs_testkit::ALL.iter().map(|law| law.operation).collect();
     for operation in [

@@ -10,3 +10,4 @@ mod model;
 mod mounts;
 mod overlay_commits;
 mod overlays;
+mod policy;

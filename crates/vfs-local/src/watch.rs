@@ -161,10 +161,22 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 mod tests {
     use std::time::Instant;
 
+    use tokio::runtime::Builder;
+    use tokio::time::timeout;
     use vfs_core::Change;
 
     use super::*;
     use crate::config::LocalConfig;
+
+    /// How long a test waits for what a correct feed always does. This bounds a hang and says nothing about speed.
+    const HANG_TIMEOUT: Duration = Duration::from_secs(60);
+
+    #[track_caller]
+    fn next(events: &mut BoxStream<'static, Result<WatchEvent>>) -> WatchEvent {
+        let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime can be built");
+        let event = runtime.block_on(async { timeout(HANG_TIMEOUT, events.next()).await });
+        event.expect("an event comes before the bound for a hang").expect("it goes on").expect("no error")
+    }
 
     #[test]
     fn one_watcher_runs_while_somebody_watches_and_the_next_one_knows_no_older_cursor() {
@@ -178,19 +190,18 @@ mod tests {
         let state = Arc::downgrade(&watcher.state);
         drop((watcher, second));
         std::fs::write(tree.path().join("f"), "x").expect("it writes");
-        let event = futures::executor::block_on(first.next()).expect("it goes on").expect("no error");
+        let event = next(&mut first);
         assert!(matches!(event.change, Change::Created { .. }), "{event:?}");
 
         drop(first);
         assert!(watching.0.lock().expect("not poisoned").upgrade().is_none());
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + HANG_TIMEOUT;
         while state.strong_count() > 0 {
             assert!(Instant::now() < until, "the thread does not stop");
             std::thread::yield_now();
         }
         let mut later = watch(WatchRequest::default().since(event.cursor));
-        let event = futures::executor::block_on(later.next()).expect("it goes on").expect("no error");
-        assert_eq!(event.change, Change::Overflow);
+        assert_eq!(next(&mut later).change, Change::Overflow);
     }
 
     #[test]
@@ -198,8 +209,7 @@ mod tests {
         let tree = tempfile::tempdir().expect("a temporary directory");
         let disk = Arc::new(Disk::open(&LocalConfig::new(tree.path())).expect("the root opens"));
         let watching = Watching::default();
-        let cx = OpContext::new().with_timeout(Duration::from_secs(60));
-        let mut events = watching.watch(&disk, cx, WatchRequest::default());
+        let mut events = watching.watch(&disk, OpContext::new(), WatchRequest::default());
         let watcher = watching.0.lock().expect("not poisoned").upgrade().expect("it runs");
 
         let most = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("it reads");
@@ -217,8 +227,7 @@ mod tests {
         let mut changes = Vec::new();
         let last = VfsPath::parse("/late/later/d").expect("a valid path");
         while changes.last() != Some(&Change::Created { path: last.clone(), version: None }) {
-            let event = futures::executor::block_on(events.next()).expect("it goes on");
-            changes.push(event.expect("it comes in time").change);
+            changes.push(next(&mut events).change);
         }
         assert_eq!(changes.first(), Some(&Change::Overflow));
         assert!(changes.len() < 10, "{changes:?}");

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -303,7 +304,8 @@ fn failed_at_each_call(case: &Case) -> Result<(), Failed> {
     Ok(())
 }
 
-/// A child that writes one of two long contents to a file, and makes and removes others, until it is killed.
+/// A child that writes one of two long contents to a file, and makes and removes others, until it is killed. Prints a line
+/// after each.
 fn write_forever(root: &Path) -> ExitCode {
     let config = LocalConfig::new(root).durability(vfs_local::Durability::Atomic);
     let files = config.open().expect("the root opens");
@@ -311,8 +313,11 @@ fn write_forever(root: &Path) -> ExitCode {
     for letter in ['a', 'b'].into_iter().cycle() {
         let write = WriteRequest::new(path("/f"), big(letter)).mode(WriteMode::Overwrite);
         block_on(files.write(&cx, write)).expect("it writes");
+        println!("written");
         block_on(files.write(&cx, WriteRequest::new(path("/new/er"), big('c')))).expect("it writes");
+        println!("made");
         block_on(files.delete(&cx, DeleteRequest::new(path("/new")).recursive())).expect("it deletes");
+        println!("deleted");
     }
     ExitCode::SUCCESS
 }
@@ -325,11 +330,20 @@ fn killed_at_random() -> Result<(), Failed> {
     let mut random = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64 | 1;
     println!("seed {random}");
     for _ in 0..kills {
-        let mut child =
-            Command::new(std::env::current_exe()?).arg("write-forever").arg(&root).stderr(Stdio::null()).spawn()?;
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg("write-forever")
+            .arg(&root)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // The moment of the kill is what is random here; nothing is expected of the time itself.
-        std::thread::sleep(Duration::from_micros(500 + (random >> 33) % 12_000));
+        // The kill comes some changes after the child has begun, however long each of them takes, and then at any moment of the
+        // next ones: that moment is what is random here.
+        let mut made = BufReader::new(child.stdout.take().ok_or("its output is piped")?).lines();
+        for _ in 0..=(random >> 33) % 8 {
+            made.next().ok_or("the child ended by itself")??;
+        }
+        std::thread::sleep(Duration::from_micros((random >> 40) % 1_000));
         child.kill()?;
         child.wait()?;
         let found = found(&root);

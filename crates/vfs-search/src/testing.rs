@@ -56,6 +56,8 @@ pub(crate) struct TestTree {
     remembered: Option<Arc<Mutex<BTreeMap<String, Sketch>>>>,
     /// How many links were followed to see where they lead.
     pub(crate) follows: Arc<AtomicUsize>,
+    /// How many readers were read to their end.
+    pub(crate) exhausted: Arc<AtomicUsize>,
 }
 
 impl TestTree {
@@ -75,6 +77,7 @@ impl TestTree {
             lists_twice: false,
             remembered: None,
             follows: Arc::default(),
+            exhausted: Arc::default(),
         }
     }
 
@@ -261,7 +264,8 @@ impl Tree for TestTree {
             Lend::Bytes => bytes.into(),
             Lend::Reader(step) => {
                 let size = bytes.len() as u64;
-                Opened::reader(Steps { bytes: Cursor::new(bytes), step }, size)
+                let exhausted = Arc::clone(&self.exhausted);
+                Opened::reader(Steps { bytes: Cursor::new(bytes), step, exhausted }, size)
             }
         };
         if let Some(remembered) = self.remembered.clone().filter(|_| kind == ChildKind::File) {
@@ -278,12 +282,17 @@ impl Tree for TestTree {
 struct Steps {
     bytes: Cursor<Bytes>,
     step: usize,
+    exhausted: Arc<AtomicUsize>,
 }
 
 impl Read for Steps {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let step = self.step.min(buffer.len());
-        self.bytes.read(&mut buffer[..step])
+        let read = self.bytes.read(&mut buffer[..step])?;
+        if read == 0 && step > 0 {
+            self.exhausted.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(read)
     }
 }
 

@@ -48,7 +48,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 async fn open(file: &Path) -> SqliteStore {
-    SqliteStore::open(SqliteConfig::new(file).busy_timeout(Duration::from_secs(60))).await.expect("it opens")
+    SqliteStore::open(SqliteConfig::new(file).busy_timeout(Duration::from_secs(600))).await.expect("it opens")
 }
 
 /// Starts this program again for `task`.

@@ -11,6 +11,7 @@
 //! * [`StrictBackend`] is a strict double: it yields at every call and panics at a result that is not well formed.
 //! * [`Reducing`] keeps an agent's state around a backend that returns its changes instead of making them.
 //! * [`Counting`] counts the operations of the backend that it is put around.
+//! * [`Tier`] says which targets run a law by default; with `VFS_LAWS=all` in the environment, all of them run all laws.
 //! * [`model`] compares random operations with a reference.
 //!
 //! A test target without a harness that checks a backend of yours:
@@ -35,6 +36,7 @@ mod store_laws;
 mod strict;
 mod strict_shell;
 mod target;
+mod tier;
 mod trials;
 mod unlent;
 
@@ -48,4 +50,5 @@ pub use shell_laws::{
 pub use store_laws::{MakeStore, STORE, StoreFactory, StoreLaw, StoreNeed, StoreTarget, Times, Versions, store_trials};
 pub use strict::StrictBackend;
 pub use target::{LinkMaker, Need, Target, TargetFactory};
+pub use tier::Tier;
 pub use trials::trials;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use vfs_core::{Backend, VfsPath};
 
+use crate::tier::Tier;
+
 /// One backend with a place of its own in it, and what the laws need to know beside the trait.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -163,6 +165,8 @@ impl Need {
 pub struct TargetFactory {
     /// The first part of its trials' names.
     pub name: &'static str,
+    /// Which laws run by default: those of this tier and the tiers before it. Default [`Tier::Semantics`], which is all.
+    pub tier: Tier,
     /// Makes a target that no other trial has seen.
     pub make: Arc<dyn Fn() -> Target + Send + Sync>,
 }
@@ -170,12 +174,19 @@ pub struct TargetFactory {
 impl TargetFactory {
     /// Calls `make` for each trial.
     pub fn new(name: &'static str, make: impl Fn() -> Target + Send + Sync + 'static) -> Self {
-        Self { name, make: Arc::new(make) }
+        Self { name, tier: Tier::Semantics, make: Arc::new(make) }
+    }
+
+    /// Runs only the laws of `tier` and the tiers before it, unless the environment asks for all.
+    #[must_use]
+    pub fn tier(mut self, tier: Tier) -> Self {
+        self.tier = tier;
+        self
     }
 }
 
 impl fmt::Debug for TargetFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TargetFactory").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("TargetFactory").field("name", &self.name).field("tier", &self.tier).finish_non_exhaustive()
     }
 }

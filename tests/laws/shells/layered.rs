@@ -10,7 +10,7 @@ use vfs_layers::{
     Timeout, Trace,
 };
 use vfs_memory::MemoryBackend;
-use vfs_testkit::{ShellFactory, ShellFeature, ShellTarget, StrictBackend};
+use vfs_testkit::{ShellFactory, ShellFeature, ShellTarget, StrictBackend, Tier};
 
 type Change = fn(ShellTarget) -> ShellTarget;
 
@@ -32,7 +32,7 @@ pub(crate) fn over(subject: fn() -> ShellFactory) -> Vec<ShellFactory> {
     let named = |(name, change)| {
         let factory = subject();
         let name = format!("{}-{name}", factory.name);
-        factory.seen_through(name, change)
+        factory.seen_through(name, change).tier(Tier::Wrapper)
     };
     changes.into_iter().map(named).collect()
 }

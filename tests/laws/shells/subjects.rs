@@ -82,7 +82,8 @@ pub(crate) fn place(place: Place) -> ShellFactory {
             // What a signal ended comes with the code by which shells tell of one.
             Place::Ssh => target.without(&[Signals]),
         })
-    });
+    })
+    .tier(place.tier());
     match place.absent() {
         Some(reason) => factory.absent(reason),
         None => factory,

@@ -22,8 +22,12 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
+
+/// Longest that a test waits for one event. Only a test that fails waits as long, however busy the machine is.
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What became of one run.
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::{command, configured, tree};
+use crate::{HANG_TIMEOUT, command, configured, tree};
 
 /// Time for a change to be told of, if it is.
 const BREATH: Duration = Duration::from_millis(10);
@@ -25,9 +25,10 @@ impl<'a> Watching<'a> {
         Self { root, child: command.spawn().expect("the binary runs"), files: 0 }
     }
 
-    /// Makes a file every now and then until `is_over`, for half a minute at most.
+    /// Makes a file every now and then until `is_over`.
     fn write_until<T>(&mut self, what: &str, mut is_over: impl FnMut(&mut Child) -> Option<T>) -> T {
-        for _ in 0..3000 {
+        let end = Instant::now() + HANG_TIMEOUT;
+        while Instant::now() < end {
             self.files += 1;
             fs::write(self.root.path().join(format!("files/{}", self.files)), "x").expect("a file");
             if let Some(over) = is_over(&mut self.child) {

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use vfs_core::{Around, Backend, BackendExt, ErrorKind, GrepRequest, Layer, OpContext, Request, Result, Wrapped};
 use vfs_layers::{ConcurrencyLimit, Latency};
 
-use super::support::{memory, millis, read, within};
+use super::support::{memory, millis, minutes, read, within};
 
 /// Remembers how many were in it at once.
 #[derive(Debug, Default)]
@@ -65,15 +65,15 @@ async fn those_that_wait_begin_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_ends_at_the_deadline_and_by_cancelling_and_leaves_the_place() {
-    let files = ConcurrencyLimit::new(1).queue(1).layer(Latency::new(millis(500)).layer(memory().await));
+    let files = ConcurrencyLimit::new(1).queue(1).layer(Latency::new(minutes(500)).layer(memory().await));
     let first = tokio::spawn({
         let files = Arc::clone(&files);
         async move { files.read_text("/a").await }
     });
     tokio::task::yield_now().await;
     let begun = Instant::now();
-    let late = read(&*files, &within(millis(20)), "/a").await.expect_err("late");
-    assert_eq!((late.kind(), late.path(), begun.elapsed()), (ErrorKind::Timeout, Some("/a"), millis(20)));
+    let late = read(&*files, &within(minutes(20)), "/a").await.expect_err("late");
+    assert_eq!((late.kind(), late.path(), begun.elapsed()), (ErrorKind::Timeout, Some("/a"), minutes(20)));
 
     let cx = OpContext::new();
     let mut waiting = Box::pin(read(&*files, &cx, "/a"));

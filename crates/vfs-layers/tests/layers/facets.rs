@@ -14,7 +14,7 @@ use vfs_layers::{
 };
 
 use super::shelled::Shelled;
-use super::support::{memory, millis, path};
+use super::support::{memory, minutes, path};
 
 async fn shelled() -> Arc<dyn Backend> {
     Arc::new(Shelled(memory().await))
@@ -86,13 +86,13 @@ async fn a_watch_takes_no_slot_and_has_no_time_unless_it_is_given_one() {
     watched.next().await.expect("an item").expect("an event");
     assert!(limit.read_text("/a").await.is_ok());
 
-    let timeout = Timeout::new(millis(10));
+    let timeout = Timeout::new(minutes(10));
     let mut endless = watch(&*timeout.layer(shelled().await));
     endless.next().await.expect("an item").expect("an event");
-    sleep(millis(5000)).await;
+    sleep(minutes(5000)).await;
     assert!(poll_immediate(endless.next()).await.is_none(), "it goes on");
 
-    let bounded = watch(&*timeout.for_operation(Operation::Watch, millis(50)).layer(shelled().await));
+    let bounded = watch(&*timeout.for_operation(Operation::Watch, minutes(50)).layer(shelled().await));
     let events: Vec<_> = bounded.collect().await;
     assert_eq!(events.len(), 2);
     assert_eq!(events[1].as_ref().expect_err("late").kind(), ErrorKind::Timeout);

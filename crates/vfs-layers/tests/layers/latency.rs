@@ -2,7 +2,7 @@ use tokio::time::Instant;
 use vfs_core::{BackendExt, ErrorKind, Layer, OpContext, Operation};
 use vfs_layers::Latency;
 
-use super::support::{memory, millis, read, within};
+use super::support::{memory, millis, minutes, read, within};
 
 #[tokio::test(start_paused = true)]
 async fn each_operation_waits_as_long_as_it_is_set_to() {
@@ -16,18 +16,18 @@ async fn each_operation_waits_as_long_as_it_is_set_to() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_when_the_caller_cancels_and_at_its_deadline() {
-    let files = Latency::new(millis(1000)).layer(memory().await);
+    let files = Latency::new(minutes(1000)).layer(memory().await);
     let begun = Instant::now();
-    let error = read(&*files, &within(millis(30)), "/a").await.expect_err("late");
-    assert_eq!((error.kind(), error.path(), begun.elapsed()), (ErrorKind::Timeout, Some("/a"), millis(30)));
+    let error = read(&*files, &within(minutes(30)), "/a").await.expect_err("late");
+    assert_eq!((error.kind(), error.path(), begun.elapsed()), (ErrorKind::Timeout, Some("/a"), minutes(30)));
 
     let cx = OpContext::new();
     let token = cx.cancel_token().clone();
     let cancel = async {
-        tokio::time::sleep(millis(20)).await;
+        tokio::time::sleep(minutes(20)).await;
         token.cancel();
     };
     let (answer, ()) = futures::join!(read(&*files, &cx, "/a"), cancel);
     let error = answer.expect_err("cancelled");
-    assert_eq!((error.kind(), error.path(), begun.elapsed()), (ErrorKind::Cancelled, Some("/a"), millis(50)));
+    assert_eq!((error.kind(), error.path(), begun.elapsed()), (ErrorKind::Cancelled, Some("/a"), minutes(50)));
 }

@@ -13,7 +13,7 @@ use vfs_core::{
 use vfs_layers::{Commit, Fault, Latency, OverlayBackend};
 use vfs_memory::MemoryBackend;
 
-use super::support::{millis, path, within};
+use super::support::{minutes, path, within};
 
 async fn project() -> MemoryBackend {
     let files = MemoryBackend::new();
@@ -220,11 +220,11 @@ async fn the_budget_is_for_what_is_held_after_a_change() -> Result<()> {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_ones_turn_ends_when_the_caller_wants_it_no_more() {
-    let slow = Latency::new(millis(3_600_000)).layer(Arc::new(project().await));
+    let slow = Latency::new(minutes(60)).layer(Arc::new(project().await));
     let overlay = OverlayBackend::new(slow);
     let mut first = Box::pin(overlay.write_text("/a.txt", "1\n"));
     assert!(poll_immediate(&mut first).await.is_none(), "it is its turn");
-    let late = || within(millis(30));
+    let late = || within(minutes(3));
     let begun = Instant::now();
     let write = overlay.write(&late(), WriteRequest::new(path("/b"), "x")).await;
     let error = write.expect_err("the first one takes an hour");
@@ -236,7 +236,7 @@ async fn a_wait_for_ones_turn_ends_when_the_caller_wants_it_no_more() {
     ] {
         assert_eq!(error.kind(), ErrorKind::Timeout);
     }
-    assert_eq!(begun.elapsed(), millis(120));
+    assert_eq!(begun.elapsed(), minutes(12));
 }
 
 #[tokio::test]

@@ -18,6 +18,12 @@ pub(crate) fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// A time that only a paused clock gets to the end of. A deadline of a context is also compared with the real clock, so that
+/// a shorter one could pass by itself on a busy machine.
+pub(crate) fn minutes(minutes: u64) -> Duration {
+    Duration::from_secs(60 * minutes)
+}
+
 /// A store in memory that holds `/a`, three lines of `one`.
 pub(crate) async fn memory() -> Arc<MemoryBackend> {
     let files = MemoryBackend::new();

@@ -13,7 +13,7 @@ use vfs_core::{
 };
 use vfs_layers::{Latency, Trace};
 
-use super::support::{memory, millis, path, read, search, within};
+use super::support::{memory, millis, minutes, path, read, search, within};
 
 /// Keeps the fields of every span, and which spans were entered.
 #[derive(Debug, Clone, Default)]
@@ -186,18 +186,18 @@ async fn the_operation_is_in_its_span_below_that_of_the_caller_and_a_stream_is_t
 #[tokio::test(start_paused = true)]
 async fn metrics_count_calls_errors_drops_and_time() {
     let trace = Trace::new();
-    let files = trace.layer(Latency::new(millis(10)).layer(memory().await));
+    let files = trace.layer(Latency::new(minutes(10)).layer(memory().await));
     for _ in 0..3 {
         files.read_text("/a").await.expect("read");
     }
     files.read_text("/missing").await.expect_err("missing");
-    read(&*files, &within(millis(4)), "/a").await.expect_err("late");
-    tokio::time::timeout(millis(1), files.read_text("/a")).await.expect_err("dropped");
+    read(&*files, &within(minutes(4)), "/a").await.expect_err("late");
+    tokio::time::timeout(minutes(1), files.read_text("/a")).await.expect_err("dropped");
 
     let reads = trace.metrics().of(Operation::Read);
     assert_eq!((reads.calls, reads.dropped), (6, 1));
     assert_eq!(reads.errors, [(ErrorKind::NotFound, 1), (ErrorKind::Timeout, 1)].into());
-    assert_eq!((reads.total, reads.max), (millis(45), millis(10)));
+    assert_eq!((reads.total, reads.max), (minutes(45), minutes(10)));
     assert_eq!(trace.metrics().all().len(), 1);
 }
 

@@ -16,9 +16,16 @@ mod special;
 mod watch;
 
 use std::path::Path;
+use std::time::Duration;
 
 use vfs_core::{Error, ErrorKind, VfsPath};
 use vfs_local::{Durability, LocalBackend, LocalConfig};
+
+/// How long a test waits for what a correct backend always does. This bounds a hang and says nothing about speed.
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Longer than any test takes, for a lock that has to be waited for however slow the disk is.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// A temporary tree with a `root` that is opened, and an `outside` beside it that holds one file.
 struct Disk {
@@ -39,7 +46,9 @@ impl Disk {
             std::fs::create_dir(tree.path().join(name)).expect("directories are made");
         }
         std::fs::write(tree.path().join("outside/secret"), SECRET).expect("files are written");
-        let config = settings(LocalConfig::new(tree.path().join("root")).durability(Durability::Atomic));
+        let config =
+            LocalConfig::new(tree.path().join("root")).durability(Durability::Atomic).lock_timeout(LOCK_TIMEOUT);
+        let config = settings(config);
         Self { files: config.open().expect("the root opens"), tree }
     }
 

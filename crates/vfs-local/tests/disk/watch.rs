@@ -5,16 +5,21 @@ mod outside;
 mod own;
 mod storm;
 
-use std::time::Duration;
-
 use futures::executor::block_on;
 use futures::stream::{BoxStream, StreamExt};
+use tokio::runtime::Builder;
+use tokio::time::timeout;
 use vfs_core::{Backend, BackendExt, Change, OpContext, Result, Version, WatchEvent, WatchRequest};
 
-use crate::{Disk, path};
+use crate::{Disk, HANG_TIMEOUT, path};
 
-/// Longer than any event takes, so that a test whose event does not come fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The next item of a feed. A test whose item does not come fails.
+#[track_caller]
+fn next_item(events: &mut BoxStream<'static, Result<WatchEvent>>) -> Option<Result<WatchEvent>> {
+    let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime can be built");
+    let item = runtime.block_on(async { timeout(HANG_TIMEOUT, events.next()).await });
+    item.expect("an item comes before the bound for a hang")
+}
 
 /// A subscriber of a disk.
 struct Watch<'a> {
@@ -25,8 +30,7 @@ struct Watch<'a> {
 
 impl Disk {
     fn watch(&self, request: WatchRequest) -> Watch<'_> {
-        let cx = OpContext::new().with_timeout(PATIENCE);
-        let events = self.files.as_watch().expect("a disk has a feed").watch(cx, request);
+        let events = self.files.as_watch().expect("a disk has a feed").watch(OpContext::new(), request);
         Watch { disk: self, events, marks: 0 }
     }
 
@@ -62,8 +66,13 @@ fn made_or_gone(name: &str) -> Change {
 
 impl Watch<'_> {
     #[track_caller]
+    fn item(&mut self) -> Option<Result<WatchEvent>> {
+        next_item(&mut self.events)
+    }
+
+    #[track_caller]
     fn next(&mut self) -> WatchEvent {
-        block_on(self.events.next()).expect("it does not end by itself").expect("it does not fail")
+        self.item().expect("it does not end by itself").expect("it does not fail")
     }
 
     /// All events until now: the kernel tells of everything in its order, so that they end with those of a mark.

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures::future::{join, join_all};
 use libtest_mimic::Trial;
@@ -13,7 +14,7 @@ use vfs_core::{
 };
 
 use crate::runtime::trials;
-use crate::tools::Lab;
+use crate::tools::{HANG_TIMEOUT, Lab};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
@@ -140,9 +141,10 @@ exec "$real" "$@"
 }
 
 async fn who_lost_a_lock_changes_nothing() -> Result<()> {
-    // After the first look at the file another takes the lock over and writes.
+    // After the first look at the file another takes the lock over and writes. Who then waits for the lock sleeps.
     let lab = Lab::new(&[
         STEPS,
+        ("sleep", ": >\"$0.waits\"\nexec \"$real\" \"$@\"\n"),
         (
             "stat",
             r#"case "$*" in
@@ -164,11 +166,21 @@ exec "$real" "$@"
     let version = files.stat(&cx(), StatRequest::new(path("/a"))).await?.version.expect("a file has one");
     let request = WriteRequest::new(path("/a"), "ours\n").mode(WriteMode::IfVersion(version));
     let (context, lock) = (cx(), lab.root.path().join(".vfs-tmp-r-a"));
+    let is_over = AtomicBool::new(false);
+    let ours = async {
+        let written = files.write(&context, request).await;
+        is_over.store(true, Ordering::Relaxed);
+        written
+    };
     let theirs = async {
-        sleep(Duration::from_secs(1)).await;
+        let end = Instant::now() + HANG_TIMEOUT;
+        while !is_over.load(Ordering::Relaxed) && !lab.beside("sleep.waits").exists() {
+            assert!(Instant::now() < end, "nobody waits for the lock");
+            sleep(Duration::from_millis(5)).await;
+        }
         fs::remove_file(lock).expect("it is theirs, and nobody else removes it");
     };
-    let (written, ()) = join(files.write(&context, request), theirs).await;
+    let (written, ()) = join(ours, theirs).await;
     assert_eq!(kind(written), Some(ErrorKind::Conflict));
     assert_eq!(files.read_text("/a").await?, "theirs\n");
     assert_eq!(lab.litter(), [""; 0]);

@@ -10,6 +10,9 @@ use vfs_sandbox::remote::{LocalProcess, RemoteConfig, SandboxBackend};
 
 use crate::places::{directory, found};
 
+/// Longest that a test waits for one event. Only a test that fails waits as long, however busy the machine is.
+pub(crate) const HANG_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// A place whose root is empty, where some tools are scripts; the real tool is `$real` in each.
 pub(crate) struct Lab {
     pub(crate) root: TempDir,
@@ -36,7 +39,7 @@ impl Lab {
     pub(crate) fn client(&self) -> SandboxBackend<LocalProcess> {
         let root = self.root.path().to_str().expect("it is UTF-8");
         // However busy the machine is, each gets its turn.
-        let config = RemoteConfig::new(root).lock_timeout(Duration::from_secs(60));
+        let config = RemoteConfig::new(root).lock_timeout(HANG_TIMEOUT);
         SandboxBackend::new(self.process.clone(), config)
     }
 

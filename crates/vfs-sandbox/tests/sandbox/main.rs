@@ -11,6 +11,7 @@ mod shown;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use vfs_core::{ExecuteRequest, ExecuteResponse, OpContext, Shell as _, VfsPath};
@@ -76,6 +77,21 @@ fn own() -> PathBuf {
 
 fn config(directory: &tempfile::TempDir) -> SandboxConfig {
     SandboxConfig::new(directory.path()).helper(Helper::At(own()))
+}
+
+/// Longest that a test waits for one event. Only a test that fails waits as long, however busy the machine is.
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Waits until a condition holds.
+async fn until(what: &str, mut holds: impl FnMut() -> std::io::Result<bool>) -> Outcome {
+    let end = Instant::now() + HANG_TIMEOUT;
+    while !holds()? {
+        if Instant::now() > end {
+            return Err(format!("{what}: not after {HANG_TIMEOUT:?}").into());
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
 }
 
 async fn run(sandbox: &OsSandboxBackend, command: &str) -> vfs_core::Result<ExecuteResponse> {

@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use libtest_mimic::Failed;
-use vfs_core::{BackendExt as _, ErrorKind};
+use vfs_core::{BackendExt as _, ErrorKind, ExecuteRequest, OpContext, Shell as _, VfsPath};
 use vfs_sandbox::os::{Belt, Helper, OsSandbox, Protection, SandboxConfig};
 
-use super::{Outcome, config, names, own, run};
+use super::{HANG_TIMEOUT, Outcome, config, names, own, run, until};
 
 pub(crate) async fn protected() -> Outcome {
     let directory = tempfile::tempdir()?;
@@ -96,9 +96,7 @@ pub(crate) async fn placeholders() -> Outcome {
         ended.map(|ended| ended.stdout)
     };
     let ends = async {
-        while !names(&directory)?.contains(&".git".to_owned()) {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        until("the covers are there", || Ok(names(&directory)?.contains(&".git".to_owned()))).await?;
         for sandbox in [&other, &one] {
             run(sandbox, "true").await?;
         }
@@ -138,9 +136,7 @@ pub(crate) async fn swapped() -> Outcome {
         lead d plain; touch started
         while [ ! -e stop ]; do lead .git/hooks ../.env; lead d plain; done";
     let race = async {
-        while !directory.path().join("started").exists() {
-            tokio::task::yield_now().await;
-        }
+        until("it has started", || Ok(directory.path().join("started").exists())).await?;
         let (mut written, mut refused) = (0_u32, 0_u32);
         // It goes on until both have been met.
         for round in 0..200_000 {
@@ -159,7 +155,10 @@ pub(crate) async fn swapped() -> Outcome {
         assert!(written > 0 && refused > 0, "nothing was raced: {written} written, {refused} refused");
         Ok::<_, Failed>(())
     };
-    let (ended, raced) = futures::future::join(run(&sandbox, swaps), race).await;
+    // Longer than thousands of files take on the slowest disk.
+    let request = ExecuteRequest::new(swaps).cwd(VfsPath::parse("/workspace")?).timeout(20 * HANG_TIMEOUT);
+    let (cx, shell) = (OpContext::new(), sandbox.shell());
+    let (ended, raced) = futures::future::join(shell.execute(&cx, request), race).await;
     raced?;
     assert_eq!(ended?.exit_code, Some(0));
     let hooks: Vec<_> = fs::read_dir(directory.path().join(".git/hooks"))?.collect::<Result<_, _>>()?;

@@ -3,11 +3,12 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use libtest_mimic::Failed;
 use vfs_core::{BackendExt as _, ErrorKind, ExecuteRequest, OpContext, Shell as _, VfsPath};
 use vfs_sandbox::os::{Mount, OsSandbox, SandboxConfig};
 use vfs_shell::ShellConfig;
 
-use super::{Outcome, config, run};
+use super::{Outcome, config, run, until};
 
 pub(crate) async fn same_paths() -> Outcome {
     let directory = tempfile::tempdir()?;
@@ -98,24 +99,27 @@ pub(crate) async fn environment() -> Outcome {
 pub(crate) async fn leftovers() -> Outcome {
     let directory = tempfile::tempdir()?;
     let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
-    // Its arguments are how it is known outside, where it has another number.
-    let seconds = format!("1000.{}", std::process::id());
-    let command = format!("setsid sleep {seconds} & until [ -e seen ]; do sleep 0.01; done; echo out");
-    let runs = || -> std::io::Result<bool> {
-        let named = |process: fs::DirEntry| fs::read(process.path().join("cmdline")).unwrap_or_default();
-        let sleeps = |line: Vec<u8>| line == format!("sleep\0{seconds}\0").into_bytes();
-        Ok(fs::read_dir("/proc")?.flatten().any(|process| sleeps(named(process))))
-    };
-    let watching = async {
-        while !runs()? {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    // The call waits for the end of what it killed, but only for a moment, which may be too short on a busy machine.
+    for attempt in 0..20 {
+        // Its arguments are how it is known outside, where it has another number.
+        let seconds = format!("1000.{}{attempt}", std::process::id());
+        let command = format!("setsid sleep {seconds} & until [ -e seen ]; do sleep 0.01; done; rm seen; echo out");
+        let runs = || -> std::io::Result<bool> {
+            let named = |process: fs::DirEntry| fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let sleeps = |line: Vec<u8>| line == format!("sleep\0{seconds}\0").into_bytes();
+            Ok(fs::read_dir("/proc")?.flatten().any(|process| sleeps(named(process))))
+        };
+        let watching = async {
+            until("it runs", runs).await?;
+            fs::write(directory.path().join("seen"), "").map_err(Failed::from)
+        };
+        let (ended, seen) = tokio::join!(run(&sandbox, &command), watching);
+        seen?;
+        assert_eq!(ended?.stdout, "out\n");
+        if !runs()? {
+            return Ok(());
         }
-        fs::write(directory.path().join("seen"), "")
-    };
-    let watching = tokio::time::timeout(std::time::Duration::from_secs(60), watching);
-    let (ended, seen) = tokio::join!(run(&sandbox, &command), watching);
-    seen.expect("it runs")?;
-    assert_eq!(ended?.stdout, "out\n");
-    assert!(!runs()?, "it is still there");
-    Ok(())
+        until("it is gone", || Ok(!runs()?)).await?;
+    }
+    Err("the call ends before it is gone".into())
 }

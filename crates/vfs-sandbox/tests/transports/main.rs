@@ -56,9 +56,16 @@ fn program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Waits until something is so, for a time that no working machine needs.
+/// Longest that a test waits for one event. Only a test that fails waits as long, however busy the machine is.
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Timeouts of a script whose end by time is checked, tried in turn until it got as far as it should before it was ended. On
+/// an idle machine the first is enough. They are whole seconds, which is all that some services know.
+const TIMES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(6), Duration::from_secs(40)];
+
+/// Waits until something is so.
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + HANG_TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < end, "never: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -78,6 +85,28 @@ fn long_sleep() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(1);
     format!("{}{:03}", 1_000 + std::process::id() % 100_000, NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Runs a script, which does not end by itself, for each of the [`TIMES`] until what it printed `is_enough`.
+async fn timed_out(place: &dyn Execute, script: &str, is_enough: impl Fn(&Completed) -> bool) -> Completed {
+    let mut last = None;
+    for time in TIMES {
+        let mut invocation = Invocation::new(script);
+        invocation.timeout = time;
+        let answer = tokio::time::timeout(time + HANG_TIMEOUT, place.run(invocation)).await.expect("it is ended");
+        match &answer {
+            Ok(completed) => {
+                assert_eq!(completed.ending, Ending::TimedOut);
+                if is_enough(completed) {
+                    return completed.clone();
+                }
+            }
+            // It was not started in that time.
+            Err(error) => assert_eq!(error.kind(), vfs_core::ErrorKind::Unavailable, "{error}"),
+        }
+        last = Some(answer);
+    }
+    panic!("{last:?}");
 }
 
 async fn run(place: &dyn Execute, script: &str) -> Completed {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use vfs_sandbox::transports::{HostKeys, Ssh, SshConfig};
 
-use crate::{program, silent};
+use crate::{HANG_TIMEOUT, program, silent};
 
 pub(crate) struct Sshd {
     pub(crate) directory: TempDir,
@@ -58,6 +58,7 @@ impl Sshd {
             .identity_file(self.path("user"))
             .config_file("none")
             .host_keys(HostKeys::Known)
+            .connect_timeout(HANG_TIMEOUT)
             .option("UserKnownHostsFile", format!("\"{known}\""))
             .option("GlobalKnownHostsFile", "none")
     }
@@ -146,7 +147,7 @@ fn serve(directory: &Path, port: u16, key: &str) -> Child {
         .process_group(0)
         .spawn()
         .expect("a server");
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + HANG_TIMEOUT;
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         let is_up = matches!(server.try_wait(), Ok(None)) && Instant::now() < end;
         assert!(is_up, "no server: {}", std::fs::read_to_string(at("log")).unwrap_or_default());

@@ -289,15 +289,26 @@ fn a_name_that_is_listed_twice_is_searched_once_at_every_number_of_workers() {
 fn a_file_that_takes_long_does_not_hold_up_another_search() {
     let pool = Pool::new(1);
     let text = "x\n".repeat(16 << 20);
-    let long = Arc::new(TestTree::new([("/long", text.as_str())]).lend(Lend::Reader(16)));
-    let mut long = grep_stream_on(&pool, long, OpContext::new(), hit());
+    let (begin, begun) = mpsc::channel::<()>();
+    let begun = Mutex::new(begun);
+    let long = TestTree::new([("/long", text.as_str())]).lend(Lend::Reader(16)).on_open(move |_| {
+        let _ = begun.lock().expect("not poisoned").recv();
+    });
+    let exhausted = Arc::clone(&long.exhausted);
+    let mut long = grep_stream_on(&pool, Arc::new(long), OpContext::new(), hit());
     assert!(futures::FutureExt::now_or_never(long.next()).is_none());
     while pool.activity().busy == 0 {
         std::thread::yield_now();
     }
-    let events = grep_stream_on(&pool, Arc::new(many(50, "hit\n")), OpContext::new(), hit());
-    assert_eq!(block_on(events.count()), 51);
-    assert!(futures::FutureExt::now_or_never(long.next()).is_none(), "the long one was over first");
+    let last = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&last);
+    let short = many(50, "hit\n").on_open(move |_| seen.store(exhausted.load(Ordering::SeqCst), Ordering::SeqCst));
+    let mut events = Box::pin(grep_stream_on(&pool, Arc::new(short), OpContext::new(), hit()).count());
+    let early = futures::FutureExt::now_or_never(&mut events);
+    // The long one is read only now that the other is queued.
+    drop(begin);
+    assert_eq!(early.unwrap_or_else(|| block_on(events)), 51);
+    assert_eq!(last.load(Ordering::SeqCst), 0, "the long one was over first");
 }
 
 #[test]

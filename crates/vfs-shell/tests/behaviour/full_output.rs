@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vfs_core::{BackendExt as _, ErrorKind, ExecuteRequest, OpContext, Shell as _};
 use vfs_shell::{Commands, HostLauncher, ShellConfig, WithShell};
 
-use super::{Place, path};
+use super::{HANG_TIMEOUT, Place, path, until};
 
 #[tokio::test]
 async fn all_of_it_is_there_byte_for_byte() {
@@ -30,7 +30,7 @@ async fn a_job_has_one_too() {
     let response = place.run(ExecuteRequest::new("echo begun; sleep 100").keep_full_output().background()).await;
     let (id, file) = (response.job.expect("a job"), response.full_output.expect("asked for"));
     let shell = place.backend.shell();
-    let wait = vfs_core::JobOutputRequest::new(id.clone()).wait(std::time::Duration::from_secs(20));
+    let wait = vfs_core::JobOutputRequest::new(id.clone()).wait(HANG_TIMEOUT);
     shell.job_output(&OpContext::new(), wait).await.expect("known");
     shell.stop_job(&OpContext::new(), vfs_core::StopJobRequest::new(id)).await.expect("known");
     assert_eq!(place.backend.read_text(file.as_str()).await.expect("it is there"), "begun\n");
@@ -41,9 +41,8 @@ async fn it_is_there_while_the_command_runs() {
     let place = Place::new();
     let response = place.run(ExecuteRequest::new("echo begun; sleep 100").keep_full_output().background()).await;
     let file = response.full_output.expect("asked for");
-    while place.backend.read_text(file.as_str()).await.expect("it is there") != "begun\n" {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    until("it is written", || fs::read(place.host(file.relative())).expect("it is there") == b"begun\n").await;
+    assert_eq!(place.backend.read_text(file.as_str()).await.expect("it is there"), "begun\n");
     let stop = vfs_core::StopJobRequest::new(response.job.expect("a job"));
     place.backend.shell().stop_job(&OpContext::new(), stop).await.expect("known");
 }

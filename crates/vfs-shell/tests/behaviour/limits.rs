@@ -1,11 +1,9 @@
 //! What commands may use.
 
-use std::time::Duration;
-
 use vfs_core::ExecuteRequest;
 use vfs_shell::{Limits, ShellConfig};
 
-use super::Place;
+use super::{HANG_TIMEOUT, Place};
 
 fn limited(limits: Limits) -> Place {
     Place::with(ShellConfig::new().limits(limits))
@@ -14,7 +12,7 @@ fn limited(limits: Limits) -> Place {
 #[tokio::test]
 async fn processor_time_is_bounded() {
     let place = limited(Limits::default().cpu_seconds(1));
-    let response = place.run(ExecuteRequest::new("while :; do :; done").timeout(Duration::from_secs(60))).await;
+    let response = place.run(ExecuteRequest::new("while :; do :; done").timeout(HANG_TIMEOUT)).await;
     assert_eq!((response.signal, response.timed_out), (Some(24), false), "SIGXCPU: {response:?}");
 }
 

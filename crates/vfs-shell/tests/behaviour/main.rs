@@ -16,12 +16,28 @@ mod terminal;
 mod working_directory;
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
 use tempfile::TempDir;
-use vfs_core::{Backend as _, Error, ExecuteRequest, ExecuteResponse, OpContext, Shell as _, VfsPath};
+use vfs_core::{Backend as _, Error, ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Shell as _, VfsPath};
 use vfs_shell::{LocalShellBackend, ShellConfig};
+
+/// Longest that a test waits for one event. Only a test that fails waits as long, however busy the machine is.
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Timeouts of a command whose end by time is checked, tried in turn until the command got as far as it should before it
+/// was ended. On an idle machine the first is enough.
+const TIMES: [Duration; 4] =
+    [Duration::from_millis(300), Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(40)];
+
+/// How often a test repeats what depends on a process being scheduled within a fixed time of the product, such as the time
+/// between `SIGKILL` and the end of a call.
+const ATTEMPTS: usize = 20;
 
 /// A root with a shell in it.
 struct Place {
@@ -56,6 +72,70 @@ impl Place {
     async fn sh(&self, command: &str) -> ExecuteResponse {
         self.run(ExecuteRequest::new(command)).await
     }
+
+    /// Runs `request`, which does not end by itself, for each of the [`TIMES`] until its answer `is_expected`.
+    async fn timed_out(
+        &self,
+        request: ExecuteRequest,
+        is_expected: impl Fn(&ExecuteResponse) -> bool,
+    ) -> ExecuteResponse {
+        let mut last = None;
+        for time in TIMES {
+            let answer = self.try_run(request.clone().timeout(time)).await;
+            if let Ok(response) = &answer {
+                assert!(response.timed_out && response.duration >= time, "{request:?}: {response:?}");
+                if is_expected(response) {
+                    return response.clone();
+                }
+            } else if !was_too_busy(&answer) {
+                panic!("{request:?}: {answer:?}");
+            }
+            last = Some(answer);
+        }
+        panic!("{request:?}: {last:?}");
+    }
+
+    async fn appears(&self, path: &str) {
+        until(path, || self.host(path).exists()).await;
+    }
+
+    /// A FIFO at `held`, which commands open by `exec 9>held`.
+    fn hold(&self) -> Hold {
+        rustix::fs::mknodat(CWD, self.host("held"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("it is new");
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Hold(rustix::fs::open(self.host("held"), flags, Mode::empty()).expect("it is there"))
+    }
+}
+
+/// Whether a command was not started in its time, which says nothing of the command.
+fn was_too_busy<T>(answer: &Result<T, Error>) -> bool {
+    answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable)
+}
+
+/// Tells whether any process has a FIFO open to write to.
+struct Hold(OwnedFd);
+
+impl Hold {
+    fn is_held(&self) -> bool {
+        match rustix::io::read(&self.0, &mut [0; 1]) {
+            Ok(read) => read > 0,
+            Err(Errno::AGAIN) => true,
+            Err(errno) => panic!("{errno}"),
+        }
+    }
+
+    async fn released(&self) {
+        until("all processes are gone", || !self.is_held()).await;
+    }
+}
+
+/// Waits until a condition holds.
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + HANG_TIMEOUT;
+    while !holds() {
+        assert!(Instant::now() < end, "{what}: not after {HANG_TIMEOUT:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 fn path(text: &str) -> VfsPath {
@@ -76,11 +156,11 @@ async fn files_and_facets_are_those_of_the_files() {
 fn outside_of_a_runtime_nothing_panics() {
     let place = Place::new();
     let error = futures::executor::block_on(place.try_run(ExecuteRequest::new("true"))).expect_err("no runtime");
-    assert_eq!(error.kind(), vfs_core::ErrorKind::Unsupported);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
     let stream =
         vfs_core::StreamingShell::execute_stream(place.backend.shell(), OpContext::new(), ExecuteRequest::new("true"));
     let items: Vec<_> = futures::executor::block_on(futures::StreamExt::collect(stream));
-    assert!(matches!(&items[..], [Err(error)] if error.kind() == vfs_core::ErrorKind::Unsupported), "{items:?}");
+    assert!(matches!(&items[..], [Err(error)] if error.kind() == ErrorKind::Unsupported), "{items:?}");
     let jobs = futures::executor::block_on(place.backend.shell().jobs(&OpContext::new(), vfs_core::JobsRequest::new()));
     assert_eq!(jobs.expect("nothing runs"), []);
 }

@@ -1,11 +1,9 @@
 //! What commands read and print.
 
-use std::time::Duration;
-
 use vfs_core::ExecuteRequest;
 use vfs_shell::ShellConfig;
 
-use super::Place;
+use super::{HANG_TIMEOUT, Place};
 
 #[tokio::test]
 async fn standard_input_is_read_or_left() {
@@ -22,7 +20,7 @@ async fn standard_input_is_read_or_left() {
         ("exec <&-; echo closed", Some(large.as_str()), "closed\n"),
         ("tr a-z A-Z", Some("größe 🦀\0"), "GRößE 🦀\0"),
     ] {
-        let mut request = ExecuteRequest::new(command).timeout(Duration::from_secs(20));
+        let mut request = ExecuteRequest::new(command).timeout(HANG_TIMEOUT);
         request.stdin = stdin.map(str::to_owned);
         let response = place.run(request).await;
         assert_eq!((response.output.as_str(), response.timed_out), (expected, false), "{command}");

@@ -1,11 +1,9 @@
 //! Output as it arrives.
 
-use std::time::Duration;
-
 use futures::StreamExt as _;
 use vfs_core::{ErrorKind, ExecuteEvent, ExecuteRequest, OpContext, Result, StreamingShell as _};
 
-use super::Place;
+use super::{Place, TIMES};
 
 impl Place {
     fn stream(&self, request: ExecuteRequest) -> futures::stream::BoxStream<'static, Result<ExecuteEvent>> {
@@ -31,10 +29,15 @@ async fn the_first_piece_arrives_while_the_command_runs_and_the_last_is_the_exit
 #[tokio::test]
 async fn what_was_printed_before_a_timeout_comes_first() {
     let place = Place::new();
-    let request = ExecuteRequest::new("echo begun; sleep 100").timeout(Duration::from_millis(300));
-    let events: Vec<_> = place.stream(request).map(|event| event.expect("no error")).collect().await;
-    let [ExecuteEvent::Stdout(text), ExecuteEvent::Exit(exit)] = &events[..] else { panic!("{events:?}") };
-    assert!(text == "begun\n" && exit.timed_out, "{events:?}");
+    let mut last = Vec::new();
+    for time in TIMES {
+        last = place.stream(ExecuteRequest::new("echo begun; sleep 1000").timeout(time)).collect().await;
+        if let [Ok(ExecuteEvent::Stdout(text)), Ok(ExecuteEvent::Exit(exit))] = &last[..] {
+            assert!(text == "begun\n" && exit.timed_out, "{last:?}");
+            return;
+        }
+    }
+    panic!("{last:?}");
 }
 
 #[tokio::test]
@@ -48,23 +51,30 @@ async fn errors_are_the_last_item() {
         let events: Vec<_> = place.stream(request).collect().await;
         assert!(matches!(&events[..], [Err(error)] if error.kind() == kind), "{events:?}");
     }
-    let cx = OpContext::new().with_timeout(Duration::from_millis(300));
-    let events: Vec<_> =
-        place.backend.shell().execute_stream(cx, ExecuteRequest::new("echo begun; sleep 100")).collect().await;
-    assert!(matches!(&events[..], [Ok(_), Err(error)] if error.kind() == ErrorKind::Timeout), "{events:?}");
+    for time in TIMES {
+        let (cx, request) = (OpContext::new().with_timeout(time), ExecuteRequest::new("echo begun; sleep 1000"));
+        let events: Vec<_> = place.backend.shell().execute_stream(cx, request).collect().await;
+        let (last, before) = events.split_last().expect("an item");
+        assert!(last.as_ref().is_err_and(|error| error.kind() == ErrorKind::Timeout), "{events:?}");
+        if matches!(before, [Ok(ExecuteEvent::Stdout(_))]) {
+            return;
+        }
+    }
+    panic!("it printed nothing");
 }
 
 #[tokio::test]
 async fn a_slow_consumer_makes_the_command_wait_and_gets_all() {
     let place = Place::new();
-    let command = "i=0; while [ $i -lt 200 ]; do head -c 10000 /dev/zero; i=$((i+1)); touch at$i; done";
-    let mut events = place.stream(ExecuteRequest::new(command));
+    let command =
+        |name: &str| format!("i=0; while [ $i -lt 200 ]; do head -c 10000 /dev/zero; i=$((i+1)); touch {name}$i; done");
+    let mut events = place.stream(ExecuteRequest::new(command("at")));
     let first = events.next().await.expect("an item").expect("no error");
     let ExecuteEvent::Stdout(text) = first else { panic!("{first:?}") };
     let mut bytes = text.len();
-    // As long as nobody takes the next pieces it does not come to its end.
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    assert!(!place.host("at200").exists());
+    // As long as nobody takes the next pieces it does not come to its end, while one that is read does.
+    place.sh(&command("other")).await;
+    assert!(place.host("other200").exists() && !place.host("at200").exists());
     while let Some(event) = events.next().await {
         match event.expect("no error") {
             ExecuteEvent::Stdout(text) => bytes += text.len(),
@@ -77,28 +87,44 @@ async fn a_slow_consumer_makes_the_command_wait_and_gets_all() {
 
 #[tokio::test]
 async fn a_command_that_has_ended_in_time_is_not_late_because_its_consumer_is() {
-    let place = Place::new();
     let command = "echo 1; echo 2; echo 3; echo 4; echo 5; touch ended; exit 7";
-    let mut events = place.stream(ExecuteRequest::new(command).timeout(Duration::from_millis(500)));
-    events.next().await.expect("an item").expect("no error");
-    tokio::time::sleep(Duration::from_millis(1000)).await;
-    assert!(place.host("ended").exists(), "it did not have to wait for its consumer");
-    let rest: Vec<_> = events.map(|event| event.expect("no error")).collect().await;
-    let Some(ExecuteEvent::Exit(exit)) = rest.last() else { panic!("{rest:?}") };
-    assert_eq!((exit.exit_code, exit.timed_out), (Some(7), false), "{exit:?}");
-    assert!(exit.duration < Duration::from_millis(500), "{exit:?}");
+    let mut last = Vec::new();
+    for time in TIMES {
+        let place = Place::new();
+        let mut events = place.stream(ExecuteRequest::new(command).timeout(time));
+        let first = events.next().await.expect("an item");
+        // The consumer comes back when the time is over.
+        tokio::time::sleep(time).await;
+        let has_ended = place.host("ended").exists();
+        last = futures::stream::iter([first]).chain(events).collect().await;
+        if let Some(Ok(ExecuteEvent::Exit(exit))) = last.last()
+            && has_ended
+            && !exit.timed_out
+        {
+            assert_eq!(exit.exit_code, Some(7), "{exit:?}");
+            assert!(exit.duration < time, "{exit:?}");
+            return;
+        }
+    }
+    panic!("it had to wait for its consumer: {last:?}");
 }
 
 #[tokio::test]
 async fn time_runs_out_even_for_a_consumer_that_takes_nothing() {
-    let place = Place::new();
-    let request = ExecuteRequest::new("trap 'touch ended; exit' TERM; while :; do echo more; done")
-        .timeout(Duration::from_millis(300));
-    let mut events = place.stream(request);
-    events.next().await.expect("an item").expect("no error");
-    // Its shell waits in a write; only being killed gets it out of there, which leaves no file.
-    tokio::time::sleep(Duration::from_millis(1000)).await;
-    let rest: Vec<_> = events.map(|event| event.expect("no error")).collect().await;
-    assert!(matches!(rest.last(), Some(ExecuteEvent::Exit(exit)) if exit.timed_out), "{:?}", rest.last());
-    assert!(rest.len() < 200, "{}", rest.len());
+    for time in TIMES {
+        let place = Place::new();
+        let hold = place.hold();
+        let request = ExecuteRequest::new("exec 9>held; trap exit TERM; while :; do echo more; done").timeout(time);
+        let mut events = place.stream(request);
+        if !matches!(events.next().await.expect("an item"), Ok(ExecuteEvent::Stdout(_))) {
+            continue;
+        }
+        // Its shell waits in a write and is killed there, before anybody takes more.
+        hold.released().await;
+        let rest: Vec<_> = events.map(|event| event.expect("no error")).collect().await;
+        assert!(matches!(rest.last(), Some(ExecuteEvent::Exit(exit)) if exit.timed_out), "{:?}", rest.last());
+        assert!(rest.len() < 200, "{}", rest.len());
+        return;
+    }
+    panic!("it printed nothing");
 }

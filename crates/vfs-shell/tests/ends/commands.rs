@@ -1,4 +1,4 @@
-//! Commands that do not want to end. Each prints `begun` first.
+//! Commands that do not want to end. Each prints `begun` and makes a file of that name.
 
 use std::fs;
 
@@ -8,10 +8,15 @@ use vfs_shell::Limits;
 /// How many processes a fork bomb comes to.
 const MOST_PROCESSES: u64 = 40;
 
+/// How many of them are enough to see that it goes off: others of its user may have some of those that there may be.
+const BOMB_PROCESSES: usize = 10;
+
 /// One of them.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
     pub(crate) script: &'static str,
+    /// How many processes it has at least once all of it runs.
+    pub(crate) processes: usize,
     needs: Needs,
 }
 
@@ -25,57 +30,74 @@ enum Needs {
 pub(crate) const COMMANDS: &[Command] = &[
     Command {
         name: "forks",
-        script: "echo begun; sleep 100 & sleep 100 & (sleep 100; sleep 100) & sleep 100",
+        script: "echo begun; : >begun; sleep 1000 & sleep 1000 & (sleep 1000; sleep 1000) & sleep 1000",
+        processes: 4,
         needs: Needs::Nothing,
     },
     Command {
         name: "ignores_being_asked",
-        script: "trap '' TERM HUP INT; echo begun; while :; do sleep 1; done",
+        script: "trap '' TERM HUP INT; echo begun; : >begun; while :; do sleep 1; done",
+        processes: 1,
         needs: Needs::Nothing,
     },
     Command {
         name: "becomes_a_daemon",
-        script: "echo begun; setsid sh -c 'trap \"\" TERM HUP; (setsid sleep 100 &); sleep 100; sleep 100' >/dev/null 2>&1 & sleep 100",
+        script: "echo begun; : >begun; setsid sh -c 'trap \"\" TERM HUP; (setsid sleep 1000 &); sleep 1000; sleep 1000' >/dev/null 2>&1 & sleep 1000",
+        processes: 4,
         needs: Needs::Nothing,
     },
     Command {
         name: "forks_twice_and_is_adopted",
-        script: "trap '' TERM; echo begun; (setsid sh -c '(setsid sh -c \"sleep 100; sleep 100\" &)' &) ; (sleep 100 &); sleep 100; sleep 100",
+        script: "trap '' TERM; echo begun; : >begun; (setsid sh -c '(setsid sh -c \"sleep 1000; sleep 1000\" &)' &) ; (sleep 1000 &); sleep 1000; sleep 1000",
+        processes: 5,
         needs: Needs::Nothing,
     },
     Command {
         name: "holds_its_outputs_open",
-        script: "echo begun; (trap '' TERM; setsid sleep 100 & sleep 100) & sleep 100",
+        script: "echo begun; : >begun; (trap '' TERM; setsid sleep 1000 & sleep 1000) & sleep 1000",
+        processes: 3,
         needs: Needs::Nothing,
     },
-    Command { name: "floods", script: "echo begun; yes & yes >&2", needs: Needs::Nothing },
+    Command { name: "floods", script: "echo begun; : >begun; yes & yes >&2", processes: 2, needs: Needs::Nothing },
     Command {
         name: "floods_and_ignores_being_asked",
-        script: "trap '' TERM; echo begun; yes & yes >&2 & cat /dev/zero",
+        script: "trap '' TERM; echo begun; : >begun; yes & yes >&2 & cat /dev/zero",
+        processes: 3,
         needs: Needs::Nothing,
     },
     Command {
         name: "never_stays_the_same_process",
         // Each starts another one in a session of its own, and ends.
-        script: r#"trap '' TERM; echo begun; R='trap "" TERM; setsid sh -c "$R" & exit'; export R; sh -c "$R"; sleep 100; sleep 100"#,
+        script: r#"trap '' TERM; echo begun; : >begun; R='trap "" TERM; setsid sh -c "$R" & exit'; export R; sh -c "$R"; sleep 1000; sleep 1000"#,
+        processes: 2,
         needs: Needs::Nothing,
     },
-    Command { name: "is_stopped", script: "echo begun; (kill -STOP $$) & sleep 100", needs: Needs::Nothing },
-    Command { name: "is_a_fork_bomb", script: BOMB, needs: Needs::ProcessLimit },
-    Command { name: "is_a_fork_bomb_of_sessions", script: SESSION_BOMB, needs: Needs::ProcessLimit },
+    Command {
+        name: "is_stopped",
+        script: "echo begun; (kill -STOP $$; : >begun) & sleep 1000",
+        processes: 1,
+        needs: Needs::Nothing,
+    },
+    Command { name: "is_a_fork_bomb", script: BOMB, processes: BOMB_PROCESSES, needs: Needs::ProcessLimit },
+    Command {
+        name: "is_a_fork_bomb_of_sessions",
+        script: SESSION_BOMB,
+        processes: BOMB_PROCESSES,
+        needs: Needs::ProcessLimit,
+    },
 ];
 
 /// Each of its processes forks forever, whether it may or not. The one that is waited for only sleeps.
-const BOMB: &str = r#"echo begun
+const BOMB: &str = r#"echo begun; : >begun
 BOMB='$SIG{TERM} = "IGNORE"; while (1) { fork }'
 if [ "$(id -u)" = 0 ]; then setpriv --reuid=47110 --regid=47110 --clear-groups perl -e "$BOMB" & else perl -e "$BOMB" & fi
-exec sleep 100"#;
+exec sleep 1000"#;
 
 /// As above, each in a session of its own.
-const SESSION_BOMB: &str = r#"echo begun
+const SESSION_BOMB: &str = r#"echo begun; : >begun
 BOMB='use POSIX; $SIG{TERM} = "IGNORE"; while (1) { my $pid = fork; POSIX::setsid() if defined $pid && !$pid }'
 if [ "$(id -u)" = 0 ]; then setpriv --reuid=47110 --regid=47110 --clear-groups perl -e "$BOMB" & else perl -e "$BOMB" & fi
-exec sleep 100"#;
+exec sleep 1000"#;
 
 impl Command {
     pub(crate) fn limits(&self) -> Limits {

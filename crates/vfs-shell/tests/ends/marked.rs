@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::Failed;
 
+use crate::HANG_TIMEOUT;
+
 /// A variable that the processes of one run have, and no others.
 pub(crate) struct Mark(String);
 
@@ -37,22 +39,21 @@ impl Mark {
         living
     }
 
-    pub(crate) fn wait_until_gone(&self, until: Instant) -> Result<(), Failed> {
-        wait_until("processes are left", until, || self.living())
+    pub(crate) fn wait_until_gone(&self) -> Result<(), Failed> {
+        wait_until("processes are left", || self.living())
     }
 
     /// Waits until so many processes of it live.
-    pub(crate) fn wait_until_there(&self, count: usize) {
-        while self.living().len() < count {
-            thread::sleep(Duration::from_millis(5));
-        }
+    pub(crate) fn wait_until_there(&self, count: usize) -> Result<(), Failed> {
+        let missing = || if self.living().len() < count { vec![format!("{count} in all")] } else { Vec::new() };
+        wait_until("processes are missing", missing)
     }
 }
 
 /// Waits until this process has no children, zombies included.
-pub(crate) fn wait_until_childless(until: Instant) -> Result<(), Failed> {
+pub(crate) fn wait_until_childless() -> Result<(), Failed> {
     let children = || children_of(std::process::id()).iter().map(u32::to_string).collect();
-    wait_until("children are left", until, children)
+    wait_until("children are left", children)
 }
 
 /// The children of a process.
@@ -76,15 +77,16 @@ pub(crate) fn lives(process: u32) -> bool {
 }
 
 /// Waits until nothing is left, as `left` tells.
-pub(crate) fn wait_until(what: &str, until: Instant, left: impl Fn() -> Vec<String>) -> Result<(), Failed> {
+pub(crate) fn wait_until(what: &str, left: impl Fn() -> Vec<String>) -> Result<(), Failed> {
+    let end = Instant::now() + HANG_TIMEOUT;
     loop {
         let found = left();
         if found.is_empty() {
             return Ok(());
         }
-        if Instant::now() > until {
-            return Err(format!("{what}: {found:?}").into());
+        if Instant::now() > end {
+            return Err(format!("{what} after {HANG_TIMEOUT:?}: {found:?}").into());
         }
-        thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,10 +1,8 @@
 //! Two handles see each other's changes.
 
-use std::time::Duration;
-
 use vfs_store::{ChangePage, Changes, Expected, Inspect, Position, Store};
 
-use crate::lab::{in_lab, key, namespace, value};
+use crate::lab::{HANG_TIMEOUT, in_lab, key, namespace, value};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_is_told_to_another_handle() {
@@ -56,7 +54,7 @@ async fn a_notification_comes_by_itself() {
             tokio::task::yield_now().await;
         }
         let _ = store.put(&key("/b"), value("x"), &Expected::Anything).await.expect("it is put");
-        let told = tokio::time::timeout(Duration::from_secs(30), told.recv()).await.expect("in time");
+        let told = tokio::time::timeout(HANG_TIMEOUT, told.recv()).await.expect("in time");
         assert_eq!(told.as_deref(), Some("2 acme/ann"));
         waiting.await.expect("no panic").expect("it is told");
     })

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use futures::future::join_all;
 use vfs_store::{Expected, Inspect, ListRequest, Outcome, PostgresConfig, PostgresStore, Store};
 
-use crate::lab::{Lab, in_lab, key, namespace, path, server, value};
+use crate::lab::{Lab, in_lab, key, namespace, path, patient, server, value};
 
 const PROCESSES: usize = 16;
 const FILES: usize = 100;
@@ -50,7 +50,7 @@ async fn one_of_the_crowd() {
     let (Ok(told), Some(url)) = (std::env::var(ONE), server()) else { return };
     let words: Vec<_> = told.split(' ').collect();
     let [schema, number, edits] = words[..] else { panic!("three words, not {told}") };
-    let config = PostgresConfig::new(&url).expect("a URL").schema(schema).pool_size(2);
+    let config = patient(PostgresConfig::new(&url).expect("a URL").schema(schema)).pool_size(2);
     let store = PostgresStore::open(config).await.expect("it opens");
     for edit in 0..edits.parse().expect("a number") {
         let edit: usize = edit;

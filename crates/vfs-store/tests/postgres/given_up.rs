@@ -1,16 +1,10 @@
 //! Operations whose callers give them up keep no connection busy, and nothing locked.
 
-use std::time::Duration;
-
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use vfs_store::{Expected, Inspect, PostgresConfig, PostgresStore, Store};
 
-use crate::lab::{Lab, connect, in_lab, key, namespace, value};
-
-const LONG: Duration = Duration::from_secs(600);
-/// How long what has to happen soon may take on a busy machine.
-const SOON: Duration = Duration::from_secs(30);
+use crate::lab::{HANG_TIMEOUT, Lab, connect, in_lab, key, namespace, patient, value};
 
 /// Waits until so many statements of the store wait for a lock.
 async fn waiting(lab: &Lab, number: i64) {
@@ -20,7 +14,7 @@ async fn waiting(lab: &Lab, number: i64) {
             tokio::task::yield_now().await;
         }
     };
-    timeout(SOON, is_so).await.expect("the server stops what nobody waits for");
+    timeout(HANG_TIMEOUT, is_so).await.expect("the server stops what nobody waits for");
 }
 
 async fn give_up<T: Send + 'static>(lab: &Lab, store: &PostgresStore, operation: JoinHandle<T>) {
@@ -30,7 +24,7 @@ async fn give_up<T: Send + 'static>(lab: &Lab, store: &PostgresStore, operation:
     // There is one connection only.
     let namespace = namespace();
     let position = store.as_changes().expect("it tells").position(&namespace);
-    let position = timeout(SOON, position).await.expect("a connection that is free").expect("a position");
+    let position = timeout(HANG_TIMEOUT, position).await.expect("a connection that is free").expect("a position");
     assert_eq!(position.0, 1);
     waiting(lab, 0).await;
 }
@@ -39,9 +33,7 @@ async fn give_up<T: Send + 'static>(lab: &Lab, store: &PostgresStore, operation:
 async fn what_is_given_up_is_stopped_and_its_connection_is_free() {
     in_lab(async |lab| {
         let config = PostgresConfig::new(&format!("{}?application_name={}", lab.url, lab.schema)).expect("a URL");
-        let config =
-            config.schema(&lab.schema).pool_size(1).pool_timeout(SOON).statement_timeout(LONG).lock_timeout(LONG);
-        let store = PostgresStore::open(config).await.expect("it opens");
+        let store = PostgresStore::open(patient(config.schema(&lab.schema)).pool_size(1)).await.expect("it opens");
         let _ = store.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put");
         let holder = connect(&lab.url).await;
         holder.batch_execute(&format!("BEGIN; LOCK TABLE {}.files", lab.schema)).await.expect("it is locked");
@@ -79,7 +71,9 @@ async fn what_ends_soon_keeps_its_connection() {
             }
             read.abort();
             drop(read.await);
-            assert!(timeout(SOON, store.head(&key("/a"))).await.expect("in time").expect("an answer").is_some());
+            assert!(
+                timeout(HANG_TIMEOUT, store.head(&key("/a"))).await.expect("in time").expect("an answer").is_some()
+            );
         }
     })
     .await;

@@ -1,6 +1,7 @@
 //! A schema of its own for each test.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::Utc;
@@ -8,6 +9,30 @@ use futures::FutureExt;
 use tokio_postgres::NoTls;
 use vfs_core::VfsPath;
 use vfs_store::{Key, Namespace, NewValue, PostgresConfig, PostgresStore};
+
+/// How long a test waits for what a correct store always does. This bounds a hang and says nothing about speed.
+pub(crate) const HANG_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Longer than any test takes.
+pub(crate) const LONG: Duration = Duration::from_secs(600);
+
+/// `config` with times that no server exceeds, however busy it is: a test of a limit sets that limit itself.
+pub(crate) fn patient(config: PostgresConfig) -> PostgresConfig {
+    config.connect_timeout(LONG).pool_timeout(LONG).statement_timeout(LONG).lock_timeout(LONG).retry_for(LONG)
+}
+
+/// The first answer that is no error, of a store whose times are shorter than a busy server may take.
+pub(crate) async fn until_ok<T>(ask: impl AsyncFn() -> vfs_core::Result<T>) -> T {
+    let answer = async {
+        loop {
+            match ask().await {
+                Ok(answer) => return answer,
+                Err(error) => assert!(error.is_temporary(), "{error:?}"),
+            }
+        }
+    };
+    tokio::time::timeout(HANG_TIMEOUT, answer).await.expect("an answer before the bound for a hang")
+}
 
 /// Where a test works.
 pub(crate) struct Lab {
@@ -20,7 +45,7 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn config(&self) -> PostgresConfig {
-        PostgresConfig::new(&self.url).expect("a URL").schema(&self.schema)
+        patient(PostgresConfig::new(&self.url).expect("a URL").schema(&self.schema))
     }
 
     pub(crate) async fn store(&self) -> PostgresStore {

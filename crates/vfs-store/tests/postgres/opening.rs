@@ -6,7 +6,7 @@ use futures::future::join_all;
 use vfs_core::ErrorKind;
 use vfs_store::{Expected, Inspect, PostgresConfig, PostgresStore, PostgresTls, Store};
 
-use crate::lab::{connect, in_lab, key, value};
+use crate::lab::{connect, in_lab, key, patient, value};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_open_at_once() {
@@ -63,7 +63,7 @@ async fn connections_are_encrypted_as_asked() {
         for (mode, expected) in [(PostgresTls::Disable, 0), (PostgresTls::Prefer, 1), (PostgresTls::Require, 1)] {
             let name = format!("{}_{mode:?}", lab.schema);
             let url = format!("{}?application_name={name}", lab.url);
-            let config = PostgresConfig::new(&url).expect("a URL").schema(&lab.schema).tls(mode);
+            let config = patient(PostgresConfig::new(&url).expect("a URL").schema(&lab.schema)).tls(mode);
             let _store = PostgresStore::open(config).await.expect("it opens");
             let found: i64 = lab.client.query_one(encrypted, &[&name]).await.expect("an answer").get(0);
             assert_eq!(found, expected, "{mode:?}");

@@ -5,7 +5,7 @@ use std::path::Path;
 use tokio::process::Command;
 use vfs_store::{Expected, Inspect, ListRequest, Outcome, PostgresConfig, PostgresStore, Store};
 
-use crate::lab::{key, namespace, path, server, value};
+use crate::lab::{key, namespace, path, patient, server, value};
 
 /// What the script that runs servers prints.
 async fn run(arguments: &[&str]) -> String {
@@ -26,7 +26,8 @@ async fn a_server_that_starts_again_loses_nothing() {
     let port =
         tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address").port();
     let url = run(&["start", place, &port.to_string()]).await;
-    let store = PostgresStore::open(PostgresConfig::new(&url).expect("a URL").pool_size(4)).await.expect("it opens");
+    let config = patient(PostgresConfig::new(&url).expect("a URL")).pool_size(4);
+    let store = PostgresStore::open(config).await.expect("it opens");
     let (stop, mut stopped) = tokio::sync::watch::channel(false);
     let writer = tokio::spawn({
         let store = store.clone();

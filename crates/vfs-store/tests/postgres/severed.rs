@@ -5,7 +5,7 @@ use std::time::Duration;
 use vfs_core::ErrorKind;
 use vfs_store::{Expected, Inspect, ListRequest, Outcome, PostgresConfig, PostgresStore, Store};
 
-use crate::lab::{Lab, at, in_lab, key, namespace, path, value};
+use crate::lab::{Lab, at, in_lab, key, namespace, path, patient, until_ok, value};
 use crate::proxy::Proxy;
 
 const CUTS: usize = 200;
@@ -16,7 +16,7 @@ async fn through_proxy(lab: &Lab) -> (Proxy, PostgresConfig) {
     let address = tokio::net::lookup_host((host.as_str(), server.get_ports()[0])).await.expect("an address").next();
     let proxy = Proxy::new(address.expect("an address")).await;
     let config = PostgresConfig::new(&at(&lab.url, proxy.address)).expect("a URL").schema(&lab.schema);
-    (proxy, config)
+    (proxy, patient(config))
 }
 
 /// Adds one to the number in a file: made once for each time that it comes back.
@@ -89,17 +89,20 @@ async fn large_contents_survive_cuts() {
 async fn a_server_that_falls_silent_is_left() {
     in_lab(async |lab| {
         let (proxy, config) = through_proxy(lab).await;
-        let short = Duration::from_millis(100);
+        let _ = lab.store().await.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put");
+        let short = Duration::from_millis(200);
         let config = config.statement_timeout(short).connect_timeout(short).retry_for(Duration::ZERO).pool_size(1);
-        let store = PostgresStore::open(config.connect_timeout(Duration::from_secs(5))).await.expect("it opens");
-        let _ = store.put(&key("/a"), value("1"), &Expected::Nothing).await.expect("it is put");
+        // A busy server may need longer than these short times at first.
+        let store = until_ok(async || PostgresStore::open(config.clone()).await).await;
+        let is_there = || until_ok(async || store.head(&key("/a")).await);
+        assert!(is_there().await.is_some());
         proxy.silence(true);
         let error = store.head(&key("/a")).await.expect_err("no answer");
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
         let error = store.head(&key("/a")).await.expect_err("no greeting");
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
         proxy.silence(false);
-        assert!(store.head(&key("/a")).await.expect("a new connection").is_some());
+        assert!(is_there().await.is_some(), "by a new connection");
     })
     .await;
 }

@@ -7,11 +7,17 @@ use tokio::net::TcpListener;
 use vfs_core::{Error, ErrorKind};
 use vfs_store::{Expected, Inspect as _, Outcome, RedisConfig, RedisStore, Store};
 
-use crate::support::{Server, content, done, key, value};
+use crate::support::{HANG_TIMEOUT, Server, content, done, key, value};
 
+/// Why a server that answers refuses to be opened.
 async fn refusal(url: &str) -> Error {
-    let config = RedisConfig::new(url).expect("a URL").connect_timeout(Duration::from_millis(500));
-    let error = RedisStore::open(config.timeout(Duration::from_millis(500))).await.expect_err("it is not opened");
+    refusal_within(url, HANG_TIMEOUT).await
+}
+
+/// Why the server cannot be opened, for which there is so much time.
+async fn refusal_within(url: &str, time: Duration) -> Error {
+    let config = RedisConfig::new(url).expect("a URL").connect_timeout(time).timeout(time);
+    let error = RedisStore::open(config).await.expect_err("it is not opened");
     let shown = format!("{error} {error:?} {}", error.for_model());
     assert!(!shown.contains("hidden"), "{shown}");
     error
@@ -33,10 +39,11 @@ async fn a_server_that_is_not_there() {
 async fn a_server_that_says_nothing_or_nonsense() {
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = silent.local_addr().expect("an address").port();
-    let error = refusal(&format!("redis://127.0.0.1:{port}")).await;
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    let error = refusal(&format!("rediss://127.0.0.1:{port}")).await;
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let short = Duration::from_millis(500);
+    for scheme in ["redis", "rediss"] {
+        let error = refusal_within(&format!("{scheme}://127.0.0.1:{port}"), short).await;
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
     tokio::spawn(async move {
         while let Ok((mut client, _)) = silent.accept().await {
             let _ = client.read(&mut [0; 1024]).await;
@@ -44,7 +51,7 @@ async fn a_server_that_says_nothing_or_nonsense() {
         }
     });
     for scheme in ["redis", "rediss"] {
-        let error = refusal(&format!("{scheme}://127.0.0.1:{port}")).await;
+        let error = refusal_within(&format!("{scheme}://127.0.0.1:{port}"), short).await;
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     }
 }
@@ -86,14 +93,16 @@ async fn a_replica_that_is_read_only() {
     let _ = done(store.put(&key("/a"), value("x"), &Expected::Nothing).await.expect("it is put"));
     let port = primary.port.to_string();
     let Some(replica) = Server::start(&["--replicaof", "127.0.0.1", &port]).await else { return };
-    let mut error = refusal(&replica.url()).await;
     // While it copies its primary it is there for nobody.
-    for _ in 0..100 {
-        if error.kind() != ErrorKind::Unavailable {
-            break;
+    let copied = async {
+        loop {
+            let error = refusal(&replica.url()).await;
+            if error.kind() != ErrorKind::Unavailable {
+                return error;
+            }
         }
-        error = refusal(&replica.url()).await;
-    }
+    };
+    let error = tokio::time::timeout(HANG_TIMEOUT, copied).await.expect("it has copied its primary");
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     assert!(error.message().contains("address of the primary"), "{error}");
 }

@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -10,6 +11,14 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use vfs_core::VfsPath;
 use vfs_store::{Key, Namespace, NewValue, Outcome, RedisConfig, RedisStore, Store, Stored};
+
+/// How long a test waits for what a correct store always does. This bounds a hang and says nothing about speed.
+pub(crate) const HANG_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// `config` with times that no server exceeds, however busy it is: a test of a limit sets that limit itself.
+pub(crate) fn patient(config: RedisConfig) -> RedisConfig {
+    config.connect_timeout(HANG_TIMEOUT).timeout(HANG_TIMEOUT).patience(10 * HANG_TIMEOUT)
+}
 
 /// The server that all tests share.
 pub(crate) struct Shared {
@@ -30,7 +39,7 @@ impl Shared {
     }
 
     pub(crate) fn config(&self) -> RedisConfig {
-        RedisConfig::new(&self.url).and_then(|config| config.prefix(&self.prefix)).expect("a configuration")
+        patient(RedisConfig::new(&self.url).and_then(|config| config.prefix(&self.prefix)).expect("a configuration"))
     }
 
     pub(crate) async fn store(&self) -> RedisStore {
@@ -77,7 +86,7 @@ impl Server {
     }
 
     pub(crate) async fn store(&self) -> RedisStore {
-        RedisStore::open(RedisConfig::new(&self.url()).expect("a URL")).await.expect("the server answers")
+        RedisStore::open(patient(RedisConfig::new(&self.url()).expect("a URL"))).await.expect("the server answers")
     }
 
     /// Kills it as a power cut would, and starts it with what is on its disk.

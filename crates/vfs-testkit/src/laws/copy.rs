@@ -5,11 +5,11 @@ use vfs_core::{CopyRequest, ErrorKind};
 use super::LawResult;
 use crate::target::Target;
 
-laws! { "copy":
-    "C1" Nothing a_copy_has_the_same_content_and_a_life_of_its_own,
-    "C2" Nothing a_target_that_is_there_is_kept_by_default,
+laws! { "copy" in Storage:
+    "C1" Nothing a_copy_has_the_same_content_and_a_life_of_its_own in Smoke,
+    "C2" Nothing a_target_that_is_there_is_kept_by_default in Wrapper,
     "C3" Nothing overwrite_replaces_a_file_by_a_file,
-    "C4" Nothing a_directory_is_copied_with_everything_below_it,
+    "C4" Nothing a_directory_is_copied_with_everything_below_it in Wrapper,
     "C5" Nothing nothing_is_copied_onto_itself_or_below_itself,
     "C6" Nothing a_missing_source_is_not_found,
     "C7" Nothing overwrite_does_not_mix_files_and_directories,

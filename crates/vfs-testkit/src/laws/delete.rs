@@ -6,12 +6,12 @@ use vfs_core::{DeleteRequest, ErrorDetail, ErrorKind};
 use super::LawResult;
 use crate::target::Target;
 
-laws! { "delete":
-    "D1" Nothing a_deleted_file_is_gone,
+laws! { "delete" in Storage:
+    "D1" Nothing a_deleted_file_is_gone in Smoke,
     "D2" Nothing a_missing_path_is_not_found,
-    "D3" Nothing a_directory_goes_only_by_request,
+    "D3" Nothing a_directory_goes_only_by_request in Wrapper,
     "D4" Nothing a_directory_goes_with_everything_below_it_and_nothing_else,
-    "D5" Nothing a_delete_expects_the_version_that_was_read,
+    "D5" Nothing a_delete_expects_the_version_that_was_read in Wrapper,
     "D6" EmptyDirectories an_empty_directory_goes_alone,
     "D6" Nothing a_directory_with_something_in_it_stays_where_an_empty_one_is_meant,
     "D6" Nothing what_is_no_directory_stays_where_an_empty_one_is_meant,

@@ -6,9 +6,9 @@ use super::LawResult;
 use super::steps::cx;
 use crate::target::Target;
 
-laws! { "download":
-    "N1" Nothing answers_are_in_the_order_of_the_request,
-    "N2" Nothing one_failure_does_not_stop_the_others,
+laws! { "download" in Storage:
+    "N1" Nothing answers_are_in_the_order_of_the_request in Smoke,
+    "N2" Nothing one_failure_does_not_stop_the_others in Wrapper,
     "N3" Nothing the_bytes_are_the_file_as_it_is,
     "N3" Nothing a_file_of_many_megabytes_comes_whole,
 }

@@ -5,14 +5,14 @@ use vfs_core::{EditRequest, Encoding, ErrorKind, ReadRequest};
 use super::LawResult;
 use crate::target::Target;
 
-laws! { "edit":
+laws! { "edit" in Semantics:
     "E7" Nothing what_a_read_showed_can_be_edited,
     "E7" Nothing an_edit_of_a_crlf_file_keeps_crlf,
     "E7" Nothing an_old_with_crlf_is_found_where_lines_end_otherwise,
     "E8" Nothing an_edit_of_a_mixed_file_keeps_the_ending_of_each_line,
-    "E9" Nothing an_edit_keeps_the_byte_order_mark_and_the_end_of_the_file,
+    "E9" Nothing an_edit_keeps_the_byte_order_mark_and_the_end_of_the_file in Storage,
     "E9" Nothing an_edit_keeps_utf_16,
-    "E10" Nothing an_edit_keeps_the_bytes_that_are_not_text_or_refuses,
+    "E10" Nothing an_edit_keeps_the_bytes_that_are_not_text_or_refuses in Storage,
 }
 
 /// Edits a file of `content` and gives what it holds then.

@@ -8,8 +8,8 @@ use vfs_core::{
 use super::LawResult;
 use crate::target::Target;
 
-laws! { "errors":
-    "X1" Nothing every_failure_names_the_path_that_was_asked_for,
+laws! { "errors" in Wrapper:
+    "X1" Nothing every_failure_names_the_path_that_was_asked_for in Smoke,
     "X2" Nothing every_failure_is_short_and_silent_about_the_host,
     "X3" Nothing a_failure_about_a_long_path_is_short,
     "X4" Nothing a_failure_in_json_has_its_code_path_and_message,

@@ -3,21 +3,21 @@
 use vfs_core::{EntryKinds, ErrorKind, GlobRequest, Truncation};
 
 use super::LawResult;
-use super::steps::quick;
+use super::steps::ends;
 use crate::target::Target;
 
-laws! { "glob":
-    "G1" Nothing a_pattern_without_a_slash_matches_names_at_any_depth,
+laws! { "glob" in Semantics:
+    "G1" Nothing a_pattern_without_a_slash_matches_names_at_any_depth in Smoke,
     "G2" Nothing a_pattern_with_a_slash_matches_the_path_below_the_start,
     "G3" Nothing the_syntax_is_that_of_globs,
     "G4" Nothing a_malformed_pattern_is_refused,
     "G5" Nothing a_bomb_is_answered_or_refused_quickly,
     "G6" Nothing files_are_found_and_directories_by_request,
-    "G7" Nothing entries_are_sorted_by_the_bytes_of_the_whole_path,
-    "G8" Nothing a_limit_ends_a_search_and_says_so,
-    "G9" Nothing a_missing_start_is_not_found,
+    "G7" Nothing entries_are_sorted_by_the_bytes_of_the_whole_path in Storage,
+    "G8" Nothing a_limit_ends_a_search_and_says_so in Wrapper,
+    "G9" Nothing a_missing_start_is_not_found in Storage,
     "G10" Nothing a_parent_component_is_refused,
-    "G11" Nothing entries_say_what_stat_says,
+    "G11" Nothing entries_say_what_stat_says in Storage,
     "G12" Nothing a_pattern_that_looks_like_an_option_is_a_pattern,
 }
 
@@ -110,7 +110,7 @@ async fn a_bomb_is_answered_or_refused_quickly(t: &Target) -> LawResult {
         "\\".repeat(1_000_001),
     ] {
         let what = format!("{}... ({} bytes)", &pattern[..10], pattern.len());
-        if let Err(error) = quick(&what, t.glob(GlobRequest::new(pattern))).await {
+        if let Err(error) = ends(&what, t.glob(GlobRequest::new(pattern))).await {
             assert_eq!(error.kind(), ErrorKind::InvalidPattern, "{what}: {error:?}");
             t.assert_fit_to_be_shown(&error);
         }

@@ -5,15 +5,15 @@ use vfs_core::{EntryKinds, GlobRequest, GrepOutput, GrepRequest};
 use super::LawResult;
 use crate::target::Target;
 
-laws! { "glob":
-    "V1" Nothing hidden_entries_are_left_out_and_counted,
+laws! { "glob" in Semantics:
+    "V1" Nothing hidden_entries_are_left_out_and_counted in Storage,
     "V1" Nothing a_dot_that_a_glob_spells_asks_for_the_name,
-    "V2" Nothing ignored_entries_are_left_out_and_counted,
+    "V2" Nothing ignored_entries_are_left_out_and_counted in Storage,
     "V3" Nothing the_nearer_and_the_later_rule_decide,
     "V4" Nothing git_itself_is_shown_only_by_both_requests,
     "V5" Nothing grep_sees_what_glob_sees,
     "V7" Nothing a_gitignore_that_excludes_every_name_counts_in_a_repository_only,
-    "V6" Nothing only_what_the_pattern_can_reach_is_visited,
+    "V6" Nothing only_what_the_pattern_can_reach_is_visited in Storage,
 }
 
 async fn hidden_entries_are_left_out_and_counted(t: &Target) -> LawResult {

@@ -3,19 +3,19 @@
 use vfs_core::{ErrorKind, GrepOutput, GrepRequest, Truncation};
 
 use super::LawResult;
-use super::steps::quick;
+use super::steps::ends;
 use crate::target::Target;
 
-laws! { "grep":
-    "S24" Nothing a_limit_ends_the_search_and_says_so,
+laws! { "grep" in Semantics:
+    "S24" Nothing a_limit_ends_the_search_and_says_so in Wrapper,
     "S24" Nothing a_limit_of_zero_is_empty_and_says_that_there_is_more,
     "S24" Nothing a_limit_counts_files_where_files_are_asked_for,
     "S25" Nothing a_limit_per_file_leaves_each_file,
-    "S26" Nothing files_over_the_size_limit_are_left_out_and_counted,
+    "S26" Nothing files_over_the_size_limit_are_left_out_and_counted in Storage,
     "S27" Nothing a_long_line_is_cut_around_nothing_but_its_end,
     "S28" Nothing a_result_is_bounded_in_bytes,
     "S29" Nothing context_beyond_the_bound_is_refused,
-    "S30" Nothing many_matching_lines_are_bounded_by_the_limit,
+    "S30" Nothing many_matching_lines_are_bounded_by_the_limit in Storage,
 }
 
 async fn put_hits(t: &Target) -> LawResult {
@@ -114,7 +114,7 @@ async fn context_beyond_the_bound_is_refused(t: &Target) -> LawResult {
 
 async fn many_matching_lines_are_bounded_by_the_limit(t: &Target) -> LawResult {
     t.put("/a", "hit\n".repeat(1_000_000)).await?;
-    let limited = quick("ten of a million", t.grep(GrepRequest::literal("hit").limit(10))).await?;
+    let limited = ends("ten of a million", t.grep(GrepRequest::literal("hit").limit(10))).await?;
     assert_eq!((limited.matches.len(), limited.truncated), (10, Some(Truncation::Limit)));
     let counted = t.grep(GrepRequest::literal("hit").output(GrepOutput::Counts)).await?;
     assert_eq!(counted.files[0].count, Some(1_000_000));

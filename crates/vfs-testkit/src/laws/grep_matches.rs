@@ -8,17 +8,17 @@ use vfs_core::{
 use super::LawResult;
 use crate::target::Target;
 
-laws! { "grep":
-    "S11" Nothing a_match_says_where_it_is,
+laws! { "grep" in Semantics:
+    "S11" Nothing a_match_says_where_it_is in Storage,
     "S12" Nothing a_line_comes_without_its_ending,
     "S13" Nothing a_line_that_is_not_utf_8_is_shown_lossily_and_never_empty,
     "S14" Nothing context_is_marked_as_context,
     "S14" Nothing context_of_near_matches_is_shown_once,
-    "S15" Nothing files_and_counts_come_by_request,
+    "S15" Nothing files_and_counts_come_by_request in Wrapper,
     "S15" Nothing counting_never_counts_context,
-    "S16" Nothing matches_are_sorted_and_the_same_each_time,
-    "S31" Nothing a_search_made_again_finds_what_is_there_now,
-    "S17" Nothing binary_files_are_left_out_and_counted,
+    "S16" Nothing matches_are_sorted_and_the_same_each_time in Storage,
+    "S31" Nothing a_search_made_again_finds_what_is_there_now in Storage,
+    "S17" Nothing binary_files_are_left_out_and_counted in Storage,
     "S18" Nothing utf_16_is_searched_as_text,
 }
 

@@ -3,17 +3,17 @@
 use vfs_core::{ErrorKind, GrepRequest};
 
 use super::LawResult;
-use super::steps::quick;
+use super::steps::ends;
 use crate::target::Target;
 
-laws! { "grep":
-    "S19" Nothing a_search_starts_at_a_directory_or_a_file,
-    "S20" Nothing a_missing_start_is_not_the_same_as_no_match,
+laws! { "grep" in Semantics:
+    "S19" Nothing a_search_starts_at_a_directory_or_a_file in Storage,
+    "S20" Nothing a_missing_start_is_not_the_same_as_no_match in Storage,
     "S21" Nothing globs_choose_the_files,
     "S21" Nothing a_malformed_glob_is_refused,
     "S22" Nothing file_types_choose_the_files,
     "S22" Nothing an_unknown_file_type_is_refused,
-    "S23" Nothing hidden_and_ignored_files_are_left_out_and_counted,
+    "S23" Nothing hidden_and_ignored_files_are_left_out_and_counted in Storage,
     "S23" Nothing a_file_that_is_named_is_searched,
 }
 
@@ -68,7 +68,7 @@ async fn globs_choose_the_files(t: &Target) -> LawResult {
 async fn a_malformed_glob_is_refused(t: &Target) -> LawResult {
     t.put_each(&["/a"]).await?;
     for glob in ["[", "{a", "!{a", "{a,b}".repeat(30).as_str(), "x".repeat(1_000_000).as_str()] {
-        let result = quick("a glob", t.grep(GrepRequest::literal("a").glob(glob))).await;
+        let result = ends("a glob", t.grep(GrepRequest::literal("a").glob(glob))).await;
         if let Err(error) = &result {
             assert_eq!(error.kind(), ErrorKind::InvalidPattern);
             t.assert_fit_to_be_shown(error);

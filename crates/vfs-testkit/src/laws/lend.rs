@@ -15,11 +15,11 @@ use super::LawResult;
 use super::steps::cx;
 use crate::target::Target;
 
-laws! { "lend":
-    "B1" Lending a_lent_tree_lists_what_a_listing_shows,
-    "B1" Lending a_lent_tree_shows_what_a_glob_finds,
-    "B2" Lending a_lent_tree_opens_the_files,
-    "B2" Lending a_lent_tree_says_where_its_entries_really_are,
+laws! { "lend" in Storage:
+    "B1" Lending a_lent_tree_lists_what_a_listing_shows in Smoke,
+    "B1" Lending a_lent_tree_shows_what_a_glob_finds in Wrapper,
+    "B2" Lending a_lent_tree_opens_the_files in Wrapper,
+    "B2" Lending a_lent_tree_says_where_its_entries_really_are in Wrapper,
     "B3" Lending only_the_names_that_are_asked_for_are_listed,
     "B4" Lending that_nothing_is_there_is_for_the_search_to_find,
 }

@@ -8,10 +8,10 @@ use vfs_core::{
 use super::LawResult;
 use crate::target::{LinkMaker, Target};
 
-laws! { "links":
-    "K1" Links a_link_is_read_as_what_it_leads_to,
-    "K2" Links an_edit_or_write_keeps_the_link_a_link,
-    "K3" Links delete_and_rename_take_the_link_and_not_its_target,
+laws! { "links" in Storage:
+    "K1" Links a_link_is_read_as_what_it_leads_to in Smoke,
+    "K2" Links an_edit_or_write_keeps_the_link_a_link in Wrapper,
+    "K3" Links delete_and_rename_take_the_link_and_not_its_target in Wrapper,
     "K4" Links a_link_that_leads_nowhere_is_a_problem_of_its_own,
     "K5" Links glob_shows_links_to_files_and_does_not_go_down_links,
     "K6" Links grep_leaves_links_out_and_counts_them,

@@ -6,16 +6,16 @@ use super::LawResult;
 use super::steps::cx;
 use crate::target::Target;
 
-laws! { "ls":
-    "L1" Nothing one_level_is_listed_sorted_by_bytes,
+laws! { "ls" in Storage:
+    "L1" Nothing one_level_is_listed_sorted_by_bytes in Smoke,
     "L2" Nothing everything_below_is_listed_sorted_by_the_bytes_of_the_whole_path,
     "L3" Nothing a_missing_directory_is_not_found,
     "L4" Nothing a_file_is_not_a_directory,
     "L5" Nothing nothing_is_hidden_from_a_listing,
     "L6" Nothing entries_say_what_stat_says,
-    "L7" Nothing siblings_with_the_same_beginning_do_not_leak_in,
+    "L7" Nothing siblings_with_the_same_beginning_do_not_leak_in in Wrapper,
     "L8" Nothing depth_ends_a_listing_and_says_so,
-    "L9" Nothing a_limit_ends_a_listing_and_says_so,
+    "L9" Nothing a_limit_ends_a_listing_and_says_so in Wrapper,
     "L10" Nothing a_thousand_entries_are_listed,
 }
 

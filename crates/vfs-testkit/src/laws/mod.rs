@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use vfs_core::Error;
 
 use crate::target::{Need, Target};
+use crate::tier::Tier;
 
 /// How a law ends, unless it panics: an error that it did not expect breaks it too.
 pub type LawResult = Result<(), Error>;
@@ -25,6 +26,8 @@ pub struct Law {
     pub name: &'static str,
     /// What a target must have for it to apply.
     pub need: Need,
+    /// Which targets run it by default.
+    pub tier: Tier,
     /// Checks it; panics or fails where it is broken.
     pub run: for<'a> fn(&'a Target) -> BoxFuture<'a, LawResult>,
 }
@@ -36,18 +39,20 @@ impl fmt::Debug for Law {
             .field("operation", &self.operation)
             .field("name", &self.name)
             .field("need", &self.need)
+            .field("tier", &self.tier)
             .finish_non_exhaustive()
     }
 }
 
-/// Lists the laws of a file: for an operation the number, need and name of each.
+/// Lists the laws of a file: for an operation and a tier the number, need and name of each, and its tier where it is another.
 macro_rules! laws {
-    ($operation:literal: $($number:literal $need:ident $name:ident,)+) => {
+    ($operation:literal in $most:ident: $($number:literal $need:ident $name:ident $(in $tier:ident)?,)+) => {
         pub(super) const LAWS: &[$crate::laws::Law] = &[$($crate::laws::Law {
             number: $number,
             operation: $operation,
             name: stringify!($name),
             need: $crate::target::Need::$need,
+            tier: $crate::tier::tier!($most $($tier)?),
             run: |target| Box::pin($name(target)),
         }),+];
     };

@@ -9,8 +9,8 @@ use super::LawResult;
 use super::steps::cx;
 use crate::target::Target;
 
-laws! { "paths":
-    "P4" Nothing ordinary_names_are_written_and_read,
+laws! { "paths" in Storage:
+    "P4" Nothing ordinary_names_are_written_and_read in Wrapper,
     "P4" Nothing ordinary_names_are_described_and_listed,
     "P4" Nothing ordinary_names_are_edited,
     "P4" Nothing ordinary_names_are_found_by_their_escaped_pattern,

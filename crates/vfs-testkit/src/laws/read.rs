@@ -5,17 +5,17 @@ use vfs_core::{Content, Encoding, ErrorKind, GrepRequest, LineEnding, ReadReques
 use super::LawResult;
 use crate::target::Target;
 
-laws! { "read":
-    "R1" Nothing a_whole_read_is_the_file_exactly,
-    "R2" Nothing lines_end_at_a_line_feed_and_nowhere_else,
+laws! { "read" in Semantics:
+    "R1" Nothing a_whole_read_is_the_file_exactly in Smoke,
+    "R2" Nothing lines_end_at_a_line_feed_and_nowhere_else in Storage,
     "R3" Nothing read_and_grep_count_lines_alike,
     "R8" Nothing text_is_decoded_and_its_encoding_named,
     "R9" Nothing the_line_ending_is_told,
-    "R10" Nothing binary_content_comes_as_bytes_with_its_type,
-    "R11" Nothing a_missing_file_is_not_found,
-    "R12" Nothing an_empty_file_is_read_and_shown_by_the_reminder,
+    "R10" Nothing binary_content_comes_as_bytes_with_its_type in Storage,
+    "R11" Nothing a_missing_file_is_not_found in Storage,
+    "R12" Nothing an_empty_file_is_read_and_shown_by_the_reminder in Storage,
     "R13" Nothing a_numbered_rendering_is_that_of_cat,
-    "R14" Nothing the_result_describes_the_file,
+    "R14" Nothing the_result_describes_the_file in Wrapper,
 }
 
 async fn a_whole_read_is_the_file_exactly(t: &Target) -> LawResult {

@@ -3,17 +3,17 @@
 use vfs_core::{Content, ErrorDetail, ErrorKind, ReadRequest, Result, Truncation, WriteMode, WriteRequest};
 
 use super::LawResult;
-use super::steps::quick;
+use super::steps::ends;
 use crate::target::Target;
 
-laws! { "read":
-    "R4" Nothing a_window_skips_and_takes_lines,
+laws! { "read" in Storage:
+    "R4" Nothing a_window_skips_and_takes_lines in Wrapper,
     "R4" Nothing windows_one_after_the_other_are_the_file,
     "R5" Nothing an_offset_past_the_end_is_refused_with_the_number_of_lines,
-    "R6" Nothing a_limit_of_zero_is_empty_and_says_that_there_is_more,
-    "R6" Nothing the_greatest_limit_is_all_of_it,
-    "R7" Nothing a_range_of_bytes_is_those_bytes,
-    "R7" Nothing a_range_and_lines_at_once_are_refused,
+    "R6" Nothing a_limit_of_zero_is_empty_and_says_that_there_is_more in Semantics,
+    "R6" Nothing the_greatest_limit_is_all_of_it in Semantics,
+    "R7" Nothing a_range_of_bytes_is_those_bytes in Wrapper,
+    "R7" Nothing a_range_and_lines_at_once_are_refused in Semantics,
     "R15" Nothing a_bounded_read_goes_on_where_it_says,
     "R15" Nothing a_huge_line_is_cut_and_says_where_it_goes_on,
     "R15" Nothing a_read_without_limits_is_bounded,
@@ -166,7 +166,7 @@ async fn a_read_without_limits_is_bounded(t: &Target) -> LawResult {
     let whole = t.read(ReadRequest::new(t.path("/big.txt"))).await?;
     assert_eq!((whole.truncated, whole.content.as_bytes().len()), (None, 15 << 20));
     t.write(WriteRequest::new(t.path("/big.txt"), line.repeat(2 << 10)).mode(WriteMode::Append)).await?;
-    let bounded = quick("a bounded read", t.read(ReadRequest::new(t.path("/big.txt")))).await?;
+    let bounded = ends("a bounded read", t.read(ReadRequest::new(t.path("/big.txt")))).await?;
     assert!(bounded.content.as_bytes().len() as u64 <= ReadRequest::DEFAULT_MAX_BYTES);
     assert_eq!((bounded.truncated, bounded.next_offset), (Some(Truncation::MaxBytes), Some(16 << 10)));
     Ok(())

@@ -5,11 +5,11 @@ use vfs_core::{ErrorKind, RenameRequest};
 use super::LawResult;
 use crate::target::Target;
 
-laws! { "rename":
-    "M1" Nothing a_file_moves_with_its_content,
-    "M2" Nothing a_target_that_is_there_is_kept_by_default,
+laws! { "rename" in Storage:
+    "M1" Nothing a_file_moves_with_its_content in Smoke,
+    "M2" Nothing a_target_that_is_there_is_kept_by_default in Wrapper,
     "M3" Nothing overwrite_replaces_a_file_by_a_file,
-    "M4" Nothing a_directory_moves_with_everything_below_it,
+    "M4" Nothing a_directory_moves_with_everything_below_it in Wrapper,
     "M5" Nothing nothing_moves_onto_itself_or_below_itself,
     "M6" Nothing a_missing_source_is_not_found,
     "M7" Nothing overwrite_does_not_mix_files_and_directories,

@@ -6,10 +6,10 @@ use super::LawResult;
 use super::steps::cx;
 use crate::target::Target;
 
-laws! { "resolve":
-    "A1" Nothing a_plain_path_is_where_it_is,
+laws! { "resolve" in Storage:
+    "A1" Nothing a_plain_path_is_where_it_is in Smoke,
     "A1" Nothing a_path_at_which_nothing_is_is_where_it_would_be_made,
-    "A2" Links through_links_it_is_the_real_path,
+    "A2" Links through_links_it_is_the_real_path in Wrapper,
     "A3" Links of_a_link_to_nothing_it_is_the_target_that_is_named,
     "A3" Links of_a_link_into_a_missing_directory_it_is_the_target_that_is_named,
     "A4" Links a_link_that_leads_out_is_an_escape,

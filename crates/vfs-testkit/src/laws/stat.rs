@@ -10,19 +10,19 @@ use super::LawResult;
 use super::steps::cx;
 use crate::target::Target;
 
-laws! { "stat":
-    "F1" Nothing a_file_is_described_in_full,
+laws! { "stat" in Storage:
+    "F1" Nothing a_file_is_described_in_full in Smoke,
     "F2" Nothing a_directory_has_neither_size_nor_version,
     "F3" Nothing directories_come_into_being_with_the_files_below_them,
     "F4" Nothing a_missing_path_is_not_found,
     "F5" Nothing below_a_file_there_is_no_directory,
     "F6" Nothing a_directory_is_not_a_file,
-    "F7" Nothing every_operation_tells_the_same_version,
+    "F7" Nothing every_operation_tells_the_same_version in Wrapper,
     "F7" Nothing another_content_is_another_version,
     "F8" Nothing the_time_of_the_last_change_does_not_go_back,
     "F9" EmptyDirectories an_emptied_directory_stays,
     "F9" ImpliedDirectories an_emptied_directory_is_gone,
-    "F10" Nothing capabilities_say_what_can_be_done,
+    "F10" Nothing capabilities_say_what_can_be_done in Wrapper,
 }
 
 async fn a_file_is_described_in_full(t: &Target) -> LawResult {

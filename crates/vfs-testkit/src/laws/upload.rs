@@ -6,9 +6,9 @@ use super::LawResult;
 use super::steps::cx;
 use crate::target::Target;
 
-laws! { "upload":
-    "U1" Nothing answers_are_in_the_order_of_the_request,
-    "U2" Nothing one_failure_does_not_stop_the_others,
+laws! { "upload" in Storage:
+    "U1" Nothing answers_are_in_the_order_of_the_request in Smoke,
+    "U2" Nothing one_failure_does_not_stop_the_others in Wrapper,
     "U3" Nothing uploads_overwrite_and_make_parents,
     "U4" Nothing any_bytes_are_taken,
     "U5" Nothing nothing_to_upload_is_no_answers,

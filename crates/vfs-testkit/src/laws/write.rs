@@ -5,14 +5,14 @@ use vfs_core::{Content, ErrorDetail, ErrorKind, LsRequest, ReadRequest, Version,
 use super::LawResult;
 use crate::target::Target;
 
-laws! { "write":
-    "W1" Nothing a_new_file_is_made_with_its_parents,
-    "W2" Nothing a_file_that_is_there_is_not_replaced_by_default,
+laws! { "write" in Storage:
+    "W1" Nothing a_new_file_is_made_with_its_parents in Smoke,
+    "W2" Nothing a_file_that_is_there_is_not_replaced_by_default in Wrapper,
     "W3" Nothing overwrite_replaces_all_of_a_file,
-    "W4" Nothing append_adds_to_the_end_and_makes_the_file,
-    "W5" Nothing a_write_on_a_version_replaces_that_version_only,
+    "W4" Nothing append_adds_to_the_end_and_makes_the_file in Wrapper,
+    "W5" Nothing a_write_on_a_version_replaces_that_version_only in Wrapper,
     "W5" Nothing a_write_on_a_version_of_a_missing_file_is_a_conflict,
-    "W6" Nothing the_result_describes_what_was_written,
+    "W6" Nothing the_result_describes_what_was_written in Wrapper,
     "W7" Nothing any_bytes_can_be_written,
     "W7" Nothing an_empty_file_can_be_written,
     "W9" Nothing nothing_but_the_files_is_left_in_a_listing,

@@ -7,8 +7,8 @@ use super::LawResult;
 use super::steps::cx;
 use crate::target::Target;
 
-laws! { "write":
-    "W8" Nothing one_of_many_creators_wins,
+laws! { "write" in Storage:
+    "W8" Nothing one_of_many_creators_wins in Wrapper,
     "W10" Nothing one_of_many_writers_on_a_version_wins,
     "W11" Nothing a_reader_sees_whole_files_only,
     "W12" Nothing every_acknowledged_append_is_there,

@@ -7,15 +7,15 @@ use super::steps::assert_success;
 use crate::laws::LawResult;
 
 shell_laws! { "directory":
-    "XD1" has() a_command_runs_in_its_directory,
-    "XD2" has() by_default_it_is_the_root,
-    "XD3" has() a_directory_may_have_any_name,
-    "XD4" has() a_missing_directory_is_not_found,
+    "XD1" has() a_command_runs_in_its_directory in Smoke,
+    "XD2" has() by_default_it_is_the_root in Wrapper,
+    "XD3" has() a_directory_may_have_any_name in Wrapper,
+    "XD4" has() a_missing_directory_is_not_found in Wrapper,
     "XD5" has() a_file_is_not_a_directory,
     "XD6" has(Links) a_link_that_leads_out_is_refused,
     "XD7" has(Links) a_link_that_stays_inside_is_followed,
     "XD8" has() what_a_command_changes_of_its_shell_is_gone_with_it,
-    "XD9" has(SamePaths) a_command_knows_its_directory_by_the_backends_path,
+    "XD9" has(SamePaths) a_command_knows_its_directory_by_the_backends_path in Wrapper,
     "XD10" has() a_directory_may_have_line_breaks_in_its_name,
 }
 

@@ -9,7 +9,7 @@ use vfs_core::ErrorKind;
 
 shell_laws! { "environment":
     "XV1" has() nothing_of_the_serving_process_is_there,
-    "XV2" has() what_is_passed_is_there_to_the_byte,
+    "XV2" has() what_is_passed_is_there_to_the_byte in Wrapper,
     "XV3" has(InheritedEnvironment) the_environment_is_passed_on_by_request,
     "XV4" has(InheritedEnvironment) what_looks_like_a_secret_is_not_passed_on,
     "XV5" has(InheritedEnvironment) what_is_passed_counts_over_what_is_inherited,

@@ -7,7 +7,7 @@ use super::steps::assert_success;
 use crate::laws::LawResult;
 
 shell_laws! { "exit":
-    "XE1" has() an_exit_code_is_an_answer,
+    "XE1" has() an_exit_code_is_an_answer in Smoke,
     "XE2" has() a_program_that_is_not_there_is_127,
     "XE3" has(Processes) a_file_that_cannot_be_executed_is_126,
     "XE4" has(Signals) a_signal_that_ended_a_command_is_told,

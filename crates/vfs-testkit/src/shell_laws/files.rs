@@ -8,13 +8,13 @@ use super::steps::{assert_success, lines};
 use crate::laws::LawResult;
 
 shell_laws! { "files":
-    "XF1" has() a_command_reads_what_was_written,
-    "XF2" has() what_a_command_writes_is_read,
+    "XF1" has() a_command_reads_what_was_written in Smoke,
+    "XF2" has() what_a_command_writes_is_read in Wrapper,
     "XF3" has() a_file_of_any_name_is_the_same_for_both,
     "XF4" has() any_bytes_are_the_same_for_both,
-    "XF5" has() a_change_by_a_command_is_another_version,
+    "XF5" has() a_change_by_a_command_is_another_version in Wrapper,
     "XF6" has() what_either_removes_is_gone_for_both,
-    "XF7" has() what_a_command_made_is_listed_and_found,
+    "XF7" has() what_a_command_made_is_listed_and_found in Wrapper,
     "XF8" has() a_command_sees_renames_and_edits,
     "XF9" has(Processes) a_script_that_was_written_can_be_run,
     "XF10" has() files_are_read_and_written_while_a_command_runs,

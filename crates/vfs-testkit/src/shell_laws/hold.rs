@@ -11,11 +11,12 @@ use crate::laws::LawResult;
 /// Begins a command whose processes are to be told of. Descriptor 9 is open in all that it starts.
 pub(super) const HELD: &str = "exec 9>hold;";
 
-/// Waits for the end of all processes that were started by a command which began with [`HELD`].
+/// Waits for the end of all processes that were started by a command which began with [`HELD`]. Serves one such command:
+/// the wait also ends with a command that is ended early, and the next would find no reader.
 pub(super) struct Hold(JoinHandle<Result<ExecuteResponse>>);
 
 impl ShellTarget {
-    /// Begins to wait.
+    /// Begins to wait for a command that has not started yet.
     pub(super) async fn hold(&self) -> Result<Hold> {
         assert_success(&self.run("rm -f hold started; mkfifo hold").await?);
         Ok(Hold(self.begin(cx(), self.command("cat hold"))))
@@ -28,5 +29,10 @@ impl Hold {
         let ended = patiently("a process lives on", self.0).await.expect("no panic")?;
         assert_success(&ended);
         Ok(())
+    }
+
+    /// Stops waiting, for a command that was ended before it came far enough.
+    pub(super) fn give_up(self) {
+        self.0.abort();
     }
 }

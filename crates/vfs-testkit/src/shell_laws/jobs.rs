@@ -9,27 +9,27 @@ use vfs_core::{
 
 use super::ShellTarget;
 use super::hold::HELD;
-use super::steps::{PATIENCE, TIMES, WAIT, cx, lines, patiently, until};
+use super::steps::{HANG_TIMEOUT, TIMES, WAIT, cx, lines, patiently, until};
 use crate::laws::LawResult;
 
 shell_laws! { "jobs":
-    "XJ1" has(Background) a_background_command_answers_at_once_with_its_id,
-    "XJ2" has(Background) jobs_are_listed_from_the_oldest_on,
-    "XJ3" has(Background) output_is_polled_without_loss_or_repetition,
+    "XJ1" has(Background) a_background_command_answers_at_once_with_its_id in Smoke,
+    "XJ2" has(Background) jobs_are_listed_from_the_oldest_on in Wrapper,
+    "XJ3" has(Background) output_is_polled_without_loss_or_repetition in Wrapper,
     "XJ4" has(Background) an_answer_is_no_longer_than_was_asked_for,
-    "XJ5" has(Background) waiting_ends_when_something_is_printed,
+    "XJ5" has(Background) waiting_ends_when_something_is_printed in Wrapper,
     "XJ6" has(Background) waiting_ends_at_its_time,
-    "XJ7" has(Background) the_exit_is_told_once_all_output_was,
-    "XJ8" has(Background) a_job_goes_on_when_its_call_is_over,
-    "XJ9" has(Background, Processes) a_stopped_job_has_no_process_left,
+    "XJ7" has(Background) the_exit_is_told_once_all_output_was in Wrapper,
+    "XJ8" has(Background) a_job_goes_on_when_its_call_is_over in Wrapper,
+    "XJ9" has(Background, Processes) a_stopped_job_has_no_process_left in Wrapper,
     "XJ10" has(Background) a_job_that_has_ended_stays_as_it_is,
-    "XJ11" has(Background) what_is_no_job_is_not_found,
+    "XJ11" has(Background) what_is_no_job_is_not_found in Wrapper,
     "XJ12" has(Background) a_job_has_the_time_that_it_is_given,
     "XJ13" has(Background) a_job_runs_where_and_with_what_it_was_told,
     "XJ14" has(Background) of_much_output_what_is_gone_is_counted,
     "XJ15" has(Background) many_jobs_do_not_mix_their_outputs,
-    "XJ16" has(Background) what_cannot_be_begun_is_no_job,
-    "XJ17" has(Background) a_job_is_known_to_its_own_actor_and_session_alone,
+    "XJ16" has(Background) what_cannot_be_begun_is_no_job in Wrapper,
+    "XJ17" has(Background) a_job_is_known_to_its_own_actor_and_session_alone in Wrapper,
     "XJ18" has(Background) a_cursor_past_the_end_is_refused,
 }
 
@@ -62,7 +62,7 @@ impl ShellTarget {
     async fn drain(&self, id: &JobId, mut cursor: u64) -> Result<(String, u64, CommandExit)> {
         let (mut text, mut missed, start) = (String::new(), 0, Instant::now());
         loop {
-            assert!(start.elapsed() < PATIENCE, "a job does not come to its end: {} bytes", text.len());
+            assert!(start.elapsed() < HANG_TIMEOUT, "a job does not come to its end: {} bytes", text.len());
             let next = self.poll(JobOutputRequest::new(id.clone()).from(cursor).wait(Duration::from_secs(10))).await?;
             assert!(next.cursor >= cursor, "a cursor does not go back");
             let is_news = next.cursor > cursor || next.exit.is_some();
@@ -118,7 +118,7 @@ async fn output_is_polled_without_loss_or_repetition(t: &ShellTarget) -> LawResu
             t.files.put(&format!("/go{n}"), "").await?;
         }
         while !seen.ends_with(&format!("line {n}\n")) {
-            assert!(start.elapsed() < PATIENCE, "line {n} does not come: {} bytes", seen.len());
+            assert!(start.elapsed() < HANG_TIMEOUT, "line {n} does not come: {} bytes", seen.len());
             let wait = Duration::from_secs(10);
             let next = t.poll(JobOutputRequest::new(id.clone()).from(cursor).wait(wait)).await?;
             seen.push_str(&next.output);
@@ -161,7 +161,7 @@ async fn an_answer_is_no_longer_than_was_asked_for(t: &ShellTarget) -> LawResult
 
 async fn waiting_ends_when_something_is_printed(t: &ShellTarget) -> LawResult {
     let id = t.job(&format!("{WAIT}; echo printed; sleep 60")).await?;
-    let request = JobOutputRequest::new(id.clone()).wait(Duration::from_secs(50));
+    let request = JobOutputRequest::new(id.clone()).wait(HANG_TIMEOUT);
     let backend = t.files.shared();
     let waiting =
         tokio::spawn(async move { backend.as_shell().expect("it has a shell").job_output(&cx(), request).await });
@@ -200,12 +200,15 @@ async fn the_exit_is_told_once_all_output_was(t: &ShellTarget) -> LawResult {
 }
 
 async fn a_job_goes_on_when_its_call_is_over(t: &ShellTarget) -> LawResult {
-    let cx = cx().with_timeout(Duration::from_secs(20));
+    let cx = cx().with_timeout(HANG_TIMEOUT);
     let request = t.command(format!("{WAIT}; echo went on")).background();
     let answer = patiently("a job", t.shell().execute(&cx, request)).await?;
     cx.cancel_token().cancel();
-    // Another command ends after what the cancelling could have ended.
-    t.run("sleep 0.2").await?;
+    // If the cancelling ended the job as well, it would have done so before other jobs, which are stopped later, are gone.
+    for _ in 0..3 {
+        let other = t.job("sleep 60").await?;
+        t.stop(&other).await?;
+    }
     t.go().await?;
     let (output, _, exit) = t.drain(&answer.job.expect("a job has an id"), 0).await?;
     assert_eq!((output.as_str(), exit.exit_code), ("went on\n", Some(0)));
@@ -216,7 +219,7 @@ async fn a_stopped_job_has_no_process_left(t: &ShellTarget) -> LawResult {
     let hold = t.hold().await?;
     let family = "sleep 60 & (sleep 60; :) & (trap '' TERM; sleep 60; sleep 60) & echo started; sleep 60";
     let id = t.job(&format!("{HELD} {family}")).await?;
-    let began = t.poll(JobOutputRequest::new(id.clone()).wait(Duration::from_secs(20))).await?;
+    let began = t.poll(JobOutputRequest::new(id.clone()).wait(HANG_TIMEOUT)).await?;
     assert_eq!(began.output, "started\n");
     let stopped = t.stop(&id).await?;
     let exit = stopped.exit.expect("it has ended when it is stopped");
@@ -277,7 +280,11 @@ async fn a_cursor_past_the_end_is_refused(t: &ShellTarget) -> LawResult {
 
 async fn a_job_has_the_time_that_it_is_given(t: &ShellTarget) -> LawResult {
     for time in TIMES {
-        let id = t.launch(t.command("echo before; sleep 60").timeout(time)).await?;
+        let id = match t.launch(t.command("echo before; sleep 60").timeout(time)).await {
+            // The machine was too busy to start it in that time.
+            Err(error) if error.kind() == ErrorKind::Unavailable => continue,
+            launched => launched?,
+        };
         let (output, _, exit) = t.drain(&id, 0).await?;
         assert!(exit.timed_out && exit.exit_code != Some(0), "{exit:?}");
         if output == "before\n" {

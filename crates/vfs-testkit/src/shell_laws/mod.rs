@@ -8,6 +8,7 @@ use std::fmt;
 use futures::future::BoxFuture;
 
 use crate::laws::{LawResult, count, flatten};
+use crate::tier::Tier;
 
 /// One check of one numbered behaviour of a shell.
 #[derive(Clone, Copy)]
@@ -21,6 +22,8 @@ pub struct ShellLaw {
     pub name: &'static str,
     /// What a shell must have, or must not have, for it to apply.
     pub need: ShellNeed,
+    /// Which shells run it by default.
+    pub tier: Tier,
     /// Checks it; panics or fails where it is broken.
     pub run: for<'a> fn(&'a ShellTarget) -> BoxFuture<'a, LawResult>,
 }
@@ -32,19 +35,22 @@ impl fmt::Debug for ShellLaw {
             .field("subject", &self.subject)
             .field("name", &self.name)
             .field("need", &self.need)
+            .field("tier", &self.tier)
             .finish_non_exhaustive()
     }
 }
 
-/// Lists the laws of a file: for a subject the number, what it needs, and the name of each. `has()` is for every shell,
+/// Lists the laws of a file: for a subject the number, what it needs, and the name of each, and its tier where that is not
+/// [`Tier::Storage`], since most are about the place where commands run. `has()` is for every shell,
 /// `has(Terminal)` for those with terminals, and `lacks(Terminal)` for those without.
 macro_rules! shell_laws {
-    ($subject:literal: $($number:literal $need:ident($($feature:ident),*) $name:ident,)+) => {
+    ($subject:literal: $($number:literal $need:ident($($feature:ident),*) $name:ident $(in $tier:ident)?,)+) => {
         pub(super) const LAWS: &[$crate::shell_laws::ShellLaw] = &[$($crate::shell_laws::ShellLaw {
             number: $number,
             subject: $subject,
             name: stringify!($name),
             need: $crate::shell_laws::ShellNeed::$need(&[$($crate::shell_laws::ShellFeature::$feature),*]),
+            tier: $crate::tier::tier!(Storage $($tier)?),
             run: |target| Box::pin($name(target)),
         }),+];
     };

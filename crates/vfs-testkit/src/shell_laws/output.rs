@@ -5,7 +5,7 @@ use super::steps::assert_success;
 use crate::laws::LawResult;
 
 shell_laws! { "output":
-    "XO1" has() both_outputs_are_told_apart_and_together,
+    "XO1" has() both_outputs_are_told_apart_and_together in Smoke,
     "XO2" has(Order) what_is_printed_first_is_first,
     "XO3" has() text_comes_as_it_was_printed,
     "XO4" has() bytes_that_are_not_text_fail_nothing,

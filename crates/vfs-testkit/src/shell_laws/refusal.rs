@@ -10,12 +10,12 @@ use super::steps::{assert_success, cx, patiently};
 use crate::laws::LawResult;
 
 shell_laws! { "refusal":
-    "XR1" has() what_cannot_be_run_as_it_is_is_refused,
-    "XR2" has() the_longest_times_and_the_greatest_limits_are_taken,
+    "XR1" has() what_cannot_be_run_as_it_is_is_refused in Wrapper,
+    "XR2" has() the_longest_times_and_the_greatest_limits_are_taken in Wrapper,
     "XR3" has() what_is_longer_than_a_system_takes_is_run_or_refused,
     "XR4" lacks(Terminal) a_terminal_that_cannot_be_is_refused,
     "XR5" lacks(Background) a_background_that_cannot_be_is_refused,
-    "XR6" has() a_backend_shows_the_shells_that_it_has,
+    "XR6" has() a_backend_shows_the_shells_that_it_has in Smoke,
 }
 
 /// Requests that no shell can run; each command would leave a file.

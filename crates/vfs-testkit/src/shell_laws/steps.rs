@@ -8,12 +8,13 @@ use vfs_core::{ErrorKind, ExecuteRequest, ExecuteResponse, OpContext, Result, Sh
 use super::ShellTarget;
 use crate::laws::LawResult;
 
-/// How long a law waits for what must come before it says that it did not. No law takes this long but a broken one.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest that a law waits for one event. Only a broken law waits as long, however busy the machine is. It is less than
+/// the minute after which a trial is given up, so that the message says which event did not come.
+pub(super) const HANG_TIMEOUT: Duration = Duration::from_secs(50);
 
-/// Times that a law gives a command whose end by time is what it looks at, one after the other until one was long enough
-/// for the command to get where it should: on an idle machine the first is.
-pub(super) const TIMES: [Duration; 3] = [Duration::from_millis(700), Duration::from_secs(4), Duration::from_secs(16)];
+/// Timeouts of a command whose end by time is checked, tried in turn until the command got as far as it should before it
+/// was ended. On an idle machine the first is enough.
+pub(super) const TIMES: [Duration; 3] = [Duration::from_millis(700), Duration::from_secs(4), Duration::from_secs(30)];
 
 /// Makes a command wait until a test has written the file `go`.
 pub(super) const WAIT: &str = "until test -e go; do sleep 0.05; done";
@@ -28,9 +29,9 @@ pub(super) fn cx() -> OpContext {
 
 /// Waits for `work`, as long as a law waits.
 pub(super) async fn patiently<T>(what: &str, work: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, work).await {
+    match tokio::time::timeout(HANG_TIMEOUT, work).await {
         Ok(value) => value,
-        Err(_) => panic!("{what}: nothing after {PATIENCE:?}"),
+        Err(_) => panic!("{what}: nothing after {HANG_TIMEOUT:?}"),
     }
 }
 
@@ -41,28 +42,10 @@ where
 {
     let start = Instant::now();
     while !holds().await? {
-        assert!(start.elapsed() < PATIENCE, "{what}: not after {PATIENCE:?}");
+        assert!(start.elapsed() < HANG_TIMEOUT, "{what}: not after {HANG_TIMEOUT:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     Ok(())
-}
-
-/// Waits until something stays as it is for a while, and says how that is.
-pub(super) async fn settled<T: PartialEq, F>(what: &str, mut look: impl FnMut() -> F) -> Result<T>
-where
-    F: Future<Output = Result<T>>,
-{
-    let start = Instant::now();
-    let mut before = look().await?;
-    loop {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        let now = look().await?;
-        if now == before {
-            return Ok(now);
-        }
-        assert!(start.elapsed() < PATIENCE, "{what}: not after {PATIENCE:?}");
-        before = now;
-    }
 }
 
 /// `count` lines of 12 bytes, each with its number.
@@ -104,6 +87,54 @@ impl ShellTarget {
         let ended = self.run(command).await?;
         assert_success(&ended);
         Ok(ended.stdout)
+    }
+
+    /// Runs `request`, which does not end by itself, and returns how it was ended after `time`; `None` if the machine was
+    /// too busy to start it in that time, which shells report as unavailable.
+    pub(super) async fn timed_out(&self, request: &ExecuteRequest, time: Duration) -> Result<Option<ExecuteResponse>> {
+        match self.execute(request.clone().timeout(time)).await {
+            Err(error) if error.kind() == ErrorKind::Unavailable => Ok(None),
+            answer => {
+                let ended = answer?;
+                assert!(ended.timed_out && ended.exit_code != Some(0), "{:?}", ended.exit());
+                Ok(Some(ended))
+            }
+        }
+    }
+
+    /// Asserts that `request`, which does not end by itself, is ended by its timeout.
+    pub(super) async fn assert_timed_out(&self, request: &ExecuteRequest) -> LawResult {
+        for time in TIMES {
+            if self.timed_out(request, time).await?.is_some() {
+                return Ok(());
+            }
+        }
+        panic!("the command was not started: {request:?}");
+    }
+
+    /// Waits until `look` finds the same twice, and returns that. Between two looks the shell runs `pace`, a command that
+    /// takes several of the steps that would change the answer: what has not changed meanwhile stands still, however slow
+    /// the machine is.
+    pub(super) async fn settled<T: PartialEq, F>(
+        &self,
+        what: &str,
+        pace: &str,
+        mut look: impl FnMut() -> F,
+    ) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        let start = Instant::now();
+        let mut before = look().await?;
+        loop {
+            assert_success(&self.run(pace).await?);
+            let now = look().await?;
+            if now == before {
+                return Ok(now);
+            }
+            assert!(start.elapsed() < HANG_TIMEOUT, "{what}: not after {HANG_TIMEOUT:?}");
+            before = now;
+        }
     }
 
     /// Runs a request beside the law.

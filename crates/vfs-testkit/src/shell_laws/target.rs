@@ -8,6 +8,7 @@ use vfs_core::Result;
 
 use super::ShellLaw;
 use crate::target::Target;
+use crate::tier::Tier;
 
 /// A backend with a shell, and what that can do.
 ///
@@ -165,6 +166,8 @@ pub struct ShellFactory {
     pub name: String,
     /// Why there are none here, such as a program that is missing: every law is then ignored.
     pub absent: Option<String>,
+    /// Which laws run by default: those of this tier and the tiers before it. Default [`Tier::Semantics`], which is all.
+    pub tier: Tier,
     /// Makes a shell that no other trial has seen, on the law's own runtime.
     pub make: Arc<MakeShell>,
 }
@@ -178,7 +181,14 @@ impl ShellFactory {
     where
         F: Future<Output = Result<ShellTarget>> + Send + 'static,
     {
-        Self { name: name.into(), absent: None, make: Arc::new(move || Box::pin(make())) }
+        Self { name: name.into(), absent: None, tier: Tier::Semantics, make: Arc::new(move || Box::pin(make())) }
+    }
+
+    /// Runs only the laws of `tier` and the tiers before it, unless the environment asks for all.
+    #[must_use]
+    pub fn tier(mut self, tier: Tier) -> Self {
+        self.tier = tier;
+        self
     }
 
     /// The same shells under another name, each seen through `change`, such as a layer around its backend.
@@ -193,7 +203,7 @@ impl ShellFactory {
             let (made, change) = (make(), Arc::clone(&change));
             async move { made.await.map(|target| change(target)) }
         };
-        Self { absent: self.absent, ..Self::new(name, make) }
+        Self { absent: self.absent, tier: self.tier, ..Self::new(name, make) }
     }
 
     /// Says that there are none here, and why.
@@ -206,6 +216,10 @@ impl ShellFactory {
 
 impl fmt::Debug for ShellFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShellFactory").field("name", &self.name).field("absent", &self.absent).finish_non_exhaustive()
+        f.debug_struct("ShellFactory")
+            .field("name", &self.name)
+            .field("absent", &self.absent)
+            .field("tier", &self.tier)
+            .finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@ use crate::laws::LawResult;
 
 shell_laws! { "terminal":
     "XP1" has() without_a_request_outputs_are_no_terminal,
-    "XP2" has(Terminal) by_request_outputs_are_a_terminal,
+    "XP2" has(Terminal) by_request_outputs_are_a_terminal in Wrapper,
     "XP3" has(Terminal) a_terminal_has_the_size_that_was_asked_for,
     "XP4" has(Terminal) output_and_exit_of_a_command_in_a_terminal_are_told,
     "XP5" has(Terminal) a_timeout_ends_every_process_in_a_terminal,
@@ -58,16 +58,19 @@ async fn output_and_exit_of_a_command_in_a_terminal_are_told(t: &ShellTarget) ->
 }
 
 async fn a_timeout_ends_every_process_in_a_terminal(t: &ShellTarget) -> LawResult {
-    let hold = t.hold().await?;
     let command =
-        format!("{HELD} sleep 60 & (trap '' HUP TERM; sleep 60; sleep 60) & echo x >started; echo before; sleep 60");
+        format!("{HELD} sleep 60 & (trap '' HUP TERM; sleep 60; sleep 60) & echo before; echo x >started; sleep 60");
+    let request = t.command(command).terminal(TerminalSize::default());
     for time in TIMES {
-        let ended = t.execute(t.command(&*command).terminal(TerminalSize::default()).timeout(time)).await?;
-        assert!(ended.timed_out, "{ended:?}");
-        if t.files.has("/started").await? {
+        let hold = t.hold().await?;
+        let ended = t.timed_out(&request, time).await?;
+        if let Some(ended) = ended
+            && t.files.has("/started").await?
+        {
             assert!(shown(&ended.output).contains("before\n"), "{ended:?}");
             return hold.released().await;
         }
+        hold.give_up();
     }
     panic!("it did not start");
 }

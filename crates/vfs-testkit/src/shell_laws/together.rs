@@ -7,9 +7,9 @@ use super::steps::{WAIT, assert_success, cx, lines, patiently};
 use crate::laws::LawResult;
 
 shell_laws! { "together":
-    "XC1" has() commands_at_once_do_not_mix_their_outputs,
+    "XC1" has() commands_at_once_do_not_mix_their_outputs in Wrapper,
     "XC2" has() commands_at_once_have_each_their_own_directory_and_variables,
-    "XC3" has() a_slow_command_does_not_hold_up_another,
+    "XC3" has() a_slow_command_does_not_hold_up_another in Wrapper,
     "XC4" has() the_end_of_one_command_does_not_end_another,
     "XC5" has() much_output_of_many_commands_is_whole,
 }
@@ -63,7 +63,7 @@ async fn the_end_of_one_command_does_not_end_another(t: &ShellTarget) -> LawResu
     t.appears("/goes").await?;
     goes.abort();
     assert!(goes.await.is_err(), "it was dropped");
-    assert!(t.execute(t.command("sleep 60").timeout(super::steps::TIMES[0])).await?.timed_out);
+    t.assert_timed_out(&t.command("sleep 60")).await?;
     t.go().await?;
     let ended = patiently("the one that stays", stays).await.expect("no panic")?;
     assert_success(&ended);

@@ -5,13 +5,15 @@ use libtest_mimic::{Completion, Failed, Trial};
 use super::{SHELL, ShellFactory, ShellLaw};
 use crate::trials::try_within;
 
-/// Every law of a shell as a trial `shell::subject::law`, each on a fresh backend and a runtime of its own.
+/// Every law of the factory's [tier](crate::Tier) as a trial `shell::subject::law`, each on a fresh backend and a runtime of
+/// its own.
 ///
-/// A law that needs what the shell does not have is shown as ignored, with the reason. One that has not ended after a
-/// minute fails. Laws of inherited environments want [`plant_environment`](super::plant_environment) to be called first.
+/// A law that needs what the shell does not have is shown as ignored, with the reason. One that has not ended after
+/// ten minutes fails. Laws of inherited environments want [`plant_environment`](super::plant_environment) to be called first.
 pub fn shell_trials(factory: ShellFactory) -> Vec<Trial> {
     SHELL
         .iter()
+        .filter(|law| factory.tier.runs(law.tier))
         .map(|law| {
             let factory = factory.clone();
             let name = format!("{}::{}::{}", factory.name, law.subject, law.name);

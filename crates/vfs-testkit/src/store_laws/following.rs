@@ -7,7 +7,7 @@ use vfs_core::{Result, VfsPath};
 use vfs_store::{ChangePage, Expected, ListRequest, Namespace, Position, Store, Stored, Tell, Write};
 
 use super::StoreTarget;
-use super::steps::{PATIENCE, delete, done, home, key, list, path, value};
+use super::steps::{HANG_TIMEOUT, delete, done, home, key, list, path, value};
 use crate::laws::LawResult;
 
 store_laws! { "following":
@@ -110,7 +110,7 @@ async fn follow(store: &dyn Store, count: usize) -> Result<Vec<Tell>> {
     let mut all = Vec::new();
     while all.len() < count {
         let seen = Position(all.len() as u64);
-        let waited = tokio::time::timeout(PATIENCE, changes.changed(&home(), seen)).await;
+        let waited = tokio::time::timeout(HANG_TIMEOUT, changes.changed(&home(), seen)).await;
         waited.unwrap_or_else(|_| panic!("nothing comes after {seen:?}, and {count} changes were made"))?;
         all.extend(told(store, &home(), seen.0, 10).await?.into_iter().map(|(_, tell)| tell));
     }

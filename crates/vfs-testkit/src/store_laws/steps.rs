@@ -14,8 +14,8 @@ use vfs_store::{
 
 use super::{StoreTarget, Times};
 
-/// How long a law waits for what must come before it says that it did not. No law takes this long but a broken one.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a law waits for what a correct store always does. This bounds a hang and says nothing about speed.
+pub(super) const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The namespace of laws that are not about namespaces.
 pub(super) fn home() -> Namespace {

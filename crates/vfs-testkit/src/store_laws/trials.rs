@@ -7,8 +7,8 @@ use crate::trials::try_within;
 
 /// Every law of a store as a trial `store::subject::law`, each on a fresh store and a runtime of its own.
 ///
-/// A law that needs what the store does not have is shown as ignored, with the reason. One that has not ended after a
-/// minute fails.
+/// A law that needs what the store does not have is shown as ignored, with the reason. One that has not ended after
+/// ten minutes fails.
 pub fn store_trials(factory: StoreFactory) -> Vec<Trial> {
     STORE
         .iter()

@@ -8,7 +8,7 @@ use vfs_core::Result;
 use vfs_store::{Expected, Key, Position, Store};
 
 use super::StoreTarget;
-use super::steps::{PATIENCE, all_done, done, home, key, namespace, path, put, rename, value};
+use super::steps::{HANG_TIMEOUT, all_done, done, home, key, namespace, path, put, rename, value};
 use crate::laws::LawResult;
 
 store_laws! { "waking":
@@ -37,10 +37,10 @@ async fn wakes<T>(waiting: &Arc<dyn Store>, change: impl Future<Output = Result<
     // Who waits here began to before the change is made, unless a server is asked first.
     let space = home();
     let wait = waiting.as_changes().expect("the law needs it").changed(&space, seen);
-    let (woken, value) = join(timeout(PATIENCE, wait), change).await;
+    let (woken, value) = join(timeout(HANG_TIMEOUT, wait), change).await;
     let value = value?;
     woken.expect("a change wakes who waited before it")?;
-    timeout(PATIENCE, task).await.expect("a change wakes").expect("the task did not panic")?;
+    timeout(HANG_TIMEOUT, task).await.expect("a change wakes").expect("the task did not panic")?;
     Ok(value)
 }
 
@@ -49,8 +49,8 @@ async fn a_change_that_was_made_before_ends_the_wait(t: &StoreTarget) -> LawResu
     let mut seen = position(&*t.store).await?;
     for n in 0..5 {
         t.put(&format!("/{n}"), "x").await?;
-        timeout(PATIENCE, changes.changed(&home(), seen)).await.expect("it was made before")?;
-        timeout(PATIENCE, changes.changed(&home(), Position(0))).await.expect("it was made before")?;
+        timeout(HANG_TIMEOUT, changes.changed(&home(), seen)).await.expect("it was made before")?;
+        timeout(HANG_TIMEOUT, changes.changed(&home(), Position(0))).await.expect("it was made before")?;
         let now = position(&*t.store).await?;
         assert!(now > seen, "{now:?} after {seen:?}");
         seen = now;
@@ -104,7 +104,7 @@ async fn many_who_wait_are_all_woken(t: &StoreTarget) -> LawResult {
     for space in spaces {
         done(t.store.put(&Key::new(space, path("/x")), value("x"), &Expected::Anything).await?);
     }
-    for woken in timeout(PATIENCE, try_join_all(waits)).await.expect("all are woken").expect("no task panicked") {
+    for woken in timeout(HANG_TIMEOUT, try_join_all(waits)).await.expect("all are woken").expect("no task panicked") {
         woken?;
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! What commands and file operations see of each other.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vfs_core::{
     Around, Backend, BackendExt, CancelToken, ErrorKind, ExecuteRequest, OpContext, Operation, Request, Result,
@@ -10,7 +10,7 @@ use vfs_core::{
 use vfs_local::LocalBackend;
 use vfs_memory::{FilesState, StateBackend};
 
-use crate::support::{execute, in_memory, over, path, run};
+use crate::support::{HANG_TIMEOUT, execute, in_memory, over, path, run};
 
 #[tokio::test]
 async fn bytes_that_are_not_text_pass_unchanged() {
@@ -78,14 +78,15 @@ async fn a_directory_that_a_command_had_no_time_for_has_nothing_in_it() {
         let error = files.execute(&cx, ExecuteRequest::new(format!("mkdir d{number}"))).await.expect_err("cancelled");
         assert_eq!(error.kind(), ErrorKind::Cancelled);
     }
-    let files = over(local);
-    for _ in 0..100 {
-        if run(&files, "find . -type f").await.stdout.is_empty() {
+    let (files, end) = (over(local), Instant::now() + HANG_TIMEOUT);
+    loop {
+        let found = run(&files, "find . -type f").await.stdout;
+        if found.is_empty() {
             return;
         }
+        assert!(Instant::now() < end, "{found}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{}", run(&files, "find . -type f").await.stdout);
 }
 
 #[tokio::test]

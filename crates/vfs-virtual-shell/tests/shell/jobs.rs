@@ -9,7 +9,7 @@ use vfs_core::{
 use vfs_memory::MemoryBackend;
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
-use crate::support::in_memory;
+use crate::support::{TIMES, in_memory};
 
 async fn begin(files: &VirtualShell, cx: &OpContext, command: &str) -> JobId {
     let answer = files.execute(cx, ExecuteRequest::new(command).background()).await.expect("it starts");
@@ -43,9 +43,19 @@ async fn a_job_is_polled_to_its_end() {
 
 #[tokio::test]
 async fn a_job_is_stopped_and_outlives_its_call() {
-    let (files, cx) = (in_memory(), OpContext::new().with_timeout(Duration::from_millis(50)));
-    let id = begin(&files, &cx, "while :; do sleep 0.01; done").await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let files = in_memory();
+    let mut times = TIMES.into_iter();
+    let id = loop {
+        let time = times.next().expect("a job starts in this time");
+        let (cx, request) = (OpContext::new().with_timeout(time), ExecuteRequest::new("while :; do sleep 0.01; done"));
+        match files.execute(&cx, request.background()).await {
+            Err(error) if error.kind() == ErrorKind::Timeout => {}
+            answer => {
+                tokio::time::sleep_until(cx.deadline().expect("it is set").into()).await;
+                break answer.expect("it starts").job.expect("an id");
+            }
+        }
+    };
     let cx = OpContext::new();
     assert_eq!(files.jobs(&cx, JobsRequest::new()).await.expect("listed")[0].exit, None);
     let job = files.stop_job(&cx, StopJobRequest::new(id.clone())).await.expect("stopped");

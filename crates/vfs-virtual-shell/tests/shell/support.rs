@@ -1,10 +1,19 @@
 //! What all tests here begin with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use vfs_core::{Backend, ExecuteRequest, ExecuteResponse, OpContext, Result, VfsPath};
 use vfs_memory::MemoryBackend;
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
+
+/// Longest that a test waits for one event. Only a test that fails waits as long, however busy the machine is.
+pub(crate) const HANG_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Timeouts of a command whose end by time is checked, tried in turn until the command got as far as it should before it
+/// was ended. On an idle machine the first is enough.
+pub(crate) const TIMES: [Duration; 4] =
+    [Duration::from_millis(200), Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(40)];
 
 pub(crate) fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a valid path")

@@ -19,10 +19,10 @@ fn make(disk: &Disk, names: std::ops::Range<usize>) {
 fn end(mut watch: Watch<'_>) -> (vfs_core::Error, Option<Change>) {
     let mut last = None;
     loop {
-        match block_on(watch.events.next()).expect("it ends with an error") {
+        match watch.item().expect("it ends with an error") {
             Ok(event) => last = Some(event.change),
             Err(error) => {
-                assert!(block_on(watch.events.next()).is_none(), "it goes on after {error:?}");
+                assert!(watch.item().is_none(), "it goes on after {error:?}");
                 return (error, last);
             }
         }

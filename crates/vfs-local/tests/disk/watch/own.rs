@@ -10,7 +10,7 @@ use vfs_core::{
 };
 use vfs_local::{Durability, LocalBackend};
 
-use super::{made_or_gone, removed};
+use super::{made_or_gone, next_item, removed};
 use crate::{Disk, path};
 
 #[test]
@@ -161,10 +161,10 @@ fn refusals_name_the_path_and_end_the_stream() {
         ("/.vfs-tmp-x", ErrorKind::InvalidPath),
     ] {
         let mut watch = disk.watch(WatchRequest::new(path(at)));
-        let error = block_on(watch.events.next()).expect("an answer").expect_err("it is refused");
+        let error = watch.item().expect("an answer").expect_err("it is refused");
         assert_eq!((error.kind(), error.path()), (expected, Some(at)));
         assert!(!error.for_model().contains("/tmp/"), "{error:?}");
-        assert!(block_on(watch.events.next()).is_none());
+        assert!(watch.item().is_none());
     }
 }
 
@@ -174,15 +174,15 @@ fn the_whole_host_is_refused_and_a_part_of_it_is_watched() {
     let at = tree.path().canonicalize().expect("it is there");
     let host = LocalBackend::host("/").expect("the host opens");
     let watch = |at: &str| {
-        let cx = OpContext::new().with_timeout(super::PATIENCE);
-        host.as_watch().expect("it has a feed").watch(cx, WatchRequest::new(path(at)))
+        let feed = host.as_watch().expect("it has a feed");
+        feed.watch(OpContext::new(), WatchRequest::new(path(at)))
     };
-    let error = block_on(watch("/").next()).expect("an answer").expect_err("it is refused");
+    let error = next_item(&mut watch("/")).expect("an answer").expect_err("it is refused");
     assert_eq!((error.kind(), error.path()), (ErrorKind::Unsupported, Some("/")));
 
     let mut events = watch(at.to_str().expect("it is UTF-8"));
     std::fs::create_dir(at.join("d")).expect("directories are made");
-    let event = block_on(events.next()).expect("it goes on").expect("no error");
+    let event = next_item(&mut events).expect("it goes on").expect("no error");
     assert_eq!(event.change, made_or_gone(at.join("d").to_str().expect("it is UTF-8")));
 }
 

@@ -109,7 +109,7 @@ impl Service {
     pub(crate) async fn resume(&self) {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.set_reuseaddr(true).expect("an option");
-        let end = Instant::now() + Duration::from_secs(30);
+        let end = Instant::now() + crate::HANG_TIMEOUT;
         while socket.bind(self.address).is_err() {
             assert!(Instant::now() < end, "the port is taken");
             tokio::task::yield_now().await;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use vfs_core::{Backend, RenameRequest, RenameResult, Result};
 
-use super::super::steps::QUICK;
+use super::super::steps::HANG_TIMEOUT;
 use super::steps::{Files, around, path};
 use crate::counting::Counting;
 use crate::meddling::Meddling;
@@ -97,7 +97,8 @@ impl Stage {
         Ok([self.ends[0].files().await?, self.ends[1].files().await?])
     }
 
-    /// The state when nothing moves any more; one that is none of `whole` is waited for as long as there is hope.
+    /// The state when nothing moves any more. While it is none of `whole`, what goes on in the background is waited for, up to
+    /// the bound for a hang.
     pub(super) async fn settled(&self, whole: &[[Files; 2]]) -> Result<[Files; 2]> {
         let start = Instant::now();
         loop {
@@ -110,7 +111,7 @@ impl Stage {
             let is_still = calls == self.counting.total() && before == after;
             match after {
                 Ok(state) if is_still && whole.contains(&state) => return Ok(state),
-                state if start.elapsed() > QUICK => return state,
+                state if start.elapsed() > HANG_TIMEOUT => return state,
                 _ => {}
             }
         }

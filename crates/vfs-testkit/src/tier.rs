@@ -1,0 +1,66 @@
+//! Tiers of laws: which backends a law runs on by default.
+
+use std::env;
+
+/// How far down the cause of a broken law can lie, and so which backends and shells the law runs on by default.
+///
+/// The tiers are ordered: a target of one tier runs the laws of that tier and of all tiers before it. A law of glob syntax
+/// cannot hold on one store and break on the next, since one implementation serves both; a law of atomic writes can.
+///
+/// With `VFS_LAWS=all` in the environment, every target runs every law, whatever its tier.
+///
+/// ```
+/// use vfs_testkit::Tier;
+///
+/// assert!(Tier::Smoke < Tier::Wrapper && Tier::Wrapper < Tier::Storage && Tier::Storage < Tier::Semantics);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// One law of each operation: everything is reachable. For combinations of parts that have a target of their own.
+    Smoke,
+    /// What a layer between caller and files can break: paths in results and errors, preconditions, cancellation, streams,
+    /// facets. For every interceptor.
+    Wrapper,
+    /// What the place of the files decides: names, versions, atomicity, races, listings, links, change feeds, byte ranges.
+    /// For every store, server and host.
+    Storage,
+    /// What one shared implementation decides wherever the files are: glob and grep, text and its edits, path syntax. For one
+    /// backend of each kind; the default of every factory.
+    Semantics,
+}
+
+impl Tier {
+    /// All of them, each after those whose laws its targets run too.
+    pub const ALL: [Tier; 4] = [Tier::Smoke, Tier::Wrapper, Tier::Storage, Tier::Semantics];
+
+    /// Whether a target of this tier runs the laws of `law`.
+    pub(crate) fn runs(self, law: Tier) -> bool {
+        law <= self || all_laws()
+    }
+}
+
+/// Whether the environment asks for the full product of laws and targets.
+///
+/// # Panics
+///
+/// If `VFS_LAWS` has another value than `all`, so that a misspelt request does not pass for a full run.
+fn all_laws() -> bool {
+    match env::var_os("VFS_LAWS") {
+        None => false,
+        Some(value) if value.is_empty() => false,
+        Some(value) if value == "all" => true,
+        Some(value) => panic!("VFS_LAWS is {value:?}; set it to `all` to run every law, or leave it unset"),
+    }
+}
+
+/// The tier of a law in a table: its own, else that of the table.
+macro_rules! tier {
+    ($most:ident) => {
+        $crate::tier::Tier::$most
+    };
+    ($most:ident $own:ident) => {
+        $crate::tier::Tier::$own
+    };
+}
+
+pub(crate) use tier;
