@@ -135,6 +135,16 @@ mod tests {
     }
 
     #[test]
+    fn a_file_on_a_file_system_in_memory_is_not_remembered() {
+        let root = tempfile::tempdir_in("/dev/shm").expect("a file system in memory");
+        let mut disk = disk(root.path());
+        write(&disk, "/f", lines(12));
+        disk.line_indexes.trust = Trust::of_unchanged(Duration::ZERO);
+        assert_eq!(line_after(&disk, "/f", 150_000), format!("{:012}\n", 150_001));
+        assert_eq!(reaches(&disk), []);
+    }
+
+    #[test]
     fn only_the_files_that_were_read_last_are_remembered() {
         let root = tempfile::tempdir().expect("a temporary directory");
         let disk = disk(root.path());

@@ -1,5 +1,5 @@
 //! A process is killed, or a system call fails, in the middle of an operation: what is found afterwards is the state
-//! before it or the state after it, and nothing else.
+//! before it or the state after it, and nothing else. Where a system call is unknown, an older one takes its place.
 //!
 //! Killing and failing at each system call needs `strace`; where it is missing, or may not trace, those trials
 //! show as ignored.
@@ -36,6 +36,10 @@ fn main() -> ExitCode {
         trials.push(ignored_without(strace, Trial::test(name, || killed_at_each_call(case))));
         let name = format!("crash::{}::failed_at_each_system_call", case.name);
         trials.push(ignored_without(strace, Trial::test(name, || failed_at_each_call(case))));
+    }
+    for case in CASES.iter().filter(|case| ["overwrite", "append", "edit"].contains(&case.name)) {
+        let name = format!("crash::{}::made_without_faccessat2", case.name);
+        trials.push(ignored_without(strace, Trial::test(name, || made_without("faccessat2", case))));
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -302,6 +306,22 @@ fn failed_at_each_call(case: &Case) -> Result<(), Failed> {
     }
     println!("{}: failed at {runs} system calls", case.name);
     Ok(())
+}
+
+/// Where the kernel or a filter does not know `call`, the operation is made by older ones.
+fn made_without(call: &str, case: &Case) -> Result<(), Failed> {
+    let (_, new) = states(case);
+    let tree = tempfile::tempdir()?;
+    let root = tree.path().join("root");
+    lay_out(&root);
+    let traced = strace(&["-e", &format!("inject={call}:error=ENOSYS")], case.name, &root);
+    if !traced.trace.contains("(INJECTED)") {
+        return Err(format!("{} does not make {call}", case.name).into());
+    }
+    match traced.said.as_str() {
+        "ok" if found(&root) == new => Ok(()),
+        said => Err(format!("{} without {call}: {said}", case.name).into()),
+    }
 }
 
 /// A child that writes one of two long contents to a file, and makes and removes others, until it is killed. Prints a line

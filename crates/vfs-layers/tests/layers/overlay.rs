@@ -226,7 +226,9 @@ async fn a_wait_for_ones_turn_ends_when_the_caller_wants_it_no_more() {
     assert!(poll_immediate(&mut first).await.is_none(), "it is its turn");
     let late = || within(minutes(3));
     let begun = Instant::now();
-    let write = overlay.write(&late(), WriteRequest::new(path("/b"), "x")).await;
+    let cx = late();
+    let write = overlay.write(&cx, WriteRequest::new(path("/b"), "x"));
+    let write = tokio::time::timeout(minutes(30), write).await.expect("it waits no longer than its caller");
     let error = write.expect_err("the first one takes an hour");
     assert_eq!((error.kind(), error.path()), (ErrorKind::Timeout, Some("/b")));
     for error in [
@@ -237,6 +239,12 @@ async fn a_wait_for_ones_turn_ends_when_the_caller_wants_it_no_more() {
         assert_eq!(error.kind(), ErrorKind::Timeout);
     }
     assert_eq!(begun.elapsed(), minutes(12));
+    let cx = OpContext::new();
+    let mut cancelled = Box::pin(overlay.write(&cx, WriteRequest::new(path("/b"), "x")));
+    assert!(poll_immediate(&mut cancelled).await.is_none(), "it waits");
+    cx.cancel_token().cancel();
+    let error = tokio::time::timeout(minutes(30), cancelled).await.expect("nobody waits for it");
+    assert_eq!(error.expect_err("it was cancelled").kind(), ErrorKind::Cancelled);
 }
 
 #[tokio::test]
