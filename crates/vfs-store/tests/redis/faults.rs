@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use vfs_core::{Error, ErrorKind};
 use vfs_store::{Expected, Inspect as _, Outcome, RedisConfig, RedisStore, Store};
 
@@ -25,9 +25,10 @@ async fn refusal_within(url: &str, time: Duration) -> Error {
 
 #[tokio::test]
 async fn a_server_that_is_not_there() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let port = listener.local_addr().expect("an address").port();
-    drop(listener);
+    // It holds the port and does not listen, so that no server of another test comes to be there.
+    let held = TcpSocket::new_v4().expect("a socket");
+    held.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let port = held.local_addr().expect("an address").port();
     let error = refusal(&format!("redis://:hidden@127.0.0.1:{port}")).await;
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("nothing listens at 127.0.0.1") && error.message().contains("start"), "{error}");
