@@ -155,7 +155,7 @@ impl OverlayBackend {
         self.state().is_unchanged()
     }
 
-    /// The files that differ from the base, as that is now. A link that was deleted is told of without its content.
+    /// The files that differ from the base, as that is now. A deleted link is listed without content.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl OverlayBackend {
             let before = plan::seen_below(cx, &state, path).await?;
             let after = fetch_if_there(&state.upper, cx, path).await?;
             let after = after.as_ref().map(|whole| (&whole.content[..], whole.version.clone()));
-            changes.extend(plan::told(path, &before, after));
+            changes.extend(plan::file_change(path, &before, after));
         }
         Ok(ChangeSet::new(changes))
     }

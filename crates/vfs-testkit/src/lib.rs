@@ -50,5 +50,5 @@ pub use shell_laws::{
 pub use store_laws::{MakeStore, STORE, StoreFactory, StoreLaw, StoreNeed, StoreTarget, Times, Versions, store_trials};
 pub use strict::StrictBackend;
 pub use target::{LinkMaker, Need, Target, TargetFactory};
-pub use tier::Tier;
+pub use tier::{Tier, runs_every_law};
 pub use trials::trials;

@@ -35,16 +35,16 @@ impl Tier {
 
     /// Whether a target of this tier runs the laws of `law`.
     pub(crate) fn runs(self, law: Tier) -> bool {
-        law <= self || all_laws()
+        law <= self || runs_every_law()
     }
 }
 
-/// Whether the environment asks for the full product of laws and targets.
+/// Whether every target runs every law, which `VFS_LAWS=all` in the environment asks for.
 ///
 /// # Panics
 ///
 /// If `VFS_LAWS` has another value than `all`, so that a misspelt request does not pass for a full run.
-fn all_laws() -> bool {
+pub fn runs_every_law() -> bool {
     match env::var_os("VFS_LAWS") {
         None => false,
         Some(value) if value.is_empty() => false,

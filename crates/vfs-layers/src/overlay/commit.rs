@@ -13,7 +13,7 @@ use vfs_core::{
 use super::OverlayBackend;
 use super::kept::{Finished, Kept, of_store};
 use super::merged::{Before, Merged, is_hidden, is_link};
-use super::plan::{Planned, Seen, plan, seen, told};
+use super::plan::{Planned, Seen, file_change, plan, seen};
 
 /// How a commit ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl OverlayBackend {
     ///   So the base needs room for what is written before what is deleted frees any.
     /// * Where something fails, all is taken back, and can be committed again. A file that went, because it stood in the way
     ///   or before another could not be deleted, comes back with the permissions of a new one. Directories that were made
-    ///   stay, an empty one that went does not come back, and a link that went is told of in the error.
+    ///   stay, an empty one that went does not come back, and a removed link is named in the error.
     /// * Where something cannot be taken back, the error says what. With a journal or a store nothing is changed then before
     ///   the commit is [finished](Self::finish_commit), nor where all was applied and only that could not be noted: the
     ///   overlay is without changes then.
@@ -88,10 +88,10 @@ impl OverlayBackend {
             let state = take_back(cx, &state, applied, &mut left).await;
             return Err(self.go_on(cx, state, &left, error).await);
         }
-        let told = applied.iter().filter_map(|(Planned { path, before, after }, version)| {
-            told(path, before, after.as_deref().zip(version.clone()))
+        let changes = applied.iter().filter_map(|(Planned { path, before, after }, version)| {
+            file_change(path, before, after.as_deref().zip(version.clone()))
         });
-        let mut changes: Vec<_> = told.collect();
+        let mut changes: Vec<_> = changes.collect();
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         // All is applied, whether or not that can be noted.
         self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
@@ -256,8 +256,8 @@ async fn take_back(cx: &OpContext, state: &Merged, applied: Vec<Applied>, left: 
     for (Planned { path, before, .. }, version) in applied.into_iter().rev() {
         let now = version.map_or(Before::Nothing, Before::File);
         if now == Before::Nothing {
-            // Directories that were made in its place have no file left. One that stays keeps the file from coming back, and
-            // the file is told of as left.
+            // Directories that were made in its place have no file left. One that stays keeps the file from being restored,
+            // which is reported below.
             let _ = prune(&*state.base, &cx, &path).await;
         }
         let restored = match &before {
@@ -267,7 +267,8 @@ async fn take_back(cx: &OpContext, state: &Merged, applied: Vec<Applied>, left: 
         match restored {
             Ok(Some(version)) => next.touched.insert_mut(path, Before::File(version)),
             Ok(None) => {}
-            Err(_) => {
+            Err(error) => {
+                tracing::warn!(%path, %error, "a file that a failed commit changed was not restored");
                 next.touched.insert_mut(path.clone(), now);
                 left.push(path);
             }

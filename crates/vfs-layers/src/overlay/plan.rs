@@ -124,9 +124,9 @@ pub(super) async fn seen(base: &dyn Backend, cx: &OpContext, path: &VfsPath) -> 
     Ok(fetch_if_there(base, cx, path).await?.map_or(Seen::Nothing, Seen::File))
 }
 
-/// What becomes of the file at `path`, which is `before` in the base and `after` here. A link has no content: one that goes has
-/// no diff, and of one that becomes a file all is new.
-pub(super) fn told(path: &VfsPath, before: &Seen, after: Option<(&[u8], Version)>) -> Option<FileChange> {
+/// How the file at `path` changes from `before` in the base to `after` here; `None` if it does not. A link has no content: one
+/// that is removed has no diff, and where it becomes a file, all lines are new.
+pub(super) fn file_change(path: &VfsPath, before: &Seen, after: Option<(&[u8], Version)>) -> Option<FileChange> {
     match before {
         Seen::Nothing => FileChange::between(path, None, after),
         Seen::File(whole) => FileChange::between(path, Some((&whole.content[..], whole.version.clone())), after),

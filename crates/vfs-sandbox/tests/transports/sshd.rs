@@ -114,9 +114,11 @@ fn make_key(path: &Path) {
     assert!(made, "no key could be made");
 }
 
+/// A port below those that the system assigns to connections. A client that tries such a port again and again before the
+/// server listens can be assigned the same port, and is connected to itself.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    std::iter::repeat_with(|| fastrand::u16(20_000..32_000)).find(is_free).expect("it is repeated without end")
 }
 
 fn serve(directory: &Path, port: u16, key: &str) -> Child {

@@ -9,7 +9,7 @@ use super::ShellTarget;
 use crate::laws::LawResult;
 
 /// Longest that a law waits for one event. Only a broken law waits as long, however busy the machine is. It is less than
-/// the minute after which a trial is given up, so that the message says which event did not come.
+/// the time after which a trial is abandoned, so that the message names the event.
 pub(super) const HANG_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Timeouts of a command whose end by time is checked, tried in turn until the command got as far as it should before it
