@@ -12,10 +12,9 @@ use vfs_core::{
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 
-use crate::namespaces::run_after;
-use crate::{Disk, SECRET, assert_fails, path};
+use crate::support::{Disk, SECRET, assert_fails, path};
 
-const MOUNT: &str = "at=$(mktemp -d) && mount -t tmpfs tmpfs $at && cd $at && mkdir lower upper work merged && \
+pub(crate) const MOUNT: &str = "at=$(mktemp -d) && mount -t tmpfs tmpfs $at && cd $at && mkdir lower upper work merged && \
                      mount -t overlay overlay -o userxattr,lowerdir=lower,upperdir=upper,workdir=work merged";
 
 /// The same in a directory of this process, where the lower layer can be filled first.
@@ -60,13 +59,13 @@ fn mount(arguments: &[&str], at: &Path) {
     assert!(status.success(), "{arguments:?} at {}", at.display());
 }
 
-fn on_layers(name: &str, test: impl Fn(Durability)) {
-    run_after(MOUNT, &format!("layers::{name}"), || [Durability::Atomic, Durability::Full].into_iter().for_each(test));
+/// Runs `test` with both ways of writing.
+fn each(test: impl Fn(Durability)) {
+    [Durability::Atomic, Durability::Full].into_iter().for_each(test);
 }
 
-#[test]
-fn what_was_read_of_a_lower_layer_can_be_changed() {
-    on_layers("what_was_read_of_a_lower_layer_can_be_changed", |durability| {
+pub(crate) fn what_was_read_of_a_lower_layer_can_be_changed() {
+    each(|durability| {
         let layers = Layers::new(durability, &["edited", "written", "deleted", "appended"]);
         let (cx, files) = (OpContext::new(), &layers.files);
         let read = |file| block_on(files.read(&cx, ReadRequest::new(path(file)))).expect("it reads").version;
@@ -92,9 +91,8 @@ fn what_was_read_of_a_lower_layer_can_be_changed() {
     });
 }
 
-#[test]
-fn a_refused_change_leaves_a_file_of_a_lower_layer_as_it_is() {
-    on_layers("a_refused_change_leaves_a_file_of_a_lower_layer_as_it_is", |durability| {
+pub(crate) fn a_refused_change_leaves_a_file_of_a_lower_layer_as_it_is() {
+    each(|durability| {
         let layers = Layers::new(durability, &["f"]);
         let (cx, before) = (OpContext::new(), layers.version("/f"));
         let mode = WriteMode::IfVersion(Version::new("another"));
@@ -107,9 +105,8 @@ fn a_refused_change_leaves_a_file_of_a_lower_layer_as_it_is() {
     });
 }
 
-#[test]
-fn a_directory_of_a_lower_layer_is_deleted_and_copied() {
-    on_layers("a_directory_of_a_lower_layer_is_deleted_and_copied", |durability| {
+pub(crate) fn a_directory_of_a_lower_layer_is_deleted_and_copied() {
+    each(|durability| {
         let layers = Layers::new(durability, &["d/one", "d/below/two", "kept"]);
         let (cx, files) = (OpContext::new(), &layers.files);
         // The kernel does not move it.
@@ -129,50 +126,46 @@ fn a_directory_of_a_lower_layer_is_deleted_and_copied() {
     });
 }
 
-#[test]
-fn what_something_is_mounted_on_is_refused_for_good() {
-    let name = "layers::what_something_is_mounted_on_is_refused_for_good";
-    run_after("mount -t tmpfs tmpfs $(mktemp -d)", name, || {
-        for durability in [Durability::Atomic, Durability::Full] {
-            let disk = Disk::with(|config| config.durability(durability));
-            disk.put("file", "below");
-            disk.put("directory/file", "below");
-            let outside = disk.tree.path().join("outside");
-            let [file, directory] = ["secret", ""].map(|name| outside.join(name).display().to_string());
-            mount(&["--bind", &file], &disk.root().join("file"));
-            mount(&["--bind", &directory], &disk.root().join("directory"));
-            let (cx, files) = (OpContext::new(), &disk.files);
-            let refused = &[ErrorKind::PermissionDenied];
-            let refused_by_mount = [ErrorKind::PermissionDenied, ErrorKind::CrossBackend];
+pub(crate) fn what_something_is_mounted_on_is_refused_for_good() {
+    each(|durability| {
+        let disk = Disk::with(|config| config.durability(durability));
+        disk.put("file", "below");
+        disk.put("directory/file", "below");
+        let outside = disk.tree.path().join("outside");
+        let [file, directory] = ["secret", ""].map(|name| outside.join(name).display().to_string());
+        mount(&["--bind", &file], &disk.root().join("file"));
+        mount(&["--bind", &directory], &disk.root().join("directory"));
+        let (cx, files) = (OpContext::new(), &disk.files);
+        let refused = &[ErrorKind::PermissionDenied];
+        let refused_by_mount = [ErrorKind::PermissionDenied, ErrorKind::CrossBackend];
 
-            let overwrite = WriteRequest::new(path("/file"), "x").mode(WriteMode::Overwrite);
-            assert_fails(block_on(files.write(&cx, overwrite)), refused);
-            assert_fails(block_on(files.append_text("/file", "x")), refused);
-            assert_fails(block_on(files.edit(&cx, EditRequest::new(path("/file"), "only", "x"))), refused);
-            assert_fails(block_on(files.delete(&cx, DeleteRequest::new(path("/file")))), refused);
-            assert_fails(block_on(files.delete(&cx, DeleteRequest::new(path("/directory")).recursive())), refused);
-            disk.put("other", "other");
-            for (from, to, mounted) in
-                [("/file", "/new", "/file"), ("/other", "/file", "/file"), ("/directory", "/new", "/directory")]
-            {
-                let rename = RenameRequest::new(path(from), path(to)).overwrite();
-                let error = block_on(files.rename(&cx, rename)).expect_err("something is mounted there");
-                assert!(refused_by_mount.contains(&error.kind()) && error.path() == Some(mounted), "{error:?}");
-            }
-            let copy = CopyRequest::new(path("/other"), path("/file")).overwrite();
-            let error = block_on(files.copy(&cx, copy)).expect_err("something is mounted there");
-            assert_eq!((error.kind(), error.path()), (ErrorKind::PermissionDenied, Some("/file")));
-            std::fs::create_dir(disk.root().join("empty")).expect("a directory can be made");
-            mount(&["-t", "tmpfs", "tmpfs"], &disk.root().join("empty"));
-            assert_fails(block_on(files.delete(&cx, DeleteRequest::new(path("/empty")).only_empty())), refused);
-            disk.put("tree/file", "tree");
-            let copy = CopyRequest::new(path("/tree"), path("/empty")).overwrite();
-            let error = block_on(files.copy(&cx, copy)).expect_err("something is mounted there");
-            assert!(refused_by_mount.contains(&error.kind()) && error.path() == Some("/empty"), "{error:?}");
-            assert_eq!(disk.get("file"), SECRET.as_bytes());
-            assert_eq!(disk.get("directory/secret"), SECRET.as_bytes());
-            let left = std::fs::read_dir(disk.root()).expect("it lists").count();
-            assert_eq!(left, 5, "nothing else is left");
+        let overwrite = WriteRequest::new(path("/file"), "x").mode(WriteMode::Overwrite);
+        assert_fails(block_on(files.write(&cx, overwrite)), refused);
+        assert_fails(block_on(files.append_text("/file", "x")), refused);
+        assert_fails(block_on(files.edit(&cx, EditRequest::new(path("/file"), "only", "x"))), refused);
+        assert_fails(block_on(files.delete(&cx, DeleteRequest::new(path("/file")))), refused);
+        assert_fails(block_on(files.delete(&cx, DeleteRequest::new(path("/directory")).recursive())), refused);
+        disk.put("other", "other");
+        for (from, to, mounted) in
+            [("/file", "/new", "/file"), ("/other", "/file", "/file"), ("/directory", "/new", "/directory")]
+        {
+            let rename = RenameRequest::new(path(from), path(to)).overwrite();
+            let error = block_on(files.rename(&cx, rename)).expect_err("something is mounted there");
+            assert!(refused_by_mount.contains(&error.kind()) && error.path() == Some(mounted), "{error:?}");
         }
+        let copy = CopyRequest::new(path("/other"), path("/file")).overwrite();
+        let error = block_on(files.copy(&cx, copy)).expect_err("something is mounted there");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::PermissionDenied, Some("/file")));
+        std::fs::create_dir(disk.root().join("empty")).expect("a directory can be made");
+        mount(&["-t", "tmpfs", "tmpfs"], &disk.root().join("empty"));
+        assert_fails(block_on(files.delete(&cx, DeleteRequest::new(path("/empty")).only_empty())), refused);
+        disk.put("tree/file", "tree");
+        let copy = CopyRequest::new(path("/tree"), path("/empty")).overwrite();
+        let error = block_on(files.copy(&cx, copy)).expect_err("something is mounted there");
+        assert!(refused_by_mount.contains(&error.kind()) && error.path() == Some("/empty"), "{error:?}");
+        assert_eq!(disk.get("file"), SECRET.as_bytes());
+        assert_eq!(disk.get("directory/secret"), SECRET.as_bytes());
+        let left = std::fs::read_dir(disk.root()).expect("it lists").count();
+        assert_eq!(left, 5, "nothing else is left");
     });
 }

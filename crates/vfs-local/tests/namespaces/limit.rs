@@ -1,0 +1,73 @@
+//! The kernel's limit of watches, lowered for one process in a user namespace of its own.
+
+use vfs_core::{Change, WatchRequest};
+
+use crate::support::feed::{Watch, made_or_gone};
+use crate::support::{Disk, path};
+
+/// How many directories can be watched there.
+const LIMIT: usize = 8;
+
+/// Sets the limit of a new user namespace.
+pub(crate) const LOWER: &str = "echo 8 > /proc/sys/user/max_inotify_watches";
+
+fn make(disk: &Disk, names: std::ops::Range<usize>) {
+    for name in names {
+        std::fs::create_dir(disk.root().join(name.to_string())).expect("directories are made");
+    }
+}
+
+/// The error that a stream ends with, and the last change before it.
+fn end(mut watch: Watch<'_>) -> (vfs_core::Error, Option<Change>) {
+    let mut last = None;
+    loop {
+        match watch.item().expect("it ends with an error") {
+            Ok(event) => last = Some(event.change),
+            Err(error) => {
+                assert!(watch.item().is_none(), "it goes on after {error:?}");
+                return (error, last);
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn assert_is_the_limit(error: &vfs_core::Error, at: &str) {
+    assert_eq!((error.kind(), error.path()), (vfs_core::ErrorKind::QuotaExceeded, Some(at)), "{error:?}");
+    assert!(error.for_model().contains("max_user_watches"), "{error}");
+}
+
+pub(crate) fn a_feed_that_can_no_longer_see_all_says_so_and_ends() {
+    let disk = Disk::new();
+    disk.put("d/f", "x");
+    let (watch, other) = (disk.watch_all(), disk.watch(WatchRequest::new(path("/d"))));
+    make(&disk, 0..LIMIT);
+    let (error, last) = end(watch);
+    assert_is_the_limit(&error, "/");
+    assert_eq!(last, Some(Change::Overflow), "whoever lists again misses nothing until then");
+    let (error, last) = end(other);
+    assert_is_the_limit(&error, "/d");
+    assert_eq!(last, Some(Change::Overflow));
+
+    // Nothing of it is held any more: what has room is watched, from now on.
+    (0..LIMIT).for_each(|name| std::fs::remove_dir(disk.root().join(name.to_string())).expect("removed"));
+    let mut again = disk.watch_all();
+    disk.put("d/g", "x");
+    assert_eq!(again.merged(), [disk.created("/d/g")]);
+}
+
+pub(crate) fn a_feed_that_cannot_begin_says_why_and_takes_nothing_from_the_others() {
+    let disk = Disk::new();
+    disk.put("d/f", "x");
+    make(&disk, 0..LIMIT);
+    let mut watch = disk.watch(WatchRequest::new(path("/d")));
+    let (error, last) = end(disk.watch_all());
+    assert_is_the_limit(&error, "/");
+    assert_eq!(last, None);
+
+    std::fs::create_dir(disk.root().join("d/e")).expect("directories are made");
+    disk.put("d/e/g", "x");
+    assert_eq!(watch.next().change, made_or_gone("/d/e"));
+    // Whether it is seen before or after its content was written is a matter of chance.
+    assert!(matches!(watch.next().change, Change::Created { path, .. } if path.as_str() == "/d/e/g"));
+}

@@ -1,0 +1,89 @@
+//! Tests that run in namespaces of their own, where this machine lets an ordinary user make them: file systems are mounted
+//! there, and limits of the kernel are lowered.
+//!
+//! This program starts itself in new namespaces for each trial; where they cannot be made, the trial shows as ignored.
+
+mod layers;
+mod limit;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::process::{Command, ExitCode};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// Set for a trial that runs in its namespaces.
+const INSIDE: &str = "VFS_TEST_INSIDE_NAMESPACES";
+
+/// Mounts a file system, so that trials are ignored where that is refused.
+const MOUNT: &str = "mount -t tmpfs tmpfs $(mktemp -d)";
+
+/// A test and its name.
+type Test = (&'static str, fn());
+
+macro_rules! tests {
+    ($($module:ident::$name:ident),+ $(,)?) => {
+        &[$((concat!(stringify!($module), "::", stringify!($name)), $module::$name)),+]
+    };
+}
+
+/// Tests by the shell commands that prepare their namespaces.
+const TESTS: [(&str, &[Test]); 3] = [
+    (
+        layers::MOUNT,
+        tests![
+            layers::what_was_read_of_a_lower_layer_can_be_changed,
+            layers::a_refused_change_leaves_a_file_of_a_lower_layer_as_it_is,
+            layers::a_directory_of_a_lower_layer_is_deleted_and_copied,
+        ],
+    ),
+    (MOUNT, tests![layers::what_something_is_mounted_on_is_refused_for_good]),
+    (
+        limit::LOWER,
+        tests![
+            limit::a_feed_that_can_no_longer_see_all_says_so_and_ends,
+            limit::a_feed_that_cannot_begin_says_why_and_takes_nothing_from_the_others,
+        ],
+    ),
+];
+
+fn main() -> ExitCode {
+    let is_inside = std::env::var_os(INSIDE).is_some();
+    let trials = TESTS.iter().flat_map(|(preparation, tests)| {
+        let is_possible = is_inside || prepared(preparation).arg("true").output().is_ok_and(|ran| ran.status.success());
+        tests.iter().map(move |&(name, test)| {
+            let trial = Trial::test(name, move || {
+                if is_inside {
+                    test();
+                    return Ok(());
+                }
+                run_inside(preparation, name)
+            });
+            if is_possible {
+                return trial;
+            }
+            let reason = format!("ignored: it needs unshare(1), user namespaces, and `{preparation}` in them");
+            trial.with_kind(reason).with_ignored_flag(true)
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+/// A command in new namespaces of users and mounts, after `preparation`.
+fn prepared(preparation: &str) -> Command {
+    let mut command = Command::new("unshare");
+    let script = format!("{preparation} && exec \"$@\"");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script, "sh"]);
+    command
+}
+
+fn run_inside(preparation: &str, name: &str) -> Result<(), Failed> {
+    let program = std::env::current_exe()?;
+    let mut again = prepared(preparation);
+    let output = again.arg(program).args(["--exact", name, "--test-threads=1"]).env(INSIDE, "1").output()?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() && printed.contains("1 passed") {
+        return Ok(());
+    }
+    Err(format!("{printed}{}", String::from_utf8_lossy(&output.stderr)).into())
+}
