@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -47,7 +47,7 @@ impl Sshd {
         }
         fs::create_dir(directory.join("home")).expect("a directory can be made");
         fs::copy(directory.join("user.pub"), directory.join("authorized")).expect("a file can be copied");
-        let port = free_port();
+        let port = vfs_testkit::server_port();
         let host = fs::read_to_string(directory.join("host.pub")).expect("a key was made");
         fs::write(directory.join("known"), format!("[127.0.0.1]:{port} {host}")).expect("a file can be written");
         fs::write(directory.join("settings"), settings(&directory, port)).expect("a file can be written");
@@ -80,13 +80,6 @@ impl Sshd {
             .option("GlobalKnownHostsFile", "none");
         Ssh::new(config).expect("the settings are valid")
     }
-}
-
-/// A port below those that the system assigns to connections. A client that tries such a port again and again before the
-/// server listens can be assigned the same port, and is connected to itself.
-fn free_port() -> u16 {
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    std::iter::repeat_with(|| fastrand::u16(20_000..32_000)).find(is_free).expect("it is repeated without end")
 }
 
 fn make_key(path: &Path) {

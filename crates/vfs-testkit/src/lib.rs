@@ -12,6 +12,7 @@
 //! * [`Reducing`] keeps an agent's state around a backend that returns its changes instead of making them.
 //! * [`Counting`] counts the operations of the backend that it is put around.
 //! * [`Tier`] says which targets run a law by default; with `VFS_LAWS=all` in the environment, all of them run all laws.
+//! * [`server_port`] finds a port for a server that a test starts.
 //! * [`model`] compares random operations with a reference.
 //!
 //! A test target without a harness that checks a backend of yours:
@@ -30,6 +31,7 @@ mod laws;
 mod meddling;
 pub mod model;
 mod namespaces;
+mod ports;
 mod reducing;
 mod shell_laws;
 mod store_laws;
@@ -43,6 +45,7 @@ mod unlent;
 pub use counting::Counting;
 pub use laws::{ALL, Law, LawResult, NAMESPACE, NamespaceLaw};
 pub use namespaces::{MakeBackend, Mount, NamespaceFactory, namespace_trials};
+pub use ports::server_port;
 pub use reducing::Reducing;
 pub use shell_laws::{
     MakeShell, SHELL, ShellFactory, ShellFeature, ShellLaw, ShellNeed, ShellTarget, plant_environment, shell_trials,

@@ -44,7 +44,7 @@ pub(crate) fn a_feed_that_can_no_longer_see_all_says_so_and_ends() {
     make(&disk, 0..LIMIT);
     let (error, last) = end(watch);
     assert_is_the_limit(&error, "/");
-    assert_eq!(last, Some(Change::Overflow), "whoever lists again misses nothing until then");
+    assert_eq!(last, Some(Change::Overflow), "a subscriber that lists again misses nothing");
     let (error, last) = end(other);
     assert_is_the_limit(&error, "/d");
     assert_eq!(last, Some(Change::Overflow));

@@ -15,11 +15,17 @@ use libtest_mimic::{Arguments, Failed, Trial};
 /// Set for a trial that runs in its namespaces.
 const INSIDE: &str = "VFS_TEST_INSIDE_NAMESPACES";
 
-/// Mounts a file system, so that trials are ignored where that is refused.
-const MOUNT: &str = "mount -t tmpfs tmpfs $(mktemp -d)";
-
 /// A test and its name.
 type Test = (&'static str, fn());
+
+/// Tests that run in namespaces of the same kind.
+struct Group {
+    /// What the machine has to permit in them.
+    need: &'static str,
+    /// The shell command that prepares them, and fails where that is not permitted.
+    preparation: &'static str,
+    tests: &'static [Test],
+}
 
 macro_rules! tests {
     ($($module:ident::$name:ident),+ $(,)?) => {
@@ -27,29 +33,34 @@ macro_rules! tests {
     };
 }
 
-/// Tests by the shell commands that prepare their namespaces.
-const TESTS: [(&str, &[Test]); 3] = [
-    (
-        layers::MOUNT,
-        tests![
+const GROUPS: [Group; 3] = [
+    Group {
+        need: "an overlay mount",
+        preparation: layers::MOUNT,
+        tests: tests![
             layers::what_was_read_of_a_lower_layer_can_be_changed,
             layers::a_refused_change_leaves_a_file_of_a_lower_layer_as_it_is,
             layers::a_directory_of_a_lower_layer_is_deleted_and_copied,
         ],
-    ),
-    (MOUNT, tests![layers::what_something_is_mounted_on_is_refused_for_good]),
-    (
-        limit::LOWER,
-        tests![
+    },
+    Group {
+        need: "a mount",
+        preparation: "mount -t tmpfs tmpfs $(mktemp -d)",
+        tests: tests![layers::what_something_is_mounted_on_is_refused_for_good],
+    },
+    Group {
+        need: "a limit of watches",
+        preparation: limit::LOWER,
+        tests: tests![
             limit::a_feed_that_can_no_longer_see_all_says_so_and_ends,
             limit::a_feed_that_cannot_begin_says_why_and_takes_nothing_from_the_others,
         ],
-    ),
+    },
 ];
 
 fn main() -> ExitCode {
     let is_inside = std::env::var_os(INSIDE).is_some();
-    let trials = TESTS.iter().flat_map(|(preparation, tests)| {
+    let trials = GROUPS.iter().flat_map(|&Group { need, preparation, tests }| {
         let is_possible = is_inside || prepared(preparation).arg("true").output().is_ok_and(|ran| ran.status.success());
         tests.iter().map(move |&(name, test)| {
             let trial = Trial::test(name, move || {
@@ -62,7 +73,7 @@ fn main() -> ExitCode {
             if is_possible {
                 return trial;
             }
-            let reason = format!("ignored: it needs unshare(1), user namespaces, and `{preparation}` in them");
+            let reason = format!("ignored: it needs unshare(1), user namespaces and {need} in them");
             trial.with_kind(reason).with_ignored_flag(true)
         })
     });

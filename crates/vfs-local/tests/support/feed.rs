@@ -62,7 +62,7 @@ impl Watch<'_> {
         self.item().expect("it does not end by itself").expect("it does not fail")
     }
 
-    /// All events until now: the kernel tells of everything in its order, so that they end with those of a mark.
+    /// All events until now. The kernel reports events in order, so those of a directory made here, the mark, come last.
     #[track_caller]
     pub(crate) fn events(&mut self) -> Vec<WatchEvent> {
         self.marks += 1;
@@ -71,7 +71,7 @@ impl Watch<'_> {
         std::fs::create_dir(&mark).expect("directories are made");
         let mut events = Vec::new();
         self.until(&made_or_gone(&name), &mut events);
-        // What could not be looked at in its turn is told after the rest of what was read in one go.
+        // An event whose file could not be examined at once is reported after the rest of its batch.
         std::fs::remove_dir(&mark).expect("it goes");
         self.until(&removed(&name), &mut events);
         events

@@ -19,6 +19,7 @@ pub(crate) struct Disk {
     pub(crate) files: LocalBackend,
 }
 
+/// The content of the file outside.
 pub(crate) const SECRET: &str = "only outside has this";
 
 impl Disk {

@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind};
 use vfs_sandbox::remote::{Execute, Invocation};
 use vfs_sandbox::transports::{HostKeys, Ssh, SshConfig};
 
-use crate::sshd::{Sshd, free_port, missing};
+use crate::sshd::{Sshd, missing};
 use crate::{exited, laws, long_sleep, program, run, runs, timed_out, trial, until, write_program};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -184,7 +184,8 @@ async fn a_failure_to_connect_is_one_for_all_who_wait() {
 }
 
 async fn an_option_that_ssh_does_not_know_is_told() {
-    let config = SshConfig::new("127.0.0.1").port(free_port()).config_file("none").option("NoSuchOption", "1");
+    let config =
+        SshConfig::new("127.0.0.1").port(vfs_testkit::server_port()).config_file("none").option("NoSuchOption", "1");
     let error = fails(&Ssh::new(config).expect("a transport"), "true").await;
     check(&error, ErrorKind::InvalidArgument, "options");
 }

@@ -1,6 +1,6 @@
 //! An SSH server on this machine, with keys of its own, as the user who runs the tests.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -34,7 +34,7 @@ impl Sshd {
         if !Path::new("/run/sshd").exists() {
             let _ = std::fs::create_dir("/run/sshd");
         }
-        let port = free_port();
+        let port = vfs_testkit::server_port();
         let server = serve(directory.path(), port, "host");
         let this = Self { directory, port, server };
         this.know_host("host.pub");
@@ -112,13 +112,6 @@ impl Drop for Sshd {
 fn make_key(path: &Path) {
     let made = silent(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "test", "-f"]).arg(path));
     assert!(made, "no key could be made");
-}
-
-/// A port below those that the system assigns to connections. A client that tries such a port again and again before the
-/// server listens can be assigned the same port, and is connected to itself.
-pub(crate) fn free_port() -> u16 {
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    std::iter::repeat_with(|| fastrand::u16(20_000..32_000)).find(is_free).expect("it is repeated without end")
 }
 
 fn serve(directory: &Path, port: u16, key: &str) -> Child {

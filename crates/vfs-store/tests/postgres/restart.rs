@@ -23,11 +23,7 @@ async fn a_server_that_starts_again_loses_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = directory.path().join("server");
     let place = place.to_str().expect("text");
-    // Below the ports that the system assigns to connections, so that none gets it while the server is down.
-    let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    let port =
-        std::iter::repeat_with(|| fastrand::u16(20_000..32_000)).find(is_free).expect("it is repeated without end");
-    let url = run(&["start", place, &port.to_string()]).await;
+    let url = run(&["start", place, &vfs_testkit::server_port().to_string()]).await;
     let config = patient(PostgresConfig::new(&url).expect("a URL")).pool_size(4);
     let store = PostgresStore::open(config).await.expect("it opens");
     let (stop, mut stopped) = tokio::sync::watch::channel(false);

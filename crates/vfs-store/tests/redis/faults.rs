@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use vfs_core::{Error, ErrorKind};
 use vfs_store::{Expected, Inspect as _, Outcome, RedisConfig, RedisStore, Store};
 
-use crate::support::{HANG_TIMEOUT, Server, content, done, free_port, key, value};
+use crate::support::{HANG_TIMEOUT, Server, content, done, key, value};
 
 /// Why a server that answers refuses to be opened.
 async fn refusal(url: &str) -> Error {
@@ -151,7 +151,7 @@ async fn a_server_with_tls() {
     };
     assert!(made.status.success(), "{made:?}");
     let (certificate_file, secret) = (certificate.display().to_string(), secret.display().to_string());
-    let free = free_port();
+    let free = vfs_testkit::server_port();
     let options = ["--tls-port", &free.to_string(), "--tls-auth-clients", "no", "--tls-cert-file", &certificate_file];
     let files = ["--tls-key-file", &secret, "--tls-ca-cert-file", &certificate_file];
     let Some(_server) = Server::start(&[&options[..], &files[..]].concat()).await else { return };

@@ -1,8 +1,6 @@
 //! Servers, stores and short words for tests.
 
-use std::collections::BTreeSet;
 use std::process::Stdio;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -78,7 +76,7 @@ impl Server {
     pub(crate) async fn start(options: &[&str]) -> Option<Self> {
         let options = options.iter().map(|option| (*option).to_owned()).collect();
         let dir = TempDir::new().expect("a directory");
-        let mut server = Self { port: free_port(), dir, options, child: None };
+        let mut server = Self { port: vfs_testkit::server_port(), dir, options, child: None };
         server.launch().await.then_some(server)
     }
 
@@ -112,17 +110,6 @@ impl Server {
         }
         true
     }
-}
-
-/// A port for a server of one test. It is below those that the system gives to whoever asks for any, so that nobody is given
-/// it before the server listens, and it is given once.
-pub(crate) fn free_port() -> u16 {
-    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-    let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    std::iter::repeat_with(|| fastrand::u16(20_000..32_000))
-        .filter(is_free)
-        .find(|port| GIVEN.lock().expect("nobody panics with it").insert(*port))
-        .expect("it is repeated without end")
 }
 
 pub(crate) fn namespace(text: &str) -> Namespace {
