@@ -49,6 +49,9 @@ pub(crate) fn rule_set(source: &Source, rules: &RulesTable) -> Result<RuleSet, C
     if let Some(hard_links) = rules.hard_links {
         compiled = compiled.with_hard_links(hard_links.into());
     }
+    if let Some(effect) = rules.not_understood {
+        compiled = compiled.with_not_understood(effect.into());
+    }
     Ok(compiled)
 }
 
@@ -116,10 +119,11 @@ impl Check<'_> {
     }
 
     fn policy(&self, policy: &PolicyTable, span: Range<usize>) -> Result<(), ConfigError> {
-        let has_own = policy.rules.is_some() || policy.default.is_some() || policy.hard_links.is_some();
+        let has_settings = policy.default.is_some() || policy.hard_links.is_some() || policy.not_understood.is_some();
+        let has_own = policy.rules.is_some() || has_settings;
         match &policy.rules_file {
             Some(file) if has_own => {
-                let message = "give either `rules_file`, or `rules`, `default` and `hard_links` here";
+                let message = "give either `rules_file`, or `rules`, `default`, `hard_links` and `not_understood` here";
                 Err(self.conflict(file.span(), message))
             }
             None if !has_own => Err(self.conflict(span, "a policy needs `rules`, a `rules_file` or a `default`")),

@@ -33,9 +33,8 @@ pub use metrics::{Metrics, OperationMetrics};
 pub use outcome::Outcome;
 pub use overlay::{Commit, CommitConflict, Merge, OverlayBackend};
 pub use policy::{
-    Approval, ApprovalQueue, Approver, CommandAssignment, CommandLine, CommandRedirect, CommandWord, Decision,
-    Explanation, HardLinks, PendingApproval, Permission, Policy, PolicyBackend, PolicyHook, Rule, RuleEffect, RuleSet,
-    SimpleCommand,
+    Approval, ApprovalQueue, Approver, CommandLine, CommandWord, Decision, Explanation, HardLinks, PendingApproval,
+    Permission, Policy, PolicyBackend, PolicyHook, Rule, RuleEffect, RuleSet, SimpleCommand,
 };
 pub use quota::{ActorUsage, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
 pub use read_only::ReadOnly;

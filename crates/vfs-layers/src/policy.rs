@@ -27,7 +27,7 @@ use vfs_core::{
 
 pub use self::approval::{Approval, ApprovalQueue, Approver, PendingApproval};
 pub use self::backend::PolicyBackend;
-pub use self::command::{CommandAssignment, CommandLine, CommandRedirect, CommandWord, SimpleCommand};
+pub use self::command::{CommandLine, CommandWord, SimpleCommand};
 pub use self::explain::Explanation;
 pub use self::rule::{HardLinks, Rule, RuleEffect};
 pub use self::rules::RuleSet;
@@ -95,7 +95,7 @@ impl fmt::Display for Permission {
 /// * [`check_path`](Self::check_path) is asked about single paths: each one below a directory that is moved, copied or
 ///   deleted, and each entry that a listing or search would show. There a question counts as a refusal.
 /// * Searches ask from the threads of a pool, and wait for the answer.
-/// * A hook that looks into the command lines of [`Action::Execute`] and [`Action::ExecuteStream`] takes them apart with
+/// * A hook that looks into the command lines of [`Action::Execute`] and [`Action::ExecuteStream`] reads them with
 ///   [`CommandLine`]; the variables that a request passes are a part of what it runs.
 #[async_trait]
 pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {

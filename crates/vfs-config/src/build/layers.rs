@@ -171,7 +171,8 @@ impl Builder<'_> {
     async fn rules(&self, table: &PolicyTable) -> Result<RuleSet, ConfigError> {
         let Some(file) = &table.rules_file else {
             let rules = table.rules.clone().unwrap_or_default();
-            let own = RulesTable { default: table.default, hard_links: table.hard_links, rules };
+            let PolicyTable { default, hard_links, not_understood, .. } = *table;
+            let own = RulesTable { default, hard_links, not_understood, rules };
             return check::rule_set(&self.config.source, &own);
         };
         let source = host::source(&self.base.join(file.get_ref())).await?;

@@ -171,13 +171,15 @@ pub(crate) struct OverlayTable {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PolicyTable {
-    /// A file of rules in TOML, with `default`, `hard_links` and `rules`, in place of those here.
+    /// A file of rules in TOML, with `default`, `hard_links`, `not_understood` and `rules`, in place of those here.
     #[schemars(with = "Option<HostPath>")]
     pub(crate) rules_file: Option<Spanned<HostPath>>,
     /// What becomes of what no rule covers. Default: `allow`. Commands always take a rule.
     pub(crate) default: Option<EffectWord>,
     /// What becomes of files that have several names. Default: `deny`, where anything is denied at all.
     pub(crate) hard_links: Option<HardLinksWord>,
+    /// What becomes of command lines that rules with `commands` do not understand. Default: `ask`.
+    pub(crate) not_understood: Option<EffectWord>,
     /// The rules, in order: the first that covers something decides about it.
     #[schemars(with = "Option<Vec<RuleTable>>")]
     pub(crate) rules: Option<Vec<Spanned<RuleTable>>>,

@@ -13,6 +13,8 @@ pub(crate) struct RulesTable {
     pub(crate) default: Option<EffectWord>,
     /// What becomes of files that have several names. Default: `deny`, where anything is denied at all.
     pub(crate) hard_links: Option<HardLinksWord>,
+    /// What becomes of command lines that rules with `commands` do not understand. Default: `ask`.
+    pub(crate) not_understood: Option<EffectWord>,
     /// The rules.
     #[serde(default)]
     #[schemars(with = "Vec<RuleTable>")]
@@ -37,7 +39,8 @@ pub(crate) struct RuleTable {
     paths: Vec<String>,
     /// Command lines, as words with wildcards: `git status`, `ls *`, `rm *`. A rule with some is about running commands and
     /// nothing else. One that allows covers a line only if every command in it is one of these; one that denies or asks
-    /// covers it if any may be. Default: any.
+    /// covers it if any may be. Of expansions, assignments, the shell's grammar, and programs that run others, such as
+    /// `env` and `xargs`, it understands nothing: see `not_understood`. Default: any.
     #[serde(default)]
     commands: Vec<String>,
     /// Globs of who asks. Default: everybody.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use vfs_core::{Error, ExecuteRequest, Operation, Result, VfsPath};
 
 use super::Permission;
-use super::command::Asked;
+use super::command::RequestedCommand;
 use super::rule::RuleEffect;
 use super::rules::{Question, RuleSet};
 
@@ -23,7 +23,7 @@ pub struct Explanation {
     /// What that rule is called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Why, as it is written in the rule.
+    /// Why: as it is written in the rule, or what in a command line is not understood.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -58,9 +58,9 @@ impl RuleSet {
 
     /// Says what would become of the command of `request`, asked by `actor`.
     pub fn explain_command(&self, actor: Option<&str>, request: &ExecuteRequest) -> Explanation {
-        let asked = Asked::new(request);
+        let command = RequestedCommand::new(request);
         let (operation, permission) = (Some(Operation::Execute), Permission::Execute);
-        self.explained(Question { actor, operation, permission, path: &request.cwd, command: Some(&asked) })
+        self.explained(Question { actor, operation, permission, path: &request.cwd, command: Some(&command) })
     }
 
     fn explained(&self, question: Question<'_>) -> Explanation {
@@ -72,7 +72,7 @@ impl RuleSet {
             effect: verdict.effect,
             rule: verdict.rule.map(|rule| rule + 1),
             name: rule.and_then(|rule| rule.name.clone()),
-            reason: rule.and_then(|rule| rule.reason.clone()),
+            reason: self.reason(verdict),
         }
     }
 }

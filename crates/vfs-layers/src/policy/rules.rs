@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use vfs_core::{Action, Error, ErrorKind, OpContext, Operation, Result, VfsPath};
 use vfs_search::GlobPattern;
 
-use super::command::{Asked, CommandPattern};
+use super::command::{CommandPattern, RequestedCommand};
 use super::needs::{lists, needs};
 use super::pattern::{Case, PathPattern};
 use super::rule::{HardLinks, Rule, RuleEffect};
@@ -31,29 +31,30 @@ use super::{Decision, Permission, PolicyHook};
 ///
 /// # Commands
 ///
-/// A rule with [`commands`](Rule::commands) looks at all the simple commands that a [`CommandLine`](crate::CommandLine)
-/// would run, wherever they stand in it.
+/// A rule with [`commands`](Rule::commands) looks at the simple commands of a line, as far as a
+/// [`CommandLine`](crate::CommandLine) understands it.
 ///
-/// * A pattern is words, parted by blanks. In a word `*` is any text, `?` any character, and `\` takes the next character as
-///   it is. A `*` of its own at the end is any number of further words, none included; elsewhere it is one word. Leading
-///   words such as `NAME=*` are variables: which may be set in a rule that allows, and are set in one that denies or asks.
-/// * A rule that *allows* covers a line only if every command in it is one of its patterns for certain: the same words, no
-///   more and no fewer, with a name that is written out, and without variables that are set for it or passed with the
-///   request unless the pattern writes them. One that cannot be taken apart with certainty it does not cover. A program
-///   that runs another, such as `xargs`, has to be allowed as well as what it runs; where it is not known how it takes
-///   that, as of `ssh` or `strace`, no pattern but a rule for all of `execute` allows it. Variables that a shell sets
-///   itself, as `for` and `read` do, have to be written like others if programs look at them: if they have capitals, or
-///   are those of proxies. What `export` sets is in its words, so that `export *` allows all of it.
-/// * A rule that *denies* or *asks* covers a line if any command in it may be one of its patterns: by the file name of its
+/// * A pattern is words, separated by blanks. In a word `*` is any text, `?` any character, and `\` takes the next character
+///   as it is. A `*` of its own at the end is any number of further words, none included; elsewhere it is one word. Leading
+///   words such as `NAME=*` are variables that the request passes: which may be passed in a rule that allows, and are passed
+///   in one that denies or asks.
+/// * A rule that *allows* covers a line only if every command in it is one of its patterns: the same words, no more and no
+///   fewer, and no variable that is passed and not written.
+/// * A rule that *denies* or *asks* covers a line if a command in it may be one of its patterns: by the file name of its
 ///   name, whatever the case of its letters, and with the other words of the pattern in their order, whatever stands between
-///   and after them, so that `git push` covers `git -C /src push --force`. What is not known counts as everything: a name or
-///   a text that comes out of a variable, and a line that cannot be taken apart.
+///   and after them, so that `git push` covers `git -C /src push --force`.
+/// * A line that is not understood no such rule allows; one that denies or asks covers it by the commands before what is
+///   not understood, and by what stands openly behind a program that runs others (`sudo rm x`). Where it comes to a rule
+///   with commands that is about its actor and directory and does not deny it,
+///   [`not_understood`](Self::with_not_understood) decides: it is denied, or goes on to the next rules, and is asked about
+///   (the default) where these allow it, or is not (`allow`). A variable that is passed and decides what a shell runs or
+///   finds, such as `PATH`, `BASH_ENV` and `LD_PRELOAD`, makes a line one that is not understood.
 /// * The paths of the rule are those a command runs in. Paths in its words and targets of redirections are not looked at,
-///   nor is what a program does: a script in a file, an interpreter, `make` or `git` can do anything. Rules about commands
-///   keep an honest agent from doing what it should not; to hold one that is not takes a sandbox, or an allow list of
-///   programs that do one thing.
-/// * Asking about jobs is no command line: rules with commands do not cover it. Allow `jobs`, `job_output` and `stop_job`
-///   by name where commands may run in the background.
+///   nor is what a program does: a script that a program reads, an interpreter, `make` or `git` can do anything. Rules about
+///   commands keep an honest agent from doing what it should not; to hold one that is not takes a sandbox, or an allow list
+///   of programs that do one thing.
+/// * Requests about jobs have no command line: rules with commands do not cover them. Allow `jobs`, `job_output` and
+///   `stop_job` by name where commands may run in the background.
 ///
 /// ```
 /// use vfs_core::{ExecuteRequest, VfsPath};
@@ -71,6 +72,7 @@ use super::{Decision, Permission, PolicyHook};
 /// let effect = |line: &str| rules.explain_command(None, &ExecuteRequest::new(line)).effect;
 /// assert_eq!(effect("git status && ls -l"), RuleEffect::Allow);
 /// assert_eq!(effect("git status; git -C /src push"), RuleEffect::Deny);
+/// // Not understood, so that no rule about commands allows it.
 /// assert_eq!(effect("ls $(rm -rf /)"), RuleEffect::Deny);
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
@@ -107,12 +109,24 @@ pub struct RuleSet {
 }
 
 /// The rules as they are written.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Written {
     default: RuleEffect,
     hard_links: HardLinks,
+    not_understood: RuleEffect,
     rules: Vec<Rule>,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self {
+            default: RuleEffect::default(),
+            hard_links: HardLinks::default(),
+            not_understood: RuleEffect::Ask,
+            rules: Vec::new(),
+        }
+    }
 }
 
 /// A rule, ready to match.
@@ -133,6 +147,8 @@ pub(super) struct Verdict {
     pub(super) effect: RuleEffect,
     /// Its place in the list; `None` for the default.
     pub(super) rule: Option<usize>,
+    /// What in a command line rules do not understand, where that had a part in it.
+    pub(super) not_understood: Option<&'static str>,
 }
 
 /// One thing that is asked of the rules.
@@ -143,7 +159,7 @@ pub(super) struct Question<'a> {
     pub(super) permission: Permission,
     pub(super) path: &'a VfsPath,
     /// The command line, where one is to be run.
-    pub(super) command: Option<&'a Asked>,
+    pub(super) command: Option<&'a RequestedCommand>,
 }
 
 impl RuleSet {
@@ -190,37 +206,61 @@ impl RuleSet {
         self
     }
 
+    /// Sets what becomes of command lines that rules about commands do not understand. Default [`RuleEffect::Ask`].
+    #[must_use]
+    pub fn with_not_understood(mut self, effect: RuleEffect) -> Self {
+        self.written.not_understood = effect;
+        self
+    }
+
     /// The rules, in order.
     pub fn rules(&self) -> &[Rule] {
         &self.written.rules
     }
 
     pub(super) fn decide(&self, question: Question<'_>) -> Verdict {
-        // Rules that ask about more than they name, and do not hide what forbids it.
-        let mut asked = None;
-        for (index, rule) in self.compiled.iter().enumerate().filter(|(_, rule)| rule.covers(question)) {
-            if rule.effect == RuleEffect::Ask && !rule.names(question) {
-                asked = asked.or(Some(index));
+        let not_understood = question.command.and_then(RequestedCommand::not_understood);
+        // Rules that ask about more than they name, or about what they do not understand; neither hides what forbids it.
+        let mut asked: Option<Verdict> = None;
+        let mut is_unclear = false;
+        for (index, rule) in self.compiled.iter().enumerate().filter(|(_, rule)| rule.applies(question)) {
+            let verdict = |effect| Verdict { effect, rule: Some(index), not_understood: None };
+            let covers = rule.covers_command(question.command);
+            if not_understood.is_some() && !rule.commands.is_empty() {
+                let effect = self.written.not_understood;
+                is_unclear |= effect != RuleEffect::Allow;
+                let unclear = Verdict { not_understood, ..verdict(effect) };
+                match effect {
+                    RuleEffect::Deny if !(covers && rule.effect == RuleEffect::Deny) => return unclear,
+                    RuleEffect::Ask => asked = asked.or(Some(unclear)),
+                    _ => {}
+                }
+            }
+            if !covers {
                 continue;
             }
-            return stricter(asked, Verdict { effect: rule.effect, rule: Some(index) });
+            if rule.effect == RuleEffect::Ask && !rule.names(question) {
+                asked = asked.or(Some(verdict(RuleEffect::Ask)));
+                continue;
+            }
+            return stricter(asked, verdict(rule.effect));
         }
         let effect = match self.written.default {
             // What no rule says of commands is not said by a default either.
             RuleEffect::Allow if question.permission == Permission::Execute => RuleEffect::Deny,
             default => default,
         };
-        stricter(asked, Verdict { effect, rule: None })
+        stricter(asked, Verdict { effect, rule: None, not_understood: not_understood.filter(|_| is_unclear) })
     }
 
-    /// The command line of `action`, taken apart where a rule asks for that.
-    fn asked(&self, action: &Action<'_>) -> Option<Asked> {
+    /// The command line of `action`, read where a rule is about commands.
+    fn requested_command(&self, action: &Action<'_>) -> Option<RequestedCommand> {
         if self.compiled.iter().all(|rule| rule.commands.is_empty()) {
             return None;
         }
         match action {
-            Action::Execute(request) => Some(Asked::new(request)),
-            Action::ExecuteStream(request) => Some(Asked::new(&request.0)),
+            Action::Execute(request) => Some(RequestedCommand::new(request)),
+            Action::ExecuteStream(request) => Some(RequestedCommand::new(&request.0)),
             _ => None,
         }
     }
@@ -230,7 +270,7 @@ impl RuleSet {
             return Decision::Allow;
         }
         let rule = verdict.rule.map(|rule| &self.written.rules[rule]);
-        let said = rule.and_then(|rule| rule.reason.clone());
+        let said = self.reason(verdict);
         match verdict.effect {
             RuleEffect::Allow => Decision::Allow,
             RuleEffect::Deny => Decision::Deny {
@@ -248,6 +288,14 @@ impl RuleSet {
         }
     }
 
+    /// Why it was decided so: what the rule says, or what in a command line is not understood.
+    pub(super) fn reason(&self, verdict: Verdict) -> Option<String> {
+        match (verdict.not_understood, verdict.rule) {
+            (Some(reason), _) => Some(format!("rules about commands do not understand this command line: {reason}")),
+            (None, rule) => self.written.rules.get(rule?)?.reason.clone(),
+        }
+    }
+
     fn leads(&self, actor: Option<&str>, path: &VfsPath) -> bool {
         let question = Question { actor, operation: None, permission: Permission::Read, path, command: None };
         let last = self.decide(question).rule.unwrap_or(self.compiled.len());
@@ -257,12 +305,9 @@ impl RuleSet {
     }
 }
 
-/// `verdict`, or that of the rule `asked`, which asks, where that is stricter.
-fn stricter(asked: Option<usize>, verdict: Verdict) -> Verdict {
-    match asked {
-        Some(rule) if verdict.effect != RuleEffect::Deny => Verdict { effect: RuleEffect::Ask, rule: Some(rule) },
-        _ => verdict,
-    }
+/// `verdict`, or `asked`, which asks, where that is stricter.
+fn stricter(asked: Option<Verdict>, verdict: Verdict) -> Verdict {
+    asked.filter(|_| verdict.effect != RuleEffect::Deny).unwrap_or(verdict)
 }
 
 impl Compiled {
@@ -326,17 +371,18 @@ impl Compiled {
             && self.permissions.contains(&Permission::Write)
     }
 
-    fn covers(&self, question: Question<'_>) -> bool {
+    /// Whether the rule is about who asks, what is done, and where, whatever command it may be.
+    fn applies(&self, question: Question<'_>) -> bool {
         self.is_about(question)
             && (self.paths.is_empty() || self.paths.iter().any(|glob| glob.covers(question.path, self.case())))
-            && (self.commands.is_empty() || question.command.is_some_and(|asked| self.covers_command(asked)))
     }
 
-    fn covers_command(&self, asked: &Asked) -> bool {
-        match self.effect {
-            RuleEffect::Allow => asked.is_all(&self.commands),
-            RuleEffect::Deny | RuleEffect::Ask => asked.may_have(&self.commands),
-        }
+    fn covers_command(&self, command: Option<&RequestedCommand>) -> bool {
+        self.commands.is_empty()
+            || command.is_some_and(|command| match self.effect {
+                RuleEffect::Allow => command.is_all(&self.commands),
+                RuleEffect::Deny | RuleEffect::Ask => command.may_have(&self.commands),
+            })
     }
 
     fn reaches(&self, directory: &VfsPath) -> bool {
@@ -373,7 +419,7 @@ fn unreadable(message: &str) -> Error {
 impl PolicyHook for RuleSet {
     async fn check(&self, cx: &OpContext, action: &Action<'_>) -> Decision {
         let mut asks = Decision::Allow;
-        let command = self.asked(action);
+        let command = self.requested_command(action);
         for need in needs(action) {
             let question = Question {
                 actor: cx.actor(),

@@ -262,15 +262,33 @@ fn a_dry_run_says_which_rule_decides_about_a_command() {
         ("git status && ls -l", "/src/a", (RuleEffect::Allow, Some(2))),
         ("git status && ls -l", "/", (RuleEffect::Deny, None)),
         ("git -C x push", "/src", (RuleEffect::Deny, Some(1))),
-        ("ls $(sudo id)", "/free", (RuleEffect::Deny, Some(1))),
-        ("ls | xargs rm", "/src", (RuleEffect::Ask, Some(3))),
+        ("sudo id", "/free", (RuleEffect::Deny, Some(1))),
+        ("nohup sudo id", "/free", (RuleEffect::Deny, Some(1))),
+        ("ls $(sudo id)", "/free", (RuleEffect::Ask, Some(1))),
+        ("ls $(sudo id)", "/src", (RuleEffect::Deny, None)),
+        ("rm x", "/src", (RuleEffect::Ask, Some(3))),
+        ("ls | xargs rm", "/src", (RuleEffect::Ask, Some(1))),
         ("make", "/src", (RuleEffect::Deny, None)),
         ("make", "/free", (RuleEffect::Allow, Some(4))),
-        ("$CC x.c", "/free", (RuleEffect::Deny, Some(1))),
-        ("echo 'not closed", "/free", (RuleEffect::Deny, Some(1))),
+        ("$CC x.c", "/free", (RuleEffect::Ask, Some(1))),
+        ("echo 'not closed", "/free", (RuleEffect::Ask, Some(1))),
+        ("\\coproc sudo id", "/free", (RuleEffect::Deny, Some(1))),
+        ("\\! sudo id", "/free", (RuleEffect::Deny, Some(1))),
+        ("/proc/self/exe -c 'sudo id'", "/free", (RuleEffect::Ask, Some(1))),
+        ("ENV=script sh -i -c :", "/free", (RuleEffect::Ask, Some(1))),
     ] {
         let explained = rules.explain_command(None, &ExecuteRequest::new(line).cwd(path(cwd)));
         assert_eq!((explained.effect, explained.rule), expected, "{line:?} in {cwd}");
+    }
+    for (setting, free, src) in [
+        (RuleEffect::Ask, RuleEffect::Ask, RuleEffect::Deny),
+        (RuleEffect::Deny, RuleEffect::Deny, RuleEffect::Deny),
+        (RuleEffect::Allow, RuleEffect::Allow, RuleEffect::Deny),
+    ] {
+        let rules = commands().with_not_understood(setting);
+        let effect = |cwd: &str| rules.explain_command(None, &ExecuteRequest::new("echo $(date)").cwd(path(cwd)));
+        assert_eq!((effect("/free").effect, effect("/src").effect), (free, src), "{setting:?}");
+        assert!(setting == RuleEffect::Allow || effect("/free").reason.is_some_and(|said| said.contains("expansion")));
     }
     let explained = rules.explain_command(None, &ExecuteRequest::new("sudo id"));
     assert_eq!((explained.name.as_deref(), explained.reason.as_deref()), (Some("never"), Some("a person does that")));

@@ -2,15 +2,13 @@
 
 use vfs_core::{Error, ErrorKind, ExecuteRequest, Result};
 
-use super::quoting::is_name;
-use super::variables::{declaration, is_run};
-use super::{CommandAssignment, CommandLine, CommandWord, SimpleCommand};
+use super::{CommandLine, CommandWord, SimpleCommand};
 
 /// A command as a rule writes it: words with wildcards.
 #[derive(Debug, Clone)]
 pub(in crate::policy) struct CommandPattern {
-    /// Variables that have to be set: their names and what they are set to.
-    assignments: Vec<(String, Wild)>,
+    /// Variables that the request passes: their names and values.
+    variables: Vec<(String, Wild)>,
     words: Vec<Wild>,
     /// Whether it ends with a `*` of its own, for any number of further words.
     takes_rest: bool,
@@ -42,12 +40,12 @@ impl CommandPattern {
                 "a command of a rule is empty; write its words, such as 'git status' or 'ls *'".into(),
             ));
         }
-        let mut assignments = Vec::new();
+        let mut variables = Vec::new();
         while let Some((name, value)) = words.first().and_then(|word| word.split_once('=')) {
             if !is_name(name) {
                 break;
             }
-            assignments.push((name.to_owned(), Wild::new(value)));
+            variables.push((name.to_owned(), Wild::new(value)));
             words.remove(0);
         }
         let takes_rest = words.last() == Some(&"*");
@@ -58,68 +56,56 @@ impl CommandPattern {
             // A star alone is any command, so there is a name.
             words.push("*");
         }
-        Ok(Self { assignments, words: words.into_iter().map(Wild::new).collect(), takes_rest })
+        Ok(Self { variables, words: words.into_iter().map(Wild::new).collect(), takes_rest })
     }
 
-    /// Whether `command` is certainly one of these and sets no variable that is not written here; `passed` are set for it
-    /// too.
-    fn is(&self, command: &SimpleCommand, passed: &[CommandAssignment]) -> bool {
-        let Self { assignments, words, takes_rest } = self;
-        let mut set = command.assignments.iter().chain(passed);
-        let are_written =
-            set.all(|set| assignments.iter().any(|(name, value)| *name == set.name && value.is(&set.value)));
-        let fits = command.words.len() == words.len() || (*takes_rest && command.words.len() > words.len());
-        let is_known = command.words.first().is_none_or(|name| name.literal().is_some());
-        let are_same = words.iter().zip(&command.words).all(|(wild, word)| match word {
-            CommandWord::Literal(text) => wild.matches(text),
-            // It may become several words.
-            CommandWord::Dynamic(_) => false,
-        });
-        let is_something = !command.words.is_empty() || !command.assignments.is_empty();
-        is_something && (!words.is_empty() || command.words.is_empty()) && are_written && fits && is_known && are_same
+    /// Whether `command` is one of these, whatever its globs become, and no variable is passed to it that is not written
+    /// here.
+    fn is(&self, command: &SimpleCommand, passed: &[(String, String)]) -> bool {
+        let is_written = |(name, value): &(String, String)| {
+            self.variables.iter().any(|(written, wild)| written == name && wild.matches(value))
+        };
+        let Some((name, words)) = self.words.split_first() else { return false };
+        let arguments = &command.arguments;
+        let fits = arguments.len() == words.len() || (self.takes_rest && arguments.len() > words.len());
+        // A glob becomes any number of words, so that only the rest can have it.
+        let are_same =
+            words.iter().zip(arguments).all(|(wild, word)| word.literal().is_some_and(|text| wild.matches(text)));
+        fits && name.matches(&command.name) && are_same && passed.iter().all(is_written)
     }
 
-    /// Whether `command` may be one of these: its name is, and the other words are there in this order, whatever stands
-    /// between them.
-    fn may_be(&self, command: &SimpleCommand, passed: &[CommandAssignment]) -> bool {
-        let all_set = || command.assignments.iter().chain(passed);
-        // A command of which nothing is known may set all of them.
-        let is_unknown = command.words.first().is_some_and(|name| name.literal().is_none());
-        let are_set = self.assignments.iter().all(|(name, value)| {
-            all_set().any(|set| set.name == *name && (set.value.literal().is_none() || value.is(&set.value)))
-                || exports(command).any(|word| match declaration(word) {
-                    Some((set, _)) => set == name,
-                    None => word.literal().is_none(),
-                })
-                || is_unknown
-        });
-        if !are_set {
+    /// Whether `command` may be one of these, or run one that stands in its arguments: the name is there, whatever its
+    /// directory and the case of its letters, and the other words are in this order, whatever stands between them.
+    fn may_be(&self, command: &SimpleCommand, passed: &[(String, String)]) -> bool {
+        let is_passed =
+            |(name, wild): &(String, Wild)| passed.iter().any(|(set, value)| set == name && wild.matches(value));
+        if !self.variables.iter().all(is_passed) {
             return false;
         }
-        let Some((name, others)) = self.words.split_first() else { return true };
-        let Some(first) = command.words.first() else { return false };
-        let is_named = match first {
-            CommandWord::Literal(text) => {
-                let file = text.rsplit('/').next().unwrap_or(text);
-                // Some file systems take letters of another case for the same.
-                [text.as_str(), file].into_iter().any(|text| name.matches(text) || name.matches(&text.to_lowercase()))
-            }
-            // It may become all the words of the pattern.
-            CommandWord::Dynamic(_) => return true,
+        let Some((name, words)) = self.words.split_first() else { return true };
+        let is_named = |text: &str| {
+            let file = text.rsplit('/').next().unwrap_or(text);
+            [text, file].iter().any(|text| name.matches(text) || name.matches(&text.to_lowercase()))
         };
-        let mut words = command.words[1..].iter();
-        is_named
-            && others.iter().all(|wild| {
-                words.clone().any(|word| word.literal().is_none())
-                    || words.any(|word| word.literal().is_some_and(|text| wild.matches(text)))
-            })
+        let mut rest = &command.arguments[..];
+        if !is_named(&command.name) {
+            let run = rest.iter().position(|word| word.literal().is_none_or(is_named));
+            let Some(place) = run.filter(|_| command.runs_others) else { return false };
+            rest = after(rest, place);
+        }
+        words.iter().all(|wild| {
+            let found = rest.iter().position(|word| match word {
+                CommandWord::Literal(text) => wild.matches(text),
+                CommandWord::Glob(beginning) => wild.may_begin_with(beginning),
+            });
+            found.map(|place| rest = after(rest, place)).is_some()
+        })
     }
 }
 
-/// The words of a builtin that sets variables.
-fn exports(command: &SimpleCommand) -> impl Iterator<Item = &CommandWord> {
-    let sets = matches!(command.name(), Some("export" | "declare" | "typeset" | "readonly" | "local"));
-    command.words.iter().filter(move |_| sets)
+/// The words after that at `place`; a glob may become several words.
+fn after(words: &[CommandWord], place: usize) -> &[CommandWord] {
+    &words[place + usize::from(words[place].literal().is_some())..]
 }
 
 impl Wild {
@@ -138,12 +124,15 @@ impl Wild {
         Self(pieces)
     }
 
-    /// Whether it is certainly `word`.
-    fn is(&self, word: &CommandWord) -> bool {
-        match word {
-            CommandWord::Literal(text) => self.matches(text),
-            CommandWord::Dynamic(_) => self.0 == [Piece::Any],
-        }
+    /// Whether it may match a text that begins with `beginning`.
+    fn may_begin_with(&self, beginning: &str) -> bool {
+        let mut pieces = self.0.iter();
+        beginning.chars().all(|is| match pieces.as_slice().first() {
+            Some(Piece::Any) => true,
+            Some(Piece::One) => pieces.next().is_some(),
+            Some(Piece::Exactly(expected)) => pieces.next().is_some() && *expected == is,
+            None => false,
+        })
     }
 
     fn matches(&self, text: &str) -> bool {
@@ -174,37 +163,48 @@ impl Wild {
 
 /// A request to run a command line, as rules look at it.
 #[derive(Debug)]
-pub(in crate::policy) struct Asked {
-    line: Result<CommandLine>,
-    passed: Vec<CommandAssignment>,
+pub(in crate::policy) struct RequestedCommand {
+    line: CommandLine,
+    not_understood: Option<&'static str>,
+    /// The variables that it passes.
+    passed: Vec<(String, String)>,
 }
 
-impl Asked {
+impl RequestedCommand {
     pub(in crate::policy) fn new(request: &ExecuteRequest) -> Self {
-        let passed = request
-            .env
-            .iter()
-            .map(|(name, value)| CommandAssignment { name: name.clone(), value: CommandWord::Literal(value.clone()) });
-        let passed: Vec<_> = passed.collect();
-        let mut line = CommandLine::parse(&request.command);
-        if let Ok(line) = &mut line {
-            let run = passed.iter().filter(|set| is_run(&set.name, &set.value));
-            line.commands.extend(run.map(|set| SimpleCommand::unknown(&set.name)));
-        }
-        Self { line, passed }
+        let passed: Vec<_> = request.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let (line, not_understood) = CommandLine::read(&request.command);
+        let is_deciding = passed.iter().any(|(name, _)| decides_what_runs(name));
+        let deciding =
+            is_deciding.then_some("a variable that is passed decides what a shell or the system's loader runs");
+        Self { line, not_understood: not_understood.or(deciding), passed }
     }
 
-    /// Whether every command of it is certainly one of `patterns`.
+    /// What rules cannot understand in it, if anything.
+    pub(in crate::policy) fn not_understood(&self) -> Option<&'static str> {
+        self.not_understood
+    }
+
+    /// Whether it is understood, and every command of it is one of `patterns`.
     pub(in crate::policy) fn is_all(&self, patterns: &[CommandPattern]) -> bool {
-        let Ok(line) = &self.line else { return false };
         let is_one = |command| patterns.iter().any(|pattern| pattern.is(command, &self.passed));
-        line.doubts().is_empty() && !line.commands().is_empty() && line.commands().iter().all(is_one)
+        self.not_understood.is_none() && self.line.commands().iter().all(is_one)
     }
 
-    /// Whether a command of it may be one of `patterns`.
+    /// Whether a command of it, as far as it is understood, may be one of `patterns`.
     pub(in crate::policy) fn may_have(&self, patterns: &[CommandPattern]) -> bool {
-        let Ok(line) = &self.line else { return true };
-        let mut commands = line.commands().iter().chain(line.possible_commands());
-        commands.any(|command| patterns.iter().any(|pattern| pattern.may_be(command, &self.passed)))
+        let may_be_one = |command| patterns.iter().any(|pattern| pattern.may_be(command, &self.passed));
+        self.line.commands().iter().any(may_be_one)
     }
+}
+
+/// Whether the shell that runs a line, or the loader of a program, runs what this variable says, or finds other programs.
+fn decides_what_runs(name: &str) -> bool {
+    const NAMES: [&str; 5] = ["IFS", "PATH", "PROMPT_COMMAND", "PS4", "SHELLOPTS"];
+    NAMES.contains(&name) || ["BASH", "DYLD_", "LD_"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn is_name(text: &str) -> bool {
+    let is_letter = |letter: char| letter == '_' || letter.is_ascii_alphanumeric();
+    !text.is_empty() && text.chars().all(is_letter) && !text.starts_with(|first: char| first.is_ascii_digit())
 }

@@ -1,273 +1,304 @@
-//! What is found in command lines.
+//! What is understood of command lines, and what rules make of it.
 
 mod matching;
-mod tricks;
 
 use proptest::prelude::*;
-use vfs_core::ExecuteRequest;
 
-use super::pattern::Asked;
-use super::{CommandLine, CommandPattern, CommandWord, SimpleCommand};
+use super::{CommandLine, CommandWord, SimpleCommand};
 
 fn written(command: &SimpleCommand) -> String {
-    let set = command.assignments.iter().map(|set| format!("{}={}", set.name, word(&set.value)));
-    set.chain(command.words.iter().map(word)).collect::<Vec<_>>().join(" ")
-}
-
-fn word(word: &CommandWord) -> String {
-    match word {
+    let arguments = command.arguments().iter().map(|word| match word {
         CommandWord::Literal(text) => text.clone(),
-        CommandWord::Dynamic(text) => format!("<{text}>"),
-    }
+        CommandWord::Glob(beginning) => format!("<{beginning}>"),
+    });
+    std::iter::once(command.name().to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
-/// A line, and its commands: those that are not known in angle brackets.
-const LINES: &[(&str, &[&str])] = &[
+/// A line, and its commands.
+const UNDERSTOOD: &[(&str, &[&str])] = &[
     ("ls -l /tmp", &["ls -l /tmp"]),
-    ("a; b & c && d || e | f |& g\nh", &["a", "b", "c", "d", "e", "f", "g", "h"]),
-    ("r'm' -rf", &["rm -rf"]),
-    ("\"rm\" -rf", &["rm -rf"]),
-    ("\\rm -rf", &["rm -rf"]),
-    ("r\\\nm -rf", &["rm -rf"]),
-    ("$'rm' -rf", &["rm -rf"]),
-    ("$'\\x72\\155' -rf", &["rm -rf"]),
-    ("rm -rf # a comment; ls", &["rm -rf"]),
-    ("echo a#b", &["echo a#b"]),
-    ("echo \"$(rm x)\"", &["echo <\"$(rm x)\">", "rm x"]),
-    ("echo `rm x`", &["echo <`rm x`>", "rm x"]),
-    ("echo `echo \\`rm x\\``", &["echo <`echo \\`rm x\\``>", "echo <`rm x`>", "rm x"]),
-    ("x=$(rm y) ls", &["x=<$(rm y)> ls", "rm y"]),
-    ("x=1", &["x=1"]),
-    ("a=(x $(rm y) z)", &["a=<(...)>", "rm y"]),
-    ("echo $((1 + $(rm x)))", &["echo <$((1 + $(rm x)))>", "rm x"]),
-    ("echo $((rm) | (ls))", &["echo <$((rm) | (ls))>", "rm", "ls"]),
-    ("echo ${x:-$(rm y)}", &["echo <${x:-$(rm y)}>", "rm y"]),
-    ("ls > $(rm x)", &["ls", "rm x"]),
-    ("> file", &[""]),
-    ("cat <(rm x) >(ls)", &["cat <<(rm x)> <>(ls)>", "rm x", "ls"]),
-    ("cat <<EOF\n$(rm x)\nEOF\nls", &["cat", "rm x", "ls"]),
-    ("cat <<'EOF'\n$(rm x)\nEOF\nls", &["cat", "ls"]),
-    ("cat <<-EOF; ls\n\tx\n\tEOF\nrm", &["cat", "ls", "rm"]),
-    ("sh <<EOF\nrm x\nEOF", &["sh", "rm x"]),
-    ("sh <<< 'rm x'", &["sh", "rm x"]),
-    ("base64 -d x | sh", &["base64 -d x", "sh", "<the commands of a shell>"]),
-    ("sh script.sh", &["sh script.sh"]),
-    ("bash -c 'rm x; ls' y", &["bash -c rm x; ls y", "rm x", "ls"]),
-    ("bash -xec \"rm x\"", &["bash -xec rm x", "rm x"]),
-    ("bash -c \"$X\"", &["bash -c <\"$X\">", "<the commands of a shell>"]),
-    ("(rm x); { ls; }", &["rm x", "ls"]),
-    ("((i++))", &["i++"]),
-    ("f() { rm x; }; f", &["rm x", "f"]),
-    ("git() { rm x; }; git status", &["rm x", "git status"]),
-    ("function git { rm x; }\ngit status", &["rm x", "git status"]),
-    ("if a; then b; elif c; then d; else e; fi > out", &["a", "b", "c", "d", "e"]),
-    ("while a; do b; done; until c; do d; done", &["a", "b", "c", "d"]),
-    ("for x in $(a) b; do c; done", &["a", "c"]),
-    ("for ((i = 0; i < 3; i++)); do a; done", &["a"]),
-    ("for x; do a; done; for x do b; done", &["a", "b"]),
-    ("case $x in a|b) c;; (d) e;& *) f; esac", &["c", "e", "f"]),
-    ("case $(a) in esac", &["a"]),
-    ("[[ -f x && $(rm y) ]]", &["[[ -f x", "<$(rm y)> ]]", "rm y"]),
-    ("[[ x || ! rm y ]]", &["[[ x", "rm y ]]"]),
-    ("[[ x == *.rs ]] && a", &["[[ x == <*.rs> ]]", "a"]),
-    ("! a | ! b", &["a", "b"]),
-    ("time -p a; time { b; }; time ! c=1 d", &["time", "a", "time", "b", "time", "c=1 d"]),
-    ("coproc a; coproc n { b; }", &["a", "n", "b"]),
-    ("echo &>x rm y", &["echo rm y", "rm y"]),
-    ("env -i A=1 rm x", &["env -i A=1 rm x", "A=1 rm x"]),
-    ("/usr/bin/env rm x", &["/usr/bin/env rm x", "rm x"]),
-    (
-        "nohup nice -n 5 timeout -k 1 5s rm x",
-        &["nohup nice -n 5 timeout -k 1 5s rm x", "nice -n 5 timeout -k 1 5s rm x", "timeout -k 1 5s rm x", "rm x"],
-    ),
-    ("sudo -u root -- rm x", &["sudo -u root -- rm x", "rm x"]),
-    ("sudo -s rm", &["sudo -s rm", "<sudo>"]),
-    ("ls | xargs -0 -n1 rm", &["ls", "xargs -0 -n1 rm", "rm <...>"]),
-    ("xargs -I{} cp {} /x", &["xargs -I{} cp {} /x", "cp <{}> /x"]),
-    (
-        "command rm x; command -v rm; builtin eval 'rm y'; exec rm z",
-        &["command rm x", "rm x", "command -v rm", "builtin eval rm y", "eval rm y", "rm y", "exec rm z", "rm z"],
-    ),
-    (
-        "find . -name '*.o' -exec rm {} \\; -exec sh -c 'ls' \\;",
-        &["find . -name *.o -exec rm {} ; -exec sh -c ls ;", "rm <{}>", "sh -c ls", "ls"],
-    ),
-    ("eval rm 'x; ls'; eval \"$X\"", &["eval rm x; ls", "rm x", "ls", "eval <\"$X\">", "<eval>"]),
-    ("trap 'rm x' EXIT; trap - INT", &["trap rm x EXIT", "rm x", "trap - INT"]),
-    ("alias git='rm'", &["alias git=rm", "<alias>"]),
-    ("hash -p /bin/rm git", &["hash -p /bin/rm git", "<hash>"]),
-    (". ./lib.sh; source <(rm x)", &[". ./lib.sh", "source <<(rm x)>", "<source>", "rm x"]),
-    ("{rm,-rf,/}", &["<{rm,-rf,/}>"]),
-    ("echo {} {a {a} x{1..3}", &["echo {} {a {a} <x{1..3}>"]),
-    ("$X -rf; ~/bin/x; r* x; /bin/r?", &["<$X> -rf", "<~/bin/x>", "<r*> x", "</bin/r?>"]),
-    ("P\\\nATH=/tmp git", &["PATH=/tmp git"]),
-    ("x='a[$(rm)]'; echo", &["x=a[$(rm)]", "<x=a[$(rm)]>", "echo"]),
-    ("printf -v 'a[$(rm)]' x", &["printf -v a[$(rm)] x", "<printf>"]),
-    ("PS4='$(rm x)'", &["PS4=$(rm x)", "<PS4>"]),
-    ("PROMPT_COMMAND=rm bash x", &["PROMPT_COMMAND=rm bash x", "<PROMPT_COMMAND>"]),
-    ("echo ${x@P}", &["echo <${x@P}>", "<${...@P}>"]),
-    ("export A=1 B=(x)", &["B=<(...)> export A=1 <B=>"]),
-    ("2>&1 ls 3< in", &["ls"]),
-    ("ls {fd}> out", &["ls", "ls {fd}"]),
-    ("nice -n 10> out ls", &["nice -n ls", "nice -n 10 ls", "ls"]),
-    ("for HOME in x; do a; done; read -r LINE", &["HOME=<...>", "a", "LINE=<...>", "read -r LINE"]),
-    ("env a.b=1 rm x", &["env a.b=1 rm x", "<env>"]),
-    ("echo 'a'\"b\"c$'\\td'", &["echo abc\td"]),
-    ("time -o out rm x", &["time -o out rm x", "rm x"]),
-    ("echo `m'a\\\nr'k`", &["echo <`m'a\\\nr'k`>", "mark"]),
-    ("busybox rm x", &["busybox rm x", "rm x"]),
+    ("  ls\t-l  ", &["ls -l"]),
+    ("a; b & c && d || e | f\ng\n\nh;", &["a", "b", "c", "d", "e", "f", "g", "h"]),
+    ("a &&\nb |\n\nc", &["a", "b", "c"]),
+    ("g'i't \"sta\"tus", &["git status"]),
+    ("\\git 'a b' \"c d\" e\\ f ''", &["git a b c d e f "]),
+    ("echo 'it'\\''s' \"\\\"\\$x\\`\\\\\\n\"", &["echo it's \"$x`\\\\n"]),
+    ("echo \"a\nb\"", &["echo a\nb"]),
+    ("echo a#b c # d; rm x", &["echo a#b c"]),
+    ("# nothing\nls # more\n#", &["ls"]),
+    ("docker run \\\n  --rm \\\n\t-it x", &["docker run --rm -it x"]),
+    ("ls src/*.rs ./* a/b[0-9]?", &["ls <src/> <./> <a/b>"]),
+    ("curl http://x/?a=b", &["curl <http://x/>"]),
+    ("echo '*' \"?\" \\[", &["echo * ? ["]),
+    ("git stash@{1} {} a{b}c a!b x=y --k=v %1 a^b a:b@c", &["git stash@{1} {} a{b}c a!b x=y --k=v %1 a^b a:b@c"]),
+    ("git show HEAD~2 a~", &["git show HEAD~2 a~"]),
+    ("ls > out 2>&1 < in 2>/dev/null >> log >| x 3<> y 2>&-", &["ls"]),
+    ("> out ls -l", &["ls -l"]),
+    ("ls>out -l 2>x", &["ls -l"]),
+    ("ls '2'>x a2>y", &["ls 2 a2"]),
+    ("cat <<'E' > f\n$(rm x)\nE\nls", &["cat", "ls"]),
+    ("cat <<E\nplain\nE", &["cat"]),
+    ("cat <<-E; ls\n\tx\n\tE\npwd", &["cat", "ls", "pwd"]),
+    ("cat <<A <<'B'\na\nA\n`b`\nB\n", &["cat"]),
+    ("cat <<E &&\nx\nE\nls", &["cat", "ls"]),
+    ("/bin/ls; /usr/local/bin/x", &["/bin/ls", "/usr/local/bin/x"]),
+    ("[ -f x ] && test -n 'a' || exit 1", &["[ -f x ]", "test -n a", "exit 1"]),
+    ("find . -name '*.rs' -newer x", &["find . -name *.rs -newer x"]),
+    ("printf '%s [x]\\n' a", &["printf %s [x]\\n a"]),
+    ("echo 'é\u{a0}\r'", &["echo é\u{a0}\r"]),
+];
+
+/// Lines that are not understood.
+const NOT_UNDERSTOOD: &[&str] = &[
+    // Nothing to run.
+    "",
+    " \n",
+    "# ls",
+    "> file",
+    "''",
+    "'' x",
+    // Mistakes.
+    "ls |",
+    "ls &&",
+    "| ls",
+    "; ls",
+    "ls ;; ls",
+    "a & & b",
+    "ls && ; x",
+    "ls 'x",
+    "ls \"x",
+    "ls \\",
+    "ls >",
+    "ls > ;",
+    "ls > #x",
+    "ls <",
+    "cat <<E",
+    "cat <<E\nx",
+    "cat <<E\nx\n E",
+    "a )",
+    "}",
+    "fi",
+    // Expansions and substitutions.
+    "$X",
+    "echo $X",
+    "echo ${X}",
+    "echo \"$X\"",
+    "echo $(ls)",
+    "echo `ls`",
+    "echo \"`ls`\"",
+    "echo \"$(ls)\"",
+    "echo $((1))",
+    "echo $[1]",
+    "echo $'a'",
+    "echo $\"a\"",
+    "echo 5$",
+    "echo ~",
+    "~/x",
+    "echo ~root/x",
+    "echo a=~/x",
+    "echo a:~",
+    "cat <(ls)",
+    "ls > >(cat)",
+    "{rm,-rf,/}",
+    "echo {a,b}",
+    "echo x{1..3}",
+    "echo {a','b,c}",
+    "cat <<E\n$X\nE",
+    "cat <<E\n`ls`\nE",
+    "cat <<E\na\\\nE",
+    "ls > $X",
+    "ls > x*",
+    "ls 2> */x",
+    // Globs that may become an option or another word.
+    "ls *",
+    "ls *.rs",
+    "ls ?",
+    "ls a[b]",
+    "r? x",
+    "/bin/r?",
+    "find . -ex*/../x",
+    "a/*",
+    // Variables.
+    "X=1",
+    "X=1 ls",
+    "PATH=/tmp git status",
+    "X=",
+    "X+=1 ls",
+    "a[0]=1",
+    "a=(b c)",
+    "'X'=1 ls",
+    "export X=1",
+    "read x",
+    "printf -v x y",
+    "wait -np x",
+    "[ -v 'a[$(rm)]' ]",
+    "test -v 'a[0]'",
+    "set -k",
+    "unset X",
+    "ENV=script sh -i -c :",
+    // Groups, functions, and the rest of the grammar.
+    "(ls)",
+    "{ ls; }",
+    "!(a)",
+    "echo @(a|b)",
+    "f() { ls; }",
+    "function f { ls; }",
+    "if ls; then ls; fi",
+    "while ls; do ls; done",
+    "for x in a; do ls; done",
+    "case x in x) ls;; esac",
+    "[[ -f x ]]",
+    "((1))",
+    "! ls",
+    "\\! ls",
+    "'!' ls",
+    "time ls",
+    "\\time ls",
+    "coproc ls",
+    "\\coproc ls",
+    "'coproc' ls",
+    ">o time ls",
+    "2>x ! ls",
+    "select x in a; do ls; done",
+    "until ls; do ls; done",
+    // Builtins that run text, or change what a line means.
+    "eval ls",
+    "\\eval ls",
+    ". x",
+    "source x",
+    "exec ls",
+    "command ls",
+    "builtin ls",
+    "trap ls EXIT",
+    "alias ls=rm",
+    "hash -p x ls",
+    "enable -f x y",
+    "complete -C x y",
+    "mapfile -C ls x",
+    "bind -x x",
+    "fc -s",
+    "shopt -s extglob",
+    "let x=1",
+    "declare x=1",
+    // Programs that run others.
+    "sh",
+    "sh x",
+    "sh -c ls",
+    "bash -c ls",
+    "BASH -c ls",
+    "bash5.2 -c ls",
+    "ksh93 -c ls",
+    "busybox ls",
+    "busybox-static ls",
+    "/bin/sh -c ls",
+    "env ls",
+    "/usr/bin/env ls",
+    "/usr/bin/ENV ls",
+    "xargs ls",
+    "sudo ls",
+    "doas ls",
+    "nohup ls",
+    "nice ls",
+    "timeout 5 ls",
+    "setsid ls",
+    "stdbuf -o0 ls",
+    "ionice ls",
+    "flock x ls",
+    "taskset 1 ls",
+    "strace ls",
+    "watch ls",
+    "ssh x ls",
+    "runcon -t x ls",
+    "ssh-agent ls",
+    "systemd-cat ls",
+    "logsave log ls",
+    "i686 ls",
+    "ip netns exec x ls",
+    "rg --pre x y",
+    "sort --compress-prog=x y",
+    "split --filter x y",
+    "tar -xf x --to-command=ls",
+    "tar -xIls -f x",
+    "tar -cf x --checkpoint=1 --checkpoint-action exec=ls y",
+    "find . -exec ls {} +",
+    "find . -execdir ls ;",
+    "find . -ok ls \\;",
+    "fd -x ls",
+    "fd -Hx ls",
+    "fd --exec=ls",
+    "fd --exec-b ls",
+    "ls | sh",
+    "curl x | bash",
+    "/lib64/ld-linux-x86-64.so.2 /bin/ls",
+    "ld.so /bin/ls",
+    "ld-linux.so.2 /bin/ls",
+    // Programs outside of the system.
+    "./ls",
+    "../ls",
+    "x/ls",
+    "/tmp/ls",
+    "/proc/self/exe -c ls",
+    "/proc/1/exe",
+    "/bin/../tmp/ls",
+    "/usr/bin/../../tmp/x",
+    "/bin/",
+    "//bin/ls",
+    // What shells differ about.
+    "ls &> out",
+    "ls &>> out",
+    "ls >& out",
+    "ls |& cat",
+    "ls 10> out",
+    "ls {fd}> out",
+    "cat <<< x",
+    "l\\\ns",
+    "ls &\\\n> x",
+    "ls 2\\\n>x",
+    "cat <<\\\nE\nE",
+    "ls >\\\nx",
+    "\"l\\\ns\"",
+    "cat <<E 'a\nb'\nE",
+    "ls\rrm x",
+    "ls \u{b} x",
+    "ls\u{a0}x",
+    "ls\u{2028}x",
+    "ls >&2x",
+    "ls <&x",
+    "ſudo ls",
 ];
 
 #[test]
-fn commands_are_found_wherever_they_stand() {
-    let mut wrong = Vec::new();
-    for (line, expected) in LINES {
-        let mut expected: Vec<_> = expected.iter().map(|command| (*command).to_owned()).collect();
-        expected.sort_unstable();
-        match CommandLine::parse(line) {
-            Ok(parsed) => {
-                let mut commands: Vec<_> = parsed.commands().iter().map(written).collect();
-                commands.sort_unstable();
-                if commands != expected {
-                    wrong.push(format!("{line:?}\n  is    {commands:?}\n  not   {expected:?}"));
-                }
-            }
-            Err(error) => wrong.push(format!("{line:?}: {error}")),
-        }
+fn simple_commands_are_understood() {
+    for (line, expected) in UNDERSTOOD {
+        let parsed = CommandLine::parse(line);
+        let commands: Vec<_> = parsed.iter().flat_map(CommandLine::commands).map(written).collect();
+        assert_eq!(commands, *expected, "{line:?}: {parsed:?}");
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn what_is_not_certain_is_refused() {
-    for line in [
-        "echo 'x",
-        "echo \"x",
-        "echo $(x",
-        "echo `x",
-        "(x",
-        "x)",
-        "if x; then y",
-        "fi",
-        "}",
-        "x ;; y",
-        "case x in",
-        "for",
-        "f() x",
-        "a b(c)",
-        "echo @(a|b)",
-        "!(a)",
-        "echo $[1]",
-        "echo ${ rm; }",
-        "echo ${x:-'a'}",
-        "echo $'a\\'b; rm; '",
-        "cat <<$X\n",
-        "$(cat <<EOF)\nx\nEOF",
-        "a[1 + 1]=x rm y",
-        "(a) b",
-        "{ a; } b",
-        "cat <<EOF $(\nrm\n)\nEOF\n",
-        "cat <<EOF > \"$(\nrm\n)\"\nEOF\n",
-        "cat <<EOF; echo $(\nrm\n)\nEOF\n",
-        "(( # )); rm",
-        "((echo 'echo \"$(rm)\"'))",
-        "((x # $(rm)\n))",
-        "echo $((echo '$(rm)') )",
-        "[[ x =~ ^(a|b)$ ]]",
-        "echo $\\\n(rm)",
-        "$\\\nX -rf",
-        "\"$\\\nX\"",
-        "2\\\n>x rm",
-        "ls 2\\\n>x",
-        "{fd\\\n}>x rm",
-    ] {
-        assert!(CommandLine::parse(line).is_err(), "{line:?}: {:?}", CommandLine::parse(line));
-    }
-    for line in ["echo $((x))", "echo ${!x}", "echo ${a[$i]}", "a[$i]=1", "{ cat; } <<EOF\nx\nEOF"] {
-        let parsed = CommandLine::parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
-        assert!(!parsed.doubts().is_empty(), "{line}");
-    }
-}
-
-fn patterns(texts: &[&str]) -> Vec<CommandPattern> {
-    texts.iter().map(|text| CommandPattern::new(text).expect("a valid pattern")).collect()
-}
-
-fn asked(line: &str) -> Asked {
-    Asked::new(&ExecuteRequest::new(line))
+fn everything_else_is_not_understood() {
+    let understood: Vec<_> = NOT_UNDERSTOOD.iter().filter(|line| CommandLine::parse(line).is_ok()).collect();
+    assert!(understood.is_empty(), "{understood:?}");
 }
 
 #[test]
-fn much_is_refused_and_nothing_takes_long() {
-    for unit in [
-        "(",
-        "$(",
-        "`",
-        "((",
-        "$((",
-        "${a:-",
-        "\"$(",
-        "{ ",
-        "if ",
-        "f() {",
-        "eval ",
-        "<(",
-        "! ",
-        "[[ ",
-        "a=(",
-        "case x in (",
-        "\\`",
-    ] {
-        for count in [10, 100, 1_000, 20_000] {
-            let text: String = unit.repeat(count).chars().take(CommandLine::MAX_BYTES).collect();
-            let _either = CommandLine::parse(&text);
-            let _either = CommandLine::parse(&(text.clone() + "x" + &")".repeat(count.min(100))));
-        }
+fn long_lines_take_no_long_time() {
+    for unit in ["(", "'a' ", "\\a", "a;", "sudo ", "a <<X\nX\n", "a/* ", "{", "\"a\" ", "<<A ", "# \n", "> x "] {
+        let _either = CommandLine::parse(&unit.repeat(CommandLine::MAX_BYTES / unit.len()));
     }
-    for unit in [
-        "a;",
-        "$((1)) ",
-        "$(a) ",
-        "`a` ",
-        "a <<X\nX\n",
-        "'a' ",
-        "sudo ",
-        "ssh ",
-        "ssh x ",
-        "{a ",
-        "env sh -c 'a' ",
-        "*a",
-        "a|",
-    ] {
-        for count in [20, 250, CommandLine::MAX_BYTES / unit.len()] {
-            let asked = asked(&unit.repeat(count));
-            asked.may_have(&patterns(&["rm *", "a*b*c*d* x"]));
-        }
-    }
-    assert!(CommandLine::parse(&"x".repeat(CommandLine::MAX_BYTES + 1)).is_err());
-    assert!(CommandLine::parse(&format!("{}x{}", "(".repeat(100_000), ")".repeat(100_000))).is_err());
+    CommandLine::parse(&"x".repeat(CommandLine::MAX_BYTES)).expect("a long name is a name");
+    CommandLine::parse(&"x".repeat(CommandLine::MAX_BYTES + 1)).expect_err("too long");
 }
 
 proptest! {
     #[test]
-    fn no_line_is_too_odd(line in "[-a-z0-9 $(){}\\[\\]'\"`\\\\|&;<>=~*?!#\n@é]{0,80}") {
-        let asked = asked(&line);
-        let all = patterns(&["*"]);
-        // What is allowed as any command is also found as any command.
-        prop_assert!(!asked.is_all(&all) || asked.may_have(&all));
+    fn any_text_is_read_without_a_panic(line in "[-a-z0-9 $(){}\\[\\]'\"`\\\\|&;<>=~*?!#\n@é]{0,80}") {
+        let _either = CommandLine::parse(&line);
     }
 
     #[test]
-    fn a_command_is_found_behind_whatever_is_complete_before_it(before in prop::collection::vec(prop::sample::select(vec![
-        "ls", ";", "&&", "|", "(ls)", "{ ls; }", "\n", "'a b'", "\"$(ls)\"", "x=1", "> out", "if :; then ls; fi;",
-        "case x in x) ls;; esac;", "echo", "$((1 + 2))", "<<'E'\nls\nE\n", "[[ -f x ]];", "`ls`", "# c\n", "!", "a=(b c)",
-    ]), 0..8)) {
-        let line = before.join(" ") + "\nrm x";
-        prop_assert!(asked(&line).may_have(&patterns(&["rm *"])), "{line}");
-    }
-
-    #[test]
-    fn quoting_changes_nothing(name in "[a-z]{1,6}", quotes in prop::collection::vec(0..4_u8, 6)) {
+    fn quoting_changes_nothing(name in "[a-d]{1,6}", quotes in prop::collection::vec(0..4_u8, 6)) {
         let quoted: String = name.chars().zip(&quotes).map(|(letter, quote)| match quote {
             0 => letter.to_string(),
             1 => format!("'{letter}'"),
@@ -275,6 +306,6 @@ proptest! {
             _ => format!("\\{letter}"),
         }).collect();
         let parsed = CommandLine::parse(&format!("{quoted} x")).expect("a plain command");
-        prop_assert_eq!(parsed.commands()[0].name(), Some(name.as_str()));
+        prop_assert_eq!(parsed.commands()[0].name(), name.as_str());
     }
 }

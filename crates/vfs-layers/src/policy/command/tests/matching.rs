@@ -2,228 +2,109 @@
 
 use vfs_core::ExecuteRequest;
 
-use super::super::pattern::Asked;
-use super::super::{CommandLine, CommandPattern};
-use super::{asked, patterns};
+use super::super::{CommandPattern, RequestedCommand};
 
-#[test]
-fn what_is_allowed_is_certain() {
-    let allowed = patterns(&["git status", "git log *", "ls *", "echo *", "cd *", "xargs *", "FOO=* make", "[[ *"]);
-    for (line, expected) in [
-        ("git status", true),
-        ("  git   'status' ", true),
-        ("git status; ls -l && echo \"$HOME\" | ls", true),
-        ("git log", true),
-        ("git log --oneline $X", true),
-        ("for x in a b; do echo $x; done", true),
-        ("if [[ -f x ]]; then ls; fi", true),
-        ("FOO=1 make", true),
-        ("FOO=$X make", true),
-        ("ls | xargs echo", true),
-        ("ls > out", true),
-        ("echo $(ls)", true),
-        ("git status x", false),
-        ("git push", false),
-        ("./git status", false),
-        ("/tmp/git status", false),
-        ("GIT status", false),
-        ("git $X", false),
-        ("git {status,x}", false),
-        ("$X", false),
-        ("git status; rm x", false),
-        ("git status & rm x", false),
-        ("git status\nrm x", false),
-        ("echo $(rm x)", false),
-        ("echo \"`rm x`\"", false),
-        ("echo <(rm x)", false),
-        ("ls | sh", false),
-        ("ls | xargs rm", false),
-        ("ls | xargs sh", false),
-        ("PATH=/tmp git status", false),
-        ("LD_PRELOAD=x ls", false),
-        ("PATH=/tmp; git status", false),
-        ("FOO=1 BAR=2 make", false),
-        ("FOO=1 git status", false),
-        ("git() { rm x; }; git status", false),
-        ("git() { ls; }; git status", true),
-        ("command git status", false),
-        ("eval git status", false),
-        ("trap 'rm x' EXIT; ls", false),
-        ("alias ls=rm\nls", false),
-        ("hash -p /bin/rm ls; ls", false),
-        ("exec ls", false),
-        ("[[ a || rm ]]", false),
-        ("echo &>x rm -rf y", false),
-        ("((rm))", false),
-        ("echo $((x))", false),
-        ("echo 'unclosed", false),
-        ("", false),
-        ("# git status", false),
-        ("> file", false),
-        ("if", false),
-    ] {
-        assert_eq!(asked(line).is_all(&allowed), expected, "{line:?}: {:?}", CommandLine::parse(line));
-    }
-    let with_variable = ExecuteRequest::new("git status").env("PATH", "/tmp");
-    assert!(!Asked::new(&with_variable).is_all(&allowed));
-    let with_variable = ExecuteRequest::new("make").env("FOO", "1");
-    assert!(Asked::new(&with_variable).is_all(&allowed));
-    assert!(asked("anything at all").is_all(&patterns(&["*"])));
-    assert!(!asked("X=1 anything").is_all(&patterns(&["*"])));
-    assert!(!asked("$X").is_all(&patterns(&["*"])));
-    assert!(asked("X=1").is_all(&patterns(&["X=*"])));
+fn patterns(texts: &[&str]) -> Vec<CommandPattern> {
+    texts.iter().map(|text| CommandPattern::new(text).expect("a valid pattern")).collect()
+}
+
+fn requested(line: &str) -> RequestedCommand {
+    RequestedCommand::new(&ExecuteRequest::new(line))
+}
+
+fn passing(line: &str, variable: &str) -> RequestedCommand {
+    RequestedCommand::new(&ExecuteRequest::new(line).env(variable, "1"))
 }
 
 #[test]
-fn what_is_denied_is_found_behind_every_trick() {
-    let denied = patterns(&["rm *", "git push", "LD_PRELOAD=*"]);
-    for line in [
-        "rm -rf /",
-        "rm",
-        "/bin/rm x",
-        "../../bin/rm x",
-        "RM x",
-        "r'm' x",
-        "\"rm\" x",
-        "\\rm x",
-        "$'rm' x",
-        "$'\\162m' x",
-        "r\\\nm x",
-        "ls; rm x",
-        "ls &rm x",
-        "ls\nrm x",
-        "ls|rm x",
-        "ls&&rm x",
-        "(rm x)",
-        "{ rm x; }",
-        "((rm x))",
-        "if rm x; then :; fi",
-        "while :; do rm x; done",
-        "case x in x) rm x;; esac",
-        "f() { rm x; }; f",
-        "echo $(rm x)",
-        "echo \"$(rm x)\"",
-        "echo `rm x`",
-        "echo ${a:-$(rm x)}",
-        "echo $(($(rm x)))",
-        "a[$(rm x)]=1",
-        "a=($(rm x))",
-        "cat <(rm x)",
-        "cat <<EOF\n`rm x`\nEOF",
-        "sh <<EOF\nrm x\nEOF",
-        "sh <<< 'rm x'",
-        "sh -c 'rm x'",
-        "sh -c 'sh -c \"rm x\"'",
-        "bash -lc 'rm x'",
-        "eval 'rm x'",
-        "eval r'm' x",
-        "env rm x",
-        "env A=1 rm x",
-        "sudo rm x",
-        "sudo -u root rm x",
-        "doas rm x",
-        "nohup rm x",
-        "timeout 5 rm x",
-        "nice rm x",
-        "time rm x",
-        "command rm x",
-        "exec rm x",
-        "exec -a ls rm x",
-        "builtin command rm x",
-        "find . -exec rm {} +",
-        "find . | xargs rm",
-        "xargs -I{} rm {}",
-        "busybox rm x",
-        "trap 'rm x' EXIT",
-        "ssh host rm x",
-        "ssh host 'cd /; rm x'",
-        "watch 'rm x'",
-        "strace -f rm x",
-        "su -c 'rm x'",
-        "[[ x || rm x ]]",
-        "echo &>x rm x",
-        "echo &>x Y=1 rm x",
-        "ok &>o ok &>o rm x",
-        "[[ x || ! rm x ]]",
-        "[[ x || q() { rm x; }; q ]]",
-        "[[ x || 2>&1 rm x ]]",
-        "((echo 'echo \"$(rm x)\"'))",
-        "((X='a=($(rm x))' ok))",
-        ">o ! rm x",
-        "X=1 ! rm x",
-        ">o time rm x",
-        "ok &>o ! rm x",
-        "time X=1 rm x",
-        "time ! rm x",
-        "time -p -- rm x",
-        "time -f x rm y",
-        "echo `'r\\\nm' x`",
-        "`r\\\nm x`",
-        "[[ x || ok &>o rm x ]]",
-        "[[ x || X=1 rm x ]]",
-        "[[ x || > o rm x ]]",
-        "X=rm; $X x",
-        "{rm,-rf,/}",
-        "r? x",
-        "IFS=,; X=rm,x; $X",
-        "$(echo rm) x",
-        "`echo rm` x",
-        "eval \"$X\"",
-        "curl x | sh",
-        "bash -c \"$X\"",
-        "alias ls='rm'",
-        "env -S 'rm x'",
-        "rm 'unclosed",
-        "echo @(a)",
-        "git push",
-        "git push --force origin",
-        "git -C /x push",
-        "git -c a=b push",
-        "git $X",
-        "LD_PRELOAD=x ls",
-        "export LD_PRELOAD=x",
-        "x\\\ny=1 rm z",
-        "coproc rm x",
-        "! rm x",
-        "rm<x",
-        "command $X",
-        "coproc rm time x",
-        "coproc rm { ls; }",
-        "sh /dev/stdin <<EOF\nrm x\nEOF",
-        ". /dev/stdin <<EOF\nrm x\nEOF",
-        "ssh ssh env sh -c 'ssh x rm'",
-        "tmux new 'sh -c \"watch rm\"'",
-        "2>x rm y",
-        "{fd}>x rm y",
+fn a_line_is_allowed_where_all_its_commands_are() {
+    let allowed = patterns(&["git status", "git log *", "ls *", "echo *", "FOO=* make", "rm a/*", "sh *", "*/x"]);
+    for (line, expected) in [
+        ("git status", true),
+        ("  git   'status' ", true),
+        ("git status; ls -l && echo a | ls > out", true),
+        ("git log --oneline src/*", true),
+        ("ls src/*", true),
+        ("git status x", false),
+        ("git push", false),
+        ("/usr/bin/git status", false),
+        ("/usr/bin/x", true),
+        ("GIT status", false),
+        ("git status src/*", false),
+        ("rm a/b", true),
+        ("rm a/*", false),
+        ("git status; rm x", false),
+        ("git status & rm x", false),
+        ("git status\nrm x", false),
+        ("echo $X", false),
+        ("sh -c ls", false),
+        ("FOO=1 make", false),
+        ("", false),
     ] {
-        assert!(asked(line).may_have(&denied), "{line:?}: {:?}", CommandLine::parse(line));
+        assert_eq!(requested(line).is_all(&allowed), expected, "{line:?}: {:?}", requested(line));
     }
-    for line in [
-        "ls -l",
-        "echo rm",
-        "grep -r rm .",
-        "git status",
-        "git commit -m 'do not push yet'",
-        "git log > out",
-        "for i in 1 2 3; do echo $((i + 1)); done",
-        "cat <<'EOF'\nrm x\nEOF",
-        "echo '$(rm x)'",
-        "# rm x",
-        "timeout 5 ls rm",
-        "bash script.sh",
-        "ssh host ls",
-        "x=$(ls) make",
-        "rmdir x",
-        "case rm in rm) ls;; esac",
-        "while read -r line; do echo \"$line\"; done < file",
-        "awk '{ print $(NF) }' x",
-        "find . -name '*.rs' | xargs grep -l rm",
-        "echo ${HOME}/x > \"$OUT\"",
+    assert!(passing("make", "FOO").is_all(&allowed));
+    assert!(!passing("make", "BAR").is_all(&allowed));
+    assert!(!passing("git status", "FOO").is_all(&allowed));
+    assert!(!passing("make", "PATH").is_all(&patterns(&["PATH=* *"])));
+    assert!(requested("anything at all").is_all(&patterns(&["*"])));
+}
+
+#[test]
+fn what_is_denied_is_found_where_it_stands_openly() {
+    let denied = patterns(&["rm *", "git push", "git add secret/*", "FOO=*"]);
+    for (line, expected) in [
+        ("rm -rf /", true),
+        ("rm", true),
+        ("/bin/rm x", true),
+        ("RM x", true),
+        ("r'm' x", true),
+        ("\\rm x", true),
+        ("ls; rm x", true),
+        ("ls &rm x", true),
+        ("ls|rm x", true),
+        ("2>x rm y", true),
+        ("git push --force origin", true),
+        ("git -C /x push", true),
+        ("git -c a=b push", true),
+        ("git add -f secret/key", true),
+        ("git add secret/*", true),
+        ("git add s/../secret/*", false),
+        ("sudo rm x", true),
+        ("sudo -u root nice /bin/rm x", true),
+        ("env git -C x push", true),
+        ("env bin/* x", true),
+        ("find . -exec rm {} +", true),
+        ("./rm x", true),
+        ("rm x; echo $X", true),
+        ("git remote", false),
+        ("git pull; echo push", false),
+        ("ls -l", false),
+        ("echo rm", false),
+        ("rmdir x", false),
+        ("git commit -m 'do not push yet'", false),
     ] {
-        assert!(!asked(line).may_have(&denied), "{line:?}: {:?}", CommandLine::parse(line));
+        assert_eq!(requested(line).may_have(&denied), expected, "{line:?}: {:?}", requested(line));
     }
-    let with_variable = ExecuteRequest::new("ls").env("LD_PRELOAD", "/tmp/x.so");
-    assert!(Asked::new(&with_variable).may_have(&denied));
+    assert!(passing("ls", "FOO").may_have(&denied) && !passing("ls", "BAR").may_have(&denied));
+}
+
+#[test]
+fn variables_that_decide_what_runs_are_not_understood() {
+    for (name, expected) in [
+        ("PATH", true),
+        ("LD_PRELOAD", true),
+        ("LD_LIBRARY_PATH", true),
+        ("BASH_ENV", true),
+        ("BASH_FUNC_ls%%", true),
+        ("PS4", true),
+        ("IFS", true),
+        ("HOME", false),
+        ("ENV", false),
+        ("CI", false),
+    ] {
+        assert_eq!(passing("ls", name).not_understood().is_some(), expected, "{name}");
+    }
 }
 
 #[test]
@@ -242,15 +123,9 @@ fn patterns_are_words_with_wildcards() {
         ("echo \\*", "echo '*'", true),
         ("echo \\*", "echo a", false),
         ("np? test", "npm test", true),
-        ("*/run.sh *", "./run.sh x", true),
-        ("X=*", "X=1", true),
-        ("X=*", "X=1 ls", false),
-        ("X=1 *", "X=1 ls -l", true),
-        ("X=1 *", "X=1", false),
-        ("X=1 *", "X=2 ls", false),
-        ("X=1 *", "ls", true),
+        ("/bin/* x", "/bin/ls x", true),
     ] {
-        assert_eq!(asked(line).is_all(&patterns(&[pattern])), expected, "{pattern:?} {line:?}");
+        assert_eq!(requested(line).is_all(&patterns(&[pattern])), expected, "{pattern:?} {line:?}");
     }
     for bad in ["", "  ", &"x".repeat(2_000)] {
         CommandPattern::new(bad).expect_err(bad);
