@@ -11,3 +11,4 @@ mod mounts;
 mod overlay_commits;
 mod overlays;
 mod policy;
+mod shadows;

@@ -21,6 +21,7 @@ use vfs_search::{Coverage, Pool};
 
 use crate::journal::Journal;
 use crate::mount::{Mount, MountInfo};
+use crate::shadow::{LinkAtEnd, without_shadowed};
 use crate::table::MountTable;
 use crate::union::{Union, UnionTree};
 
@@ -42,8 +43,10 @@ use crate::union::{Union, UnionTree};
 /// * Commands run in the mount that is named as [executor](Self::with_executor).
 /// * A backend that lends no tree is searched by itself where the search lies in its mount, and asked for listings and
 ///   files where it goes over several.
-///
-/// A link leads where it leads in its own backend: one that crosses a mount point there sees what the mount shadows.
+/// * A link leads where it leads in its own backend. One that leads to a place of another mount, which shadows what the
+///   backend has there, is refused with `path_escape`, as one that leads out of a backend is, and is a problem of a listing or
+///   search that follows it; a directory that is reached through a link shows nothing that a mount shadows. For that, the
+///   backend resolves the path before the operation; a link that is made in between is followed.
 ///
 /// A clone is a handle on the same table.
 #[derive(Debug, Clone)]
@@ -149,7 +152,16 @@ impl CompositeBackend {
             cx.check()?;
             return Err(Error::at(ErrorKind::IsADirectory, path));
         }
+        if table.holds(&table.real_path(cx, path, LinkAtEnd::Followed).await?) {
+            return Err(Error::at(ErrorKind::IsADirectory, path));
+        }
         table.route(path).send(cx, request).await
+    }
+
+    /// Refuses to change the entry at `path` where a mount is at it or below it, also where links lead there.
+    async fn refuse_mounted(&self, cx: &OpContext, table: &MountTable, path: &VfsPath) -> Result<()> {
+        cx.check()?;
+        if table.holds(&table.real_path(cx, path, LinkAtEnd::Kept).await?) { Err(mounted(path)) } else { Ok(()) }
     }
 
     /// The tree of all mounts that `coverage` reaches.
@@ -160,6 +172,7 @@ impl CompositeBackend {
         let reached = table.below(start).filter(|mount| coverage.reaches(mount.at()));
         let mounts: Vec<_> = table.above(start).chain(reached).cloned().collect();
         let lent = join_all(mounts.iter().map(|mount| mount.lend(cx, req.clone()))).await;
+        let lent = mounts.iter().zip(lent).map(|(mount, tree)| tree.map(|tree| without_shadowed(tree, mount, &table)));
         let trees: BTreeMap<_, _> = mounts.iter().map(|mount| mount.at().clone()).zip(lent).collect();
         // The caller gave up; that is no mount's problem.
         cx.check()?;
@@ -170,7 +183,7 @@ impl CompositeBackend {
     async fn searches_alone(&self, cx: &OpContext, start: &VfsPath, ignore: Ignore) -> Result<Option<Arc<Mount>>> {
         let table = self.table();
         let mount = table.route(start);
-        if mount.backend.as_searchable().is_some() || table.holds_below(start) {
+        if mount.backend.as_searchable().is_some() || table.holds_below(start) || table.has_shadows(mount, start) {
             return Ok(None);
         }
         // Ignore files above a mount hold in it, which the backend in it cannot know of.
@@ -248,6 +261,7 @@ impl Backend for CompositeBackend {
         }
         let is_held = table.holds(&req.path);
         let path = req.path.clone();
+        table.real_path(cx, &path, LinkAtEnd::Followed).await?;
         match table.route(&path).send(cx, req).await {
             // Whatever the backend has there, it is on the way to a mount.
             Ok(info) if is_held && !info.is_dir => Ok(FileInfo::directory(path)),
@@ -262,7 +276,10 @@ impl Backend for CompositeBackend {
             cx.check()?;
             return Ok(Resolved::at(req.path));
         }
-        table.route(&req.path).send(cx, req).await
+        let path = req.path.clone();
+        let resolved = table.route(&path).send(cx, req).await?;
+        table.refuse_shadowed(table.route(&path), &resolved.path).map_err(|error| error.with_path(&path))?;
+        Ok(resolved)
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -293,16 +310,15 @@ impl Backend for CompositeBackend {
 
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
         let table = self.table();
-        if table.holds(&req.path) {
-            cx.check()?;
-            return Err(mounted(&req.path));
-        }
+        self.refuse_mounted(cx, &table, &req.path).await?;
         table.route(&req.path).send(cx, req).await
     }
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
         let table = self.table();
         if !table.holds(&req.from) && !table.holds(&req.to) && same_mount(&table, &req.from, &req.to) {
+            self.refuse_mounted(cx, &table, &req.from).await?;
+            self.refuse_mounted(cx, &table, &req.to).await?;
             return table.route(&req.from).send(cx, req).await;
         }
         self.rename_across(cx, table, req).await
@@ -311,6 +327,12 @@ impl Backend for CompositeBackend {
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
         let table = self.table();
         if !table.holds(&req.from) && !table.holds(&req.to) && same_mount(&table, &req.from, &req.to) {
+            if table.holds(&table.real_path(cx, &req.from, LinkAtEnd::Followed).await?) {
+                return Err(mounted(&req.from));
+            }
+            // A link at the target is written through.
+            table.real_path(cx, &req.to, LinkAtEnd::Followed).await?;
+            self.refuse_mounted(cx, &table, &req.to).await?;
             return table.route(&req.from).send(cx, req).await;
         }
         self.copy_across(cx, table, req).await

@@ -18,6 +18,8 @@ use vfs_core::{
 
 use crate::backend::CompositeBackend;
 use crate::mount::Mount;
+use crate::shadow::LinkAtEnd;
+use crate::table::MountTable;
 
 impl Mount {
     /// A search of this mount alone, by itself.
@@ -38,6 +40,9 @@ fn no_executor() -> Error {
     Error::new(ErrorKind::Unsupported, "no mount runs commands here").with_path(&VfsPath::root())
 }
 
+/// How many paths of a transfer are resolved at a time.
+const MAX_CONCURRENT_CHECKS: usize = 32;
+
 /// What is to be done in one mount, and where in the request each part of it stood.
 struct Group<T> {
     mount: Arc<Mount>,
@@ -46,28 +51,27 @@ struct Group<T> {
 }
 
 /// Sorts `items` by their mounts, in order; what belongs to none, or is a directory whatever the mounts hold, is refused.
-fn grouped<T>(
+async fn grouped<T>(
     files: &CompositeBackend,
-    items: Vec<T>,
+    cx: &OpContext,
+    mut items: Vec<T>,
     path: impl Fn(&mut T) -> &mut VfsPath,
 ) -> (Vec<Group<T>>, Vec<(usize, Error)>) {
     let table = files.table();
+    let paths: Vec<_> = items.iter_mut().map(|item| path(item).clone()).collect();
+    let checks: Vec<_> = paths.iter().map(|at| inner_file(&table, cx, at)).collect();
+    let inner: Vec<_> = stream::iter(checks).buffered(MAX_CONCURRENT_CHECKS).collect().await;
     let mut groups: BTreeMap<VfsPath, Group<T>> = BTreeMap::new();
     let mut refused = Vec::new();
-    for (place, mut item) in items.into_iter().enumerate() {
-        let at = path(&mut item);
-        if table.holds(at) {
-            refused.push((place, Error::at(ErrorKind::IsADirectory, at)));
-            continue;
-        }
-        let mount = table.route(at);
-        match mount.rebase.inward(at) {
-            Ok(inner) => *at = inner,
+    for (place, (mut item, inner)) in items.into_iter().zip(inner).enumerate() {
+        match inner {
+            Ok(inner) => *path(&mut item) = inner,
             Err(error) => {
                 refused.push((place, error));
                 continue;
             }
         }
+        let mount = table.route(&paths[place]);
         let group = groups.entry(mount.at().clone()).or_insert_with(|| Group {
             mount: Arc::clone(mount),
             places: Vec::new(),
@@ -79,6 +83,14 @@ fn grouped<T>(
     (groups.into_values().collect(), refused)
 }
 
+/// The path of the file at `at` in its mount.
+async fn inner_file(table: &MountTable, cx: &OpContext, at: &VfsPath) -> Result<VfsPath> {
+    if table.holds(&table.real_path(cx, at, LinkAtEnd::Followed).await?) {
+        return Err(Error::at(ErrorKind::IsADirectory, at));
+    }
+    table.route(at).rebase.inward(at)
+}
+
 fn unanswered() -> Error {
     Error::new(ErrorKind::Internal, "the backend gave no answer for this file")
 }
@@ -86,7 +98,7 @@ fn unanswered() -> Error {
 impl CompositeBackend {
     pub(crate) async fn upload_grouped(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
         let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
-        let (groups, refused) = grouped(self, files, |file| &mut file.path);
+        let (groups, refused) = grouped(self, cx, files, |file| &mut file.path).await;
         let failed = |place: usize, error| FileUploadResponse::failed(VfsPath::clone(&paths[place]), error);
         let mut answers: Vec<_> = (0..paths.len()).map(|place| failed(place, unanswered())).collect();
         for (place, error) in refused {
@@ -105,7 +117,7 @@ impl CompositeBackend {
 
     pub(crate) async fn download_grouped(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
         let asked = paths.clone();
-        let (groups, refused) = grouped(self, paths, |path| path);
+        let (groups, refused) = grouped(self, cx, paths, |path| path).await;
         let failed = |place: usize, error| FileDownloadResponse::failed(VfsPath::clone(&asked[place]), error);
         let mut answers: Vec<_> = (0..asked.len()).map(|place| failed(place, unanswered())).collect();
         for (place, error) in refused {
@@ -193,6 +205,7 @@ impl StreamingShell for CompositeBackend {
 impl MultiModalReader for CompositeBackend {
     async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
         let table = self.table();
+        table.real_path(cx, &req.read.path, LinkAtEnd::Followed).await?;
         let mount = table.route(&req.read.path);
         if table.holds(&req.read.path) || mount.backend.as_multimodal().is_none() {
             return vfs_core::read_multi_modal(self, cx, req).await;
@@ -220,6 +233,9 @@ impl Watch for CompositeBackend {
         };
         let is_resumed = req.since.is_some();
         let table = self.table();
+        let (checked, cx_of_check, watched) = (Arc::clone(&table), cx.clone(), req.path.clone());
+        let check = async move { checked.real_path(&cx_of_check, &watched, LinkAtEnd::Followed).await };
+        let refusal = stream::once(check).filter_map(|real| ready(real.err().map(Err)));
         // Nothing is ever told by this one: it ends when the context does, also where no mount has a feed.
         let end = Feed::new().subscribe(cx.clone(), WatchRequest::new(req.path.clone()));
         let end = end.filter_map(|event| ready(event.err().map(Err)));
@@ -249,7 +265,8 @@ impl Watch for CompositeBackend {
             });
             ready(event.transpose())
         });
-        let events = stream::iter(overflow).chain(stream::select(events, end));
+        // The feeds are subscribed to before the check, so that nothing is missed meanwhile.
+        let events = refusal.chain(stream::iter(overflow)).chain(stream::select(events, end));
         // Each mount says why it ends; the first of them ends the whole, and lets go of the others at once.
         let until_error = stream::unfold(Some(events.boxed()), |events| async move {
             let mut events = events?;

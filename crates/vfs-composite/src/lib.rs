@@ -25,6 +25,7 @@ mod backend;
 mod facets;
 mod journal;
 mod mount;
+mod shadow;
 mod table;
 mod transfer;
 mod union;

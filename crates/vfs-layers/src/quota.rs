@@ -48,7 +48,8 @@ use crate::place::{place, target, while_wanted};
 /// * What is changed past the layer is not seen until the next count. Links and hard links count as often as `ls` shows
 ///   them, and where there are any, what is kept may differ from that; [`QuotaMeter::recount`] corrects it.
 /// * Of a backend whose changes are only returned, each change is held against what is stored, and nothing is kept.
-/// * Every operation counts against `operations`, also looks, and each file of an upload or download.
+/// * Every operation counts against `operations`, also looks, and each file of an upload or download; but for `resolve`, which
+///   layers and namespaces ask before the operation itself.
 /// * What was counted belongs to the layered backend and its clones; the same value around two backends limits each on
 ///   its own. It needs a tokio runtime with its timer for callers that have a deadline.
 ///
@@ -311,7 +312,10 @@ impl Around for Meters {
     }
 
     async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        self.rate.admit(cx.actor(), &place(request.action()))?;
+        // Layers and namespaces resolve the paths of an operation before they send it; it counts once.
+        if !matches!(request.action(), Action::Resolve(_)) {
+            self.rate.admit(cx.actor(), &place(request.action()))?;
+        }
         match request.action().effect() {
             Effect::Changes if self.keeps() || self.has_file_size() => self.change(inner, cx, request).await,
             Effect::Runs => {

@@ -48,6 +48,8 @@ impl Gate {
     async fn permit_after<Q: Request>(&self, decision: Decision, cx: &OpContext, request: Q) -> Result<Q> {
         match self.judge_after(decision, cx, &request).await? {
             None => Ok(request),
+            // A namespace resolves a path before it sends an operation on it, which is asked about itself.
+            Some(_) if matches!(request.action(), Action::Resolve(_)) => Ok(request),
             Some(prompt) => self.ask(cx, request, &prompt).await,
         }
     }
