@@ -59,7 +59,7 @@ A short vfs.toml:
 
   [[layers]]
   type = \"policy\"
-  rules = [{ effect = \"deny\", paths = [\"/secrets\", \"*.pem\"] }]
+  rules = [{ effect = \"deny\", paths = [\"/secrets\", \"*.pem\"] }, { effect = \"allow\", operations = [\"execute\"] }]
 
 Every setting is in docs/vfs.example.toml.";
 

@@ -72,3 +72,33 @@ fn the_store_and_the_description_are_out_of_reach() {
         .failure("policy_denied: /vfs.toml");
     assert!(with_config(&root, &["read", "/vfs.toml"]).success().starts_with("[default]"));
 }
+
+#[test]
+fn commands_run_over_an_overlay_and_cannot_change_the_description() {
+    let root = tree(&[("vfs.toml", OVERLAID), ("a.txt", "one\n")]);
+    let exec = |command: &str| with_config(&root, &["exec", "--virtual", "--", command]);
+    assert_eq!(exec("echo two >> /a.txt; cat /a.txt").success(), "one\ntwo\n");
+    assert_eq!(fs::read_to_string(root.path().join("a.txt")).expect("a file"), "one\n");
+    assert_eq!(exec("head -n 1 /vfs.toml").success(), "[default]\n");
+    let refused = exec("echo x > /vfs.toml");
+    assert!(refused.code != Some(0) && !refused.err.is_empty(), "{refused:?}");
+    assert_eq!(fs::read_to_string(root.path().join("vfs.toml")).expect("a file"), OVERLAID);
+    assert_eq!(with_config(&root, &["read", "/vfs.toml"]).success(), OVERLAID);
+}
+
+#[test]
+fn the_layout_of_the_readme_works_for_files_and_for_commands() {
+    let readme = include_str!("../../../../README.md");
+    let start = readme.find("```toml\n").expect("a vfs.toml") + "```toml\n".len();
+    let text = &readme[start..start + readme[start..].find("```").expect("its end")];
+    let root = tree(&[("project/vfs.toml", text), ("project/secrets/key", "k"), ("memories/plan.md", "plan\n")]);
+    let run = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vfs"));
+        command.arg("--config").arg(root.path().join("project/vfs.toml")).args(args);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        finish(&mut command, b"")
+    };
+    assert_eq!(run(&["exec", "--virtual", "--", "cat /memories/plan.md > /a.txt; cat /a.txt"]).success(), "plan\n");
+    assert!(run(&["exec", "--virtual", "--", "cat /secrets/key"]).code != Some(0));
+    assert!(run(&["diff"]).success().contains("+plan"));
+}

@@ -122,6 +122,12 @@ fn fix(path: &VfsPath) -> Rule {
     rule.name("configuration").reason("this file says what may be done here; only people change it")
 }
 
+/// Rules that hide or fix files are about files. A policy denies every command that no rule allows, and whether a command may
+/// run is for the policies of the file to say.
+fn no_word_about_commands() -> Rule {
+    Rule::new(RuleEffect::Allow).operation("execute").name("commands")
+}
+
 /// A glob that matches `path` and nothing else.
 fn literal(path: &VfsPath) -> String {
     let mut glob = String::new();
@@ -136,13 +142,14 @@ fn literal(path: &VfsPath) -> String {
 
 fn guarded(
     files: Arc<dyn Backend>,
-    rules: Vec<Rule>,
-    Placed { part: (), place, rebase }: Placed<()>,
+    mut rules: Vec<Rule>,
+    placed: Placed<()>,
     policies: &mut Vec<Placed<RuleSet>>,
 ) -> Result<Arc<dyn Backend>, ConfigError> {
     if rules.is_empty() {
         return Ok(files);
     }
+    rules.push(no_word_about_commands());
     let rules = RuleSet::new(rules).map_err(|error| {
         let message = "the stores lie where an agent sees them, and cannot be hidden; keep them elsewhere";
         ConfigError::new(ConfigErrorKind::Conflict, message).because(error)
@@ -150,6 +157,6 @@ fn guarded(
     // Agents make no hard links, so that those which are there are no way into a store.
     let part = rules.with_hard_links(HardLinks::Allow);
     let guarded = Policy::new(Arc::new(part.clone())).layer(files);
-    policies.push(Placed { part, place, rebase });
+    policies.push(placed.with(part));
     Ok(guarded)
 }
