@@ -26,10 +26,16 @@ use self::rate::Rate;
 use crate::outputs::{Items, OnStream, on_stream};
 use crate::place::{place, target, while_wanted};
 
-/// Limits what is stored and how often it is asked.
+/// Limits what is stored and how often it is asked, by the callers in this process.
 ///
 /// # Behaviour
 ///
+/// * The limits hold for one process. A new one counts what is stored before its first change, so that processes one after
+///   the other keep to the limits of bytes and files; several at once see each other's changes only when they count anew, and
+///   can pass a limit together by what each of them adds meanwhile. Operations and what an actor uses are counted from zero in
+///   each process. A count that all processes share would cost a conditional write to a store before and after every change,
+///   and before every look, and would refuse them all where that store cannot be reached; where processes at once have to
+///   keep to a limit, set it where the files are: a quota of the file system, of the bucket or of the database.
 /// * Bytes and files are counted once, by a recursive `ls` of the inner backend before the first change, and kept from then
 ///   on by what each change came to. Room is set aside before a change and given back where it fails, so that many at once
 ///   cannot pass a limit together. What does not grow is never refused.
@@ -80,7 +86,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Limits all callers together.
+    /// Limits all callers in this process together.
     pub fn new(overall: QuotaLimits) -> Self {
         Self { overall, per_actor: QuotaLimits::new() }
     }

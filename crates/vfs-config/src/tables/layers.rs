@@ -30,7 +30,7 @@ pub(crate) enum LayerTable {
     Overlay(OverlayTable),
     /// Decides about every operation by rules.
     Policy(PolicyTable),
-    /// Limits what is stored, and how often it is asked.
+    /// Limits what is stored, and how often it is asked, by the callers in one process.
     Quota(QuotaTable),
     /// Refuses every change. Further in than an overlay of the same list, it keeps out everything but a commit.
     ReadOnly(ReadOnlyTable),
@@ -187,7 +187,9 @@ pub(crate) struct PolicyTable {
     pub(crate) approval_timeout: Option<Time>,
 }
 
-/// Limits, at least one of them.
+/// Limits, at least one of them. They hold for the callers in one process: what is stored is counted when the process makes its
+/// first change, so that processes one after the other keep to `max_bytes` and `max_files`, and several at once can pass them
+/// together; `max_operations` and `per_actor` begin anew in each.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QuotaTable {
@@ -199,7 +201,7 @@ pub(crate) struct QuotaTable {
     pub(crate) max_file_size: Option<Size>,
     /// Most operations in a window of time. Default: no limit.
     pub(crate) max_operations: Option<RateTable>,
-    /// What each actor may use. Default: no limits.
+    /// What each actor may use in one process. Default: no limits.
     pub(crate) per_actor: Option<LimitsTable>,
 }
 
@@ -218,7 +220,7 @@ pub(crate) struct LimitsTable {
 }
 
 impl QuotaTable {
-    /// The limits of all callers together.
+    /// The limits of all callers in the process together.
     pub(crate) fn overall(&self) -> LimitsTable {
         LimitsTable {
             max_bytes: self.max_bytes,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-/// Limits of a [`Quota`](super::Quota), for all callers together or for each actor.
+/// Limits of a [`Quota`](super::Quota), for all callers in this process together or for each actor.
 ///
 /// Every limit is off unless it is set. A limit of 0 lets nothing grow.
 ///

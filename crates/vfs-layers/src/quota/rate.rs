@@ -46,7 +46,7 @@ impl Rate {
         let now = Instant::now();
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let key: Option<Box<str>> = actor.map(Box::from);
-        let whole = next(self.overall, windows.whole, now, "all callers together", path)?;
+        let whole = next(self.overall, windows.whole, now, "all callers of this process together", path)?;
         let own = next(self.per_actor, windows.actors.get(&key).copied(), now, "this actor", path)?;
         windows.whole = whole;
         if let (Some(own), Some((_, window))) = (own, self.per_actor) {
