@@ -9,6 +9,8 @@ use clap::error::ErrorKind as UsageKind;
 use vfs_config::ConfigError;
 use vfs_core::{Error, Problem};
 
+use crate::escape::escaped;
+
 /// How a command ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -130,21 +132,10 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 
 /// Says one line on standard error.
 pub(crate) fn tell(message: impl fmt::Display) {
-    let line = on_one_line(&message.to_string());
+    let message = message.to_string();
+    let line = escaped(&message);
     // Where standard error is closed too, nobody is left to be told.
     let _ = writeln!(io::stderr().lock(), "vfs: {line}");
-}
-
-/// `text` with nothing in it that would end the line.
-pub(crate) fn on_one_line(text: &str) -> String {
-    text.chars().flat_map(visible).collect()
-}
-
-/// `character`, or its escape where a name or message would break the line or steer the terminal with it.
-fn visible(character: char) -> impl Iterator<Item = char> {
-    let escaped = character.is_control().then(|| character.escape_default());
-    let plain = escaped.is_none().then_some(character);
-    escaped.into_iter().flatten().chain(plain)
 }
 
 /// Says what a listing or search could not show; it does not fail for that.

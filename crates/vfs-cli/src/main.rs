@@ -5,6 +5,7 @@
 
 mod args;
 mod commands;
+mod escape;
 mod exit;
 mod jobs;
 mod layers;

@@ -4,10 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use vfs_composite::CompositeBackend;
-use vfs_core::{Backend, ChangeSet, Layer as _, OpContext, Rebase, Relocate as _, Result, VfsPath};
-use vfs_layers::{
-    Audit, BackendSink, CheckpointedBackend, Commit, Explanation, OverlayBackend, Policy, QuotaMeter, RuleSet,
-};
+use vfs_core::{Backend, Layer as _, Rebase, Result, VfsPath};
+use vfs_layers::{Audit, BackendSink, CheckpointedBackend, Explanation, OverlayBackend, Policy, QuotaMeter, RuleSet};
 
 /// Whether a layer is around everything or around one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,6 +27,25 @@ pub struct Placed<T> {
     pub place: Place,
     /// Where it is: outside the namespace of [`Built::backend`], inside its own.
     pub rebase: Rebase,
+    /// The logs further out, innermost first, and the path at which each records what is done to the part.
+    pub(crate) audits: Vec<(Audit, VfsPath)>,
+}
+
+impl<T> Placed<T> {
+    pub(crate) fn new(part: T, place: Place, rebase: Rebase) -> Self {
+        Self { part, place, rebase, audits: Vec::new() }
+    }
+
+    /// Has `audit`, a layer further out at `by`, record what is done to the part, if it is around it.
+    pub(crate) fn record_in(&mut self, audit: &Audit, by: &Placed<()>) {
+        match by.place {
+            Place::Everywhere => self.audits.push((audit.clone(), self.rebase.outer().clone())),
+            Place::Mount if self.place == Place::Mount && self.rebase.outer() == by.rebase.outer() => {
+                self.audits.push((audit.clone(), VfsPath::root()));
+            }
+            Place::Mount => {}
+        }
+    }
 }
 
 /// An audit log, and the file that it is in.
@@ -48,7 +65,8 @@ pub struct AuditLog {
 /// # Behaviour
 ///
 /// * [`backend`](Self::backend) is what an agent gets. The parts are for who is responsible for it: what is done with them
-///   is judged by no policy and is in no audit log.
+///   is judged by no policy. Operations of [`Placed`] that change files, such as [`Placed::commit`], are recorded in the audit
+///   logs further out; what is done to [`Placed::part`] itself is in none.
 /// * Parts are in the order of the file, those around places first.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -128,35 +146,5 @@ impl Built {
         let nearest =
             mounts.iter().filter(|mount| path.starts_with(&mount.path)).max_by_key(|mount| mount.path.as_str().len());
         nearest.is_some_and(|mount| mount.path == *placed.rebase.outer())
-    }
-}
-
-impl Placed<OverlayBackend> {
-    /// What was changed, in the namespace of [`Built::backend`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`OverlayBackend::diff`].
-    pub async fn diff(&self, cx: &OpContext) -> Result<ChangeSet> {
-        let changes = self.part.diff(cx).await.map_err(|error| self.rebase.error(error))?;
-        changes.relocate(&self.rebase)
-    }
-
-    /// Brings what was changed to what lies beneath; with paths in the namespace of [`Built::backend`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`OverlayBackend::commit`].
-    pub async fn commit(&self, cx: &OpContext) -> Result<Commit> {
-        match self.part.commit(cx).await.map_err(|error| self.rebase.error(error))? {
-            Commit::Applied(changes) => Ok(Commit::Applied(changes.relocate(&self.rebase)?)),
-            Commit::Conflicts(mut conflicts) => {
-                for conflict in &mut conflicts {
-                    conflict.path = self.rebase.outward(&conflict.path)?;
-                }
-                Ok(Commit::Conflicts(conflicts))
-            }
-            other => Ok(other),
-        }
     }
 }

@@ -28,6 +28,7 @@ mod config;
 mod error;
 mod host;
 mod parse;
+mod recorded;
 mod schema;
 mod source;
 mod tables;

@@ -3,6 +3,8 @@
 mod backend_sink;
 mod chain;
 mod log;
+mod log_files;
+mod operation;
 mod record;
 mod sinks;
 
@@ -18,6 +20,8 @@ use vfs_core::{
 
 pub use self::backend_sink::BackendSink;
 pub use self::chain::{AuditHead, ChainBreak, ChainFault, verify, verify_until};
+pub use self::log_files::{AuditPart, AuditParts};
+pub use self::operation::AuditOperation;
 pub use self::record::{AuditRecord, FileState};
 pub use self::sinks::{AuditSink, MemorySink, TracingSink};
 
@@ -41,11 +45,11 @@ pub enum AuditScope {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnSinkFailure {
-    /// No operation of the scope begins before the records that wait are kept.
+    /// No operation of the scope begins before the sink is prepared for its record and the records that wait are kept.
     #[default]
     Refuse,
-    /// Operations go on, and records wait in memory, up to 10,000. Those beyond are lost, and leave a gap that
-    /// [`verify`] finds.
+    /// Operations go on, and records wait in memory, up to 10,000. Those beyond are lost; the next record that is kept, an
+    /// [`AuditOperation::Gap`], says how many. Records that still wait when the process ends are lost without one.
     Continue,
 }
 
@@ -59,10 +63,13 @@ pub enum OnSinkFailure {
 ///   [`flush`](Self::flush); under [`OnSinkFailure::Refuse`] before the next operation of the scope begins.
 /// * Of a change the record says what was at its paths before and afterwards, by a `stat` of the inner backend on either
 ///   side. That is what the layer saw and no lock: what others did in between is in it.
-/// * That an operation is about to begin is not written down. Where a sink fails, the operation has happened, and its
-///   caller gets its answer. Under [`OnSinkFailure::Refuse`] each further operation of the scope first tries to bring the
-///   records that wait into the sink, and is refused where that fails; what was under way already still ends. Refused
-///   operations have no record.
+/// * That an operation is about to begin is not written down. Under [`OnSinkFailure::Refuse`] the sink is asked before the
+///   first operation of the scope whether it can keep records ([`AuditSink::prepare`]), and no operation begins where it
+///   cannot. Where it fails all the same, the operation has happened, and its caller gets its answer; each further operation
+///   of the scope first tries to bring the records that wait into the sink, and is refused where that fails. What was under
+///   way already still ends. Refused operations have no record.
+/// * What people do to the layers below, such as a commit of an overlay, goes by no operation of a backend:
+///   [`record`](Self::record) records it.
 /// * One value has one log: all backends that it and its clones are put around share it.
 ///
 /// # Errors
@@ -134,15 +141,49 @@ impl Audit {
         self.log.flush().await
     }
 
+    /// Performs `work`, which does `operation` to a layer at `path`, and records it as other changes are recorded. What it
+    /// came to is `describe`d: how it ended, and what was done.
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`; `unavailable` where it is refused because of the sink.
+    pub async fn record<T>(
+        &self,
+        cx: &OpContext,
+        operation: AuditOperation,
+        path: &VfsPath,
+        work: impl Future<Output = Result<T>> + Send,
+        describe: impl FnOnce(&T) -> (Outcome, String) + Send,
+    ) -> Result<T> {
+        self.check_sink(path).await?;
+        let mut entry = Entry::begin(&self.log, AuditRecord::begin_other(cx, operation, path));
+        let answer = work.await;
+        entry.took();
+        entry.record.outcome = Outcome::of(&answer);
+        if let Ok(done) = &answer {
+            let (outcome, detail) = describe(done);
+            entry.record.outcome = outcome;
+            entry.record.describe(&detail);
+        }
+        entry.end().await;
+        answer
+    }
+
     async fn check_sink(&self, path: &VfsPath) -> Result<()> {
         if self.on_failure == OnSinkFailure::Continue {
+            // What a prepared sink has set aside keeps the record of a gap. Where it cannot be prepared, the next record that is
+            // kept tells of those that were lost.
+            let _ = self.log.prepare().await;
             return Ok(());
         }
-        self.log.keep_abandoned().await.map_err(|error| {
-            let message = "the audit log cannot be written, and nothing is done unrecorded; try again later";
-            Error::new(ErrorKind::Unavailable, message).with_path(path).with_source(error)
-        })
+        self.log.keep_abandoned().await.map_err(|error| unwritable(error, path))?;
+        self.log.prepare().await.map_err(|error| unwritable(error, path))
     }
+}
+
+fn unwritable(error: Error, path: &VfsPath) -> Error {
+    let message = "the audit log cannot be written, and nothing is done unrecorded; try again later";
+    Error::new(ErrorKind::Unavailable, message).with_path(path).with_source(error)
 }
 
 impl Layer for Audit {
@@ -177,7 +218,7 @@ impl Around for Audit {
                 if effect == Effect::Changes {
                     // The caller may have gone or be late, and what it did is looked at all the same.
                     let path = entry.record.to.as_ref().or(entry.record.path.as_ref());
-                    entry.record.after = state(inner, &afterwards(cx), path).await;
+                    entry.record.after = state(inner, &cx.unhurried(), path).await;
                 }
                 entry.end().await;
                 answer
@@ -190,18 +231,6 @@ impl Around for Audit {
 async fn state(inner: &dyn Backend, cx: &OpContext, path: Option<&VfsPath>) -> Option<FileState> {
     let info = inner.stat(cx, StatRequest::new(path?.clone())).await;
     info.ok().map(FileState::from)
-}
-
-/// The same caller, without its deadline and its token.
-fn afterwards(cx: &OpContext) -> OpContext {
-    let mut fresh = OpContext::new().with_span(cx.span().clone());
-    if let Some(actor) = cx.actor() {
-        fresh = fresh.with_actor(actor);
-    }
-    match cx.session() {
-        Some(session) => fresh.with_session(session),
-        None => fresh,
-    }
 }
 
 /// An operation under way. Its record is made when it goes, at the latest.

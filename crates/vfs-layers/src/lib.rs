@@ -22,8 +22,8 @@ mod timeout;
 mod trace;
 
 pub use audit::{
-    Audit, AuditHead, AuditRecord, AuditScope, AuditSink, BackendSink, ChainBreak, ChainFault, FileState, MemorySink,
-    OnSinkFailure, TracingSink, verify, verify_until,
+    Audit, AuditHead, AuditOperation, AuditPart, AuditParts, AuditRecord, AuditScope, AuditSink, BackendSink,
+    ChainBreak, ChainFault, FileState, MemorySink, OnSinkFailure, TracingSink, verify, verify_until,
 };
 pub use cache::Cache;
 pub use concurrency::ConcurrencyLimit;

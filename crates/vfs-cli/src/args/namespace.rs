@@ -33,8 +33,9 @@ pub(super) const CHECKPOINT_EXAMPLES: &str = "\
 Example: vfs --config vfs.toml checkpoint 'before the agent'; then 'vfs checkpoints' and 'vfs restore ID'";
 
 pub(super) const LOG_STATUS: &str = "\
-Each record is tied to the one before by a hash. --verify finds the first that was changed, removed or added since; what \
-was cut off at the end shows only where the head that it prints is kept elsewhere.
+Each record is tied to the one before by a hash. --verify finds the first that was changed, removed or added since. What \
+was cut off at the end shows only where the head that it prints is kept elsewhere: --verify --until HEAD then says whether the \
+log still has it. Files that the log was rotated into have to be kept beside it.
 
 Exit status: 0 for success, 1 where the log is not as it was written, 2 for an error.";
 
@@ -162,6 +163,17 @@ pub(crate) struct LogArgs {
     /// Check that the log is as it was written, and print no records but the number of the last one and its hash
     #[arg(long, conflicts_with = "limit")]
     pub(crate) verify: bool,
+    /// Check that the log has this head, the hash that --verify printed at an earlier time
+    #[arg(long, value_name = "HEAD", requires = "verify", value_parser = head)]
+    pub(crate) until: Option<String>,
+}
+
+/// The hash of a record.
+fn head(text: &str) -> Result<String, String> {
+    if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(text.to_ascii_lowercase());
+    }
+    Err("a head is 64 hexadecimal digits, as 'vfs log --verify' prints it".to_owned())
 }
 
 #[derive(Debug, ClapArgs)]

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use vfs_core::{SnapshotRequest, Snapshots};
+use vfs_core::SnapshotRequest;
 
 use crate::args::CheckpointArgs;
 use crate::exit::{Exit, Failure};
@@ -17,7 +17,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: CheckpointArg
     let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let mut request = SnapshotRequest::new();
     request.label = args.label;
-    let taken = layer.part.snapshot(&session.cx, request).await.map_err(|error| layer.rebase.error(error))?;
+    let taken = layer.snapshot(&session.cx, request).await?;
     if args.json {
         out.json(&taken)?;
     } else {

@@ -7,6 +7,7 @@ use vfs_core::Snapshots;
 
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::CheckpointsArgs;
+use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
 use crate::layers;
 use crate::output::Output;
@@ -22,7 +23,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: CheckpointsAr
             continue;
         }
         let time = snapshot.taken_at.to_rfc3339_opts(SecondsFormat::Secs, true);
-        let label = snapshot.label.as_deref().unwrap_or("-");
+        let label = escaped(snapshot.label.as_deref().unwrap_or("-"));
         let (id, files, bytes) = (snapshot.id.as_str(), snapshot.files, snapshot.bytes);
         writeln!(out, "{id:width$}  {time}  {files:>8} files  {bytes:>12} bytes  {label}")?;
     }

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use vfs_core::{Error, ErrorKind, Version};
 use vfs_layers::{Commit, CommitConflict};
 
-use super::diff::{NO_OVERLAY, word};
+use super::diff::{NO_OVERLAY, change_line};
 use crate::args::ChangesArgs;
+use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
 use crate::layers;
 use crate::output::Output;
@@ -21,7 +22,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: ChangesArgs) 
             Commit::Applied(changes) => {
                 files += changes.changes.len();
                 for change in &changes.changes {
-                    if args.json { out.json(change)? } else { writeln!(out, "{:8} {}", word(change), change.path)? }
+                    if args.json { out.json(change)? } else { change_line(out, change)? }
                 }
             }
             Commit::Conflicts(conflicts) => {
@@ -44,5 +45,9 @@ fn tell(out: &mut Output, json: bool, conflict: &CommitConflict) -> io::Result<(
     }
     let version = |version: &Option<Version>| version.as_ref().map_or("absent".to_owned(), Version::to_string);
     let (expected, actual) = (version(&conflict.expected), version(&conflict.actual));
-    writeln!(out, "conflict {} (it was {expected} when it was changed here, and is {actual} now)", conflict.path)
+    writeln!(
+        out,
+        "conflict {} (it was {expected} when it was changed here, and is {actual} now)",
+        escaped(conflict.path.as_str())
+    )
 }

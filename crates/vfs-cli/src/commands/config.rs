@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -9,7 +10,7 @@ use crate::session::Session;
 pub(super) fn check(session: &Session, out: &mut Output) -> Result<Exit, Failure> {
     let built = session.built()?;
     for mount in built.composite.mounts() {
-        writeln!(out, "{} is {}", mount.path, mount.backend)?;
+        writeln!(out, "{} is {}", escaped(mount.path.as_str()), escaped(&mount.backend))?;
     }
     writeln!(out, "everything is {}", built.backend)?;
     writeln!(out, "all of it can be opened")?;

@@ -1,10 +1,11 @@
 //! `vfs diff`.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use vfs_core::{ChangeKind, FileChange};
 
 use crate::args::DiffArgs;
+use crate::escape::escaped;
 use crate::exit::{self, Exit, Failure};
 use crate::layers;
 use crate::output::Output;
@@ -30,8 +31,12 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: DiffArgs) -> 
     Ok(Exit::Success)
 }
 
-/// What became of a file.
-pub(super) fn word(change: &FileChange) -> &'static str {
+/// Prints what became of a file, as a line.
+pub(super) fn change_line(out: &mut Output, change: &FileChange) -> io::Result<()> {
+    writeln!(out, "{:8} {}", word(change), escaped(change.path.as_str()))
+}
+
+fn word(change: &FileChange) -> &'static str {
     match change.kind {
         ChangeKind::Added => "added",
         ChangeKind::Removed => "removed",

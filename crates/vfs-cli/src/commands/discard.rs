@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::diff::{NO_OVERLAY, word};
+use super::diff::{NO_OVERLAY, change_line};
 use crate::args::ChangesArgs;
 use crate::exit::{Exit, Failure};
 use crate::layers;
@@ -12,11 +12,10 @@ use crate::session::Session;
 pub(super) async fn run(session: &Session, out: &mut Output, args: ChangesArgs) -> Result<Exit, Failure> {
     let mut files = 0;
     for overlay in layers::meant(&session.built()?.overlays, args.mount.as_deref(), NO_OVERLAY)? {
-        let changes = overlay.diff(&session.cx).await?.changes;
-        overlay.part.discard(&session.cx).await?;
+        let changes = overlay.discard(&session.cx).await?.changes;
         files += changes.len();
         for change in &changes {
-            if args.json { out.json(change)? } else { writeln!(out, "{:8} {}", word(change), change.path)? }
+            if args.json { out.json(change)? } else { change_line(out, change)? }
         }
     }
     if !args.json {

@@ -5,6 +5,7 @@ use std::io::Write;
 use vfs_core::{Backend, EditRequest};
 
 use crate::args::EditArgs;
+use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -22,7 +23,8 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: EditArgs) -> 
         Some(diff) => out.write_all(diff.as_bytes())?,
         None => {
             let places = if result.occurrences == 1 { "place" } else { "places" };
-            writeln!(out, "edited {} ({} {places}, version {})", result.path, result.occurrences, result.version)?;
+            let path = escaped(result.path.as_str());
+            writeln!(out, "edited {path} ({} {places}, version {})", result.occurrences, result.version)?;
         }
     }
     Ok(Exit::Success)

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use chrono::SecondsFormat;
 
 use crate::args::{JobsArgs, JobsCommand};
-use crate::exit::{Exit, Failure, on_one_line};
+use crate::escape::escaped;
+use crate::exit::{Exit, Failure};
 use crate::jobs::{Jobs, Kept, State};
 use crate::output::Output;
 
@@ -42,5 +43,5 @@ fn print(out: &mut Output, kept: &Kept) -> io::Result<()> {
             },
         },
     };
-    writeln!(out, "{}  {started}  {state:<10}  {}", on_one_line(job.id.as_str()), on_one_line(&job.command))
+    writeln!(out, "{}  {started}  {state:<10}  {}", escaped(job.id.as_str()), escaped(&job.command))
 }

@@ -7,6 +7,7 @@ use vfs_composite::{CompositeBackend, MountInfo};
 use vfs_core::{Access, Backend};
 
 use crate::args::JsonArgs;
+use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -25,14 +26,19 @@ pub(super) fn run(session: &Session, out: &mut Output, args: JsonArgs) -> Result
         return Ok(Exit::Success);
     }
     let width = |cell: fn(&MountInfo) -> &str, least: usize| {
-        mounts.iter().map(|mount| cell(mount).chars().count()).max().unwrap_or_default().max(least)
+        mounts.iter().map(|mount| escaped(cell(mount)).chars().count()).max().unwrap_or_default().max(least)
     };
     let (path, backend) = (width(|mount| mount.path.as_str(), 4), width(|mount| &mount.backend, 7));
     writeln!(out, "{:path$}  {:backend$}  {:10}  EXECUTOR", "PATH", "BACKEND", "ACCESS")?;
     for mount in &mounts {
         let executor = if mount.is_executor { "yes" } else { "no" };
         let access = access(mount.capabilities.access);
-        writeln!(out, "{:path$}  {:backend$}  {access:10}  {executor}", mount.path.as_str(), mount.backend)?;
+        writeln!(
+            out,
+            "{:path$}  {:backend$}  {access:10}  {executor}",
+            escaped(mount.path.as_str()),
+            escaped(&mount.backend)
+        )?;
     }
     Ok(Exit::Success)
 }

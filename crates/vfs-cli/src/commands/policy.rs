@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use vfs_layers::{Explanation, RuleEffect};
 
 use crate::args::ExplainArgs;
+use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -16,7 +17,7 @@ pub(super) fn explain(session: &Session, out: &mut Output, args: ExplainArgs) ->
         if args.json { out.json(explanation)? } else { print(out, explanation)? }
     }
     if explained.is_empty() && !args.json {
-        writeln!(out, "{path}: allowed, as no policy is around it")?;
+        writeln!(out, "{}: allowed, as no policy is around it", escaped(path.as_str()))?;
     }
     let is_allowed = explained.iter().all(|explanation| explanation.effect == RuleEffect::Allow);
     Ok(if is_allowed { Exit::Success } else { Exit::Refused })
@@ -29,16 +30,16 @@ fn print(out: &mut Output, explanation: &Explanation) -> io::Result<()> {
         RuleEffect::Deny => "denied",
         _ => "asked",
     };
-    write!(out, "{permission} {path}: {done} by ")?;
+    write!(out, "{permission} {}: {done} by ", escaped(path.as_str()))?;
     match rule {
         Some(rule) => write!(out, "rule {rule}")?,
         None => write!(out, "default")?,
     }
     if let Some(name) = name {
-        write!(out, " '{name}'")?;
+        write!(out, " '{}'", escaped(name))?;
     }
     match reason {
-        Some(reason) => writeln!(out, ": {reason}"),
+        Some(reason) => writeln!(out, ": {}", escaped(reason)),
         None => writeln!(out),
     }
 }

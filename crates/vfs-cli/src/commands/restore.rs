@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
-use vfs_core::{RestoreRequest, SnapshotId, Snapshots};
+use vfs_core::{RestoreRequest, SnapshotId};
 
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::RestoreArgs;
+use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
 use crate::layers;
 use crate::output::Output;
@@ -14,7 +15,7 @@ use crate::session::Session;
 pub(super) async fn run(session: &Session, out: &mut Output, args: RestoreArgs) -> Result<Exit, Failure> {
     let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let request = RestoreRequest::new(SnapshotId::new(args.id.as_str()));
-    layer.part.restore(&session.cx, request).await.map_err(|error| layer.rebase.error(error))?;
-    writeln!(out, "restored {}", args.id)?;
+    layer.restore(&session.cx, request).await?;
+    writeln!(out, "restored {}", escaped(&args.id))?;
     Ok(Exit::Success)
 }

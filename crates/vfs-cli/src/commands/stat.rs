@@ -6,6 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use vfs_core::{Backend, StatRequest};
 
 use crate::args::StatArgs;
+use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -16,7 +17,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: StatArgs) -> 
         out.json(&info)?;
         return Ok(Exit::Success);
     }
-    writeln!(out, "path:     {}", info.path)?;
+    writeln!(out, "path:     {}", escaped(info.path.as_str()))?;
     writeln!(out, "kind:     {}", if info.is_dir { "directory" } else { "file" })?;
     if !info.is_dir {
         writeln!(out, "size:     {} bytes", info.size)?;

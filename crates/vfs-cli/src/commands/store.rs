@@ -8,6 +8,7 @@ use vfs_core::Problem;
 use vfs_store::{Copied, CopyOptions, Existing, Namespace, SqliteConfig, SqliteStore, Store};
 
 use crate::args::{StoreArgs, StoreBackupArgs, StoreCommand, StoreCopyArgs};
+use crate::escape::escaped;
 use crate::exit::{Exit, Failure, warn};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -34,7 +35,8 @@ async fn check(out: &mut Output, args: StoreArgs) -> Result<Exit, Failure> {
         out.json(&report)?;
     } else {
         for Problem { path, message, .. } in &report.problems {
-            writeln!(out, "{path}: {}", message.strip_prefix("Error: ").unwrap_or(message))?;
+            let line = format!("{path}: {}", message.strip_prefix("Error: ").unwrap_or(message));
+            writeln!(out, "{}", escaped(&line))?;
         }
         let found = match report.problems.len() {
             0 => "no problem".to_owned(),

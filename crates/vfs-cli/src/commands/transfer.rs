@@ -5,6 +5,7 @@ use std::io::Write;
 use vfs_core::{Backend, CopyRequest, RenameRequest};
 
 use crate::args::TransferArgs;
+use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -15,7 +16,7 @@ pub(super) async fn rename(session: &Session, out: &mut Output, args: TransferAr
         request = request.overwrite();
     }
     let result = session.backend.rename(&session.cx, request).await?;
-    writeln!(out, "moved {} to {}", result.from, result.to)?;
+    writeln!(out, "moved {} to {}", escaped(result.from.as_str()), escaped(result.to.as_str()))?;
     Ok(Exit::Success)
 }
 
@@ -26,6 +27,7 @@ pub(super) async fn copy(session: &Session, out: &mut Output, args: TransferArgs
     }
     let result = session.backend.copy(&session.cx, request).await?;
     let files = if result.files == 1 { "file" } else { "files" };
-    writeln!(out, "copied {} to {} ({} {files}, {} bytes)", result.from, result.to, result.files, result.bytes)?;
+    let (from, to) = (escaped(result.from.as_str()), escaped(result.to.as_str()));
+    writeln!(out, "copied {from} to {to} ({} {files}, {} bytes)", result.files, result.bytes)?;
     Ok(Exit::Success)
 }

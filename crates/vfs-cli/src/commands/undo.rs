@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use super::checkpoint::NO_CHECKPOINTS;
-use super::history::{outward, told};
 use crate::args::UndoArgs;
+use crate::escape::escaped;
 use crate::exit::{self, Exit, Failure};
 use crate::layers;
 use crate::output::Output;
@@ -12,16 +12,12 @@ use crate::session::Session;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: UndoArgs) -> Result<Exit, Failure> {
     let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
-    let undone = layer.part.undo(&session.cx, args.operations.get()).await;
-    let mut undone = undone.map_err(|error| layer.rebase.error(error))?;
-    for entry in &mut undone.entries {
-        outward(entry, &layer.rebase);
-    }
+    let undone = layer.undo(&session.cx, args.operations.get()).await?;
     if args.json {
         out.json(&undone)?;
     } else {
         for entry in &undone.entries {
-            writeln!(out, "took back {}", told(entry))?;
+            writeln!(out, "took back {}", escaped(&entry.to_string()))?;
         }
     }
     if undone.entries.is_empty() {

@@ -6,6 +6,7 @@ use futures::StreamExt as _;
 use vfs_core::{Backend, Change, Cursor, Error, ErrorKind, WatchRequest};
 
 use crate::args::WatchArgs;
+use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -32,10 +33,12 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: WatchArgs) ->
 
 fn print(out: &mut Output, change: &Change) -> io::Result<()> {
     match change {
-        Change::Created { path, .. } => writeln!(out, "created {path}"),
-        Change::Changed { path, .. } => writeln!(out, "changed {path}"),
-        Change::Removed { path } => writeln!(out, "removed {path}"),
-        Change::Renamed { from, to, .. } => writeln!(out, "renamed {from} to {to}"),
+        Change::Created { path, .. } => writeln!(out, "created {}", escaped(path.as_str())),
+        Change::Changed { path, .. } => writeln!(out, "changed {}", escaped(path.as_str())),
+        Change::Removed { path } => writeln!(out, "removed {}", escaped(path.as_str())),
+        Change::Renamed { from, to, .. } => {
+            writeln!(out, "renamed {} to {}", escaped(from.as_str()), escaped(to.as_str()))
+        }
         _ => writeln!(out, "overflow"),
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use vfs_core::{Backend, Error, ErrorKind, VfsPath, WriteRequest};
 
 use crate::args::WriteArgs;
+use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
@@ -14,7 +15,8 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: WriteArgs) ->
     let content = content(session, &path)?;
     let result = session.backend.write(&session.cx, WriteRequest::new(path, content).mode(args.mode)).await?;
     let done = if result.created { "created" } else { "wrote" };
-    writeln!(out, "{done} {} ({} bytes, version {})", result.path, result.size, result.version)?;
+    let path = escaped(result.path.as_str());
+    writeln!(out, "{done} {path} ({} bytes, version {})", result.size, result.version)?;
     Ok(Exit::Success)
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vfs_core::{Backend, ErrorKind, Layer as _, Rebase, VfsPath};
 use vfs_layers::{HardLinks, Policy, Rule, RuleEffect, RuleSet};
 
-use super::stores::Stores;
+use super::stores::{Kind, Stores};
 use crate::built::{Place, Placed};
 use crate::config::Config;
 use crate::error::{ConfigError, ConfigErrorKind};
@@ -17,7 +17,7 @@ use crate::tables::LayerTable;
 #[derive(Debug)]
 pub(super) struct Guard {
     /// Stores: nobody sees them.
-    hidden: Vec<PathBuf>,
+    hidden: Vec<(PathBuf, Kind)>,
     /// Files that say what holds: nobody changes them.
     fixed: Vec<PathBuf>,
     fixed_at: FixedAt,
@@ -54,7 +54,12 @@ impl Guard {
         }
         let has_overlay = config.tables.all_layers().any(|layer| matches!(layer.get_ref(), LayerTable::Overlay(_)));
         let fixed_at = if has_overlay { FixedAt::Everywhere } else { FixedAt::Place };
-        Ok(Self { hidden: stores.reals().map(Path::to_owned).collect(), fixed, fixed_at, shown: Vec::new() })
+        Ok(Self {
+            hidden: stores.reals().map(|(real, kind)| (real.to_owned(), kind)).collect(),
+            fixed,
+            fixed_at,
+            shown: Vec::new(),
+        })
     }
 
     /// `files`, which show the directory `shown` at `place`, without what is to be hidden there.
@@ -66,8 +71,8 @@ impl Guard {
         policies: &mut Vec<Placed<RuleSet>>,
     ) -> Result<Arc<dyn Backend>, ConfigError> {
         let mut rules = Vec::new();
-        for path in self.hidden.iter().filter_map(|real| path_in(shown, real)) {
-            rules.push(hide(&path?));
+        for (path, kind) in self.hidden.iter().filter_map(|(real, kind)| Some((path_in(shown, real)?, kind))) {
+            rules.push(hide(&path?, *kind));
         }
         for path in self.fixed.iter().filter_map(|real| path_in(shown, real)) {
             let path = path?;
@@ -77,7 +82,7 @@ impl Guard {
             // Where a scope does not show it, nobody can name it.
             self.shown.extend(place.outward(&path));
         }
-        guarded(files, rules, Placed { part: (), place: Place::Mount, rebase: place.clone() }, policies)
+        guarded(files, rules, Placed::new((), Place::Mount, place.clone()), policies)
     }
 
     /// `files`, which are everything, with what may not be changed.
@@ -91,7 +96,7 @@ impl Guard {
             FixedAt::Place => Vec::new(),
             FixedAt::Everywhere => self.shown.iter().map(fix).collect(),
         };
-        guarded(files, rules, Placed { part: (), place: Place::Everywhere, rebase }, policies)
+        guarded(files, rules, Placed::new((), Place::Everywhere, rebase), policies)
     }
 
     /// What the namespace calls the files that nobody may change, as far as places are open by now.
@@ -113,8 +118,14 @@ fn path_in(shown: &Path, real: &Path) -> Option<Result<VfsPath, ConfigError>> {
     }))
 }
 
-fn hide(path: &VfsPath) -> Rule {
-    Rule::new(RuleEffect::Deny).path(literal(path)).name("store").reason("files of another kind are kept here")
+fn hide(path: &VfsPath, kind: Kind) -> Rule {
+    let rule = Rule::new(RuleEffect::Deny).path(literal(path));
+    let rule = match kind {
+        // The files that it is rotated into, and what it sets aside.
+        Kind::Log => rule.path(format!("{}.*", literal(path))),
+        Kind::Directory | Kind::Database => rule,
+    };
+    rule.name("store").reason("files of another kind are kept here")
 }
 
 fn fix(path: &VfsPath) -> Rule {

@@ -35,7 +35,7 @@ pub(super) fn scope(layers: &[Spanned<LayerTable>]) -> Result<VfsPath, ConfigErr
 
 /// Where a layer is that has the layers `further` around it in `place`, which is at `at`.
 pub(super) fn placed(place: Place, at: &VfsPath, further: &[Spanned<LayerTable>]) -> Result<Placed<()>, ConfigError> {
-    Ok(Placed { part: (), place, rebase: Rebase::new(at.clone(), scope(further)?) })
+    Ok(Placed::new((), place, Rebase::new(at.clone(), scope(further)?)))
 }
 
 impl Builder<'_> {
@@ -93,12 +93,15 @@ impl Builder<'_> {
     ) -> Result<Arc<dyn Backend>, ConfigError> {
         let (store, sink) = (self.stores.of(&table.file)?, self.stores.log(table)?);
         let head = sink.head().await.map_err(|error| {
-            let message = "the audit log cannot be gone on with; move it away to begin a new one";
+            let message =
+                "the audit log cannot be gone on with; move its files into another directory to begin a new one";
             self.config.source.error(ConfigErrorKind::Open, table.file.span(), message).because(error)
         })?;
         let audit = Audit::resuming(sink.clone(), head)
             .scope(table.scope.map(Into::into).unwrap_or_default())
             .on_sink_failure(table.on_failure.map(Into::into).unwrap_or_default());
+        self.parts.overlays.iter_mut().for_each(|overlay| overlay.record_in(&audit, &placed));
+        self.parts.checkpoints.iter_mut().for_each(|checkpoints| checkpoints.record_in(&audit, &placed));
         let files = audit.layer(files);
         self.parts.audits.push(placed.with(AuditLog { audit, sink, file: store.real.clone() }));
         Ok(files)
@@ -187,7 +190,7 @@ impl Placed<()> {
     }
 
     pub(super) fn with<T>(self, part: T) -> Placed<T> {
-        Placed { part, place: self.place, rebase: self.rebase }
+        Placed::new(part, self.place, self.rebase)
     }
 }
 

@@ -28,10 +28,13 @@ struct Store {
     beside: Vec<PathBuf>,
 }
 
+/// What a store is on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// A layer keeps it.
-    Layer,
+pub(super) enum Kind {
+    /// A layer keeps it in a directory of its own.
+    Directory,
+    /// It is the file of an audit log, which is rotated into others beside it.
+    Log,
     /// It is a file of a SQLite database, which several places may use.
     Database,
 }
@@ -45,9 +48,9 @@ impl Stores {
         let source = &config.source;
         let mut stores: Vec<Store> = Vec::new();
         for table in config.tables.all_layers().filter_map(|layer| layer.get_ref().store()) {
-            let (named, find): (_, fn(&Path) -> _) = match table {
-                StoreTable::Directory(named) => (named, StorePlace::directory),
-                StoreTable::File(named) => (named, StorePlace::file),
+            let (named, kind, find): (_, _, fn(&Path) -> _) = match table {
+                StoreTable::Directory(named) => (named, Kind::Directory, StorePlace::directory),
+                StoreTable::File(named) => (named, Kind::Log, StorePlace::file),
             };
             let path = base.join(named.get_ref());
             let place = find(&path).map_err(|error| {
@@ -69,7 +72,7 @@ impl Stores {
                 let message = format!("'{}' cannot be made", path.display());
                 source.error(ConfigErrorKind::Open, named.span(), message).because(error)
             })?;
-            stores.push(Store { span: named.span(), place, kind: Kind::Layer, beside: Vec::new() });
+            stores.push(Store { span: named.span(), place, kind, beside: Vec::new() });
         }
         let mut found = Self(stores);
         for table in config.tables.all_durable() {
@@ -97,7 +100,7 @@ impl Stores {
             let real = &other.place.real;
             names.iter().any(|name| name.starts_with(real) || real.starts_with(name))
         };
-        if self.0.iter().filter(|other| other.kind == Kind::Layer).any(is_shared) {
+        if self.0.iter().filter(|other| other.kind != Kind::Database).any(is_shared) {
             let message = "a layer keeps something here, or around it; give the database a place of its own";
             return Err(source.error(ConfigErrorKind::Conflict, span, message));
         }
@@ -116,12 +119,16 @@ impl Stores {
     /// What appends to the audit log of `table`, and reads it.
     pub(super) fn log(&self, table: &AuditTable) -> Result<BackendSink, ConfigError> {
         let store = self.of(&table.file)?;
-        Ok(BackendSink::new(Arc::clone(&store.files), store.path.clone()))
+        let sink = BackendSink::new(Arc::clone(&store.files), store.path.clone());
+        Ok(match table.rotate_at {
+            Some(size) => sink.max_size(size.0),
+            None => sink,
+        })
     }
 
     /// The one that is named at `named`.
     pub(super) fn of(&self, named: &Spanned<HostPath>) -> Result<&StorePlace, ConfigError> {
-        let found = self.0.iter().find(|store| store.kind == Kind::Layer && store.span == named.span());
+        let found = self.0.iter().find(|store| store.kind != Kind::Database && store.span == named.span());
         found.map(|store| &store.place).ok_or_else(|| {
             ConfigError::new(ConfigErrorKind::Open, "this store was not looked for; that is a fault of this library")
         })
@@ -132,10 +139,11 @@ impl Stores {
         self.0.iter().any(|store| real.starts_with(&store.place.real))
     }
 
-    /// Where they are on the host.
-    pub(super) fn reals(&self) -> impl Iterator<Item = &Path> {
-        self.0
-            .iter()
-            .flat_map(|store| [store.place.real.as_path()].into_iter().chain(store.beside.iter().map(PathBuf::as_path)))
+    /// Where they are on the host, and what each is.
+    pub(super) fn reals(&self) -> impl Iterator<Item = (&Path, Kind)> {
+        self.0.iter().flat_map(|store| {
+            let all = [store.place.real.as_path()].into_iter().chain(store.beside.iter().map(PathBuf::as_path));
+            all.map(|real| (real, store.kind))
+        })
     }
 }

@@ -77,12 +77,16 @@ impl LayerTable {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AuditTable {
-    /// The file that records are appended to, as lines of JSON. It is hidden where it lies in a directory that is shown.
+    /// The file that records are appended to, as lines of JSON. It is hidden where it lies in a directory that is shown, and
+    /// so is every file whose name begins with its own and a dot: the log is rotated into such files.
     #[schemars(with = "HostPath")]
     pub(crate) file: Spanned<HostPath>,
+    /// The size at which the log goes on in a new file; `audit.jsonl` becomes `audit.jsonl.120` where its last record is number
+    /// 120. None is ever removed. Default: 4 MiB.
+    pub(crate) rotate_at: Option<Size>,
     /// Which operations are recorded. Default: `all`.
     pub(crate) scope: Option<ScopeWord>,
-    /// What happens after a record could not be kept. Default: `refuse`.
+    /// What happens when a record cannot be kept. Default: `refuse`.
     pub(crate) on_failure: Option<SinkFailureWord>,
 }
 
@@ -109,9 +113,9 @@ impl From<ScopeWord> for AuditScope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SinkFailureWord {
-    /// Operations are refused until records can be kept again.
+    /// No operation begins that could not be recorded.
     Refuse,
-    /// Operations go on.
+    /// Operations go on; a record says how many others were lost.
     Continue,
 }
 

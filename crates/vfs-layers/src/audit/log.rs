@@ -1,9 +1,10 @@
 //! Records on their way into a sink, in order.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use vfs_core::Result;
+use vfs_core::{ErrorKind, Result};
 
 use super::chain::AuditHead;
 use super::record::AuditRecord;
@@ -23,6 +24,8 @@ pub(super) struct Log {
     sink: Box<dyn AuditSink>,
     state: Mutex<State>,
     turn: tokio::sync::Mutex<()>,
+    /// Whether the sink was prepared, and has refused nothing since.
+    is_prepared: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -34,12 +37,39 @@ struct State {
     waiting: VecDeque<Arc<AuditRecord>>,
     /// The sequence of the last record that was abandoned; 0 where none was.
     abandoned: u64,
+    /// How many records found no place in the queue since the last that did.
+    lost: u64,
+    /// Why the sink refused a record the last time.
+    refused: Option<ErrorKind>,
+}
+
+impl State {
+    fn has_room(&self) -> bool {
+        self.waiting.len() < MAX_WAITING
+    }
+
+    fn push(&mut self, record: AuditRecord) -> Result<()> {
+        let record = self.made.seal(record)?;
+        self.made = AuditHead::of(&record);
+        self.waiting.push_back(Arc::new(record));
+        Ok(())
+    }
+
+    /// Puts a record of those that were lost into the queue, where there is room for it.
+    fn push_gap(&mut self) -> Result<()> {
+        if self.lost > 0 && self.has_room() {
+            self.push(AuditRecord::gap(self.lost, self.refused.unwrap_or(ErrorKind::Unavailable)))?;
+            self.lost = 0;
+        }
+        Ok(())
+    }
 }
 
 impl Log {
     pub(super) fn new(sink: Box<dyn AuditSink>, head: AuditHead) -> Self {
-        let state = State { made: head.clone(), kept: head, waiting: VecDeque::new(), abandoned: 0 };
-        Self { sink, state: Mutex::new(state), turn: tokio::sync::Mutex::new(()) }
+        let waiting = VecDeque::new();
+        let state = State { made: head.clone(), kept: head, waiting, abandoned: 0, lost: 0, refused: None };
+        Self { sink, state: Mutex::new(state), turn: tokio::sync::Mutex::new(()), is_prepared: AtomicBool::new(false) }
     }
 
     /// The last record that the sink has.
@@ -47,19 +77,18 @@ impl Log {
         self.state().kept.clone()
     }
 
-    /// Gives `record` its place and says which. Where too many wait already it is lost, and its place stays empty, which
-    /// [`verify`](super::verify) finds.
+    /// Gives `record` its place, and returns the number up to which its caller has to take records to the sink. Where too
+    /// many wait already it is lost; a record of how many are lost is made as soon as there is room for one.
     pub(super) fn add(&self, record: AuditRecord) -> Result<u64> {
         let mut state = self.state();
-        let record = state.made.seal(record)?;
-        state.made = AuditHead::of(&record);
-        let sequence = record.sequence;
-        if state.waiting.len() < MAX_WAITING {
-            state.waiting.push_back(Arc::new(record));
+        state.push_gap()?;
+        if state.has_room() {
+            state.push(record)?;
         } else {
-            tracing::error!(sequence, "an audit record is lost: too many wait for the sink");
+            state.lost += 1;
+            tracing::error!(operation = %record.operation, "an audit record is lost: too many wait for the sink");
         }
-        Ok(sequence)
+        Ok(state.made.sequence)
     }
 
     /// Says that nobody waits for the record `sequence`.
@@ -82,21 +111,54 @@ impl Log {
         if self.next_until(last).is_some() { self.keep_until(last).await } else { Ok(()) }
     }
 
+    /// Has the sink prepared, unless it was and has refused nothing since.
+    pub(super) async fn prepare(&self) -> Result<()> {
+        if self.is_prepared() {
+            return Ok(());
+        }
+        let _turn = self.turn.lock().await;
+        if !self.is_prepared() {
+            self.sink.prepare(&self.head()).await?;
+            self.is_prepared.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn is_prepared(&self) -> bool {
+        self.is_prepared.load(Ordering::Acquire) && self.sink.is_prepared()
+    }
+
     async fn keep_until(&self, sequence: u64) -> Result<()> {
         let _turn = self.turn.lock().await;
         while let Some(next) = self.next_until(sequence) {
-            self.sink.append(&next).await?;
+            let appended = self.sink.append(&next).await;
             let mut state = self.state();
-            state.waiting.pop_front();
-            state.kept = AuditHead::of(&next);
+            match appended {
+                Ok(()) => {
+                    state.waiting.pop_front();
+                    state.kept = AuditHead::of(&next);
+                }
+                Err(error) => {
+                    state.refused = Some(error.kind());
+                    self.is_prepared.store(false, Ordering::Release);
+                    return Err(error);
+                }
+            }
         }
         Ok(())
     }
 
     /// Takes all records that there are now to the sink.
     pub(super) async fn flush(&self) -> Result<()> {
-        let last = self.state().made.sequence;
-        self.keep_until(last).await
+        loop {
+            let last = self.state().made.sequence;
+            self.keep_until(last).await?;
+            let mut state = self.state();
+            if state.lost == 0 {
+                return Ok(());
+            }
+            state.push_gap()?;
+        }
     }
 
     fn next_until(&self, sequence: u64) -> Option<Arc<AuditRecord>> {

@@ -2,11 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use vfs_core::{Action, Effect, FileInfo, OpContext, Operation, Version, VfsPath};
+use vfs_core::{Action, Effect, ErrorKind, FileInfo, OpContext, Version, VfsPath};
 
+use super::operation::AuditOperation;
 use crate::outcome::Outcome;
 
-/// Most bytes of a command that a record keeps.
+/// Upper bound on the bytes of a command, and of a name, that a record keeps.
 const MAX_DETAIL: usize = 2000;
 
 /// What is known of one operation, afterwards.
@@ -14,6 +15,7 @@ const MAX_DETAIL: usize = 2000;
 /// # Behaviour
 ///
 /// * It holds no content of a file, no text of an edit and no pattern of a search. Of a command it holds the text.
+/// * Texts are what the caller gave, control characters included. Whoever shows them escapes these.
 /// * `hash` is that of the canonical form: its JSON without `hash`, in the order of these fields, without those that are
 ///   `None`. `previous` ties it to the record before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,21 +26,22 @@ pub struct AuditRecord {
     pub sequence: u64,
     /// When the operation began, in UTC; RFC 3339 in JSON.
     pub time: DateTime<Utc>,
-    /// Who asked.
+    /// Who asked, cut after 2,000 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// The session that the call belonged to.
+    /// The session that the call belonged to, cut after 2,000 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// Which operation; its code in JSON.
-    pub operation: Operation,
-    /// The first path that was asked for; of a command, the directory it ran in.
+    pub operation: AuditOperation,
+    /// The first path that was asked for; of a command, the directory it ran in; of what is done to a layer, where that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<VfsPath>,
     /// The second path: where a rename or copy went.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<VfsPath>,
-    /// The command, cut after 2,000 bytes, or the id of the snapshot that was gone back to or forgotten.
+    /// The command, cut after 2,000 bytes, or the id of the snapshot that was gone back to or forgotten, or what was committed,
+    /// discarded or undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// What it does.
@@ -55,7 +58,10 @@ pub struct AuditRecord {
     /// Of a search as a stream that came to its end: how many matches it found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matches: Option<u64>,
-    /// How it ended; its code in JSON.
+    /// Of a gap: how many records are missing before this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+    /// How it ended; its code in JSON. Of a gap, why the sink refused the records.
     pub outcome: Outcome,
     /// How long it took, in microseconds, without what the record itself took.
     pub duration_us: u64,
@@ -89,25 +95,55 @@ impl AuditRecord {
     pub(super) fn begin(cx: &OpContext, action: Action<'_>) -> Self {
         let mut paths = action.paths().cloned();
         Self {
-            sequence: 0,
-            time: Utc::now(),
-            actor: cx.actor().map(str::to_owned),
-            session: cx.session().map(str::to_owned),
-            operation: action.operation(),
             path: paths.next(),
             to: paths.next(),
             detail: detail(action),
-            effect: action.effect(),
+            ..Self::new(cx, action.operation().into(), action.effect())
+        }
+    }
+
+    /// The same of something that is done to a layer at `path`.
+    pub(super) fn begin_other(cx: &OpContext, operation: AuditOperation, path: &VfsPath) -> Self {
+        Self { path: Some(path.clone()), ..Self::new(cx, operation, Effect::Changes) }
+    }
+
+    /// The record that stands for `lost` others, which the sink refused for the reason `refused`.
+    pub(super) fn gap(lost: u64, refused: ErrorKind) -> Self {
+        let outcome = Outcome::Failed(refused);
+        Self { lost: Some(lost), outcome, ..Self::new(&OpContext::new(), AuditOperation::Gap, Effect::Changes) }
+    }
+
+    fn new(cx: &OpContext, operation: AuditOperation, effect: Effect) -> Self {
+        Self {
+            sequence: 0,
+            time: Utc::now(),
+            actor: cx.actor().map(shortened),
+            session: cx.session().map(shortened),
+            operation,
+            path: None,
+            to: None,
+            detail: None,
+            effect,
             before: None,
             replaced: None,
             after: None,
             matches: None,
+            lost: None,
             outcome: Outcome::Dropped,
             duration_us: 0,
             previous: String::new(),
             hash: String::new(),
         }
     }
+
+    /// Says what was done.
+    pub(super) fn describe(&mut self, detail: &str) {
+        self.detail = Some(shortened(detail));
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_DETAIL)].to_owned()
 }
 
 fn detail(action: Action<'_>) -> Option<String> {
@@ -120,7 +156,7 @@ fn detail(action: Action<'_>) -> Option<String> {
         Action::Forget(request) => request.id.as_str(),
         _ => return None,
     };
-    Some(text[..text.floor_char_boundary(MAX_DETAIL)].to_owned())
+    Some(shortened(text))
 }
 
 #[cfg(test)]

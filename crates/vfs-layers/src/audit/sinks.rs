@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use vfs_core::{Error, ErrorKind, Result};
 
+use super::chain::AuditHead;
 use super::record::AuditRecord;
 
 /// Keeps records.
@@ -21,12 +22,32 @@ use super::record::AuditRecord;
 /// Whatever keeps it from keeping the record; what then happens says [`OnSinkFailure`](super::OnSinkFailure).
 #[async_trait]
 pub trait AuditSink: Debug + Send + Sync + 'static {
+    /// Makes sure that records can be kept after `head`. Under [`OnSinkFailure::Refuse`](super::OnSinkFailure::Refuse) it is
+    /// called before the first operation, and after a record was refused before the next one; an operation whose record
+    /// could not be kept does not begin. By default, nothing can be said before.
+    async fn prepare(&self, _head: &AuditHead) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether what [`prepare`](Self::prepare) made sure of still holds. By default, it does until a record is refused.
+    fn is_prepared(&self) -> bool {
+        true
+    }
+
     /// Keeps `record` after all that it has.
     async fn append(&self, record: &AuditRecord) -> Result<()>;
 }
 
 #[async_trait]
 impl<S: AuditSink + ?Sized> AuditSink for Arc<S> {
+    async fn prepare(&self, head: &AuditHead) -> Result<()> {
+        (**self).prepare(head).await
+    }
+
+    fn is_prepared(&self) -> bool {
+        (**self).is_prepared()
+    }
+
     async fn append(&self, record: &AuditRecord) -> Result<()> {
         (**self).append(record).await
     }

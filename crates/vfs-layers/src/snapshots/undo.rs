@@ -1,6 +1,7 @@
 //! Operations taken back.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,14 @@ pub struct UndoEntry {
     pub operation: Operation,
     /// The paths that were asked for; the root for going back to a snapshot.
     pub paths: Vec<VfsPath>,
+}
+
+/// The operation in words: `rename /a to /b`.
+impl fmt::Display for UndoEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let paths: Vec<_> = self.paths.iter().map(|path| path.as_str()).collect();
+        write!(f, "{} {}", self.operation, paths.join(" to "))
+    }
 }
 
 /// What was taken back.

@@ -1,4 +1,5 @@
 mod dropped;
+mod room;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ async fn a_record_says_who_did_what_where_and_how_it_ended() {
     assert_eq!(records.iter().map(|record| record.sequence).collect::<Vec<_>>(), [1, 2]);
     let first = &records[0];
     assert_eq!((first.actor.as_deref(), first.session.as_deref()), (Some("planner"), Some("s1")));
-    assert_eq!((first.operation, first.effect), (Operation::Rename, Effect::Changes));
+    assert_eq!((first.operation, first.effect), (Operation::Rename.into(), Effect::Changes));
     assert_eq!((&first.path, &first.to), (&Some(path("/a")), &Some(path("/b"))));
     assert_eq!((first.outcome, records[1].outcome), (Outcome::Ok, Outcome::Failed(ErrorKind::NotFound)));
     let json = serde_json::to_value(first).expect("serialises");
@@ -107,7 +108,7 @@ async fn the_scope_can_be_changes_only() {
     files.edit(&OpContext::new(), dry).await.expect("a dry run");
     files.remove("/a").await.expect("removed");
     let operations: Vec<_> = sink.records().iter().map(|record| record.operation).collect();
-    assert_eq!(operations, [Operation::Delete]);
+    assert_eq!(operations, [Operation::Delete.into()]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -227,7 +228,8 @@ async fn an_operation_that_is_dropped_is_recorded_before_the_next() {
     files.info("/a").await.expect("described");
     let records = sink.records();
     let seen: Vec<_> = records.iter().map(|record| (record.operation, record.outcome)).collect();
-    assert_eq!(seen, [(Operation::Read, Outcome::Dropped), (Operation::Stat, Outcome::Ok)]);
+    let expected = [(Operation::Read, Outcome::Dropped), (Operation::Stat, Outcome::Ok)];
+    assert_eq!(seen, expected.map(|(operation, outcome)| (operation.into(), outcome)));
     assert_eq!(records[0].duration_us, 7000);
     assert!(verify(&records).is_ok());
 }
@@ -288,22 +290,6 @@ async fn one_that_continues_keeps_its_records_until_the_sink_works_again() {
 }
 
 #[tokio::test]
-async fn records_beyond_the_most_that_wait_leave_a_gap_that_is_found() {
-    let sink = Moody::default();
-    let audit = Audit::new(sink.clone()).on_sink_failure(OnSinkFailure::Continue);
-    let files = audit.layer(memory().await);
-    sink.refuses.store(true, Ordering::SeqCst);
-    for _ in 0..10_002 {
-        files.info("/a").await.expect("goes on");
-    }
-    sink.refuses.store(false, Ordering::SeqCst);
-    files.info("/a").await.expect("goes on");
-    files.info("/a").await.expect("goes on");
-    let error = verify(&sink.sink.records()).expect_err("two are lost");
-    assert_eq!((error.sequence, error.fault), (10_001, ChainFault::OutOfSequence));
-}
-
-#[tokio::test]
 async fn a_log_in_a_file_is_read_back_and_gone_on_with() {
     let log: Arc<MemoryBackend> = Arc::default();
     let sink = BackendSink::new(Arc::<MemoryBackend>::clone(&log), path("/log/é.jsonl"));
@@ -342,7 +328,7 @@ async fn a_record_whose_writing_was_not_acknowledged_is_there_once() {
     let log: Arc<MemoryBackend> = Arc::default();
     let lossy = Fault::new(ErrorKind::Unavailable).only(Operation::Write).every(2).after();
     let sink = BackendSink::new(lossy.layer(Arc::<MemoryBackend>::clone(&log)), path("/log"));
-    let audit = Audit::new(sink.clone());
+    let audit = Audit::new(sink.clone()).on_sink_failure(OnSinkFailure::Continue);
     let files = audit.layer(memory().await);
     for n in 0..10 {
         files.write_text(&format!("/{n}"), "x").await.expect("the sink comes round at the next");
@@ -375,9 +361,9 @@ async fn a_record_that_does_not_follow_the_last_one_in_the_file_is_refused() -> 
     let files = first.layer(memory().await);
     let others = second.layer(memory().await);
     files.read_text("/a").await?;
-    others.read_text("/a").await?;
+    assert_eq!(others.remove("/a").await.expect_err("its log is another's").kind(), ErrorKind::Unavailable);
+    assert_eq!(others.read_text("/a").await.expect_err("still").kind(), ErrorKind::Unavailable);
     files.read_text("/a").await?;
-    assert_eq!(others.read_text("/a").await.expect_err("its log is another's").kind(), ErrorKind::Unavailable);
     assert_eq!(verify(&sink().records().await?), Ok(first.head()));
     Ok(())
 }

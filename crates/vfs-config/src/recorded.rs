@@ -1,0 +1,164 @@
+//! What people do to layers, recorded in the audit logs further out.
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use vfs_core::{
+    ChangeSet, ErrorKind, OpContext, Operation, Relocate as _, RestoreRequest, Result, SnapshotInfo, SnapshotRequest,
+    Snapshots as _,
+};
+use vfs_layers::{AuditOperation, CheckpointedBackend, Commit, Outcome, OverlayBackend, UndoEntry, Undone};
+
+use crate::built::Placed;
+
+impl<T> Placed<T> {
+    /// Performs `work`, in the namespace of the caller, and has all logs further out record it.
+    async fn recorded<'a, R: Send + 'a>(
+        &'a self,
+        cx: &'a OpContext,
+        operation: AuditOperation,
+        work: BoxFuture<'a, Result<R>>,
+        describe: fn(&R) -> (Outcome, String),
+    ) -> Result<R> {
+        let nested = self
+            .audits
+            .iter()
+            .fold(work, |work, (audit, path)| audit.record(cx, operation, path, work, describe).boxed());
+        nested.await
+    }
+}
+
+impl Placed<OverlayBackend> {
+    /// What was changed, in the namespace of [`Built::backend`](crate::Built::backend).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`OverlayBackend::diff`].
+    pub async fn diff(&self, cx: &OpContext) -> Result<ChangeSet> {
+        let changes = self.part.diff(cx).await.map_err(|error| self.rebase.error(error))?;
+        changes.relocate(&self.rebase)
+    }
+
+    /// Brings what was changed to what lies beneath; with paths in the namespace of
+    /// [`Built::backend`](crate::Built::backend). It is recorded.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`OverlayBackend::commit`]; `unavailable` where a log cannot be written.
+    pub async fn commit(&self, cx: &OpContext) -> Result<Commit> {
+        let work = async {
+            match self.part.commit(cx).await.map_err(|error| self.rebase.error(error))? {
+                Commit::Applied(changes) => Ok(Commit::Applied(changes.relocate(&self.rebase)?)),
+                Commit::Conflicts(mut conflicts) => {
+                    for conflict in &mut conflicts {
+                        conflict.path = self.rebase.outward(&conflict.path)?;
+                    }
+                    Ok(Commit::Conflicts(conflicts))
+                }
+                other => Ok(other),
+            }
+        };
+        self.recorded(cx, AuditOperation::Commit, work.boxed(), |commit| match commit {
+            Commit::Conflicts(conflicts) => {
+                let paths = conflicts.iter().map(|conflict| conflict.path.as_str());
+                (Outcome::Failed(ErrorKind::Conflict), counted(paths, "conflict"))
+            }
+            Commit::Applied(changes) => (Outcome::Ok, files(changes)),
+            _ => (Outcome::Ok, String::new()),
+        })
+        .await
+    }
+
+    /// Forgets all changes, and returns what they were. It is recorded.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`OverlayBackend::diff`] and [`OverlayBackend::discard`]; `unavailable` where a log cannot be written.
+    pub async fn discard(&self, cx: &OpContext) -> Result<ChangeSet> {
+        let work = async {
+            let changes = self.diff(cx).await?;
+            self.part.discard(cx).await.map_err(|error| self.rebase.error(error))?;
+            Ok(changes)
+        };
+        self.recorded(cx, AuditOperation::Discard, work.boxed(), |changes| (Outcome::Ok, files(changes))).await
+    }
+}
+
+impl Placed<CheckpointedBackend> {
+    /// Keeps the state of now. It is recorded.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Snapshots::snapshot`](vfs_core::Snapshots::snapshot); `unavailable` where a log cannot be written.
+    pub async fn snapshot(&self, cx: &OpContext, request: SnapshotRequest) -> Result<SnapshotInfo> {
+        let work = async { self.part.snapshot(cx, request).await.map_err(|error| self.rebase.error(error)) };
+        let describe = |taken: &SnapshotInfo| (Outcome::Ok, taken.id.as_str().to_owned());
+        self.recorded(cx, Operation::Snapshot.into(), work.boxed(), describe).await
+    }
+
+    /// Goes back to a state. It is recorded.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Snapshots::restore`](vfs_core::Snapshots::restore); `unavailable` where a log cannot be written.
+    pub async fn restore(&self, cx: &OpContext, request: RestoreRequest) -> Result<()> {
+        let id = request.id.clone();
+        let work = async {
+            self.part.restore(cx, request).await.map_err(|error| self.rebase.error(error))?;
+            Ok(id)
+        };
+        let describe = |id: &vfs_core::SnapshotId| (Outcome::Ok, id.as_str().to_owned());
+        self.recorded(cx, Operation::Restore.into(), work.boxed(), describe).await.map(drop)
+    }
+
+    /// Takes back the last operations, at most `operations`; with paths in the namespace of
+    /// [`Built::backend`](crate::Built::backend). It is recorded.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`CheckpointedBackend::undo`]; `unavailable` where a log cannot be written.
+    pub async fn undo(&self, cx: &OpContext, operations: usize) -> Result<Undone> {
+        let work = async {
+            let mut undone = self.part.undo(cx, operations).await.map_err(|error| self.rebase.error(error))?;
+            undone.entries.iter_mut().for_each(|entry| self.to_outer(entry));
+            Ok(undone)
+        };
+        self.recorded(cx, AuditOperation::Undo, work.boxed(), |undone| {
+            let entries: Vec<_> = undone.entries.iter().map(UndoEntry::to_string).collect();
+            (Outcome::Ok, counted(entries.iter().map(String::as_str), "operation"))
+        })
+        .await
+    }
+
+    /// The operations that can be taken back, the newest first; with paths in the namespace of
+    /// [`Built::backend`](crate::Built::backend).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`CheckpointedBackend::history`].
+    pub async fn history(&self, cx: &OpContext) -> Result<Vec<UndoEntry>> {
+        let mut history = self.part.history(cx).await.map_err(|error| self.rebase.error(error))?;
+        history.iter_mut().for_each(|entry| self.to_outer(entry));
+        Ok(history)
+    }
+
+    fn to_outer(&self, entry: &mut UndoEntry) {
+        for path in &mut entry.paths {
+            // What was done to more than the caller can see, such as going back to a checkpoint, was done to all of that.
+            *path = self.rebase.outward(path).unwrap_or_else(|_| self.rebase.outer().clone());
+        }
+    }
+}
+
+fn files(changes: &ChangeSet) -> String {
+    counted(changes.changes.iter().map(|change| change.path.as_str()), "file")
+}
+
+/// How many there are, and which: `2 files: /a, /b`.
+fn counted<'a>(names: impl ExactSizeIterator<Item = &'a str>, noun: &str) -> String {
+    let (count, names) = (names.len(), names.collect::<Vec<_>>().join(", "));
+    match count {
+        0 => format!("0 {noun}s"),
+        1 => format!("1 {noun}: {names}"),
+        _ => format!("{count} {noun}s: {names}"),
+    }
+}

@@ -1,0 +1,209 @@
+//! The files of a log: the one that records are appended to, and those that it was rotated into.
+
+use std::sync::Arc;
+
+use vfs_core::{
+    Backend, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, ReadRequest, RenameRequest, Result, StatRequest,
+    VfsPath, WriteMode, WriteRequest,
+};
+
+use super::record::AuditRecord;
+
+/// Upper bound on the bytes of one record as a line: paths, the detail and names are bounded, and a byte of them takes six
+/// at most once it is escaped.
+pub(super) const MAX_RECORD: u64 = 128 << 10;
+
+/// How much of the end of a file is read first to find its last record.
+const TAIL: u64 = 64 << 10;
+
+/// The bytes that are set aside, so that records of operations under way have room where the storage is full.
+const RESERVE: usize = MAX_RECORD as usize;
+
+/// The files of one log, by the path of the one that is appended to.
+#[derive(Debug, Clone)]
+pub(super) struct LogFiles {
+    pub(super) files: Arc<dyn Backend>,
+    pub(super) path: VfsPath,
+}
+
+impl LogFiles {
+    /// The path of another file of the log: `/log/audit.jsonl` and `120` give `/log/audit.jsonl.120`.
+    fn beside(&self, suffix: impl std::fmt::Display) -> Result<VfsPath> {
+        let name = self.path.name().ok_or_else(|| Error::at(ErrorKind::IsADirectory, &self.path))?;
+        self.path.parent().unwrap_or_default().child(&format!("{name}.{suffix}"))
+    }
+
+    /// The files that the log was rotated into, the oldest first, each with the sequence number of its last record.
+    pub(super) async fn rotated(&self) -> Result<Vec<(u64, VfsPath)>> {
+        let directory = self.path.parent().unwrap_or_default();
+        let listed = match self.files.ls(&OpContext::new(), LsRequest::new(directory)).await {
+            Ok(listed) => listed.entries,
+            Err(error) if error.is_absence() => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let prefix = format!("{}.", self.path.name().unwrap_or_default());
+        let mut rotated = Vec::new();
+        for entry in listed.into_iter().filter(|entry| !entry.is_dir) {
+            let digits = entry.path.name().and_then(|name| name.strip_prefix(&prefix)).unwrap_or_default();
+            // Other spellings of a number are other files.
+            if let Some(last) = digits.parse::<u64>().ok().filter(|last| last.to_string() == digits) {
+                rotated.push((last, entry.path));
+            }
+        }
+        rotated.sort_unstable();
+        Ok(rotated)
+    }
+
+    /// Puts the file that is appended to aside. Its last record is that with the sequence number `last`.
+    pub(super) async fn rotate(&self, last: u64) -> Result<()> {
+        let cx = OpContext::new();
+        let to = self.beside(last)?;
+        let rename = RenameRequest::new(self.path.clone(), to.clone());
+        match self.files.rename(&cx, rename.clone()).await {
+            // Where a rename is a copy and a removal, it may have been cut short between the two.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && self.is_copy(&to).await? => {
+                self.files.rename(&cx, rename.overwrite()).await.map(drop)
+            }
+            renamed => renamed.map(drop),
+        }
+    }
+
+    async fn is_copy(&self, other: &VfsPath) -> Result<bool> {
+        let (own, other) = ((self.size_of(&self.path).await?, &self.path), (self.size_of(other).await?, other));
+        Ok(own.0 == other.0 && self.last_in(own.1).await? == self.last_in(other.1).await?)
+    }
+
+    /// Makes sure that [`release_reserve`](Self::release_reserve) can make room.
+    pub(super) async fn keep_reserve(&self) -> Result<()> {
+        let path = self.beside("reserve")?;
+        if self.size_of(&path).await? == RESERVE as u64 {
+            return Ok(());
+        }
+        let mut content = vec![0; RESERVE];
+        // What compresses well would take no room.
+        fastrand::Rng::new().fill(&mut content);
+        let request = WriteRequest::new(path, content).mode(WriteMode::Overwrite);
+        self.files.write(&OpContext::new(), request).await.map(drop)
+    }
+
+    /// Makes room by removing what was set aside; whether there was any.
+    pub(super) async fn release_reserve(&self) -> bool {
+        let Ok(path) = self.beside("reserve") else { return false };
+        self.files.delete(&OpContext::new(), DeleteRequest::new(path)).await.is_ok()
+    }
+
+    /// The last record of the log; `None` where it has none.
+    pub(super) async fn last(&self) -> Result<Option<AuditRecord>> {
+        match self.last_in(&self.path).await? {
+            Some(last) => Ok(Some(last)),
+            // It was just rotated, or is about to be made.
+            None => match self.rotated().await?.pop() {
+                Some((_, path)) => self.last_in(&path).await,
+                None => Ok(None),
+            },
+        }
+    }
+
+    async fn last_in(&self, path: &VfsPath) -> Result<Option<AuditRecord>> {
+        let size = self.size_of(path).await?;
+        let mut tail = TAIL;
+        loop {
+            let start = size.saturating_sub(tail);
+            let text = self.read(path, start, size).await?;
+            let body = text.strip_suffix(b"\n").unwrap_or(&text);
+            match body.iter().rposition(|byte| *byte == b'\n') {
+                Some(before) => return self.parse(path, &text[before + 1..], "the last line").map(Some),
+                None if start > 0 => tail = tail.saturating_mul(2),
+                None if text.is_empty() => return Ok(None),
+                None => return self.parse(path, &text, "the last line").map(Some),
+            }
+        }
+    }
+
+    /// The size of a file; 0 where it is missing.
+    async fn size_of(&self, path: &VfsPath) -> Result<u64> {
+        match self.files.stat(&OpContext::new(), StatRequest::new(path.clone())).await {
+            Ok(info) => Ok(info.size),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read(&self, path: &VfsPath, start: u64, end: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut next = (start < end).then_some(start);
+        while let Some(at) = next {
+            let request = ReadRequest::new(path.clone()).bytes(at, Some(end));
+            let part = self.files.read(&OpContext::new(), request).await?;
+            bytes.extend_from_slice(part.content.as_bytes());
+            next = part.next_byte.filter(|next| *next < end && *next > at);
+        }
+        Ok(bytes)
+    }
+
+    /// All records of one file.
+    pub(super) async fn part(&self, path: &VfsPath) -> Result<AuditPart> {
+        let text = self.read(path, 0, self.size_of(path).await?).await?;
+        let mut records = Vec::new();
+        for (line, number) in text.split_inclusive(|byte| *byte == b'\n').zip(1_u64..) {
+            match self.parse(path, line, &format!("line {number}")) {
+                Ok(record) => records.push(record),
+                Err(damage) => return Ok(AuditPart { records, damage: Some(damage) }),
+            }
+        }
+        Ok(AuditPart { records, damage: None })
+    }
+
+    fn parse(&self, path: &VfsPath, line: &[u8], which: &str) -> Result<AuditRecord> {
+        let file = if *path == self.path {
+            String::new()
+        } else {
+            format!(" of the file '{}'", path.name().unwrap_or_default())
+        };
+        let bad = |message| Error::new(ErrorKind::Internal, format!("{which}{file} {message}")).with_path(path);
+        let line = line.strip_suffix(b"\n").ok_or_else(|| bad("of the audit log is not complete; it was cut"))?;
+        serde_json::from_slice(line).map_err(|error| bad("of the audit log is not a record").with_source(error))
+    }
+}
+
+/// The records of one file of a log.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct AuditPart {
+    /// The records, the oldest first, up to the first line that is none.
+    pub records: Vec<AuditRecord>,
+    /// What is wrong with that line.
+    pub damage: Option<Error>,
+}
+
+/// A log, file by file; made by [`BackendSink::parts`](super::BackendSink::parts).
+#[derive(Debug)]
+pub struct AuditParts {
+    log: LogFiles,
+    rotated: std::vec::IntoIter<(u64, VfsPath)>,
+    /// The file that is appended to. It is read first, as it may be rotated meanwhile.
+    newest: Option<AuditPart>,
+}
+
+impl AuditParts {
+    pub(super) async fn new(log: LogFiles) -> Result<Self> {
+        let newest = log.part(&log.path).await?;
+        let first = newest.records.first().map_or(u64::MAX, |record| record.sequence);
+        let mut rotated = log.rotated().await?;
+        // What was rotated since is what was read.
+        rotated.retain(|(last, _)| *last < first);
+        Ok(Self { log, rotated: rotated.into_iter(), newest: Some(newest) })
+    }
+
+    /// The records of the next file, the oldest file first; `None` after the last one.
+    ///
+    /// # Errors
+    ///
+    /// Those of `stat` and `read`.
+    pub async fn next_part(&mut self) -> Result<Option<AuditPart>> {
+        match self.rotated.next() {
+            Some((_, path)) => self.log.part(&path).await.map(Some),
+            None => Ok(self.newest.take()),
+        }
+    }
+}
