@@ -13,7 +13,7 @@ use vfs_store::{NamespaceSource, StoreBackend, StoreConfig, StoreUrl};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
 use crate::args::Place;
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 
 /// The files, as one command sees them.
 #[derive(Debug)]
@@ -131,6 +131,7 @@ impl Session {
 
     async fn of_config(file: &Path, cx: OpContext) -> Result<Self, Failure> {
         let built = vfs_config::open(file).await.map_err(Failure::Config)?;
+        built.warnings.iter().for_each(|warning| exit::tell(format_args!("warning: {warning}")));
         Ok(Self { backend: Arc::clone(&built.backend), cx, source: Source::Config(Box::new(built)), root: None })
     }
 

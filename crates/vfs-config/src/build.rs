@@ -3,6 +3,7 @@
 mod durable;
 mod guard;
 mod layers;
+mod overlap;
 mod stores;
 
 use std::iter;
@@ -19,6 +20,7 @@ use vfs_memory::{MemoryBackend, MemoryConfig};
 use self::durable::Opened;
 use self::guard::Guard;
 use self::layers::placed;
+use self::overlap::SharedDirectories;
 use self::stores::Stores;
 use crate::built::{AuditLog, Built, Place, Placed};
 use crate::config::Config;
@@ -32,7 +34,8 @@ pub(crate) async fn build(config: &Config, base: &Path) -> Result<Built, ConfigE
     let stores = Stores::find(config, &base).await?;
     let guard = Guard::new(config, &base, &stores).await?;
     let (parts, durable) = (Parts::default(), Opened::new());
-    let mut builder = Builder { config, base, stores, guard, parts, durable };
+    let shared = SharedDirectories::default();
+    let mut builder = Builder { config, base, stores, guard, parts, durable, shared };
     let tables = &config.tables;
     let root = VfsPath::root();
     let default = builder.place(&root, &tables.default.backend, &tables.default.layers).await?;
@@ -48,7 +51,8 @@ pub(crate) async fn build(config: &Config, base: &Path) -> Result<Built, ConfigE
     let backend = builder.around(everything, &tables.layers, Place::Everywhere, &root).await?;
     let backend = builder.guard.around_everything(backend, &mut builder.parts.policies)?;
     let Parts { overlays, policies, audits, checkpoints, quotas } = builder.parts;
-    Ok(Built { backend, composite, overlays, policies, audits, checkpoints, quotas })
+    let warnings = builder.shared.warnings;
+    Ok(Built { backend, composite, overlays, policies, audits, checkpoints, quotas, warnings })
 }
 
 /// The audit logs that `config` describes, without anything else.
@@ -84,6 +88,7 @@ struct Builder<'a> {
     guard: Guard,
     parts: Parts,
     durable: Opened,
+    shared: SharedDirectories,
 }
 
 /// The parts of layers, in the order in which they came.
@@ -136,6 +141,7 @@ impl Builder<'_> {
         }
         let shown = if is_host { Path::new("/") } else { &real };
         let place = Rebase::new(at.clone(), self::layers::scope(layers)?);
+        self.shared.add(source, span, at, shown.join(place.inner().relative()));
         self.guard.around_place(Arc::new(opened), shown, &place, &mut self.parts.policies)
     }
 }

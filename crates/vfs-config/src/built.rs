@@ -7,6 +7,8 @@ use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, Layer as _, Rebase, Result, VfsPath};
 use vfs_layers::{Audit, BackendSink, CheckpointedBackend, Explanation, OverlayBackend, Policy, QuotaMeter, RuleSet};
 
+use crate::error::ConfigError;
+
 /// Whether a layer is around everything or around one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -85,6 +87,8 @@ pub struct Built {
     pub checkpoints: Vec<Placed<CheckpointedBackend>>,
     /// How much is used of each quota.
     pub quotas: Vec<Placed<QuotaMeter>>,
+    /// What could be opened, and is likely to be a mistake: directories of the host that are shown at two places.
+    pub warnings: Vec<ConfigError>,
 }
 
 impl Built {

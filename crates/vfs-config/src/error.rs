@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::mask::masked;
+
 /// What is wrong with a file, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -36,7 +38,7 @@ pub struct Position {
 /// # Behaviour
 ///
 /// `Display` is one line for operators: `vfs.toml:3:8: layers[0].max_bytes: ...`, with what to write instead. It speaks of
-/// paths of the host, so it is not for a model.
+/// paths of the host, so it is not for a model. User, password and parameters of URLs are masked, wherever they stand.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{}", Line(self))]
 #[non_exhaustive]
@@ -59,7 +61,7 @@ pub struct ConfigError {
 impl ConfigError {
     /// An error of `kind` that is not in a file.
     pub(crate) fn new(kind: ConfigErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, file: None, position: None, key: None, message: message.into(), cause: None }
+        Self { kind, file: None, position: None, key: None, message: masked(&message.into()), cause: None }
     }
 
     pub(crate) fn in_file(mut self, file: &Path) -> Self {
@@ -69,7 +71,7 @@ impl ConfigError {
 
     /// The same, because of `cause`, which is told too.
     pub(crate) fn because(mut self, cause: vfs_core::Error) -> Self {
-        self.message = format!("{}: {}", self.message, cause.message());
+        self.message = format!("{}: {}", self.message, masked(cause.message()));
         self.cause = Some(cause);
         self
     }
@@ -82,7 +84,7 @@ impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ConfigError { file, position, key, message, .. } = self.0;
         if let Some(file) = file {
-            write!(f, "{}:", file.display())?;
+            write!(f, "{}:", masked(&file.display().to_string()))?;
         }
         if let Some(Position { line, column }) = position {
             write!(f, "{line}:{column}:")?;

@@ -27,6 +27,7 @@ mod check;
 mod config;
 mod error;
 mod host;
+mod mask;
 mod parse;
 mod recorded;
 mod schema;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{ConfigError, ConfigErrorKind, Position};
+use crate::mask::masked;
 
 /// A text, and the file that it is from.
 #[derive(Clone)]
@@ -41,7 +42,7 @@ impl Source {
         let mut error = ConfigError::new(kind, message);
         error.file.clone_from(&self.file);
         error.position = Some(self.position(span.start));
-        error.key = self.key(span.start);
+        error.key = self.key(span.start).map(|key| masked(&key));
         error
     }
 

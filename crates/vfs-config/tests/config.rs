@@ -431,3 +431,91 @@ async fn a_store_that_cannot_be_opened_is_told_with_its_line_and_without_its_pas
         Config::parse("[default]\ntype = 'store'\nurl = 'postgres://u:hidden@h/db?x=hidden'\n").expect("it is read");
     assert!(!format!("{config:?}").contains("hidden"));
 }
+
+#[tokio::test]
+async fn no_message_repeats_a_secret_of_a_url_wherever_it_stands() {
+    let root = tree(&[]);
+    for place in [
+        "type = 'store'\nurl_env = 'postgres://u:hidden@h/db?x=hidden'",
+        "type = 'store'\nurl_env = 'hidden'",
+        "type = 'store'\nurl = 'mysql://hidden@h/db'",
+        "type = 'store'\nurl = 'mysql://hidden:hidden@h/db'",
+        "type = 'store'\nurl = 'mysql:u:hidden@h/db'",
+        "type = 'store'\nurl = 'postgres://u:hid den@[h/db'",
+        "type = 'store'\nurl = 'memory:'\nnamespace = 'postgres://u:hidden@h/db'",
+        "type = 'store'\nurl = 'memory:'\nmax_file_size = 'redis://hidden@h'",
+        "type = 'store'\nurl = 'memory:'\n'postgres://u:hidden@h/db' = 1",
+        "type = 'postgres://u:hidden@h/db'",
+        "type = 'local'\nroot = 'postgres://u:hidden@h/db?hidden'",
+        "type = 'local'\nroot = 'postgres:u:hidden@h/db'",
+        "type = 'local'\nroot = '.'\ndurability = 'redis://:hidden@h'",
+    ] {
+        let error = open(&root, &format!("[default]\n{place}\n")).await.expect_err(place);
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("hid"), "{place}: {shown}");
+        assert!(error.position.is_some(), "{place}: {error}");
+    }
+    let error = vfs_config::open("postgres://u:hidden@h/db").await.expect_err("no file");
+    assert!(!error.to_string().contains("hidden"), "{error}");
+}
+
+#[tokio::test]
+async fn directories_that_two_places_show_are_warned_of() {
+    let root = tree(&[("project/src/a.txt", ""), ("project/m/b.txt", ""), ("state/one/x", ""), ("state/two/x", "")]);
+    std::os::unix::fs::symlink("project/src", root.path().join("link")).expect("a link");
+    let mount = |at: &str, root: &str, more: &str| {
+        format!("[[mounts]]\npath = '{at}'\ntype = 'local'\nroot = '{root}'\n{more}")
+    };
+    let (one, two) = (
+        mount("/a", "state", "layers = [{ type = 'scoped', directory = '/one' }]\n"),
+        "layers = [{ type = 'scoped', directory = '/two' }]\n",
+    );
+    for (text, expected) in [
+        (mount("/s", "state", ""), None),
+        (mount("/s", "project/src", ""), Some(("mounts[0].root", "reached at '/' too"))),
+        (mount("/s", "link", ""), Some(("mounts[0].root", "reached at '/' too"))),
+        (mount("/s", "project", ""), Some(("mounts[0].root", "reached at '/' too"))),
+        (mount("/s", ".", ""), Some(("mounts[0].root", "reached at '/' too"))),
+        // It shadows what it shows: there is one path to each file.
+        (mount("/src", "project/src", ""), None),
+        (mount("/m", "project/m", ""), None),
+        (format!("{one}{}", mount("/b", "state", two)), None),
+        (format!("{one}{}", mount("/b", "state/one", "")), Some(("mounts[1].root", "reached at '/a' too"))),
+        (mount("/s", "state", "confinement = 'none'\n"), Some(("mounts[0].root", "reached at '/' too"))),
+    ] {
+        let text = format!("[default]\ntype = 'local'\nroot = 'project'\n{text}");
+        let built = open(&root, &text).await.expect("it is valid");
+        let warnings: Vec<_> =
+            built.warnings.iter().map(|warning| (warning.key.as_deref(), warning.to_string())).collect();
+        match (&warnings[..], expected) {
+            ([], None) => {}
+            ([(key, words)], Some((at, said))) => assert!(*key == Some(at) && words.contains(said), "{text}: {words}"),
+            _ => panic!("{text}: {warnings:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_what_a_link_leads_to_nothing_is_told_that_may_not_be_read() {
+    let root = tree(&[("secret.txt", "s"), ("a.md", "a"), ("d/b.md", "b")]);
+    for (target, link) in [("secret.txt", "x.md"), ("a.md", "y.md"), ("d", "d.md")] {
+        std::os::unix::fs::symlink(target, root.path().join(link)).expect("a link");
+    }
+    fs::hard_link(root.path().join("secret.txt"), root.path().join("twice")).expect("another name");
+    let rules =
+        "[[layers.rules]]\neffect = 'allow'\npaths = ['*.md']\n[[layers.rules]]\neffect = 'deny'\nreason = 'no'\n";
+    let text = format!("[default]\ntype = 'local'\nroot = '.'\n[[layers]]\ntype = 'policy'\n{rules}");
+    let built = open(&root, &text).await.expect("it is valid");
+    let (files, cx) = (&built.backend, OpContext::new());
+    let stat = async |at: &str| files.stat(&cx, vfs_core::StatRequest::new(path(at))).await;
+    let resolve = async |at: &str| files.resolve(&cx, vfs_core::ResolveRequest::new(path(at))).await;
+    assert_eq!(stat("/y.md").await.map(|info| info.size), Ok(1));
+    assert_eq!(resolve("/y.md").await.map(|resolved| resolved.path), Ok(path("/a.md")));
+    assert_eq!(stat("/d.md").await.map(|info| info.is_dir), Ok(true));
+    for at in ["/x.md", "/secret.txt", "/twice", "/absent"] {
+        for error in [stat(at).await.expect_err(at), resolve(at).await.expect_err(at)] {
+            assert_eq!(error.kind(), ErrorKind::PolicyDenied, "{at}: {error}");
+            assert_eq!(error.message(), "a policy forbids this: no; do not try again", "{at}");
+        }
+    }
+}

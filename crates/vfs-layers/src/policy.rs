@@ -144,6 +144,8 @@ pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {
 ///
 /// * Where the hook denies, the operation is `policy_denied` and the backend is not asked. Nothing of a denied file shows
 ///   in a result, an error, a listing, a search or a diff, and a search does not open it.
+/// * What is said of a file that may not be read is the same whether it exists or not: `stat`, `resolve`, reads and changes are
+///   `policy_denied`, and a listing or search that begins there is, or finds nothing there.
 /// * Where it asks, the operation waits for the [approver](Self::with_approver), who may approve it, deny it or put another
 ///   request in its place; without one, or after the [timeout](Self::with_approval_timeout), it is `approval_required`.
 ///   An approval is looked at once more when it comes: what is denied by then stays denied. Of several questions about one

@@ -12,14 +12,14 @@ use vfs_core::{Error, Result};
 ///
 /// # Behaviour
 ///
-/// * Whatever prints it shows neither its password nor its parameters, as some are secrets.
+/// * Whatever prints it shows neither its user and password nor its parameters, as some are secrets.
 /// * In paths and parameters `%` begins the code of a character: `%20` is a space, `%26` is `&`. A `+` is a `+`.
 ///
 /// ```
 /// use vfs_store::StoreUrl;
 ///
 /// let url = StoreUrl::parse("postgres://agents:secret@db.example.org/files?sslmode=require")?;
-/// assert_eq!(url.to_string(), "postgres://agents:***@db.example.org/files?***");
+/// assert_eq!(url.to_string(), "postgres://***@db.example.org/files?***");
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -37,7 +37,7 @@ impl StoreUrl {
                 url::ParseError::RelativeUrlWithoutBase => "it does not begin with a scheme such as 'sqlite:'".to_owned(),
                 error => error.to_string(),
             };
-            let hint = "write it as 'sqlite:///path/to/file.db', 'postgres://user@host/database', 'redis://host' or 's3://bucket/prefix'";
+            let hint = "write it as 'sqlite:///path/to/file.db', 'postgres://host/database', 'redis://host' or 's3://bucket/prefix'";
             Error::invalid_argument(format!("the URL of the store cannot be read ({error}); {hint}"))
         })?;
         Ok(Self(url))
@@ -105,9 +105,14 @@ impl StoreUrl {
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = self.0.clone();
-        // A URL that can have no password has none to hide.
-        if shown.password().is_some() && shown.set_password(Some("***")).is_err() {
-            return write!(f, "{}:", self.scheme());
+        // Without '//' nothing says which part is a secret; the path of a SQLite file is none.
+        if shown.cannot_be_a_base() && self.scheme() != "sqlite" {
+            return write!(f, "{}:***", self.scheme());
+        }
+        // Some services take a token for the user.
+        let has_user = !shown.username().is_empty() || shown.password().is_some();
+        if has_user && (shown.set_password(None).is_err() || shown.set_username("***").is_err()) {
+            return write!(f, "{}:***", self.scheme());
         }
         shown.set_query(None);
         shown.set_fragment(None);
@@ -216,10 +221,12 @@ mod tests {
         for (text, shown) in [
             ("sqlite:///tmp/a.db", "sqlite:///tmp/a.db"),
             ("sqlite::memory:", "sqlite::memory:"),
-            ("postgres://u:hidden@h:5432/db", "postgres://u:***@h:5432/db"),
-            ("postgres://u@h/db?password=hidden", "postgres://u@h/db?***"),
-            ("postgres://u@h/db?password=pa&hidden", "postgres://u@h/db?***"),
-            ("redis://:hidden@h/0", "redis://:***@h/0"),
+            ("postgres://hidden:hidden@h:5432/db", "postgres://***@h:5432/db"),
+            ("postgres://h/db?user=u&password=hidden", "postgres://h/db?***"),
+            ("postgres://u@h/db?password=pa&hidden", "postgres://***@h/db?***"),
+            ("postgres:u:hidden@h/db", "postgres:***"),
+            ("redis://:hidden@h/0", "redis://***@h/0"),
+            ("redis://hidden@h/0", "redis://***@h/0"),
             ("s3://b/p?secret_access_key=hidden&region=hidden#hidden", "s3://b/p?***"),
         ] {
             let url = StoreUrl::parse(text).expect("a URL");

@@ -71,3 +71,26 @@ fn config_checks_and_shows_the_schema() {
     let schema: serde_json::Value = serde_json::from_str(schema.success()).expect("JSON");
     assert_eq!(schema["title"], "vfs.toml");
 }
+
+#[test]
+fn directories_that_two_places_show_are_warned_of_on_standard_error() {
+    let text = "[default]\ntype = 'local'\nroot = '.'\n[[mounts]]\npath = '/m'\ntype = 'local'\nroot = 'project'\n";
+    let root = tree(&[("vfs.toml", text), ("project/a", "")]);
+    let run = with_config(&root, &["ls", "/m"]);
+    assert_eq!((run.code, run.out(), run.err.lines().count()), (Some(0), "/m/a\n", 1), "{run:?}");
+    assert!(run.err.starts_with("vfs: warning: ") && run.err.contains("vfs.toml:7:8: mounts[0].root: "), "{run:?}");
+}
+
+#[test]
+fn a_quota_counts_files_anew_in_each_process_and_operations_of_that_process_alone() {
+    let quota = "[default]\ntype = 'local'\nroot = 'project'\n\
+        layers = [{ type = 'quota', max_files = 3, max_operations = { count = 1, window = '1h' } }]\n";
+    let root = tree(&[("vfs.toml", quota), ("project/a", "")]);
+    for name in ["/1", "/2"] {
+        finish(configured(&root).args(["write", name]), b"x").success();
+    }
+    finish(configured(&root).args(["write", "/3"]), b"x").failure("quota_exceeded: /3");
+    let twice = finish(configured(&root).arg("batch"), b"{\"op\":\"ls\",\"path\":\"/\"}\n".repeat(2).as_slice());
+    let answers = json_lines(twice.success());
+    assert_eq!(answers.iter().filter(|answer| answer["error"]["code"] == "quota_exceeded").count(), 1, "{answers:?}");
+}

@@ -24,7 +24,8 @@ pub(super) fn url_of(config: &Config, table: &DurableTable, base: &Path) -> Resu
         (Some(url), _) => url.get_ref().0.clone(),
         (None, Some(variable)) => {
             let text = std::env::var(variable.get_ref()).map_err(|_| {
-                let message = format!("the variable '{}' of the environment has no text; set it", variable.get_ref());
+                // Its name is not repeated: the URL itself, with its password, may stand there by mistake.
+                let message = "the variable of the environment that this names has no text; set it, or give a `url`";
                 config.source.error(ConfigErrorKind::Open, variable.span(), message)
             })?;
             StoreUrl::parse(&text).map_err(refuse)?

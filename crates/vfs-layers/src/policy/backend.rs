@@ -24,6 +24,7 @@ use vfs_search::Pool;
 use super::gate::{Gate, denied};
 use super::tree::{Guard, guarded};
 use super::{Decision, Permission, Policy};
+use crate::place::place;
 
 /// A backend behind a [`Policy`].
 #[derive(Debug, Clone)]
@@ -44,6 +45,51 @@ impl PolicyBackend {
     /// Performs `request` if it may go on.
     async fn send<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
         self.gate.permit(cx, request).await?.send(self.inner(), cx).await
+    }
+
+    /// Performs `request`, which is about what is at its first path. An error does not tell what is above that and may not be
+    /// read.
+    async fn send_at<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let path = place(request.action());
+        match self.send(cx, request).await {
+            Err(error) => Err(self.without_what_is_above(cx, error, &path).await),
+            answer => answer,
+        }
+    }
+
+    /// `error` about `path`. That a directory above it is a file tells that this file exists, which is said only where the
+    /// file may be read.
+    async fn without_what_is_above(&self, cx: &OpContext, error: Error, path: &VfsPath) -> Error {
+        if error.kind() == ErrorKind::NotADirectory && error.path().is_none_or(|at| at == path.as_str()) {
+            let mut above = path.parent();
+            while let Some(directory) = above {
+                if self.denies(cx, &directory).await {
+                    return Error::not_found(path);
+                }
+                above = directory.parent();
+            }
+        }
+        error
+    }
+
+    /// Why nothing is told of what is at `path`, in the same words whether it exists or not; `None` where it may be read, or
+    /// where `answer` failed for a reason that has nothing to do with that.
+    async fn refusal<T>(&self, cx: &OpContext, path: &VfsPath, answer: &Result<T>) -> Option<Error> {
+        use ErrorKind::{ApprovalRequired, Cancelled, PolicyDenied};
+        let is_unrelated =
+            |error: &Error| error.is_temporary() || matches!(error.kind(), ApprovalRequired | Cancelled | PolicyDenied);
+        if answer.as_ref().err().is_some_and(is_unrelated) {
+            return None;
+        }
+        match self.gate.hook().check_path(cx, Permission::Read, path).await {
+            Decision::Deny { reason } => Some(denied(&reason, path)),
+            _ => None,
+        }
+    }
+
+    /// Whether `path` is a directory, which may be shown because it leads to something that may be read.
+    async fn is_directory(&self, cx: &OpContext, path: &VfsPath) -> bool {
+        self.inner().stat(cx, StatRequest::new(path.clone())).await.is_ok_and(|info| info.is_dir)
     }
 
     /// The tree of what may be read, for a search that was permitted.
@@ -130,24 +176,24 @@ impl Backend for PolicyBackend {
 
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
         let path = req.path.clone();
-        let info = self.send(cx, req).await?;
+        let answer = self.send_at(cx, req).await;
         // A directory may be shown because it leads on; a file is read or not.
-        if !info.is_dir && self.denies(cx, &path).await {
-            return Err(denied("read is not allowed here", &path));
+        if answer.as_ref().is_ok_and(|info| info.is_dir) {
+            return answer;
         }
-        Ok(info)
+        match self.refusal(cx, &path, &answer).await {
+            Some(refusal) => Err(refusal),
+            None => answer,
+        }
     }
 
     async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
-        let req = self.gate.permit(cx, req).await?;
-        if self.denies(cx, &req.path).await {
-            // It may be a directory that leads on, and nothing else.
-            let info = self.inner().stat(cx, StatRequest::new(req.path.clone())).await?;
-            if !info.is_dir {
-                return Err(denied("read is not allowed here", &req.path));
-            }
+        let path = req.path.clone();
+        let answer = self.send_at(cx, req).await;
+        match self.refusal(cx, &path, &answer).await {
+            Some(refusal) if !self.is_directory(cx, &path).await => Err(refusal),
+            _ => answer,
         }
-        self.inner().resolve(cx, req).await
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -162,7 +208,7 @@ impl Backend for PolicyBackend {
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
-        self.send(cx, req).await
+        self.send_at(cx, req).await
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
@@ -170,19 +216,19 @@ impl Backend for PolicyBackend {
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
-        self.send(cx, req).await
+        self.send_at(cx, req).await
     }
 
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
-        self.send(cx, req).await
+        self.send_at(cx, req).await
     }
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
-        self.send(cx, req).await
+        self.send_at(cx, req).await
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
-        self.send(cx, req).await
+        self.send_at(cx, req).await
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
@@ -246,11 +292,20 @@ impl Backend for PolicyBackend {
                     places.push(place);
                     answers.push(FileDownloadResponse::failed(path.clone(), unanswered(&path)));
                 }
-                Err(error) => answers.push(FileDownloadResponse::failed(path, error)),
+                Err(error) => {
+                    let error = self.without_what_is_above(cx, error, &path).await;
+                    answers.push(FileDownloadResponse::failed(path, error));
+                }
             }
         }
         for (place, answer) in places.into_iter().zip(self.inner().download_files(cx, permitted).await) {
-            answers[place] = answer;
+            answers[place] = match answer.cause {
+                Some(error) => {
+                    let error = self.without_what_is_above(cx, error, &answer.path).await;
+                    FileDownloadResponse::failed(answer.path, error)
+                }
+                None => answer,
+            };
         }
         answers
     }
@@ -320,7 +375,7 @@ impl StreamingShell for PolicyBackend {
 #[async_trait]
 impl MultiModalReader for PolicyBackend {
     async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
-        self.send(cx, req).await
+        self.send_at(cx, req).await
     }
 }
 
@@ -367,7 +422,13 @@ impl Watch for PolicyBackend {
         let events = watch.watch(cx.clone(), req.clone());
         let this = self.clone();
         let begin = async move {
-            match this.gate.permit(&cx, req.clone()).await {
+            let answer = this.gate.permit(&cx, req.clone()).await;
+            let path = answer.as_ref().map_or(&req.path, |permitted| &permitted.path);
+            match this.refusal(&cx, path, &answer).await {
+                Some(refusal) if !this.is_directory(&cx, path).await => return stream::iter([Err(refusal)]).boxed(),
+                _ => {}
+            }
+            match answer {
                 Ok(permitted) if permitted != req => match this.inner().as_watch() {
                     Some(watch) => this.filtered(cx.clone(), watch.watch(cx, permitted)),
                     None => stream::empty().boxed(),

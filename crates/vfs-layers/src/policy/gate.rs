@@ -138,7 +138,7 @@ impl Gate {
             let resolved = resolved?;
             let reads = needs(action).any(|need| need.permission == Permission::Read && need.path == path);
             if reads {
-                self.judge_content(cx, path, &resolved).await?;
+                self.judge_content(cx, action, path, &resolved).await?;
             }
             real.push((path.clone(), resolved));
         }
@@ -147,20 +147,35 @@ impl Gate {
 
     /// Refuses a file whose content may be forbidden under another name: that of what a link leads to, or another of its
     /// own. A link that is moved as it is may be moved to where it becomes what it leads to.
-    async fn judge_content(&self, cx: &OpContext, path: &VfsPath, resolved: &Resolved) -> Result<()> {
+    async fn judge_content(
+        &self,
+        cx: &OpContext,
+        action: &Action<'_>,
+        path: &VfsPath,
+        resolved: &Resolved,
+    ) -> Result<()> {
         let content = match self.real(cx, path).await {
             Ok(content) => content,
             // It leads nowhere, so it has no content.
             Err(_) => resolved.clone(),
         };
         if self.is_ambiguous(&content) {
+            // Where the name, or what it leads to, is forbidden, nothing tells whether there is a file.
+            for name in [path, &content.path] {
+                decided(self.hook().check_path(cx, Permission::Read, name).await, path)?;
+            }
             return Err(denied(OTHER_NAMES, path));
         }
-        if content.path == resolved.path {
+        if content.path == resolved.path && (content.path == *path || !describes(action)) {
             return Ok(());
         }
         let said = self.hook().check_path(cx, Permission::Read, &content.path).await;
-        decided(said, path).map(drop)
+        let Err(refusal) = decided(said, path) else { return Ok(()) };
+        // A directory may be described because it leads on.
+        match self.inner.stat(cx, StatRequest::new(path.clone())).await {
+            Ok(info) if info.is_dir && describes(action) => Ok(()),
+            _ => Err(refusal),
+        }
     }
 
     async fn real(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
@@ -281,6 +296,11 @@ impl Gate {
 /// Whether a link at the end of a path is what is moved or removed, and not what it leads to.
 fn moves_links(action: &Action<'_>) -> bool {
     matches!(action, Action::Delete(_) | Action::Rename(_))
+}
+
+/// Whether `action` tells of what is at a path, and would be let in where that is a directory which only leads on.
+fn describes(action: &Action<'_>) -> bool {
+    matches!(action, Action::Stat(_) | Action::Resolve(_) | Action::Watch(_))
 }
 
 pub(super) fn denied(reason: &str, path: &VfsPath) -> Error {

@@ -45,6 +45,19 @@ impl Guard {
         said == Decision::Allow
     }
 
+    /// `error` about `path`. That a directory above it is a file tells that this file exists, which is said only where the file
+    /// may be read.
+    fn without_what_is_above(&self, error: Error, path: &VfsPath) -> Error {
+        let mut above = path.parent();
+        while let (ErrorKind::NotADirectory, Some(directory)) = (error.kind(), &above) {
+            if !self.reads(directory) {
+                return Error::not_found(path);
+            }
+            above = directory.parent();
+        }
+        error
+    }
+
     fn shows(&self, path: &VfsPath, is_directory: bool) -> bool {
         self.reads(path) || (is_directory && self.hook.leads_on(&self.cx, path))
     }
@@ -75,7 +88,7 @@ impl GuardedTree {
 
 impl DynTree for GuardedTree {
     fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
-        let located = self.inner.locate(path)?;
+        let located = self.inner.locate(path).map_err(|error| self.guard.without_what_is_above(error, path))?;
         let real = self.real(path)?;
         let is_directory = matches!(located, Located::Directory(_));
         if !self.guard.shows(path, is_directory) || (real != *path && !self.guard.shows(&real, is_directory)) {

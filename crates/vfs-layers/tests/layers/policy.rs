@@ -1,5 +1,7 @@
 //! What rules decide, and who is asked.
 
+mod existence;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -205,7 +205,7 @@ mod tests {
         assert_eq!((config.connect_timeout, config.timeout), (Duration::from_secs(1), Duration::from_secs(2)));
         assert_eq!(config.patience, Duration::from_secs(3));
         let shown = format!("{config:?}");
-        assert!(!shown.contains("hidden") && shown.contains("rediss://ann:***@h:7000/3"), "{shown}");
+        assert!(!shown.contains("hidden") && shown.contains("rediss://***@h:7000/3"), "{shown}");
     }
 
     #[test]

@@ -1,0 +1,74 @@
+//! No answer tells whether a file exists that may not be read.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::future::poll_immediate;
+use vfs_core::{
+    Backend, BackendExt, CopyRequest, DeleteRequest, DownloadRequest, EditRequest, Error, ErrorKind, GlobRequest,
+    GrepRequest, Layer, LsRequest, OpContext, ReadRequest, RenameRequest, Request, ResolveRequest, StatRequest,
+    WatchRequest,
+};
+use vfs_layers::Policy;
+use vfs_memory::MemoryBackend;
+
+use super::{path, rules};
+
+/// What each operation says of `at`.
+async fn said(files: &dyn Backend, at: &str) -> Vec<(&'static str, Option<Error>)> {
+    let cx = OpContext::new();
+    async fn ask<Q: Request>(files: &dyn Backend, cx: &OpContext, request: Q) -> (&'static str, Option<Error>) {
+        (Q::OPERATION.code(), request.send(files, cx).await.err())
+    }
+    let at = path(at);
+    let mut said = vec![
+        ask(files, &cx, StatRequest::new(at.clone())).await,
+        ask(files, &cx, ResolveRequest::new(at.clone())).await,
+        ask(files, &cx, LsRequest::new(at.clone())).await,
+        ask(files, &cx, GlobRequest::new("*").path(at.clone())).await,
+        ask(files, &cx, GrepRequest::literal("text").path(at.clone())).await,
+        ask(files, &cx, ReadRequest::new(at.clone())).await,
+        ask(files, &cx, DownloadRequest::new(at.clone())).await,
+        ask(files, &cx, EditRequest::new(at.clone(), "absent", "x")).await,
+        ask(files, &cx, EditRequest::new(at.clone(), "absent", "x").dry_run()).await,
+        ask(files, &cx, DeleteRequest::new(at.clone())).await,
+        ask(files, &cx, CopyRequest::new(at.clone(), path("/new.md"))).await,
+        ask(files, &cx, RenameRequest::new(at.clone(), path("/new.md"))).await,
+    ];
+    let mut found = files.grep_stream(cx.clone(), GrepRequest::literal("text").path(at.clone()));
+    said.push(("grep_stream", found.next().await.and_then(Result::err)));
+    let mut events = files.as_watch().expect("it tells of changes").watch(cx, WatchRequest::new(at));
+    said.push(("watch", poll_immediate(events.next()).await.flatten().and_then(Result::err)));
+    said
+}
+
+#[tokio::test]
+async fn what_is_said_of_a_denied_file_is_the_same_whether_it_is_there_or_not() {
+    // Every directory leads on, as a file that may be read can be anywhere.
+    let by_name =
+        "[[rules]]\neffect = 'allow'\npaths = ['*.md']\n[[rules]]\neffect = 'deny'\nreason = 'it is secret'\n";
+    let by_directory = "[[rules]]\neffect = 'deny'\npaths = ['/d']\nreason = 'it is secret'\n";
+    for (text, at) in
+        [(by_name, "/secret"), (by_name, "/d/secret"), (by_directory, "/d/secret"), (by_name, "/secret/x.md")]
+    {
+        let policy = Policy::new(Arc::new(rules(text)));
+        let (with, without) = (MemoryBackend::new(), MemoryBackend::new());
+        for files in [&with, &without] {
+            files.create_text("/d/a.md", "text").await.expect("written");
+        }
+        with.create_text(at.trim_end_matches("/x.md"), "text").await.expect("written");
+        let with = said(&*policy.layer(Arc::new(with)), at).await;
+        let without = said(&*policy.layer(Arc::new(without)), at).await;
+        for (there, absent) in with.iter().zip(&without) {
+            let shown = |(operation, error): &(&str, Option<Error>)| format!("{operation}: {error:?}");
+            assert_eq!(shown(there), shown(absent), "of {at} by {text}");
+        }
+        if at.ends_with("secret") {
+            for (operation, error) in &with[..2] {
+                let error = error.as_ref().expect("refused");
+                assert_eq!(error.kind(), ErrorKind::PolicyDenied, "{operation} of {at}");
+                assert!(error.message().contains("it is secret"), "{error}");
+            }
+        }
+    }
+}
