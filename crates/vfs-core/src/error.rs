@@ -176,6 +176,12 @@ pub enum ErrorDetail {
         /// The version the file has now.
         actual: Option<Version>,
     },
+    /// With any kind, of a recursive delete: a part of the directory was removed before the entry that the error names could
+    /// not be.
+    PartialDelete {
+        /// How many files and links were removed, directories not counted.
+        files: u64,
+    },
 }
 
 /// A line of a file that is like a text which was not found.
@@ -311,6 +317,28 @@ impl Error {
     pub fn with_detail(mut self, detail: ErrorDetail) -> Self {
         self.0.detail = Some(detail);
         self
+    }
+
+    /// The same failure, of a recursive delete that removed `files` files and links before it. Its path is the entry that
+    /// could not be removed.
+    ///
+    /// ```
+    /// use vfs_core::{Error, ErrorDetail, ErrorKind, VfsPath};
+    ///
+    /// let error = Error::at(ErrorKind::PermissionDenied, &VfsPath::parse("/d/kept")?).after_partial_delete(12);
+    /// assert_eq!(error.detail(), Some(&ErrorDetail::PartialDelete { files: 12 }));
+    /// assert!(error.for_model().contains("the delete is partial: 12 files are gone"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn after_partial_delete(mut self, files: u64) -> Self {
+        let gone = if files == 1 { "1 file is gone".to_owned() } else { format!("{files} files are gone") };
+        let consequence = format!("the delete is partial: {gone}, and the rest is still there");
+        self.0.message = format!("{}; {consequence}", self.0.message).into();
+        if let Some(model) = &self.0.model {
+            self.0.model = Some(format!("{model}; {consequence}").into());
+        }
+        self.with_detail(ErrorDetail::PartialDelete { files })
     }
 
     /// The same failure with its cause, for operators only.
@@ -494,9 +522,27 @@ mod tests {
     #[test]
     fn a_round_trip_through_json_keeps_what_matters() {
         let path = VfsPath::parse("/a").expect("valid");
-        let error = Error::already_exists(&path);
-        let json = serde_json::to_string(&error).expect("serialises");
-        let back: Error = serde_json::from_str(&json).expect("deserialises");
-        assert_eq!(back, error);
+        for error in [Error::already_exists(&path), Error::not_found(&path).after_partial_delete(1)] {
+            let json = serde_json::to_string(&error).expect("serialises");
+            let back: Error = serde_json::from_str(&json).expect("deserialises");
+            assert_eq!(back, error);
+        }
+    }
+
+    #[test]
+    fn a_partial_delete_is_told_in_every_form() {
+        let path = VfsPath::parse("/d/kept").expect("valid");
+        let plain = Error::at(ErrorKind::PermissionDenied, &path);
+        let consequence = "the delete is partial: 1 file is gone, and the rest is still there";
+        for error in [plain.clone(), plain.with_model_message("Error: '/d/kept' stays")] {
+            let error = error.after_partial_delete(1);
+            assert!(
+                error.to_string().starts_with("permission_denied: /d/kept: ")
+                    && error.to_string().ends_with(consequence)
+            );
+            assert!(error.for_model().ends_with(consequence), "{error:?}");
+            let json = serde_json::to_value(&error).expect("serialises");
+            assert_eq!(json["detail"], serde_json::json!({ "partial_delete": { "files": 1 } }));
+        }
     }
 }

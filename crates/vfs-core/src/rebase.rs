@@ -368,5 +368,8 @@ mod tests {
         assert_eq!((problem.path.as_str(), problem.message.as_str()), ("/m/a", "Error: '/m/a': permission denied"));
         let scope = Rebase::new(path("/"), path("/s"));
         assert_eq!(scope.error(Error::not_found(&path("/elsewhere"))).path(), Some("/"));
+        let partial = Error::at(ErrorKind::PermissionDenied, &path("/d/kept")).after_partial_delete(3);
+        let told = rebase.error(partial.clone());
+        assert_eq!((told.path(), told.detail()), (Some("/m/d/kept"), partial.detail()));
     }
 }

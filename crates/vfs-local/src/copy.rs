@@ -19,7 +19,7 @@ use crate::guard::Deed;
 use crate::hidden::{mark_alive, place_beside};
 use crate::lock::{EntryLock, Purpose};
 use crate::metadata::{Metadata, special_file};
-use crate::remove::{for_each_entry, remove_hidden};
+use crate::remove_tree::{for_each_entry, remove_hidden};
 use crate::root::{Entry, MadeDirectories, RESERVED, retry};
 use crate::staging::{Expected, Staged};
 

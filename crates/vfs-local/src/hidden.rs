@@ -8,7 +8,7 @@ use rustix::io::{self, Errno};
 use vfs_core::{ErrorKind, Result};
 
 use crate::errno::error;
-use crate::remove::remove_hidden;
+use crate::remove_tree::remove_hidden;
 use crate::root::{Entry, RESERVED, Root};
 
 /// A file or link under a reserved name, which is removed again unless it becomes an entry.

@@ -7,6 +7,7 @@ use arrayvec::ArrayString;
 use chrono::{DateTime, Utc};
 use rustix::fs::{self, AtFlags, FileType, Statx, StatxAttributes, StatxFlags, StatxTimestamp};
 use rustix::io;
+use rustix::path::Arg;
 use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
 
 use crate::config::HardLinks;
@@ -34,7 +35,7 @@ impl Metadata {
     }
 
     /// Of the entry `name` of `dir`, not following a link.
-    pub(crate) fn at(dir: BorrowedFd<'_>, name: &str) -> io::Result<Self> {
+    pub(crate) fn at(dir: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Result<Self> {
         retry(|| fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS | StatxFlags::BTIME)).map(Self)
     }
 
@@ -71,6 +72,16 @@ impl Metadata {
     /// Whether something is mounted there.
     pub(crate) fn is_mount_point(&self) -> bool {
         self.0.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)
+    }
+
+    /// Whether it is marked so that nobody can remove it: immutable, or append-only.
+    pub(crate) fn is_immutable(&self) -> bool {
+        self.0.stx_attributes.intersects(StatxAttributes::IMMUTABLE | StatxAttributes::APPEND)
+    }
+
+    /// Whether only the owner of an entry, or of the directory itself, may remove the entry from this directory.
+    pub(crate) fn is_sticky(&self) -> bool {
+        self.mode() & 0o1000 != 0
     }
 
     /// The number of the mount it is on, which tells one file system from another that takes its place; 0 where the kernel

@@ -14,7 +14,7 @@ use crate::guard::Deed;
 use crate::hidden::remove_leftover;
 use crate::lock::EntryLock;
 use crate::metadata::Metadata;
-use crate::remove::for_each_entry;
+use crate::remove_tree::for_each_entry;
 use crate::root::{Entry, RESERVED, sync_directory};
 
 impl Disk {

@@ -384,13 +384,18 @@ impl Entry {
 
     /// Fails where what is there may not be written.
     pub(crate) fn require_writable(&self) -> io::Result<()> {
-        let ask = |flags| fs::accessat(&self.parent, &self.name, Access::WRITE_OK, flags);
-        match ask(AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW) {
-            // The call that knows these flags came with Linux 5.8, and some confinements refuse it. The older one asks for the
-            // real user.
-            Err(Errno::NOSYS | Errno::PERM) if acts_as_itself() => ask(AtFlags::empty()),
-            answer => answer,
-        }
+        require_access(self.parent.as_fd(), &self.name, Access::WRITE_OK)
+    }
+}
+
+/// Fails where this process may not use the entry `name` of `dir` for `access`.
+pub(crate) fn require_access(dir: BorrowedFd<'_>, name: &str, access: Access) -> io::Result<()> {
+    let ask = |flags| fs::accessat(dir, name, access, flags);
+    match ask(AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW) {
+        // The call that knows these flags came with Linux 5.8, and some confinements refuse it. The older one asks for the
+        // real user.
+        Err(Errno::NOSYS | Errno::PERM) if acts_as_itself() => ask(AtFlags::empty()),
+        answer => answer,
     }
 }
 

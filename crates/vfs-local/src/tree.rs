@@ -15,7 +15,7 @@ use crate::disk::Disk;
 use crate::errno::error;
 use crate::guard::{Deed, Place, below};
 use crate::metadata::{Metadata, special_file};
-use crate::remove::for_each_entry;
+use crate::remove_tree::for_each_entry;
 use crate::root::{Entry, RESERVED};
 use crate::search_memory::{Directory, SearchMemory};
 

@@ -17,8 +17,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures::executor::block_on;
 use libtest_mimic::{Arguments, Failed, Trial};
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, LsRequest, OpContext, RenameRequest, VfsPath,
-    WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorDetail, LsRequest, OpContext, RenameRequest,
+    VfsPath, WriteMode, WriteRequest,
 };
 use vfs_local::{LocalBackend, LocalConfig};
 
@@ -185,8 +185,17 @@ fn perform(case: &str, root: &Path) -> ExitCode {
     let Some(case) = CASES.iter().find(|known| known.name == case) else { return say("ready") };
     match (case.run)(&files, &OpContext::new()) {
         Ok(()) => say("ok"),
-        Err(error) => say(&format!("error {}", error.kind())),
+        Err(error) => say(&told(&error)),
     }
+}
+
+/// What a caller is told of a failure, on one line.
+fn told(error: &vfs_core::Error) -> String {
+    let gone = match error.detail() {
+        Some(ErrorDetail::PartialDelete { files }) => format!(" after {files}"),
+        _ => String::new(),
+    };
+    format!("error {} at {}{gone}", error.kind(), error.path().unwrap_or("no path"))
 }
 
 fn say(line: &str) -> ExitCode {
@@ -293,7 +302,10 @@ fn failed_at_each_call(case: &Case) -> Result<(), Failed> {
                 "ok" if found == new => {}
                 "ok" => return Err(format!("acknowledged, but {:?}", found.keys())),
                 _ if !said.starts_with("error ") => return Err("no typed error".into()),
-                _ if found == old || (case.on_error == OnError::PartOfOld && part_of_old) => {}
+                _ if found == old && !said.contains(" after ") => {}
+                _ if case.on_error == OnError::PartOfOld && part_of_old => {
+                    require_told(said, old.len() - found.len(), root)?;
+                }
                 _ => return Err(format!("an error, but not the old files: {:?}", found.keys())),
             }
             let litter = litter(root);
@@ -306,6 +318,16 @@ fn failed_at_each_call(case: &Case) -> Result<(), Failed> {
     }
     println!("{}: failed at {runs} system calls", case.name);
     Ok(())
+}
+
+/// A delete that came to an end in the middle says how many files are gone, and names an entry that is still there.
+fn require_told(said: &str, gone: usize, root: &Path) -> Result<(), String> {
+    let (place, files) = said.split_once(" after ").ok_or(format!("{gone} files are gone, and it does not say so"))?;
+    let entry = place.rsplit_once(" at /").map(|(_, entry)| root.join(entry)).ok_or("it names no path")?;
+    if files != gone.to_string() {
+        return Err(format!("{gone} files are gone, and it says {files}"));
+    }
+    if entry.symlink_metadata().is_err() { Err(format!("nothing is at {}", entry.display())) } else { Ok(()) }
 }
 
 /// Where the kernel or a filter does not know `call`, the operation is made by older ones.

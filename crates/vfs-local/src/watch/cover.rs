@@ -11,7 +11,7 @@ use super::directories::{Id, Put};
 use super::state::{Place, State};
 use crate::errno::error_at;
 use crate::metadata::Metadata;
-use crate::remove::for_each_entry;
+use crate::remove_tree::for_each_entry;
 use crate::root::RESERVED;
 
 /// Directories deeper than this are opened from the root each time, so that a deep tree does not use up descriptors.

@@ -4,6 +4,7 @@
 
 mod attributes;
 mod concurrency;
+mod deletion;
 mod empty;
 mod links;
 mod names;

@@ -126,6 +126,41 @@ pub(crate) fn a_directory_of_a_lower_layer_is_deleted_and_copied() {
     });
 }
 
+pub(crate) fn a_directory_of_a_lower_layer_that_goes_deep_is_deleted() {
+    each(|durability| {
+        // Deeper than descriptors are held for, with files at every end.
+        let deep = format!("d{}", "/e".repeat(150));
+        let ends = ["d/file".to_owned(), format!("{deep}/file"), format!("{deep}/f/file"), format!("{deep}/g/file")];
+        let layers = Layers::new(durability, &[&["kept"], &ends.each_ref().map(String::as_str)[..]].concat());
+        let request = DeleteRequest::new(path("/d")).recursive();
+        let deleted = block_on(layers.files.delete(&OpContext::new(), request)).expect("it deletes");
+        assert_eq!(deleted.files, 4);
+        let left: Vec<_> = std::fs::read_dir(layers.at.path().join("merged"))
+            .expect("it lists")
+            .map(|entry| entry.expect("it lists").file_name())
+            .collect();
+        assert_eq!(left, ["kept"]);
+    });
+}
+
+pub(crate) fn a_tree_with_something_mounted_below_stays_whole() {
+    each(|durability| {
+        for mounted in ["d/m/directory", "d/m/file"] {
+            let disk = Disk::with(|config| config.durability(durability));
+            let files = ["d/a", "d/b/c", "d/m/a", "d/m/directory/below", "d/m/file", "d/m/z", "d/y/c", "d/z"];
+            files.iter().for_each(|name| disk.put(name, "x"));
+            let source = disk.tree.path().join(if mounted == "d/m/file" { "outside/secret" } else { "outside" });
+            mount(&["--bind", &source.display().to_string()], &disk.root().join(mounted));
+            let request = DeleteRequest::new(path("/d")).recursive();
+            let error = block_on(disk.files.delete(&OpContext::new(), request)).expect_err("something is mounted");
+            let at = format!("/{mounted}");
+            assert_eq!((error.kind(), error.path()), (ErrorKind::PermissionDenied, Some(at.as_str())), "{error:?}");
+            assert!(error.for_model().contains("mounted there") && error.detail().is_none(), "{error:?}");
+            files.iter().filter(|name| !name.starts_with(mounted)).for_each(|name| assert_eq!(disk.get(name), b"x"));
+        }
+    });
+}
+
 pub(crate) fn what_something_is_mounted_on_is_refused_for_good() {
     each(|durability| {
         let disk = Disk::with(|config| config.durability(durability));

@@ -41,12 +41,16 @@ const GROUPS: [Group; 3] = [
             layers::what_was_read_of_a_lower_layer_can_be_changed,
             layers::a_refused_change_leaves_a_file_of_a_lower_layer_as_it_is,
             layers::a_directory_of_a_lower_layer_is_deleted_and_copied,
+            layers::a_directory_of_a_lower_layer_that_goes_deep_is_deleted,
         ],
     },
     Group {
         need: "a mount",
         preparation: "mount -t tmpfs tmpfs $(mktemp -d)",
-        tests: tests![layers::what_something_is_mounted_on_is_refused_for_good],
+        tests: tests![
+            layers::what_something_is_mounted_on_is_refused_for_good,
+            layers::a_tree_with_something_mounted_below_stays_whole,
+        ],
     },
     Group {
         need: "a limit of watches",
