@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("vfs-composite", &["vfs-core", "vfs-search"]),
     ("vfs-layers", &["vfs-core", "vfs-memory", "vfs-search"]),
     ("vfs-store", &["vfs-core", "vfs-search"]),
-    ("vfs-shell", &["vfs-core", "vfs-local"]),
+    ("vfs-shell", &["vfs-core", "vfs-local", "vfs-search"]),
     ("vfs-sandbox", &["vfs-core", "vfs-search", "vfs-memory", "vfs-local", "vfs-composite", "vfs-layers", "vfs-shell"]),
     ("vfs-virtual-shell", &["vfs-core"]),
     ("vfs-testkit", &["vfs-core", "vfs-store"]),

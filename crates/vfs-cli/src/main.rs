@@ -14,13 +14,20 @@ mod printer;
 mod progress;
 mod session;
 
+use std::io;
+use std::panic;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// SIGXFSZ, on x86 and ARM.
+const FILE_SIZE_SIGNAL: i32 = 25;
 
 fn main() -> ExitCode {
     // Sandboxes put this program into themselves, to hold what they run.
     vfs_sandbox::os::become_confine_if_asked();
+    leave_errors_to_operations();
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => return exit::usage(&error),
@@ -28,11 +35,30 @@ fn main() -> ExitCode {
     // One thread drives everything: the blocking work is on the pools of the backend and its search.
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
-            let outcome = runtime.block_on(commands::run(args));
+            let outcome = runtime.block_on(async {
+                let _sizes = outlive_size_limit().map_err(exit::Failure::Runtime)?;
+                commands::run(args).await
+            });
             // A blocked read of standard input must not hold the process back once the output is closed.
             runtime.shutdown_background();
             exit::code(outcome)
         }
         Err(error) => exit::code(Err(exit::Failure::Runtime(error))),
     }
+}
+
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) an error instead of the end of this process. Unlike a
+/// signal that is ignored, one that is handled is not passed on to the programs that are started.
+fn outlive_size_limit() -> io::Result<Signal> {
+    signal(SignalKind::from_raw(FILE_SIZE_SIGNAL))
+}
+
+/// Reports no panic that becomes the error of an operation, which says on one line what happened.
+fn leave_errors_to_operations() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |panicked| {
+        if !vfs_search::is_starting_thread() {
+            report(panicked);
+        }
+    }));
 }

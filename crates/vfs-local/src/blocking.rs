@@ -1,6 +1,7 @@
 //! The bridge from async code to what waits for the disk.
 
-use vfs_core::{CancelToken, Error, ErrorKind, OpContext, Result};
+use vfs_core::{CancelToken, OpContext, Result};
+use vfs_search::run_blocking;
 
 /// Cancels what runs on behalf of a future when that is dropped.
 struct CancelOnDrop(CancelToken);
@@ -14,7 +15,7 @@ impl Drop for CancelOnDrop {
 /// Runs `work` on the runtime's blocking pool: one hop for a whole operation, however many system calls it takes.
 ///
 /// The context that `work` gets is cancelled, too, when the returned future is dropped, since the pool's own tasks
-/// cannot be. Without a runtime the work is done in place.
+/// cannot be. Without a runtime the work is done in place; where the pool cannot start a thread, it is `busy`.
 pub(crate) async fn blocking<T: Send + 'static>(
     cx: &OpContext,
     work: impl FnOnce(&OpContext) -> Result<T> + Send + 'static,
@@ -28,9 +29,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
         cx.span().clone().in_scope(|| work(&cx))
     };
     match tokio::runtime::Handle::try_current() {
-        Ok(runtime) => runtime.spawn_blocking(run).await.unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::Internal, "the operation panicked or the runtime is shutting down"))
-        }),
+        Ok(runtime) => run_blocking(&runtime, run).await?,
         Err(_) => run(),
     }
 }

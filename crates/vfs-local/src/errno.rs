@@ -39,7 +39,11 @@ fn describe(errno: Errno) -> (ErrorKind, Option<&'static str>) {
         Errno::NAMETOOLONG => (K::InvalidPath, Some("the name is too long for the file system; use a shorter one")),
         Errno::NOSPC => (K::StorageFull, None),
         Errno::DQUOT => (K::QuotaExceeded, None),
-        Errno::FBIG | Errno::OVERFLOW => (K::TooLarge, None),
+        Errno::FBIG => (
+            K::TooLarge,
+            Some("the file would be larger than this process (ulimit -f) or file system allows; write less"),
+        ),
+        Errno::OVERFLOW => (K::TooLarge, None),
         Errno::NXIO | Errno::OPNOTSUPP | Errno::NODEV | Errno::NOSYS => (K::Unsupported, None),
         Errno::BUSY | Errno::TXTBSY | Errno::AGAIN | Errno::INTR => (K::Busy, None),
         Errno::MFILE | Errno::NFILE => (K::Busy, Some("too many files are open; try again")),

@@ -32,6 +32,7 @@ mod remove_tree;
 mod rename;
 mod root;
 mod search_memory;
+mod size_signal;
 mod staging;
 mod tree;
 mod trust;

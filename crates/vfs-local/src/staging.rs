@@ -16,6 +16,7 @@ use crate::hidden::{ReservedName, mark_alive, place_anywhere, place_beside};
 use crate::lock::HeldFile;
 use crate::metadata::Metadata;
 use crate::root::{Entry, Root, retry, sync_directory};
+use crate::size_signal::without_size_signal;
 
 /// How much is written or copied between two looks at the context.
 const CHUNK: usize = 8 << 20;
@@ -77,7 +78,7 @@ impl Staged {
         while !bytes.is_empty() {
             cx.check()?;
             let chunk = &bytes[..bytes.len().min(CHUNK)];
-            match retry(|| io::write(&self.fd, chunk)).map_err(error)? {
+            match without_size_signal(|| retry(|| io::write(&self.fd, chunk))).map_err(error)? {
                 0 => return Err(error(Errno::IO)),
                 written => bytes = &bytes[written..],
             }
@@ -91,7 +92,8 @@ impl Staged {
         let mut offset = 0;
         loop {
             cx.check()?;
-            match retry(|| fs::copy_file_range(from, Some(&mut offset), &self.fd, None, CHUNK)) {
+            let mut copy = || fs::copy_file_range(from, Some(&mut offset), &self.fd, None, CHUNK);
+            match without_size_signal(|| retry(&mut copy)) {
                 Ok(0) => break,
                 Ok(_) if offset > max_size => return Err(Error::of(ErrorKind::TooLarge)),
                 Ok(_) => {}

@@ -16,6 +16,7 @@ mod activity;
 mod asked;
 mod beyond;
 mod block;
+mod blocking;
 mod buffer;
 mod collect;
 mod engine;
@@ -73,6 +74,7 @@ use self::frontier::Tuning;
 use self::stream::GrepEvents;
 
 pub use self::activity::Activity;
+pub use self::blocking::{is_starting_thread, run_blocking};
 pub use self::find::{glob, glob_on};
 pub use self::glob::GlobPattern;
 pub use self::haystack::is_binary;

@@ -26,7 +26,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rusqlite::Connection;
+use tokio::runtime::Handle;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
+use vfs_search::run_blocking;
 
 use self::config::Location;
 use self::fault::Fault;
@@ -103,8 +105,7 @@ impl SqliteStore {
         }
         let config = Arc::new(config);
         let opened = Arc::clone(&config);
-        let task = tokio::task::spawn_blocking(move || connect::open(&opened));
-        let first = task.await.map_err(|ended| Error::of(ErrorKind::Unavailable).with_source(ended))??;
+        let first = run_blocking(&Handle::current(), move || connect::open(&opened)).await??;
         let pool = |size, open| Pool::new(Arc::clone(&config), size, open);
         let writer = Arc::new(pool(1, vec![first]));
         let (readers, watch) = match config.location {

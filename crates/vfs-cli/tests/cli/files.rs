@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
 
 use crate::{command, finish, tree, vfs, vfs_with_input};
 
@@ -134,6 +137,36 @@ fn rm_mv_and_cp_do_what_they_say_and_refuse_the_rest() {
     assert_eq!(vfs(&root, &["rm", "new/c"]).success(), "deleted /new/c (1 file)\n");
     vfs(&root, &["rm", "-r", "/"]).failure("/");
     assert!(vfs(&root, &["ls", "-R"]).success().ends_with("/e/f/a\n/e/f/b\n/new/\n"));
+}
+
+/// A shell that runs `script` with the real binary as `vfs`, in `root`.
+fn script(root: &TempDir, script: &str) -> crate::Run {
+    let mut shell = Command::new("sh");
+    let prepared = format!("vfs() {{ {:?} \"$@\"; }}; {script}", env!("CARGO_BIN_EXE_vfs"));
+    shell.args(["-c", &prepared]).current_dir(root.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(&mut shell, b"")
+}
+
+#[test]
+fn a_write_beyond_the_limit_on_the_size_of_files_fails_and_the_limit_is_not_felt_otherwise() {
+    let root = tree(&[("small", "1"), ("large", &"x".repeat(1 << 20))]);
+    let refused = script(&root, "ulimit -f 16; vfs cp /large /copy");
+    refused.failure("too_large");
+    assert!(refused.err.contains("ulimit -f"), "{refused:?}");
+    assert!(!root.path().join("copy").exists());
+    // What it prints into a file is written by none of its backends.
+    let cut = script(&root, "ulimit -f 16; vfs read /large > out");
+    assert_eq!(cut.code, Some(2), "{cut:?}");
+    assert!(cut.err.contains("standard output cannot be written"), "{cut:?}");
+    // A program that it starts ends as it would without it.
+    let ended =
+        script(&root, "ulimit -f 16; vfs exec -- 'grep -E \"^Sig(Blk|Ign)\" /proc/self/status; cat large > copy'");
+    assert_eq!(ended.code, Some(128 + 25), "{ended:?}");
+    for mask in ["SigBlk", "SigIgn"] {
+        let line = ended.out().lines().find_map(|line| line.strip_prefix(mask)?.strip_prefix(":\t")).expect("a mask");
+        let bits = u64::from_str_radix(line, 16).expect("it is hexadecimal");
+        assert_eq!(bits & 1 << (25 - 1), 0, "{mask} {line}");
+    }
 }
 
 #[test]

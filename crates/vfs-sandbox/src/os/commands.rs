@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
+use tokio::runtime::Handle;
 use vfs_core::{
     Access, Error, ExecuteEvent, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest,
     OpContext, Result, Shell, StopJobRequest, StreamingShell, VfsPath,
@@ -49,7 +50,7 @@ impl SandboxCommands {
 /// Removes what stood for missing protected paths, where this was the last command that ran.
 async fn tidy(setup: Arc<Setup>) {
     // What it leaves is removed after a later command.
-    let _ = tokio::task::spawn_blocking(move || setup.tidy()).await;
+    let _ = vfs_search::run_blocking(&Handle::current(), move || setup.tidy()).await;
 }
 
 /// The same with the file of all output where it is seen.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
 use vfs_core::{Error, ErrorKind, ExecuteRequest, OpContext, Result, VfsPath};
 use vfs_shell::Launch;
 
@@ -135,13 +136,13 @@ impl Setup {
     ) -> Result<Launch> {
         let setup = Arc::clone(self);
         let (command, cwd, terminal) = (req.command.clone(), req.cwd.clone(), req.terminal);
-        let made = tokio::task::spawn_blocking(move || {
+        vfs_search::run_blocking(&Handle::current(), move || {
             let Way::Namespaces(namespaces) = &setup.way else { return Err(Error::of(ErrorKind::Internal)) };
             let session = if terminal.is_some() { Session::OfTerminal } else { Session::New };
             let wanted = Wanted { command: &command, directory: cwd.as_str(), session, environment, bait };
             namespaces.launch(&setup.config, &setup.mounts, wanted)
-        });
-        made.await.map_err(|error| Error::of(ErrorKind::Internal).with_source(error))?
+        })
+        .await?
     }
 
     /// The directory that a command starts in, where it is below a mount.

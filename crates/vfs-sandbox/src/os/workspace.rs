@@ -204,10 +204,7 @@ impl Workspace {
     pub async fn discard(self) -> Result<()> {
         let remove = move || self.directory.remove();
         match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => {
-                let removed = runtime.spawn_blocking(remove).await;
-                removed.map_err(|error| Error::of(ErrorKind::Internal).with_source(error))?
-            }
+            Ok(runtime) => vfs_search::run_blocking(&runtime, remove).await?,
             Err(_) => remove(),
         }
     }

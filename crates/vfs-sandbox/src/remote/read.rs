@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::runtime::Handle;
 use vfs_core::window;
 use vfs_core::{Error, ErrorKind, FileDownloadResponse, OpContext, ReadRequest, ReadResult, Result, Version, VfsPath};
+use vfs_search::run_blocking;
 
 use super::execute::Execute;
 use super::facts::Facts;
@@ -185,10 +186,7 @@ async fn read_large<E: Execute>(
         let result = window::read_indexed(&mut source, &mut index, &request, known);
         (result, source.has_changed, index)
     };
-    let (result, has_changed, index) = runtime
-        .spawn_blocking(work)
-        .await
-        .map_err(|error| Error::new(ErrorKind::Internal, "a read ended in the middle").with_source(error))?;
+    let (result, has_changed, index) = run_blocking(&runtime, work).await?;
     if has_changed {
         return Ok(None);
     }

@@ -74,7 +74,7 @@ async fn read_large<S: Store>(
         let _ = send.send((result, source.has_changed, index));
     };
     thread::Builder::new().name("vfs-store-read".into()).spawn(work).map_err(|error| {
-        Error::new(ErrorKind::Unavailable, "no thread can be had to read a large file; try again").with_source(error)
+        Error::new(ErrorKind::Busy, "no thread can be started to read a large file; try again").with_source(error)
     })?;
     let (result, has_changed, index) = receive
         .await

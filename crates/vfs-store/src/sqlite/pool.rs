@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use vfs_core::{Error, ErrorKind, Result};
+use vfs_search::run_blocking;
 
 use super::config::SqliteConfig;
 use super::connect;
@@ -51,21 +53,25 @@ impl Pool {
                 let mut waiting = JoinSet::new();
                 waiting.spawn(async move {
                     let permit = Arc::clone(&pool.permits).acquire_owned().await.map_err(|_| closed())?;
-                    pool.lend(permit, work).await.map_err(|ended| closed().with_source(ended))?
+                    pool.lend(permit, work).await
                 });
-                waiting.join_next().await.unwrap_or_else(|| Ok(Err(closed().into())))
+                match waiting.join_next().await {
+                    Some(Ok(tried)) => tried,
+                    Some(Err(ended)) => Err(closed().with_source(ended).into()),
+                    None => Err(closed().into()),
+                }
             }
         };
-        ended.map_err(|ended| closed().with_source(ended))?.map_err(Error::from)
+        ended.map_err(Error::from)
     }
 
-    fn lend<T, F>(self: &Arc<Self>, permit: OwnedSemaphorePermit, work: F) -> JoinHandle<Tried<T>>
+    async fn lend<T, F>(self: &Arc<Self>, permit: OwnedSemaphorePermit, work: F) -> Tried<T>
     where
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> Tried<T> + Send + 'static,
     {
         let pool = Arc::clone(self);
-        tokio::task::spawn_blocking(move || {
+        let lent = move || {
             let mut connection = pool.take()?;
             let result = catch_unwind(AssertUnwindSafe(|| work(&mut connection)));
             pool.idle().push(connection);
@@ -73,7 +79,13 @@ impl Pool {
             result.map_err(|_| {
                 Fault::from(Error::new(ErrorKind::Internal, "an operation of the SQLite store panicked"))
             })?
-        })
+        };
+        match run_blocking(&Handle::current(), lent).await {
+            Ok(tried) => tried,
+            // It does not panic, so the runtime is shutting down.
+            Err(failure) if failure.kind() == ErrorKind::Internal => Err(closed().with_source(failure).into()),
+            Err(failure) => Err(failure.into()),
+        }
     }
 
     /// Lends a connection to `work` that only reads, all of it at one moment.
