@@ -55,14 +55,10 @@ impl Root {
                 top = next.map_err(|errno| error_at(errno, path))?;
                 continue;
             }
-            made.names.push(name);
             match next {
-                Ok(next) => {
-                    let above = std::mem::replace(&mut top, next);
-                    made.above.get_or_insert(above);
-                }
+                Ok(next) => made.push(name, std::mem::replace(&mut top, next)),
                 Err(errno) => {
-                    made.above.get_or_insert(top);
+                    made.push(name, top);
                     made.undo();
                     return Err(error_at(errno, path));
                 }
@@ -72,37 +68,55 @@ impl Root {
     }
 }
 
-/// Directories that were made on the way to a file: the one above them, and their names from the top down.
+/// How many levels lie between the made directories that are held open. Each is opened a few times however deep it is, and
+/// no more than this many descriptors and one for each stretch of this length are open at a time.
+const STRETCH: usize = 32;
+
+/// Directories that were made on the way to a file: their names from the top down.
 #[derive(Debug, Default)]
 pub(crate) struct MadeDirectories {
-    above: Option<OwnedFd>,
     names: Vec<String>,
+    /// The directory that the first of each stretch of them was made in.
+    held: Vec<OwnedFd>,
 }
 
 impl MadeDirectories {
+    /// Adds the directory `name`, which was made in `above`, and that in the one before.
+    fn push(&mut self, name: String, above: OwnedFd) {
+        if self.names.len().is_multiple_of(STRETCH) {
+            self.held.push(above);
+        }
+        self.names.push(name);
+    }
+
     /// Takes them back, unless something else has come to live in them.
     pub(crate) fn undo(&self) {
-        for depth in (0..self.names.len()).rev() {
-            let removed = self.directory(depth).and_then(|fd| fs::unlinkat(fd, &self.names[depth], AtFlags::REMOVEDIR));
-            if removed.is_err() {
-                break;
+        for (stretch, names) in self.names.chunks(STRETCH).enumerate().rev() {
+            let Ok(above) = self.above(stretch, names) else { return };
+            for (dir, name) in above.iter().zip(names).rev() {
+                if fs::unlinkat(dir, name, AtFlags::REMOVEDIR).is_err() {
+                    return;
+                }
             }
         }
     }
 
     /// Syncs the directories that they were made in.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        (0..self.names.len()).try_for_each(|depth| sync_directory(self.directory(depth)?.as_fd()))
+        for (stretch, names) in self.names.chunks(STRETCH).enumerate() {
+            self.above(stretch, names)?.iter().try_for_each(|dir| sync_directory(dir.as_fd()))?;
+        }
+        Ok(())
     }
 
-    /// The directory that the one at `depth` was made in.
-    fn directory(&self, depth: usize) -> io::Result<OwnedFd> {
+    /// The directories that those of one stretch, which have these `names`, were made in, from the top down.
+    fn above(&self, stretch: usize, names: &[String]) -> io::Result<Vec<OwnedFd>> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | ALWAYS;
-        let above = self.above.as_ref().ok_or(Errno::BADF)?;
-        let mut fd = fs::openat(above, ".", flags, Mode::empty())?;
-        for name in &self.names[..depth] {
-            fd = fs::openat(&fd, name, flags, Mode::empty())?;
+        let first = self.held.get(stretch).ok_or(Errno::BADF)?;
+        let mut above = vec![io::fcntl_dupfd_cloexec(first, 0)?];
+        for name in &names[..names.len() - 1] {
+            above.push(fs::openat(&above[above.len() - 1], name, flags, Mode::empty())?);
         }
-        Ok(fd)
+        Ok(above)
     }
 }
