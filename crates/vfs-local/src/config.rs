@@ -96,7 +96,7 @@ pub struct LocalConfig {
     pub protected: Vec<(VfsPath, Protection)>,
     /// How paths are resolved. Default: by the kernel.
     pub resolution: Resolution,
-    /// The largest file that is written, edited or downloaded whole, in bytes. Default 256 MiB.
+    /// The largest file that is written, edited, copied or downloaded whole, in bytes; holes count. Default 256 MiB.
     pub max_file_size: u64,
     /// How long a change waits for another change of the same file before it is `busy`. Default 10 s.
     pub lock_timeout: Duration,
@@ -171,7 +171,7 @@ impl LocalConfig {
         self
     }
 
-    /// Sets the largest file that is written, edited or downloaded whole.
+    /// Sets the largest file that is written, edited, copied or downloaded whole.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.max_file_size = bytes;

@@ -11,7 +11,7 @@ use rustix::io::{self, Errno};
 use vfs_core::{CopyRequest, CopyResult, Error, ErrorKind, OpContext, Result, TransferMode, VfsPath};
 
 use crate::commit::{Settle, move_new, move_over, refusal_at};
-use crate::config::{Durability, HardLinks};
+use crate::config::HardLinks;
 use crate::disk::Disk;
 use crate::ends::{name_end, replaceable, same_ends, transferable};
 use crate::errno::error;
@@ -22,6 +22,7 @@ use crate::metadata::{Metadata, special_file};
 use crate::remove_tree::{for_each_entry, remove_hidden};
 use crate::root::{Entry, MadeDirectories, RESERVED, retry};
 use crate::staging::{Expected, Staged};
+use crate::tree_sync::TreeSync;
 
 impl Disk {
     pub(crate) fn copy(&self, request: CopyRequest, cx: &OpContext) -> Result<CopyResult> {
@@ -69,12 +70,11 @@ impl Disk {
             return Err(same_ends());
         }
         let file = self.open_file(from)?;
-        let limit = if file.metadata.size() == 0 { self.max_file_size } else { u64::MAX };
         let at_target = |error: Error| error.or_path(to);
         replaceable(target, FileType::RegularFile, mode).map_err(at_target)?;
         let held = self.hold(Purpose::Change, target, HardLinks::Allow, cx).map_err(at_target)?;
         let staged = Staged::new(target, held.file.as_ref(), self.durability).map_err(at_target)?;
-        let bytes = staged.copy_from(file.fd.as_fd(), limit, cx)?;
+        let bytes = staged.copy_from(file.fd.as_fd(), self.max_file_size, cx)?;
         let copied = Copied { files: 1, bytes };
         match &held.file {
             Some(replaced) if mode == TransferMode::Overwrite => {
@@ -146,17 +146,25 @@ impl Disk {
             from: self.open_directory(source.parent.as_fd(), OsStr::new(&source.name)).map_err(error)?,
             to: self.open_directory(hidden.parent.as_fd(), OsStr::new(&hidden.name)).map_err(error)?,
         };
-        let mut pending = self.copy_level(top, &mut copied, cx)?;
+        let mut sync = TreeSync::new(self.durability, &top.to).map_err(error)?;
+        let mut pending = self.copy_level(top, &mut copied, &mut sync, cx)?;
         while let Some((above, name)) = pending.pop() {
             let from = self.open_directory(above.from.as_fd(), &name).map_err(error)?;
             let to = self.open_directory(above.to.as_fd(), &name).map_err(error)?;
-            pending.extend(self.copy_level(Pair { from, to }, &mut copied, cx)?);
+            pending.extend(self.copy_level(Pair { from, to }, &mut copied, &mut sync, cx)?);
         }
+        sync.finish().map_err(error)?;
         Ok(copied)
     }
 
     /// Copies the files of one directory to another, makes its directories, and returns those, which are left to do.
-    fn copy_level(&self, pair: Pair, copied: &mut Copied, cx: &OpContext) -> Result<Vec<(Rc<Pair>, OsString)>> {
+    fn copy_level(
+        &self,
+        pair: Pair,
+        copied: &mut Copied,
+        sync: &mut TreeSync,
+        cx: &OpContext,
+    ) -> Result<Vec<(Rc<Pair>, OsString)>> {
         cx.check()?;
         let mut entries = Vec::new();
         for_each_entry(pair.from.as_fd(), |name, kind| {
@@ -174,7 +182,7 @@ impl Disk {
                 fs::mkdirat(&pair.to, &name, Mode::from_raw_mode(0o700)).map_err(error)?;
                 directories.push((Rc::clone(&pair), name));
             } else {
-                copied.bytes += self.copy_entry(&pair, &name, kind, cx).map_err(|failure| {
+                copied.bytes += self.copy_entry(&pair, &name, kind, sync, cx).map_err(|failure| {
                     let message = format!("'{}' in it: {}", name.to_string_lossy(), failure.message());
                     Error::new(failure.kind(), message).with_source(failure)
                 })?;
@@ -184,13 +192,18 @@ impl Disk {
         let mode = Metadata::of(pair.from.as_fd()).map_err(error)?.mode() & 0o7777;
         // Its directories are still to be entered, whatever the original allows.
         fs::fchmod(&pair.to, Mode::from_raw_mode(mode | 0o100)).map_err(error)?;
-        if self.durability == Durability::Full {
-            retry(|| fs::fsync(&pair.to)).map_err(error)?;
-        }
+        sync.add(pair.to.as_fd()).map_err(error)?;
         Ok(directories)
     }
 
-    fn copy_entry(&self, pair: &Pair, name: &OsStr, kind: FileType, cx: &OpContext) -> Result<u64> {
+    fn copy_entry(
+        &self,
+        pair: &Pair,
+        name: &OsStr,
+        kind: FileType,
+        sync: &mut TreeSync,
+        cx: &OpContext,
+    ) -> Result<u64> {
         match kind {
             FileType::RegularFile => {
                 let file = self.root.open_child(pair.from.as_fd(), name.as_bytes(), OFlags::RDONLY).map_err(error)?;
@@ -199,10 +212,9 @@ impl Disk {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let permissions = Mode::from_raw_mode(metadata.mode() & 0o777);
                 let copy = retry(|| fs::openat(&pair.to, name, flags, permissions)).map_err(error)?;
-                let staged = Staged::adopt(copy, self.durability);
-                let limit = if metadata.size() == 0 { self.max_file_size } else { u64::MAX };
-                let bytes = staged.copy_from(file.as_fd(), limit, cx)?;
-                staged.finish()?;
+                let staged = Staged::adopt(copy);
+                let bytes = staged.copy_from(file.as_fd(), self.max_file_size, cx)?;
+                sync.add(staged.finish()?.fd()).map_err(error)?;
                 Ok(bytes)
             }
             FileType::Symlink => {

@@ -35,6 +35,7 @@ mod search_memory;
 mod size_signal;
 mod staging;
 mod tree;
+mod tree_sync;
 mod trust;
 mod watch;
 mod write;

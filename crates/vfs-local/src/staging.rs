@@ -1,10 +1,11 @@
 //! A file's new content, made beside its place and moved there in one step.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps};
+use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, OpContext, Result};
 
@@ -20,6 +21,9 @@ use crate::size_signal::without_size_signal;
 
 /// How much is written or copied between two looks at the context.
 const CHUNK: usize = 8 << 20;
+
+/// How much is read at once of a file that the kernel does not copy by itself.
+const BUFFER: usize = 64 << 10;
 
 /// The permissions of a new file, before the process's mask.
 const NEW_FILE: u32 = 0o666;
@@ -64,9 +68,9 @@ impl Staged {
         Ok(Self { fd, name: Some(ReservedName::of(hidden)), durability })
     }
 
-    /// A file that has its name already, below a directory that is itself staged.
-    pub(crate) fn adopt(fd: OwnedFd, durability: Durability) -> Self {
-        Self { fd, name: None, durability }
+    /// A file that has its name already, below a directory that is itself staged and brought to the disk as a whole.
+    pub(crate) fn adopt(fd: OwnedFd) -> Self {
+        Self { fd, name: None, durability: Durability::Atomic }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -86,36 +90,78 @@ impl Staged {
         Ok(())
     }
 
-    /// Adds all of the file `from` to its end, in the kernel where that can, and returns how much it was; `too_large`
-    /// where it is over `max_size` bytes.
+    /// Makes it, which is empty, a copy of the file `from`, in the kernel where that can, and returns its size; `too_large`
+    /// where it is over `max_size` bytes. What is a hole in `from` is one in the copy.
     pub(crate) fn copy_from(&self, from: BorrowedFd<'_>, max_size: u64, cx: &OpContext) -> Result<u64> {
+        let size = match size_of(from)? {
+            size if size > max_size => return Err(too_large(max_size)),
+            // Files of the kernel's own, as those of `/proc`, claim to be empty.
+            0 => self.copy_range(from, 0..u64::MAX, max_size, cx)?,
+            _ => self.copy_data(from, max_size, cx)?,
+        };
+        // What is written next goes behind it.
+        fs::seek(&self.fd, SeekFrom::Start(size)).map_err(error)?;
+        Ok(size)
+    }
+
+    fn copy_data(&self, from: BorrowedFd<'_>, max_size: u64, cx: &OpContext) -> Result<u64> {
         let mut offset = 0;
-        loop {
+        while let Some(data) = data_from(from, offset).map_err(error)? {
+            let end = data.end;
+            offset = self.copy_range(from, data, max_size, cx)?;
+            if offset < end {
+                return Ok(offset);
+            }
+        }
+        let size = size_of(from)?.max(offset);
+        if size > max_size {
+            return Err(too_large(max_size));
+        }
+        if size > offset {
+            without_size_signal(|| retry(|| fs::ftruncate(&self.fd, size))).map_err(error)?;
+        }
+        Ok(size)
+    }
+
+    /// Copies a range of `from` to the same place, and returns where that ended: before the end of the range where the file
+    /// ends there.
+    fn copy_range(&self, from: BorrowedFd<'_>, range: Range<u64>, max_size: u64, cx: &OpContext) -> Result<u64> {
+        let (mut read, mut written) = (range.start, range.start);
+        while read < range.end {
             cx.check()?;
-            let mut copy = || fs::copy_file_range(from, Some(&mut offset), &self.fd, None, CHUNK);
+            let length = usize::try_from(range.end - read).unwrap_or(CHUNK).min(CHUNK);
+            let mut copy = || fs::copy_file_range(from, Some(&mut read), &self.fd, Some(&mut written), length);
             match without_size_signal(|| retry(&mut copy)) {
                 Ok(0) => break,
-                Ok(_) if offset > max_size => return Err(Error::of(ErrorKind::TooLarge)),
+                Ok(_) if read > max_size => return Err(too_large(max_size)),
                 Ok(_) => {}
                 Err(Errno::XDEV | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => break,
                 Err(errno) => return Err(error(errno)),
             }
         }
         // What the kernel would not copy, such as from `/proc`, is read and written; at the end this reads nothing.
-        let mut buffer = vec![0; 64 << 10];
-        loop {
+        let mut buffer = Vec::new();
+        while read < range.end {
             cx.check()?;
-            match retry(|| io::pread(from, &mut buffer[..], offset)).map_err(error)? {
-                0 => return Ok(offset),
-                count => {
-                    self.write(&buffer[..count], cx)?;
-                    offset += count as u64;
-                    if offset > max_size {
-                        return Err(Error::of(ErrorKind::TooLarge));
+            buffer.resize(usize::try_from(range.end - read).unwrap_or(BUFFER).min(BUFFER), 0);
+            let mut rest = match retry(|| io::pread(from, &mut buffer[..], read)).map_err(error)? {
+                0 => break,
+                count => &buffer[..count],
+            };
+            while !rest.is_empty() {
+                match without_size_signal(|| retry(|| io::pwrite(&self.fd, rest, read))).map_err(error)? {
+                    0 => return Err(error(Errno::IO)),
+                    count => {
+                        read += count as u64;
+                        rest = &rest[count..];
                     }
                 }
             }
+            if read > max_size {
+                return Err(too_large(max_size));
+            }
         }
+        Ok(read)
     }
 
     /// Gives it a time that no other write has, and brings it to the disk where that is asked for.
@@ -148,6 +194,10 @@ pub(crate) enum Expected {
 }
 
 impl Finished {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.fd()
+    }
+
     /// Puts it where nothing is; `already_exists` where something is by now. What `settle` does must then succeed, too.
     pub(crate) fn publish_new(mut self, entry: &Entry, settle: impl FnOnce() -> io::Result<()>) -> Result<Metadata> {
         let placed = match self.0.name.take() {
@@ -256,6 +306,31 @@ impl Finished {
     fn metadata(&self) -> io::Result<Metadata> {
         Metadata::of(self.0.fd.as_fd())
     }
+}
+
+/// The next part of `from` that is data, from `offset` on; `None` where only a hole follows, or nothing.
+fn data_from(from: BorrowedFd<'_>, offset: u64) -> io::Result<Option<Range<u64>>> {
+    let start = match retry(|| fs::seek(from, SeekFrom::Data(offset))) {
+        Ok(start) => start,
+        Err(Errno::NXIO) => return Ok(None),
+        // The file system knows no holes: there is data until the file ends.
+        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(Some(offset..u64::MAX)),
+        Err(errno) => return Err(errno),
+    };
+    match retry(|| fs::seek(from, SeekFrom::Hole(start))) {
+        Ok(end) => Ok(Some(start..end)),
+        // It has become shorter.
+        Err(Errno::NXIO) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn size_of(file: BorrowedFd<'_>) -> Result<u64> {
+    Metadata::of(file).map(|found| found.size()).map_err(error)
+}
+
+fn too_large(max_size: u64) -> Error {
+    Error::new(ErrorKind::TooLarge, format!("the file is over the limit of {max_size} bytes"))
 }
 
 /// Refuses to replace what is `there` where it is not the file that is to be `replaced`, or not as that is expected.

@@ -1,5 +1,6 @@
 //! A process is killed, or a system call fails, in the middle of an operation: what is found afterwards is the state
-//! before it or the state after it, and nothing else. Where a system call is unknown, an older one takes its place.
+//! before it or the state after it, and nothing else. Where a system call is unknown, an older one takes its place. What an
+//! operation costs is counted in system calls.
 //!
 //! Killing and failing at each system call needs `strace`; where it is missing, or may not trace, those trials
 //! show as ignored.
@@ -38,8 +39,18 @@ fn main() -> ExitCode {
         trials.push(ignored_without(strace, Trial::test(name, || failed_at_each_call(case))));
     }
     for case in CASES.iter().filter(|case| ["overwrite", "append", "edit"].contains(&case.name)) {
-        let name = format!("crash::{}::made_without_faccessat2", case.name);
-        trials.push(ignored_without(strace, Trial::test(name, || made_without("faccessat2", case))));
+        for call in ["faccessat2", "renameat2"] {
+            let name = format!("crash::{}::made_without_{call}", case.name);
+            trials.push(ignored_without(strace, Trial::test(name, move || made_without(call, case))));
+        }
+    }
+    let counted = [
+        ("a_write_opens_each_missing_directory_a_few_times", missing_directories_are_opened_a_few_times as fn() -> _),
+        ("a_large_tree_is_synced_as_a_whole", a_large_tree_is_synced_as_a_whole),
+        ("a_small_tree_is_synced_entry_by_entry", a_small_tree_is_synced_entry_by_entry),
+    ];
+    for (name, test) in counted {
+        trials.push(ignored_without(strace, Trial::test(format!("calls::{name}"), test)));
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -182,8 +193,9 @@ fn perform(case: &str, root: &Path) -> ExitCode {
         Err(error) => return say(&format!("error {}", error.kind())),
     };
     // Where the injection counts from.
-    let Some(case) = CASES.iter().find(|known| known.name == case) else { return say("ready") };
-    match (case.run)(&files, &OpContext::new()) {
+    let cases = CASES.iter().map(|case| (case.name, case.run)).chain(COUNTED);
+    let Some((_, run)) = cases.into_iter().find(|(name, _)| *name == case) else { return say("ready") };
+    match run(&files, &OpContext::new()) {
         Ok(()) => say("ok"),
         Err(error) => say(&told(&error)),
     }
@@ -205,9 +217,13 @@ fn say(line: &str) -> ExitCode {
 
 /// How often each system call on files is made by the child, in the order of their first use.
 fn calls(case: &str, root: &Path) -> BTreeMap<String, usize> {
-    let output = strace(&["-e", "trace=%file,%desc"], case, root);
+    counted(&strace(&["-e", "trace=%file,%desc"], case, root).trace)
+}
+
+/// How often each system call is in a trace.
+fn counted(trace: &str) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    for line in output.trace.lines() {
+    for line in trace.lines() {
         // `PID call(arguments) = result`
         let call = line.split_whitespace().nth(1).and_then(|text| text.split('(').next()).unwrap_or_default();
         if !call.is_empty() && call.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -328,6 +344,74 @@ fn require_told(said: &str, gone: usize, root: &Path) -> Result<(), String> {
         return Err(format!("{gone} files are gone, and it says {files}"));
     }
     if entry.symlink_metadata().is_err() { Err(format!("nothing is at {}", entry.display())) } else { Ok(()) }
+}
+
+/// Operations whose system calls are counted, on trees that a test lays out.
+const COUNTED: [(&str, fn(&LocalBackend, &OpContext) -> vfs_core::Result<()>); 2] = [
+    ("write_deep", |files, cx| {
+        block_on(files.write(cx, WriteRequest::new(path(&format!("{}/f", "/d".repeat(DEPTH))), "x"))).map(drop)
+    }),
+    ("copy_wide", |files, cx| block_on(files.copy(cx, CopyRequest::new(path("/wide"), path("/copy")))).map(drop)),
+];
+
+/// As many directories as are made below one another.
+const DEPTH: usize = 990;
+
+/// How often `case` makes each system call beyond those that opening the root takes.
+fn calls_of(case: &str, lay_out: impl Fn(&Path)) -> Result<BTreeMap<String, usize>, Failed> {
+    let tree = tempfile::tempdir()?;
+    let count = |name: &str| {
+        let root = tree.path().join(name);
+        fs::create_dir(&root)?;
+        lay_out(&root);
+        let traced = strace(&["-e", "trace=%file,%desc"], name, &root);
+        let expected = if name == case { "ok" } else { "ready" };
+        if traced.said == expected { Ok(counted(&traced.trace)) } else { Err(Failed::from(traced.said)) }
+    };
+    let (startup, mut whole) = (count("nothing")?, count(case)?);
+    for (call, times) in startup {
+        whole.entry(call).and_modify(|count| *count = count.saturating_sub(times));
+    }
+    Ok(whole)
+}
+
+fn missing_directories_are_opened_a_few_times() -> Result<(), Failed> {
+    let calls = calls_of("write_deep", |_| {})?;
+    let opened: usize = ["openat", "openat2"].iter().filter_map(|call| calls.get(*call)).sum();
+    if calls.get("mkdirat") == Some(&DEPTH) && opened <= 6 * DEPTH {
+        return Ok(());
+    }
+    Err(format!("{opened} opens for {:?} directories", calls.get("mkdirat")).into())
+}
+
+fn syncs(files: usize) -> Result<[usize; 2], Failed> {
+    let calls = calls_of("copy_wide", |root| {
+        for file in 0..files {
+            let at = root.join(format!("wide/d{}/f{file}", file % 7));
+            fs::create_dir_all(at.parent().expect("it is below the root")).expect("directories are made");
+            fs::write(at, "content").expect("files are written");
+        }
+    })?;
+    Ok(["fsync", "syncfs"].map(|call| calls.get(call).copied().unwrap_or(0)))
+}
+
+/// Whether trees are copied on a disk here: on other file systems each file is synced.
+fn is_on_disk() -> Result<bool, Failed> {
+    let at = tempfile::tempdir()?;
+    let kind = Command::new("stat").args(["-f", "-c", "%T"]).arg(at.path()).output()?;
+    Ok(["ext2/ext3", "xfs", "btrfs", "f2fs"].contains(&String::from_utf8_lossy(&kind.stdout).trim()))
+}
+
+fn a_large_tree_is_synced_as_a_whole() -> Result<(), Failed> {
+    let [single, whole] = syncs(300)?;
+    // The copy's own name and those of directories above it are synced, too.
+    let expected = if is_on_disk()? { single <= 4 && whole == 1 } else { single >= 300 };
+    if expected { Ok(()) } else { Err(format!("fsync: {single}, syncfs: {whole}").into()) }
+}
+
+fn a_small_tree_is_synced_entry_by_entry() -> Result<(), Failed> {
+    let [single, whole] = syncs(3)?;
+    if single >= 7 && whole == 0 { Ok(()) } else { Err(format!("fsync: {single}, syncfs: {whole}").into()) }
 }
 
 /// Where the kernel or a filter does not know `call`, the operation is made by older ones.

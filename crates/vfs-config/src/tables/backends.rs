@@ -38,7 +38,7 @@ pub(crate) struct LocalTable {
     pub(crate) mounts: Option<MountsWord>,
     /// How paths are resolved. Default: `automatic`.
     pub(crate) resolution: Option<ResolutionWord>,
-    /// The largest file that is written, edited or downloaded whole. Default: 256 MiB.
+    /// The largest file that is written, edited, copied or downloaded whole. Default: 256 MiB.
     pub(crate) max_file_size: Option<Size>,
     /// How long a change waits for another change of the same file. Default: 10s.
     pub(crate) lock_timeout: Option<Time>,

@@ -4,6 +4,7 @@
 
 mod attributes;
 mod concurrency;
+mod copying;
 mod deletion;
 mod empty;
 mod links;

@@ -132,6 +132,8 @@ fn a_read_only_file_system_and_one_mounted_below_the_root_behave_as_set() {
     assert_fails(block_on(files.create_text("/new", "x")), refused);
     assert_fails(block_on(files.write_text("/f", "y")), refused);
     assert_fails(block_on(files.edit_text("/f", "x", "y")), refused);
+    let looked = block_on(files.edit(&OpContext::new(), EditRequest::new(path("/f"), "x", "y").dry_run()));
+    assert!(looked.expect("a look changes nothing").diff.is_some_and(|diff| diff.contains("+y")));
     assert_fails(block_on(files.remove("/f")), refused);
     assert_eq!(block_on(files.read_text("/f")).expect("it reads"), "x");
 

@@ -1,0 +1,65 @@
+//! Bringing the copy of a tree to the disk, in as few steps as its file system allows.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs;
+use rustix::io;
+
+use crate::config::Durability;
+use crate::file_systems;
+use crate::root::retry;
+
+/// Up to so many files and directories are synced one by one, so that a small copy does not wait for what all other programs
+/// have written to the file system.
+const MAX_SINGLE_SYNCS: usize = 16;
+
+/// What of a copy has to be synced, and how.
+#[derive(Debug)]
+pub(crate) enum TreeSync {
+    Nothing,
+    /// Each file and directory by itself, once it is written: a file system that is not on a disk of this machine need not
+    /// know more than that.
+    Each,
+    /// All at the end. To sync each of many files is to wait for the disk that many times.
+    Together {
+        /// The topmost directory, opened before anything was written: what fails to be written later is told here.
+        top: OwnedFd,
+        /// What was written, unless that is too much to be synced one by one.
+        written: Option<Vec<OwnedFd>>,
+    },
+}
+
+impl TreeSync {
+    /// For a copy into the directory `top`.
+    pub(crate) fn new(durability: Durability, top: &OwnedFd) -> io::Result<Self> {
+        Ok(match durability {
+            Durability::Atomic => Self::Nothing,
+            Durability::Full if !file_systems::is_on_disk(top) => Self::Each,
+            Durability::Full => Self::Together { top: io::fcntl_dupfd_cloexec(top, 0)?, written: Some(Vec::new()) },
+        })
+    }
+
+    /// Takes note of a file or directory of the copy to which nothing is written any more.
+    pub(crate) fn add(&mut self, entry: BorrowedFd<'_>) -> io::Result<()> {
+        match self {
+            Self::Each => retry(|| fs::fsync(entry))?,
+            Self::Together { written: Some(entries), .. } if entries.len() < MAX_SINGLE_SYNCS => {
+                entries.push(io::fcntl_dupfd_cloexec(entry, 0)?);
+            }
+            Self::Together { written, .. } => *written = None,
+            Self::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// Returns when all of the copy is on the disk.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Nothing | Self::Each => Ok(()),
+            Self::Together { written: Some(entries), .. } => {
+                entries.iter().try_for_each(|entry| retry(|| fs::fsync(entry.as_fd())))
+            }
+            Self::Together { top, written: None } => retry(|| fs::syncfs(&top)),
+        }
+    }
+}
