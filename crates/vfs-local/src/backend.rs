@@ -42,8 +42,16 @@ use crate::watch::Watching;
 ///   on a version; what it goes on to write into the old file is. Where the file system cannot swap two files, as NFS cannot,
 ///   it may be lost from the last look at the file on, right before the replacement. What it writes is told by size and time:
 ///   a second write of the same size within one tick of the file system's clock is not seen.
+/// * A recursive delete first looks for what would stop it in the middle: entries that may not be removed, are marked
+///   immutable, are protected, or are mount points. Such a delete removes nothing. One that fails later, as on a broken disk,
+///   names the entry, and its [`PartialDelete`](vfs_core::ErrorDetail::PartialDelete) counts what is gone; what is left keeps
+///   its place.
+/// * A copy keeps the holes of a sparse file. The copy of a tree is synced as a whole where that takes less time than to
+///   sync each of its files; it is on the disk when the call returns.
 /// * On a file system in layers, as containers have them, a directory of a lower layer is emptied where it is when it is
-///   deleted, so that a failure may leave a part of it, and cannot be renamed: `cross_backend`.
+///   deleted, and cannot be renamed: `cross_backend`, which says to copy it and then delete the original.
+/// * A write beyond the limit on the size of files (`RLIMIT_FSIZE`) is `too_large`; the signal that the kernel sends with it
+///   does not end the process, whose signal handlers and masks stay as they are.
 /// * Reading and searching leave the times of access of one's own files alone, where the file system can: what cleans up by
 ///   those times does not see them. Edits, and copies of directories, may move them.
 /// * Only regular files are opened. FIFOs, sockets and devices are refused without being touched.
@@ -61,7 +69,7 @@ use crate::watch::Watching;
 ///
 /// Needs Linux. A clone is a handle on the same root. `glob` and `grep` run on the workers of a search pool, which turns
 /// them away as [`Busy`](vfs_core::ErrorKind::Busy) where thousands wait; other operations run on the blocking pool of the
-/// tokio runtime that they are awaited in, or in place where there is none. What the kernel has in memory is
+/// tokio runtime that they are awaited in, or in place where there is none, and are `busy` where it cannot start a thread. What the kernel has in memory is
 /// told in place as well, on the disks of this machine: `stat`, `resolve`, and reads of up to 64 KiB of text. Who listens for
 /// permission events of fanotify, as virus scanners do, is waited for there.
 ///

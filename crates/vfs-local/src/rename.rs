@@ -1,9 +1,10 @@
 //! Renaming.
 
 use std::cmp::Ordering;
+use std::os::fd::AsFd;
 
 use rustix::fs::FileType;
-use vfs_core::{ErrorKind, OpContext, RenameRequest, RenameResult, Result, TransferMode, VfsPath};
+use vfs_core::{Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, TransferMode, VfsPath};
 
 use crate::commit::{Settle, move_new, move_over, refusal_at};
 use crate::disk::Disk;
@@ -11,6 +12,7 @@ use crate::ends::{name_end, replaceable, same_ends, transferable};
 use crate::errno::error;
 use crate::guard::Deed;
 use crate::lock::EntryLock;
+use crate::metadata::Metadata;
 use crate::root::Entry;
 
 impl Disk {
@@ -25,6 +27,12 @@ impl Disk {
         match self.rename_held((&source, &from), kind, (&target, &to), mode, settle, cx) {
             Ok(replaced) => Ok(RenameResult::new(from, to, replaced)),
             Err(error) => {
+                let error = match error.kind() {
+                    ErrorKind::PathEscape if error.path().is_none() => {
+                        cross_device(error, kind, (&source, &from), (&target, &to))
+                    }
+                    _ => error,
+                };
                 made.undo();
                 Err(name_end(error, &from, &to))
             }
@@ -69,3 +77,21 @@ impl Disk {
         }
     }
 }
+
+/// The `failure` to move what the kernel does not move in one step: to another file system, or a directory of which one layer
+/// of its file system has only a part.
+fn cross_device(failure: Error, kind: FileType, (source, from): End<'_>, (target, to): End<'_>) -> Error {
+    let place = |entry: &Entry| Metadata::of(entry.parent.as_fd()).map(|found| (found.identity().0, found.mount()));
+    let is_one_place = place(source).is_ok_and(|one| place(target).is_ok_and(|other| one == other));
+    let (message, path) = if is_one_place && kind == FileType::Directory {
+        let message = "the file system cannot rename this directory, which comes from a lower layer; copy it to the new path, \
+                       then delete the original";
+        (message, from)
+    } else {
+        ("source and target are on different file systems; copy it to the new path, then delete the original", to)
+    };
+    Error::new(ErrorKind::CrossBackend, message).with_path(path).with_source(failure)
+}
+
+/// An entry and the caller's path of it.
+type End<'a> = (&'a Entry, &'a VfsPath);

@@ -17,6 +17,13 @@ use crate::support::{Disk, SECRET, assert_fails, path};
 pub(crate) const MOUNT: &str = "at=$(mktemp -d) && mount -t tmpfs tmpfs $at && cd $at && mkdir lower upper work merged && \
                      mount -t overlay overlay -o userxattr,lowerdir=lower,upperdir=upper,workdir=work merged";
 
+/// Whether both layers are on one file system: only then a file keeps its number when it becomes one of the upper layer.
+#[derive(Clone, Copy)]
+enum LowerLayer {
+    OnTheSameDisk,
+    OnAnother,
+}
+
 /// The same in a directory of this process, where the lower layer can be filled first.
 struct Layers {
     at: TempDir,
@@ -26,10 +33,17 @@ struct Layers {
 impl Layers {
     /// `lower` are files of the lower layer.
     fn new(durability: Durability, lower: &[&str]) -> Self {
+        Self::with(durability, LowerLayer::OnTheSameDisk, lower)
+    }
+
+    fn with(durability: Durability, place: LowerLayer, lower: &[&str]) -> Self {
         let at = tempfile::tempdir().expect("a temporary directory");
         mount(&["-t", "tmpfs", "tmpfs"], at.path());
         for name in ["lower", "upper", "work", "merged"] {
             std::fs::create_dir(at.path().join(name)).expect("directories are made");
+        }
+        if matches!(place, LowerLayer::OnAnother) {
+            mount(&["-t", "tmpfs", "tmpfs"], &at.path().join("lower"));
         }
         for name in lower {
             let file = at.path().join("lower").join(name);
@@ -65,30 +79,36 @@ fn each(test: impl Fn(Durability)) {
 }
 
 pub(crate) fn what_was_read_of_a_lower_layer_can_be_changed() {
-    each(|durability| {
-        let layers = Layers::new(durability, &["edited", "written", "deleted", "appended"]);
-        let (cx, files) = (OpContext::new(), &layers.files);
-        let read = |file| block_on(files.read(&cx, ReadRequest::new(path(file)))).expect("it reads").version;
+    each(|durability| check_changes(durability, LowerLayer::OnTheSameDisk));
+}
 
-        let version = read("/edited");
-        let edit = EditRequest::new(path("/edited"), "content", "edited").expected_version(version.clone());
-        let looked = block_on(files.edit(&cx, edit.clone().dry_run())).expect("it can be edited");
-        assert_eq!((looked.version, layers.version("/edited")), (version.clone(), version));
-        assert!(!layers.in_upper("edited"), "a look changes nothing");
-        let edited = block_on(files.edit(&cx, edit)).expect("it is what was read");
-        assert_eq!(edited.version, layers.version("/edited"));
+pub(crate) fn what_was_read_of_a_lower_layer_on_another_disk_can_be_changed() {
+    each(|durability| check_changes(durability, LowerLayer::OnAnother));
+}
 
-        let mode = WriteMode::IfVersion(read("/written"));
-        let written = block_on(files.write(&cx, WriteRequest::new(path("/written"), "written").mode(mode)));
-        assert_eq!(written.expect("it is what was read").version, layers.version("/written"));
-        let delete = DeleteRequest::new(path("/deleted")).expected_version(read("/deleted"));
-        block_on(files.delete(&cx, delete)).expect("it is what was read");
-        block_on(files.append_text("/appended", " and more")).expect("it appends");
+fn check_changes(durability: Durability, place: LowerLayer) {
+    let layers = Layers::with(durability, place, &["edited", "written", "deleted", "appended"]);
+    let (cx, files) = (OpContext::new(), &layers.files);
+    let read = |file| block_on(files.read(&cx, ReadRequest::new(path(file)))).expect("it reads").version;
 
-        let found = ["/edited", "/written", "/appended"].map(|file| block_on(files.read_text(file)).expect("it reads"));
-        assert_eq!(found, ["edited", "written", "content and more"]);
-        assert_fails(block_on(files.read_text("/deleted")), &[ErrorKind::NotFound]);
-    });
+    let version = read("/edited");
+    let edit = EditRequest::new(path("/edited"), "content", "edited").expected_version(version.clone());
+    let looked = block_on(files.edit(&cx, edit.clone().dry_run())).expect("it can be edited");
+    assert_eq!((looked.version, layers.version("/edited")), (version.clone(), version));
+    assert!(!layers.in_upper("edited"), "a look changes nothing");
+    let edited = block_on(files.edit(&cx, edit)).expect("it is what was read");
+    assert_eq!(edited.version, layers.version("/edited"));
+
+    let mode = WriteMode::IfVersion(read("/written"));
+    let written = block_on(files.write(&cx, WriteRequest::new(path("/written"), "written").mode(mode)));
+    assert_eq!(written.expect("it is what was read").version, layers.version("/written"));
+    let delete = DeleteRequest::new(path("/deleted")).expected_version(read("/deleted"));
+    block_on(files.delete(&cx, delete)).expect("it is what was read");
+    block_on(files.append_text("/appended", " and more")).expect("it appends");
+
+    let found = ["/edited", "/written", "/appended"].map(|file| block_on(files.read_text(file)).expect("it reads"));
+    assert_eq!(found, ["edited", "written", "content and more"]);
+    assert_fails(block_on(files.read_text("/deleted")), &[ErrorKind::NotFound]);
 }
 
 pub(crate) fn a_refused_change_leaves_a_file_of_a_lower_layer_as_it_is() {
@@ -111,7 +131,9 @@ pub(crate) fn a_directory_of_a_lower_layer_is_deleted_and_copied() {
         let (cx, files) = (OpContext::new(), &layers.files);
         // The kernel does not move it.
         let moved = block_on(files.rename(&cx, RenameRequest::new(path("/d"), path("/e"))));
-        assert_fails(moved, &[ErrorKind::CrossBackend]);
+        let error = moved.expect_err("it lies in a lower layer");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::CrossBackend, Some("/d")), "{error:?}");
+        assert!(error.for_model().contains("copy it to the new path, then delete the original"), "{error:?}");
         let copied = block_on(files.copy(&cx, CopyRequest::new(path("/d"), path("/e")))).expect("it copies");
         assert_eq!(copied.files, 2);
         let deleted = block_on(files.delete(&cx, DeleteRequest::new(path("/d")).recursive())).expect("it deletes");

@@ -42,6 +42,7 @@ const GROUPS: [Group; 3] = [
             layers::a_refused_change_leaves_a_file_of_a_lower_layer_as_it_is,
             layers::a_directory_of_a_lower_layer_is_deleted_and_copied,
             layers::a_directory_of_a_lower_layer_that_goes_deep_is_deleted,
+            layers::what_was_read_of_a_lower_layer_on_another_disk_can_be_changed,
         ],
     },
     Group {
