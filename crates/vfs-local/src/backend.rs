@@ -69,9 +69,9 @@ use crate::watch::Watching;
 ///
 /// Needs Linux. A clone is a handle on the same root. `glob` and `grep` run on the workers of a search pool, which turns
 /// them away as [`Busy`](vfs_core::ErrorKind::Busy) where thousands wait; other operations run on the blocking pool of the
-/// tokio runtime that they are awaited in, or in place where there is none, and are `busy` where it cannot start a thread. What the kernel has in memory is
-/// told in place as well, on the disks of this machine: `stat`, `resolve`, and reads of up to 64 KiB of text. Who listens for
-/// permission events of fanotify, as virus scanners do, is waited for there.
+/// tokio runtime that they are awaited in, or in place where there is none, and are `busy` where it cannot start a thread.
+/// What the kernel has in memory is told in place as well, on the disks of this machine: `stat`, `resolve`, and reads of up to
+/// 64 KiB of text. Who listens for permission events of fanotify, as virus scanners do, is waited for there.
 ///
 /// ```no_run
 /// # async fn example() -> vfs_core::Result<()> {

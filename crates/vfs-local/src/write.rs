@@ -273,3 +273,57 @@ fn changed_meanwhile(entry: &Entry, file: &HeldFile) -> Result<Option<Metadata>>
     }
     Ok((now.version() != file.metadata.version()).then_some(now))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::{Durability, LocalConfig};
+
+    /// Something that another program does with the file.
+    type Change = fn(&Path) -> std::io::Result<()>;
+
+    #[test]
+    fn new_content_gives_way_to_what_another_program_did_with_the_file_before() {
+        let changes: [(Change, Option<ErrorKind>, Option<&str>); 4] = [
+            (|_| Ok(()), None, Some("ours")),
+            (|at| fs::write(at, "theirs, in place"), Some(ErrorKind::Conflict), Some("theirs, in place")),
+            (
+                |at| {
+                    fs::write(at.with_extension("new"), "theirs")?;
+                    fs::rename(at.with_extension("new"), at)
+                },
+                Some(ErrorKind::Conflict),
+                Some("theirs"),
+            ),
+            (|at| fs::remove_file(at), Some(ErrorKind::NotFound), None),
+        ];
+        let cx = OpContext::new();
+        for durability in [Durability::Atomic, Durability::Full] {
+            for (change, refused, left) in changes {
+                let tree = tempfile::tempdir().expect("a temporary directory");
+                let at = tree.path().join("f");
+                fs::write(&at, "old").expect("it writes");
+                let config = LocalConfig::new(tree.path()).durability(durability);
+                let disk = Disk::open(&config).expect("the root opens");
+                let entry = disk.root.entry(&VfsPath::parse("/f").expect("it is a path")).expect("it is found");
+                let held = disk.hold(Purpose::Change, &entry, HardLinks::Allow, &cx).expect("nobody else holds it");
+                let file = held.file.as_ref().expect("it is there");
+                let staged = Staged::new(&entry, Some(file), durability).expect("it is staged");
+                staged.write(b"ours", &cx).expect("it writes");
+                change(&at).expect("they may");
+                let published = disk.publish_if_unchanged(staged, &entry, file);
+                assert_eq!(published.err().map(|failure| failure.kind()), refused);
+                let names: Vec<_> = fs::read_dir(tree.path())
+                    .expect("it lists")
+                    .map(|entry| entry.map(|e| e.path()))
+                    .collect::<Result<_, _>>()
+                    .expect("it lists");
+                assert_eq!(names, left.map(|_| at.clone()).as_slice(), "nothing else is left");
+                assert_eq!(fs::read_to_string(&at).ok().as_deref(), left);
+            }
+        }
+    }
+}

@@ -61,10 +61,13 @@ fn ignored_without(strace: bool, trial: Trial) -> Trial {
 
 type State = BTreeMap<String, Vec<u8>>;
 
+/// An operation on the tree that a test laid out.
+type Run = fn(&LocalBackend, &OpContext) -> vfs_core::Result<()>;
+
 /// One operation on a small tree.
 struct Case {
     name: &'static str,
-    run: fn(&LocalBackend, &OpContext) -> vfs_core::Result<()>,
+    run: Run,
     /// The files afterwards, from those before.
     after: fn(&mut State),
     /// What an error in the middle may leave: a tree cannot be deleted in one step.
@@ -347,7 +350,7 @@ fn require_told(said: &str, gone: usize, root: &Path) -> Result<(), String> {
 }
 
 /// Operations whose system calls are counted, on trees that a test lays out.
-const COUNTED: [(&str, fn(&LocalBackend, &OpContext) -> vfs_core::Result<()>); 2] = [
+const COUNTED: [(&str, Run); 2] = [
     ("write_deep", |files, cx| {
         block_on(files.write(cx, WriteRequest::new(path(&format!("{}/f", "/d".repeat(DEPTH))), "x"))).map(drop)
     }),

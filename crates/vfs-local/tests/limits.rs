@@ -2,6 +2,8 @@
 //!
 //! Limits hold for a whole process, so each trial starts this program again.
 
+#![expect(clippy::print_stdout, reason = "what a limited process found is what it prints")]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

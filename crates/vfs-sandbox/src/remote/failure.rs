@@ -58,6 +58,10 @@ pub(super) fn labelled(label: &[u8], stderr: &Bytes, path: &VfsPath) -> Error {
         b"exists" | b"existsto" => Error::already_exists(path),
         b"notempty" => at(ErrorKind::NotEmpty),
         b"denied" => at(ErrorKind::PermissionDenied),
+        b"fixed" => says(
+            ErrorKind::PermissionDenied,
+            "nothing may be removed from this directory: permission denied; nothing was deleted",
+        ),
         b"escape" => at(ErrorKind::PathEscape),
         b"loop" => says(ErrorKind::InvalidPath, "a symbolic link goes in a circle, or through too many others"),
         b"special" => special_file().with_path(path),

@@ -3,7 +3,8 @@
 use std::fs;
 use std::future::Future;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
@@ -11,9 +12,9 @@ use futures::future::join_all;
 use libtest_mimic::{Completion, Failed, Trial};
 use tempfile::TempDir;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, Error, ErrorKind, ExecuteRequest, FileUpload,
-    GlobRequest, GrepRequest, LinkMode, LsRequest, OpContext, ReadRequest, RenameRequest, Result, Shell as _,
-    StatRequest, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, Error, ErrorDetail, ErrorKind, ExecuteRequest,
+    FileUpload, GlobRequest, GrepRequest, LinkMode, LsRequest, OpContext, ReadRequest, RenameRequest, Result,
+    Shell as _, StatRequest, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_sandbox::remote::{LocalProcess, RemoteConfig, SandboxBackend};
 
@@ -51,6 +52,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trials.push(trial(&place, "hashes_tell_contents_apart", contents_of_one_moment_are_told_apart));
     }
     trials.push(Trial::ignorable_test("remote-nobody::gaps_are_told", gaps_are_told));
+    trials.push(Trial::ignorable_test("remote-nobody::a_delete_says_how_far_it_came", a_delete_says_how_far_it_came));
     trials
 }
 
@@ -374,15 +376,75 @@ async fn contents_of_one_moment_are_told_apart(files: Files, _root: TempDir) -> 
 }
 
 /// An unprivileged user's view: what may not be read is a problem, and nothing else is lost.
-fn gaps_are_told() -> std::result::Result<Completion, Failed> {
+/// A backend over `root` whose shells are an ordinary user's, or why there is none here.
+fn as_nobody(root: &Path) -> std::result::Result<SandboxBackend<LocalProcess>, &'static str> {
     let (Some(setpriv), Some(shell)) = (found("setpriv"), found("sh")) else {
-        return Ok(Completion::ignored_with("setpriv is not installed"));
+        return Err("setpriv is not installed");
     };
     let is_able = Command::new(&setpriv).args(["--reuid", "65534", "--clear-groups", "true"]).status();
     if !is_able.is_ok_and(|status| status.success()) {
-        return Ok(Completion::ignored_with("this user cannot become another one"));
+        return Err("this user cannot become another one");
     }
+    let text = |path: &Path| path.to_str().expect("it is UTF-8").to_owned();
+    let process = LocalProcess::command([
+        text(&setpriv),
+        "--reuid".into(),
+        "65534".into(),
+        "--clear-groups".into(),
+        text(&shell),
+        "-c".into(),
+    ]);
+    Ok(SandboxBackend::new(process, RemoteConfig::new(text(root))))
+}
+
+fn a_delete_says_how_far_it_came() -> std::result::Result<Completion, Failed> {
     let root = directory();
+    let files = match as_nobody(root.path()) {
+        Ok(files) => files,
+        Err(reason) => return Ok(Completion::ignored_with(reason)),
+    };
+    for name in ["d/a", "d/b/c", "d/m/n/kept", "d/m/z", "d/y/c"] {
+        let at = root.path().join(name);
+        fs::create_dir_all(at.parent().expect("it is below the root")).expect("it can be made");
+        fs::write(at, "text\n").expect("it can be written");
+    }
+    let set = |name: &str, mode, owner| {
+        let at = root.path().join(name);
+        chown(&at, Some(owner), None).expect("it can be given away");
+        fs::set_permissions(at, fs::Permissions::from_mode(mode)).expect("its mode can be set");
+    };
+    for name in ["", "d", "d/b", "d/m", "d/y"] {
+        set(name, 0o755, 65534);
+    }
+    let delete = async || files.delete(&cx(), DeleteRequest::new(path("/d")).recursive()).await;
+    on_runtime(async {
+        // What the modes tell is known before anything is removed.
+        set("d/m/n", 0o555, 65534);
+        let error = delete().await.expect_err("nothing may be removed there");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::PermissionDenied, Some("/d/m/n")), "{error:?}");
+        assert!(error.for_model().contains("nothing was deleted") && error.detail().is_none(), "{error:?}");
+        assert!(["d/a", "d/b/c", "d/m/z", "d/y/c"].iter().all(|name| root.path().join(name).exists()));
+        // Another's file in a sticky directory is only found on the way.
+        set("d/m/n", 0o1777, 0);
+        let error = delete().await.expect_err("it is another's");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::PermissionDenied, Some("/d/m/n/kept")), "{error:?}");
+        assert_eq!(error.detail(), Some(&ErrorDetail::PartialDelete { files: 4 }), "{error:?}");
+        assert!(root.path().join("d/m/n/kept").exists() && !root.path().join("d/a").exists());
+        // A directory without entries goes, whatever its mode.
+        set("d/m/n", 0o555, 65534);
+        fs::remove_file(root.path().join("d/m/n/kept")).expect("it can be removed");
+        assert_eq!(delete().await?.files, 0);
+        Ok(())
+    })?;
+    Ok(Completion::Completed)
+}
+
+fn gaps_are_told() -> std::result::Result<Completion, Failed> {
+    let root = directory();
+    let files = match as_nobody(root.path()) {
+        Ok(files) => files,
+        Err(reason) => return Ok(Completion::ignored_with(reason)),
+    };
     for directory in ["open", "closed", "listed"] {
         fs::create_dir(root.path().join(directory)).expect("it can be made");
         fs::write(root.path().join(directory).join("file"), "text\n").expect("it can be written");
@@ -397,16 +459,6 @@ fn gaps_are_told() -> std::result::Result<Completion, Failed> {
     mode("open", 0o777);
     mode("open/private", 0o600);
     mode("open/file", 0o666);
-    let text = |path: std::path::PathBuf| path.to_str().expect("it is UTF-8").to_owned();
-    let process = LocalProcess::command([
-        text(setpriv),
-        "--reuid".into(),
-        "65534".into(),
-        "--clear-groups".into(),
-        text(shell),
-        "-c".into(),
-    ]);
-    let files = SandboxBackend::new(process, RemoteConfig::new(text(root.path().to_owned())));
     on_runtime(async move {
         let refused = |result: Result<()>| assert_eq!(result.map_err(|e| e.kind()), Err(ErrorKind::PermissionDenied));
         refused(files.read_text("/closed/file").await.map(drop));

@@ -1,6 +1,8 @@
 //! Removing files and directories.
 
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::stream::{self, StreamExt as _};
 use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, Result, VfsPath};
 
 use super::space::{Found, Space, contended};
@@ -62,13 +64,36 @@ async fn delete_directory<S: Store>(space: &Space<S>, req: &DeleteRequest) -> Re
             BatchOutcome::Refused(..) => None,
         });
     }
+    delete_each(space, &paths).await.map(Some)
+}
+
+/// Removes files one by one, several at a time. After a failure no other is begun; those under way come to their end.
+async fn delete_each<S: Store>(space: &Space<S>, paths: &[VfsPath]) -> Result<u64> {
+    let has_failed = &AtomicBool::new(false);
     let deletions: Vec<_> = paths
         .iter()
         .map(|path| async move {
-            let outcome = space.delete(path, &Expected::Anything).await?;
+            if has_failed.load(Ordering::Relaxed) {
+                return Ok(0);
+            }
+            let outcome = space.delete(path, &Expected::Anything).await.map_err(|failure| {
+                has_failed.store(true, Ordering::Relaxed);
+                failure.or_path(path)
+            })?;
             Ok::<_, Error>(u64::from(matches!(outcome, Outcome::Done(_))))
         })
         .collect();
-    let deleted = stream::iter(deletions).buffer_unordered(space.fetches());
-    deleted.try_fold(0, |sum, one| async move { Ok(sum + one) }).await.map(Some)
+    let mut deletions = stream::iter(deletions).buffer_unordered(space.fetches());
+    let (mut deleted, mut first_failure) = (0, None);
+    while let Some(ended) = deletions.next().await {
+        match ended {
+            Ok(files) => deleted += files,
+            Err(failure) => first_failure = first_failure.or(Some(failure)),
+        }
+    }
+    match first_failure {
+        None => Ok(deleted),
+        Some(failure) if deleted == 0 => Err(failure),
+        Some(failure) => Err(failure.after_partial_delete(deleted)),
+    }
 }

@@ -38,7 +38,8 @@ impl Pool {
 
     /// Lends a connection to `work`, on a thread that may wait for the disk.
     ///
-    /// Work that has begun is finished and its connection given back, whether or not anyone still waits for it.
+    /// Work that has begun is finished and its connection given back, whether or not anyone still waits for it. Work that has
+    /// not begun when nobody waits for it any more is not done.
     pub(super) async fn run<T, F>(self: &Arc<Self>, work: F) -> Result<T>
     where
         T: Send + 'static,

@@ -56,10 +56,26 @@ flatten() {
     for d do mv "$d" "$to-$#" && printf x; shift; done' sh "./$c/moved-up-$i" {} +)
   [ -n "$x" ]
 }
+# The first directory of a tree that has entries which may not be removed from it.
+fixed() {
+  find "./$n" -type d -exec sh -c '
+    for d do
+      [ -w "$d" ] && [ -x "$d" ] || [ -z "$(find "$d/." ! -name . -prune -exec printf x \;)" ] || {
+        printf "%s\n" "$d"
+        exit
+      }
+    done' sh {} + 2>/dev/null | head -n 1
+}
 # Where paths are too long for the tools, the deep parts of what is removed are moved up first. What is left of a tree
 # whose removal is interrupted stands where it stood.
 prune() {
   [ -z "$2" ] || die linked
+  x=$(fixed)
+  [ -z "$x" ] || {
+    say b
+    printf '%s' "$x"
+    die fixed
+  }
   c=.vfs-tmp-d-$ID
   mine
   trap '[ -e "./$n" ] || [ ! -e "./$c" ] || mv -f $mvt "./$c" "./$n"; tidy; exit 1' HUP INT TERM
@@ -78,6 +94,13 @@ prune() {
   done
   rm -rf "./$c"
   [ ! -e "./$c" ] || {
+    say k
+    printf '%s' "$x"
+    say l
+    find "./$c" ! -type d -exec sh -c 'printf "%s " "$#"' sh {} + 2>/dev/null
+    # What `find` comes to first has nothing left in it that could have been removed.
+    say b
+    find "./$c" -depth 2>/dev/null | head -n 1
     [ -e "./$n" ] || mv -f $mvt "./$c" "./$n"
     die os
   }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vfs_core::{Backend, BackendExt, CopyRequest, ErrorKind, OpContext, RenameRequest};
+use vfs_core::{Backend, BackendExt, CopyRequest, DeleteRequest, ErrorDetail, ErrorKind, OpContext, RenameRequest};
 
 use super::{Probe, cx, path};
 use crate::{MemoryStore, StoreBackend};
@@ -24,6 +24,23 @@ pub(super) async fn stage() -> (StoreBackend<Arc<Probe>>, Arc<Probe>, MemoryStor
         files.create_text(at, &format!("of {at}\n")).await.expect("it is new");
     }
     (files, probe, store)
+}
+
+#[tokio::test]
+async fn a_delete_that_fails_in_the_middle_says_how_many_files_are_gone_and_which_could_not_go() {
+    for gone in 0..3 {
+        let (files, probe, store) = stage().await;
+        // The first looks for a file at the path itself.
+        probe.fail_after(1 + gone);
+        let delete = DeleteRequest::new(path("/d")).recursive();
+        let error = files.delete(&cx(), delete).await.expect_err("the store is gone in the middle");
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{gone}");
+        let expected = (gone > 0).then_some(ErrorDetail::PartialDelete { files: gone as u64 });
+        assert_eq!(error.detail(), expected.as_ref(), "{error:?}");
+        let left: Vec<_> = contents(&store).await.into_iter().map(|(at, _)| at).collect();
+        assert_eq!(left.len(), 4 - gone);
+        assert!(left.iter().any(|at| Some(at.as_str()) == error.path()), "{error:?}");
+    }
 }
 
 #[tokio::test]

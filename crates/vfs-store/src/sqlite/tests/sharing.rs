@@ -70,6 +70,11 @@ async fn a_future_that_is_dropped_loses_no_connection_and_leaves_all_or_nothing(
         let writes =
             vec![Write::Put(at.path.clone(), value("x")), Write::Put(path("/last"), value(format!("{number}")))];
         let mut writing = store.batch(&namespace, &[], writes);
+        if number == 0 {
+            // Of the others none need be made: what has not begun when it is dropped never does.
+            assert!(matches!(writing.await.expect("it writes"), BatchOutcome::Done(_)));
+            continue;
+        }
         // Each is dropped a little later than the one before.
         for _ in 0..number % 5 {
             if futures::poll!(&mut writing).is_ready() {
