@@ -33,6 +33,7 @@ mod shell;
 mod types;
 
 pub mod alarm;
+pub mod buffer;
 pub mod edit;
 pub mod feed;
 pub mod format;

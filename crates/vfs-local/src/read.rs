@@ -7,7 +7,8 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::OFlags;
 use rustix::io;
 use vfs_core::{
-    Error, ErrorKind, FileDownloadResponse, OpContext, ReadRequest, ReadResult, Result, Version, VfsPath, window,
+    Error, ErrorKind, FileDownloadResponse, OpContext, ReadRequest, ReadResult, Result, Version, VfsPath, buffer,
+    window,
 };
 
 use crate::disk::Disk;
@@ -92,15 +93,18 @@ pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: 
     }
     // One byte more than the size: the read that fills the file's own then also finds its end.
     let claimed = usize::try_from(metadata.size()).map_err(|_| too_large())?;
-    let mut content = vec![0; claimed + 1];
+    let mut content = buffer::with_capacity(claimed.saturating_add(1))?;
     let mut filled = 0;
     loop {
         cx.check()?;
         if filled == content.len() {
-            content.resize(filled + filled.clamp(4096, CHUNK), 0);
+            let more = match content.capacity() - filled {
+                0 => filled.clamp(4096, CHUNK),
+                room => room.min(CHUNK),
+            };
+            buffer::resize(&mut content, filled + more)?;
         }
-        let end = content.len().min(filled + CHUNK);
-        match retry(|| io::pread(fd, &mut content[filled..end], filled as u64)).map_err(error)? {
+        match retry(|| io::pread(fd, &mut content[filled..], filled as u64)).map_err(error)? {
             0 => {
                 content.truncate(filled);
                 return Ok(content);

@@ -20,7 +20,7 @@ pub(crate) async fn collect<T: Tree>(
 ) -> Result<GrepResult> {
     let mut result = GrepResult::default();
     let mut problems = Problems::default();
-    let mut room = Room(max_bytes.unwrap_or(GrepRequest::DEFAULT_MAX_RESULT_BYTES));
+    let mut room = Room::of(max_bytes);
     while let Some(event) = events.next().await {
         let event = event?;
         if !room.fits(cost(&event)) {
@@ -55,6 +55,11 @@ fn summarise(mut result: GrepResult, problems: Vec<Problem>, summary: GrepSummar
 struct Room(u64);
 
 impl Room {
+    /// The room of a result that was asked to hold `max_bytes`.
+    fn of(max_bytes: Option<u64>) -> Self {
+        Self(max_bytes.unwrap_or(GrepRequest::DEFAULT_MAX_RESULT_BYTES).min(GrepRequest::MAX_RESULT_BYTES))
+    }
+
     /// Whether `bytes` more fit; they are taken then.
     fn fits(&mut self, bytes: u64) -> bool {
         let left = self.0.checked_sub(bytes);
@@ -77,4 +82,17 @@ fn cost(event: &GrepEvent) -> u64 {
 fn line_cost(line: &GrepMatch) -> u64 {
     let text = line.text.len() + line.path.as_str().len() + size_of_val(&*line.submatches);
     text as u64 + ITEM_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_has_bounded_room_whatever_is_asked_for() {
+        for (asked, room) in [(None, 32 << 20), (Some(1), 1), (Some(200 << 20), 200 << 20), (Some(u64::MAX), 256 << 20)]
+        {
+            assert_eq!(Room::of(asked).0, room, "{asked:?}");
+        }
+    }
 }

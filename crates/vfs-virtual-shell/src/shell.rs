@@ -28,8 +28,8 @@ impl Shell for VirtualShell {
         }
         let begun = Instant::now();
         let cwd = req.cwd.clone();
-        let collected =
-            Arc::new(Collected::new(req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES)));
+        let max_output = req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
+        let collected = Arc::new(Collected::new(max_output.min(self.0.config.max_output_bytes)));
         let stop = Arc::new(Stop::new(cx.cancel_token().child()));
         let end = self.0.end(cx, &req, begun);
         let Some(permit) = self.0.place(&stop, end).await? else {

@@ -1,12 +1,13 @@
 //! `vfs batch`.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Run, tree, vfs_with_input};
+use crate::{Run, finish, json_lines, tree, vfs_with_input};
 
 fn batch(root: &TempDir, args: &[&str], input: &[u8]) -> Vec<Value> {
     let args = [&["batch"], args].concat();
@@ -182,4 +183,57 @@ fn an_empty_input_has_no_answers() {
     let root = tree(&[]);
     assert!(batch(&root, &[], b"").is_empty());
     assert!(batch(&root, &["--jobs", "3"], b"\n  \r\n\n").is_empty());
+}
+
+/// Makes a file of `bytes` that takes no room on the disk.
+fn sparse(root: &TempDir, name: &str, bytes: u64) {
+    let file = File::options().create(true).append(true).open(root.path().join(name));
+    file.and_then(|file| file.set_len(bytes)).expect("sparse files are made");
+}
+
+#[test]
+fn a_request_that_needs_more_memory_than_there_is_does_not_end_it() {
+    let root = tree(&[("vfs.toml", "[default]\ntype = 'local'\nroot = 'files'\nmax_file_size = '100 GiB'\n")]);
+    fs::create_dir(root.path().join("files")).expect("a directory");
+    sparse(&root, "files/big", 60 << 30);
+    // Starts as text does, so that it is read by lines.
+    fs::write(root.path().join("files/text"), "line\n".repeat(1 << 20)).expect("a file");
+    sparse(&root, "files/text", 60 << 30);
+    let requests = [
+        json!({"id": 0, "op": "read", "path": "/big", "max_bytes": u64::MAX}),
+        json!({"id": 1, "op": "read", "path": "/text", "max_bytes": u64::MAX}),
+        json!({"id": 2, "op": "read", "path": "/big", "bytes": {"start": 1}, "max_bytes": u64::MAX}),
+        json!({"id": 3, "op": "download", "paths": ["/big"]}),
+        json!({"id": 4, "op": "edit", "path": "/big", "old": "a", "new": "b"}),
+        json!({"id": 5, "op": "stat", "path": "/big"}),
+    ];
+    let input = requests.iter().map(|request| format!("{request}\n")).collect::<String>();
+    // Room for the program and its threads, and not for any of these files.
+    let limited = "ulimit -v 1500000; exec \"$0\" \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", limited, env!("CARGO_BIN_EXE_vfs"), "batch", "--config"]).arg(root.path().join("vfs.toml"));
+    let run = finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()), input.as_bytes());
+    let answers = json_lines(run.success());
+    assert_eq!(answers.len(), requests.len());
+    for answer in [&answers[0], &answers[1], &answers[2], &answers[4]] {
+        assert_eq!(answer["error"]["code"], "too_large", "{answer}");
+    }
+    assert_eq!(answers[3]["ok"]["files"][0]["cause"]["code"], "too_large");
+    assert_eq!(answers[5]["ok"]["size"], 60_u64 << 30);
+}
+
+#[test]
+fn the_files_of_one_download_are_bounded_together() {
+    let root = tree(&[
+        ("vfs.toml", "[default]\ntype = 'local'\nroot = 'files'\nmax_file_size = '1 GiB'\n"),
+        ("files/a", "one"),
+        ("files/c", "two"),
+    ]);
+    sparse(&root, "files/b", 300 << 20);
+    let request = json!({"op": "download", "paths": ["/a", "/b", "/absent", "/c"]}).to_string();
+    let run = finish(crate::configured(&root).arg("batch"), request.as_bytes());
+    let files = json_lines(run.success()).remove(0)["ok"]["files"].take();
+    assert_eq!((&files[0]["content"], &files[3]["content"]), (&json!("one"), &json!("two")));
+    assert_eq!((&files[1]["path"], &files[1]["cause"]["code"]), (&json!("/b"), &json!("too_large")));
+    assert_eq!(files[2]["error"], "file_not_found");
 }

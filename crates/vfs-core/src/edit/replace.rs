@@ -6,6 +6,7 @@ use memchr::memmem;
 
 use super::endings::{LineFeeds, Template};
 use super::{check_size, failure, places};
+use crate::buffer;
 use crate::error::Result;
 use crate::types::{Encoding, Occurrences, Replacement};
 
@@ -56,7 +57,7 @@ fn exactly(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Result
     let kept = content.len() as u64 - count * old.len() as u64;
     let size = kept.saturating_add(count.saturating_mul(step.new.len() as u64));
     check_size(size, max_size)?;
-    let mut edited = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    let mut edited = buffer::with_capacity(usize::try_from(size).unwrap_or(usize::MAX))?;
     let mut copied = 0;
     for at in finder.find_iter(content) {
         edited.extend_from_slice(&content[copied..at]);
@@ -82,7 +83,7 @@ fn by_lines(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Resul
         size = (size - raw.len() as u64).saturating_add(template.length(&mut endings, at) as u64);
     }
     check_size(size, max_size)?;
-    let mut edited = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    let mut edited = buffer::with_capacity(usize::try_from(size).unwrap_or(usize::MAX))?;
     let mut copied = 0;
     let mut endings = view.endings();
     for at in finder.find_iter(view.text()) {

@@ -167,7 +167,7 @@ pub struct GrepRequest {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_line_bytes: Option<u64>,
     /// Most bytes of a collected result, text and paths together; a stream has no such bound.
-    /// Default [`GrepRequest::DEFAULT_MAX_RESULT_BYTES`].
+    /// Default [`GrepRequest::DEFAULT_MAX_RESULT_BYTES`]; more than [`GrepRequest::MAX_RESULT_BYTES`] counts as that.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_result_bytes: Option<u64>,
 }
@@ -181,6 +181,9 @@ impl GrepRequest {
 
     /// 32 MiB, the most that a collected result holds unless it asks for more.
     pub const DEFAULT_MAX_RESULT_BYTES: u64 = 32 << 20;
+
+    /// 256 MiB, the most that a collected result holds, whatever is asked for.
+    pub const MAX_RESULT_BYTES: u64 = 256 << 20;
 
     /// Searches everything below the root for `pattern`.
     pub fn new(pattern: Pattern) -> Self {

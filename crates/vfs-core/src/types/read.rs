@@ -52,7 +52,8 @@ pub struct ReadRequest {
     /// A range of bytes instead of lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<ByteRange>,
-    /// Most bytes of the file in the result. Default [`ReadRequest::DEFAULT_MAX_BYTES`].
+    /// Most bytes of the file in the result. Default [`ReadRequest::DEFAULT_MAX_BYTES`]. No backend returns more than its
+    /// largest file has ([`Capabilities::max_file_size`](crate::Capabilities::max_file_size)), whatever is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_bytes: Option<u64>,
 }
@@ -99,6 +100,15 @@ impl ReadRequest {
         self.max_bytes = Some(bytes);
         self
     }
+
+    /// Lowers [`max_bytes`](Self::max_bytes) to what a backend returns at most: its
+    /// [`max_file_size`](crate::Capabilities::max_file_size), and never less than the default.
+    #[must_use]
+    pub fn bounded(mut self, max_file_size: u64) -> Self {
+        let most = max_file_size.max(Self::DEFAULT_MAX_BYTES);
+        self.max_bytes = self.max_bytes.map(|bytes| bytes.min(most));
+        self
+    }
 }
 
 /// What a file holds.
@@ -135,26 +145,34 @@ impl Content {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WireContent {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     text: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     base64: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     mime_type: Option<String>,
 }
 
 impl Serialize for Content {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct TextContent<'a> {
+            text: &'a str,
+        }
+        #[derive(Serialize)]
+        struct BinaryContent<'a> {
+            base64: wire::Base64<'a>,
+            mime_type: &'a str,
+        }
         match self {
-            Content::Text(text) => WireContent { text: Some(text.clone()), base64: None, mime_type: None },
+            Content::Text(text) => TextContent { text }.serialize(serializer),
             Content::Binary { bytes, mime_type } => {
-                WireContent { text: None, base64: Some(wire::encode(bytes)), mime_type: Some(mime_type.clone()) }
+                BinaryContent { base64: wire::Base64(bytes), mime_type }.serialize(serializer)
             }
         }
-        .serialize(serializer)
     }
 }
 

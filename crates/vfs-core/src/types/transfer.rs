@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::entry::Version;
 use super::state::FilesUpdate;
@@ -153,8 +153,8 @@ impl FileUploadResponse {
 }
 
 /// One downloaded file. In JSON the content is `content` or `content_base64`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "WireDownload", try_from = "WireDownload")]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "WireDownload")]
 #[non_exhaustive]
 pub struct FileDownloadResponse {
     /// The file.
@@ -182,27 +182,49 @@ impl FileDownloadResponse {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-struct WireDownload {
-    path: VfsPath,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    content: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    content_base64: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    version: Option<Version>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<FileOperationError>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cause: Option<Error>,
+impl Serialize for FileDownloadResponse {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Fields<'a> {
+            path: &'a VfsPath,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            content: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            content_base64: Option<wire::Base64<'a>>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            version: Option<&'a Version>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            error: Option<FileOperationError>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            cause: Option<&'a Error>,
+        }
+        let content = self.content.as_deref();
+        let text = content.and_then(|bytes| std::str::from_utf8(bytes).ok());
+        Fields {
+            path: &self.path,
+            content: text,
+            content_base64: content.filter(|_| text.is_none()).map(wire::Base64),
+            version: self.version.as_ref(),
+            error: self.error,
+            cause: self.cause.as_ref(),
+        }
+        .serialize(serializer)
+    }
 }
 
-impl From<FileDownloadResponse> for WireDownload {
-    fn from(response: FileDownloadResponse) -> Self {
-        let FileDownloadResponse { path, content, version, error, cause } = response;
-        let (content, content_base64) = content.map_or((None, None), wire::split);
-        Self { path, content, content_base64, version, error, cause }
-    }
+#[derive(Deserialize)]
+struct WireDownload {
+    path: VfsPath,
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    content_base64: Option<String>,
+    #[serde(default)]
+    version: Option<Version>,
+    #[serde(default)]
+    error: Option<FileOperationError>,
+    #[serde(default)]
+    cause: Option<Error>,
 }
 
 impl TryFrom<WireDownload> for FileDownloadResponse {

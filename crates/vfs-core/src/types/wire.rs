@@ -4,10 +4,11 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use base64::Engine as _;
+use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::de::{Unexpected, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The pair of fields that carries bytes: `content` where they are UTF-8, else `content_base64`.
 pub(super) type ContentFields = (Option<String>, Option<String>);
@@ -28,8 +29,13 @@ pub(super) fn join(fields: ContentFields) -> Result<Bytes, String> {
     }
 }
 
-pub(super) fn encode(bytes: &[u8]) -> String {
-    STANDARD.encode(bytes)
+/// Bytes that are written as base64 while they are encoded: a large file is not copied for its JSON.
+pub(super) struct Base64<'a>(pub(super) &'a [u8]);
+
+impl Serialize for Base64<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Base64Display::new(self.0, &STANDARD))
+    }
 }
 
 pub(super) fn decode(encoded: &str) -> Result<Bytes, String> {

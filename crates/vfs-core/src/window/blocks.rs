@@ -1,6 +1,7 @@
 //! Contiguous parts of a file, whether it is in memory or behind a source.
 
 use super::{BLOCK, SMALL, Source};
+use crate::buffer;
 use crate::error::{Error, ErrorKind, Result};
 
 /// How far a file may go on beyond the size that it says: 64 MiB.
@@ -69,7 +70,7 @@ impl<'a> Buffered<'a> {
             // Doubling, and the size, bound what is zeroed for a file that ends long before `want`.
             let rest = usize::try_from(self.source.size().saturating_sub(at)).unwrap_or(usize::MAX);
             let step = rest.saturating_add(1).clamp(PAGE, BLOCK);
-            self.buffer.resize(want.min(self.filled.saturating_add(self.filled.max(step))), 0);
+            buffer::resize(&mut self.buffer, want.min(self.filled.saturating_add(self.filled.max(step))))?;
         }
         let until = self.buffer.len().min(want);
         let room = &mut self.buffer[self.filled..until];

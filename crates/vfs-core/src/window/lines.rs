@@ -6,6 +6,7 @@ use super::blocks::{Blocks, Memory};
 use super::line_ends::LineEnds;
 use super::line_index::{LineIndex, Mark};
 use super::{BLOCK, line_ending, max_bytes};
+use crate::buffer;
 use crate::error::{Error, ErrorDetail, Result};
 use crate::text::{self, Extent, SAMPLE, Sniffed};
 use crate::types::{ByteRange, Content, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version};
@@ -55,7 +56,7 @@ fn count_lines(line_ends: LineEnds, bytes: &[u8]) -> u64 {
 /// What is binary has no lines: it is read from its beginning, whatever lines were asked for.
 fn binary(file: &mut impl Blocks, request: &ReadRequest, version: Version) -> Result<ReadResult> {
     let max = max_bytes(request);
-    let bytes = Bytes::copy_from_slice(file.part(0, max)?);
+    let bytes = Bytes::from(buffer::copy(file.part(0, max)?)?);
     let end = bytes.len() as u64;
     let has_more = !file.part(end, 1)?.is_empty();
     let mime_type = text::mime_type(if bytes.len() < SAMPLE { file.part(0, SAMPLE)? } else { &bytes }).to_owned();
@@ -242,7 +243,7 @@ impl<F: Blocks> Lines<'_, F> {
             let start = usize::try_from(span.start).unwrap_or(usize::MAX);
             let end = boundary(text, start, start.saturating_add(span.length));
             span.length = end - start;
-            return Ok((Content::Text(text[start..end].to_owned()), Some(self.encoding)));
+            return Ok((Content::Text(buffer::copy_text(&text[start..end])?), Some(self.encoding)));
         }
         let (part, lengths) = match span.cut {
             Some(Truncation::LongLine) => {
@@ -266,7 +267,7 @@ impl<F: Blocks> Lines<'_, F> {
             span.length = length;
             return Ok((Content::Text(text), Some(encoding)));
         }
-        let bytes = Bytes::copy_from_slice(&part[..span.length.min(part.len())]);
+        let bytes = Bytes::from(buffer::copy(&part[..span.length.min(part.len())])?);
         let mime_type = text::mime_type(self.file.part(0, SAMPLE)?).to_owned();
         Ok((Content::Binary { bytes, mime_type }, None))
     }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::blocks::{BEYOND_SIZE, Blocks};
 use super::{line_ending, max_bytes};
+use crate::buffer;
 use crate::error::{Error, Result};
 use crate::text::{self, SAMPLE};
 use crate::types::{ByteRange, Content, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version};
@@ -28,8 +29,8 @@ pub(super) fn read(
     if max < length && part.len() == max {
         part = without_cut_character(part);
     }
-    let text = std::str::from_utf8(part).ok().map(str::to_owned);
-    let bytes = if text.is_none() { Bytes::copy_from_slice(part) } else { Bytes::new() };
+    let text = std::str::from_utf8(part).ok().map(buffer::copy_text).transpose()?;
+    let bytes = if text.is_none() { Bytes::from(buffer::copy(part)?) } else { Bytes::new() };
     let read = part.len();
     let end = start.saturating_add(read as u64);
     let has_more = !file.part(end, 1)?.is_empty();

@@ -32,6 +32,21 @@ fn a_sparse_file_of_10_gb_is_read_by_windows_and_refused_where_all_of_it_is_need
 }
 
 #[test]
+fn a_read_returns_no_more_than_the_largest_file_whatever_it_asks_for() {
+    const MAX: u64 = 17 << 20;
+    let disk = Disk::with(|config| config.max_file_size(MAX));
+    File::create(disk.root().join("big")).and_then(|file| file.set_len(1 << 40)).expect("sparse files are made");
+    let cx = OpContext::new();
+    let everything = ReadRequest::new(path("/big")).max_bytes(u64::MAX);
+    for request in [everything.clone(), everything.clone().lines(0, u64::MAX), everything.bytes(5, None)] {
+        let start = request.bytes.map_or(0, |bytes| bytes.start);
+        let read = block_on(disk.files.read(&cx, request)).expect("it reads");
+        assert_eq!((read.content.as_bytes().len() as u64, read.truncated), (MAX, Some(Truncation::MaxBytes)));
+        assert_eq!(read.next_byte, Some(start + MAX));
+    }
+}
+
+#[test]
 fn a_tree_3000_levels_deep_is_written_listed_searched_as_far_as_it_has_names_and_deleted() {
     let disk = Disk::new();
     let mut directory: OwnedFd = File::open(disk.root()).expect("it opens").into();

@@ -1,6 +1,7 @@
 //! `vfs batch`: JSON requests in, JSON answers out, one a line.
 
 mod answer;
+mod json;
 mod lines;
 mod perform;
 mod request;
@@ -29,8 +30,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: BatchArgs) ->
     let answers = lines.map(|line| async { Ok(answer::to(session, line?).await) });
     let mut answers = std::pin::pin!(answers.buffer_unordered(usize::from(args.jobs)));
     while let Some(answer) = answers.next().await {
-        let answer = answer.map_err(Failure::Input)?;
-        out.write_all(&answer)?;
+        answer.map_err(Failure::Input)?.write(out)?;
         out.flush()?;
     }
     Ok(Exit::Success)

@@ -1,13 +1,21 @@
 //! Uploads and downloads: each file answers for itself, one whose path does not parse included.
 
+use futures::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vfs_core::{
-    Backend, Error, FileDownloadResponse, FileOperationError, FileUpload, FileUploadResponse, Result, VfsPath,
+    Backend, Error, ErrorKind, FileDownloadResponse, FileOperationError, FileUpload, FileUploadResponse, Result,
+    StatRequest, VfsPath,
 };
 
 use super::request::{Fields, decode};
 use crate::session::Session;
+
+/// 256 MiB, the most bytes that several files of one download have together.
+const MAX_DOWNLOAD: u64 = 256 << 20;
+
+/// How many files are looked at together for their sizes.
+const STATS_AT_ONCE: usize = 16;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,12 +83,19 @@ pub(super) async fn upload(session: &Session, request: Upload) -> Result<Answers
     Ok(merge(refused, answers))
 }
 
-/// Downloads the files whose paths parse.
+/// Downloads the files whose paths parse, and of these the first that fit into [`MAX_DOWNLOAD`] together.
 pub(super) async fn download(session: &Session, request: Download) -> Answers<FileDownloadResponse> {
+    let parsed: Vec<_> = request.paths.iter().map(|text| session.path(text)).collect();
+    let mut sizes = sizes(session, &parsed).await.into_iter();
+    let mut room = MAX_DOWNLOAD;
     let mut paths: Vec<VfsPath> = Vec::new();
     let mut refused = Vec::new();
-    for text in &request.paths {
-        refused.push(match session.path(text) {
+    for (text, path) in request.paths.iter().zip(parsed) {
+        let fitting = path.and_then(|path| {
+            room = room.checked_sub(sizes.next().unwrap_or(0)).ok_or_else(|| too_much(&path))?;
+            Ok(path)
+        });
+        refused.push(match fitting {
             Ok(path) => {
                 paths.push(path);
                 None
@@ -90,6 +105,26 @@ pub(super) async fn download(session: &Session, request: Download) -> Answers<Fi
     }
     let answers = session.backend.download_files(&session.cx, paths).await;
     merge(refused, answers)
+}
+
+/// Returns the size of each file that has a path. One file alone is bounded by its backend, so its size is not asked for;
+/// and what cannot be described is left to the download, which says why.
+async fn sizes(session: &Session, paths: &[Result<VfsPath>]) -> Vec<u64> {
+    let paths = paths.iter().flatten();
+    if paths.clone().nth(1).is_none() {
+        return Vec::new();
+    }
+    let size = async |path: &VfsPath| {
+        let info = session.backend.stat(&session.cx, StatRequest::new(path.clone())).await;
+        info.map_or(0, |info| info.size)
+    };
+    stream::iter(paths).map(size).buffered(STATS_AT_ONCE).collect().await
+}
+
+fn too_much(path: &VfsPath) -> Error {
+    let message =
+        format!("the files of this request have over {MAX_DOWNLOAD} bytes together; download this one by itself");
+    Error::new(ErrorKind::TooLarge, message).with_path(path)
 }
 
 /// Puts each answer where no refusal stands.

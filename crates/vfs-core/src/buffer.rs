@@ -1,0 +1,70 @@
+//! Buffers whose size a request or a file decides: memory that is not there is an error of the call, not the end of the
+//! process.
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Reserves room in `buffer` for exactly `additional` bytes more.
+///
+/// # Errors
+///
+/// `too_large`: the memory cannot be had.
+///
+/// ```
+/// use vfs_core::{ErrorKind, buffer};
+///
+/// let error = buffer::reserve(&mut Vec::new(), usize::MAX).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::TooLarge);
+/// ```
+pub fn reserve(buffer: &mut Vec<u8>, additional: usize) -> Result<()> {
+    let needed = buffer.len().saturating_add(additional);
+    buffer.try_reserve_exact(additional).map_err(|error| no_memory(needed).with_source(error))
+}
+
+/// Returns an empty buffer with room for `bytes`.
+///
+/// # Errors
+///
+/// `too_large`: the memory cannot be had.
+pub fn with_capacity(bytes: usize) -> Result<Vec<u8>> {
+    let mut buffer = Vec::new();
+    reserve(&mut buffer, bytes)?;
+    Ok(buffer)
+}
+
+/// Sets the length of `buffer` to `bytes`; what is new is zero.
+///
+/// # Errors
+///
+/// `too_large`: the memory cannot be had.
+pub fn resize(buffer: &mut Vec<u8>, bytes: usize) -> Result<()> {
+    reserve(buffer, bytes.saturating_sub(buffer.len()))?;
+    buffer.resize(bytes, 0);
+    Ok(())
+}
+
+/// Copies `bytes`.
+///
+/// # Errors
+///
+/// `too_large`: the memory cannot be had.
+pub fn copy(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut buffer = with_capacity(bytes.len())?;
+    buffer.extend_from_slice(bytes);
+    Ok(buffer)
+}
+
+/// Copies `text`.
+///
+/// # Errors
+///
+/// `too_large`: the memory cannot be had.
+pub fn copy_text(text: &str) -> Result<String> {
+    let mut copy = String::new();
+    copy.try_reserve_exact(text.len()).map_err(|error| no_memory(text.len()).with_source(error))?;
+    copy.push_str(text);
+    Ok(copy)
+}
+
+fn no_memory(bytes: usize) -> Error {
+    Error::new(ErrorKind::TooLarge, format!("no memory for {bytes} bytes; ask for a smaller part"))
+}
