@@ -7,7 +7,7 @@ use std::process::{ExitCode, ExitStatus};
 
 use clap::error::ErrorKind as UsageKind;
 use vfs_config::ConfigError;
-use vfs_core::{Error, Problem};
+use vfs_core::{Error, Problem, Truncation};
 
 use crate::escape::escaped;
 
@@ -136,6 +136,17 @@ pub(crate) fn tell(message: impl fmt::Display) {
     let line = escaped(&message);
     // Where standard error is closed too, nobody is left to be told.
     let _ = writeln!(io::stderr().lock(), "vfs: {line}");
+}
+
+/// Says why a listing or search that was asked for everything has not everything.
+pub(crate) fn warn_truncated(truncated: Option<Truncation>) {
+    match truncated {
+        None => {}
+        Some(Truncation::MaxEntries) => {
+            tell("there are more entries than one search gives; search the directories below one by one");
+        }
+        Some(_) => tell("the tree goes deeper than a path can name; what lies below was left out"),
+    }
 }
 
 /// Says what a listing or search could not show; it does not fail for that.

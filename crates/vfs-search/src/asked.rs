@@ -1,6 +1,6 @@
 //! A backend that lends no tree, as one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
@@ -40,6 +40,31 @@ impl AskedTree {
         Self { backend, cx, runtime: Handle::try_current().ok() }
     }
 
+    /// Where `path` is without links.
+    fn real(&self, path: VfsPath) -> Result<Resolved> {
+        self.wait(self.backend.resolve(&self.cx, ResolveRequest::new(path)))
+    }
+
+    /// The names among `entries` of `dir` that are links: a listing describes what they lead to.
+    fn links(&self, dir: &VfsPath, entries: &[FileInfo]) -> Result<HashSet<String>> {
+        if !self.backend.capabilities(dir).links {
+            return Ok(HashSet::new());
+        }
+        let real = self.real(dir.clone())?.path;
+        let mut links = HashSet::new();
+        for entry in entries {
+            let Some(name) = entry.path.name() else { continue };
+            match self.real(dir.child(name)?) {
+                Ok(resolved) if resolved.path == real.child(name)? => {}
+                Err(error) if error.is_absence() => {}
+                Ok(_) | Err(_) => {
+                    links.insert(name.to_owned());
+                }
+            }
+        }
+        Ok(links)
+    }
+
     fn wait<T>(&self, answer: impl Future<Output = Result<T>>) -> Result<T> {
         match &self.runtime {
             Some(runtime) => runtime.block_on(answer),
@@ -61,11 +86,13 @@ impl Tree for AskedTree {
 
     fn list(&self, dir: &AskedDir) -> Result<Listing> {
         let found = self.wait(self.backend.ls(&self.cx, LsRequest::new(dir.path.clone())))?;
+        let links = self.links(&dir.path, &found.entries)?;
         let mut listing = Listing::with_capacity(found.entries.len());
         let mut entries = HashMap::with_capacity(found.entries.len());
         for info in found.entries {
             let Some(name) = info.path.name().map(str::to_owned) else { continue };
-            listing.push(&name, if info.is_dir { ChildKind::Directory } else { ChildKind::File });
+            let kind = if links.contains(&name) { ChildKind::Link } else { kind_of(&info) };
+            listing.push(&name, kind);
             entries.insert(name, info);
         }
         listing.problems = found.problems;
@@ -86,8 +113,9 @@ impl Tree for AskedTree {
         None
     }
 
-    fn follow(&self, _dir: &AskedDir, _name: &str) -> Result<ChildKind> {
-        Err(Error::new(ErrorKind::Unsupported, "links are not told apart here"))
+    fn follow(&self, dir: &AskedDir, name: &str) -> Result<ChildKind> {
+        let info = self.info(dir, name, dir.path.child(name)?)?;
+        Ok(kind_of(&info))
     }
 
     fn info(&self, dir: &AskedDir, name: &str, path: VfsPath) -> Result<FileInfo> {
@@ -106,7 +134,128 @@ impl Tree for AskedTree {
     }
 
     fn resolve(&self, dir: &AskedDir, name: &str) -> Result<Resolved> {
-        let request = ResolveRequest::new(dir.path.child(name)?);
-        self.wait(self.backend.resolve(&self.cx, request))
+        self.real(dir.path.child(name)?)
+    }
+}
+
+fn kind_of(info: &FileInfo) -> ChildKind {
+    if info.is_dir { ChildKind::Directory } else { ChildKind::File }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use futures::executor::block_on;
+    use futures::stream::{self, BoxStream, StreamExt as _};
+    use vfs_core::{
+        Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+        FileDownloadResponse, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+        GrepResult, LinkMode, LsResult, ReadRequest, ReadResult, RenameRequest, RenameResult, Version, WriteRequest,
+        WriteResult,
+    };
+
+    use super::*;
+    use crate::testing::path;
+    use crate::{glob_on, grep_on, pool::Pool};
+
+    /// A backend that answers listings and downloads and lends no tree: `/d/file`, `/d/circle` that leads to `/d`, and
+    /// `/way` that leads there too.
+    #[derive(Debug)]
+    struct Linked;
+
+    impl std::fmt::Display for Linked {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("linked")
+        }
+    }
+
+    fn real(path: &VfsPath) -> VfsPath {
+        let mut real = VfsPath::root();
+        for name in path.components() {
+            real = match (real.as_str(), name) {
+                ("/", "way") | ("/d", "circle") => VfsPath::parse("/d"),
+                _ => real.child(name),
+            }
+            .expect("a path");
+        }
+        real
+    }
+
+    fn info(path: &VfsPath) -> FileInfo {
+        match path.name() {
+            Some("file") => FileInfo::file(path.clone(), 3, Version::new("1")),
+            _ => FileInfo::directory(path.clone()),
+        }
+    }
+
+    macro_rules! backend {
+        ($($name:ident($request:ty) -> $result:ty;)+) => {
+            #[async_trait]
+            impl Backend for Linked {
+                fn capabilities(&self, _: &VfsPath) -> Capabilities {
+                    let mut capabilities = Capabilities::new(100);
+                    capabilities.links = true;
+                    capabilities
+                }
+
+                async fn stat(&self, _: &OpContext, req: StatRequest) -> Result<FileInfo> {
+                    Ok(info(&req.path))
+                }
+
+                async fn resolve(&self, _: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+                    Ok(Resolved::at(real(&req.path)))
+                }
+
+                async fn ls(&self, _: &OpContext, req: LsRequest) -> Result<LsResult> {
+                    let names = if real(&req.path).is_root() { ["d", "way"] } else { ["circle", "file"] };
+                    Ok(LsResult::new(names.iter().map(|name| info(&req.path.child(name).expect("a path"))).collect()))
+                }
+
+                async fn download_files(&self, _: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
+                    let file = |path| FileDownloadResponse::ok(path, "hit".into(), Version::new("1"));
+                    paths.into_iter().map(file).collect()
+                }
+
+                async fn upload_files(&self, _: &OpContext, _: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+                    Vec::new()
+                }
+
+                fn grep_stream(&self, _: OpContext, _: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+                    stream::empty().boxed()
+                }
+
+                $(async fn $name(&self, _: &OpContext, _: $request) -> $result {
+                    Err(Error::of(ErrorKind::Unsupported))
+                })+
+            }
+        };
+    }
+
+    backend! {
+        read(ReadRequest) -> Result<ReadResult>;
+        write(WriteRequest) -> Result<WriteResult>;
+        edit(EditRequest) -> Result<EditResult>;
+        delete(DeleteRequest) -> Result<DeleteResult>;
+        rename(RenameRequest) -> Result<RenameResult>;
+        copy(CopyRequest) -> Result<CopyResult>;
+        glob(GlobRequest) -> Result<GlobResult>;
+        grep(GrepRequest) -> Result<GrepResult>;
+    }
+
+    #[test]
+    fn links_of_a_backend_that_lends_no_tree_are_told_from_what_they_lead_to() {
+        let (pool, cx) = (Pool::new(1), OpContext::new());
+        let tree = || Arc::new(AskedTree::new(Arc::new(Linked), OpContext::new()));
+        for (start, found) in [("/", "/d/file"), ("/d", "/d/file"), ("/way", "/way/file")] {
+            for links in [LinkMode::Skip, LinkMode::Follow] {
+                let request = GlobRequest::new("*").path(path(start)).links(links);
+                let globbed = block_on(glob_on(&pool, tree(), cx.clone(), request)).expect("it globs");
+                let names: Vec<_> = globbed.entries.iter().map(|entry| entry.path.as_str()).collect();
+                assert_eq!(names, [found], "{links:?} from {start}");
+                let request = GrepRequest::literal("hit").path(path(start)).links(links);
+                let grepped = block_on(grep_on(&pool, tree(), cx.clone(), request)).expect("it greps");
+                assert_eq!(grepped.matches.len(), 1, "{links:?} from {start}");
+            }
+        }
     }
 }

@@ -19,13 +19,14 @@ use std::task::Waker;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use vfs_core::{Error, ErrorKind, OpContext, Result};
+use vfs_core::{Error, ErrorKind, LinkMode, OpContext, Result};
 
 use self::outcome::{Done, Outcome, guarded};
+use crate::follow::Follow;
 use crate::frontier::{Claim, Frontier, Head, Job, Key, Progress, Tuning};
 use crate::glob::Shown;
 use crate::item::Item;
-use crate::level::{Findings, Guide, Opener};
+use crate::level::{Findings, Guide, Opener, WalkState};
 use crate::lists::Lists;
 use crate::pool::{Pool, Task, Worker};
 use crate::quest::{Named, Quest};
@@ -43,6 +44,8 @@ pub(crate) struct Search<T: Tree, Q: Quest> {
     req: Q::Request,
     pool: Pool,
     quest: OnceLock<Q>,
+    walk_state: OnceLock<WalkState>,
+    max_entries: u64,
     state: Mutex<State<T::Dir>>,
     /// Told when there is room for more items, or no more are wanted.
     room: Condvar,
@@ -99,13 +102,15 @@ impl<D> State<D> {
 
 impl<T: Tree, Q: Quest> Search<T, Q> {
     pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: Q::Request, pool: Pool, tuning: Tuning) -> Self {
-        let frontier = Frontier::new(tuning);
+        let (max_entries, frontier) = (tuning.max_entries, Frontier::new(tuning));
         Self {
             tree,
             cx,
             req,
             pool,
             quest: OnceLock::new(),
+            walk_state: OnceLock::new(),
+            max_entries,
             state: Mutex::new(State {
                 frontier,
                 turns: 0,
@@ -265,6 +270,10 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
         self.quest.get().ok_or_else(|| Error::new(ErrorKind::Internal, "work before the start"))
     }
 
+    fn walk_state(&self) -> Result<&WalkState> {
+        self.walk_state.get().ok_or_else(|| Error::new(ErrorKind::Internal, "work before the start"))
+    }
+
     /// Compiles the request, finds where the walk starts, and goes on from there.
     fn start(self: &Arc<Self>, worker: &Worker, tools: &mut Option<Q::Tools>, key: &Key) -> Outcome<T::Dir> {
         let quest = Q::new(&self.req)?;
@@ -278,8 +287,10 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
                 return self.visit_named(worker, tools, Progress::new(file), key);
             }
             Located::Directory(dir) => {
-                let guide = Checked { search: self, quest, worker };
-                let opener = Opener { tree: &*self.tree, guide: &guide, options: quest.options() };
+                let (guide, options) = (Checked { search: self, quest, worker }, quest.options());
+                let follow = (options.links == LinkMode::Follow).then(|| Follow::parallel(&*self.tree, path));
+                let state = self.walk_state.get_or_init(|| WalkState::new(follow, self.max_entries));
+                let opener = Opener { tree: &*self.tree, guide: &guide, options, state };
                 let level = opener.start(dir, path, &mut findings)?;
                 match level {
                     Some(level) => Stretch::new(self.judged(quest, worker, level)?),

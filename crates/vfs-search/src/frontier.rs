@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::item::{Item, Tally};
+use crate::level::WalkState;
 use crate::lists::{self, Lists};
 use crate::quest::Named;
 use crate::stretch::{Cursor, Stretch};
@@ -35,12 +36,15 @@ pub(crate) struct Tuning {
     pub(crate) budget: usize,
     /// Most bytes of items of the first slot.
     pub(crate) head_budget: usize,
+    /// About how many entries are listed at most.
+    pub(crate) max_entries: u64,
 }
 
 impl Tuning {
     /// What suits a pool of `workers`.
     pub(crate) fn for_workers(workers: usize) -> Self {
-        Self { window: workers * 128, budget: 4 << 20, head_budget: 512 << 10 }
+        let max_entries = WalkState::MAX_ENTRIES;
+        Self { window: workers * 128, budget: 4 << 20, head_budget: 512 << 10, max_entries }
     }
 }
 
@@ -153,7 +157,7 @@ impl<D> Frontier<D> {
 
     /// The frontier of a search that nobody wants any more.
     pub(crate) fn closed() -> Self {
-        let tuning = Tuning { window: 0, budget: 0, head_budget: 0 };
+        let tuning = Tuning { window: 0, budget: 0, head_budget: 0, max_entries: 0 };
         Self { is_new: false, ..Self::new(tuning) }
     }
 

@@ -2,7 +2,9 @@
 
 use std::ops::{AddAssign, ControlFlow};
 
-use vfs_core::{Error, FileCount, FileInfo, GrepMatch, Problem, Skipped};
+use vfs_core::{Error, FileCount, FileInfo, GrepMatch, Problem, Skipped, Truncation};
+
+use crate::level::Findings;
 
 /// About how long the version of an entry is.
 const ENTRY_TEXT: usize = 64;
@@ -66,9 +68,26 @@ pub(crate) struct Tally {
     pub(crate) skipped: Skipped,
     /// Whether something lies deeper than the depth limit, or than a path can name.
     pub(crate) too_deep: bool,
+    /// Whether directories were left out because the search had listed too many entries.
+    pub(crate) too_many: bool,
 }
 
 impl Tally {
+    /// What a walk left out.
+    pub(crate) fn of(findings: &Findings) -> Self {
+        let Findings { problems: _, skipped, too_deep, too_many } = *findings;
+        Self { searched: 0, skipped, too_deep, too_many }
+    }
+
+    /// Why there may be more than what was found.
+    pub(crate) fn truncated(&self) -> Option<Truncation> {
+        match self {
+            Self { too_many: true, .. } => Some(Truncation::MaxEntries),
+            Self { too_deep: true, .. } => Some(Truncation::Depth),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -79,6 +98,7 @@ impl AddAssign for Tally {
         self.searched += other.searched;
         self.skipped += other.skipped;
         self.too_deep |= other.too_deep;
+        self.too_many |= other.too_many;
     }
 }
 

@@ -3,9 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{self, AtomicU64};
 
-use vfs_core::{Error, ErrorKind, LinkMode, Problem, Result, Skipped, VfsPath};
+use vfs_core::{Error, LinkMode, Problem, Result, Skipped, VfsPath};
 
+use crate::follow::Follow;
 use crate::glob::Shown;
 use crate::ignore_rules::{IgnoreFiles, IgnoreRules};
 use crate::visibility::{FullPath, Visibility};
@@ -60,14 +62,8 @@ pub(crate) struct Place<D> {
     start: usize,
     depth: u32,
     rules: IgnoreRules,
-    above: Option<Arc<Above>>,
-}
-
-/// The identities of a directory and of those above it, for the loop guard.
-#[derive(Debug)]
-struct Above {
-    identity: (u64, u64),
-    above: Option<Arc<Above>>,
+    /// Where the directory really is, if that is outside of the searched tree.
+    outside: Option<VfsPath>,
 }
 
 impl<D> Place<D> {
@@ -119,6 +115,8 @@ pub(crate) struct Findings {
     pub(crate) skipped: Skipped,
     /// Whether something lies deeper than the depth limit, or than a path can name.
     pub(crate) too_deep: bool,
+    /// Whether directories were left out because the walk had come by too many entries.
+    pub(crate) too_many: bool,
 }
 
 impl Findings {
@@ -230,11 +228,50 @@ impl<'a, D> Entry<'a, D> {
     }
 }
 
+/// What all directories of a walk share.
+#[derive(Debug)]
+pub(crate) struct WalkState {
+    /// Where links lead; `None` where none is followed.
+    pub(crate) follow: Option<Follow>,
+    /// How many entries were listed.
+    listed: AtomicU64,
+    max_entries: u64,
+}
+
+impl WalkState {
+    /// About how many entries one search lists at most.
+    pub(crate) const MAX_ENTRIES: u64 = 1 << 24;
+
+    /// Of a walk that enters no directory once `max_entries` were listed.
+    pub(crate) fn new(follow: Option<Follow>, max_entries: u64) -> Self {
+        Self { follow, listed: AtomicU64::new(0), max_entries }
+    }
+
+    fn is_full(&self) -> bool {
+        self.listed.load(atomic::Ordering::Relaxed) >= self.max_entries
+    }
+
+    fn note(&self, listing: &Listing) {
+        self.listed.fetch_add(listing.len() as u64, atomic::Ordering::Relaxed);
+    }
+}
+
 /// Opens the directories of a walk.
 pub(crate) struct Opener<'a, T> {
     pub(crate) tree: &'a T,
     pub(crate) guide: &'a dyn Guide,
     pub(crate) options: WalkOptions,
+    pub(crate) state: &'a WalkState,
+}
+
+/// Where a step down leads.
+enum Descent {
+    /// To a directory of the searched tree.
+    Within,
+    /// To one outside of it, which really is there.
+    Outside(VfsPath),
+    /// To none, or to one that is entered elsewhere.
+    Nowhere,
 }
 
 impl<T: Tree> Opener<'_, T> {
@@ -250,9 +287,8 @@ impl<T: Tree> Opener<'_, T> {
             findings.too_deep = !listing.is_empty();
             return Ok(None);
         }
-        let above = self.guard(&dir, None)?;
         let start = if path.is_root() { 1 } else { path.as_str().len() + 1 };
-        self.open(Place { dir, path: path.clone(), start, depth: 1, rules, above }, findings).map(Some)
+        self.open(Place { dir, path: path.clone(), start, depth: 1, rules, outside: None }, findings).map(Some)
     }
 
     /// The level that a step of `level` leads down to, unless it leads to none. An error is a problem of that step.
@@ -276,13 +312,17 @@ impl<T: Tree> Opener<'_, T> {
     }
 
     fn below(&self, entry: Entry<'_, T::Dir>, findings: &mut Findings) -> Result<Option<Level<T::Dir>>> {
-        let (place, name) = (entry.place(), entry.name());
-        // What a link leads to, and whether it can be followed, was told with its entry.
-        let tree = self.tree;
-        if entry.kind() == ChildKind::Link && !matches!(tree.follow(&place.dir, name), Ok(ChildKind::Directory)) {
+        let (place, name, tree) = (entry.place(), entry.name(), self.tree);
+        if self.state.is_full() {
+            findings.too_many = true;
             return Ok(None);
         }
         let path = place.path.child(name)?;
+        let outside = match self.descent(entry, &path)? {
+            Descent::Within => None,
+            Descent::Outside(real) => Some(real),
+            Descent::Nowhere => return Ok(None),
+        };
         let is_border = self.options.max_depth.is_some_and(|max| place.depth >= max);
         if is_border && findings.too_deep {
             return Ok(None);
@@ -292,27 +332,25 @@ impl<T: Tree> Opener<'_, T> {
             findings.too_deep = !tree.list(&dir)?.is_empty();
             return Ok(None);
         }
-        let above = self.guard(&dir, place.above.as_ref())?;
         let (start, depth, rules) = (place.start, place.depth + 1, place.rules.clone());
-        self.open(Place { dir, path, start, depth, rules, above }, findings).map(Some)
+        self.open(Place { dir, path, start, depth, rules, outside }, findings).map(Some)
     }
 
-    /// Refuses a directory that is one of those above it; only links can make one so.
-    fn guard(&self, dir: &T::Dir, above: Option<&Arc<Above>>) -> Result<Option<Arc<Above>>> {
-        if self.options.links != LinkMode::Follow {
-            return Ok(None);
-        }
-        let Some(identity) = self.tree.identity(dir) else {
-            return Ok(above.map(Arc::clone));
+    /// Where the step down at `entry`, whose path is `path`, leads.
+    fn descent(&self, entry: Entry<'_, T::Dir>, path: &VfsPath) -> Result<Descent> {
+        let (place, name) = (entry.place(), entry.name());
+        let real = match (entry.kind(), &place.outside) {
+            // What a link leads to, and whether it can be followed, was told with its entry.
+            (ChildKind::Link, _) => match self.tree.follow(&place.dir, name) {
+                Ok(ChildKind::Directory) => self.tree.resolve(&place.dir, name)?.path,
+                _ => return Ok(Descent::Nowhere),
+            },
+            (_, None) => return Ok(Descent::Within),
+            (_, Some(outside)) => outside.child(name)?,
         };
-        let mut next = above;
-        while let Some(ancestor) = next {
-            if ancestor.identity == identity {
-                return Err(Error::new(ErrorKind::InvalidPath, "a link leads back to a directory above it"));
-            }
-            next = ancestor.above.as_ref();
-        }
-        Ok(Some(Arc::new(Above { identity, above: above.map(Arc::clone) })))
+        let Some(follow) = &self.state.follow else { return Ok(Descent::Nowhere) };
+        let enters = !follow.is_within(&real) && follow.enters(&real, path, self.tree, self.guide, self.options)?;
+        Ok(if enters { Descent::Outside(real) } else { Descent::Nowhere })
     }
 
     /// Lists a directory and puts its steps in order.
@@ -333,6 +371,7 @@ impl<T: Tree> Opener<'_, T> {
             None => self.tree.list(&place.dir),
         };
         let mut listing = listing.map_err(|error| error.with_path(&place.path))?;
+        self.state.note(&listing);
         let problems = std::mem::take(&mut listing.problems);
         findings.problems.extend(problems.into_iter().map(|problem| locate_problem(&place.path, problem)));
         let visibility = self.options.visibility;
@@ -454,7 +493,7 @@ mod tests {
     fn a_name_that_is_listed_twice_is_one_entry() {
         let tree = TestTree::new([("/d/a", ""), ("/d/b/c", "")]).listing_twice();
         let (cursor, mut names) = (root(&tree), Vec::new());
-        let opener = Opener { tree: &tree, guide: &EVERYWHERE, options: OPTIONS };
+        let opener = Opener { tree: &tree, guide: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, 100) };
         let below = opener.descend(&cursor.level, cursor.level.step(0), &mut Findings::default()).expect("it goes on");
         let below = below.expect("a level");
         (0..below.len()).for_each(|index| names.push(below.key(index)));

@@ -24,6 +24,7 @@ mod entries;
 mod feed;
 mod filter;
 mod find;
+mod follow;
 mod frontier;
 mod glob;
 mod haystack;

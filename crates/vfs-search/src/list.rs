@@ -4,16 +4,15 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use vfs_core::tree::{Located, Tree};
-use vfs_core::{Error, ErrorKind, LinkMode, LsRequest, LsResult, OpContext, Result, Truncation, VfsPath};
+use vfs_core::{Error, ErrorKind, LinkMode, LsRequest, LsResult, OpContext, Result, VfsPath};
 
-use crate::entries::{Entries, put_described};
+use crate::entries::{Entries, describe, put_described};
 use crate::feed::Feed;
 use crate::frontier::Tuning;
 use crate::glob::Shown;
-use crate::item::Outlet;
-use crate::level::{Directories, Entry, Guide, Judgement, WalkOptions};
+use crate::item::{Item, Outlet, Tally};
+use crate::level::{Directories, Entry, Guide, Judgement, WalkOptions, WalkState};
 use crate::pool::Pool;
-use crate::problems::Problems;
 use crate::quest::{Named, Quest};
 use crate::visibility::Visibility;
 use crate::walk::{Found, Walk};
@@ -45,33 +44,22 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
         directories: Directories::Yielded,
     };
     let guide = Everywhere { cx, recursive: req.recursive };
-    let mut walk = Walk::start(tree, &guide, dir, &req.path, options)?;
-    let mut result = LsResult::default();
-    let mut problems = Problems::default();
-    while let Some(found) = walk.next(tree, &guide)? {
-        let (level, step) = match found {
-            Found::Entry(level, step) => (level, step),
-            Found::Problem(problem) => {
-                problems.push(problem);
-                continue;
+    let mut walk = Walk::start(tree, &guide, dir, &req.path, options, WalkState::MAX_ENTRIES)?;
+    let mut found = Entries::new(req.limit);
+    while let Some(next) = walk.next(tree, &guide)? {
+        let item = match next {
+            // Looked at before the entry is described: one that is over the limit need not be.
+            Found::Entry(..) if found.is_full() => break,
+            Found::Entry(level, step) => {
+                cx.check()?;
+                describe(tree, Entry::of(&level, step))
             }
+            Found::Problem(problem) => Item::Problem(problem),
         };
-        let entry = Entry::of(&level, step);
-        if req.limit.is_some_and(|limit| result.entries.len() as u64 >= limit) {
-            result.truncated = Some(Truncation::Limit);
-            break;
-        }
-        cx.check()?;
-        match entry.path().and_then(|path| tree.info(&entry.place().dir, entry.name(), path)) {
-            Ok(info) => result.entries.push(info),
-            Err(error) => problems.push(entry.problem(error)),
-        }
+        let _ = found.put(item);
     }
-    if result.truncated.is_none() && walk.take_findings().too_deep {
-        result.truncated = Some(Truncation::Depth);
-    }
-    result.problems = problems.into_vec(&req.path);
-    Ok(result)
+    let _ = found.put(Item::Tally(Tally::of(&walk.take_findings())));
+    Ok(ls_result(found, &req.path))
 }
 
 /// As [`ls`], on the workers of `pool`: for trees that take long to list.
@@ -93,10 +81,13 @@ pub async fn ls_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: LsReq
             break;
         }
     }
-    let (entries, truncated, _, problems) = found.into_parts(&path);
-    let mut result = LsResult::new(entries);
-    (result.truncated, result.problems) = (truncated, problems);
-    Ok(result)
+    Ok(ls_result(found, &path))
+}
+
+fn ls_result(found: Entries, start: &VfsPath) -> LsResult {
+    let mut result = LsResult::default();
+    (result.entries, result.truncated, _, result.problems) = found.into_parts(start);
+    result
 }
 
 /// What a listing looks for.

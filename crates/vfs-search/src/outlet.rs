@@ -83,13 +83,12 @@ impl<S: Slot> Collector<S> {
 
     /// Takes what was found beside entries, whether there is room for it or not: it is not found again.
     pub(crate) fn note(&mut self, findings: Findings) {
-        let Findings { problems, skipped, too_deep } = findings;
-        self.tally += Tally { searched: 0, skipped, too_deep };
-        if problems.is_empty() {
+        self.tally += Tally::of(&findings);
+        if findings.problems.is_empty() {
             return;
         }
         self.push_tally();
-        let items = problems.into_iter().map(Item::Problem);
+        let items = findings.problems.into_iter().map(Item::Problem);
         self.items.extend(items.inspect(|item| self.bytes += item.cost()));
     }
 
@@ -140,7 +139,7 @@ impl<S: Slot> Outlet for Collector<S> {
         if let Item::Done { searched, left_early: false, skipped } = item
             && !self.has_shown
         {
-            self.tally += Tally { searched: searched.into(), skipped, too_deep: false };
+            self.tally += Tally { searched: searched.into(), skipped, ..Tally::default() };
             self.is_file_done = true;
             return ControlFlow::Continue(());
         }

@@ -9,7 +9,7 @@ use vfs_core::{GrepEvent, GrepMatch, GrepOutput, GrepRequest, GrepSummary, OpCon
 
 use crate::feed::Feed;
 use crate::frontier::Tuning;
-use crate::item::{Item, Tally};
+use crate::item::Item;
 use crate::plan::Plan;
 use crate::pool::Pool;
 use crate::sink;
@@ -113,12 +113,10 @@ impl<T: Tree> GrepEvents<T> {
                 // Another match was seen, and the lines after the last one that counts are all given out.
                 (at_limit && self.summary.truncated == Some(Truncation::Limit)).then(|| self.end())
             }
-            Item::Tally(Tally { searched, skipped, too_deep }) => {
-                self.summary.files_searched += searched;
-                self.summary.skipped += skipped;
-                if too_deep && self.summary.truncated.is_none() {
-                    self.summary.truncated = Some(Truncation::Depth);
-                }
+            Item::Tally(tally) => {
+                self.summary.files_searched += tally.searched;
+                self.summary.skipped += tally.skipped;
+                self.summary.truncated = self.summary.truncated.or(tally.truncated());
                 None
             }
             // Errors end the feed, and entries are what a glob is after.

@@ -91,7 +91,7 @@ pub(crate) mod testing {
     use vfs_core::VfsPath;
 
     use super::*;
-    use crate::level::{Directories, Findings, Guide, Opener, WalkOptions};
+    use crate::level::{Directories, Findings, Guide, Opener, WalkOptions, WalkState};
     use crate::testing::TestTree;
     use crate::visibility::Visibility;
     use vfs_core::tree::{Located, Tree as _};
@@ -119,7 +119,7 @@ pub(crate) mod testing {
 
     pub(crate) fn root(tree: &TestTree) -> Cursor<String> {
         let Located::Directory(dir) = tree.locate(&VfsPath::root()).expect("the root") else { panic!("a directory") };
-        let opener = Opener { tree, guide: &EVERYWHERE, options: OPTIONS };
+        let opener = Opener { tree, guide: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
         whole(opener.start(dir, &VfsPath::root(), &mut Findings::default()).expect("it lists").expect("a level"))
     }
 
@@ -132,13 +132,16 @@ pub(crate) mod testing {
 mod tests {
     use super::testing::{EVERYWHERE, OPTIONS, root, whole};
     use super::*;
-    use crate::level::{Entry, Findings, Opener};
+    use crate::level::{Entry, Findings, Opener, WalkState};
     use crate::testing::TestTree;
 
     #[test]
     fn a_stretch_goes_down_before_it_goes_on_and_leaves_what_comes_after_its_next_step() {
         let tree = TestTree::new([("/a/d/f", ""), ("/a/e", ""), ("/b", ""), ("/c", "")]);
-        let (cursor, opener) = (root(&tree), Opener { tree: &tree, guide: &EVERYWHERE, options: OPTIONS });
+        let (cursor, opener) = (
+            root(&tree),
+            Opener { tree: &tree, guide: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) },
+        );
         let mut stretch = Stretch::new(cursor);
         let enter = |stretch: &mut Stretch<String>| {
             let (level, step) = stretch.next().expect("a directory");

@@ -238,7 +238,7 @@ impl Tree for TestTree {
     }
 
     fn resolve(&self, dir: &String, name: &str) -> Result<Resolved> {
-        VfsPath::parse(&format!("{dir}/{name}")).map(Resolved::at)
+        self.resolve(&format!("{dir}/{name}")).and_then(|real| VfsPath::parse(&real)).map(Resolved::at)
     }
 
     fn known(&self, dir: &String, name: &str, kind: ChildKind) -> Option<Sketch> {
@@ -348,7 +348,7 @@ fn line(event: &GrepEvent) -> String {
 /// Runs one search on a pool of its own.
 pub(crate) fn run_on(tree: Arc<TestTree>, req: GrepRequest, workers: usize, window: usize) -> Result<Outcome> {
     let pool = Pool::new(workers);
-    let tuning = Tuning { window, budget: 1 << 14, head_budget: 1 << 10 };
+    let tuning = Tuning { window, budget: 1 << 14, head_budget: 1 << 10, max_entries: u64::MAX };
     let mut events = GrepEvents::new(tree, OpContext::new(), req, pool, tuning);
     let mut seen = Vec::new();
     block_on(async {

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use vfs_core::{Problem, Result, VfsPath};
+use vfs_core::{LinkMode, Problem, Result, VfsPath};
 
-use crate::level::{CHECK_EVERY, Findings, Guide, Level, Opener, Stage, Step, WalkOptions};
+use crate::follow::{EntryPaths, Follow};
+use crate::level::{CHECK_EVERY, Findings, Guide, Level, Opener, Stage, Step, WalkOptions, WalkState};
 use vfs_core::tree::Tree;
 
 /// One step of a walk.
@@ -21,6 +22,7 @@ pub(crate) enum Found<D> {
 #[derive(Debug)]
 pub(crate) struct Walk<D> {
     options: WalkOptions,
+    state: WalkState,
     frames: Vec<Frame<D>>,
     problems: VecDeque<Problem>,
     findings: Findings,
@@ -35,7 +37,7 @@ struct Frame<D> {
 }
 
 impl<D: Clone + Send + Sync + 'static> Walk<D> {
-    /// Begins at the directory `dir` at `path`.
+    /// Begins at the directory `dir` at `path`; enters no directory once `max_entries` were listed.
     ///
     /// # Errors
     ///
@@ -46,11 +48,14 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
         dir: D,
         path: &VfsPath,
         options: WalkOptions,
+        max_entries: u64,
     ) -> Result<Self> {
         let mut findings = Findings::default();
-        let level = Opener { tree, guide, options }.start(dir, path, &mut findings)?;
+        let follow = (options.links == LinkMode::Follow).then(|| Follow::ordered(tree, path));
+        let state = WalkState::new(follow, max_entries);
+        let level = Opener { tree, guide, options, state: &state }.start(dir, path, &mut findings)?;
         let frames = level.map(Frame::new).into_iter().collect();
-        Ok(Self { options, frames, problems: VecDeque::new(), findings, steps_taken: 0 })
+        Ok(Self { options, state, frames, problems: VecDeque::new(), findings, steps_taken: 0 })
     }
 
     /// The next entry or problem.
@@ -87,12 +92,17 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
                 Stage::Entry => return Ok(Some(Found::Entry(level, step))),
                 Stage::Problem(index) => return Ok(Some(Found::Problem(level.problem(index).clone()))),
                 Stage::Descent => {
-                    let opener = Opener { tree, guide, options: self.options };
+                    let opener = Opener { tree, guide, options: self.options, state: &self.state };
                     let below = opener.descend(&level, step, &mut self.findings)?;
                     self.frames.extend(below.map(Frame::new));
                 }
             }
         }
+    }
+
+    /// The paths under which directories outside of the searched tree were entered.
+    pub(crate) fn into_entry_paths(self) -> EntryPaths {
+        self.state.follow.map(Follow::into_entry_paths).unwrap_or_default()
     }
 
     /// What was left out since the last call.

@@ -30,8 +30,6 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GlobArgs) -> 
         writeln!(out, "{style}{}{style:#}", entry.path)?;
     }
     exit::warn(&found.problems);
-    if found.truncated.is_some() {
-        exit::tell("the tree goes deeper than a path can name; what lies below was not searched");
-    }
+    exit::warn_truncated(found.truncated);
     Ok(Exit::found(!found.entries.is_empty()))
 }

@@ -3,7 +3,9 @@
 use std::io::{self, IsTerminal, Write};
 
 use futures::{FutureExt, StreamExt};
-use vfs_core::{Backend, CaseMode, ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary, LineKind, Pattern};
+use vfs_core::{
+    Backend, CaseMode, ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary, LineKind, Pattern, Truncation,
+};
 
 use crate::args::GrepArgs;
 use crate::exit::{self, Exit, Failure};
@@ -60,6 +62,9 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> 
             unreadable |= is_failure(problem.code);
         }
         write_event(out, &mut format, &event)?;
+        if let GrepEvent::End(GrepSummary { truncated: truncated @ Some(Truncation::MaxEntries), .. }) = &event {
+            exit::warn_truncated(*truncated);
+        }
         if let (GrepEvent::End(summary), 0) = (&event, found) {
             explain_silence(summary);
         }

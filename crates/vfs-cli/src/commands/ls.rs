@@ -24,9 +24,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: LsArgs) -> Re
         writeln!(out, "{}{}", entry.path, suffix(entry))?;
     }
     exit::warn(&listing.problems);
-    if listing.truncated.is_some() {
-        exit::tell("the tree goes deeper than a path can name; what lies below is not listed");
-    }
+    exit::warn_truncated(listing.truncated);
     Ok(Exit::Success)
 }
 

@@ -144,6 +144,8 @@ pub enum Truncation {
     LongLine,
     /// The depth limit was reached, or the tree goes deeper than a path can name.
     Depth,
+    /// The result has as many entries as any may have, or the search listed as many as any search does.
+    MaxEntries,
 }
 
 /// How many entries a search left out, so that silence is never mistaken for absence.
@@ -161,7 +163,7 @@ pub struct Skipped {
     pub binary: u64,
     /// Files over the size limit.
     pub too_large: u64,
-    /// Links that were not followed.
+    /// Links that were left out, where links are not followed at all.
     pub links: u64,
 }
 

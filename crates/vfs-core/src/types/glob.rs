@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::entry::{FileInfo, Problem, Skipped, Truncation};
+use super::ls::LsRequest;
 use super::wire;
 use crate::path::VfsPath;
 
@@ -43,7 +44,9 @@ pub enum LinkMode {
     /// Neither goes down a link to a directory.
     #[default]
     Skip,
-    /// Links to files and directories are followed, each directory once on the way down.
+    /// Links to files are followed, and links to directories outside of the searched tree. Such a directory is entered
+    /// once, under the smallest path that leads there. A link to a directory of the searched tree is not followed: what is
+    /// in that directory is found under its own path.
     Follow,
 }
 
@@ -83,12 +86,15 @@ pub struct GlobRequest {
     /// What happens at links. Default: links to directories are not followed.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub links: LinkMode,
-    /// Most entries. Default: all.
+    /// Most entries. Default, and at most: [`GlobRequest::MAX_ENTRIES`].
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit: Option<u64>,
 }
 
 impl GlobRequest {
+    /// 1,000,000, the most entries of one result, whatever is asked for.
+    pub const MAX_ENTRIES: u64 = LsRequest::MAX_ENTRIES;
+
     /// Asks for the files below the root that match `pattern`.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {

@@ -190,7 +190,8 @@ impl<'a, T: Tree, Q: Quest> Walker<'a, T, Q> {
         let Self { search, quest, worker, .. } = *self;
         let mut findings = Findings::default();
         let guide = Checked { search, quest, worker };
-        let opener = Opener { tree: &*search.tree, guide: &guide, options: quest.options() };
+        let (options, state) = (quest.options(), search.walk_state()?);
+        let opener = Opener { tree: &*search.tree, guide: &guide, options, state };
         let below = opener.descend(&level, step, &mut findings)?;
         if let Some(below) = below {
             let below = search.judged(quest, worker, below)?;

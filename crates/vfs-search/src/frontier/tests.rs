@@ -3,7 +3,7 @@
 use vfs_core::{FileCount, VfsPath};
 
 use super::*;
-use crate::level::{Findings, Opener};
+use crate::level::{Findings, Opener, WalkState};
 use crate::stretch::testing::{EVERYWHERE, OPTIONS, root, whole};
 use crate::testing::TestTree;
 
@@ -42,7 +42,7 @@ fn keys(frontier: &mut Frontier<String>) -> Vec<Key> {
     std::iter::from_fn(|| frontier.claim()).map(|claim| claim.key).collect()
 }
 
-const WIDE: Tuning = Tuning { window: 100, budget: 100, head_budget: 10 };
+const WIDE: Tuning = Tuning { window: 100, budget: 100, head_budget: 10, max_entries: u64::MAX };
 
 #[test]
 fn what_is_claimed_is_first_in_the_order_of_paths_and_ever_more_at_once() {
@@ -62,7 +62,7 @@ fn a_directory_that_was_listed_comes_before_what_follows_it() {
     assert!(frontier.add(&b, &mut item(2), 1));
     frontier.finish(&b);
     assert_eq!(taken(&mut frontier), (Head::Waiting, vec![]));
-    let opener = Opener { tree: &tree, guide: &EVERYWHERE, options: OPTIONS };
+    let opener = Opener { tree: &tree, guide: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
     let (level, step) = stretch.what.next().expect("/a/");
     let below = opener.descend(&level, step, &mut Findings::default()).expect("it goes on").expect("a level");
     frontier.push(whole(below));
@@ -99,7 +99,7 @@ fn what_shows_nothing_is_passed_without_the_consumer() {
 fn the_first_slot_takes_more_when_the_others_may_not() {
     let paths: Vec<_> = (0..9).map(|n| format!("/f{n}")).collect();
     let tree = TestTree::new(paths.iter().map(|path| (path.as_str(), "")));
-    let mut frontier = started(&tree, Tuning { window: 4, budget: 20, head_budget: 10 });
+    let mut frontier = started(&tree, Tuning { window: 4, budget: 20, head_budget: 10, max_entries: u64::MAX });
     let (a, b) = (frontier.claim().expect("a slot").key, frontier.claim().expect("a slot").key);
     assert!(frontier.add(&b, &mut item(3), 20));
     assert!(!frontier.has_next());
@@ -116,7 +116,7 @@ fn the_first_slot_takes_more_when_the_others_may_not() {
 #[test]
 fn what_was_parked_goes_on_when_there_is_room() {
     let tree = TestTree::new([("/a", ""), ("/b", "")]);
-    let mut frontier = started(&tree, Tuning { window: 4, budget: 20, head_budget: 10 });
+    let mut frontier = started(&tree, Tuning { window: 4, budget: 20, head_budget: 10, max_entries: u64::MAX });
     let a = frontier.claim().expect("/a").key;
     let Claim { key: b, job } = frontier.claim().expect("/b");
     assert!(frontier.add(&b, &mut item(3), 20));

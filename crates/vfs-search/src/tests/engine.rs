@@ -92,7 +92,7 @@ fn wait_for_last(mut tree: Arc<TestTree>) -> Arc<TestTree> {
 #[test]
 fn a_stream_that_nobody_polls_does_not_hold_up_another() {
     let pool = Pool::new(1);
-    let tuning = Tuning { window: 4, budget: 1 << 12, head_budget: 1 << 10 };
+    let tuning = Tuning { window: 4, budget: 1 << 12, head_budget: 1 << 10, max_entries: u64::MAX };
     let noisy = Arc::new(many(100, &"hit\n".repeat(10_000)));
     let mut idle: Vec<_> =
         (0..3).map(|_| GrepEvents::new(Arc::clone(&noisy), OpContext::new(), hit(), pool.clone(), tuning)).collect();
@@ -172,7 +172,7 @@ fn a_collected_search_keeps_its_size_limit() {
 #[test]
 fn more_unpolled_streams_than_there_can_be_threads_hold_up_nobody_and_lose_nothing() {
     let pool = Pool::with_stand_ins(2, 2);
-    let tuning = Tuning { window: 8, budget: 1 << 12, head_budget: 1 << 10 };
+    let tuning = Tuning { window: 8, budget: 1 << 12, head_budget: 1 << 10, max_entries: u64::MAX };
     let text: String = (0..3000).map(|n| format!("hit {n}\nbetween\n")).collect();
     let noisy = Arc::new(many(12, &text));
     let req = hit().context(1, 1);

@@ -1,6 +1,16 @@
-use vfs_core::{EntryKinds, ErrorKind, GlobRequest, GlobResult, LinkMode, Truncation};
+use std::sync::Arc;
 
+use futures::StreamExt as _;
+use futures::executor::block_on;
+use vfs_core::{
+    EntryKinds, ErrorKind, GlobRequest, GlobResult, GrepEvent, GrepRequest, LinkMode, OpContext, Truncation,
+};
+
+use crate::frontier::Tuning;
+use crate::pool::Pool;
+use crate::stream::GrepEvents;
 use crate::testing::{self, Node, TestTree, path};
+use crate::{glob, glob_on};
 
 fn find(tree: &TestTree, req: &GlobRequest) -> GlobResult {
     testing::find(tree, req).unwrap_or_else(|error| panic!("{req:?}: {error}"))
@@ -89,19 +99,62 @@ fn links_are_shown_under_their_own_names_and_not_gone_down() {
 }
 
 #[test]
-fn followed_links_are_gone_down_once() {
+fn a_followed_link_into_the_searched_tree_is_not_gone_down() {
     let result = find(&linked(), &GlobRequest::new("*.rs").links(LinkMode::Follow));
-    assert_eq!(paths(&result), ["/d/x.rs", "/dir.rs/x.rs", "/file.rs", "/real.rs"]);
-    let loops: Vec<_> = result.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
-    assert_eq!(
-        loops,
-        [
-            ("/d/up.rs", ErrorKind::InvalidPath),
-            ("/dir.rs/up.rs", ErrorKind::InvalidPath),
-            ("/other", ErrorKind::PathEscape),
-            ("/out.rs", ErrorKind::PathEscape),
-        ]
-    );
+    assert_eq!(paths(&result), ["/d/x.rs", "/file.rs", "/real.rs"]);
+    let problems: Vec<_> = result.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
+    assert_eq!(problems, [("/other", ErrorKind::PathEscape), ("/out.rs", ErrorKind::PathEscape)]);
+}
+
+/// Nine directories that link to one another, and one that links to all of them.
+fn linked_to_one_another() -> TestTree {
+    const NAMES: [&str; 9] = ["/n/0", "/n/1", "/n/2", "/n/3", "/n/4", "/n/5", "/n/6", "/n/7", "/n/8"];
+    let mut tree = TestTree::new([]);
+    for (at, from) in NAMES.iter().enumerate() {
+        tree = tree.with(&format!("{from}/file"), Node::File("hit".into()));
+        tree = tree.with(&format!("/start/{at}"), Node::Link(from));
+        for (number, to) in NAMES.iter().enumerate() {
+            tree = tree.with(&format!("{from}/link{number}"), Node::Link(to));
+        }
+    }
+    tree
+}
+
+#[test]
+fn each_directory_is_listed_once_however_many_links_lead_to_one_another() {
+    for (start, directories, times) in [("/", 12, 1), ("/n", 10, 1), ("/start", 10, 2)] {
+        let request = GlobRequest::new("file").path(path(start)).links(LinkMode::Follow);
+        let tree = linked_to_one_another();
+        let found = glob(&tree, &OpContext::new(), &request).expect("it globs");
+        assert_eq!(found.entries.len(), 9, "below {start}");
+        assert_eq!(tree.listed.lock().expect("not poisoned").len(), directories, "below {start}");
+        for workers in [1, 2, 8] {
+            let (pool, tree) = (Pool::new(workers), Arc::new(linked_to_one_another()));
+            let searched = glob_on(&pool, Arc::clone(&tree), OpContext::new(), request.clone());
+            assert_eq!(block_on(searched).expect("it globs"), found, "below {start}");
+            // Where links lead outside, an ordered walk tells under which path each directory is entered.
+            let listed = tree.listed.lock().expect("not poisoned").len();
+            assert_eq!(listed, directories * times, "below {start} with {workers} workers");
+        }
+    }
+}
+
+#[test]
+fn a_search_that_has_listed_too_many_entries_goes_down_no_further_and_says_so() {
+    let tree = Arc::new(TestTree::new([("/a", "hit"), ("/b/c", "hit"), ("/d/e/f", "hit"), ("/g/h", "hit")]));
+    for (max_entries, is_cut) in [(0, true), (4, true), (5, true), (u64::MAX, false)] {
+        let tuning = Tuning { max_entries, ..Tuning::for_workers(1) };
+        let events = |req| GrepEvents::new(Arc::clone(&tree), OpContext::new(), req, Pool::new(1), tuning);
+        let events: Vec<_> = block_on(events(GrepRequest::literal("hit")).collect());
+        let Some(Ok(GrepEvent::End(summary))) = events.last() else { panic!("it ends: {events:?}") };
+        assert_eq!(summary.truncated, is_cut.then_some(Truncation::MaxEntries), "{max_entries}");
+        let found = match max_entries {
+            0 | 4 => 1,
+            5 => 2,
+            _ => 4,
+        };
+        assert_eq!(summary.matches, found, "{max_entries}");
+    }
 }
 
 #[test]

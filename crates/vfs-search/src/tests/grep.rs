@@ -265,18 +265,7 @@ fn links_are_counted_or_followed() {
     assert_eq!(outcome.lines(), ["/d/x:1:hit", "/f:1:hit", "/l-out! path_escape"]);
     assert_eq!(outcome.summary.skipped.links, 3);
     let outcome = run(&tree, &GrepRequest::literal("hit").links(LinkMode::Follow));
-    assert_eq!(
-        outcome.lines(),
-        [
-            "/d/loop! invalid_path",
-            "/d/x:1:hit",
-            "/f:1:hit",
-            "/l-dir/loop! invalid_path",
-            "/l-dir/x:1:hit",
-            "/l-file:1:hit",
-            "/l-out! path_escape",
-        ]
-    );
+    assert_eq!(outcome.lines(), ["/d/x:1:hit", "/f:1:hit", "/l-file:1:hit", "/l-out! path_escape"]);
     assert_eq!(run(&tree, &GrepRequest::literal("hit").path(path("/l-file"))).lines(), ["/l-file:1:hit"]);
 }
 

@@ -1,8 +1,8 @@
 //! Symbolic links, on backends that have them.
 
 use vfs_core::{
-    DeleteRequest, EditRequest, ErrorKind, GlobRequest, GrepRequest, LinkMode, LsRequest, ReadRequest, RenameRequest,
-    WriteMode, WriteRequest,
+    DeleteRequest, EditRequest, EntryKinds, ErrorKind, GlobRequest, GrepRequest, LinkMode, LsRequest, ReadRequest,
+    RenameRequest, WriteMode, WriteRequest,
 };
 
 use super::LawResult;
@@ -15,7 +15,8 @@ laws! { "links" in Storage:
     "K4" Links a_link_that_leads_nowhere_is_a_problem_of_its_own,
     "K5" Links glob_shows_links_to_files_and_does_not_go_down_links,
     "K6" Links grep_leaves_links_out_and_counts_them,
-    "K7" Links following_goes_down_each_directory_once,
+    "K7" Links a_followed_link_into_the_searched_tree_is_not_gone_down,
+    "K7" Links a_directory_outside_of_the_searched_tree_is_entered_once_under_its_smallest_path,
     "K8" Links a_link_is_no_empty_directory,
 }
 
@@ -103,14 +104,55 @@ async fn grep_leaves_links_out_and_counts_them(t: &Target) -> LawResult {
     Ok(())
 }
 
-async fn following_goes_down_each_directory_once(t: &Target) -> LawResult {
-    t.put("/d/file", "hit\n").await?;
-    link(t, "/d/circle", "../d");
-    link(t, "/to-dir", "d");
-    let globbed = t.glob(GlobRequest::new("file").links(LinkMode::Follow)).await?;
-    assert_eq!(t.names(&globbed.entries), ["/d/file", "/to-dir/file"]);
-    let grepped = t.grep(GrepRequest::literal("hit").links(LinkMode::Follow)).await?;
-    assert_eq!(t.lines(&grepped.matches), ["/d/file:1:hit", "/to-dir/file:1:hit"]);
+/// What a glob and a grep find below `start` that follow links: the files that hold `hit`.
+async fn followed(t: &Target, start: &str) -> vfs_core::Result<Vec<String>> {
+    let globbed = t.glob(GlobRequest::new("*").path(t.path(start)).links(LinkMode::Follow)).await?;
+    let grepped = t.grep(GrepRequest::literal("hit").path(t.path(start)).links(LinkMode::Follow)).await?;
+    let files = t.names(&globbed.entries);
+    let lines: Vec<_> = files.iter().map(|file| format!("{file}:1:hit")).collect();
+    assert_eq!(t.lines(&grepped.matches), lines, "both go down the same directories");
+    assert_eq!((globbed.problems, grepped.problems), (vec![], vec![]));
+    Ok(files)
+}
+
+async fn a_followed_link_into_the_searched_tree_is_not_gone_down(t: &Target) -> LawResult {
+    let directories = ["a", "b", "c", "d", "e"];
+    for from in directories {
+        t.put(&format!("/tree/{from}/file"), "hit\n").await?;
+        for to in directories {
+            link(t, &format!("/tree/{from}/to-{to}"), &format!("../{to}"));
+        }
+    }
+    link(t, "/tree/again", "../tree");
+    link(t, "/way", "tree");
+    let below = |start: &str| directories.map(|name| format!("{start}/{name}/file"));
+    assert_eq!(followed(t, "/").await?, below("/tree"));
+    assert_eq!(followed(t, "/tree").await?, below("/tree"));
+    assert_eq!(followed(t, "/way").await?, below("/way"), "the searched tree is where the link leads");
+    let named = t.glob(GlobRequest::new("to-*").kinds(EntryKinds::Directories).links(LinkMode::Follow)).await?;
+    assert_eq!(named.entries.len(), 25, "the links themselves are shown");
+    Ok(())
+}
+
+async fn a_directory_outside_of_the_searched_tree_is_entered_once_under_its_smallest_path(t: &Target) -> LawResult {
+    for file in ["/out/x", "/out/inner/y", "/far/z", "/tree/own"] {
+        t.put(file, "hit\n").await?;
+    }
+    link(t, "/tree/b", "../out");
+    link(t, "/tree/c", "../out");
+    link(t, "/out/far", "../far");
+    link(t, "/far/out", "../out");
+    link(t, "/far/home", "../tree");
+    assert_eq!(followed(t, "/tree").await?, ["/tree/b/far/z", "/tree/b/inner/y", "/tree/b/x", "/tree/own"]);
+    // A smaller path leads to a part of what is outside.
+    link(t, "/tree/a", "../out/inner");
+    assert_eq!(followed(t, "/tree").await?, ["/tree/a/y", "/tree/b/far/z", "/tree/b/x", "/tree/own"]);
+    // What is outside may hold the searched tree.
+    link(t, "/tree/0", "..");
+    assert_eq!(
+        followed(t, "/tree").await?,
+        ["/tree/0/far/out/inner/y", "/tree/0/far/out/x", "/tree/0/far/z", "/tree/own"]
+    );
     Ok(())
 }
 
