@@ -1,9 +1,12 @@
 //! Standard output: locked once, buffered, coloured on a terminal only.
 
+use std::future::pending;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// How much is gathered before it is written to a pipe or file.
 const BUFFER: usize = 64 << 10;
@@ -63,5 +66,21 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
+    }
+}
+
+/// Waits until the reader of standard output is gone, and returns the error that the next write would meet.
+///
+/// Never returns where that cannot be told, as for a file.
+pub(crate) async fn closed() -> io::Error {
+    #[allow(deprecated, reason = "standard output stays what it is, and what replaces this is new in tokio")]
+    let Ok(stdout) = AsyncFd::with_interest(io::stdout(), Interest::WRITABLE) else { return pending().await };
+    loop {
+        let Ok(mut event) = stdout.ready(Interest::WRITABLE | Interest::ERROR).await else { return pending().await };
+        if event.ready().is_error() || event.ready().is_write_closed() {
+            return io::ErrorKind::BrokenPipe.into();
+        }
+        // There is room for more, which writes find out by themselves.
+        event.clear_ready();
     }
 }

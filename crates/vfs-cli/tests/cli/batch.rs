@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Run, finish, json_lines, tree, vfs_with_input};
+use crate::{HANG_TIMEOUT, Run, command, finish, json_lines, tree, vfs_with_input};
 
 fn batch(root: &TempDir, args: &[&str], input: &[u8]) -> Vec<Value> {
     let args = [&["batch"], args].concat();
@@ -236,4 +239,53 @@ fn the_files_of_one_download_are_bounded_together() {
     assert_eq!((&files[0]["content"], &files[3]["content"]), (&json!("one"), &json!("two")));
     assert_eq!((&files[1]["path"], &files[1]["cause"]["code"]), (&json!("/b"), &json!("too_large")));
     assert_eq!(files[2]["error"], "file_not_found");
+}
+
+/// A batch whose input stays open, and its output.
+fn open_batch(root: &TempDir, args: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut child = command(root.path()).arg("batch").args(args).stdin(Stdio::piped()).spawn().expect("it runs");
+    let out = BufReader::new(child.stdout.take().expect("it is piped"));
+    (child, out)
+}
+
+/// Sees `batch` end with success by itself, while its input stays open.
+fn ends(mut batch: Child) {
+    let input = batch.stdin.take();
+    let (sender, ended) = mpsc::channel();
+    let id = batch.id();
+    thread::spawn(move || sender.send(batch.wait_with_output().expect("it ends")));
+    let output = ended.recv_timeout(HANG_TIMEOUT);
+    let Ok(output) = output else {
+        let _ = Command::new("kill").args(["-9", &id.to_string()]).status();
+        panic!("it goes on though nobody reads its answers");
+    };
+    drop(input);
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}
+
+#[test]
+fn it_ends_when_nobody_reads_its_answers_any_more() {
+    let root = tree(&[("a", "1")]);
+    let (mut batch, mut out) = open_batch(&root, &[]);
+    let input = batch.stdin.as_mut().expect("it is piped");
+    writeln!(input, "{}", json!({"op": "stat", "path": "/a"})).expect("it listens");
+    out.read_line(&mut String::new()).expect("it answers");
+    drop(out);
+    ends(batch);
+}
+
+#[test]
+fn a_request_under_way_ends_with_the_reader_of_its_answer() {
+    let root = tree(&[("a", "1"), ("long", &"line\n".repeat(1 << 20))]);
+    // To find out that it has not so many lines takes hours.
+    sparse(&root, "long", 15 << 40);
+    let (mut batch, mut out) = open_batch(&root, &["--jobs", "2"]);
+    let input = batch.stdin.as_mut().expect("it is piped");
+    writeln!(input, "{}", json!({"id": 1, "op": "read", "path": "/long", "offset": 1_u64 << 60})).expect("it listens");
+    writeln!(input, "{}", json!({"id": 2, "op": "stat", "path": "/a"})).expect("it listens");
+    let mut line = String::new();
+    out.read_line(&mut line).expect("it answers");
+    assert!(line.starts_with("{\"id\":2,"), "the second is answered while the first is under way: {line}");
+    drop(out);
+    ends(batch);
 }

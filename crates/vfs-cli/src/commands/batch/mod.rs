@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use self::lines::Line;
 use crate::args::BatchArgs;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::{Output, closed};
 use crate::session::Session;
 
 /// 64 MiB, the longest line that is taken for a request.
@@ -29,11 +29,17 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: BatchArgs) ->
     let lines = stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
     let answers = lines.map(|line| async { Ok(answer::to(session, line?).await) });
     let mut answers = std::pin::pin!(answers.buffer_unordered(usize::from(args.jobs)));
-    while let Some(answer) = answers.next().await {
+    let mut closed = std::pin::pin!(closed());
+    loop {
+        let answer = tokio::select! {
+            // Requests that are under way are dropped, which cancels them.
+            error = &mut closed => return Err(Failure::Output(error)),
+            answer = answers.next() => answer,
+        };
+        let Some(answer) = answer else { return Ok(Exit::Success) };
         answer.map_err(Failure::Input)?.write(out)?;
         out.flush()?;
     }
-    Ok(Exit::Success)
 }
 
 /// Sends every line that is not empty until the input ends, fails, or nobody listens any more.
