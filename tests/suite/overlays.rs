@@ -121,18 +121,27 @@ async fn a_problem_in_a_listing_is_told_at_the_path_that_was_asked_for() -> Resu
 
 #[tokio::test]
 async fn a_link_to_a_directory_that_was_made_here_is_listed_as_that() -> Result<()> {
-    let (_root, base) = disk(&[("real/x", "old\n")], &[("ln", "real"), ("deep", "real/sub"), ("none", "missing")]);
+    let links =
+        [("ln", "real"), ("deep", "real/sub"), ("none", "missing"), ("links/l", "../real"), ("links/n", "../missing")];
+    let (_root, base) = disk(&[("real/x", "old\n"), ("links/own", "old\n")], &links);
     let overlay = OverlayBackend::new(base);
     overlay.delete(&OpContext::new(), DeleteRequest::new(path("/real")).recursive()).await?;
     overlay.create_text("/real/sub/y", "new\n").await?;
     overlay.create_text("/missing/z", "new\n").await?;
-    assert_eq!(names(&overlay, "/").await, some(["/deep", "/ln", "/missing", "/none", "/real"]));
+    assert_eq!(names(&overlay, "/").await, some(["/deep", "/links", "/ln", "/missing", "/none", "/real"]));
     assert_eq!(names(&overlay, "/ln").await, some(["/ln/sub"]));
-    let followed = GrepRequest::literal("new").links(vfs_core::LinkMode::Follow);
-    let found = overlay.grep(&OpContext::new(), followed).await?;
-    assert!(found.problems.is_empty(), "{:?}", found.problems);
-    let found: Vec<_> = found.matches.iter().map(|hit| hit.path.as_str()).collect();
-    assert_eq!(found, ["/deep/y", "/ln/sub/y", "/missing/z", "/none/z", "/real/sub/y"]);
+    for (start, expected) in [
+        ("/", &["/missing/z", "/real/sub/y"][..]),
+        ("/links", &["/links/l/sub/y", "/links/n/z"]),
+        ("/deep", &["/deep/y"]),
+        ("/none", &["/none/z"]),
+    ] {
+        let followed = GrepRequest::literal("new").path(path(start)).links(vfs_core::LinkMode::Follow);
+        let found = overlay.grep(&OpContext::new(), followed).await?;
+        assert!(found.problems.is_empty(), "{:?}", found.problems);
+        let found: Vec<_> = found.matches.iter().map(|hit| hit.path.as_str()).collect();
+        assert_eq!(found, expected, "below {start}");
+    }
     Ok(())
 }
 

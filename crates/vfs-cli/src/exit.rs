@@ -143,7 +143,7 @@ pub(crate) fn warn_truncated(truncated: Option<Truncation>) {
     match truncated {
         None => {}
         Some(Truncation::MaxEntries) => {
-            tell("there are more entries than one search gives; search the directories below one by one");
+            tell("there are more entries than one search looks at; search the directories below one by one");
         }
         Some(_) => tell("the tree goes deeper than a path can name; what lies below was left out"),
     }

@@ -1,6 +1,8 @@
 //! Buffers whose size a request or a file decides: memory that is not there is an error of the call, not the end of the
 //! process.
 
+use bytes::Bytes;
+
 use crate::error::{Error, ErrorKind, Result};
 
 /// Reserves room in `buffer` for exactly `additional` bytes more.
@@ -42,6 +44,18 @@ pub fn resize(buffer: &mut Vec<u8>, bytes: usize) -> Result<()> {
     Ok(())
 }
 
+/// Appends `bytes` to `buffer`, which grows as a `Vec` does.
+///
+/// # Errors
+///
+/// `too_large`: the memory cannot be had.
+pub fn append(buffer: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
+    let needed = buffer.len().saturating_add(bytes.len());
+    buffer.try_reserve(bytes.len()).map_err(|error| no_memory(needed).with_source(error))?;
+    buffer.extend_from_slice(bytes);
+    Ok(())
+}
+
 /// Copies `bytes`.
 ///
 /// # Errors
@@ -63,6 +77,21 @@ pub fn copy_text(text: &str) -> Result<String> {
     copy.try_reserve_exact(text.len()).map_err(|error| no_memory(text.len()).with_source(error))?;
     copy.push_str(text);
     Ok(copy)
+}
+
+/// Returns `first` and `second`, one after the other. `second` alone is not copied.
+///
+/// # Errors
+///
+/// `too_large`: the memory cannot be had.
+pub fn join(first: &Bytes, second: &Bytes) -> Result<Bytes> {
+    if first.is_empty() {
+        return Ok(second.clone());
+    }
+    let mut joined = with_capacity(first.len().saturating_add(second.len()))?;
+    joined.extend_from_slice(first);
+    joined.extend_from_slice(second);
+    Ok(joined.into())
 }
 
 fn no_memory(bytes: usize) -> Error {

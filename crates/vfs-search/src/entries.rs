@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use vfs_core::tree::Tree;
-use vfs_core::{FileInfo, LsRequest, Problem, Skipped, Truncation, VfsPath};
+use vfs_core::{FileInfo, Problem, Skipped, Truncation, VfsPath};
 
 use crate::item::{Item, Outlet};
 use crate::level::Entry;
@@ -27,9 +27,7 @@ pub(crate) fn put_described<T: Tree>(tree: &T, entry: Entry<'_, T::Dir>, outlet:
 
 /// Entries that are being put together, up to a limit.
 pub(crate) struct Entries {
-    limit: u64,
-    /// What a result is called that has more entries than that.
-    cut: Truncation,
+    limit: Option<u64>,
     entries: Vec<FileInfo>,
     truncated: Option<Truncation>,
     skipped: Skipped,
@@ -37,21 +35,15 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// Up to `limit`, and never more than a result holds.
     pub(crate) fn new(limit: Option<u64>) -> Self {
-        let (limit, cut) = match limit {
-            Some(limit) if limit <= LsRequest::MAX_ENTRIES => (limit, Truncation::Limit),
-            _ => (LsRequest::MAX_ENTRIES, Truncation::MaxEntries),
-        };
-        let (entries, skipped, problems) = (Vec::new(), Skipped::default(), Problems::default());
-        Self { limit, cut, entries, truncated: None, skipped, problems }
+        Self { limit, entries: Vec::new(), truncated: None, skipped: Skipped::default(), problems: Problems::default() }
     }
 
     /// Whether one more entry would be over the limit, which is noted.
     pub(crate) fn is_full(&mut self) -> bool {
-        let is_full = self.entries.len() as u64 >= self.limit;
+        let is_full = self.limit.is_some_and(|limit| self.entries.len() as u64 >= limit);
         if is_full {
-            self.truncated = Some(self.cut);
+            self.truncated = Some(Truncation::Limit);
         }
         is_full
     }
@@ -74,22 +66,5 @@ impl Entries {
     /// The parts of the result of a walk that started at `start`.
     pub(crate) fn into_parts(self, start: &VfsPath) -> (Vec<FileInfo>, Option<Truncation>, Skipped, Vec<Problem>) {
         (self.entries, self.truncated, self.skipped, self.problems.into_vec(start))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_result_has_bounded_entries_whatever_is_asked_for() {
-        for (asked, limit, cut) in [
-            (Some(3), 3, Truncation::Limit),
-            (None, 1_000_000, Truncation::MaxEntries),
-            (Some(u64::MAX), 1_000_000, Truncation::MaxEntries),
-        ] {
-            let entries = Entries::new(asked);
-            assert_eq!((entries.limit, entries.cut), (limit, cut), "{asked:?}");
-        }
     }
 }

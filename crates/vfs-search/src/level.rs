@@ -115,7 +115,7 @@ pub(crate) struct Findings {
     pub(crate) skipped: Skipped,
     /// Whether something lies deeper than the depth limit, or than a path can name.
     pub(crate) too_deep: bool,
-    /// Whether directories were left out because the walk had come by too many entries.
+    /// Whether directories were left out because the walk had listed too many entries.
     pub(crate) too_many: bool,
 }
 

@@ -144,7 +144,7 @@ pub enum Truncation {
     LongLine,
     /// The depth limit was reached, or the tree goes deeper than a path can name.
     Depth,
-    /// The result has as many entries as any may have, or the search listed as many as any search does.
+    /// The search listed as many entries as any search does, and entered no further directory.
     MaxEntries,
 }
 

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::entry::{FileInfo, Problem, Skipped, Truncation};
-use super::ls::LsRequest;
 use super::wire;
 use crate::path::VfsPath;
 
@@ -86,15 +85,12 @@ pub struct GlobRequest {
     /// What happens at links. Default: links to directories are not followed.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub links: LinkMode,
-    /// Most entries. Default, and at most: [`GlobRequest::MAX_ENTRIES`].
+    /// Most entries. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit: Option<u64>,
 }
 
 impl GlobRequest {
-    /// 1,000,000, the most entries of one result, whatever is asked for.
-    pub const MAX_ENTRIES: u64 = LsRequest::MAX_ENTRIES;
-
     /// Asks for the files below the root that match `pattern`.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {

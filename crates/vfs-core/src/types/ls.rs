@@ -27,15 +27,12 @@ pub struct LsRequest {
     /// With `recursive`, how many levels; 1 is one level. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_depth: Option<u32>,
-    /// Most entries. Default, and at most: [`LsRequest::MAX_ENTRIES`].
+    /// Most entries. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit: Option<u64>,
 }
 
 impl LsRequest {
-    /// 1,000,000, the most entries of one result, whatever is asked for.
-    pub const MAX_ENTRIES: u64 = 1_000_000;
-
     /// Asks for one level of `path`.
     pub fn new(path: VfsPath) -> Self {
         Self { path, recursive: false, max_depth: None, limit: None }

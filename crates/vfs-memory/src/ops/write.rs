@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use vfs_core::{
-    Error, ErrorKind, FileUpload, FileUploadResponse, Result, VfsPath, WriteMode, WriteRequest, WriteResult,
+    Error, ErrorKind, FileUpload, FileUploadResponse, Result, VfsPath, WriteMode, WriteRequest, WriteResult, buffer,
 };
 
 use super::Planned;
@@ -24,7 +24,7 @@ pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &Rules<'_>) -> P
     rules.check_file(path, size)?;
     rules.check_total(files, path, existing.map_or(0, |file| file.size()), size)?;
 
-    let content = joined(&kept, content);
+    let content = buffer::join(&kept, content)?;
     let file = match existing {
         Some(file) => file.changed(content, rules.now),
         None => File::new(content, rules.now, rules.format),
@@ -58,10 +58,6 @@ fn check_mode(path: &VfsPath, mode: &WriteMode, existing: Option<&Arc<File>>) ->
         (WriteMode::CreateNew | WriteMode::Overwrite | WriteMode::Append | WriteMode::IfVersion(_), _) => Ok(()),
         _ => Err(Error::at(ErrorKind::Unsupported, path)),
     }
-}
-
-fn joined(kept: &Bytes, added: &Bytes) -> Bytes {
-    if kept.is_empty() { added.clone() } else { [&kept[..], &added[..]].concat().into() }
 }
 
 #[cfg(test)]

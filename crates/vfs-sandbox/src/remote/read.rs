@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::runtime::Handle;
-use vfs_core::window;
 use vfs_core::{Error, ErrorKind, FileDownloadResponse, OpContext, ReadRequest, ReadResult, Result, Version, VfsPath};
+use vfs_core::{buffer, window};
 use vfs_search::run_blocking;
 
 use super::execute::Execute;
@@ -99,20 +99,20 @@ impl<E: Execute> Place<E> {
         max: u64,
     ) -> Result<Option<Bytes>> {
         let most = self.most_blocks();
-        let mut content = BytesMut::from(first);
+        let mut content = Vec::from(first);
         loop {
             let at = content.len() as u64;
             if !at.is_multiple_of(BLOCK) || at > max {
-                return Ok((at >= facts.size && at <= max).then(|| content.freeze()));
+                return Ok((at >= facts.size && at <= max).then(|| content.into()));
             }
             let next = self.part(cx, path, at / BLOCK, most).await?;
             if next.facts != *facts {
                 return Ok(None);
             }
-            content.extend_from_slice(&next.content);
+            buffer::append(&mut content, &next.content)?;
             if (next.content.len() as u64) < most * BLOCK {
                 let is_whole = content.len() as u64 >= facts.size && content.len() as u64 <= max;
-                return Ok(is_whole.then(|| content.freeze()));
+                return Ok(is_whole.then(|| content.into()));
             }
         }
     }

@@ -20,11 +20,7 @@ const ANYWHERE: &str = "\u{1}/\u{1}";
 /// Lists one level of a directory.
 pub(super) async fn ls<S: Store>(space: &Space<S>, req: &LsRequest) -> Result<LsResult> {
     let path = &req.path;
-    let (limit, cut) = match req.limit {
-        Some(limit) if limit <= LsRequest::MAX_ENTRIES => (limit, Truncation::Limit),
-        _ => (LsRequest::MAX_ENTRIES, Truncation::MaxEntries),
-    };
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let limit = req.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let (listed, file) = futures::join!(space.level_up_to(path, limit), space.head(path));
     let (directory, is_all) = listed?;
     if file?.is_some() {
@@ -47,7 +43,7 @@ pub(super) async fn ls<S: Store>(space: &Space<S>, req: &LsRequest) -> Result<Ls
         }
     }
     entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    let truncated = (!is_all || entries.len() > limit).then_some(cut);
+    let truncated = (!is_all || entries.len() > limit).then_some(Truncation::Limit);
     entries.truncate(limit);
     let mut result = LsResult::new(entries);
     (result.truncated, result.problems) = (truncated, problems);

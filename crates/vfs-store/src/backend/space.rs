@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Problem, Result, VfsPath};
 
@@ -344,9 +343,4 @@ pub(super) fn keeps_changing(path: &VfsPath) -> Error {
 /// What is told of a change that others always were before.
 pub(super) fn contended(path: &VfsPath) -> Error {
     Error::new(ErrorKind::Busy, "others keep changing what is there; try again").with_path(path)
-}
-
-/// `kept` and `added`, one after the other.
-pub(super) fn joined(kept: &Bytes, added: &Bytes) -> Bytes {
-    if kept.is_empty() { added.clone() } else { [&kept[..], &added[..]].concat().into() }
 }

@@ -4,10 +4,11 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use vfs_core::{
     Error, ErrorKind, FileUpload, FileUploadResponse, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult,
+    buffer,
 };
 
 use super::single;
-use super::space::{Found, Space, above, contended, joined};
+use super::space::{Found, Space, above, contended};
 use super::waiting::{make_way, settled};
 use crate::store::{BatchOutcome, Condition, Expected, NewValue, Outcome, Store, Stored, Write};
 
@@ -125,7 +126,7 @@ async fn append<S: Store>(space: &Space<S>, path: &VfsPath, added: Bytes) -> Res
             }
             Some(file) => {
                 space.check_size(path, size)?;
-                let value = new_value(&joined(&file.content, &added), Some(&file.stored));
+                let value = new_value(&buffer::join(&file.content, &added)?, Some(&file.stored));
                 outcome = space.put(path, value, &Expected::Version(file.stored.version.clone())).await?;
             }
         }

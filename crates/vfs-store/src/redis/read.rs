@@ -4,8 +4,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use ::redis::Script;
-use bytes::BytesMut;
-use vfs_core::Result;
+use vfs_core::{Result, buffer};
 
 use super::link::{Request, start};
 use super::reply::{self, Parts};
@@ -31,7 +30,7 @@ impl RedisStore {
             if at >= end {
                 return Ok(Some(first));
             }
-            let mut content = BytesMut::with_capacity(usize::try_from(end - start).unwrap_or_default());
+            let mut content = buffer::with_capacity(usize::try_from(end - start).unwrap_or(usize::MAX))?;
             content.extend_from_slice(&first.content);
             while at < end {
                 let next = self.piece(key, at..end.min(at + piece)).await?;
@@ -45,7 +44,7 @@ impl RedisStore {
                 }
                 at = start + content.len() as u64;
             }
-            return Ok(Some(Value::new(first.stored, content.freeze())));
+            return Ok(Some(Value::new(first.stored, content.into())));
         }
     }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use rusqlite::Connection;
+use vfs_core::buffer;
 
 use super::fault::{Fault, Tried};
 
@@ -32,7 +33,7 @@ pub(super) fn read(connection: &Connection, id: i64, size: u64, range: Option<Ra
         return Ok(Bytes::new());
     }
     let wanted = usize::try_from(end - start).map_err(|_| Fault::damaged())?;
-    let mut content = Vec::with_capacity(wanted.min(usize::try_from(MAX_VALUE).unwrap_or(wanted)));
+    let mut content = buffer::with_capacity(wanted.min(usize::try_from(MAX_VALUE).unwrap_or(wanted)))?;
     let mut statement =
         connection.prepare_cached("SELECT place, content FROM chunks WHERE place BETWEEN ?1 AND ?2 ORDER BY place")?;
     let mut rows = statement.query((place(id, start / PIECE), place(id, (end - 1) / PIECE)))?;

@@ -41,13 +41,7 @@ impl JsonBuffer {
             let message = format!("the answer is over {} bytes as JSON; ask for less at once", self.max);
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
-        if length > self.bytes.capacity() {
-            // Twice the room each time, so that the whole is copied a few times only.
-            let more = bytes.len().max(self.bytes.len());
-            buffer::reserve(&mut self.bytes, more)?;
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(())
+        buffer::append(&mut self.bytes, bytes)
     }
 }
 
