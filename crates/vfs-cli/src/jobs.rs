@@ -8,7 +8,9 @@ mod keeper;
 mod kept;
 mod recording;
 
-use std::io::{Read as _, Write as _};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
@@ -21,16 +23,50 @@ use crate::exit::Failure;
 /// What a keeper says once its command runs.
 const STARTED: &[u8] = b"started\n";
 
+/// The option by which a process is started as the keeper of a job.
+const KEEP_JOB: &str = "--keep-job";
+
+/// Returns the arguments of this process, the name of the program included.
+///
+/// A keeper that is started without a command reads its arguments from standard input. It lives as long as its job, and
+/// every user of the machine can list the arguments of its processes: a variable of `--env` or the password in the URL of
+/// a store must not be among them.
+pub(crate) fn arguments() -> io::Result<Vec<OsString>> {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    if let [_, option, _id] = &arguments[..]
+        && option.as_os_str() == OsStr::new(KEEP_JOB)
+    {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes)?;
+        arguments.extend(decode_arguments(&bytes));
+    }
+    Ok(arguments)
+}
+
+/// Ends each argument with the one byte that none can hold.
+fn encode_arguments(arguments: impl Iterator<Item = OsString>) -> Vec<u8> {
+    arguments.flat_map(|argument| argument.into_vec().into_iter().chain([0])).collect()
+}
+
+fn decode_arguments(bytes: &[u8]) -> impl Iterator<Item = OsString> {
+    let ended = bytes.split_inclusive(|byte| *byte == 0).filter_map(|argument| argument.strip_suffix(&[0]));
+    ended.map(|argument| OsStr::from_bytes(argument).to_owned())
+}
+
 /// Starts a keeper that is called as this process was, and returns once its command runs.
 pub(crate) fn start() -> Result<JobId, Failure> {
     let failed = |error| Failure::Job("the process that keeps the job cannot be started", error);
     let id = JobId::new(format!("{:08x}", fastrand::u32(..)));
     let program = std::env::current_exe().map_err(failed)?;
     let mut keeper = Command::new(program);
-    keeper.arg("--keep-job").arg(id.as_str()).args(std::env::args_os().skip(1));
-    keeper.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    keeper.arg(KEEP_JOB).arg(id.as_str());
+    keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // What a terminal sends to this command is not for its jobs.
     let mut keeper = keeper.process_group(0).spawn().map_err(failed)?;
+    if let Some(mut stdin) = keeper.stdin.take() {
+        // If the keeper ends before it has read all of this, its own message says why.
+        let _unread = stdin.write_all(&encode_arguments(std::env::args_os().skip(1)));
+    }
     let mut said = Vec::new();
     if let Some(stdout) = &mut keeper.stdout {
         stdout.take(STARTED.len() as u64).read_to_end(&mut said).map_err(failed)?;
@@ -47,4 +83,18 @@ fn tell_started() -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(STARTED)?;
     Ok(stdout.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_back_as_they_were_given() {
+        let given: Vec<OsString> = ["exec", "", "--env", "A=b\nc", "é"].map(OsString::from).into();
+        let given: Vec<OsString> = given.into_iter().chain([OsString::from_vec(vec![0xff, b' '])]).collect();
+        let bytes = encode_arguments(given.clone().into_iter());
+        assert_eq!(decode_arguments(&bytes).collect::<Vec<_>>(), given);
+        assert_eq!(decode_arguments(b"").count(), 0);
+    }
 }

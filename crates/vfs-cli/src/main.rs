@@ -28,7 +28,11 @@ fn main() -> ExitCode {
     // Sandboxes put this program into themselves, to hold what they run.
     vfs_sandbox::os::become_confine_if_asked();
     leave_errors_to_operations();
-    let args = match args::Args::try_parse() {
+    let arguments = match jobs::arguments() {
+        Ok(arguments) => arguments,
+        Err(error) => return exit::code(Err(exit::Failure::Input(error))),
+    };
+    let args = match args::Args::try_parse_from(arguments) {
         Ok(args) => args,
         Err(error) => return exit::usage(&error),
     };

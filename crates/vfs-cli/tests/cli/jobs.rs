@@ -376,6 +376,27 @@ fn nobody_else_gets_at_jobs() {
 }
 
 #[test]
+fn a_variable_of_a_job_is_in_no_arguments() {
+    let jobs = Jobs::new();
+    jobs.gate("go");
+    let secret = format!("secret-{}-of-a-job", std::process::id());
+    let variable = format!("TOKEN={secret}");
+    let id = jobs.run(&["exec", "--background", "--env", &variable, "--", "echo \"$TOKEN\"; : < go"]);
+    let id = id.success().trim().to_owned();
+    // The process that was given the variable has ended; that which keeps the job has not.
+    let names_secret = |entry: fs::DirEntry| {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        line.contains(&secret).then_some(line)
+    };
+    let shown: Vec<String> = fs::read_dir("/proc").expect("it lists").flatten().filter_map(names_secret).collect();
+    assert!(jobs.state(&id).contains("running"));
+    assert_eq!(shown, [""; 0]);
+    let _go = jobs.open("go");
+    assert_eq!(jobs.followed(&id), format!("{secret}\n").as_bytes());
+}
+
+#[test]
 fn a_job_acts_for_whoever_started_it() {
     const RULED: &str = "[default]\ntype = 'local'\nroot = '.'\n[[layers]]\ntype = 'policy'\n\
         [[layers.rules]]\neffect = 'deny'\noperations = ['write']\nactors = ['intern-*']\n\
