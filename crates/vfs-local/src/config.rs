@@ -94,6 +94,8 @@ pub struct LocalConfig {
     pub mounts: Mounts,
     /// Paths below the root that are kept, with all that is below them. Default: none.
     pub protected: Vec<(VfsPath, Protection)>,
+    /// Names that are kept at any depth, with everything below what has them. Default: none.
+    pub protected_names: Vec<(String, Protection)>,
     /// How paths are resolved. Default: by the kernel.
     pub resolution: Resolution,
     /// The largest file that is written, edited, copied or downloaded whole, in bytes; holes count. Default 256 MiB.
@@ -117,6 +119,7 @@ impl LocalConfig {
             hard_links: HardLinks::default(),
             mounts: Mounts::default(),
             protected: Vec::new(),
+            protected_names: Vec::new(),
             resolution: Resolution::default(),
             max_file_size: 256 << 20,
             lock_timeout: Duration::from_secs(10),
@@ -161,6 +164,14 @@ impl LocalConfig {
     #[must_use]
     pub fn protect(mut self, path: VfsPath, protection: Protection) -> Self {
         self.protected.push((path, protection));
+        self
+    }
+
+    /// Protects a name at any depth, with everything below what has it: as [`protect`](Self::protect) does a path, and in the
+    /// same way by where something really is. A directory above it can be moved, copied and removed with it.
+    #[must_use]
+    pub fn protect_name(mut self, name: impl Into<String>, protection: Protection) -> Self {
+        self.protected_names.push((name.into(), protection));
         self
     }
 

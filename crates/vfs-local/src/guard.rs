@@ -24,26 +24,38 @@ pub(crate) enum Deed {
 /// Where something is below the root: nothing for the root itself, else names with a `/` before each, in lower case.
 pub(crate) type Place = String;
 
-/// The protected paths of a root.
+/// The protected paths of a root, and the names that are protected at any depth.
 #[derive(Debug, Default)]
-pub(crate) struct Guard(Vec<(Place, Protection)>);
+pub(crate) struct Guard {
+    paths: Vec<(Place, Protection)>,
+    /// In lower case.
+    names: Vec<(String, Protection)>,
+}
 
 impl Guard {
-    /// Guards these paths below `root`, which the system has to be able to tell.
-    pub(crate) fn new(protected: &[(VfsPath, Protection)], root: BorrowedFd<'_>) -> Result<Self> {
-        if !protected.is_empty() {
+    /// Guards these paths and names below `root`, which the system has to be able to tell.
+    pub(crate) fn new(
+        paths: &[(VfsPath, Protection)],
+        names: &[(String, Protection)],
+        root: BorrowedFd<'_>,
+    ) -> Result<Self> {
+        if !paths.is_empty() || !names.is_empty() {
             read_place(root, root).map_err(|errno| {
                 let message = "paths are protected by where /proc says that they are; mount it";
                 Error::new(ErrorKind::Unsupported, message).with_source(errno)
             })?;
         }
-        Ok(Self(protected.iter().map(|(path, protection)| (spelled(path), *protection)).collect()))
+        Ok(Self {
+            paths: paths.iter().map(|(path, protection)| (spelled(path), *protection)).collect(),
+            names: names.iter().map(|(name, protection)| (name.to_lowercase(), *protection)).collect(),
+        })
     }
 
     /// Whether `deed` is refused somewhere.
     fn is_awake(&self, deed: Deed) -> bool {
         let is_looking = matches!(deed, Deed::Read | Deed::Copy);
-        self.0.iter().any(|(_, protection)| !is_looking || *protection == Protection::Hidden)
+        let mut all = self.paths.iter().chain(&self.names);
+        all.any(|(_, protection)| !is_looking || *protection == Protection::Hidden)
     }
 
     /// Where `held` is, for [`check_place`](Self::check_place); `None` where nothing is hidden.
@@ -86,7 +98,9 @@ impl Guard {
     }
 
     fn check_all(&self, place: &str, deed: Deed, path: &VfsPath) -> Result<()> {
-        if self.0.iter().any(|(protected, protection)| is_refused(place, protected, *protection, deed)) {
+        let by_path = |(protected, protection): &(Place, _)| is_refused(place, protected, *protection, deed);
+        let by_name = |(name, protection): &(String, _)| is_refused_by_name(place, name, *protection, deed);
+        if self.paths.iter().any(by_path) || self.names.iter().any(by_name) {
             let message = "this path is protected, or leads to one that is";
             return Err(Error::new(ErrorKind::PolicyDenied, message).with_path(path));
         }
@@ -115,6 +129,14 @@ fn is_refused(place: &str, protected: &str, protection: Protection, deed: Deed) 
         Deed::Change => is_at || is_above,
         Deed::Make => is_at,
     }
+}
+
+/// What is above a protected name is moved with it, and it stays protected where it comes to be.
+fn is_refused_by_name(place: &str, name: &str, protection: Protection, deed: Deed) -> bool {
+    let plain = place.strip_suffix(" (deleted)");
+    let has_it = |place: &str| place.split('/').any(|component| component == name);
+    let is_looking = matches!(deed, Deed::Read | Deed::Copy);
+    (!is_looking || protection == Protection::Hidden) && [Some(place), plain].into_iter().flatten().any(has_it)
 }
 
 fn is_at_or_below(place: &str, above: &str) -> bool {
@@ -171,6 +193,26 @@ mod tests {
         ] {
             let found = is_refused(place, protected, protection, deed);
             assert_eq!(found, refused, "{deed:?} at {place:?}, with {protected} {protection:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_a_protected_name_is_refused_at_any_depth() {
+        use Deed::{Change, Copy, Make, Read};
+        use Protection::{Hidden, ReadOnly};
+        for (place, name, protection, deed, refused) in [
+            ("/a/b/.env", ".env", Hidden, Read, true),
+            ("/a/.env (deleted)", ".env", Hidden, Read, true),
+            ("/a/.env/key", ".env", Hidden, Copy, true),
+            ("/a/.env", ".env", ReadOnly, Read, false),
+            ("/a/.git/hooks/new", ".git", ReadOnly, Change, true),
+            ("/a/.git", ".git", ReadOnly, Make, true),
+            ("/a/.gitignore", ".git", ReadOnly, Change, false),
+            ("/a", ".git", ReadOnly, Change, false),
+            ("", ".git", ReadOnly, Change, false),
+        ] {
+            let found = is_refused_by_name(place, name, protection, deed);
+            assert_eq!(found, refused, "{deed:?} at {place:?}, with {name} {protection:?}");
         }
     }
 

@@ -93,7 +93,7 @@ impl Root {
             .filter(|_| file_systems::answers_itself(&fd))
             .map(|resolve| resolve | ResolveFlags::NO_XDEV | ResolveFlags::CACHED)
             .filter(|resolve| kernel_tells(fd.as_fd(), *resolve));
-        let guard = Guard::new(&config.protected, fd.as_fd())?;
+        let guard = Guard::new(&config.protected, &config.protected_names, fd.as_fd())?;
         Ok(Self { fd, resolver, cached, guard })
     }
 
