@@ -151,8 +151,13 @@ pub(crate) fn warn_truncated(truncated: Option<Truncation>) {
 
 /// Says what a listing or search could not show; it does not fail for that.
 pub(crate) fn warn(problems: &[Problem]) {
-    for Problem { path, message, .. } in problems {
-        let message = message.strip_prefix("Error: ").unwrap_or(message);
-        if message.contains(path.as_str()) { tell(message) } else { tell(format_args!("{path}: {message}")) }
+    for problem in problems {
+        tell(warning(problem));
     }
+}
+
+/// One line that says what is wrong, and with which path.
+pub(crate) fn warning(Problem { path, message, .. }: &Problem) -> String {
+    let message = message.strip_prefix("Error: ").unwrap_or(message);
+    if message.contains(path.as_str()) { message.to_owned() } else { format!("{path}: {message}") }
 }

@@ -7,7 +7,7 @@ use vfs_config::{Built, Config, Placed};
 use vfs_core::{Backend, BackendExt as _, Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_layers::BackendSink;
 use vfs_local::LocalBackend;
-use vfs_sandbox::os::{Helper, Network, OsSandbox, SandboxConfig};
+use vfs_sandbox::os::{Helper, Network, OsSandbox, SandboxConfig, UnixSockets};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_store::{NamespaceSource, StoreBackend, StoreConfig, StoreUrl};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
@@ -73,9 +73,7 @@ pub(crate) enum ShellKind {
     /// This machine, as its user.
     Host,
     /// A sandbox of this machine.
-    Sandbox,
-    /// One that reaches the network.
-    SandboxWithNetwork,
+    Sandbox { network: Network, unix_sockets: UnixSockets },
     /// An interpreter in this process.
     Virtual,
 }
@@ -152,9 +150,8 @@ impl Session {
                 "no program can see the files of a vfs.toml as it describes them; run with --virtual",
             )),
             (_, Source::Store) => Err(Failure::Usage("no program can see the files of a store; run with --virtual")),
-            (ShellKind::Sandbox | ShellKind::SandboxWithNetwork, Source::Directory(_)) => {
-                let network = if kind == ShellKind::Sandbox { Network::Off } else { Network::Host };
-                let config = sandbox_config(self.root.as_deref())?.network(network);
+            (ShellKind::Sandbox { network, unix_sockets }, Source::Directory(_)) => {
+                let config = sandbox_config(self.root.as_deref())?.network(network).unix_sockets(unix_sockets);
                 Ok(Arc::new(OsSandbox::open(config).await?.into_backend()?))
             }
         }

@@ -273,6 +273,7 @@ impl Relocate for WatchEvent {
 impl Relocate for ExecuteResponse {
     fn relocate(mut self, rebase: &Rebase) -> Result<Self> {
         self.full_output = self.full_output.map(|file| rebase.outward(&file)).transpose()?;
+        self.problems = relocate_problems(self.problems, rebase);
         Ok(self)
     }
 }

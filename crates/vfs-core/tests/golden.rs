@@ -208,6 +208,7 @@ fn commands_and_events() {
     (response.exit_code, response.signal) = (Some(1), Some(9));
     (response.truncated, response.timed_out, response.duration) = (true, true, Duration::from_millis(1_500));
     (response.output_bytes, response.full_output, response.job) = (2, Some(path("/out")), Some(JobId::new("j1")));
+    response.problems = vec![Error::new(ErrorKind::PolicyDenied, "new").with_path(&path("/a/.git")).into()];
     let mut running = Job::new(JobId::new("j1"), "make", at());
     let mut printed = JobOutput::default();
     (printed.output, printed.cursor, printed.missed_bytes) = ("ab".into(), 12, 10);

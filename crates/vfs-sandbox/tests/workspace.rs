@@ -235,11 +235,30 @@ fn what_a_sandbox_protects_is_kept_from_the_backend() {
 
     let config = SandboxConfig::new("/").unprotected().protect("keys", Protection::Hidden).expect("a path");
     let other = self::files(&[]);
-    let mut workspace = checkout(&other, parent.path()).protecting(config.protected);
+    let workspace = checkout(&other, parent.path()).protecting(config.protected);
+    let mut workspace = workspace.protecting_names(config.protected_names);
     make(workspace.directory());
     let collected = collect(&mut workspace);
     assert_eq!(problems(&collected), [("/keys", ErrorKind::PolicyDenied)]);
     assert_eq!(text(&*other, "/.git/hooks/post-checkout"), "made\n", "it is not protected here");
+}
+
+#[test]
+fn protected_names_are_kept_from_the_backend_at_any_depth() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let files = files(&["/app/.env", "/app/file"]);
+    let mut workspace = checkout(&files, parent.path());
+    let here = workspace.directory().to_owned();
+    fs::create_dir_all(here.join("app/library/.git/hooks")).expect("it is ours");
+    for name in ["app/library/.git/hooks/pre-commit", "app/library/.git/config", "app/.env", "app/library/file"] {
+        fs::write(here.join(name), "made\n").expect("it is ours");
+    }
+    for collected in [changes(&workspace), collect(&mut workspace)] {
+        assert_eq!(changed(&collected), [("/app/library/file", ChangeKind::Added)]);
+        let denied = ErrorKind::PolicyDenied;
+        assert_eq!(problems(&collected), [("/app/.env", denied), ("/app/library/.git", denied)]);
+    }
+    assert_ne!(text(&*files, "/app/.env"), "made\n");
 }
 
 #[test]

@@ -15,6 +15,10 @@ Examples:
 The words of COMMAND are joined by spaces and read by a shell, as ssh does it: quote what the shell is to see. The \
 environment is clean: --env sets variables, and --inherit-env passes on those of this one that do not look like secrets.
 
+In a sandbox, '.git' is read-only and '.env' hidden at any depth. What a command leaves under such a name, or in the shape \
+of a git repository, is a warning on standard error: look at it before git is run there, and let git refuse repositories \
+that it merely finds with 'git config --global safe.bareRepository explicit'.
+
 Exit status: that of the command; 128 and the number of the signal that ended it; 124 where the time was over; 2 where \
 it was not run, with the reason on standard error.";
 
@@ -45,6 +49,9 @@ pub(crate) struct ExecArgs {
     /// Let the sandbox reach the network of this machine
     #[arg(long, requires = "sandbox")]
     pub(crate) network: bool,
+    /// Let the sandbox make unix sockets; those that are below the root when it starts stay out of reach
+    #[arg(long, requires = "sandbox")]
+    pub(crate) unix_sockets: bool,
     /// End it after so many seconds [default: 120; none with --background]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, StreamingShell};
+use vfs_sandbox::os::{Network, UnixSockets};
 
 use crate::args::ExecArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::jobs;
 use crate::output::Output;
 use crate::session::{Session, ShellKind};
@@ -61,10 +62,12 @@ fn request(session: &Session, args: &ExecArgs) -> Result<ExecuteRequest, Failure
 }
 
 fn kind(args: &ExecArgs) -> ShellKind {
-    match (args.sandbox, args.virtual_shell, args.network) {
-        (true, _, false) => ShellKind::Sandbox,
-        (true, _, true) => ShellKind::SandboxWithNetwork,
-        (_, true, _) => ShellKind::Virtual,
+    match (args.sandbox, args.virtual_shell) {
+        (true, _) => ShellKind::Sandbox {
+            network: if args.network { Network::Host } else { Network::Off },
+            unix_sockets: if args.unix_sockets { UnixSockets::Allow } else { UnixSockets::Deny },
+        },
+        (_, true) => ShellKind::Virtual,
         _ => ShellKind::Host,
     }
 }
@@ -84,7 +87,11 @@ async fn stream(
                 out.flush()?;
             }
             ExecuteEvent::Stderr(text) => io::stderr().lock().write_all(text.as_bytes())?,
-            ExecuteEvent::Exit(ended) => return Ok(exit_of(&ended)),
+            ExecuteEvent::Exit(ended) => {
+                out.flush()?;
+                exit::warn(&ended.problems);
+                return Ok(exit_of(&ended));
+            }
             _ => {}
         }
     }

@@ -19,7 +19,8 @@ use super::kept::{Jobs, STOP};
 use super::recording::Recording;
 use super::tell_started;
 use crate::commands::streaming;
-use crate::exit::{Exit, Failure};
+use crate::escape::escaped;
+use crate::exit::{Exit, Failure, warning};
 
 /// How long a command that cannot be started has to fail. Nothing tells that one was started until it prints or ends.
 const STARTING: Duration = Duration::from_millis(200);
@@ -99,7 +100,12 @@ impl Keeper {
             tokio::select! {
                 event = self.events.next() => match event {
                     Some(Ok(ExecuteEvent::Stdout(text) | ExecuteEvent::Stderr(text))) => self.output.add(&text),
-                    Some(Ok(ExecuteEvent::Exit(ended))) => break ended.exit(),
+                    Some(Ok(ExecuteEvent::Exit(ended))) => {
+                        for problem in &ended.problems {
+                            self.output.add(&format!("\nvfs: {}\n", escaped(&warning(problem))));
+                        }
+                        break ended.exit();
+                    }
                     Some(Ok(_)) => {}
                     Some(Err(error)) if error.kind() == ErrorKind::Cancelled => break self.given_up(),
                     Some(Err(error)) => {

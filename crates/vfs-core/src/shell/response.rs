@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{JobId, seconds};
 use crate::path::VfsPath;
+use crate::types::Problem;
 
 /// What a command printed and how it ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,10 @@ pub struct ExecuteResponse {
     /// The job that goes on in the background; nothing else is known of it yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
+    /// What is to be known of the files after it: in a sandbox, entries that are new and could make a program outside of it
+    /// run something.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
 }
 
 impl ExecuteResponse {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vfs_composite::CompositeBackend;
-use vfs_core::{Access, Backend, Layer as _, Result, VfsPath};
+use vfs_core::{Access, Backend, Layer as _, Result};
 use vfs_layers::{HardLinks, Policy, PolicyBackend, ReadOnly, Rule, RuleEffect, RuleSet};
 use vfs_memory::MemoryBackend;
 use vfs_shell::{ShellConfig, WithShell};
@@ -45,14 +45,13 @@ impl OsSandbox {
 
     fn files(&self, mount: &Held) -> Result<Arc<dyn Backend>> {
         let mut files: Arc<dyn Backend> = Arc::new(mount.files.clone());
-        if !self.config().protected.is_empty() {
-            let rules = self.config().protected.iter().map(|protected| {
-                let rule = Rule::new(RuleEffect::Deny).path(literal(&protected.path)).reason("the sandbox protects it");
-                match protected.protection {
-                    Protection::ReadOnly => rule.operation("write").operation("delete"),
-                    Protection::Hidden => rule,
-                }
-            });
+        let config = self.config();
+        let rules: Vec<Rule> = (config.protected.iter())
+            .map(|protected| rule(literal(protected.path.as_str()), protected.protection))
+            // A pattern without a `/` is about a name at any depth.
+            .chain(config.protected_names.iter().map(|protected| rule(literal(&protected.name), protected.protection)))
+            .collect();
+        if !rules.is_empty() {
             let rules = RuleSet::new(rules)?.with_hard_links(HardLinks::Allow);
             files = Arc::new(PolicyBackend::new(files, Policy::new(Arc::new(rules))));
         }
@@ -63,10 +62,18 @@ impl OsSandbox {
     }
 }
 
-/// A path as a pattern that matches nothing else.
-fn literal(path: &VfsPath) -> String {
-    let mut pattern = String::with_capacity(path.as_str().len());
-    for character in path.as_str().chars() {
+fn rule(pattern: String, protection: Protection) -> Rule {
+    let rule = Rule::new(RuleEffect::Deny).path(pattern).reason("the sandbox protects it");
+    match protection {
+        Protection::ReadOnly => rule.operation("write").operation("delete"),
+        Protection::Hidden => rule,
+    }
+}
+
+/// A path or name as a pattern that matches nothing else.
+fn literal(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for character in path.chars() {
         if matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '!' | '\\') {
             pattern.push('\\');
         }

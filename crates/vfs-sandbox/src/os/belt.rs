@@ -52,6 +52,12 @@ pub enum Belt {
     /// Protected paths are kept, and cannot be made where they are missing. Who replaces one on the host while a command
     /// runs takes the cover off it, for that command.
     ProtectedPaths,
+    /// Protected names are kept at any depth where they are when a command starts.
+    ProtectedNames,
+    /// Unix sockets of the host cannot be reached.
+    UnixSockets,
+    /// Commands cannot find out where the host has what it mounts.
+    HostPaths,
     /// The number of processes is bounded.
     Processes,
     /// The memory of all commands together is bounded.
@@ -73,6 +79,9 @@ impl Belt {
         Self::NoNetwork,
         Self::PrivateProcesses,
         Self::ProtectedPaths,
+        Self::ProtectedNames,
+        Self::UnixSockets,
+        Self::HostPaths,
         Self::Processes,
         Self::Memory,
     ];
@@ -88,6 +97,8 @@ impl Belt {
         Self::NoNetwork,
         Self::PrivateProcesses,
         Self::ProtectedPaths,
+        Self::ProtectedNames,
+        Self::UnixSockets,
     ];
 
     /// What Landlock and seccomp enforce on their own, where namespaces are forbidden: for
@@ -100,6 +111,7 @@ impl Belt {
         Self::PrivateFiles,
         Self::NoNetwork,
         Self::PrivateProcesses,
+        Self::UnixSockets,
     ];
 
     /// The word for it.
@@ -117,6 +129,9 @@ impl Belt {
             Self::NoNetwork => "no_network",
             Self::PrivateProcesses => "private_processes",
             Self::ProtectedPaths => "protected_paths",
+            Self::ProtectedNames => "protected_names",
+            Self::UnixSockets => "unix_sockets",
+            Self::HostPaths => "host_paths",
             Self::Processes => "processes",
             Self::Memory => "memory",
         }

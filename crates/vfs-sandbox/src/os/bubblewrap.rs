@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::config::Network;
+use super::nested_covers;
 use super::system::System;
 
 /// What is bound to a place inside.
@@ -67,6 +68,16 @@ pub(super) enum NestedUsers {
     LeftToFilter,
 }
 
+/// What the helper needs to cover entries deep in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NestedMounts {
+    /// Nothing: it covers none.
+    None,
+    /// The capability to mount, and what hides files and directories; the content of the former comes from this
+    /// descriptor.
+    Made(i32),
+}
+
 /// Everything that the command line says.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
@@ -81,6 +92,8 @@ pub(super) struct Plan<'a> {
     pub(super) written: Vec<(i32, PathBuf)>,
     /// What is put over the tree, and where.
     pub(super) covers: Vec<(String, Cover)>,
+    /// Whether the command, which is the helper then, makes mounts itself.
+    pub(super) nested: NestedMounts,
     /// A descriptor that stays open for as long as anything runs inside.
     pub(super) lock: Option<i32>,
     pub(super) filter: Option<i32>,
@@ -122,6 +135,9 @@ fn apart(line: &mut Line, plan: &Plan<'_>) {
         let id = Identity::ORDINARY.to_string();
         line.words(["--uid", &id, "--gid", &id, "--cap-drop", "ALL"]);
     }
+    if plan.nested != NestedMounts::None {
+        line.words(["--cap-add", "CAP_SYS_ADMIN"]);
+    }
 }
 
 fn system(line: &mut Line, plan: &Plan<'_>) {
@@ -137,6 +153,10 @@ fn system(line: &mut Line, plan: &Plan<'_>) {
     for (descriptor, at) in &plan.written {
         line.words(["--perms", "0444", "--file", &descriptor.to_string()]);
         line.0.push(at.into());
+    }
+    if let NestedMounts::Made(empty) = plan.nested {
+        line.words(["--perms", "0000", "--file", &empty.to_string(), nested_covers::HIDDEN_FILE]);
+        line.words(["--perms", "0000", "--dir", nested_covers::HIDDEN_DIRECTORY]);
     }
     let shared = plan.tmp_bytes.min(64 << 20).to_string();
     line.words(["--proc", "/proc", "--dev", "/dev"]);
@@ -224,6 +244,7 @@ mod tests {
             tmp_bytes: 4096,
             written: Vec::new(),
             covers: Vec::new(),
+            nested: NestedMounts::None,
             lock: None,
             filter: None,
             directory: "/",
@@ -264,6 +285,10 @@ mod tests {
             ("+ --chdir /workspace/src --", |plan| plan.directory = "/workspace/src"),
             ("+ --ro-bind /opt/tools /opt/tools", |plan| {
                 plan.tools = Box::leak(Box::new([PathBuf::from("/opt/tools")]))
+            }),
+            ("+ --cap-add CAP_SYS_ADMIN", |plan| plan.nested = NestedMounts::Made(5)),
+            ("+ --perms 0000 --file 5 /run/vfs-hidden-file --perms 0000 --dir /run/vfs-hidden-directory", |plan| {
+                plan.nested = NestedMounts::Made(5);
             }),
             ("+ --sync-fd 9 --chdir / --", |plan| plan.lock = Some(9)),
             ("+ --bind-fd 3 /w --ro-bind-fd 4 /w/.git --remount-ro /dev", |plan| {

@@ -53,6 +53,15 @@ async fn tidy(setup: Arc<Setup>) {
     let _ = vfs_search::run_blocking(&Handle::current(), move || setup.tidy()).await;
 }
 
+/// The same with what the command left that is to be known. One in the background has not left anything yet.
+async fn with_leftovers(setup: Arc<Setup>, mut response: ExecuteResponse) -> ExecuteResponse {
+    if response.job.is_none() {
+        let looked = vfs_search::run_blocking(&Handle::current(), move || setup.new_leftovers()).await;
+        response.problems.extend(looked.unwrap_or_else(|error| vec![error.into()]));
+    }
+    response
+}
+
 /// The same with the file of all output where it is seen.
 fn shown(outputs: &VfsPath, mut response: ExecuteResponse) -> Result<ExecuteResponse> {
     if let Some(path) = response.full_output.take() {
@@ -77,7 +86,8 @@ impl Shell for SandboxCommands {
         let directory = &self.commands.config().full_output_directory;
         let response = self.commands.execute(cx, req).await;
         self.tidy().await;
-        shown(&self.outputs, response.map_err(|error| told(&self.outputs, directory, error))?)
+        let response = response.map_err(|error| told(&self.outputs, directory, error))?;
+        Ok(with_leftovers(Arc::clone(&self.sandbox().setup), shown(&self.outputs, response)?).await)
     }
 
     async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
@@ -111,9 +121,11 @@ impl StreamingShell for SandboxCommands {
                 if !matches!(event, Ok(ExecuteEvent::Exit(_)) | Err(_)) {
                     return event;
                 }
-                tidy(setup).await;
+                tidy(Arc::clone(&setup)).await;
                 match event {
-                    Ok(ExecuteEvent::Exit(response)) => shown(&outputs, response).map(ExecuteEvent::Exit),
+                    Ok(ExecuteEvent::Exit(response)) => {
+                        Ok(ExecuteEvent::Exit(with_leftovers(setup, shown(&outputs, response)?).await))
+                    }
                     other => other.map_err(|error| told(&outputs, &directory, error)),
                 }
             }

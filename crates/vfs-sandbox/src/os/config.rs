@@ -44,6 +44,41 @@ pub enum Network {
     Host,
 }
 
+/// Whether commands may make unix sockets.
+///
+/// What is a socket when a command starts, below a mount, is covered in either case: it cannot be connected to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum UnixSockets {
+    /// Only pairs that are connected to each other for good (`socketpair` of streams or packets), as programs use them
+    /// to talk to the processes that they start. A command cannot connect to a socket with a path or an abstract name,
+    /// its own included, since a filter of system calls cannot tell one address from another.
+    #[default]
+    Deny,
+    /// All of them: for test suites that start a server on a unix socket. A socket that a process of the host makes
+    /// below a mount while a command runs can be connected to, unless the kernel's Landlock forbids that (Linux 7.1).
+    /// Without namespaces this is the same as [`Deny`](Self::Deny).
+    Allow,
+}
+
+/// A name that is kept from commands and file tools at any depth of every mount.
+///
+/// Everything that has the name when a command starts is covered in that command, directories with all that is in them. A
+/// command can give the name to something new below the root of a mount; that is told in the
+/// [problems](vfs_core::ExecuteResponse::problems) of its response, and covered in the next command. File tools cannot do
+/// that. Names that differ by case alone are the same name. A link of that name is not covered: it is told as a problem,
+/// unless what it leads to is covered.
+///
+/// Where `.git` is such a name, so is every directory in which git sees a repository without it: one that holds `HEAD`,
+/// `objects` and `refs`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProtectedName {
+    /// The name.
+    pub name: String,
+    /// What becomes of it.
+    pub protection: Protection,
+}
+
 /// A path below every mount that is kept from commands and file tools.
 ///
 /// Where it is missing below a mount that may be written to, something empty stands in its place while commands run, so
@@ -111,6 +146,13 @@ pub struct SandboxConfig {
     /// What is kept from commands and file tools below every mount. Default: `.git` is read-only, since what its hooks
     /// and its configuration name is run by whoever uses the repository next, and `.env` is hidden.
     pub protected: Vec<Protected>,
+    /// Names that are kept from commands and file tools at any depth. Default: `.git` is read-only, and `.env` is hidden.
+    pub protected_names: Vec<ProtectedName>,
+    /// Most entries of all mounts that are looked at for protected names and sockets before a command starts. Where there
+    /// are more, the command does not start, since some of what is protected might be missed. Default 1,000,000.
+    pub max_scanned_entries: u64,
+    /// Whether commands may make unix sockets. Default: only pairs.
+    pub unix_sockets: UnixSockets,
     /// What one process may use. Default: 4 GiB of each file. Its `processes` does not count here.
     pub limits: Limits,
     /// Bytes of memory of all commands together. Default 4 GiB.
@@ -132,7 +174,10 @@ pub struct SandboxConfig {
 }
 
 /// The repository, which is a directory but in work trees of another one.
-const GIT: &str = ".git";
+pub(super) const GIT: &str = ".git";
+
+/// Where secrets of the environment are kept by convention.
+const ENV: &str = ".env";
 
 impl SandboxConfig {
     /// Where [`SandboxConfig::new`] shows its directory.
@@ -167,13 +212,17 @@ impl SandboxConfig {
             protection,
             is_directory,
         };
+        let named = |name: &str, protection| ProtectedName { name: name.to_owned(), protection };
         let mut limits = Limits::default();
         limits.file_bytes = Some(4 << 30);
         Self {
             mounts: vec![mount],
             tools: Vec::new(),
             network: Network::default(),
-            protected: vec![protected(GIT, Protection::ReadOnly, true), protected(".env", Protection::Hidden, false)],
+            protected: vec![protected(GIT, Protection::ReadOnly, true), protected(ENV, Protection::Hidden, false)],
+            protected_names: vec![named(GIT, Protection::ReadOnly), named(ENV, Protection::Hidden)],
+            max_scanned_entries: 1_000_000,
+            unix_sockets: UnixSockets::default(),
             limits,
             memory_bytes: Some(4 << 30),
             processes: Some(1024),
@@ -224,10 +273,46 @@ impl SandboxConfig {
         Ok(self)
     }
 
+    /// Protects a name at any depth of every mount, in place of what was said of it before.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` for what is not one name.
+    pub fn protect_name(mut self, name: &str, protection: Protection) -> Result<Self> {
+        let path = VfsPath::parse(name)?;
+        if path.name() != Some(name) {
+            return Err(Error::invalid_argument(
+                "a protected name is one component of a path; protect the path instead",
+            ));
+        }
+        self.protected_names.retain(|protected| protected.name != name);
+        self.protected_names.push(ProtectedName { name: name.to_owned(), protection });
+        Ok(self)
+    }
+
     /// Protects nothing.
     #[must_use]
     pub fn unprotected(mut self) -> Self {
         self.protected.clear();
+        self.protected_names.clear();
+        self
+    }
+
+    /// Sets how many entries of the mounts are looked at before a command starts.
+    #[must_use]
+    pub fn max_scanned_entries(mut self, entries: u64) -> Self {
+        self.max_scanned_entries = entries;
+        self
+    }
+
+    /// Sets whether commands may make unix sockets. Those who allow it no longer [require](Self::required) that sockets of
+    /// the host cannot be reached.
+    #[must_use]
+    pub fn unix_sockets(mut self, unix_sockets: UnixSockets) -> Self {
+        self.unix_sockets = unix_sockets;
+        if unix_sockets == UnixSockets::Allow {
+            self.required.remove(&Belt::UnixSockets);
+        }
         self
     }
 

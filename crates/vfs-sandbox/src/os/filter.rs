@@ -7,6 +7,8 @@ use seccompiler::{
     TargetArch, sock_filter,
 };
 
+use super::config::UnixSockets;
+
 /// What a command could reach but for the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
@@ -18,6 +20,19 @@ pub(super) enum Reach {
     Host,
 }
 
+/// Who a filter is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// A command.
+    Command,
+    /// The helper while it mounts covers, and the first process of the namespaces. The helper puts that of a command on
+    /// top of it, and the first process has no capability that these calls would need.
+    Covering,
+}
+
+/// The calls that the helper makes to mount covers.
+const COVERING: [i64; 3] = [libc::SYS_open_tree, libc::SYS_move_mount, libc::SYS_mount_setattr];
+
 /// The number of no process: Linux has none above 4,194,304. To ask whether it is there is denied, by which this filter
 /// is told from one that was inherited.
 pub(super) const SIGN: i32 = 0x7666_7331;
@@ -26,14 +41,13 @@ pub(super) const SIGN: i32 = 0x7666_7331;
 type Condition = (u8, SeccompCmpArgLen, SeccompCmpOp, u64);
 
 /// The filter for this machine: a denied call fails with `EPERM`, one that does not exist for commands with `ENOSYS`.
-pub(super) fn program(reach: Reach) -> Result<BpfProgram, String> {
+pub(super) fn program(reach: Reach, unix_sockets: UnixSockets, stage: Stage) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| {
         format!("there is no filter for {} processors; it is written for x86_64 and aarch64", std::env::consts::ARCH)
     })?;
     let denied = SeccompAction::Errno(libc::EPERM as u32);
-    let filter =
-        SeccompFilter::new(rules(reach).map_err(|error| error.to_string())?, SeccompAction::Allow, denied, arch)
-            .map_err(|error| error.to_string())?;
+    let rules = rules(reach, unix_sockets, stage).map_err(|error| error.to_string())?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, arch).map_err(|error| error.to_string())?;
     let checked: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
     let pretended = if reach == Reach::Namespaces { Vec::new() } else { pretended() };
     Ok(absent().into_iter().chain(pretended).chain(checked).collect())
@@ -48,6 +62,21 @@ pub(super) fn bytes(program: &BpfProgram) -> Vec<u8> {
         bytes.extend_from_slice(&instruction.k.to_ne_bytes());
     }
     bytes
+}
+
+/// The program that these bytes are.
+pub(super) fn from_bytes(bytes: &[u8]) -> Result<BpfProgram, String> {
+    let (instructions, rest) = bytes.as_chunks::<8>();
+    if instructions.is_empty() || !rest.is_empty() {
+        return Err(format!("a filter cannot have {} bytes", bytes.len()));
+    }
+    let instruction = |&[c0, c1, jt, jf, k0, k1, k2, k3]: &[u8; 8]| sock_filter {
+        code: u16::from_ne_bytes([c0, c1]),
+        jt,
+        jf,
+        k: u32::from_ne_bytes([k0, k1, k2, k3]),
+    };
+    Ok(instructions.iter().map(instruction).collect())
 }
 
 /// Answers `ENOSYS` to calls whose arguments a filter cannot see, so that the older call is made instead: `clone3` and
@@ -92,10 +121,14 @@ fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-fn rules(reach: Reach) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+fn rules(
+    reach: Reach,
+    unix_sockets: UnixSockets,
+    stage: Stage,
+) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     let (always, conditional): (Vec<_>, Vec<_>) =
-        conditional(reach).into_iter().partition(|(_, conditions)| conditions.is_empty());
+        conditional(reach, unix_sockets, stage).into_iter().partition(|(_, conditions)| conditions.is_empty());
     for (call, conditions) in conditional {
         let conditions = conditions
             .into_iter()
@@ -105,6 +138,9 @@ fn rules(reach: Reach) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::B
     }
     // A call without rules is denied whatever its arguments are.
     rules.extend(always.into_iter().map(|(call, _)| call).chain(ALWAYS.iter().copied()).map(|call| (call, Vec::new())));
+    if stage == Stage::Covering {
+        rules.retain(|call, _| !COVERING.contains(call));
+    }
     Ok(rules)
 }
 
@@ -179,17 +215,20 @@ const SETXATTRAT: i64 = 463;
 const REMOVEXATTRAT: i64 = 466;
 const FILE_SETATTR: i64 = 469;
 
-fn conditional(reach: Reach) -> Vec<(i64, Vec<Condition>)> {
+fn conditional(reach: Reach, unix_sockets: UnixSockets, stage: Stage) -> Vec<(i64, Vec<Condition>)> {
     let mut denied = Vec::new();
-    namespaces(&mut denied);
+    namespaces(&mut denied, stage);
     terminals(&mut denied);
     personalities(&mut denied);
     modes(&mut denied);
     packets(&mut denied);
     // Without a filter, or with another one, no process is found.
     denied.push((libc::SYS_kill, vec![equal(0, SIGN as u64), equal(1, 0)]));
-    if reach != Reach::Namespaces {
+    // Without namespaces, every socket of the host has a path that a command can name.
+    if unix_sockets == UnixSockets::Deny || reach != Reach::Namespaces {
         unix(&mut denied);
+    }
+    if reach != Reach::Namespaces {
         attributes(&mut denied);
         others(&mut denied);
     }
@@ -218,7 +257,7 @@ fn masked(argument: u8, mask: u64, value: u64) -> Condition {
     (argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
 }
 
-fn namespaces(denied: &mut Vec<(i64, Vec<Condition>)>) {
+fn namespaces(denied: &mut Vec<(i64, Vec<Condition>)>, stage: Stage) {
     const NEW_TIME: u64 = 0x80;
     let flags = [
         libc::CLONE_NEWNS,
@@ -231,7 +270,9 @@ fn namespaces(denied: &mut Vec<(i64, Vec<Condition>)>) {
     ];
     for flag in flags {
         denied.push((libc::SYS_clone, vec![set(0, flag as u64)]));
-        denied.push((libc::SYS_unshare, vec![set(0, flag as u64)]));
+        if stage != Stage::Covering || flag != libc::CLONE_NEWNS {
+            denied.push((libc::SYS_unshare, vec![set(0, flag as u64)]));
+        }
     }
     denied.push((libc::SYS_unshare, vec![set(0, NEW_TIME)]));
 }
@@ -293,8 +334,9 @@ fn packets(denied: &mut Vec<(i64, Vec<Condition>)>) {
     denied.push((libc::SYS_socket, vec![equal(0, libc::AF_NETLINK as u64), unequal(2, routes)]));
 }
 
-/// Unix sockets that could be connected to one of the host: Landlock does not stop that. A pair that is connected to
-/// itself for good stays.
+/// Unix sockets that could be connected to one of the host, which is at a path in a mounted directory, or anywhere where
+/// there are no namespaces. A filter sees no address, so a command cannot connect to its own sockets either. A pair that
+/// is connected to itself for good stays.
 fn unix(denied: &mut Vec<(i64, Vec<Condition>)>) {
     denied.push((libc::SYS_socket, vec![equal(0, libc::AF_UNIX as u64)]));
     let lasting = [libc::SOCK_STREAM as u64, libc::SOCK_SEQPACKET as u64];
@@ -374,17 +416,34 @@ mod tests {
     #[test]
     fn every_reach_has_a_program_that_the_kernel_takes() {
         for reach in [Reach::Namespaces, Reach::HostWithInternet, Reach::Host] {
-            let program = program(reach).expect("compiles");
-            assert!(program.len() < 4096, "{reach:?}: {}", program.len());
-            assert_eq!(bytes(&program).len(), program.len() * 8);
+            for unix_sockets in [UnixSockets::Deny, UnixSockets::Allow] {
+                let program = program(reach, unix_sockets, Stage::Command).expect("compiles");
+                assert!(program.len() < 4096, "{reach:?}: {}", program.len());
+                assert_eq!(from_bytes(&bytes(&program)).expect("it is whole"), program);
+            }
+        }
+        for broken in [&[][..], &[0; 7], &[0; 12]] {
+            from_bytes(broken).expect_err("it is no program");
         }
     }
 
     #[test]
     fn a_call_that_is_always_denied_has_no_conditions() {
-        let rules = rules(Reach::Host).expect("rules");
+        let rules = rules(Reach::Host, UnixSockets::Deny, Stage::Command).expect("rules");
         for call in ALWAYS {
             assert!(rules[call].is_empty(), "call {call}");
         }
+    }
+
+    #[test]
+    fn covers_need_four_calls_that_commands_do_not_get() {
+        let rules = |stage| rules(Reach::Namespaces, UnixSockets::Deny, stage).expect("rules");
+        let (command, covering) = (rules(Stage::Command), rules(Stage::Covering));
+        let missing: Vec<i64> = command.keys().filter(|call| !covering.contains_key(call)).copied().collect();
+        let mut expected = COVERING;
+        expected.sort_unstable();
+        assert_eq!(missing, expected);
+        assert_eq!(command[&libc::SYS_unshare].len(), covering[&libc::SYS_unshare].len() + 1, "but for the mounts");
+        assert!(covering.keys().all(|call| command.contains_key(call)));
     }
 }

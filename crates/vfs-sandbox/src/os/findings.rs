@@ -1,9 +1,10 @@
 //! From what a command could do to what is enforced.
 
 use super::belt::Belt;
-use super::config::{Network, SandboxConfig};
+use super::config::{Network, SandboxConfig, UnixSockets};
 use super::confine::possible_processes;
 use super::report::{Finding, Holding, SandboxReport};
+use super::rules;
 use super::setup::{Setup, Way};
 use super::trial::{Deed, Deeds};
 
@@ -75,6 +76,10 @@ impl Judge<'_> {
             ),
             Belt::ProtectedPaths if self.setup.config.protected.is_empty() => Holding::NotAsked,
             Belt::ProtectedPaths => self.protected_paths(),
+            Belt::ProtectedNames if self.setup.config.protected_names.is_empty() => Holding::NotAsked,
+            Belt::ProtectedNames => self.protected_names(),
+            Belt::UnixSockets => self.unix_sockets(),
+            Belt::HostPaths => Holding::Missing(self.host_paths().to_owned()),
             Belt::Processes => self.processes(),
             Belt::Memory if self.setup.config.memory_bytes.is_none() => Holding::NotAsked,
             Belt::Memory => by_words(self.setup.groups.memory.clone()),
@@ -135,6 +140,54 @@ impl Judge<'_> {
             return Holding::Missing(why.to_owned());
         };
         by_words(namespaces.covers_are_known().map(|()| "mounts over them".to_owned()))
+    }
+
+    fn protected_names(&self) -> Holding {
+        let Way::Namespaces(namespaces) = &self.setup.way else {
+            let why = "only namespaces can keep a part of a directory that may be changed; protect no names, or allow \
+                       namespaces";
+            return Holding::Missing(why.to_owned());
+        };
+        match namespaces.nested() {
+            Ok(()) => self.unless(
+                &[Deed::ReadDecoy],
+                "mounts over what has them when a command starts; what commands make is reported",
+                "the mounts that the helper makes do not hold",
+            ),
+            Err(why) => Holding::Missing(format!("{why}; the helper covers what is deep in a tree")),
+        }
+    }
+
+    fn unix_sockets(&self) -> Holding {
+        if self.setup.config.unix_sockets == UnixSockets::Allow && self.is_namespaced() {
+            return match &self.setup.landlock {
+                Ok(version) if *version >= rules::UNIX_SOCKETS => {
+                    Holding::Enforced(format!("version {version} of Landlock's interface"))
+                }
+                _ => Holding::Missing(
+                    "the settings allow unix sockets: those that are there when a command starts are covered, and one that \
+                     the host makes below a mount later can be reached; deny them, or use Linux 7.1 with Landlock"
+                        .to_owned(),
+                ),
+            };
+        }
+        if let Err(why) = &self.setup.filter {
+            return Holding::Missing(why.clone());
+        }
+        self.unless(
+            &[Deed::Unfiltered, Deed::MadeUnixSocket],
+            "the filter, which lets no unix sockets be made but pairs",
+            "unix sockets can be made",
+        )
+    }
+
+    fn host_paths(&self) -> &'static str {
+        if self.is_namespaced() {
+            "/proc/self/mountinfo names where the host has each mount, and Linux cannot hide that; mount directories whose \
+             paths are no secret"
+        } else {
+            "without namespaces, commands see directories where the host has them"
+        }
     }
 
     fn processes(&self) -> Holding {

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use vfs_core::{Access, Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::{LocalBackend, LocalConfig};
 
-use super::config::{Mount, Protected, Protection};
+use super::config::{Mount, Protected, Protection, SandboxConfig};
 use super::placeholders::{Placeholders, Shape, There};
 use super::programs::{is_same, place};
 use super::system::System;
@@ -38,7 +38,8 @@ pub(super) enum Kept {
 
 impl Held {
     /// Opens all mounts. No two of them show the same of the host, nor does one of `tools` together with a mount.
-    pub(super) async fn open_all(mounts: &[Mount], tools: &[PathBuf], protected: &[Protected]) -> Result<Vec<Self>> {
+    pub(super) async fn open_all(config: &SandboxConfig) -> Result<Vec<Self>> {
+        let (mounts, tools) = (&config.mounts, &config.tools);
         if mounts.is_empty() {
             return Err(Error::invalid_argument("a sandbox needs at least one directory"));
         }
@@ -55,7 +56,7 @@ impl Held {
                 let message = format!("it overlaps with the directory at {}; show them side by side", other.at);
                 return Err(Error::invalid_argument(message).with_path(&mount.at));
             }
-            let opened = Self::open(mount, protected).await.map_err(|error| error.with_path(&mount.at))?;
+            let opened = Self::open(mount, config).await.map_err(|error| error.with_path(&mount.at))?;
             if let Some(other) = held.iter().find(|other| opened.meets(&other.directory) || opened.is(other)) {
                 let message = format!(
                     "its directory and that of {} have files in common, which one would show without what protects \
@@ -92,11 +93,15 @@ impl Held {
         own.is_ok_and(|own| other.is_ok_and(|other| is_same(&own, &other)))
     }
 
-    async fn open(mount: &Mount, protected: &[Protected]) -> Result<Self> {
+    async fn open(mount: &Mount, settings: &SandboxConfig) -> Result<Self> {
         // What file tools may reach is looked at where it really is, as commands can swap links meanwhile.
-        let config = protected.iter().fold(LocalConfig::new(&mount.directory), |config, protected| {
+        let config = settings.protected.iter().fold(LocalConfig::new(&mount.directory), |config, protected| {
             config.protect(protected.path.clone(), protected.protection)
         });
+        let config = settings
+            .protected_names
+            .iter()
+            .fold(config, |config, protected| config.protect_name(protected.name.as_str(), protected.protection));
         let files = config.open()?;
         let root = files.open_directory(&OpContext::new(), &VfsPath::root()).await?;
         let directory = place(&root)

@@ -17,7 +17,7 @@ use super::config::{self, Network};
 use super::confine::limit_processes;
 use super::held::Held;
 use super::rules::{Grant, Rules};
-use super::{copied, programs, signals};
+use super::{copied, filter, nested_covers, programs, signals};
 
 const ASKED: &str = "--vfs-confine";
 
@@ -30,7 +30,20 @@ pub(super) struct Task {
     pub(super) own: Option<i32>,
     /// What is to be at these paths.
     pub(super) covers: Vec<(PathBuf, Covered)>,
+    /// Whether it covers what [`nested_covers::LIST`] names, and then puts on the filter that is in [`FILTER`].
+    pub(super) nested: NestedCovers,
 }
+
+/// Whether the helper makes mounts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum NestedCovers {
+    #[default]
+    None,
+    Listed,
+}
+
+/// Where the filter for a command is that cannot be put on before the helper has made mounts.
+pub(super) const FILTER: &str = "/run/vfs-filter";
 
 /// What a path leads to where it is covered as it is to be. Bubblewrap puts covers by path, and whoever can change the
 /// host's directory could have it put one elsewhere.
@@ -69,6 +82,9 @@ impl Task {
         if let Some(own) = self.own {
             line.extend(["--own".into(), own.to_string().into()]);
         }
+        if self.nested == NestedCovers::Listed {
+            line.push("--nested-covers".into());
+        }
         for (path, covered) in &self.covers {
             match covered {
                 Covered::By { device, inode } => {
@@ -91,6 +107,7 @@ impl Task {
             match option.to_str() {
                 Some("--") => return Ok((task, line.collect())),
                 Some("--network") => task.rules.network = Network::Host,
+                Some("--nested-covers") => task.nested = NestedCovers::Listed,
                 Some("--processes") => task.processes = Some(number(line.next())?),
                 Some("--own") => task.own = Some(number(line.next())?),
                 Some("--covered-by") => {
@@ -130,15 +147,36 @@ impl Task {
             let path = path.display();
             return Err(format!("{path} was replaced while the command was started, which is not run; try again"));
         }
+        let mut filter = None;
+        if self.nested == NestedCovers::Listed {
+            filter = read_filter()?;
+            nested_covers::put_all()?;
+        }
         if let Some(processes) = self.processes {
             limit_processes(processes).map_err(|error| format!("processes cannot be bounded: {error}"))?;
         }
         let status = self.rules.ruleset()?.restrict_self().map_err(|error| error.to_string())?;
-        match status.ruleset {
-            landlock::RulesetStatus::NotEnforced => Err("Landlock is not enforced".to_owned()),
-            _ => Ok(()),
+        if status.ruleset == landlock::RulesetStatus::NotEnforced {
+            return Err("Landlock is not enforced".to_owned());
         }
+        if let Some(filter) = filter {
+            seccompiler::apply_filter(&filter).map_err(|error| format!("the filter cannot be put on: {error}"))?;
+        }
+        Ok(())
     }
+}
+
+/// The filter for the command; `None` where none is used.
+fn read_filter() -> Result<Option<seccompiler::BpfProgram>, String> {
+    let unread = |error: std::io::Error| format!("the filter cannot be read: {error}");
+    let held = match rustix::fs::open(FILTER, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(held) => held,
+        Err(rustix::io::Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(unread(errno.into())),
+    };
+    let mut bytes = Vec::new();
+    std::fs::File::from(held).read_to_end(&mut bytes).map_err(unread)?;
+    filter::from_bytes(&bytes).map(Some)
 }
 
 fn number<N: std::str::FromStr>(text: Option<OsString>) -> Result<N, String> {

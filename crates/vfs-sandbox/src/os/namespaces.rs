@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -10,13 +10,15 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, seek};
 use vfs_core::{Access, Error, ErrorKind, Result};
 use vfs_shell::Launch;
 
-use super::bubblewrap::{Cover, Identity, NestedUsers, Opens, Plan, Session, Source, arguments};
-use super::config::SandboxConfig;
+use super::bubblewrap::{Cover, Identity, NestedMounts, NestedUsers, Opens, Plan, Session, Source, arguments};
+use super::config::{Protection, SandboxConfig};
 use super::held::{Held, Kept, duplicate};
-use super::helper::{self, Covered, ENVIRONMENT, Task, environment_bytes};
+use super::helper::{self, Covered, ENVIRONMENT, FILTER, NestedCovers, Task, environment_bytes};
+use super::nested_covers::{self, NestedCover, NestedEntry};
 use super::placeholders::{Placeholders, Shape};
 use super::rules::{Grant, Rules};
 use super::system::{System, written};
+use super::tree_scan::{EntryKind, ScanEntry};
 use super::{copied, filter, programs};
 
 /// How bubblewrap is told what to bind.
@@ -36,7 +38,9 @@ pub(super) struct Namespaces {
     nested_users: NestedUsers,
     identity: Identity,
     system: System,
-    filter: Result<Vec<u8>, String>,
+    filter: Option<Vec<u8>>,
+    /// The filter under which the helper makes mounts, if one is used; or why it makes none.
+    nested: Result<Option<Vec<u8>>, String>,
     /// The helper, a copy of it, and what it does, or why there is none.
     helper: Result<(OwnedFd, Task), String>,
     placeholders: Placeholders,
@@ -53,14 +57,22 @@ pub(super) struct Wanted<'a> {
     pub(super) bait: Option<&'static str>,
 }
 
+/// A file of trials that the helper is to cover, as if it were hidden.
+pub(super) const DECOY: &str = "/etc/vfs-decoy";
+
+/// Most entries that are covered in one command: the kernel bounds the mounts of a namespace, too.
+const MAX_NESTED_COVERS: usize = 4_096;
+
 impl Namespaces {
-    /// Looks for bubblewrap and what it can do, and decides on the second belts.
+    /// Looks for bubblewrap and what it can do, and decides on the second belts. `filters` are that of commands and that of
+    /// the helper while it makes mounts; `nested` says why it shall make none.
     pub(super) fn find(
         config: &SandboxConfig,
         mounts: &[Held],
-        filter: Option<&seccompiler::BpfProgram>,
+        filters: Option<[&seccompiler::BpfProgram; 2]>,
         landlock: Result<(), String>,
         processes: Option<u64>,
+        nested: Result<(), String>,
     ) -> Result<Self, String> {
         let program = match &config.bubblewrap {
             Some(program) => programs::trusted(program, mounts)?,
@@ -87,7 +99,10 @@ impl Namespaces {
             binds: if knows("--ro-bind-fd") { Binds::ByDescriptor } else { Binds::ByPath },
             nested_users,
             identity,
-            filter: filter.map(filter::bytes).ok_or_else(|| "it is not used".to_owned()),
+            filter: filters.map(|[command, _]| filter::bytes(command)),
+            nested: nested
+                .and(helper.as_ref().map(|_| ()).map_err(String::clone))
+                .map(|()| filters.map(|[_, covering]| filter::bytes(covering))),
             helper,
             system,
             placeholders,
@@ -114,8 +129,19 @@ impl Namespaces {
         self.helper.as_ref().map(|_| ()).map_err(String::as_str)
     }
 
-    /// What to start for a command.
-    pub(super) fn launch(&self, config: &SandboxConfig, mounts: &[Held], wanted: Wanted<'_>) -> Result<Launch> {
+    /// Whether entries deep in a tree are covered, or why not.
+    pub(super) fn nested(&self) -> Result<(), &str> {
+        self.nested.as_ref().map(|_| ()).map_err(String::as_str)
+    }
+
+    /// What to start for a command. `entries` are those deep in the mounts that have to be covered.
+    pub(super) fn launch(
+        &self,
+        config: &SandboxConfig,
+        mounts: &[Held],
+        entries: &[(usize, ScanEntry)],
+        wanted: Wanted<'_>,
+    ) -> Result<Launch> {
         let mut given = Given::default();
         // Held before anything is made, so that nobody removes that meanwhile.
         let lock = self.placeholders.hold().map_err(|errno| no_memory(errno.into()))?;
@@ -130,14 +156,20 @@ impl Namespaces {
         for (at, text) in written(self.identity, config.network) {
             files.push((given.text(text.as_bytes())?, at.into()));
         }
+        let mut nested_entries = nested_entries(mounts, entries)?;
         if let Some(bait) = wanted.bait {
             files.push((given.text(b"bait\n")?, bait.into()));
+            if self.nested.is_ok() {
+                files.push((given.text(b"decoy\n")?, DECOY.into()));
+                let (path, cover) = (DECOY.into(), NestedCover::HiddenFile);
+                nested_entries.push(NestedEntry { path, cover, file: None });
+            }
         }
         if self.helper.is_ok() {
             files.push((given.text(&environment_bytes(&wanted.environment))?, ENVIRONMENT.into()));
         }
         let (covers, covered) = self.covers(config, mounts, &mut given)?;
-        let filter = self.filter.as_ref().ok().map(|filter| given.text(filter)).transpose()?;
+        let (nested, filter) = self.nested_mounts(&nested_entries, &mut files, &mut given)?;
         let plan = Plan {
             system: &self.system,
             tools: &config.tools,
@@ -148,6 +180,7 @@ impl Namespaces {
             tmp_bytes: config.tmp_bytes,
             written: files,
             covers,
+            nested,
             lock: Some(lock),
             filter,
             directory: wanted.directory,
@@ -157,7 +190,11 @@ impl Namespaces {
         if let Ok((helper, task)) = &self.helper {
             let own = given.descriptor(duplicate(helper)?);
             command.push(copied::path(own).into());
-            command.extend(Task { own: Some(own), covers: covered, ..task.clone() }.arguments());
+            let nested = match nested {
+                NestedMounts::None => NestedCovers::None,
+                NestedMounts::Made(_) => NestedCovers::Listed,
+            };
+            command.extend(Task { own: Some(own), covers: covered, nested, ..task.clone() }.arguments());
         } else {
             let set = |(name, value)| ["--setenv".into(), name, value];
             options.splice(0..0, wanted.environment.into_iter().flat_map(set));
@@ -173,6 +210,26 @@ impl Namespaces {
         launch.arguments.extend(command);
         launch.descriptors = given.0;
         Ok(launch)
+    }
+
+    /// What the helper gets to cover these entries, and the filter that bubblewrap loads.
+    fn nested_mounts(
+        &self,
+        entries: &[NestedEntry],
+        files: &mut Vec<(i32, PathBuf)>,
+        given: &mut Given,
+    ) -> Result<(NestedMounts, Option<i32>)> {
+        let command = self.filter.as_ref();
+        let covering = match &self.nested {
+            Ok(covering) if !entries.is_empty() => covering,
+            _ => return Ok((NestedMounts::None, command.map(|filter| given.text(filter)).transpose()?)),
+        };
+        files.push((given.text(&nested_covers::encode(entries))?, nested_covers::LIST.into()));
+        if let Some(filter) = command {
+            files.push((given.text(filter)?, FILTER.into()));
+        }
+        let made = NestedMounts::Made(given.text(b"")?);
+        Ok((made, covering.as_ref().map(|filter| given.text(filter)).transpose()?))
     }
 
     /// What is put over the tree, and how the helper knows that it is there.
@@ -212,6 +269,41 @@ impl Namespaces {
         }
         Ok((covers, checks))
     }
+}
+
+/// What the helper covers of these entries, outer ones before what is in them.
+fn nested_entries(mounts: &[Held], entries: &[(usize, ScanEntry)]) -> Result<Vec<NestedEntry>> {
+    let mut nested: Vec<NestedEntry> = Vec::new();
+    for (number, entry) in entries {
+        let Some(mount) = mounts.get(*number) else { continue };
+        let hidden = if entry.is_directory() { NestedCover::HiddenDirectory } else { NestedCover::HiddenFile };
+        let cover = match entry.kind {
+            EntryKind::Link => continue,
+            EntryKind::Name(Protection::ReadOnly) | EntryKind::Repository => NestedCover::ReadOnly,
+            EntryKind::Name(Protection::Hidden) | EntryKind::Socket | EntryKind::Unlistable => hidden,
+        };
+        if cover == NestedCover::ReadOnly && mount.access != Access::ReadWrite {
+            continue;
+        }
+        let path = [mount.at.as_str().as_bytes(), &entry.path].concat();
+        let is_hidden = |outer: &NestedEntry| {
+            let below = path.strip_prefix(outer.path.as_bytes());
+            outer.cover == NestedCover::HiddenDirectory && below.is_some_and(|below| below.starts_with(b"/"))
+        };
+        if nested.iter().rev().any(is_hidden) {
+            continue;
+        }
+        if nested.len() == MAX_NESTED_COVERS {
+            let message = format!(
+                "there are more than {MAX_NESTED_COVERS} protected names and sockets, and all of them have to be covered \
+                 before a command starts; mount a smaller directory, or remove some"
+            );
+            return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(&mount.at));
+        }
+        let file = Some((entry.status.st_dev, entry.status.st_ino));
+        nested.push(NestedEntry { path: OsString::from_vec(path), cover, file });
+    }
+    Ok(nested)
 }
 
 type Covers = Vec<(String, Cover)>;

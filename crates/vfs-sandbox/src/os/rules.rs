@@ -43,6 +43,9 @@ impl Grant {
 /// The newest interface whose rights are handled; an older kernel handles those that it knows.
 const NEWEST: ABI = ABI::V7;
 
+/// The interface from which on Landlock keeps commands from unix sockets with a path that were made outside: Linux 7.1.
+pub(super) const UNIX_SOCKETS: i32 = ABI::V9 as i32;
+
 /// Everything that a command may do with files and with others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Rules {
@@ -60,7 +63,8 @@ impl Rules {
         let told = |error: landlock::RulesetError| format!("the kernel does not take the rules: {error}");
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(AccessFs::from_all(NEWEST))
+            // No grant allows the second: a command reaches the sockets that were made in the sandbox, and no others.
+            .handle_access(AccessFs::from_all(NEWEST) | AccessFs::ResolveUnix)
             .map_err(told)?
             .scope(Scope::Signal | Scope::AbstractUnixSocket)
             .map_err(told)?;

@@ -31,6 +31,16 @@ use super::trial;
 ///   [less](super::Belt::WITHOUT_NAMESPACES).
 /// * [Protected](SandboxConfig::protected) paths are covered in every command. For those that are missing something
 ///   empty stands in the mounted directory while commands run, and goes with the last one.
+/// * [Protected names](SandboxConfig::protected_names) that are there when a command starts are covered at any depth, and
+///   so are unix sockets. That takes the [helper](SandboxConfig::helper). What commands that run at the same time do to the
+///   directories on the way is noticed, and the command not run then; one that moves a directory while the tree is searched
+///   can keep the search from seeing it, for a command that starts at that moment.
+/// * A command's response tells in its [problems](vfs_core::ExecuteResponse::problems) what is new below the mounts and has
+///   a protected name or the shape of a git repository: git that is run there on the host runs what the configuration
+///   names. What a command in the background leaves is told with the next response.
+/// * Commands can make no [unix sockets](SandboxConfig::unix_sockets) but pairs.
+/// * `/proc/self/mountinfo` names where the host has what it mounts, and the devices that hold it. Linux cannot hide that
+///   from a command; mount directories whose paths are no secret.
 /// * Without namespaces, commands cannot change the mode, owner, times or attributes of files, since nothing could keep
 ///   them from doing it to files that they may only read. Through an open file a change of mode, owner or times does
 ///   nothing and is answered as done, as programs that copy or unpack need it; anything else is refused.
@@ -110,7 +120,7 @@ impl Launcher for OsSandbox {
 
 /// The best sandbox that works here, and what it enforces.
 async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxReport)> {
-    let mounts = Arc::new(Held::open_all(&config.mounts, &config.tools, &config.protected).await?);
+    let mounts = Arc::new(Held::open_all(&config).await?);
     // Else it would look as if commands could not be started in namespaces, and they would be held by less.
     for mount in mounts.iter() {
         mount.kept(&config.protected, None)?;
@@ -118,7 +128,7 @@ async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxRepo
     let config = Arc::new(config);
     let mut reason = "the settings leave namespaces out".to_owned();
     if config.mechanisms.contains(&Mechanism::Namespaces) {
-        match started(&config, &mounts, Setup::in_namespaces).await? {
+        match in_namespaces(&config, &mounts).await? {
             Ok((setup, deeds)) => {
                 let report = findings::report(&setup, &deeds, None);
                 return Ok((Some(setup), report));
@@ -126,7 +136,7 @@ async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxRepo
             Err(why) => reason = format!("{why}; {ALLOWING}"),
         }
     }
-    match started(&config, &mounts, Setup::direct).await? {
+    match started(&config, &mounts, &Setup::direct).await? {
         Ok((setup, deeds)) => {
             let report = findings::report(&setup, &deeds, Some(&reason));
             Ok((Some(setup), report))
@@ -141,11 +151,26 @@ const ALLOWING: &str = "where users may not make namespaces, set the sysctls ker
 /// What could be started, or why it could not be, so that something else may be tried.
 type Started = Result<(Arc<Setup>, trial::Deeds), String>;
 
-type Making = fn(&Arc<SandboxConfig>, &Arc<Vec<Held>>, Groups) -> Result<Setup, String>;
+type Making<'a> = &'a (dyn Fn(&Arc<SandboxConfig>, &Arc<Vec<Held>>, Groups) -> Result<Setup, String> + Sync);
+
+/// A sandbox of namespaces; where the helper cannot make mounts in them, one in which it makes none.
+async fn in_namespaces(config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>) -> Result<Started> {
+    let with = |nested: Result<(), String>| {
+        move |config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>, groups: Groups| {
+            Setup::in_namespaces(config, mounts, groups, nested.clone())
+        }
+    };
+    let why = match started(config, mounts, &with(Ok(()))).await? {
+        Err(why) => why,
+        decided => return Ok(decided),
+    };
+    let unmade = format!("the helper cannot make mounts here: {why}");
+    Ok(started(config, mounts, &with(Err(unmade))).await?.map_err(|_| why))
+}
 
 /// A sandbox in which a command could be started, and what that could do. A control group that cannot be entered is
 /// done without.
-async fn started(config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>, make: Making) -> Result<Started> {
+async fn started(config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>, make: Making<'_>) -> Result<Started> {
     let groups = Groups::make(config.memory_bytes, config.processes);
     let grouped = groups.memory.is_ok() || groups.processes.is_ok();
     let why = match tried_with(config, mounts, make, groups).await? {
@@ -159,7 +184,7 @@ async fn started(config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>, make: Mak
 async fn tried_with(
     config: &Arc<SandboxConfig>,
     mounts: &Arc<Vec<Held>>,
-    make: Making,
+    make: Making<'_>,
     groups: Groups,
 ) -> Result<Started> {
     let setup = match make(config, mounts, groups) {

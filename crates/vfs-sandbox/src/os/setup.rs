@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use vfs_core::{Error, ErrorKind, ExecuteRequest, OpContext, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, ExecuteRequest, OpContext, Problem, Result, VfsPath};
 use vfs_shell::Launch;
 
 use super::belt::Mechanism;
@@ -13,11 +13,13 @@ use super::bubblewrap::Session;
 use super::config::SandboxConfig;
 use super::confine::{Asked, Confine, Privileges};
 use super::direct;
-use super::filter::{self, Reach};
+use super::filter::{self, Reach, Stage};
 use super::groups::{self, Groups};
 use super::held::Held;
+use super::leftovers::Leftovers;
 use super::namespaces::{Namespaces, Wanted, check_length};
 use super::rules;
+use super::tree_scan::{ScanBudget, ScanEntry, ScanRules};
 
 /// What starts commands.
 #[derive(Debug)]
@@ -38,21 +40,27 @@ pub(super) struct Setup {
     /// What is known of the filter and of Landlock: that they are used, or why not.
     pub(super) filter: Result<(), String>,
     pub(super) landlock: Result<i32, String>,
+    scan_rules: ScanRules,
+    leftovers: Leftovers,
 }
 
 impl Setup {
-    /// Commands in namespaces, or why that cannot be.
+    /// Commands in namespaces, or why that cannot be. `nested` says why entries deep in a tree cannot be covered, where that
+    /// was found out already.
     pub(super) fn in_namespaces(
         config: &Arc<SandboxConfig>,
         mounts: &Arc<Vec<Held>>,
         groups: Groups,
+        nested: Result<(), String>,
     ) -> Result<Self, String> {
-        let program = filter_for(config, Reach::Namespaces);
+        let filters = [Stage::Command, Stage::Covering].map(|stage| filter_for(config, Reach::Namespaces, stage));
+        let [program, covering] = filters;
         let landlock = landlock_for(config);
         // The kernel bounds the processes of an ordinary user in a namespace of its own by themselves.
         let processes = config.processes.filter(|_| groups.processes.is_err());
         let known = landlock.as_ref().map(|_| ()).map_err(String::clone);
-        let namespaces = Namespaces::find(config, mounts, program.as_ref().ok(), known, processes)?;
+        let filters = program.as_ref().ok().zip(covering.as_ref().ok()).map(|(program, covering)| [program, covering]);
+        let namespaces = Namespaces::find(config, mounts, filters, known, processes, nested)?;
         let asked = if namespaces.landlock().is_ok() { Asked::Ignored } else { Asked::Heeded };
         let confine = Confine { groups: entries(&groups)?, asked, ..Confine::default() };
         Ok(Self {
@@ -63,6 +71,8 @@ impl Setup {
             confine: Arc::new(confine),
             groups,
             filter: program.map(drop),
+            scan_rules: ScanRules::new(config),
+            leftovers: Leftovers::default(),
         })
     }
 
@@ -71,7 +81,7 @@ impl Setup {
         if let Some(mount) = mounts.iter().find(|mount| !mount.is_in_place()) {
             return Err(format!("without namespaces, commands cannot see a directory of the host as {}", mount.at));
         }
-        let program = filter_for(config, direct::reach(config.network));
+        let program = filter_for(config, direct::reach(config.network), Stage::Command);
         let landlock = landlock_for(config);
         let rules = landlock.as_ref().ok().map(|_| direct::rules(config, mounts).ruleset()).transpose()?;
         let confine = Confine {
@@ -90,6 +100,8 @@ impl Setup {
             groups,
             filter: program.map(drop),
             landlock,
+            scan_rules: ScanRules::new(config),
+            leftovers: Leftovers::default(),
         })
     }
 
@@ -105,7 +117,11 @@ impl Setup {
         let directory = self.directory(cx, &req.cwd).await?;
         let mut launch = match (&self.way, directory) {
             (Way::Direct, None) => return Err(nowhere(&req.cwd)),
-            (Way::Direct, Some(directory)) => direct::launch(&req.command, directory, environment),
+            (Way::Direct, Some(directory)) => {
+                let setup = Arc::clone(self);
+                vfs_search::run_blocking(&Handle::current(), move || setup.begin_without_covers()).await?;
+                direct::launch(&req.command, directory, environment)
+            }
             (Way::Namespaces(_), _) => self.in_thread(req, environment, bait).await?,
         };
         if launch.descriptors.iter().any(|&(_, number)| number >= groups::FIRST_ENTRY) {
@@ -140,9 +156,46 @@ impl Setup {
             let Way::Namespaces(namespaces) = &setup.way else { return Err(Error::of(ErrorKind::Internal)) };
             let session = if terminal.is_some() { Session::OfTerminal } else { Session::New };
             let wanted = Wanted { command: &command, directory: cwd.as_str(), session, environment, bait };
-            namespaces.launch(&setup.config, &setup.mounts, wanted)
+            // A trial brings something of its own to be covered.
+            let entries = match bait {
+                None if namespaces.nested().is_ok() => setup.scan()?,
+                _ => Vec::new(),
+            };
+            match bait {
+                None if namespaces.nested().is_ok() => setup.leftovers.begin(&entries),
+                None => setup.begin_without_covers(),
+                Some(_) => {}
+            }
+            namespaces.launch(&setup.config, &setup.mounts, &entries, wanted)
         })
         .await?
+    }
+
+    /// What has to be covered in a command, or was left by one, each with the number of its mount.
+    fn scan(&self) -> Result<Vec<(usize, ScanEntry)>> {
+        let mut budget = ScanBudget::new(&self.scan_rules);
+        let mut entries = Vec::new();
+        for (number, mount) in self.mounts.iter().enumerate() {
+            let found = mount.scan(&self.scan_rules, &mut budget)?;
+            entries.extend(found.into_iter().map(|entry| (number, entry)));
+        }
+        Ok(entries)
+    }
+
+    /// Notes what is there before the first command, where nothing deep in a tree can be covered.
+    fn begin_without_covers(&self) {
+        if !self.leftovers.has_begun() {
+            // If the scan fails, what is there is told after the first command, and so is why it fails.
+            self.leftovers.begin(&self.scan().unwrap_or_default());
+        }
+    }
+
+    /// What commands left that is to be known, each entry once; and a scan that could not be finished.
+    pub(super) fn new_leftovers(&self) -> Vec<Problem> {
+        match self.scan() {
+            Ok(entries) => self.leftovers.new_problems(&self.mounts, &self.config.protected, &entries),
+            Err(error) => vec![error.into()],
+        }
     }
 
     /// The directory that a command starts in, where it is below a mount.
@@ -171,9 +224,9 @@ fn uses(config: &SandboxConfig, mechanism: Mechanism) -> Result<(), String> {
     if used { Ok(()) } else { Err("the settings leave it out".to_owned()) }
 }
 
-fn filter_for(config: &SandboxConfig, reach: Reach) -> Result<seccompiler::BpfProgram, String> {
+fn filter_for(config: &SandboxConfig, reach: Reach, stage: Stage) -> Result<seccompiler::BpfProgram, String> {
     uses(config, Mechanism::Seccomp)?;
-    filter::program(reach)
+    filter::program(reach, config.unix_sockets, stage)
 }
 
 fn landlock_for(config: &SandboxConfig) -> Result<i32, String> {

@@ -20,6 +20,7 @@ use vfs_shell::{Commands, Launch, Launcher, ShellConfig};
 
 use super::filter;
 use super::held::Held;
+use super::namespaces::DECOY;
 use super::setup::{Setup, Way};
 
 /// A file that namespaces show and Landlock does not.
@@ -37,6 +38,8 @@ pub(super) enum Deed {
     WroteSystem,
     /// It read what Landlock does not allow.
     TookBait,
+    /// It read what the helper was to cover.
+    ReadDecoy,
     /// No filter answered it in the way of ours: one may be there that was inherited.
     Unfiltered,
     /// It may gain privileges.
@@ -54,11 +57,12 @@ pub(super) enum Deed {
 }
 
 impl Deed {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::ReadOutside,
         Self::WroteOutside,
         Self::WroteSystem,
         Self::TookBait,
+        Self::ReadDecoy,
         Self::Unfiltered,
         Self::MayGain,
         Self::FoundNetwork,
@@ -143,6 +147,7 @@ impl Canary {
              (: >>{system}) 2>/dev/null && echo did system\n\
              (: >>/proc/sys/kernel/core_pattern) 2>/dev/null && echo did system\n\
              (read -r line <{BAIT}) 2>/dev/null && echo did bait\n\
+             (read -r line <{DECOY}) 2>/dev/null && echo did decoy\n\
              (: >/tmp/probe) 2>/dev/null && echo tmp writable\n\
              {reads} </proc/self/status\n\
              {reads} </proc/self/limits\n\
@@ -191,6 +196,7 @@ fn from_script(said: &str) -> Deeds {
         (Deed::WroteOutside, says(&["did", "write"])),
         (Deed::WroteSystem, says(&["did", "system"])),
         (Deed::TookBait, says(&["did", "bait"])),
+        (Deed::ReadDecoy, says(&["did", "decoy"])),
         (Deed::Unfiltered, !said.contains("not permitted") || !says(&["Seccomp:", "2"])),
         (Deed::MayGain, !says(&["NoNewPrivs:", "1"]) || !says(&["CapEff:", "0000000000000000"])),
         (Deed::FoundNetwork, has_route),

@@ -17,7 +17,7 @@ use vfs_local::{Durability, LocalBackend, LocalConfig};
 
 use self::differences::Different;
 use self::directory::PrivateDirectory;
-use super::config::{Protected, SandboxConfig};
+use super::config::{Protected, ProtectedName, SandboxConfig};
 
 /// The files below a path of a backend, in a private directory of the host that goes with this value.
 ///
@@ -34,8 +34,8 @@ use super::config::{Protected, SandboxConfig};
 /// * What cannot be looked at counts as unchanged, and is told as a problem; so is what cannot be brought into the backend.
 ///   Neither keeps the other files from being brought.
 /// * What a sandbox [protects](SandboxConfig::protected) is not brought into the backend either, since a command can make
-///   what was not there to be protected. Without a word of [`protecting`](Self::protecting) that is what
-///   [`SandboxConfig::new`] protects.
+///   what was not there to be protected. Without a word of [`protecting`](Self::protecting) and
+///   [`protecting_names`](Self::protecting_names) that is what [`SandboxConfig::new`] protects.
 ///
 /// ```no_run
 /// # async fn example(overlay: std::sync::Arc<dyn vfs_core::Backend>) -> vfs_core::Result<()> {
@@ -58,6 +58,7 @@ pub struct Workspace {
     files: LocalBackend,
     known: BTreeMap<VfsPath, Known>,
     protected: Vec<Protected>,
+    protected_names: Vec<ProtectedName>,
     directory: PrivateDirectory,
 }
 
@@ -113,8 +114,9 @@ impl Workspace {
     ) -> Result<Self> {
         let directory = PrivateDirectory::make(parent.as_ref())?;
         let files = LocalConfig::new(directory.path()).durability(Durability::Atomic).open()?;
-        let protected = SandboxConfig::new(directory.path()).protected;
-        let mut workspace = Self { backend, from, files, known: BTreeMap::new(), protected, directory };
+        let SandboxConfig { protected, protected_names, .. } = SandboxConfig::new(directory.path());
+        let known = BTreeMap::new();
+        let mut workspace = Self { backend, from, files, known, protected, protected_names, directory };
         let listing = workspace.backend.ls(cx, LsRequest::new(workspace.from.clone()).recursive()).await?;
         if let Some(problem) = listing.problems.first() {
             return Err(Error::new(problem.code, problem.message.clone()).with_path_text(&problem.path));
@@ -130,6 +132,14 @@ impl Workspace {
     #[must_use]
     pub fn protecting(mut self, protected: impl IntoIterator<Item = Protected>) -> Self {
         self.protected = protected.into_iter().collect();
+        self
+    }
+
+    /// Keeps what has these names, at any depth, out of the backend, in place of the names that [`SandboxConfig::new`]
+    /// protects.
+    #[must_use]
+    pub fn protecting_names(mut self, names: impl IntoIterator<Item = ProtectedName>) -> Self {
+        self.protected_names = names.into_iter().collect();
         self
     }
 

@@ -95,6 +95,8 @@ pub(crate) enum Setting {
     Disk(u64),
     /// A terminal.
     Terminal,
+    /// Unix sockets of its own.
+    UnixSockets,
 }
 
 pub(crate) fn all() -> Vec<Attack> {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Failed, Trial};
 use vfs_core::{ExecuteRequest, OpContext, Shell as _, TerminalSize, VfsPath};
 use vfs_sandbox::os::{
-    Belt, Helper, Mechanism, OsSandbox, Protection, SandboxConfig, SandboxReport, become_confine_if_asked,
+    Belt, Helper, Mechanism, OsSandbox, Protection, SandboxConfig, SandboxReport, UnixSockets, become_confine_if_asked,
 };
 use vfs_shell::{Commands, Limits, ShellConfig};
 
@@ -92,6 +92,7 @@ fn config(worn: Worn, world: &World, setting: Setting) -> SandboxConfig {
     let config = config.only(mechanisms.iter().copied()).require([]);
     match setting {
         Setting::Usual | Setting::Terminal => config,
+        Setting::UnixSockets => config.unix_sockets(UnixSockets::Allow),
         Setting::Processes(processes) => config.processes(processes),
         Setting::Memory(bytes) => config.memory_bytes(bytes),
         Setting::Disk(bytes) => config.limits(Limits::default().file_bytes(bytes)).tmp_bytes(bytes),

@@ -12,6 +12,28 @@ pub(crate) fn call(number: i64, arguments: [usize; 6]) -> Result<i64, String> {
     if result < 0 { Err(errno()) } else { Ok(result) }
 }
 
+/// A call by the numbers and registers of 32 bits, which a process of 64 bits can make, too.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn call_32_bit(number: u32, arguments: [u32; 3]) -> i32 {
+    let [first, second, third] = arguments;
+    let result: i32;
+    // SAFETY: the kernel checks every argument, of which none is a pointer; it changes no register but the result's and
+    // those that are named, and the first argument's register is given back as it was.
+    unsafe {
+        std::arch::asm!(
+            "xchg {first}, rbx",
+            "int 0x80",
+            "xchg {first}, rbx",
+            first = inout(reg) u64::from(first) => _,
+            inout("eax") number => result,
+            in("ecx") second,
+            in("edx") third,
+            out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+        );
+    }
+    result
+}
+
 /// The name of the last error.
 fn errno() -> String {
     let code = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);

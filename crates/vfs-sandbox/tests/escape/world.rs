@@ -40,6 +40,8 @@ pub(crate) struct World {
     tcp_v6: Option<TcpListener>,
     udp: UdpSocket,
     unix: UnixListener,
+    /// It is in the directory to work in.
+    unix_inside: UnixListener,
     datagrams: UnixDatagram,
     abstract_name: String,
     abstract_socket: UnixListener,
@@ -51,6 +53,14 @@ const FILES: &[(&str, &str)] = &[
     ("inside/.git/config", "[core]\n"),
     ("inside/.git/HEAD", "ref: refs/heads/main\n"),
     ("inside/.git/hooks/post-commit", "#!/bin/sh\n"),
+    ("inside/deep/app/.env", "PASSWORD=deep\n"),
+    ("inside/deep/repository/.git/config", "[core]\n"),
+    ("inside/deep/repository/.git/hooks/post-commit", "#!/bin/sh\n"),
+    ("inside/deep/worktree/.git", "gitdir: ../repository/.git\n"),
+    ("inside/deep/bare/HEAD", "ref: refs/heads/main\n"),
+    ("inside/deep/bare/config", "[core]\n"),
+    ("inside/deep/bare/objects/kept", ""),
+    ("inside/deep/bare/refs/kept", ""),
 ];
 
 impl World {
@@ -72,6 +82,7 @@ impl World {
             tcp_v6: TcpListener::bind("[::1]:0").ok(),
             udp,
             unix: UnixListener::bind(directory.path().join("outside/socket"))?,
+            unix_inside: UnixListener::bind(directory.path().join("inside/deep/socket"))?,
             datagrams: UnixDatagram::bind(directory.path().join("outside/datagrams"))?,
             abstract_name,
             abstract_socket: UnixListener::bind_addr(&address)?,
@@ -83,6 +94,7 @@ impl World {
         }
         world.udp.set_nonblocking(true)?;
         world.unix.set_nonblocking(true)?;
+        world.unix_inside.set_nonblocking(true)?;
         world.datagrams.set_nonblocking(true)?;
         world.abstract_socket.set_nonblocking(true)?;
         Ok(world)
@@ -134,6 +146,7 @@ impl World {
             ("a connection by TCP over IPv6", self.tcp_v6.as_ref().is_some_and(|tcp| tcp.accept().is_ok())),
             ("a datagram", self.udp.recv(&mut [0; 8]).is_ok()),
             ("a connection to the unix socket", self.unix.accept().is_ok()),
+            ("a connection to the unix socket inside", self.unix_inside.accept().is_ok()),
             ("a datagram to the unix socket", self.datagrams.recv(&mut [0; 8]).is_ok()),
             ("a connection to the abstract socket", self.abstract_socket.accept().is_ok()),
         ];
@@ -152,6 +165,9 @@ impl World {
             ("outside", &["secret", "socket", "datagrams"]),
             ("inside/.git", &["config", "HEAD", "hooks"]),
             ("inside/.git/hooks", &["post-commit"]),
+            ("inside/deep/repository/.git", &["config", "hooks"]),
+            ("inside/deep/repository/.git/hooks", &["post-commit"]),
+            ("inside/deep/bare", &["HEAD", "config", "objects", "refs"]),
         ];
         let found = expected.iter().flat_map(|(directory, expected)| {
             let new = names(directory).into_iter().filter(|name| !expected.contains(&name.as_str()));

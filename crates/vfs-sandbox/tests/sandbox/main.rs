@@ -3,11 +3,13 @@
 //! Where there is no bubblewrap, or it may make no namespaces, these trials show as ignored.
 #![expect(clippy::disallowed_methods, reason = "what a sandbox shows is the host's own")]
 
+mod names;
 mod opening;
 mod overlays;
 mod programs;
 mod protection;
 mod shown;
+mod sockets;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,6 +23,10 @@ type Outcome = Result<(), Failed>;
 
 fn main() -> ExitCode {
     become_confine_if_asked();
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments.get(1).is_some_and(|argument| argument == sockets::OPTION) {
+        return sockets::act(&arguments[2..]);
+    }
     let report = runtime().block_on(async {
         let directory = tempfile::tempdir()?;
         OsSandbox::check(config(&directory)).await.map_err(std::io::Error::other)
@@ -48,6 +54,17 @@ const TRIALS: &[(&str, Run)] = &[
     ("what_stands_for_it_goes_with_the_last_command", || runtime().block_on(protection::placeholders())),
     ("a_link_that_is_swapped_leads_file_tools_nowhere", || runtime().block_on(protection::swapped())),
     ("a_planted_link_is_no_reason_for_less", || runtime().block_on(protection::planted())),
+    ("names_are_protected_at_any_depth", || runtime().block_on(names::nested())),
+    ("what_a_command_leaves_is_reported_and_protected_from_then_on", || runtime().block_on(names::reported())),
+    ("a_stream_reports_what_its_command_left", || runtime().block_on(names::streamed())),
+    ("a_link_with_a_protected_name_is_reported", || runtime().block_on(names::links())),
+    ("more_than_can_be_searched_is_refused", || runtime().block_on(names::bounded())),
+    ("what_cannot_be_listed_is_hidden", || runtime().block_on(names::unlistable())),
+    ("without_the_helper_names_are_reported", || runtime().block_on(names::without_helper())),
+    ("many_names_are_covered", || runtime().block_on(names::many())),
+    ("names_of_several_mounts_are_protected", || runtime().block_on(names::several_mounts())),
+    ("sockets_of_the_host_cannot_be_reached", || runtime().block_on(sockets::denied())),
+    ("a_command_can_have_sockets_of_its_own", || runtime().block_on(sockets::allowed())),
     ("what_commands_can_change_is_not_run", || runtime().block_on(programs::programs())),
     ("the_running_program_is_its_helper_wherever_it_lies", || runtime().block_on(programs::own_helper())),
     ("what_is_exchanged_while_a_command_starts_stops_it", || runtime().block_on(programs::exchanged())),

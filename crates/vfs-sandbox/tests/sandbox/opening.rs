@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use vfs_core::{BackendExt as _, ErrorKind, ExecuteRequest, OpContext, Shell as _, VfsPath};
-use vfs_sandbox::os::{Belt, Helper, Mechanism, Mount, OsSandbox, Protection, SandboxConfig, SandboxReport};
+use vfs_sandbox::os::{Belt, Helper, Holding, Mechanism, Mount, OsSandbox, Protection, SandboxConfig, SandboxReport};
 
 use super::{Outcome, config, names, own};
 
@@ -126,6 +126,9 @@ pub(crate) async fn reports() -> Outcome {
     let report = OsSandbox::check(config(&directory)).await?;
     let json = serde_json::to_string(&report)?;
     assert_eq!(serde_json::from_str::<SandboxReport>(&json)?, report);
+    let host_paths = &report.finding(Belt::HostPaths).ok_or("it is known")?.holding;
+    assert!(matches!(host_paths, Holding::Missing(why) if why.contains("/proc/self/mountinfo")), "{host_paths:?}");
+    assert!(report.missing().next().is_none(), "that is not required: {report}");
     let table = report.to_string();
     for belt in Belt::ALL {
         assert!(table.lines().any(|line| line.starts_with(belt.code())), "{belt} is in\n{table}");

@@ -8,7 +8,7 @@ use vfs_core::{
     VfsPath,
 };
 
-use super::super::config::{Protected, Protection};
+use super::super::config::{Protected, ProtectedName, Protection};
 use super::Workspace;
 
 /// A file that may not be what was checked out.
@@ -86,17 +86,38 @@ impl Workspace {
 
     /// Leaves out what is protected, and tells so once for each path that is.
     fn keep_out(&self, different: &mut Vec<Different>, problems: &mut Vec<Problem>) -> Result<()> {
+        let mut kept_out = BTreeSet::new();
         for protected in &self.protected {
             let path = self.there(&protected.path)?;
             let before = different.len();
             different.retain(|one| !one.path.starts_with(&path));
             if different.len() < before {
-                let message = "commands made or changed what the sandbox protects, and it stays in the workspace; look \
-                               at it there, and write it yourself if it is meant";
-                problems.push(Error::new(ErrorKind::PolicyDenied, message).with_path(&path).into());
+                kept_out.insert(path);
             }
         }
+        different.retain(|one| match self.named(&one.path) {
+            Some(path) => {
+                kept_out.insert(path);
+                false
+            }
+            None => true,
+        });
+        problems.extend(kept_out.into_iter().map(|path| {
+            let message = "commands made or changed what the sandbox protects, and it stays in the workspace; look at it \
+                           there, and write it yourself if it is meant";
+            Problem::from(Error::new(ErrorKind::PolicyDenied, message).with_path(&path))
+        }));
         Ok(())
+    }
+
+    /// The topmost path, at or above `path` and below what was checked out, that has a protected name.
+    fn named(&self, path: &VfsPath) -> Option<VfsPath> {
+        let is_protected = |path: &VfsPath| {
+            let name = path.name().unwrap_or_default().to_lowercase();
+            self.protected_names.iter().any(|protected| protected.name.to_lowercase() == name)
+        };
+        let above = std::iter::successors(Some(path.clone()), VfsPath::parent);
+        above.take_while(|above| *above != self.from).filter(is_protected).last()
     }
 
     /// Reads a file on both sides. Only this decides whether it is gone from the directory: a listing can miss what is
@@ -122,7 +143,11 @@ impl Workspace {
             Err(error) => return Err(error),
         };
         let is_hidden = |one: &Protected| one.protection == Protection::Hidden && real.starts_with(&one.path);
-        if self.protected.iter().any(is_hidden) {
+        let has_hidden_name = |one: &ProtectedName| {
+            one.protection == Protection::Hidden
+                && real.components().any(|component| component.to_lowercase() == one.name.to_lowercase())
+        };
+        if self.protected.iter().any(is_hidden) || self.protected_names.iter().any(has_hidden_name) {
             let message = "this link leads to what the sandbox hides, and stays in the workspace; remove the link";
             return Err(Error::new(ErrorKind::PolicyDenied, message));
         }

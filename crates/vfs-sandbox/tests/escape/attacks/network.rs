@@ -1,9 +1,11 @@
 //! Reaching the network, and sockets of the host.
 
-use super::Setting::Usual;
+use super::Setting::{UnixSockets, Usual};
 use super::Worn::{All, Landlock, Namespaces, Seccomp, WithoutNamespaces};
 use super::{Held, Row, Target};
 use crate::system::{call, outcome};
+#[cfg(target_arch = "x86_64")]
+use crate::system::{call_32_bit, in_child};
 
 /// The namespace has a loopback device of its own, where nobody listens; Landlock forbids TCP; the filter, sockets.
 const TCP: Held = &[
@@ -14,6 +16,14 @@ const TCP: Held = &[
 ];
 
 const RAW: Held = &[(All, "EPERM"), (Namespaces, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
+
+/// The filter forbids all unix sockets but pairs.
+const UNIX: Held = &[(All, "EPERM"), (Seccomp, "EPERM"), (WithoutNamespaces, "EPERM")];
+
+/// The filter ends who calls the kernel in another way, SIGSYS; or the kernel knows no such way, SIGSEGV.
+#[cfg(target_arch = "x86_64")]
+const KILLED: Held =
+    &[(All, "signal 31|signal 11"), (Seccomp, "signal 31|signal 11"), (WithoutNamespaces, "signal 31|signal 11")];
 
 pub(super) const ATTACKS: &[Row] = &[
     (
@@ -45,19 +55,39 @@ pub(super) const ATTACKS: &[Row] = &[
     (
         "connect_to_a_unix_socket",
         |target| connected(&unix(&format!("{}/socket", target.outside)), libc::AF_UNIX, libc::SOCK_STREAM),
-        &[(All, "ENOENT"), (Namespaces, "ENOENT"), (WithoutNamespaces, "EPERM")],
+        &[(All, "EPERM"), (Namespaces, "ENOENT"), (WithoutNamespaces, "EPERM")],
         Usual,
     ),
     (
+        "connect_to_a_unix_socket_inside",
+        |_| connected(&unix("deep/socket"), libc::AF_UNIX, libc::SOCK_STREAM),
+        UNIX,
+        Usual,
+    ),
+    (
+        "connect_to_one_inside_where_sockets_are_allowed",
+        |_| connected(&unix("deep/socket"), libc::AF_UNIX, libc::SOCK_STREAM),
+        &[(All, "EACCES|ECONNREFUSED")],
+        UnixSockets,
+    ),
+    (
+        "connect_to_an_abstract_socket_where_sockets_are_allowed",
+        |target| connected(&unix(&format!("\0{}", target.name)), libc::AF_UNIX, libc::SOCK_STREAM),
+        &[(All, "ECONNREFUSED|EPERM")],
+        UnixSockets,
+    ),
+    #[cfg(target_arch = "x86_64")]
+    ("make_a_unix_socket_by_the_32_bit_numbers", |_| socket_32_bit(), KILLED, Usual),
+    (
         "connect_to_an_abstract_socket",
         |target| connected(&unix(&format!("\0{}", target.name)), libc::AF_UNIX, libc::SOCK_STREAM),
-        &[(All, "ECONNREFUSED|EPERM"), (Namespaces, "ECONNREFUSED"), (Landlock, "EPERM"), (WithoutNamespaces, "EPERM")],
+        &[(All, "EPERM"), (Namespaces, "ECONNREFUSED"), (Landlock, "EPERM"), (WithoutNamespaces, "EPERM")],
         Usual,
     ),
     (
         "turn_a_pair_to_a_unix_socket",
         turned,
-        &[(All, "ENOENT"), (Namespaces, "ENOENT"), (WithoutNamespaces, "EPERM")],
+        &[(All, "EPERM"), (Namespaces, "ENOENT"), (WithoutNamespaces, "EPERM")],
         Usual,
     ),
     ("make_a_raw_socket", |_| socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP), RAW, Usual),
@@ -97,6 +127,13 @@ pub(super) const ATTACKS: &[Row] = &[
 
 fn socket(family: i32, kind: i32, protocol: i32) -> String {
     outcome(made(family, kind, protocol))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn socket_32_bit() -> String {
+    const SOCKET: u32 = 359;
+    let made = in_child(|| call_32_bit(SOCKET, [libc::AF_UNIX as u32, libc::SOCK_STREAM as u32, 0]).min(0));
+    made.unwrap_or_else(|error| error)
 }
 
 fn made(family: i32, kind: i32, protocol: i32) -> Result<i64, String> {

@@ -38,7 +38,57 @@ pub(super) const ATTACKS: &[Row] = &[
     ("move_the_directory_of_what_is_missing", |_| renamed("none", "moved"), IN_PLACE, Usual),
     ("lock_what_stands_for_what_is_missing", locked, MISSING, Usual),
     ("remove_what_is_hidden", |_| removed(".env", 0), IN_PLACE, Usual),
+    ("write_a_hook_deep_down", |_| outcome(write("deep/repository/.git/hooks/pre-commit", "#!/bin/sh\n")), DEEP, Usual),
+    (
+        "change_a_configuration_deep_down",
+        |_| outcome(open("deep/repository/.git/config", libc::O_WRONLY | libc::O_APPEND, 0)),
+        DEEP,
+        Usual,
+    ),
+    ("point_a_work_tree_elsewhere", |_| outcome(open("deep/worktree/.git", libc::O_WRONLY, 0)), DEEP, Usual),
+    ("change_a_bare_repository", |_| outcome(open("deep/bare/config", libc::O_WRONLY, 0)), DEEP, Usual),
+    ("move_a_repository_deep_down", |_| renamed("deep/repository/.git", "moved"), &[(All, "EBUSY")], Usual),
+    ("remove_what_is_hidden_deep_down", |_| removed("deep/app/.env", 0), &[(All, "EBUSY")], Usual),
+    ("read_what_is_hidden_deep_down", |_| outcome(read("deep/app/.env").map(|_| 0)), &[(All, "EACCES")], Usual),
+    ("read_it_where_its_directory_was_moved", moved_above, &[(All, "EACCES")], Usual),
+    ("uncover_what_is_deep_down", |_| unmounted("deep/repository/.git"), &[(All, "EPERM")], Usual),
+    (
+        "write_a_hook_as_the_first_process_sees_it",
+        |target| {
+            outcome(write(
+                &format!("/proc/1/root{}/deep/repository/.git/hooks/pre-commit", target.inside),
+                "#!/bin/sh\n",
+            ))
+        },
+        &[(All, "EACCES|EPERM")],
+        Usual,
+    ),
+    (
+        "read_what_is_hidden_as_the_first_process_sees_it",
+        |target| outcome(read(&format!("/proc/1/root{}/deep/app/.env", target.inside)).map(|_| 0)),
+        &[(All, "EACCES|EPERM")],
+        Usual,
+    ),
+    (
+        "open_the_memory_of_the_first_process",
+        |_| outcome(open("/proc/1/mem", libc::O_RDWR, 0)),
+        &[(All, "EACCES|EPERM")],
+        Usual,
+    ),
+    (
+        "enter_the_mounts_of_the_first_process",
+        |_| {
+            outcome(open("/proc/1/ns/mnt", libc::O_RDONLY, 0).and_then(|namespace| {
+                call(libc::SYS_setns, [namespace as usize, libc::CLONE_NEWNS as usize, 0, 0, 0, 0])
+            }))
+        },
+        &[(All, "EACCES|EPERM")],
+        Usual,
+    ),
 ];
+
+/// The helper covers it.
+const DEEP: Held = &[(All, "EROFS")];
 
 fn renamed(from: &str, to: &str) -> String {
     let (from, to) = (text(from), text(to));
@@ -93,7 +143,19 @@ fn locked(_: &super::Target) -> String {
 }
 
 fn uncover(_: &super::Target) -> String {
-    let path = text(".git");
+    unmounted(".git")
+}
+
+/// Where a command moves a directory, the cover of what is in it goes with it.
+fn moved_above(_: &super::Target) -> String {
+    let moved = renamed("deep", "moved");
+    let read = outcome(read("moved/app/.env").map(|_| 0));
+    let back = renamed("moved", "deep");
+    if (moved.as_str(), back.as_str()) == ("done", "done") { read } else { format!("not moved: {moved}, {back}") }
+}
+
+fn unmounted(path: &str) -> String {
+    let path = text(path);
     outcome(call(libc::SYS_umount2, [path.as_ptr() as usize, libc::MNT_DETACH as usize, 0, 0, 0, 0]))
 }
 

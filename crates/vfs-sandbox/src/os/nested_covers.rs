@@ -1,0 +1,227 @@
+//! Mounts over protected entries deep in a tree, which the helper makes by descriptors.
+//!
+//! Bubblewrap covers a path by its name, and makes what is not there. That is safe where commands that run cannot change the
+//! directories on the way, because they have the same covers; below a directory that they can change, one of them could
+//! have it make something outside. Here what is covered is what was opened and compared, whatever is renamed meanwhile.
+#![expect(unsafe_code, reason = "no crate makes these calls")]
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+
+use rustix::fs::{Mode, OFlags, fstat, open, openat};
+use rustix::io::Errno;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
+use rustix::process::{chdir, getcwd};
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, unshare_unsafe};
+
+/// Where the list of covers is for the helper.
+pub(super) const LIST: &str = "/run/vfs-covers";
+
+/// What is put over hidden files, and over hidden directories: something empty that nobody may open.
+pub(super) const HIDDEN_FILE: &str = "/run/vfs-hidden-file";
+pub(super) const HIDDEN_DIRECTORY: &str = "/run/vfs-hidden-directory";
+
+/// How an entry is covered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NestedCover {
+    /// By itself, read-only.
+    ReadOnly,
+    HiddenFile,
+    HiddenDirectory,
+}
+
+impl NestedCover {
+    const WORDS: [(Self, u8); 3] = [(Self::ReadOnly, b'r'), (Self::HiddenFile, b'f'), (Self::HiddenDirectory, b'd')];
+}
+
+/// One entry that is to be covered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NestedEntry {
+    /// Where a command sees it.
+    pub(super) path: OsString,
+    pub(super) cover: NestedCover,
+    /// Its device and inode, where they are known.
+    pub(super) file: Option<(u64, u64)>,
+}
+
+/// The list as the helper reads it.
+pub(super) fn encode(entries: &[NestedEntry]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for entry in entries {
+        let word = NestedCover::WORDS.iter().find(|(cover, _)| *cover == entry.cover).map_or(b'f', |(_, word)| *word);
+        let (device, inode) = entry.file.unwrap_or_default();
+        bytes.push(word);
+        bytes.extend_from_slice(format!(" {device} {inode} ").as_bytes());
+        bytes.extend_from_slice(entry.path.as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Option<Vec<NestedEntry>> {
+    let records = bytes.split_inclusive(|byte| *byte == 0);
+    let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<u64>().ok();
+    let entry = |record: &[u8]| {
+        let mut fields = record.strip_suffix(&[0])?.splitn(4, |byte| *byte == b' ');
+        let word = fields.next()?;
+        let (cover, _) = NestedCover::WORDS.into_iter().find(|(_, known)| word == [*known])?;
+        let file = (number(fields.next()?)?, number(fields.next()?)?);
+        let path = OsString::from_vec(fields.next()?.to_vec());
+        Some(NestedEntry { path, cover, file: Some(file).filter(|(_, inode)| *inode != 0) })
+    };
+    records.map(entry).collect()
+}
+
+/// Covers what the list names, in a mount namespace of its own, and gives up the capability that this takes.
+///
+/// The first process of the sandbox stays in the other mount namespace. Landlock keeps commands from looking through it.
+pub(super) fn put_all() -> Result<(), String> {
+    let bytes = read_list().map_err(|error| format!("the list of covers cannot be read: {error}"))?;
+    let entries = decode(&bytes).ok_or("the list of covers is damaged")?;
+    // SAFETY: this process has one thread, and shares no table of descriptors with another one.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.map_err(|errno| format!("no mounts can be made: {errno}"))?;
+    let hidden = |path: &str| open(path, PLACE, Mode::empty()).map_err(|errno| format!("{path} is not there: {errno}"));
+    let (hidden_file, hidden_directory) = (hidden(HIDDEN_FILE)?, hidden(HIDDEN_DIRECTORY)?);
+    let mut closed: Vec<Vec<u8>> = Vec::new();
+    for entry in &entries {
+        if closed.iter().any(|above| entry.path.as_bytes().starts_with(above)) {
+            continue;
+        }
+        let unmade = |errno: Errno| format!("{} cannot be covered: {errno}", shown(&entry.path));
+        let place = match find(entry)? {
+            Place::Found(place) => place,
+            Place::Below(directory, path) => {
+                put(&hidden_directory, &directory).map_err(unmade)?;
+                closed.push(path);
+                continue;
+            }
+        };
+        let cover = match entry.cover {
+            NestedCover::ReadOnly => &place,
+            NestedCover::HiddenFile => &hidden_file,
+            NestedCover::HiddenDirectory => &hidden_directory,
+        };
+        put(cover, &place).map_err(unmade)?;
+    }
+    // The working directory is still the one below the covers, where this process was started.
+    let directory = getcwd(Vec::new()).map_err(|errno| format!("the working directory is unknown: {errno}"))?;
+    chdir(&directory).map_err(|errno| format!("{} cannot be entered: {errno}", directory.to_string_lossy()))?;
+    let nothing = CapabilitySet::empty();
+    let nothing = CapabilitySets { effective: nothing, permitted: nothing, inheritable: nothing };
+    set_capabilities(None, nothing).map_err(|errno| format!("a capability cannot be given up: {errno}"))
+}
+
+fn read_list() -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let list = open(LIST, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    std::fs::File::from(list).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What covers are put on: nothing is opened, and no link followed.
+const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Where an entry is.
+#[derive(Debug)]
+enum Place {
+    Found(OwnedFd),
+    /// In this directory, whose path with a `/` at its end is given. This process may not search it; who owns it could give
+    /// himself the right to, so all of it is hidden.
+    Below(OwnedFd, Vec<u8>),
+}
+
+/// Looks for an entry, which has to be what it was.
+fn find(entry: &NestedEntry) -> Result<Place, String> {
+    let replaced =
+        || format!("{} was replaced while the command was started, which is not run; try again", shown(&entry.path));
+    let root = open("/", PLACE, Mode::empty()).map_err(|errno| format!("the root cannot be opened: {errno}"))?;
+    let names = entry.path.as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+    let (mut held, mut path) = (root, vec![b'/']);
+    for name in names {
+        held = match openat(&held, OsStr::from_bytes(name), PLACE, Mode::empty()) {
+            Ok(next) => next,
+            Err(Errno::ACCESS) => return Ok(Place::Below(held, path)),
+            Err(_) => return Err(replaced()),
+        };
+        path.extend_from_slice(name);
+        path.push(b'/');
+    }
+    let status = fstat(&held).map_err(|_| replaced())?;
+    let is_it = entry.file.is_none_or(|file| file == (status.st_dev, status.st_ino));
+    if is_it { Ok(Place::Found(held)) } else { Err(replaced()) }
+}
+
+/// Mounts `cover` on `place`, to be read only.
+fn put(cover: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    let tree = open_tree(cover, c"", flags)?;
+    let read_only = libc::mount_attr { attr_set: libc::MOUNT_ATTR_RDONLY, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
+    // SAFETY: the path is a string that ends with NUL, and the attributes are as long as is said; both outlive the call.
+    let set = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            std::ptr::from_ref(&read_only),
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if set != 0 {
+        return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM));
+    }
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(&tree, c"", place, c"", flags)
+}
+
+fn shown(path: &OsStr) -> std::path::Display<'_> {
+    std::path::Path::new(path).display()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::CWD;
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_back_as_it_was_written() {
+        let entry = |path: &[u8], cover, file| NestedEntry { path: OsString::from_vec(path.to_vec()), cover, file };
+        let entries = [
+            entry(b"/w/a b\n/.git", NestedCover::ReadOnly, Some((2049, 17))),
+            entry(b"/w/\xff/.env", NestedCover::HiddenFile, Some((1, u64::MAX))),
+            entry(b"/etc/decoy", NestedCover::HiddenDirectory, None),
+        ];
+        assert_eq!(decode(&encode(&entries)).expect("it is whole"), entries);
+        assert_eq!(decode(b"").expect("nothing to cover"), []);
+        for damaged in [&b"r 1 2 /w"[..], b"x 1 2 /w\0", b"r 1 /w\0", b"r 1 two /w\0"] {
+            assert_eq!(decode(damaged), None, "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_replaced_is_not_covered() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a/.env");
+        rustix::fs::symlinkat("/etc", CWD, directory.path().join("link")).expect("a link");
+        rustix::fs::mkdirat(CWD, directory.path().join("a"), Mode::from_raw_mode(0o755)).expect("made");
+        rustix::fs::mkdirat(CWD, &path, Mode::from_raw_mode(0o755)).expect("made");
+        let status = rustix::fs::stat(&path).expect("there");
+        let file = Some((status.st_dev, status.st_ino));
+        let entry = |path: std::path::PathBuf, file| NestedEntry {
+            path: path.into_os_string(),
+            cover: NestedCover::HiddenDirectory,
+            file,
+        };
+        assert!(matches!(find(&entry(path.clone(), file)), Ok(Place::Found(_))));
+        find(&entry(path, Some((status.st_dev, status.st_ino + 1)))).expect_err("another file");
+        find(&entry(directory.path().join("link/passwd"), None)).expect_err("below a link");
+        find(&entry(directory.path().join("missing"), None)).expect_err("nothing is there");
+    }
+}

@@ -1,0 +1,75 @@
+//! Unix sockets: those of the host, and those of a command.
+
+use std::io::Write as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::ExitCode;
+
+use vfs_sandbox::os::{Belt, OsSandbox, SandboxConfig, UnixSockets};
+
+use super::{Outcome, config, own, run};
+
+/// What makes this program do something with sockets, inside of a sandbox.
+pub(crate) const OPTION: &str = "--socket";
+
+/// Does what the arguments say, and prints what came of it.
+pub(crate) fn act(arguments: &[String]) -> ExitCode {
+    let [action, path] = arguments else { return ExitCode::FAILURE };
+    let done = match action.as_str() {
+        "connect" => UnixStream::connect(path).map(drop),
+        "pair" => UnixStream::pair().map(drop),
+        "serve" => UnixListener::bind(path).and_then(|listener| {
+            let client = UnixStream::connect(path)?;
+            listener.accept()?;
+            drop(client);
+            Ok(())
+        }),
+        _ => return ExitCode::FAILURE,
+    };
+    let told = match done {
+        Ok(()) => "done".to_owned(),
+        Err(error) => format!("{:?}", error.kind()),
+    };
+    writeln!(std::io::stdout(), "{action}: {told}").expect("told");
+    ExitCode::SUCCESS
+}
+
+fn shown(directory: &tempfile::TempDir) -> SandboxConfig {
+    config(directory).tool(own())
+}
+
+async fn acted(sandbox: &vfs_sandbox::os::OsSandboxBackend, actions: &[&str]) -> vfs_core::Result<String> {
+    let lines = actions.iter().map(|action| format!("'{}' {OPTION} {action}\n", own().display()));
+    Ok(run(sandbox, &lines.collect::<String>()).await?.output)
+}
+
+pub(crate) async fn denied() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    std::fs::create_dir(directory.path().join("run"))?;
+    let listener = UnixListener::bind(directory.path().join("run/socket"))?;
+    listener.set_nonblocking(true)?;
+    let sandbox = OsSandbox::open(shown(&directory)).await?;
+    assert!(sandbox.report().enforces(Belt::UnixSockets), "{}", sandbox.report());
+    let sandbox = sandbox.into_backend()?;
+    let told = acted(&sandbox, &["connect run/socket", "serve own", "pair -"]).await?;
+    assert_eq!(told, "connect: PermissionDenied\nserve: PermissionDenied\npair: done\n");
+    assert_eq!(listener.accept().expect_err("nobody came").kind(), std::io::ErrorKind::WouldBlock);
+    Ok(())
+}
+
+pub(crate) async fn allowed() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    std::fs::create_dir(directory.path().join("run"))?;
+    let listener = UnixListener::bind(directory.path().join("run/socket"))?;
+    listener.set_nonblocking(true)?;
+    let config = shown(&directory).unix_sockets(UnixSockets::Allow);
+    // What cannot be kept is said: the host can make a socket later, but for a kernel that forbids connecting to it.
+    let report = OsSandbox::check(config.clone()).await?;
+    let finding = report.finding(Belt::UnixSockets).ok_or("it is known")?;
+    assert!(!finding.required && (report.enforces(Belt::UnixSockets) || report.to_string().contains("Linux 7.1")));
+    let sandbox = OsSandbox::open(config).await?.into_backend()?;
+    let told = acted(&sandbox, &["connect run/socket", "serve own", "pair -"]).await?;
+    assert!(["connect: ConnectionRefused\n", "connect: PermissionDenied\n"].iter().any(|line| told.starts_with(line)));
+    assert!(told.ends_with("serve: done\npair: done\n"), "{told}");
+    assert_eq!(listener.accept().expect_err("nobody came").kind(), std::io::ErrorKind::WouldBlock);
+    Ok(())
+}
