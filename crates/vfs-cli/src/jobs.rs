@@ -38,19 +38,29 @@ pub(crate) fn arguments() -> io::Result<Vec<OsString>> {
     {
         let mut bytes = Vec::new();
         io::stdin().lock().read_to_end(&mut bytes)?;
-        arguments.extend(decode_arguments(&bytes));
+        let incomplete = || {
+            let message = "it does not hold all arguments of a job; start jobs with 'vfs exec --background'";
+            io::Error::new(io::ErrorKind::UnexpectedEof, message)
+        };
+        arguments.extend(decode_arguments(&bytes).ok_or_else(incomplete)?);
     }
     Ok(arguments)
 }
 
-/// Ends each argument with the one byte that none can hold.
+/// Encodes the number of arguments and then each of them, ended by the one byte that none can hold.
 fn encode_arguments(arguments: impl Iterator<Item = OsString>) -> Vec<u8> {
-    arguments.flat_map(|argument| argument.into_vec().into_iter().chain([0])).collect()
+    let arguments: Vec<_> = arguments.collect();
+    let count = OsString::from(arguments.len().to_string());
+    let fields = std::iter::once(count).chain(arguments);
+    fields.flat_map(|field| field.into_vec().into_iter().chain([0])).collect()
 }
 
-fn decode_arguments(bytes: &[u8]) -> impl Iterator<Item = OsString> {
-    let ended = bytes.split_inclusive(|byte| *byte == 0).filter_map(|argument| argument.strip_suffix(&[0]));
-    ended.map(|argument| OsStr::from_bytes(argument).to_owned())
+/// Returns the arguments, or `None` if some are missing: if the writer is killed, the pipe ends as if it had written all.
+fn decode_arguments(bytes: &[u8]) -> Option<Vec<OsString>> {
+    let mut fields = bytes.strip_suffix(&[0])?.split(|byte| *byte == 0);
+    let count: usize = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let arguments: Vec<_> = fields.map(|argument| OsStr::from_bytes(argument).to_owned()).collect();
+    (arguments.len() == count).then_some(arguments)
 }
 
 /// Starts a keeper that is called as this process was, and returns once its command runs.
@@ -94,7 +104,12 @@ mod tests {
         let given: Vec<OsString> = ["exec", "", "--env", "A=b\nc", "é"].map(OsString::from).into();
         let given: Vec<OsString> = given.into_iter().chain([OsString::from_vec(vec![0xff, b' '])]).collect();
         let bytes = encode_arguments(given.clone().into_iter());
-        assert_eq!(decode_arguments(&bytes).collect::<Vec<_>>(), given);
-        assert_eq!(decode_arguments(b"").count(), 0);
+        assert_eq!(decode_arguments(&bytes), Some(given));
+        for cut in 0..bytes.len() {
+            assert_eq!(decode_arguments(&bytes[..cut]), None, "{:?}", &bytes[..cut]);
+        }
+        for damaged in [&b"1\0a\0b\0"[..], b"x\0a\0", b"\0"] {
+            assert_eq!(decode_arguments(damaged), None, "{damaged:?}");
+        }
     }
 }

@@ -397,6 +397,20 @@ fn a_variable_of_a_job_is_in_no_arguments() {
 }
 
 #[test]
+fn a_keeper_runs_no_part_of_a_command_line() {
+    let jobs = Jobs::new();
+    let whole = b"5\0exec\0--background\0--\0touch\0made\0";
+    for cut in [whole.len() - 1, whole.len() - 3, whole.len() - 5, 0] {
+        let mut keeper = Command::new(jobs.command(&[]).get_program());
+        keeper.env("XDG_STATE_HOME", &jobs.home).current_dir(&jobs.files).args(["--keep-job", "0badcafe"]);
+        keeper.stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(&mut keeper, &whole[..cut]).failure("does not hold all arguments of a job");
+    }
+    assert_eq!(jobs.run(&["jobs"]).success(), "");
+    assert_eq!(fs::read_dir(jobs.files.path()).expect("it lists").count(), 0);
+}
+
+#[test]
 fn a_job_acts_for_whoever_started_it() {
     const RULED: &str = "[default]\ntype = 'local'\nroot = '.'\n[[layers]]\ntype = 'policy'\n\
         [[layers.rules]]\neffect = 'deny'\noperations = ['write']\nactors = ['intern-*']\n\
