@@ -53,12 +53,11 @@ async fn tidy(setup: Arc<Setup>) {
     let _ = vfs_search::run_blocking(&Handle::current(), move || setup.tidy()).await;
 }
 
-/// The same with what the command left that is to be known. One in the background has not left anything yet.
-async fn with_leftovers(setup: Arc<Setup>, mut response: ExecuteResponse) -> ExecuteResponse {
-    if response.job.is_none() {
-        let looked = vfs_search::run_blocking(&Handle::current(), move || setup.new_leftovers()).await;
-        response.problems.extend(looked.unwrap_or_else(|error| vec![error.into()]));
-    }
+/// The same with what commands left that is to be known. If this one runs in the background, earlier ones left it.
+async fn with_leftovers(cx: &OpContext, setup: Arc<Setup>, mut response: ExecuteResponse) -> ExecuteResponse {
+    let cx = cx.clone();
+    let problems = vfs_search::run_blocking(&Handle::current(), move || setup.new_leftovers(&cx)).await;
+    response.problems.extend(problems.unwrap_or_else(|error| vec![error.into()]));
     response
 }
 
@@ -87,7 +86,7 @@ impl Shell for SandboxCommands {
         let response = self.commands.execute(cx, req).await;
         self.tidy().await;
         let response = response.map_err(|error| told(&self.outputs, directory, error))?;
-        Ok(with_leftovers(Arc::clone(&self.sandbox().setup), shown(&self.outputs, response)?).await)
+        Ok(with_leftovers(cx, Arc::clone(&self.sandbox().setup), shown(&self.outputs, response)?).await)
     }
 
     async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
@@ -114,9 +113,9 @@ impl StreamingShell for SandboxCommands {
         let outputs = self.outputs.clone();
         let directory = self.commands.config().full_output_directory.clone();
         let setup = Arc::clone(&self.sandbox().setup);
-        let events = self.commands.execute_stream(cx, req);
+        let events = self.commands.execute_stream(cx.clone(), req);
         let event = move |event| {
-            let (outputs, directory, setup) = (outputs.clone(), directory.clone(), Arc::clone(&setup));
+            let (cx, outputs, directory, setup) = (cx.clone(), outputs.clone(), directory.clone(), Arc::clone(&setup));
             async move {
                 if !matches!(event, Ok(ExecuteEvent::Exit(_)) | Err(_)) {
                     return event;
@@ -124,7 +123,7 @@ impl StreamingShell for SandboxCommands {
                 tidy(Arc::clone(&setup)).await;
                 match event {
                     Ok(ExecuteEvent::Exit(response)) => {
-                        Ok(ExecuteEvent::Exit(with_leftovers(setup, shown(&outputs, response)?).await))
+                        Ok(ExecuteEvent::Exit(with_leftovers(&cx, setup, shown(&outputs, response)?).await))
                     }
                     other => other.map_err(|error| told(&outputs, &directory, error)),
                 }

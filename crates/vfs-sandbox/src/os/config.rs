@@ -63,13 +63,15 @@ pub enum UnixSockets {
 /// A name that is kept from commands and file tools at any depth of every mount.
 ///
 /// Everything that has the name when a command starts is covered in that command, directories with all that is in them. A
-/// command can give the name to something new below the root of a mount; that is told in the
-/// [problems](vfs_core::ExecuteResponse::problems) of its response, and covered in the next command. File tools cannot do
-/// that. Names that differ by case alone are the same name. A link of that name is not covered: it is told as a problem,
-/// unless what it leads to is covered.
+/// command can give the name to something new below the root of a mount; the
+/// [problems](vfs_core::ExecuteResponse::problems) of its response name that, and the next command finds it covered. File
+/// tools cannot give the name to anything. Names that differ by case alone are the same name. A link of that name is not
+/// covered: it is reported as a problem, unless what it leads to is covered.
 ///
-/// Where `.git` is such a name, so is every directory in which git sees a repository without it: one that holds `HEAD`,
-/// `objects` and `refs`.
+/// If `.git` is such a name, commands find every directory covered in which git sees a repository without it: one that holds
+/// `HEAD`, with `objects` and `refs` or `commondir`. File tools go by names alone: they can write in such a directory, and
+/// make one, which the next response of a command reports. A mount that is such a directory itself is not covered, and
+/// reported if it becomes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProtectedName {
@@ -163,7 +165,8 @@ pub struct SandboxConfig {
     pub tmp_bytes: u64,
     /// What may be used to hold commands. Default: everything that works here.
     pub mechanisms: BTreeSet<Mechanism>,
-    /// What must be enforced for the sandbox to open. Default [`Belt::REQUIRED`].
+    /// What must be enforced for the sandbox to open. Default [`Belt::REQUIRED`]. [`Belt::UnixSockets`] is not required where
+    /// [`unix_sockets`](Self::unix_sockets) are allowed; the [report](super::SandboxReport) says whether it holds.
     pub required: BTreeSet<Belt>,
     /// Where the helper program is. Default: next to the running one, or in `PATH`.
     pub helper: Helper,
@@ -305,15 +308,16 @@ impl SandboxConfig {
         self
     }
 
-    /// Sets whether commands may make unix sockets. Those who allow it no longer [require](Self::required) that sockets of
-    /// the host cannot be reached.
+    /// Sets whether commands may make unix sockets.
     #[must_use]
     pub fn unix_sockets(mut self, unix_sockets: UnixSockets) -> Self {
         self.unix_sockets = unix_sockets;
-        if unix_sockets == UnixSockets::Allow {
-            self.required.remove(&Belt::UnixSockets);
-        }
         self
+    }
+
+    /// Returns whether the sandbox opens only if `belt` is enforced.
+    pub(super) fn requires(&self, belt: Belt) -> bool {
+        self.required.contains(&belt) && !(belt == Belt::UnixSockets && self.unix_sockets == UnixSockets::Allow)
     }
 
     /// Sets what one process may use.

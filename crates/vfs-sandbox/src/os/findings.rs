@@ -11,18 +11,14 @@ use super::trial::{Deed, Deeds};
 /// What a sandbox enforces whose command could do `deeds`.
 pub(super) fn report(setup: &Setup, deeds: &Deeds, no_namespaces: Option<&str>) -> SandboxReport {
     let judge = Judge { setup, deeds, no_namespaces };
-    let finding =
-        |&belt: &Belt| Finding { belt, holding: judge.holding(belt), required: setup.config.required.contains(&belt) };
+    let finding = |&belt: &Belt| Finding { belt, holding: judge.holding(belt), required: setup.config.requires(belt) };
     SandboxReport { findings: Belt::ALL.iter().map(finding).collect() }
 }
 
 /// What a sandbox enforces that cannot be started, for this reason: nothing.
 pub(super) fn nothing(config: &SandboxConfig, reason: &str) -> SandboxReport {
-    let finding = |&belt: &Belt| Finding {
-        belt,
-        holding: Holding::Missing(reason.to_owned()),
-        required: config.required.contains(&belt),
-    };
+    let finding =
+        |&belt: &Belt| Finding { belt, holding: Holding::Missing(reason.to_owned()), required: config.requires(belt) };
     SandboxReport { findings: Belt::ALL.iter().map(finding).collect() }
 }
 

@@ -4,14 +4,14 @@
 
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, statat};
+use rustix::fs::{AtFlags, CWD, statat};
 
 use super::config::{self, Network};
 use super::confine::limit_processes;
@@ -39,7 +39,15 @@ pub(super) struct Task {
 pub(super) enum NestedCovers {
     #[default]
     None,
+    /// It does, and the command needs no other filter then.
     Listed,
+    /// It does, and then puts on the filter for the command.
+    ListedBeforeFilter,
+}
+
+impl NestedCovers {
+    const OPTIONS: [(Self, &str); 2] =
+        [(Self::Listed, "--nested-covers"), (Self::ListedBeforeFilter, "--nested-covers-before-filter")];
 }
 
 /// Where the filter for a command is that cannot be put on before the helper has made mounts.
@@ -82,8 +90,8 @@ impl Task {
         if let Some(own) = self.own {
             line.extend(["--own".into(), own.to_string().into()]);
         }
-        if self.nested == NestedCovers::Listed {
-            line.push("--nested-covers".into());
+        if let Some((_, option)) = NestedCovers::OPTIONS.iter().find(|(nested, _)| *nested == self.nested) {
+            line.push(option.into());
         }
         for (path, covered) in &self.covers {
             match covered {
@@ -107,7 +115,6 @@ impl Task {
             match option.to_str() {
                 Some("--") => return Ok((task, line.collect())),
                 Some("--network") => task.rules.network = Network::Host,
-                Some("--nested-covers") => task.nested = NestedCovers::Listed,
                 Some("--processes") => task.processes = Some(number(line.next())?),
                 Some("--own") => task.own = Some(number(line.next())?),
                 Some("--covered-by") => {
@@ -117,6 +124,11 @@ impl Task {
                 Some("--covered-by-other-than") => {
                     let covered = Covered::ByOtherThan { device: number(line.next())? };
                     task.covers.push((line.next().ok_or("a path is missing")?.into(), covered));
+                }
+                _ if let Some((nested, _)) =
+                    NestedCovers::OPTIONS.iter().find(|(_, name)| OsStr::new(name) == option) =>
+                {
+                    task.nested = *nested;
                 }
                 _ => {
                     let grant = Grant::OPTIONS.iter().find(|(_, name)| OsStr::new(name) == option);
@@ -147,10 +159,12 @@ impl Task {
             let path = path.display();
             return Err(format!("{path} was replaced while the command was started, which is not run; try again"));
         }
-        let mut filter = None;
-        if self.nested == NestedCovers::Listed {
-            filter = read_filter()?;
-            nested_covers::put_all()?;
+        let filter = match self.nested {
+            NestedCovers::ListedBeforeFilter => Some(read_filter()?),
+            NestedCovers::None | NestedCovers::Listed => None,
+        };
+        if self.nested != NestedCovers::None {
+            nested_covers::mount_covers()?;
         }
         if let Some(processes) = self.processes {
             limit_processes(processes).map_err(|error| format!("processes cannot be bounded: {error}"))?;
@@ -166,17 +180,10 @@ impl Task {
     }
 }
 
-/// The filter for the command; `None` where none is used.
-fn read_filter() -> Result<Option<seccompiler::BpfProgram>, String> {
-    let unread = |error: std::io::Error| format!("the filter cannot be read: {error}");
-    let held = match rustix::fs::open(FILTER, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
-        Ok(held) => held,
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(unread(errno.into())),
-    };
-    let mut bytes = Vec::new();
-    std::fs::File::from(held).read_to_end(&mut bytes).map_err(unread)?;
-    filter::from_bytes(&bytes).map(Some)
+/// The filter for the command.
+fn read_filter() -> Result<seccompiler::BpfProgram, String> {
+    let bytes = nested_covers::read_file(FILTER).map_err(|error| format!("the filter cannot be read: {error}"))?;
+    filter::from_bytes(&bytes)
 }
 
 fn number<N: std::str::FromStr>(text: Option<OsString>) -> Result<N, String> {
@@ -189,9 +196,7 @@ fn number<N: std::str::FromStr>(text: Option<OsString>) -> Result<N, String> {
 pub(super) const ENVIRONMENT: &str = "/run/vfs-environment";
 
 fn read_environment() -> std::io::Result<Vec<(OsString, OsString)>> {
-    let held = rustix::fs::open(ENVIRONMENT, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut bytes = Vec::new();
-    std::fs::File::from(held).read_to_end(&mut bytes)?;
+    let bytes = nested_covers::read_file(ENVIRONMENT)?;
     let variable = |text: &[u8]| {
         let equals = text.iter().position(|&byte| byte == b'=')?;
         let part = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
@@ -270,8 +275,12 @@ mod tests {
         for (grant, _) in Grant::OPTIONS {
             task.rules.grant(grant, format!("/a place/{grant:?}"));
         }
-        for network in [Network::Off, Network::Host] {
-            task.rules.network = network;
+        for (network, nested) in [
+            (Network::Off, NestedCovers::None),
+            (Network::Host, NestedCovers::Listed),
+            (Network::Host, NestedCovers::ListedBeforeFilter),
+        ] {
+            (task.rules.network, task.nested) = (network, nested);
             let mut line = task.arguments();
             line.extend(["/bin/sh".into(), "--read".into()]);
             let (parsed, command) = Task::parse(line.into_iter().skip(1)).expect("parsed");

@@ -1,41 +1,45 @@
-//! What commands left in the mounts that could make a program of the host run something.
+//! Report of what commands left in the mounts that could make a program of the host run something.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, fstat, statat};
+use rustix::fs::{Mode, OFlags, ResolveFlags, Stat, fstat, openat2};
 use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, Problem};
 
 use super::config::Protected;
 use super::held::{Held, Kept};
-use super::programs::is_same;
 use super::tree_scan::{EntryKind, ScanEntry};
 
-/// An entry, by the number of its mount and its path below it.
-type Key = (usize, Vec<u8>);
+/// An entry: the number of its mount, its path below it, and its device and inode, so that something else in its place is
+/// another entry.
+type Key = (usize, Vec<u8>, u64, u64);
 
-/// The entries that were there before the first command, and those that were told.
+/// Most entries that one response names.
+const MAX_PROBLEMS: usize = 100;
+
+/// The entries that are not reported: those that were there before the first command, and those that were reported.
 #[derive(Debug, Default)]
-pub(super) struct Leftovers(Mutex<Option<BTreeSet<Key>>>);
+pub(super) struct Leftovers(Mutex<Option<HashSet<Key>>>);
 
 impl Leftovers {
-    /// Takes `entries` for those that no command made, unless that was done before.
-    pub(super) fn begin(&self, entries: &[(usize, ScanEntry)]) {
+    /// Notes what is there before a command starts. The first call takes `entries` for those that no command made; a later
+    /// one forgets what is gone, so that it is reported if a command makes it again.
+    pub(super) fn note_existing(&self, entries: &[(usize, ScanEntry)]) {
+        let reported = entries.iter().filter(|(_, entry)| is_reported(entry));
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get_or_insert_with(|| {
-            // A link is told once, whoever made it, since it is not covered.
-            let lasting = entries.iter().filter(|(_, entry)| is_told(entry) && entry.kind != EntryKind::Link);
-            lasting.map(|(mount, entry)| (*mount, entry.path.clone())).collect()
-        });
+        match &mut *known {
+            Some(known) => {
+                let existing: HashSet<Key> = reported.map(key).collect();
+                known.retain(|key| existing.contains(key));
+            }
+            // A link is reported once, whoever made it, since it is not covered.
+            None => *known = Some(reported.filter(|(_, entry)| entry.kind != EntryKind::Link).map(key).collect()),
+        }
     }
 
-    /// Whether [`begin`](Self::begin) was called.
-    pub(super) fn has_begun(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
-    /// Those of `entries` that are to be told, each one once.
+    /// Returns a problem for each of `entries` that is to be reported and was not yet. If there are more than one response
+    /// names, the rest is counted, and named by later responses.
     pub(super) fn new_problems(
         &self,
         mounts: &[Held],
@@ -44,21 +48,40 @@ impl Leftovers {
     ) -> Vec<Problem> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
+        let covered = covered_files(mounts, protected, entries);
         let mut problems = Vec::new();
-        for (number, entry) in entries.iter().filter(|(_, entry)| is_told(entry)) {
+        let mut unnamed = 0_usize;
+        for numbered @ (number, entry) in entries.iter().filter(|(_, entry)| is_reported(entry)) {
             let Some(mount) = mounts.get(*number) else { continue };
-            let is_new = known.insert((*number, entry.path.clone()));
-            if is_new && !(entry.kind == EntryKind::Link && leads_to_covered(mount, entry, protected, entries)) {
-                let error = Error::new(ErrorKind::PolicyDenied, message(entry.kind));
-                problems.push(error.with_path(&mount.spelled(&entry.path)).into());
+            let key = key(numbered);
+            if known.contains(&key) || (entry.kind == EntryKind::Link && leads_to_covered(mount, entry, &covered)) {
+                continue;
             }
+            if problems.len() == MAX_PROBLEMS {
+                unnamed += 1;
+                continue;
+            }
+            known.insert(key);
+            let error = Error::new(ErrorKind::PolicyDenied, message(entry.kind));
+            problems.push(error.with_path(&mount.visible_path(&entry.path)).into());
+        }
+        if let Some(mount) = mounts.first().filter(|_| unnamed > 0) {
+            let message = format!(
+                "and {unnamed} more entries are new and have a protected name, lead to it or have the shape of a git \
+                 repository; later responses name them"
+            );
+            problems.push(Error::new(ErrorKind::PolicyDenied, message).with_path(&mount.at).into());
         }
         problems
     }
 }
 
-fn is_told(entry: &ScanEntry) -> bool {
-    matches!(entry.kind, EntryKind::Name(_) | EntryKind::Link | EntryKind::Repository)
+fn key((mount, entry): &(usize, ScanEntry)) -> Key {
+    (*mount, entry.path.clone(), entry.status.st_dev, entry.status.st_ino)
+}
+
+fn is_reported(entry: &ScanEntry) -> bool {
+    entry.kind != EntryKind::Socket
 }
 
 fn message(kind: EntryKind) -> &'static str {
@@ -67,27 +90,50 @@ fn message(kind: EntryKind) -> &'static str {
             "this directory is new and has the shape of a git repository, whose configuration can name programs to run; \
              look at it before git is run in it, and set safe.bareRepository=explicit"
         }
+        EntryKind::RootRepository => {
+            "this directory has become a git repository in shape, whose configuration can name programs to run, and commands \
+             can change it; remove HEAD before git is run in it, and set safe.bareRepository=explicit"
+        }
         EntryKind::Link => {
             "this link has a protected name, and what it leads to is not protected; protect the path that it leads to, \
              or replace the link"
         }
-        _ => {
+        EntryKind::Unlistable => {
+            "this directory is new and cannot be searched for what commands left in it; make it readable and look at it, or \
+             remove it"
+        }
+        EntryKind::Name(_) | EntryKind::Socket => {
             "this is new and has a protected name; look at it before a program outside of the sandbox uses it, or remove it"
         }
     }
 }
 
-/// Whether what a link leads to is covered, or not there.
-fn leads_to_covered(mount: &Held, link: &ScanEntry, protected: &[Protected], entries: &[(usize, ScanEntry)]) -> bool {
-    let relative = link.path.strip_prefix(b"/").unwrap_or(&link.path);
-    let target = match statat(&mount.root, relative, AtFlags::empty()) {
-        Ok(target) => target,
-        Err(errno) => return errno == Errno::NOENT,
-    };
-    if entries.iter().any(|(_, entry)| entry.is_covered() && is_same(&entry.status, &target)) {
-        return true;
+/// A file, by its device and inode.
+type FileId = (u64, u64);
+
+fn file_id(status: &Stat) -> FileId {
+    (status.st_dev, status.st_ino)
+}
+
+/// The files that are covered in commands. Only links have to be compared with them.
+fn covered_files(mounts: &[Held], protected: &[Protected], entries: &[(usize, ScanEntry)]) -> HashSet<FileId> {
+    if !entries.iter().any(|(_, entry)| entry.kind == EntryKind::Link) {
+        return HashSet::new();
     }
-    let Ok(kept) = mount.kept(protected, None) else { return false };
-    let covers = |what: Kept| what != Kept::InPlace;
-    kept.iter().any(|(_, what, held)| covers(*what) && fstat(held).is_ok_and(|status| is_same(&status, &target)))
+    let found = entries.iter().filter(|(_, entry)| entry.is_covered()).map(|(_, entry)| file_id(&entry.status));
+    let kept = mounts.iter().filter_map(|mount| mount.kept(protected, None).ok()).flatten();
+    let kept = kept.filter(|(_, what, _)| *what != Kept::InPlace).filter_map(|(_, _, held)| fstat(held).ok());
+    found.chain(kept.map(|status| file_id(&status))).collect()
+}
+
+/// Whether what a link leads to is covered, or not there. A command chose where it leads, so outside of the mount nothing is
+/// looked at: whether something is there would be seen in the report.
+fn leads_to_covered(mount: &Held, link: &ScanEntry, covered: &HashSet<FileId>) -> bool {
+    let relative = link.path.strip_prefix(b"/").unwrap_or(&link.path);
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    match openat2(&mount.root, relative, flags, Mode::empty(), resolve) {
+        Ok(target) => fstat(&target).is_ok_and(|status| covered.contains(&file_id(&status))),
+        Err(errno) => errno == Errno::NOENT,
+    }
 }

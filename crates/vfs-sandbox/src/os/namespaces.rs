@@ -11,7 +11,7 @@ use vfs_core::{Access, Error, ErrorKind, Result};
 use vfs_shell::Launch;
 
 use super::bubblewrap::{Cover, Identity, NestedMounts, NestedUsers, Opens, Plan, Session, Source, arguments};
-use super::config::{Protection, SandboxConfig};
+use super::config::{Protection, SandboxConfig, UnixSockets};
 use super::held::{Held, Kept, duplicate};
 use super::helper::{self, Covered, ENVIRONMENT, FILTER, NestedCovers, Task, environment_bytes};
 use super::nested_covers::{self, NestedCover, NestedEntry};
@@ -156,7 +156,12 @@ impl Namespaces {
         for (at, text) in written(self.identity, config.network) {
             files.push((given.text(text.as_bytes())?, at.into()));
         }
-        let mut nested_entries = nested_entries(mounts, entries)?;
+        // A socket that goes meanwhile is no reason to stop the command if it could not connect to another one.
+        let socket = match config.unix_sockets {
+            UnixSockets::Deny if self.filter.is_some() => NestedCover::DeniedSocket,
+            _ => NestedCover::HiddenFile,
+        };
+        let mut nested_entries = nested_entries(mounts, entries, socket)?;
         if let Some(bait) = wanted.bait {
             files.push((given.text(b"bait\n")?, bait.into()));
             if self.nested.is_ok() {
@@ -192,6 +197,7 @@ impl Namespaces {
             command.push(copied::path(own).into());
             let nested = match nested {
                 NestedMounts::None => NestedCovers::None,
+                NestedMounts::Made(_) if self.filter.is_some() => NestedCovers::ListedBeforeFilter,
                 NestedMounts::Made(_) => NestedCovers::Listed,
             };
             command.extend(Task { own: Some(own), covers: covered, nested, ..task.clone() }.arguments());
@@ -271,34 +277,42 @@ impl Namespaces {
     }
 }
 
-/// What the helper covers of these entries, outer ones before what is in them.
-fn nested_entries(mounts: &[Held], entries: &[(usize, ScanEntry)]) -> Result<Vec<NestedEntry>> {
+/// What the helper covers of these entries, outer ones before what is in them, which follows them directly. `socket` covers
+/// sockets.
+fn nested_entries(mounts: &[Held], entries: &[(usize, ScanEntry)], socket: NestedCover) -> Result<Vec<NestedEntry>> {
     let mut nested: Vec<NestedEntry> = Vec::new();
+    // The outermost directory around an entry that has each of these covers.
+    let (mut hidden_above, mut read_only_above) = (None, None);
     for (number, entry) in entries {
         let Some(mount) = mounts.get(*number) else { continue };
         let hidden = if entry.is_directory() { NestedCover::HiddenDirectory } else { NestedCover::HiddenFile };
         let cover = match entry.kind {
-            EntryKind::Link => continue,
+            EntryKind::Link | EntryKind::RootRepository => continue,
             EntryKind::Name(Protection::ReadOnly) | EntryKind::Repository => NestedCover::ReadOnly,
-            EntryKind::Name(Protection::Hidden) | EntryKind::Socket | EntryKind::Unlistable => hidden,
+            EntryKind::Name(Protection::Hidden) | EntryKind::Unlistable => hidden,
+            EntryKind::Socket => socket,
         };
         if cover == NestedCover::ReadOnly && mount.access != Access::ReadWrite {
             continue;
         }
         let path = [mount.at.as_str().as_bytes(), &entry.path].concat();
-        let is_hidden = |outer: &NestedEntry| {
-            let below = path.strip_prefix(outer.path.as_bytes());
-            outer.cover == NestedCover::HiddenDirectory && below.is_some_and(|below| below.starts_with(b"/"))
-        };
-        if nested.iter().rev().any(is_hidden) {
+        let is_below = |above: &Option<Vec<u8>>| above.as_ref().is_some_and(|above| path.starts_with(above));
+        if is_below(&hidden_above) || (cover == NestedCover::ReadOnly && is_below(&read_only_above)) {
             continue;
         }
         if nested.len() == MAX_NESTED_COVERS {
             let message = format!(
                 "there are more than {MAX_NESTED_COVERS} protected names and sockets, and all of them have to be covered \
-                 before a command starts; mount a smaller directory, or remove some"
+                 before a command starts; mount a smaller directory, or remove some outside of the sandbox, where no cover \
+                 is in the way"
             );
             return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(&mount.at));
+        }
+        let prefix = || Some([&*path, b"/"].concat());
+        match cover {
+            NestedCover::HiddenDirectory => hidden_above = prefix(),
+            NestedCover::ReadOnly => read_only_above = prefix(),
+            NestedCover::HiddenFile | NestedCover::DeniedSocket => {}
         }
         let file = Some((entry.status.st_dev, entry.status.st_ino));
         nested.push(NestedEntry { path: OsString::from_vec(path), cover, file });

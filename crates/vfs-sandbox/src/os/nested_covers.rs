@@ -30,10 +30,13 @@ pub(super) enum NestedCover {
     ReadOnly,
     HiddenFile,
     HiddenDirectory,
+    /// As a hidden file, unless it is no longer there: the filter keeps the command from sockets.
+    DeniedSocket,
 }
 
 impl NestedCover {
-    const WORDS: [(Self, u8); 3] = [(Self::ReadOnly, b'r'), (Self::HiddenFile, b'f'), (Self::HiddenDirectory, b'd')];
+    const WORDS: [(Self, u8); 4] =
+        [(Self::ReadOnly, b'r'), (Self::HiddenFile, b'f'), (Self::HiddenDirectory, b'd'), (Self::DeniedSocket, b's')];
 }
 
 /// One entry that is to be covered.
@@ -77,33 +80,35 @@ fn decode(bytes: &[u8]) -> Option<Vec<NestedEntry>> {
 /// Covers what the list names, in a mount namespace of its own, and gives up the capability that this takes.
 ///
 /// The first process of the sandbox stays in the other mount namespace. Landlock keeps commands from looking through it.
-pub(super) fn put_all() -> Result<(), String> {
-    let bytes = read_list().map_err(|error| format!("the list of covers cannot be read: {error}"))?;
+pub(super) fn mount_covers() -> Result<(), String> {
+    let bytes = read_file(LIST).map_err(|error| format!("the list of covers cannot be read: {error}"))?;
     let entries = decode(&bytes).ok_or("the list of covers is damaged")?;
     // SAFETY: this process has one thread, and shares no table of descriptors with another one.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.map_err(|errno| format!("no mounts can be made: {errno}"))?;
-    let hidden = |path: &str| open(path, PLACE, Mode::empty()).map_err(|errno| format!("{path} is not there: {errno}"));
+    let hidden =
+        |path: &str| open(path, TARGET, Mode::empty()).map_err(|errno| format!("{path} is not there: {errno}"));
     let (hidden_file, hidden_directory) = (hidden(HIDDEN_FILE)?, hidden(HIDDEN_DIRECTORY)?);
     let mut closed: Vec<Vec<u8>> = Vec::new();
     for entry in &entries {
         if closed.iter().any(|above| entry.path.as_bytes().starts_with(above)) {
             continue;
         }
-        let unmade = |errno: Errno| format!("{} cannot be covered: {errno}", shown(&entry.path));
-        let place = match find(entry)? {
-            Place::Found(place) => place,
-            Place::Below(directory, path) => {
-                put(&hidden_directory, &directory).map_err(unmade)?;
+        let unmade = |errno: Errno| format!("{} cannot be covered: {errno}", display(&entry.path));
+        let target = match find(entry)? {
+            CoverTarget::Entry(target) => target,
+            CoverTarget::ClosedDirectory(directory, path) => {
+                mount_over(&hidden_directory, &directory).map_err(unmade)?;
                 closed.push(path);
                 continue;
             }
+            CoverTarget::Gone => continue,
         };
         let cover = match entry.cover {
-            NestedCover::ReadOnly => &place,
-            NestedCover::HiddenFile => &hidden_file,
+            NestedCover::ReadOnly => &target,
+            NestedCover::HiddenFile | NestedCover::DeniedSocket => &hidden_file,
             NestedCover::HiddenDirectory => &hidden_directory,
         };
-        put(cover, &place).map_err(unmade)?;
+        mount_over(cover, &target).map_err(unmade)?;
     }
     // The working directory is still the one below the covers, where this process was started.
     let directory = getcwd(Vec::new()).map_err(|errno| format!("the working directory is unknown: {errno}"))?;
@@ -113,48 +118,55 @@ pub(super) fn put_all() -> Result<(), String> {
     set_capabilities(None, nothing).map_err(|errno| format!("a capability cannot be given up: {errno}"))
 }
 
-fn read_list() -> std::io::Result<Vec<u8>> {
+/// Reads a file that bubblewrap made for the helper.
+pub(super) fn read_file(path: &str) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let list = open(LIST, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    std::fs::File::from(list).read_to_end(&mut bytes)?;
+    let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    std::fs::File::from(file).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// What covers are put on: nothing is opened, and no link followed.
-const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// How the target of a cover is opened: for no access, and following no link.
+const TARGET: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Where an entry is.
+/// What a cover is mounted on.
 #[derive(Debug)]
-enum Place {
-    Found(OwnedFd),
-    /// In this directory, whose path with a `/` at its end is given. This process may not search it; who owns it could give
-    /// himself the right to, so all of it is hidden.
-    Below(OwnedFd, Vec<u8>),
+enum CoverTarget {
+    Entry(OwnedFd),
+    /// The directory around the entry, whose path with a `/` at its end is given. This process may not search it; its owner
+    /// could change that, so all of it is hidden.
+    ClosedDirectory(OwnedFd, Vec<u8>),
+    /// Nothing: the entry is no longer there, and need not be.
+    Gone,
 }
 
 /// Looks for an entry, which has to be what it was.
-fn find(entry: &NestedEntry) -> Result<Place, String> {
-    let replaced =
-        || format!("{} was replaced while the command was started, which is not run; try again", shown(&entry.path));
-    let root = open("/", PLACE, Mode::empty()).map_err(|errno| format!("the root cannot be opened: {errno}"))?;
+fn find(entry: &NestedEntry) -> Result<CoverTarget, String> {
+    let replaced = || match entry.cover {
+        NestedCover::DeniedSocket => Ok(CoverTarget::Gone),
+        _ => {
+            let path = display(&entry.path);
+            Err(format!("{path} was replaced while the command was started, which is not run; try again"))
+        }
+    };
+    let root = open("/", TARGET, Mode::empty()).map_err(|errno| format!("the root cannot be opened: {errno}"))?;
     let names = entry.path.as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty());
     let (mut held, mut path) = (root, vec![b'/']);
     for name in names {
-        held = match openat(&held, OsStr::from_bytes(name), PLACE, Mode::empty()) {
+        held = match openat(&held, OsStr::from_bytes(name), TARGET, Mode::empty()) {
             Ok(next) => next,
-            Err(Errno::ACCESS) => return Ok(Place::Below(held, path)),
-            Err(_) => return Err(replaced()),
+            Err(Errno::ACCESS) => return Ok(CoverTarget::ClosedDirectory(held, path)),
+            Err(_) => return replaced(),
         };
         path.extend_from_slice(name);
         path.push(b'/');
     }
-    let status = fstat(&held).map_err(|_| replaced())?;
-    let is_it = entry.file.is_none_or(|file| file == (status.st_dev, status.st_ino));
-    if is_it { Ok(Place::Found(held)) } else { Err(replaced()) }
+    let is_same = entry.file.is_none_or(|file| fstat(&held).is_ok_and(|status| file == (status.st_dev, status.st_ino)));
+    if is_same { Ok(CoverTarget::Entry(held)) } else { replaced() }
 }
 
-/// Mounts `cover` on `place`, to be read only.
-fn put(cover: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
+/// Mounts `cover` on `target`, to be read only.
+fn mount_over(cover: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH
@@ -177,10 +189,10 @@ fn put(cover: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM));
     }
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    move_mount(&tree, c"", place, c"", flags)
+    move_mount(&tree, c"", target, c"", flags)
 }
 
-fn shown(path: &OsStr) -> std::path::Display<'_> {
+fn display(path: &OsStr) -> std::path::Display<'_> {
     std::path::Path::new(path).display()
 }
 
@@ -197,6 +209,7 @@ mod tests {
             entry(b"/w/a b\n/.git", NestedCover::ReadOnly, Some((2049, 17))),
             entry(b"/w/\xff/.env", NestedCover::HiddenFile, Some((1, u64::MAX))),
             entry(b"/etc/decoy", NestedCover::HiddenDirectory, None),
+            entry(b"/w/socket", NestedCover::DeniedSocket, Some((1, 2))),
         ];
         assert_eq!(decode(&encode(&entries)).expect("it is whole"), entries);
         assert_eq!(decode(b"").expect("nothing to cover"), []);
@@ -219,9 +232,13 @@ mod tests {
             cover: NestedCover::HiddenDirectory,
             file,
         };
-        assert!(matches!(find(&entry(path.clone(), file)), Ok(Place::Found(_))));
+        assert!(matches!(find(&entry(path.clone(), file)), Ok(CoverTarget::Entry(_))));
         find(&entry(path, Some((status.st_dev, status.st_ino + 1)))).expect_err("another file");
         find(&entry(directory.path().join("link/passwd"), None)).expect_err("below a link");
         find(&entry(directory.path().join("missing"), None)).expect_err("nothing is there");
+        let socket = |path, file| NestedEntry { cover: NestedCover::DeniedSocket, ..entry(path, file) };
+        let [missing, replaced] = ["missing", "a"].map(|name| socket(directory.path().join(name), Some((0, 0))));
+        assert!(matches!(find(&missing), Ok(CoverTarget::Gone)));
+        assert!(matches!(find(&replaced), Ok(CoverTarget::Gone)));
     }
 }

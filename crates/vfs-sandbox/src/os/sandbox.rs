@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::runtime::Handle;
 use vfs_core::{Error, ErrorKind, ExecuteRequest, OpContext, Result};
 use vfs_shell::{Launch, Launcher};
 
@@ -35,9 +36,10 @@ use super::trial;
 ///   so are unix sockets. That takes the [helper](SandboxConfig::helper). What commands that run at the same time do to the
 ///   directories on the way is noticed, and the command not run then; one that moves a directory while the tree is searched
 ///   can keep the search from seeing it, for a command that starts at that moment.
-/// * A command's response tells in its [problems](vfs_core::ExecuteResponse::problems) what is new below the mounts and has
-///   a protected name or the shape of a git repository: git that is run there on the host runs what the configuration
-///   names. What a command in the background leaves is told with the next response.
+/// * The [problems](vfs_core::ExecuteResponse::problems) of a response name what is new below the mounts and has a protected
+///   name or the shape of a git repository: git that is run there on the host runs what the configuration names. New is what
+///   was not there when the sandbox was opened, whoever made it, and what was moved. A hundred are named at once. What a
+///   command in the background leaves is named by the next response of `execute`.
 /// * Commands can make no [unix sockets](SandboxConfig::unix_sockets) but pairs.
 /// * `/proc/self/mountinfo` names where the host has what it mounts, and the devices that hold it. Linux cannot hide that
 ///   from a command; mount directories whose paths are no secret.
@@ -78,7 +80,13 @@ impl OsSandbox {
             })
             .collect();
         match setup {
-            Some(setup) if missing.is_empty() => Ok(Self { setup, report: Arc::new(report) }),
+            Some(setup) if missing.is_empty() => {
+                // From here on, file tools and commands may write.
+                let existing = Arc::clone(&setup);
+                let note = move || existing.note_existing(&OpContext::new());
+                vfs_search::run_blocking(&Handle::current(), note).await?;
+                Ok(Self { setup, report: Arc::new(report) })
+            }
             _ => {
                 let message = format!("this system cannot hold commands as it was asked to; {}", missing.join("; "));
                 Err(Error::new(ErrorKind::Unsupported, message))

@@ -100,7 +100,7 @@ impl Setup {
             groups,
             filter: program.map(drop),
             landlock,
-            scan_rules: ScanRules::new(config),
+            scan_rules: ScanRules::without_paths(config),
             leftovers: Leftovers::default(),
         })
     }
@@ -118,11 +118,11 @@ impl Setup {
         let mut launch = match (&self.way, directory) {
             (Way::Direct, None) => return Err(nowhere(&req.cwd)),
             (Way::Direct, Some(directory)) => {
-                let setup = Arc::clone(self);
-                vfs_search::run_blocking(&Handle::current(), move || setup.begin_without_covers()).await?;
+                let (setup, cx) = (Arc::clone(self), cx.clone());
+                vfs_search::run_blocking(&Handle::current(), move || setup.entries_to_cover(&cx)).await??;
                 direct::launch(&req.command, directory, environment)
             }
-            (Way::Namespaces(_), _) => self.in_thread(req, environment, bait).await?,
+            (Way::Namespaces(_), _) => self.in_thread(cx, req, environment, bait).await?,
         };
         if launch.descriptors.iter().any(|&(_, number)| number >= groups::FIRST_ENTRY) {
             let message = "a command cannot be started with so many protected paths and mounts; protect a directory \
@@ -146,34 +146,27 @@ impl Setup {
 
     async fn in_thread(
         self: &Arc<Self>,
+        cx: &OpContext,
         req: &ExecuteRequest,
         environment: Vec<(OsString, OsString)>,
         bait: Option<&'static str>,
     ) -> Result<Launch> {
-        let setup = Arc::clone(self);
+        let (setup, cx) = (Arc::clone(self), cx.clone());
         let (command, cwd, terminal) = (req.command.clone(), req.cwd.clone(), req.terminal);
         vfs_search::run_blocking(&Handle::current(), move || {
             let Way::Namespaces(namespaces) = &setup.way else { return Err(Error::of(ErrorKind::Internal)) };
             let session = if terminal.is_some() { Session::OfTerminal } else { Session::New };
             let wanted = Wanted { command: &command, directory: cwd.as_str(), session, environment, bait };
             // A trial brings something of its own to be covered.
-            let entries = match bait {
-                None if namespaces.nested().is_ok() => setup.scan()?,
-                _ => Vec::new(),
-            };
-            match bait {
-                None if namespaces.nested().is_ok() => setup.leftovers.begin(&entries),
-                None => setup.begin_without_covers(),
-                Some(_) => {}
-            }
+            let entries = if bait.is_none() { setup.entries_to_cover(&cx)? } else { Vec::new() };
             namespaces.launch(&setup.config, &setup.mounts, &entries, wanted)
         })
         .await?
     }
 
     /// What has to be covered in a command, or was left by one, each with the number of its mount.
-    fn scan(&self) -> Result<Vec<(usize, ScanEntry)>> {
-        let mut budget = ScanBudget::new(&self.scan_rules);
+    fn scan(&self, cx: &OpContext) -> Result<Vec<(usize, ScanEntry)>> {
+        let mut budget = ScanBudget::new(&self.scan_rules, cx);
         let mut entries = Vec::new();
         for (number, mount) in self.mounts.iter().enumerate() {
             let found = mount.scan(&self.scan_rules, &mut budget)?;
@@ -182,17 +175,36 @@ impl Setup {
         Ok(entries)
     }
 
-    /// Notes what is there before the first command, where nothing deep in a tree can be covered.
-    fn begin_without_covers(&self) {
-        if !self.leftovers.has_begun() {
-            // If the scan fails, what is there is told after the first command, and so is why it fails.
-            self.leftovers.begin(&self.scan().unwrap_or_default());
+    /// Returns what has to be covered in a command that starts now, and notes what is there.
+    fn entries_to_cover(&self, cx: &OpContext) -> Result<Vec<(usize, ScanEntry)>> {
+        if let Way::Namespaces(namespaces) = &self.way
+            && namespaces.nested().is_ok()
+        {
+            let entries = self.scan(cx)?;
+            self.leftovers.note_existing(&entries);
+            return Ok(entries);
+        }
+        self.note_existing(cx);
+        Ok(Vec::new())
+    }
+
+    /// Notes what is there, where nothing depends on that but the report of what commands leave.
+    pub(super) fn note_existing(&self, cx: &OpContext) {
+        if !self.scan_rules.finds_names() {
+            return;
+        }
+        // If the scan fails, that after the next command says why.
+        if let Ok(entries) = self.scan(cx) {
+            self.leftovers.note_existing(&entries);
         }
     }
 
     /// What commands left that is to be known, each entry once; and a scan that could not be finished.
-    pub(super) fn new_leftovers(&self) -> Vec<Problem> {
-        match self.scan() {
+    pub(super) fn new_leftovers(&self, cx: &OpContext) -> Vec<Problem> {
+        if !self.scan_rules.finds_names() {
+            return Vec::new();
+        }
+        match self.scan(cx) {
             Ok(entries) => self.leftovers.new_problems(&self.mounts, &self.config.protected, &entries),
             Err(error) => vec![error.into()],
         }

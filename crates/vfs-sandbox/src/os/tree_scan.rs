@@ -1,11 +1,14 @@
 //! A bounded walk of the mounts for what has to be covered in a command, and for what commands left.
 
-use std::collections::BTreeMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat};
 use rustix::io::Errno;
-use vfs_core::{Error, ErrorKind, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use super::config::{GIT, Protection, SandboxConfig};
 use super::held::Held;
@@ -15,8 +18,10 @@ use super::held::Held;
 pub(super) struct ScanRules {
     /// Names in lower case, with what becomes of them.
     names: BTreeMap<String, Protection>,
-    /// Protected paths, which are looked after already.
+    /// Protected paths, which are covered by themselves.
     paths: BTreeMap<String, Protection>,
+    /// Components of the longest of these paths.
+    path_depth: usize,
     max_entries: u64,
 }
 
@@ -29,10 +34,12 @@ pub(super) enum EntryKind {
     Link,
     /// It is a directory that git takes for a repository, whatever it is called.
     Repository,
+    /// It is the same, and the mount itself, which commands have to be able to change.
+    RootRepository,
     /// It is a unix socket.
     Socket,
-    /// It is a directory that this process may not list or search, and whose owner, as which commands run, could change
-    /// that.
+    /// It is a directory that this process may not list or search. Its owner could change that, and names that are protected
+    /// can be read in it.
     Unlistable,
 }
 
@@ -52,19 +59,35 @@ impl ScanEntry {
 
     /// Whether it is covered in commands.
     pub(super) fn is_covered(&self) -> bool {
-        self.kind != EntryKind::Link
+        !matches!(self.kind, EntryKind::Link | EntryKind::RootRepository)
     }
 }
 
 impl ScanRules {
+    /// The rules where protected paths are covered by themselves.
     pub(super) fn new(config: &SandboxConfig) -> Self {
-        let names = config.protected_names.iter();
         let paths = config.protected.iter();
         Self {
-            names: names.map(|protected| (protected.name.to_lowercase(), protected.protection)).collect(),
             paths: paths.map(|protected| (protected.path.as_str().to_owned(), protected.protection)).collect(),
+            path_depth: config.protected.iter().map(|protected| protected.path.components().count()).max().unwrap_or(0),
+            ..Self::without_paths(config)
+        }
+    }
+
+    /// The rules where nothing covers protected paths, so that what has a protected name there is found as anywhere else.
+    pub(super) fn without_paths(config: &SandboxConfig) -> Self {
+        let names = config.protected_names.iter();
+        Self {
+            names: names.map(|protected| (protected.name.to_lowercase(), protected.protection)).collect(),
+            paths: BTreeMap::new(),
+            path_depth: 0,
             max_entries: config.max_scanned_entries,
         }
+    }
+
+    /// Whether anything is found that is reported when a command leaves it.
+    pub(super) fn finds_names(&self) -> bool {
+        !self.names.is_empty()
     }
 
     /// Whether what git takes for a repository is looked for.
@@ -76,55 +99,115 @@ impl ScanRules {
         // A file system may fold case, so what differs by it alone is taken for the same.
         std::str::from_utf8(name).ok().and_then(|name| self.names.get(&name.to_lowercase())).copied()
     }
+
+    /// The protection of an entry by its path.
+    fn path_protection(&self, above: &DirNode, name: &[u8]) -> Option<Protection> {
+        if above.depth >= self.path_depth {
+            return None;
+        }
+        let path = above.path_of(name);
+        std::str::from_utf8(&path).ok().and_then(|path| self.paths.get(path)).copied()
+    }
 }
 
-/// How many entries may still be looked at.
-#[derive(Debug)]
-pub(super) struct ScanBudget(u64);
+/// Deepest directory that is listed. The path of one below it is far longer than a system call takes.
+const MAX_DEPTH: usize = 4_096;
 
-impl ScanBudget {
-    pub(super) fn new(rules: &ScanRules) -> Self {
-        Self(rules.max_entries)
+/// Bytes of all paths that are found. A path can be as long as the tree is deep.
+const MAX_PATH_BYTES: usize = 64 << 20;
+
+/// Entries after which it is checked whether the caller still waits.
+const CHECK_INTERVAL: u64 = 4_096;
+
+/// Directories that are held open, from which those below them are opened.
+const OPEN_CAPACITY: usize = 64;
+
+/// How much may still be looked at, and for whom.
+#[derive(Debug)]
+pub(super) struct ScanBudget<'a> {
+    entries: u64,
+    path_bytes: usize,
+    depth: usize,
+    cx: &'a OpContext,
+}
+
+impl<'a> ScanBudget<'a> {
+    pub(super) fn new(rules: &ScanRules, cx: &'a OpContext) -> Self {
+        Self { entries: rules.max_entries, path_bytes: MAX_PATH_BYTES, depth: MAX_DEPTH, cx }
     }
 
-    fn take(&mut self) -> Result<()> {
-        self.0 = self.0.checked_sub(1).ok_or_else(|| {
-            let message = "there are more entries than are searched for protected names and sockets before a command \
-                           starts; mount a smaller directory, remove what is not needed, or raise max_scanned_entries";
-            Error::new(ErrorKind::QuotaExceeded, message)
+    fn take_entry(&mut self) -> Result<()> {
+        if self.entries.is_multiple_of(CHECK_INTERVAL) {
+            self.cx.check()?;
+        }
+        self.entries = self.entries.checked_sub(1).ok_or_else(|| {
+            refused(
+                "there are more entries than are searched for protected names and sockets before a command starts; mount a \
+                 smaller directory, remove what is not needed outside of the sandbox, or raise max_scanned_entries",
+            )
+        })?;
+        Ok(())
+    }
+
+    fn take_path(&mut self, bytes: usize) -> Result<()> {
+        self.path_bytes = self.path_bytes.checked_sub(bytes).ok_or_else(|| {
+            refused(
+                "the paths of protected names and sockets are longer together than can be covered before a command \
+                 starts; remove them outside of the sandbox, where no cover is in the way",
+            )
         })?;
         Ok(())
     }
 }
 
+fn refused(message: &'static str) -> Error {
+    Error::new(ErrorKind::QuotaExceeded, message)
+}
+
 impl Held {
-    /// Looks for entries below this mount. Outer entries stand before what is in them.
+    /// Looks for entries below this mount. Outer entries stand before what is in them, which follows them directly.
     ///
     /// # Errors
     ///
-    /// `quota_exceeded` where there are more entries than `budget` has left; `unavailable` where something cannot be looked
-    /// at.
-    pub(super) fn scan(&self, rules: &ScanRules, budget: &mut ScanBudget) -> Result<Vec<ScanEntry>> {
-        let mut scan = Scan { root: &self.root, rules, budget, found: Vec::new(), pending: vec![Vec::new()] };
+    /// `quota_exceeded` where there is more than `budget` has left, or directories are nested too deep; `unavailable` where
+    /// something cannot be looked at; and those of [`OpContext::check`].
+    pub(super) fn scan(&self, rules: &ScanRules, budget: &mut ScanBudget<'_>) -> Result<Vec<ScanEntry>> {
+        let unsearched = |errno: Errno, path: &[u8]| {
+            let message = "a directory cannot be searched for what is protected from commands";
+            Error::new(ErrorKind::Unavailable, message).with_source(errno).with_path(&self.visible_path(path))
+        };
+        let root = self
+            .root
+            .try_clone()
+            .map_err(|error| unsearched(Errno::from_io_error(&error).unwrap_or(Errno::MFILE), b""))?;
+        let root = Rc::new(DirNode { open: RefCell::new(Some(Rc::new(root))), ..DirNode::default() });
+        let mut scan = Scan { rules, budget, found: Vec::new(), pending: vec![root], open: VecDeque::new() };
         while let Some(directory) = scan.pending.pop() {
             scan.directory(&directory).map_err(|failure| match failure {
                 Failure::Bound(error) => error.with_path(&self.at),
-                Failure::System(errno) => {
-                    let message = "a directory cannot be searched for what is protected from commands";
-                    Error::new(ErrorKind::Unavailable, message).with_source(errno).with_path(&self.spelled(&directory))
-                }
+                Failure::System(errno) => unsearched(errno, &directory.path()),
             })?;
         }
         let mut found = scan.found;
-        found.sort_by(|one, other| one.path.cmp(&other.path));
-        found.dedup_by(|one, other| one.path == other.path);
+        found.sort_by(|one, other| components(&one.path).cmp(components(&other.path)));
+        found.dedup_by(|later, earlier| {
+            let is_same = later.path == earlier.path;
+            if is_same && later.kind == EntryKind::Unlistable {
+                earlier.kind = EntryKind::Unlistable;
+            }
+            is_same
+        });
         Ok(found)
     }
 
     /// The path at which a command sees an entry, as near as it can be spelled.
-    pub(super) fn spelled(&self, below: &[u8]) -> VfsPath {
+    pub(super) fn visible_path(&self, below: &[u8]) -> VfsPath {
         self.at.join(String::from_utf8_lossy(below).trim_start_matches('/')).unwrap_or_else(|_| self.at.clone())
     }
+}
+
+fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/')
 }
 
 enum Failure {
@@ -138,55 +221,91 @@ impl From<Errno> for Failure {
     }
 }
 
-struct Scan<'a> {
-    root: &'a OwnedFd,
-    rules: &'a ScanRules,
-    budget: &'a mut ScanBudget,
-    found: Vec<ScanEntry>,
-    /// Directories that are still to be listed.
-    pending: Vec<Vec<u8>>,
+/// A directory that is still to be listed, or that has others below it that are.
+#[derive(Debug, Default)]
+struct DirNode {
+    /// `None` for the mount itself.
+    parent: Option<Rc<DirNode>>,
+    name: Box<[u8]>,
+    depth: usize,
+    /// Whether commands cannot change what is in it.
+    read_only: bool,
+    /// Whether it was noted as one that cannot be listed or searched.
+    unlistable: Cell<bool>,
+    open: RefCell<Option<Rc<OwnedFd>>>,
 }
 
-impl Scan<'_> {
-    fn directory(&mut self, path: &[u8]) -> Result<(), Failure> {
-        let held = match self.open(path) {
+impl DirNode {
+    fn path(&self) -> Vec<u8> {
+        let above = std::iter::successors(Some(self), |node| node.parent.as_deref());
+        let mut names: Vec<&[u8]> = above.filter(|node| node.parent.is_some()).map(|node| &*node.name).collect();
+        names.push(b"");
+        names.reverse();
+        names.join(&b'/')
+    }
+
+    /// The path of the entry of this name.
+    fn path_of(&self, name: &[u8]) -> Vec<u8> {
+        [&*self.path(), b"/", name].concat()
+    }
+}
+
+struct Scan<'a, 'b> {
+    rules: &'a ScanRules,
+    budget: &'a mut ScanBudget<'b>,
+    found: Vec<ScanEntry>,
+    /// Directories that are still to be listed: the deepest last, so that most are below one that is open.
+    pending: Vec<Rc<DirNode>>,
+    /// Directories that are held open beside the mount, the one that was opened first at the front.
+    open: VecDeque<Rc<DirNode>>,
+}
+
+impl Scan<'_, '_> {
+    fn directory(&mut self, node: &Rc<DirNode>) -> Result<(), Failure> {
+        let held = match self.open(node, OFlags::RDONLY) {
             Ok(held) => held,
-            Err(Failure::System(Errno::ACCESS)) => return self.unlistable(path),
+            Err(Errno::ACCESS) => return self.unlistable(node),
             // It went meanwhile, or something else has its name.
-            Err(Failure::System(Errno::NOENT | Errno::NOTDIR | Errno::LOOP)) => return Ok(()),
-            Err(failure) => return Err(failure),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+            Err(errno) => return Err(errno.into()),
         };
-        let entries = match Dir::read_from(&held) {
-            Err(Errno::ACCESS) => return self.unlistable(path),
-            entries => entries?,
-        };
+        let pending = self.pending.len();
         let mut shape = RepositoryShape::default();
-        for entry in entries {
-            let entry = entry?;
+        let mut buffer = [MaybeUninit::uninit(); 16 << 10];
+        let mut entries = RawDir::new(&held, &mut buffer);
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                // The directory was removed meanwhile.
+                Err(Errno::NOENT) => break,
+                entry => entry?,
+            };
             let name = entry.file_name().to_bytes();
             if name == b"." || name == b".." {
                 continue;
             }
-            self.budget.take().map_err(Failure::Bound)?;
+            self.budget.take_entry().map_err(Failure::Bound)?;
             shape.add(name);
-            self.entry(&held, path, name, entry.file_type())?;
+            self.entry(&held, node, name, entry.file_type())?;
         }
-        if !path.is_empty() && shape.is_repository() && self.rules.finds_repositories() {
-            self.found.push(ScanEntry { path: path.to_vec(), kind: EntryKind::Repository, status: fstat(&held)? });
+        if shape.is_repository() && !node.read_only && self.rules.finds_repositories() {
+            let kind = if node.parent.is_some() { EntryKind::Repository } else { EntryKind::RootRepository };
+            self.add(node.path(), kind, fstat(&held)?)?;
+        }
+        if self.pending.len() > pending && node.open.borrow().is_none() {
+            self.keep_open(node, Rc::new(held));
         }
         Ok(())
     }
 
-    fn entry(&mut self, held: &OwnedFd, above: &[u8], name: &[u8], file_type: FileType) -> Result<(), Failure> {
-        let path = [above, b"/", name].concat();
-        let by_path = std::str::from_utf8(&path).ok().and_then(|path| self.rules.paths.get(path));
-        if by_path == Some(&Protection::Hidden) {
+    fn entry(&mut self, held: &OwnedFd, above: &Rc<DirNode>, name: &[u8], file_type: FileType) -> Result<(), Failure> {
+        let by_path = self.rules.path_protection(above, name);
+        if by_path == Some(Protection::Hidden) {
             return Ok(());
         }
         let protection = self.rules.protection(name);
+        let read_only = above.read_only || [by_path, protection].contains(&Some(Protection::ReadOnly));
         if file_type == FileType::Directory && protection.is_none() {
-            self.pending.push(path);
-            return Ok(());
+            return self.add_pending(above, name, read_only);
         }
         if protection.is_none() && !matches!(file_type, FileType::Socket | FileType::Unknown) {
             return Ok(());
@@ -199,59 +318,94 @@ impl Scan<'_> {
         };
         let kind = match (FileType::from_raw_mode(status.st_mode), protection) {
             (FileType::Symlink, Some(_)) => EntryKind::Link,
-            (_, Some(protection)) => EntryKind::Name(protection),
-            (FileType::Directory, None) => {
-                self.pending.push(path);
-                return Ok(());
+            (FileType::Directory, None) => return self.add_pending(above, name, read_only),
+            (FileType::Directory, Some(Protection::ReadOnly)) => {
+                // Commands can read what is in it: secrets, and sockets.
+                self.add_pending(above, name, read_only)?;
+                EntryKind::Name(Protection::ReadOnly)
             }
+            (_, Some(protection)) => EntryKind::Name(protection),
             (FileType::Socket, None) => EntryKind::Socket,
             (_, None) => return Ok(()),
         };
-        if by_path.is_none() {
-            self.found.push(ScanEntry { path, kind, status });
-        }
+        if by_path.is_none() { self.add(above.path_of(name), kind, status) } else { Ok(()) }
+    }
+
+    fn add(&mut self, path: Vec<u8>, kind: EntryKind, status: Stat) -> Result<(), Failure> {
+        self.budget.take_path(path.len()).map_err(Failure::Bound)?;
+        self.found.push(ScanEntry { path, kind, status });
         Ok(())
     }
 
-    /// Notes a directory that cannot be listed or searched: whoever owns it can give himself the right to.
-    fn unlistable(&mut self, path: &[u8]) -> Result<(), Failure> {
-        let Some(last) = path.iter().rposition(|byte| *byte == b'/') else { return Err(Errno::ACCESS.into()) };
-        let held = match self.open_as(path, OFlags::PATH) {
-            Err(Failure::System(Errno::ACCESS)) => return self.unlistable(&path[..last]),
-            Err(Failure::System(Errno::NOENT | Errno::NOTDIR | Errno::LOOP)) => return Ok(()),
-            opened => opened?,
-        };
-        let status = fstat(&held)?;
-        if status.st_uid == rustix::process::geteuid().as_raw() {
-            self.found.push(ScanEntry { path: path.to_vec(), kind: EntryKind::Unlistable, status });
+    fn add_pending(&mut self, above: &Rc<DirNode>, name: &[u8], read_only: bool) -> Result<(), Failure> {
+        let depth = above.depth + 1;
+        if depth > self.budget.depth {
+            return Err(Failure::Bound(refused(
+                "directories are nested deeper than is searched for what is protected from commands; remove them outside of \
+                 the sandbox",
+            )));
         }
+        let parent = Some(Rc::clone(above));
+        self.pending.push(Rc::new(DirNode { parent, name: name.into(), depth, read_only, ..DirNode::default() }));
         Ok(())
     }
 
-    fn open(&mut self, path: &[u8]) -> Result<OwnedFd, Failure> {
-        self.open_as(path, OFlags::RDONLY)
+    /// Notes a directory that cannot be listed or searched.
+    fn unlistable(&mut self, node: &Rc<DirNode>) -> Result<(), Failure> {
+        let mut node = node;
+        while !node.unlistable.get() {
+            let Some(parent) = &node.parent else { return Err(Errno::ACCESS.into()) };
+            match self.open(node, OFlags::PATH) {
+                // The one above cannot be searched.
+                Err(Errno::ACCESS) => node = parent,
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+                opened => {
+                    node.unlistable.set(true);
+                    return self.add(node.path(), EntryKind::Unlistable, fstat(opened?)?);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Opens a directory, and follows no link on the way to it.
-    fn open_as(&mut self, path: &[u8], access: OFlags) -> Result<OwnedFd, Failure> {
+    fn open(&mut self, node: &Rc<DirNode>, access: OFlags) -> Result<OwnedFd, Errno> {
         let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let relative = path.strip_prefix(b"/").unwrap_or(b".");
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        match openat2(self.root, relative, flags, Mode::empty(), resolve) {
-            // An older kernel or a filter knows no such call; and a path may be longer than one call takes.
-            Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG | Errno::AGAIN) => {}
-            opened => return Ok(opened?),
+        let Some(parent) = &node.parent else {
+            let root = node.open.borrow().clone().ok_or(Errno::BADF)?;
+            return openat(root.as_fd(), c".", flags, Mode::empty());
+        };
+        let above = self.open_on_the_way(parent)?;
+        openat(above.as_fd(), &*node.name, flags, Mode::empty())
+    }
+
+    /// Opens a directory from the nearest one above it that is open, and keeps those on the way open.
+    fn open_on_the_way(&mut self, node: &Rc<DirNode>) -> Result<Rc<OwnedFd>, Errno> {
+        let mut closed = Vec::new();
+        let mut node = node;
+        let mut held = loop {
+            if let Some(held) = node.open.borrow().as_ref() {
+                break Rc::clone(held);
+            }
+            closed.push(node);
+            node = node.parent.as_ref().ok_or(Errno::BADF)?;
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for node in closed.into_iter().rev() {
+            held = Rc::new(openat(held.as_fd(), &*node.name, flags, Mode::empty())?);
+            self.keep_open(node, Rc::clone(&held));
         }
-        let mut held: Option<OwnedFd> = None;
-        let mut names = relative.split(|byte| *byte == b'/').peekable();
-        while let Some(name) = names.next() {
-            self.budget.take().map_err(Failure::Bound)?;
-            let last = names.peek().is_none();
-            let through = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let below = held.as_ref().unwrap_or(self.root).as_fd();
-            held = Some(openat(below, name, if last { flags } else { through }, Mode::empty())?);
+        Ok(held)
+    }
+
+    fn keep_open(&mut self, node: &Rc<DirNode>, held: Rc<OwnedFd>) {
+        node.open.replace(Some(held));
+        self.open.push_back(Rc::clone(node));
+        if self.open.len() > OPEN_CAPACITY
+            && let Some(first) = self.open.pop_front()
+        {
+            first.open.take();
         }
-        held.ok_or(Failure::System(Errno::NOENT))
     }
 }
 
@@ -266,13 +420,11 @@ struct RepositoryShape {
 
 impl RepositoryShape {
     fn add(&mut self, name: &[u8]) {
-        match name {
-            b"HEAD" => self.head = true,
-            b"objects" => self.objects = true,
-            b"refs" => self.refs = true,
-            b"commondir" => self.common_directory = true,
-            _ => {}
-        }
+        // A file system may fold case.
+        self.head |= name.eq_ignore_ascii_case(b"HEAD");
+        self.objects |= name.eq_ignore_ascii_case(b"objects");
+        self.refs |= name.eq_ignore_ascii_case(b"refs");
+        self.common_directory |= name.eq_ignore_ascii_case(b"commondir");
     }
 
     fn is_repository(&self) -> bool {
@@ -312,7 +464,7 @@ mod tests {
 
     fn scanned(config: &SandboxConfig, held: &Held) -> Result<Vec<(String, EntryKind)>> {
         let rules = ScanRules::new(config);
-        let found = held.scan(&rules, &mut ScanBudget::new(&rules))?;
+        let found = held.scan(&rules, &mut ScanBudget::new(&rules, &OpContext::new()))?;
         Ok(found.into_iter().map(|entry| (String::from_utf8_lossy(&entry.path).into_owned(), entry.kind)).collect())
     }
 
@@ -362,6 +514,60 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_directory_that_is_read_only_by_its_name_is_entered() {
+        let names =
+            ["vendor/x/.env", "a/.git/modules/m/HEAD", "a/.git/modules/m/commondir", "a/.git/x/.env", ".git/x/.env"];
+        let (directory, config, held) = mount(&names).await;
+        let _listener = UnixListener::bind(directory.path().join(".git/x/socket")).expect("it binds");
+        let found = scanned(&config.protect_name("vendor", Protection::ReadOnly).expect("a name"), &held);
+        let expected = [
+            ("/.git/x/.env", EntryKind::Name(Protection::Hidden)),
+            ("/.git/x/socket", EntryKind::Socket),
+            ("/a/.git", EntryKind::Name(Protection::ReadOnly)),
+            ("/a/.git/x/.env", EntryKind::Name(Protection::Hidden)),
+            ("/vendor", EntryKind::Name(Protection::ReadOnly)),
+            ("/vendor/x/.env", EntryKind::Name(Protection::Hidden)),
+        ];
+        assert_eq!(found.expect("it is searched"), expected.map(|(path, kind)| (path.to_owned(), kind)));
+    }
+
+    #[tokio::test]
+    async fn the_mount_itself_can_have_the_shape_of_a_repository() {
+        let (_directory, config, held) = mount(&["head", "Objects/", "refs/", "config"]).await;
+        assert_eq!(scanned(&config, &held).expect("it is searched"), [(String::new(), EntryKind::RootRepository)]);
+    }
+
+    #[tokio::test]
+    async fn what_is_in_a_directory_follows_it() {
+        let (_directory, config, held) = mount(&["a/.git/.env", "a/.git-x/.env", "a/.git.y/.env"]).await;
+        let found = scanned(&config, &held).expect("it is searched");
+        let paths: Vec<_> = found.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(paths, ["/a/.git", "/a/.git/.env", "/a/.git-x/.env", "/a/.git.y/.env"]);
+    }
+
+    #[tokio::test]
+    async fn a_scan_ends_when_its_caller_no_longer_waits() {
+        let (_directory, config, held) = mount(&["a/1"]).await;
+        let rules = ScanRules::new(&config.max_scanned_entries(CHECK_INTERVAL));
+        let cx = OpContext::new();
+        cx.cancel_token().cancel();
+        let error = held.scan(&rules, &mut ScanBudget::new(&rules, &cx)).expect_err("nobody waits");
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+    }
+
+    #[tokio::test]
+    async fn paths_are_bounded_together() {
+        let (_directory, config, held) = mount(&["a/.env", "b/.env"]).await;
+        let rules = ScanRules::new(&config);
+        let cx = OpContext::new();
+        let mut budget = ScanBudget { path_bytes: "/a/.env".len() * 2, ..ScanBudget::new(&rules, &cx) };
+        held.scan(&rules, &mut budget).expect("they are as long as that");
+        let mut budget = ScanBudget { path_bytes: "/a/.env".len() * 2 - 1, ..ScanBudget::new(&rules, &cx) };
+        let error = held.scan(&rules, &mut budget).expect_err("they are longer");
+        assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
+    }
+
+    #[tokio::test]
     async fn more_entries_than_the_bound_are_an_error() {
         let (_directory, config, held) = mount(&["a/1", "a/2", "a/3", "b/.env"]).await;
         scanned(&config.clone().max_scanned_entries(6), &held).expect("there are six");
@@ -369,16 +575,37 @@ mod tests {
         assert_eq!((error.kind(), error.path()), (ErrorKind::QuotaExceeded, Some("/workspace")));
     }
 
-    #[tokio::test]
-    async fn a_deep_tree_is_searched() {
-        let (_directory, config, held) = mount(&[]).await;
-        let mut above = held.root.try_clone().expect("a descriptor");
-        for _ in 0..600 {
-            mkdirat(&above, "d".repeat(8), Mode::from_raw_mode(0o755)).expect("made");
-            above = openat(&above, "d".repeat(8), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("there");
+    /// Makes directories in each other, each with one beside the next that holds something, and returns the deepest.
+    fn nest(root: &OwnedFd, depth: usize) -> OwnedFd {
+        let mut above = root.try_clone().expect("a descriptor");
+        let make = |above: &OwnedFd, name: &str| {
+            mkdirat(above, name, Mode::from_raw_mode(0o755)).expect("made");
+            openat(above, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("there")
+        };
+        for _ in 0..depth {
+            make(&make(&above, "beside"), "below");
+            above = make(&above, "deeper");
         }
-        mkdirat(&above, ".git", Mode::from_raw_mode(0o755)).expect("made");
+        above
+    }
+
+    #[tokio::test]
+    async fn a_deep_tree_is_searched_at_the_cost_of_its_entries() {
+        let (_directory, config, held) = mount(&[]).await;
+        mkdirat(nest(&held.root, 600), ".git", Mode::from_raw_mode(0o755)).expect("made");
+        let config = config.max_scanned_entries(1_801);
         let [(path, kind)] = scanned(&config, &held).expect("it is searched").try_into().expect("one");
-        assert_eq!((path.len(), kind), (600 * 9 + 5, EntryKind::Name(Protection::ReadOnly)));
+        assert_eq!((path.len(), kind), (600 * 7 + 5, EntryKind::Name(Protection::ReadOnly)));
+    }
+
+    #[tokio::test]
+    async fn a_tree_that_is_too_deep_is_refused() {
+        let (_directory, config, held) = mount(&[]).await;
+        nest(&held.root, 5);
+        let (rules, cx) = (ScanRules::new(&config), OpContext::new());
+        let scan = |depth| held.scan(&rules, &mut ScanBudget { depth, ..ScanBudget::new(&rules, &cx) });
+        scan(6).expect("it is as deep as that");
+        let error = scan(5).expect_err("it is deeper");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::QuotaExceeded, Some("/workspace")));
     }
 }

@@ -2,15 +2,19 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
 
 use futures::StreamExt as _;
 use vfs_core::{
-    Backend as _, BackendExt as _, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, OpContext, Shell as _,
-    VfsPath,
+    Backend as _, BackendExt as _, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, JobsRequest, OpContext,
+    Shell as _, VfsPath,
 };
-use vfs_sandbox::os::{Belt, Helper, Mount, OsSandbox, Protection, SandboxConfig};
+use vfs_sandbox::os::{
+    Belt, Helper, Mechanism, Mount, OsSandbox, OsSandboxBackend, Protection, SandboxConfig, UnixSockets,
+};
 
-use super::{Outcome, config, run};
+use super::sockets::{act_in, shown};
+use super::{HANG_TIMEOUT, Outcome, config, run};
 
 fn fill(directory: &tempfile::TempDir, files: &[(&str, &str)]) -> std::io::Result<()> {
     for (path, content) in files {
@@ -110,6 +114,171 @@ pub(crate) async fn reported() -> Outcome {
     let again =
         run(&sandbox, "echo x >> build/bare/config && echo done; cat build/clone/.env; echo x > old/config").await?;
     assert_eq!((again.stdout.as_str(), told(&again)), ("", vec![]), "it is told once, and protected: {again:?}");
+    Ok(())
+}
+
+/// Something else at the path of what was there, or was reported, is news.
+pub(crate) async fn replaced() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    fill(&directory, &[("app/library/.git/config", "[core]\n")])?;
+    let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
+    let evil = "mkdir -p app/library/.git; echo '[core] fsmonitor = ./run' > app/library/.git/config";
+    let ended = run(&sandbox, &format!("mv app old; {evil}")).await?;
+    let moved = ["/workspace/app/library/.git", "/workspace/old/library/.git"];
+    assert_eq!(told(&ended), moved.map(|path| (path, ErrorKind::PolicyDenied)));
+    assert_eq!(told(&run(&sandbox, "true").await?), []);
+    fs::remove_dir_all(directory.path().join("app"))?;
+    assert_eq!(told(&run(&sandbox, "true").await?), []);
+    assert_eq!(told(&run(&sandbox, evil).await?), [(moved[0], ErrorKind::PolicyDenied)]);
+    Ok(())
+}
+
+pub(crate) async fn root_repository() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
+    let ended = run(&sandbox, "mkdir objects refs; echo 'ref: refs/heads/x' > HEAD; echo '[core]' > config").await?;
+    assert_eq!(told(&ended), [("/workspace", ErrorKind::PolicyDenied)]);
+    let ended = run(&sandbox, "echo more >> file; cat file").await?;
+    assert_eq!((ended.stdout.as_str(), told(&ended)), ("more\n", vec![]), "it is not covered: {ended:?}");
+    Ok(())
+}
+
+async fn run_job(sandbox: &OsSandboxBackend, command: &str) -> vfs_core::Result<ExecuteResponse> {
+    let request = ExecuteRequest::new(command).cwd(VfsPath::parse("/workspace")?).background();
+    let started = sandbox.shell().execute(&OpContext::new(), request).await?;
+    let cx = OpContext::new().with_timeout(HANG_TIMEOUT);
+    while sandbox.shell().jobs(&cx, JobsRequest::new()).await?.iter().any(|job| job.exit.is_none()) {
+        tokio::task::yield_now().await;
+        cx.check()?;
+    }
+    Ok(started)
+}
+
+pub(crate) async fn jobs() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
+    // It may have left some of it when the first response is made.
+    let responses = [run_job(&sandbox, LEAVE).await?, run_job(&sandbox, "true").await?];
+    let mut left: Vec<_> = responses.iter().flat_map(told).collect();
+    left.sort_unstable();
+    assert_eq!(left, LEFT);
+    Ok(())
+}
+
+pub(crate) async fn file_tools() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
+    for (path, content) in [("HEAD", "ref: refs/heads/x\n"), ("objects/x", ""), ("refs/x", ""), ("config", "[core]\n")]
+    {
+        sandbox.create_text(&format!("/workspace/bare/{path}"), content).await?;
+    }
+    assert_eq!(told(&run(&sandbox, "true").await?), [("/workspace/bare", ErrorKind::PolicyDenied)]);
+    Ok(())
+}
+
+pub(crate) async fn closed() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
+    let left = run(&sandbox, "mkdir -p b/clone/.git; chmod 111 b").await?;
+    fs::set_permissions(directory.path().join("b"), fs::Permissions::from_mode(0o755))?;
+    // Root looks into it nevertheless.
+    let path = if fs::read_dir("/root").is_ok() { "/workspace/b/clone/.git" } else { "/workspace/b" };
+    assert_eq!(told(&left), [(path, ErrorKind::PolicyDenied)], "{left:?}");
+    Ok(())
+}
+
+/// What a link leads to outside of its mount is not looked at, so that nothing is said of it.
+pub(crate) async fn outward_links() -> Outcome {
+    let outside = tempfile::tempdir()?;
+    fill(&outside, &[("there", "")])?;
+    let directory = tempfile::tempdir()?;
+    let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
+    let outside = outside.path().display();
+    let up = "../".repeat(20);
+    let make = format!(
+        "mkdir a b c d e
+        ln -s {outside}/there a/.env; ln -s {outside}/missing b/.env
+        ln -s {up}{outside}/there c/.env; ln -s {up}{outside}/missing d/.env
+        ln -s missing e/.env"
+    );
+    let ended = run(&sandbox, &make).await?;
+    let left = ["a", "b", "c", "d"].map(|name| format!("/workspace/{name}/.env"));
+    assert_eq!(ended.problems.iter().map(|problem| problem.path.as_str()).collect::<Vec<_>>(), left, "{ended:?}");
+    let messages: std::collections::BTreeSet<_> =
+        ended.problems.iter().map(|problem| problem.message.replace(problem.path.as_str(), "")).collect();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    let ended = run(&sandbox, "echo x > e/missing").await?;
+    assert_eq!(told(&ended), [("/workspace/e/.env", ErrorKind::PolicyDenied)], "now it leads somewhere: {ended:?}");
+    Ok(())
+}
+
+pub(crate) async fn too_many_to_name() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
+    let make = "i=0; while [ $i -lt 150 ]; do mkdir -p $i; echo x > $i/.env; i=$((i+1)); done";
+    let first = run(&sandbox, make).await?;
+    assert_eq!(first.problems.len(), 101);
+    assert!(first.problems[100].message.contains("and 50 more"), "{:?}", first.problems[100]);
+    let second = run(&sandbox, "true").await?;
+    assert_eq!(second.problems.len(), 50);
+    let named = first.problems[..100].iter().chain(&second.problems);
+    let named: std::collections::BTreeSet<_> = named.map(|problem| problem.path.as_str()).collect();
+    assert_eq!(named.len(), 150);
+    assert_eq!(told(&run(&sandbox, "true").await?), []);
+    Ok(())
+}
+
+/// Commands can read what is in a directory that is read-only, and connect to what is a socket there.
+pub(crate) async fn below_read_only() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    fill(
+        &directory,
+        &[
+            (".git/x/config", ""),
+            ("a/.git/x/.env", "PASSWORD=x\n"),
+            ("a/.git/x/config", "[core]\n"),
+            ("vendor/x/.env", "PASSWORD=x\n"),
+        ],
+    )?;
+    let sockets = [".git/x/socket", "a/.git/x/socket", "vendor/x/socket"];
+    let listeners: Vec<_> = sockets
+        .map(|socket| UnixListener::bind(directory.path().join(socket)))
+        .into_iter()
+        .collect::<Result<_, _>>()?;
+    let config = shown(&directory).protect_name("vendor", Protection::ReadOnly)?.unix_sockets(UnixSockets::Allow);
+    let sandbox = OsSandbox::open(config).await?.into_backend()?;
+    let ended = run(&sandbox, "cat a/.git/x/.env vendor/x/.env; cat a/.git/x/config; echo x > a/.git/x/new").await?;
+    assert_eq!((ended.stdout.as_str(), told(&ended)), ("[core]\n", vec![]), "{ended:?}");
+    assert!(!directory.path().join("a/.git/x/new").exists());
+    for socket in sockets {
+        let answer = act_in(&sandbox, &[&format!("connect {socket}")]).await?;
+        assert!(["connect: ConnectionRefused\n", "connect: PermissionDenied\n"].contains(&answer.as_str()), "{answer}");
+    }
+    for listener in listeners {
+        listener.set_nonblocking(true)?;
+        assert_eq!(listener.accept().expect_err("nobody came").kind(), std::io::ErrorKind::WouldBlock);
+    }
+    Ok(())
+}
+
+/// Without namespaces nothing is covered, the protected paths of the mount included.
+pub(crate) async fn without_namespaces() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let config = SandboxConfig::in_place(directory.path())?.only([Mechanism::Landlock, Mechanism::Seccomp]);
+    let config = config.require(Belt::WITHOUT_NAMESPACES.iter().copied());
+    if OsSandbox::check(config.clone()).await?.missing().next().is_some() {
+        // An older kernel, whose report says so.
+        return Ok(());
+    }
+    let sandbox = OsSandbox::open(config).await?.into_backend()?;
+    let root = VfsPath::parse(directory.path().to_str().expect("UTF-8"))?;
+    let run = async |command: &str| {
+        sandbox.shell().execute(&OpContext::new(), ExecuteRequest::new(command).cwd(root.clone())).await
+    };
+    let left = run("mkdir .git; echo '[core]' > .git/config; echo x > .env; mkdir a; echo x > a/.env").await?;
+    let expected = [".env", ".git", "a/.env"].map(|name| format!("{root}/{name}"));
+    assert_eq!(left.problems.iter().map(|problem| problem.path.as_str()).collect::<Vec<_>>(), expected, "{left:?}");
+    assert_eq!(told(&run("true").await?), []);
     Ok(())
 }
 

@@ -33,11 +33,11 @@ pub(crate) fn act(arguments: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn shown(directory: &tempfile::TempDir) -> SandboxConfig {
+pub(crate) fn shown(directory: &tempfile::TempDir) -> SandboxConfig {
     config(directory).tool(own())
 }
 
-async fn acted(sandbox: &vfs_sandbox::os::OsSandboxBackend, actions: &[&str]) -> vfs_core::Result<String> {
+pub(crate) async fn act_in(sandbox: &vfs_sandbox::os::OsSandboxBackend, actions: &[&str]) -> vfs_core::Result<String> {
     let lines = actions.iter().map(|action| format!("'{}' {OPTION} {action}\n", own().display()));
     Ok(run(sandbox, &lines.collect::<String>()).await?.output)
 }
@@ -50,7 +50,7 @@ pub(crate) async fn denied() -> Outcome {
     let sandbox = OsSandbox::open(shown(&directory)).await?;
     assert!(sandbox.report().enforces(Belt::UnixSockets), "{}", sandbox.report());
     let sandbox = sandbox.into_backend()?;
-    let told = acted(&sandbox, &["connect run/socket", "serve own", "pair -"]).await?;
+    let told = act_in(&sandbox, &["connect run/socket", "serve own", "pair -"]).await?;
     assert_eq!(told, "connect: PermissionDenied\nserve: PermissionDenied\npair: done\n");
     assert_eq!(listener.accept().expect_err("nobody came").kind(), std::io::ErrorKind::WouldBlock);
     Ok(())
@@ -66,8 +66,10 @@ pub(crate) async fn allowed() -> Outcome {
     let report = OsSandbox::check(config.clone()).await?;
     let finding = report.finding(Belt::UnixSockets).ok_or("it is known")?;
     assert!(!finding.required && (report.enforces(Belt::UnixSockets) || report.to_string().contains("Linux 7.1")));
+    let denied = OsSandbox::check(config.clone().unix_sockets(UnixSockets::Deny)).await?;
+    assert!(denied.finding(Belt::UnixSockets).is_some_and(|finding| finding.required), "{denied}");
     let sandbox = OsSandbox::open(config).await?.into_backend()?;
-    let told = acted(&sandbox, &["connect run/socket", "serve own", "pair -"]).await?;
+    let told = act_in(&sandbox, &["connect run/socket", "serve own", "pair -"]).await?;
     assert!(["connect: ConnectionRefused\n", "connect: PermissionDenied\n"].iter().any(|line| told.starts_with(line)));
     assert!(told.ends_with("serve: done\npair: done\n"), "{told}");
     assert_eq!(listener.accept().expect_err("nobody came").kind(), std::io::ErrorKind::WouldBlock);
