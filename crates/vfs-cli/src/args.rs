@@ -10,7 +10,7 @@ use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 use vfs_core::{Version, WriteMode};
 
-pub(crate) use self::exec::{ExecArgs, JobsArgs, JobsCommand, SandboxCommand};
+pub(crate) use self::exec::{ExecArgs, JobsArgs, JobsCommand, SandboxArgs, SandboxCommand};
 pub(crate) use self::namespace::{
     ChangesArgs, CheckpointArgs, CheckpointsArgs, ConfigCommand, DiffArgs, ExplainArgs, HistoryArgs, JsonArgs, LogArgs,
     PolicyCommand, RestoreArgs, UndoArgs, WatchArgs,

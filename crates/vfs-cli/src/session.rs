@@ -7,12 +7,12 @@ use vfs_config::{Built, Config, Placed};
 use vfs_core::{Backend, BackendExt as _, Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_layers::BackendSink;
 use vfs_local::LocalBackend;
-use vfs_sandbox::os::{Helper, Network, OsSandbox, SandboxConfig, UnixSockets};
+use vfs_sandbox::os::{Belt, Helper, Network, OsSandbox, SandboxConfig, UnixSockets};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_store::{NamespaceSource, StoreBackend, StoreConfig, StoreUrl};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
-use crate::args::Place;
+use crate::args::{Place, SandboxArgs};
 use crate::exit::{self, Failure};
 
 /// The files, as one command sees them.
@@ -73,7 +73,7 @@ pub(crate) enum ShellKind {
     /// This machine, as its user.
     Host,
     /// A sandbox of this machine.
-    Sandbox { network: Network, unix_sockets: UnixSockets },
+    Sandbox(SandboxArgs),
     /// An interpreter in this process.
     Virtual,
 }
@@ -150,9 +150,9 @@ impl Session {
                 "no program can see the files of a vfs.toml as it describes them; run with --virtual",
             )),
             (_, Source::Store) => Err(Failure::Usage("no program can see the files of a store; run with --virtual")),
-            (ShellKind::Sandbox { network, unix_sockets }, Source::Directory(_)) => {
-                let config = sandbox_config(self.root.as_deref())?.network(network).unix_sockets(unix_sockets);
-                Ok(Arc::new(OsSandbox::open(config).await?.into_backend()?))
+            (ShellKind::Sandbox(args), Source::Directory(_)) => {
+                let sandbox = open_sandbox(sandbox_config(self.root.as_deref(), args)?).await?;
+                Ok(Arc::new(sandbox.into_backend()?))
             }
         }
     }
@@ -188,11 +188,39 @@ impl Session {
 }
 
 /// A sandbox on the directory that the arguments name.
-pub(crate) fn sandbox_config(root: Option<&Path>) -> Result<SandboxConfig, Failure> {
+pub(crate) fn sandbox_config(root: Option<&Path>, args: SandboxArgs) -> Result<SandboxConfig, Failure> {
     let directory = std::path::absolute(root.unwrap_or(Path::new("."))).map_err(Failure::Runtime)?;
     // This program is its own helper: it asks first of all whether it is to be that.
     let helper = std::env::current_exe().map_err(Failure::Runtime)?;
-    Ok(SandboxConfig::new(directory).helper(Helper::At(helper)))
+    let mut config = SandboxConfig::new(directory).helper(Helper::At(helper));
+    if args.network {
+        config = config.network(Network::Host);
+    }
+    if args.unix_sockets {
+        config = config.unix_sockets(UnixSockets::Allow);
+    }
+    if args.allow_unprotected_names {
+        config.required.remove(&Belt::ProtectedNames);
+    }
+    if let Some(entries) = args.max_scanned_entries {
+        config = config.max_scanned_entries(entries);
+    }
+    Ok(config)
+}
+
+/// Opens a sandbox. If it cannot protect names and could be opened without that, the error names the option.
+async fn open_sandbox(config: SandboxConfig) -> Result<OsSandbox> {
+    let error = match OsSandbox::open(config.clone()).await {
+        Err(error) if error.kind() == ErrorKind::Unsupported => error,
+        opened => return opened,
+    };
+    let report = OsSandbox::check(config).await?;
+    let missing: Vec<Belt> = report.missing().map(|finding| finding.belt).collect();
+    if missing != [Belt::ProtectedNames] {
+        return Err(error);
+    }
+    let advice = "'--allow-unprotected-names' runs the command without that, and reports what it leaves";
+    Err(Error::new(ErrorKind::Unsupported, format!("{}; {advice}", error.message())))
 }
 
 /// The variable that has the URL of a store, where the arguments have `-`.

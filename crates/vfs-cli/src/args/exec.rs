@@ -36,7 +36,26 @@ process that kept it was killed, and its command with it. Until it is forgotten 
 pub(super) const SANDBOX_EXAMPLES: &str = "\
 'vfs sandbox check' starts a process in a sandbox and tries what it must not be able to do.
 
-Exit status: 0 where all of it is enforced, 1 where something is not, 2 for an error.";
+With the options of 'vfs exec --sandbox' it says what a sandbox with these enforces.
+
+Exit status: 0 where all that is required is enforced, 1 where something is not, 2 for an error.";
+
+/// What a sandbox is to be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ClapArgs)]
+pub(crate) struct SandboxArgs {
+    /// Let the sandbox reach the network of this machine
+    #[arg(long)]
+    pub(crate) network: bool,
+    /// Let the sandbox make unix sockets; those that are below the root when it starts stay out of reach
+    #[arg(long)]
+    pub(crate) unix_sockets: bool,
+    /// Run where '.git' and '.env' can be protected in the root only, and not in the directories below it
+    #[arg(long)]
+    pub(crate) allow_unprotected_names: bool,
+    /// Search so many entries for what is protected before a command starts [default: 1000000]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) max_scanned_entries: Option<u64>,
+}
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExecArgs {
@@ -46,12 +65,8 @@ pub(crate) struct ExecArgs {
     /// Without a process: by an interpreter that sees these files and nothing else
     #[arg(long = "virtual")]
     pub(crate) virtual_shell: bool,
-    /// Let the sandbox reach the network of this machine
-    #[arg(long, requires = "sandbox")]
-    pub(crate) network: bool,
-    /// Let the sandbox make unix sockets; those that are below the root when it starts stay out of reach
-    #[arg(long, requires = "sandbox")]
-    pub(crate) unix_sockets: bool,
+    #[command(flatten)]
+    pub(crate) sandbox_args: SandboxArgs,
     /// End it after so many seconds [default: 120; none with --background]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
@@ -117,6 +132,8 @@ pub(crate) enum JobsCommand {
 pub(crate) enum SandboxCommand {
     /// Say what this machine can enforce, and why not
     Check {
+        #[command(flatten)]
+        sandbox: SandboxArgs,
         /// Print one line of JSON
         #[arg(long)]
         json: bool,

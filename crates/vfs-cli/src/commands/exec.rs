@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, StreamingShell};
-use vfs_sandbox::os::{Network, UnixSockets};
 
-use crate::args::ExecArgs;
+use crate::args::{ExecArgs, SandboxArgs};
 use crate::exit::{self, Exit, Failure};
 use crate::jobs;
 use crate::output::Output;
@@ -25,6 +24,11 @@ pub(super) async fn run(
 ) -> Result<Exit, Failure> {
     if args.background && args.stdin {
         return Err(Failure::Usage("--background does not wait, so nothing can be read from here; leave out --stdin"));
+    }
+    if !args.sandbox && args.sandbox_args != SandboxArgs::default() {
+        return Err(Failure::Usage(
+            "--network, --unix-sockets, --allow-unprotected-names and --max-scanned-entries are about a sandbox; add --sandbox",
+        ));
     }
     let request = request(session, &args)?;
     request.check()?;
@@ -63,10 +67,7 @@ fn request(session: &Session, args: &ExecArgs) -> Result<ExecuteRequest, Failure
 
 fn kind(args: &ExecArgs) -> ShellKind {
     match (args.sandbox, args.virtual_shell) {
-        (true, _) => ShellKind::Sandbox {
-            network: if args.network { Network::Host } else { Network::Off },
-            unix_sockets: if args.unix_sockets { UnixSockets::Allow } else { UnixSockets::Deny },
-        },
+        (true, _) => ShellKind::Sandbox(args.sandbox_args),
         (_, true) => ShellKind::Virtual,
         _ => ShellKind::Host,
     }

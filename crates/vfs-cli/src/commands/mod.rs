@@ -57,8 +57,8 @@ async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
         Command::Store(command) => return store::run(out, command).await,
         Command::Jobs(args) => return jobs::run(out, args).await,
         Command::Log(args) => return log::run(&place, out, args).await,
-        Command::Sandbox(SandboxCommand::Check { json }) => {
-            return sandbox::check(out, place.root.as_deref(), json).await;
+        Command::Sandbox(SandboxCommand::Check { sandbox, json }) => {
+            return sandbox::check(out, place.root.as_deref(), sandbox, json).await;
         }
         command => command,
     };
@@ -100,7 +100,9 @@ async fn on_session(session: &Session, out: &mut Output, command: Command, place
         Command::Restore(args) => restore::run(session, out, args).await,
         Command::Log(args) => log::run(place, out, args).await,
         Command::Store(command) => store::run(out, command).await,
-        Command::Sandbox(SandboxCommand::Check { json }) => sandbox::check(out, session.root.as_deref(), json).await,
+        Command::Sandbox(SandboxCommand::Check { sandbox, json }) => {
+            sandbox::check(out, session.root.as_deref(), sandbox, json).await
+        }
         Command::Policy(PolicyCommand::Explain(args)) => policy::explain(session, out, args),
         Command::Config(ConfigCommand::Check) => config::check(session, out),
         Command::Config(ConfigCommand::Schema) => config::schema(out),

@@ -5,12 +5,18 @@ use std::path::Path;
 
 use vfs_sandbox::os::OsSandbox;
 
+use crate::args::SandboxArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::session;
 
-pub(super) async fn check(out: &mut Output, root: Option<&Path>, json: bool) -> Result<Exit, Failure> {
-    let config = session::sandbox_config(root)?;
+pub(super) async fn check(
+    out: &mut Output,
+    root: Option<&Path>,
+    args: SandboxArgs,
+    json: bool,
+) -> Result<Exit, Failure> {
+    let config = session::sandbox_config(root, args)?;
     let report = OsSandbox::check(config).await?;
     if json {
         out.json(&report)?;
