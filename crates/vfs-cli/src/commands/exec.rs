@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, StreamingShell};
+use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, StreamingShell, VfsPath};
+use vfs_sandbox::os::SandboxConfig;
 
 use crate::args::{ExecArgs, SandboxArgs};
 use crate::exit::{self, Exit, Failure};
@@ -51,7 +52,12 @@ pub(super) async fn run(
 }
 
 fn request(session: &Session, args: &ExecArgs) -> Result<ExecuteRequest, Failure> {
-    let mut request = ExecuteRequest::new(args.command.join(" ")).cwd(session.path_or_root(args.cwd.as_deref())?);
+    let mut cwd = session.path_or_root(args.cwd.as_deref())?;
+    if args.sandbox {
+        // Commands in a sandbox see the root as a directory beside those of the system.
+        cwd = VfsPath::parse(SandboxConfig::WORKSPACE)?.join(cwd.relative())?;
+    }
+    let mut request = ExecuteRequest::new(args.command.join(" ")).cwd(cwd);
     request.timeout = args.timeout.or(args.background.then_some(NO_LIMIT));
     request.env = args.env.iter().cloned().collect();
     if args.inherit_env {

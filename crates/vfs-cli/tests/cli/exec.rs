@@ -74,6 +74,26 @@ fn a_virtual_shell_sees_these_files_and_no_others() {
 }
 
 #[test]
+fn a_sandbox_starts_in_the_root_and_says_what_a_command_left() {
+    let root = tree(&[("src/a.txt", "one\n"), ("src/.env", "secret\n")]);
+    let check = vfs(&root, &["sandbox", "check", "--unix-sockets", "--max-scanned-entries", "100"]);
+    assert!(check.out().lines().any(|line| line.starts_with("unix_sockets")), "{check:?}");
+    if check.code != Some(0) {
+        // This machine cannot hold commands, and says so.
+        return;
+    }
+    let run = vfs(&root, &["exec", "--sandbox", "--", "cat src/a.txt src/.env; mkdir -p src/x/.git"]);
+    assert_eq!((run.code, run.out()), (Some(0), "one\n"), "{run:?}");
+    assert!(run.err.contains("/src/x/.git"), "{run:?}");
+    let run = vfs(&root, &["exec", "--sandbox", "--cwd", "/src", "--", "cat a.txt"]);
+    assert_eq!((run.code, run.out()), (Some(0), "one\n"), "{run:?}");
+    let run = vfs(&root, &["exec", "--sandbox", "--max-scanned-entries", "1", "--", "echo ran"]);
+    assert!(run.code == Some(2) && run.err.contains("max_scanned_entries"), "{run:?}");
+    let run = vfs(&root, &["exec", "--unix-sockets", "--", "true"]);
+    assert!(run.code == Some(2) && run.err.contains("add --sandbox"), "{run:?}");
+}
+
+#[test]
 fn what_cannot_run_commands_says_what_can() {
     let root = tree(&[]);
     let store = format!("sqlite:{}", root.path().join("s.db").display());
