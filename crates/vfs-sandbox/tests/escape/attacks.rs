@@ -97,6 +97,8 @@ pub(crate) enum Setting {
     Terminal,
     /// Unix sockets of its own.
     UnixSockets,
+    /// The same, and the network of the host, which abstract sockets belong to.
+    UnixSocketsAndNetwork,
 }
 
 pub(crate) fn all() -> Vec<Attack> {

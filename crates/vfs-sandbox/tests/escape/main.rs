@@ -18,7 +18,8 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Failed, Trial};
 use vfs_core::{ExecuteRequest, OpContext, Shell as _, TerminalSize, VfsPath};
 use vfs_sandbox::os::{
-    Belt, Helper, Mechanism, OsSandbox, Protection, SandboxConfig, SandboxReport, UnixSockets, become_confine_if_asked,
+    Belt, Helper, Mechanism, Network, OsSandbox, Protection, SandboxConfig, SandboxReport, UnixSockets,
+    become_confine_if_asked,
 };
 use vfs_shell::{Commands, Limits, ShellConfig};
 
@@ -93,6 +94,7 @@ fn config(worn: Worn, world: &World, setting: Setting) -> SandboxConfig {
     match setting {
         Setting::Usual | Setting::Terminal => config,
         Setting::UnixSockets => config.unix_sockets(UnixSockets::Allow),
+        Setting::UnixSocketsAndNetwork => config.unix_sockets(UnixSockets::Allow).network(Network::Host),
         Setting::Processes(processes) => config.processes(processes),
         Setting::Memory(bytes) => config.memory_bytes(bytes),
         Setting::Disk(bytes) => config.limits(Limits::default().file_bytes(bytes)).tmp_bytes(bytes),
@@ -131,6 +133,7 @@ fn missing(report: &Result<SandboxReport, String>, worn: Worn, setting: Setting)
     let bound: &[Belt] = match setting {
         Setting::Processes(_) => &[Belt::Processes],
         Setting::Memory(_) => &[Belt::Memory],
+        Setting::UnixSocketsAndNetwork => &[Belt::LandlockScope],
         _ => &[],
     };
     let missing: Vec<String> =

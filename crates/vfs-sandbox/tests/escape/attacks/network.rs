@@ -1,6 +1,6 @@
 //! Reaching the network, and sockets of the host.
 
-use super::Setting::{UnixSockets, Usual};
+use super::Setting::{UnixSockets, UnixSocketsAndNetwork, Usual};
 use super::Worn::{All, Landlock, Namespaces, Seccomp, WithoutNamespaces};
 use super::{Held, Row, Target};
 use crate::system::{call, outcome};
@@ -71,10 +71,10 @@ pub(super) const ATTACKS: &[Row] = &[
         UnixSockets,
     ),
     (
-        "connect_to_an_abstract_socket_where_sockets_are_allowed",
+        "connect_to_an_abstract_socket_where_sockets_and_the_network_are_allowed",
         |target| connected(&unix(&format!("\0{}", target.name)), libc::AF_UNIX, libc::SOCK_STREAM),
-        &[(All, "ECONNREFUSED|EPERM")],
-        UnixSockets,
+        &[(All, "EPERM")],
+        UnixSocketsAndNetwork,
     ),
     #[cfg(target_arch = "x86_64")]
     ("make_a_unix_socket_by_the_32_bit_numbers", |_| socket_32_bit(), KILLED, Usual),
