@@ -125,7 +125,7 @@ impl Drop for Groups {
     }
 }
 
-fn set(place: &Place, group: &Path, controller: Controller, bound: u64) -> io::Result<()> {
+fn set(place: &ParentGroup, group: &Path, controller: Controller, bound: u64) -> io::Result<()> {
     if let Err(error) = fs::create_dir(group)
         && error.kind() != io::ErrorKind::AlreadyExists
     {
@@ -149,14 +149,14 @@ fn set(place: &Place, group: &Path, controller: Controller, bound: u64) -> io::R
 
 /// A group that may have ours below it.
 #[derive(Debug)]
-struct Place {
+struct ParentGroup {
     parent: PathBuf,
     version: u8,
     /// Whether it is the group that this process is in.
     own: bool,
 }
 
-impl Place {
+impl ParentGroup {
     /// The file of a group by which a process of a single thread enters.
     ///
     /// To move a process the kernel waits, for some 10 ms, until none of all processes is just being made; for a thread that
@@ -213,12 +213,12 @@ impl Hierarchies {
     }
 
     /// Where a group for `controller` may be made, the best place first.
-    fn places(&self, controller: Controller) -> Vec<Place> {
+    fn places(&self, controller: Controller) -> Vec<ParentGroup> {
         let first = self.first.iter().filter(|(name, ..)| name == controller.name());
-        let first = first.map(|(_, _, own)| Place { parent: own.clone(), version: 1, own: true });
+        let first = first.map(|(_, _, own)| ParentGroup { parent: own.clone(), version: 1, own: true });
         let second = self.second.iter().flat_map(|(mount, own)| {
             let above = own.ancestors().take_while(move |group| group.starts_with(mount));
-            above.map(move |group| Place { parent: group.to_owned(), version: 2, own: group == own })
+            above.map(move |group| ParentGroup { parent: group.to_owned(), version: 2, own: group == own })
         });
         first.chain(second).filter(|place| rustix::fs::stat(&place.parent).is_ok()).collect()
     }
