@@ -18,7 +18,7 @@ type Key = (usize, Vec<u8>, u64, u64);
 /// Most entries that one response names.
 const MAX_PROBLEMS: usize = 100;
 
-/// The entries that are not reported: those that were there before the first command, and those that were reported.
+/// The entries that are not reported again: those that were there before the first command, and those that were reported.
 #[derive(Debug, Default)]
 pub(super) struct Leftovers(Mutex<Option<HashSet<Key>>>);
 
@@ -115,7 +115,7 @@ fn file_id(status: &Stat) -> FileId {
     (status.st_dev, status.st_ino)
 }
 
-/// The files that are covered in commands. Only links have to be compared with them.
+/// Returns the files that are covered in commands, if there is a link to compare with them.
 fn covered_files(mounts: &[Held], protected: &[Protected], entries: &[(usize, ScanEntry)]) -> HashSet<FileId> {
     if !entries.iter().any(|(_, entry)| entry.kind == EntryKind::Link) {
         return HashSet::new();
@@ -126,8 +126,8 @@ fn covered_files(mounts: &[Held], protected: &[Protected], entries: &[(usize, Sc
     found.chain(kept.map(|status| file_id(&status))).collect()
 }
 
-/// Whether what a link leads to is covered, or not there. A command chose where it leads, so outside of the mount nothing is
-/// looked at: whether something is there would be seen in the report.
+/// Returns whether the target of a link is covered or missing. A command chose the target, so nothing is looked up outside of
+/// the mount: the report would say whether the host has that file.
 fn leads_to_covered(mount: &Held, link: &ScanEntry, covered: &HashSet<FileId>) -> bool {
     let relative = link.path.strip_prefix(b"/").unwrap_or(&link.path);
     let flags = OFlags::PATH | OFlags::CLOEXEC;

@@ -16,7 +16,7 @@ use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 use rustix::process::{chdir, getcwd};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, unshare_unsafe};
 
-/// Where the list of covers is for the helper.
+/// The file from which the helper reads the list of covers.
 pub(super) const LIST: &str = "/run/vfs-covers";
 
 /// What is put over hidden files, and over hidden directories: something empty that nobody may open.
@@ -30,7 +30,7 @@ pub(super) enum NestedCover {
     ReadOnly,
     HiddenFile,
     HiddenDirectory,
-    /// As a hidden file, unless it is no longer there: the filter keeps the command from sockets.
+    /// As a hidden file, or not at all if the socket is gone: the filter keeps the command from all sockets.
     DeniedSocket,
 }
 

@@ -38,8 +38,8 @@ use super::trial;
 ///   can keep the search from seeing it, for a command that starts at that moment.
 /// * The [problems](vfs_core::ExecuteResponse::problems) of a response name what is new below the mounts and has a protected
 ///   name or the shape of a git repository: git that is run there on the host runs what the configuration names. New is what
-///   was not there when the sandbox was opened, whoever made it, and what was moved or replaced. A hundred are named at once. What a
-///   command in the background leaves is named by the next response of `execute`.
+///   was not there when the sandbox was opened, whoever made it, and what was moved or replaced. A hundred are named at once.
+///   What a command in the background leaves is named by the next response of `execute`.
 /// * Commands can make no [unix sockets](SandboxConfig::unix_sockets) but pairs.
 /// * `/proc/self/mountinfo` names where the host has what it mounts, and the devices that hold it. Linux cannot hide that
 ///   from a command; mount directories whose paths are no secret.

@@ -1,4 +1,4 @@
-//! A bounded walk of the mounts for what has to be covered in a command, and for what commands left.
+//! Bounded walk of the mounts for entries that have to be covered in a command, and for those that commands left.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -13,10 +13,10 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use super::config::{GIT, Protection, SandboxConfig};
 use super::held::Held;
 
-/// What is looked for, and how far.
+/// The names that a scan looks for, the paths that it passes over, and its bound.
 #[derive(Debug)]
 pub(super) struct ScanRules {
-    /// Names in lower case, with what becomes of them.
+    /// Names in lower case, with their protection.
     names: BTreeMap<String, Protection>,
     /// Protected paths, which are covered by themselves.
     paths: BTreeMap<String, Protection>,
@@ -25,28 +25,28 @@ pub(super) struct ScanRules {
     max_entries: u64,
 }
 
-/// Why an entry was found.
+/// The reason for which a scan returns an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
-    /// It has a protected name.
+    /// The entry has a protected name.
     Name(Protection),
-    /// It is a link that has a protected name.
+    /// The entry is a link that has a protected name.
     Link,
-    /// It is a directory that git takes for a repository, whatever it is called.
+    /// The entry is a directory that git takes for a repository, whatever its name.
     Repository,
-    /// It is the same, and the mount itself, which commands have to be able to change.
+    /// The mount itself is such a directory. Commands have to be able to change it, so it is not covered.
     RootRepository,
-    /// It is a unix socket.
+    /// The entry is a unix socket.
     Socket,
-    /// It is a directory that this process may not list or search. Its owner could change that, and names that are protected
-    /// can be read in it.
+    /// The entry is a directory that this process may not list or search. Its owner could change that, and a command that
+    /// knows a name in it could read that file.
     Unlistable,
 }
 
 /// An entry that was found.
 #[derive(Debug)]
 pub(super) struct ScanEntry {
-    /// Its path below the mount, with a `/` before each name. Names need not be UTF-8.
+    /// The path below the mount, with a `/` before each name. Names need not be UTF-8.
     pub(super) path: Vec<u8>,
     pub(super) kind: EntryKind,
     pub(super) status: Stat,
@@ -85,12 +85,12 @@ impl ScanRules {
         }
     }
 
-    /// Whether anything is found that is reported when a command leaves it.
+    /// Returns whether a scan finds entries that are reported when a command leaves them.
     pub(super) fn finds_names(&self) -> bool {
         !self.names.is_empty()
     }
 
-    /// Whether what git takes for a repository is looked for.
+    /// Returns whether a scan looks for repositories by their shape.
     fn finds_repositories(&self) -> bool {
         self.names.contains_key(GIT)
     }
@@ -100,7 +100,7 @@ impl ScanRules {
         std::str::from_utf8(name).ok().and_then(|name| self.names.get(&name.to_lowercase())).copied()
     }
 
-    /// The protection of an entry by its path.
+    /// Returns the protection of an entry by its path.
     fn path_protection(&self, above: &DirNode, name: &[u8]) -> Option<Protection> {
         if above.depth >= self.path_depth {
             return None;
@@ -119,10 +119,10 @@ const MAX_PATH_BYTES: usize = 64 << 20;
 /// Entries after which it is checked whether the caller still waits.
 const CHECK_INTERVAL: u64 = 4_096;
 
-/// Directories that are held open, from which those below them are opened.
-const OPEN_CAPACITY: usize = 64;
+/// Most directories that one scan holds open, beside the mount, to open those below them.
+const OPEN_CAPACITY: usize = 32;
 
-/// How much may still be looked at, and for whom.
+/// The rest of the bounds of a scan, over all mounts, and the context of the call that it is for.
 #[derive(Debug)]
 pub(super) struct ScanBudget<'a> {
     entries: u64,
@@ -165,7 +165,7 @@ fn refused(message: &'static str) -> Error {
 }
 
 impl Held {
-    /// Looks for entries below this mount. Outer entries stand before what is in them, which follows them directly.
+    /// Returns the entries below this mount that `rules` look for. An entry stands directly before those that are in it.
     ///
     /// # Errors
     ///
@@ -221,7 +221,7 @@ impl From<Errno> for Failure {
     }
 }
 
-/// A directory that is still to be listed, or that has others below it that are.
+/// A directory of the walk that is to be listed, or that has such directories below it.
 #[derive(Debug, Default)]
 struct DirNode {
     /// `None` for the mount itself.
@@ -230,7 +230,7 @@ struct DirNode {
     depth: usize,
     /// Whether commands cannot change what is in it.
     read_only: bool,
-    /// Whether it was noted as one that cannot be listed or searched.
+    /// Whether it was returned as [`EntryKind::Unlistable`].
     unlistable: Cell<bool>,
     open: RefCell<Option<Rc<OwnedFd>>>,
 }
@@ -244,7 +244,7 @@ impl DirNode {
         names.join(&b'/')
     }
 
-    /// The path of the entry of this name.
+    /// Returns the path of the entry of this name.
     fn path_of(&self, name: &[u8]) -> Vec<u8> {
         [&*self.path(), b"/", name].concat()
     }
@@ -409,7 +409,8 @@ impl Scan<'_, '_> {
     }
 }
 
-/// What git looks for in a directory: `HEAD`, and `objects` with `refs` or the place of another repository that has them.
+/// The entries by which git knows a repository: `HEAD`, with `objects` and `refs` or with the path of a repository that has
+/// those.
 #[derive(Debug, Default)]
 struct RepositoryShape {
     head: bool,
