@@ -32,7 +32,6 @@ mod remove_tree;
 mod rename;
 mod root;
 mod search_memory;
-mod size_signal;
 mod staging;
 mod tree;
 mod tree_sync;

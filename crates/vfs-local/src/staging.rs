@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, OpContext, Result};
+use vfs_search::without_size_signal;
 
 use crate::attributes;
 use crate::commit::{refusal, rename_new};
@@ -17,7 +18,6 @@ use crate::hidden::{ReservedName, mark_alive, place_anywhere, place_beside};
 use crate::lock::HeldFile;
 use crate::metadata::Metadata;
 use crate::root::{Entry, Root, retry, sync_directory};
-use crate::size_signal::without_size_signal;
 
 /// How much is written or copied between two looks at the context.
 const CHUNK: usize = 8 << 20;
@@ -82,7 +82,7 @@ impl Staged {
         while !bytes.is_empty() {
             cx.check()?;
             let chunk = &bytes[..bytes.len().min(CHUNK)];
-            match without_size_signal(|| retry(|| io::write(&self.fd, chunk))).map_err(error)? {
+            match without_size_signal(|| retry(|| io::write(&self.fd, chunk))).0.map_err(error)? {
                 0 => return Err(error(Errno::IO)),
                 written => bytes = &bytes[written..],
             }
@@ -118,7 +118,7 @@ impl Staged {
             return Err(too_large(max_size));
         }
         if size > offset {
-            without_size_signal(|| retry(|| fs::ftruncate(&self.fd, size))).map_err(error)?;
+            without_size_signal(|| retry(|| fs::ftruncate(&self.fd, size))).0.map_err(error)?;
         }
         Ok(size)
     }
@@ -131,7 +131,7 @@ impl Staged {
             cx.check()?;
             let length = usize::try_from(range.end - read).unwrap_or(CHUNK).min(CHUNK);
             let mut copy = || fs::copy_file_range(from, Some(&mut read), &self.fd, Some(&mut written), length);
-            match without_size_signal(|| retry(&mut copy)) {
+            match without_size_signal(|| retry(&mut copy)).0 {
                 Ok(0) => break,
                 Ok(_) if read > max_size => return Err(too_large(max_size)),
                 Ok(_) => {}
@@ -149,7 +149,7 @@ impl Staged {
                 count => &buffer[..count],
             };
             while !rest.is_empty() {
-                match without_size_signal(|| retry(|| io::pwrite(&self.fd, rest, read))).map_err(error)? {
+                match without_size_signal(|| retry(|| io::pwrite(&self.fd, rest, read))).0.map_err(error)? {
                     0 => return Err(error(Errno::IO)),
                     count => {
                         read += count as u64;

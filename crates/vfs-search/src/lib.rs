@@ -50,6 +50,7 @@ mod quest;
 mod reading;
 mod required;
 mod sink;
+mod size_signal;
 mod stream;
 mod stretch;
 mod texts;
@@ -83,6 +84,9 @@ pub use self::lend::{Coverage, grep_stream_lent, lend};
 pub use self::list::{ls, ls_on};
 pub use self::pool::Pool;
 pub use self::required::required_texts;
+#[cfg(target_os = "linux")]
+pub use self::size_signal::FILE_SIZE_SIGNAL;
+pub use self::size_signal::without_size_signal;
 pub use self::types::file_type_names;
 pub use self::whole::to_the_end;
 

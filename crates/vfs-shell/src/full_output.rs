@@ -12,6 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::LocalBackend;
+use vfs_search::without_size_signal;
 
 use crate::config::ShellConfig;
 use crate::hop::hop;
@@ -91,7 +92,8 @@ impl FullOutput {
     pub(crate) async fn flush(&mut self) -> Result<()> {
         self.due = None;
         let (gathered, file) = (self.gathered.split().freeze(), Arc::clone(&self.file));
-        hop(move || write_all(&file, &gathered)).await?.map_err(|errno| failed(errno, &self.path))
+        let write = move || without_size_signal(|| write_all(&file, &gathered)).0;
+        hop(write).await?.map_err(|errno| failed(errno, &self.path))
     }
 }
 
@@ -108,6 +110,11 @@ fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> rustix::io::Result<()> {
 
 fn failed(errno: Errno, path: &VfsPath) -> Error {
     let kind = match errno {
+        Errno::FBIG => {
+            let message = "the file for the output would be larger than this process (ulimit -f) or file system allows, so the \
+                           command was ended; send what it prints through a filter";
+            return Error::new(ErrorKind::TooLarge, message).with_path(path).with_source(io::Error::from(errno));
+        }
         Errno::NOSPC => ErrorKind::StorageFull,
         Errno::DQUOT => ErrorKind::QuotaExceeded,
         Errno::NOENT => ErrorKind::NotFound,

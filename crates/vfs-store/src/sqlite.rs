@@ -32,7 +32,7 @@ use vfs_search::run_blocking;
 
 use self::config::Location;
 use self::fault::Fault;
-use self::pool::{Ending, Pool};
+use self::pool::{Ending, Pool, within_size_limit};
 use self::stop::Stop;
 use self::watch::Watch;
 use crate::key::{Key, Namespace};
@@ -105,7 +105,8 @@ impl SqliteStore {
         }
         let config = Arc::new(config);
         let opened = Arc::clone(&config);
-        let first = run_blocking(&Handle::current(), move || connect::open(&opened)).await??;
+        let open = move || within_size_limit(|| connect::open(&opened));
+        let first = run_blocking(&Handle::current(), open).await??;
         let pool = |size, open| Pool::new(Arc::clone(&config), size, open);
         let writer = Arc::new(pool(1, vec![first]));
         let (readers, watch) = match config.location {
@@ -140,7 +141,8 @@ impl SqliteStore {
     pub async fn backup(&self, to: impl AsRef<Path>) -> Result<u64> {
         let stop = Stop::default();
         let (asked, to) = (stop.asked(), to.as_ref().to_owned());
-        self.inner.readers.run(move |connection| backup::backup(connection, &to, &asked)).await
+        let copy = move |connection: &mut Connection| within_size_limit(|| backup::backup(connection, &to, &asked));
+        self.inner.readers.run(copy).await
     }
 
     async fn change(

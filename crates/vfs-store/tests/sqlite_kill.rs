@@ -31,6 +31,10 @@ const FILE: &str = "VFS_SQLITE_FILE";
 const NAME: &str = "VFS_SQLITE_NAME";
 const EDITS: &str = "VFS_SQLITE_EDITS";
 
+/// The largest file that a limited process may write, in bytes, and in what `ulimit -f` counts.
+const SIZE_LIMIT: u64 = 4 << 20;
+const ULIMIT_BLOCK: u64 = 512;
+
 /// Lines of the test harness begin otherwise.
 const MADE: &str = "made ";
 
@@ -53,7 +57,12 @@ async fn open(file: &Path) -> SqliteStore {
 
 /// Starts this program again for `task`.
 fn start(task: &str, file: &Path, name: &str, edits: usize) -> Child {
-    Command::new(std::env::current_exe().expect("this program has a path"))
+    start_by(Command::new(std::env::current_exe().expect("this program has a path")), task, file, name, edits)
+}
+
+/// As [`start`], by `command`, which takes the arguments of this program.
+fn start_by(mut command: Command, task: &str, file: &Path, name: &str, edits: usize) -> Child {
+    command
         .args(["--exact", "a_process_of_its_own", "--nocapture", "--test-threads=1"])
         .env(TASK, task)
         .env(FILE, file)
@@ -87,6 +96,7 @@ fn a_process_of_its_own() {
         // A line of the harness may stand unfinished before.
         println!("\n{MADE}{name} opened .");
         match task.as_str() {
+            "too-much" => write_too_much(store).await,
             "until-killed" => write_until_killed(&store, &name).await,
             _ => edit_shared(&store, &name, edits).await,
         }
@@ -114,6 +124,45 @@ async fn write_until_killed(store: &SqliteStore, name: &str) {
             assert!(matches!(batch, BatchOutcome::Done(_)), "nothing is below a file");
         }
     }
+}
+
+/// Writes until the file would be larger than this process may write, and says how that ended.
+async fn write_too_much(store: SqliteStore) {
+    let large = || value("x".repeat(SIZE_LIMIT as usize / 4));
+    let mut error = None;
+    for number in 0..8 {
+        error = error.or(store.put(&key(&format!("/{number}")), large(), &Expected::Nothing).await.err());
+    }
+    let error = error.expect("it is over the limit");
+    println!("{MADE}{} {} .", error.kind(), error.message());
+    assert!(store.get(&key("/0"), None).await.expect("it reads").is_some());
+    drop(store);
+    println!("{MADE}closed .");
+}
+
+#[test]
+fn a_write_beyond_the_size_of_files_is_an_error() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("store.db");
+    runtime().block_on(async { drop(open(&file).await) });
+    let program = std::env::current_exe().expect("this program has a path");
+    let limited = format!("ulimit -f {}; exec \"$0\" \"$@\"", SIZE_LIMIT / ULIMIT_BLOCK);
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(limited).arg(program);
+    let mut child = start_by(shell, "too-much", &file, "limited", 0);
+    let made: Vec<_> = made(&mut child).collect();
+    assert!(child.wait().expect("it ends").success(), "{made:?}");
+    let [_opened, error, closed] = &made[..] else { panic!("it tells three things: {made:?}") };
+    assert!(error.starts_with("too_large") && error.contains("ulimit -f"), "{error}");
+    assert_eq!(closed, "closed");
+    // Without the limit it goes on, and nothing is damaged.
+    runtime().block_on(async {
+        let store = open(&file).await;
+        assert!(store.check().await.expect("it checks").problems.is_empty());
+        assert!(store.get(&key("/0"), None).await.expect("it reads").is_some());
+        let put = store.put(&key("/after"), value("x".repeat(SIZE_LIMIT as usize)), &Expected::Nothing).await;
+        assert!(matches!(put, Ok(Outcome::Done(_))), "{put:?}");
+    });
 }
 
 /// Adds `line` to the file at `key`, again and again until nobody came in between.

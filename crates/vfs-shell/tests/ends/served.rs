@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use libtest_mimic::{Failed, Trial};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use vfs_core::{ExecuteEvent, ExecuteRequest, OpContext, Shell as _, StreamingShell as _};
 use vfs_shell::{Commands, Launch, Launcher, Limits, ShellConfig};
 
@@ -43,6 +44,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         }
     }
     trials.push(Trial::test("killed_while_it_serves::one_that_is_not_the_program_yet", killed_early));
+    trials.push(Trial::test("full_output::beyond_the_size_of_files_is_an_error", full_output_beyond_the_size_of_files));
     trials.push(Trial::test("a_supervisor_gives_back_what_it_does_not_need", light));
     for kind in ["execute", "execute_stream", "execute_into_a_file", "a_job"] {
         trials.push(Trial::test(format!("memory_is_bounded::{kind}"), move || memory(kind)));
@@ -92,6 +94,28 @@ fn killed_early() -> Result<(), Failed> {
     marked::wait_until("it is left", || started.iter().filter(|pid| marked::lives(**pid)).map(u32::to_string).collect())
 }
 
+/// The limit on the size of files holds for a whole process, so it is set in one of its own.
+fn full_output_beyond_the_size_of_files() -> Result<(), Failed> {
+    let output = again(&["print-too-much"]).wait_with_output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() && said.starts_with("too_large") && said.contains("ulimit -f") {
+        return Ok(());
+    }
+    Err(format!("{}: {said}", output.status).into())
+}
+
+/// The child's part.
+fn print_too_much() -> ExitCode {
+    let (place, maximum) = (place(Limits::default()), getrlimit(Resource::Fsize).maximum);
+    setrlimit(Resource::Fsize, Rlimit { current: Some(100_000), maximum }).expect("a limit can be lowered");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let request = ExecuteRequest::new("head -c 5000000 /dev/zero | tr '\\0' x").keep_full_output();
+    let answer = runtime.block_on(place.backend.shell().execute(&OpContext::new(), request));
+    let error = answer.expect_err("it prints too much");
+    println!("{} {}", error.kind(), error.message());
+    ExitCode::SUCCESS
+}
+
 fn light() -> Result<(), Failed> {
     let mark = Mark::new();
     let mut serving = again(&["serve", "large", "sleep 1000; sleep 1000", mark.name()]);
@@ -135,6 +159,7 @@ pub(crate) fn perform(what: &str, arguments: &[String]) -> Option<ExitCode> {
             let commands = Commands::new(Hanging, ShellConfig::new());
             runtime.block_on(commands.execute(&OpContext::new(), ExecuteRequest::new("true"))).expect("it runs");
         }
+        ("print-too-much", []) => return Some(print_too_much()),
         ("print", [kind, bytes]) => {
             let printed = runtime.block_on(print(&place, kind, bytes));
             println!("{printed} {}", peak());

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use vfs_core::{Error, ErrorKind, Result};
-use vfs_search::run_blocking;
+use vfs_search::{run_blocking, without_size_signal};
 
 use super::config::SqliteConfig;
 use super::connect;
@@ -53,13 +53,13 @@ impl Pool {
                 let pool = Arc::clone(self);
                 let mut waiting = JoinSet::new();
                 waiting.spawn(async move {
-                    let permit = Arc::clone(&pool.permits).acquire_owned().await.map_err(|_| closed())?;
+                    let permit = Arc::clone(&pool.permits).acquire_owned().await.map_err(|_| closed_error())?;
                     pool.lend(permit, work).await
                 });
                 match waiting.join_next().await {
                     Some(Ok(tried)) => tried,
-                    Some(Err(ended)) => Err(closed().with_source(ended).into()),
-                    None => Err(closed().into()),
+                    Some(Err(ended)) => Err(closed_error().with_source(ended).into()),
+                    None => Err(closed_error().into()),
                 }
             }
         };
@@ -84,7 +84,7 @@ impl Pool {
         match run_blocking(&Handle::current(), lent).await {
             Ok(tried) => tried,
             // It does not panic, so the runtime is shutting down.
-            Err(failure) if failure.kind() == ErrorKind::Internal => Err(closed().with_source(failure).into()),
+            Err(failure) if failure.kind() == ErrorKind::Internal => Err(closed_error().with_source(failure).into()),
             Err(failure) => Err(failure.into()),
         }
     }
@@ -113,25 +113,27 @@ impl Pool {
     {
         let config = Arc::clone(&self.config);
         self.run(move |connection| {
-            let transaction = begin(connection, &config)?;
-            match work(&transaction)? {
-                Ending::Commit(done) => {
-                    transaction.commit()?;
-                    committed();
-                    Ok(done)
+            within_size_limit(|| {
+                let transaction = begin(connection, &config)?;
+                match work(&transaction)? {
+                    Ending::Commit(done) => {
+                        transaction.commit()?;
+                        committed();
+                        Ok(done)
+                    }
+                    Ending::RollBack(found) => {
+                        transaction.rollback()?;
+                        Ok(found)
+                    }
                 }
-                Ending::RollBack(found) => {
-                    transaction.rollback()?;
-                    Ok(found)
-                }
-            }
+            })
         })
         .await
     }
 
     fn take(&self) -> Tried<Connection> {
         let idle = self.idle().pop();
-        idle.map_or_else(|| connect::connect(&self.config), Ok)
+        idle.map_or_else(|| within_size_limit(|| connect::connect(&self.config)), Ok)
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
@@ -139,7 +141,27 @@ impl Pool {
     }
 }
 
-fn closed() -> Error {
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // The last connection to a file writes what is in the log beside it into the file. What cannot be written stays there.
+        let ((), _met_limit) = without_size_signal(|| self.idle().clear());
+    }
+}
+
+/// Runs `work`, which writes. If it fails where the file would grow beyond the process's limit, it is `too_large`.
+pub(super) fn within_size_limit<T>(work: impl FnOnce() -> Tried<T>) -> Tried<T> {
+    let (tried, met_limit) = without_size_signal(work);
+    tried.map_err(|fault| {
+        if !met_limit {
+            return fault;
+        }
+        let message = "the SQLite file of the store would be larger than this process may write (ulimit -f); raise the limit, or \
+                       write less";
+        Error::new(ErrorKind::TooLarge, message).with_source(Error::from(fault)).into()
+    })
+}
+
+fn closed_error() -> Error {
     Error::new(ErrorKind::Unavailable, "the SQLite store is being closed")
 }
 
