@@ -106,14 +106,19 @@ impl Staged {
 
     fn copy_data(&self, from: BorrowedFd<'_>, max_size: u64, cx: &OpContext) -> Result<u64> {
         let mut offset = 0;
-        while let Some(data) = data_from(from, offset).map_err(error)? {
+        let size = loop {
+            // Asked before and after: what another program appends once no data was found is no hole, nor is what it cuts off.
+            let before = size_of(from)?;
+            let Some(data) = data_from(from, offset).map_err(error)? else {
+                break before.min(size_of(from)?).max(offset);
+            };
             let end = data.end;
             offset = self.copy_range(from, data, max_size, cx)?;
             if offset < end {
-                return Ok(offset);
+                // The file ends there, or by now before the data began.
+                return size_of(self.fd());
             }
-        }
-        let size = size_of(from)?.max(offset);
+        };
         if size > max_size {
             return Err(too_large(max_size));
         }
@@ -378,7 +383,10 @@ fn unique_time() -> Timespec {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::os::unix::fs::FileExt as _;
     use std::path::Path;
+    use std::sync::atomic::AtomicBool;
 
     use vfs_core::VfsPath;
 
@@ -396,6 +404,57 @@ mod tests {
         std::fs::remove_dir(tree.path().join("d")).expect("it goes");
         let failure = Staged::new(&entry, None, Durability::Atomic).expect_err("there is nowhere to make it");
         assert_eq!(failure.kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_copy_of_a_file_that_grows_has_nothing_in_it_that_the_file_never_had() {
+        let (cx, tree) = (OpContext::new(), tempfile::tempdir().expect("a temporary directory"));
+        let disk = Disk::open(&LocalConfig::new(tree.path())).expect("the root opens");
+        let entry = disk.root.entry(&VfsPath::parse("/copy").expect("it is a path")).expect("it is found");
+        for _ in 0..20 {
+            let at = tree.path().join("log");
+            std::fs::write(&at, "x").expect("it writes");
+            let log = std::fs::File::options().append(true).open(&at).expect("it opens");
+            let source = OwnedFd::from(std::fs::File::open(&at).expect("it opens"));
+            std::thread::scope(|scope| {
+                let writer = scope.spawn(|| (0..5_000).for_each(|_| (&log).write_all(b"x").expect("it writes")));
+                while !writer.is_finished() {
+                    let staged = Staged::new(&entry, None, Durability::Atomic).expect("it is staged");
+                    let size = staged.copy_from(source.as_fd(), u64::MAX, &cx).expect("it copies");
+                    let mut content = vec![0; usize::try_from(size).expect("it is small") + 1];
+                    let read = io::pread(staged.fd(), &mut content[..], 0).expect("it reads");
+                    assert_eq!(read as u64, size);
+                    let strange = content[..read].iter().position(|byte| *byte != b'x');
+                    assert_eq!(strange, None, "of {size} bytes");
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_copy_of_a_file_that_becomes_shorter_ends_where_the_file_does() {
+        let (cx, tree) = (OpContext::new(), tempfile::tempdir().expect("a temporary directory"));
+        let disk = Disk::open(&LocalConfig::new(tree.path())).expect("the root opens");
+        let entry = disk.root.entry(&VfsPath::parse("/copy").expect("it is a path")).expect("it is found");
+        let file = std::fs::File::create_new(tree.path().join("source")).expect("it is made");
+        let source = OwnedFd::from(std::fs::File::open(tree.path().join("source")).expect("it opens"));
+        let (is_over, mut sizes) = (AtomicBool::new(false), Vec::new());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    // A hole, then data, then nothing.
+                    file.write_all_at(&[b'x'; 4096], 1 << 20).expect("it writes");
+                    file.set_len(0).expect("it is cut");
+                }
+            });
+            for _ in 0..5_000 {
+                let staged = Staged::new(&entry, None, Durability::Atomic).expect("it is staged");
+                let told = staged.copy_from(source.as_fd(), u64::MAX, &cx).expect("it copies");
+                sizes.push((told, size_of(staged.fd()).expect("it is there")));
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        sizes.iter().for_each(|(told, actual)| assert_eq!(told, actual));
     }
 
     /// Has `test` do what it does where `ours` is about to replace the file `f`, which holds `old`.
@@ -423,7 +482,7 @@ mod tests {
             about_to_replace(durability, |at, disk, entry, file, staged| {
                 let finished = staged.finish().expect("it is whole");
                 let mut log = std::fs::File::options().append(true).open(at).expect("it opens");
-                std::io::Write::write_all(&mut log, b" and theirs").expect("it writes");
+                log.write_all(b" and theirs").expect("it writes");
                 let published = finished.publish_over(&disk.root, entry, file, expected);
                 let content = std::fs::read_to_string(at).expect("it reads");
                 match expected {
