@@ -168,7 +168,8 @@ impl LocalConfig {
     }
 
     /// Protects a name at any depth, with everything below what has it: as [`protect`](Self::protect) does a path, and in the
-    /// same way by where something really is. A directory above it can be moved, copied and removed with it.
+    /// same way by where something really is. A directory above can be moved and copied with what has the name; it is not removed
+    /// until that is gone.
     #[must_use]
     pub fn protect_name(mut self, name: impl Into<String>, protection: Protection) -> Self {
         self.protected_names.push((name.into(), protection));

@@ -58,6 +58,20 @@ impl Guard {
         all.any(|(_, protection)| !is_looking || *protection == Protection::Hidden)
     }
 
+    /// Whether some name is protected at any depth.
+    pub(crate) fn protects_names(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// Whether `name` is one of those that are protected at any depth.
+    pub(crate) fn protects_name(&self, name: &[u8]) -> bool {
+        if self.names.is_empty() {
+            return false;
+        }
+        let name = String::from_utf8_lossy(name).to_lowercase();
+        self.names.iter().any(|(protected, _)| *protected == name)
+    }
+
     /// Where `held` is, for [`check_place`](Self::check_place); `None` where nothing is hidden.
     pub(crate) fn place(&self, root: BorrowedFd<'_>, held: impl AsFd, path: &VfsPath) -> Result<Option<Place>> {
         if !self.is_awake(Deed::Read) {
@@ -131,7 +145,8 @@ fn is_refused(place: &str, protected: &str, protection: Protection, deed: Deed) 
     }
 }
 
-/// What is above a protected name is moved with it, and it stays protected where it comes to be.
+/// What is above a protected name is moved with it, and it stays protected where it comes to be. Before a directory is removed
+/// its entries are looked at by [`Guard::protects_name`].
 fn is_refused_by_name(place: &str, name: &str, protection: Protection, deed: Deed) -> bool {
     let plain = place.strip_suffix(" (deleted)");
     let has_it = |place: &str| place.split('/').any(|component| component == name);

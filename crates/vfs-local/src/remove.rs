@@ -3,7 +3,6 @@
 use std::os::fd::AsFd;
 
 use rustix::fs::{self, AtFlags, FileType, OFlags};
-use rustix::io::Errno;
 use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, OpContext, Result, VfsPath};
 
 use crate::commit::{Settle, move_new, refusal, rename_new};
@@ -81,8 +80,8 @@ impl Disk {
     /// Removes what `entry` names, with everything below it, and counts the files. The caller calls it `path`.
     ///
     /// Moving it out of sight is the commit point, after which it is gone for every reader, whether or not the caller
-    /// waits for the rest. If something of it cannot be removed, what is left comes back under its name. A directory that
-    /// cannot be moved is emptied where it is.
+    /// waits for the rest. If something of it cannot be removed, what is left comes back under its name; if that fails, too,
+    /// the error says so. A directory that cannot be moved is emptied where it is.
     fn remove_aside(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
         let settle = Settle { durability: self.durability, made: &MadeDirectories::default() };
         let place = |hidden: &Entry| move_new(entry, hidden, settle);
@@ -110,9 +109,9 @@ impl Disk {
         match remove_tree(&self.root, &hidden, &mut removed) {
             Ok(()) => Ok(removed.files),
             Err(obstacle) => Err(match rename_new(&hidden, entry) {
-                // Something new has its name; what is left stays out of sight.
-                Ok(()) | Err(Errno::EXIST) => obstacle.into_error(path, removed),
-                Err(errno) => error(errno),
+                Ok(()) => obstacle.into_error(path, removed),
+                // Something new has its name, or what stopped the removal stops this as well.
+                Err(_) => obstacle.into_error_without_rest(path, removed),
             }),
         }
     }

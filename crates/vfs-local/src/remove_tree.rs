@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{self, AtFlags, FileType, OFlags, RawDir, RenameFlags};
 use rustix::io::{self, Errno};
-use vfs_core::{Error, ErrorKind, Result, VfsPath};
+use vfs_core::{Error, ErrorDetail, ErrorKind, Result, VfsPath};
 
 use crate::errno::error;
 use crate::root::{Entry, Root};
@@ -43,13 +43,30 @@ impl Obstacle {
 
     /// The failure to remove the directory at `path`, of which `removed` is gone. Its path is the entry's.
     pub(crate) fn into_error(self, path: &VfsPath, removed: Removed) -> Error {
+        let error = self.located(path);
+        if removed.files + removed.directories == 0 { error } else { error.after_partial_delete(removed.files) }
+    }
+
+    /// As [`into_error`](Self::into_error), where the rest of the directory could not get its name back.
+    pub(crate) fn into_error_without_rest(self, path: &VfsPath, removed: Removed) -> Error {
+        let error = self.located(path);
+        let message = format!(
+            "{}; files that are gone: {}; the rest of the directory is out of sight and no longer under its name",
+            error.message(),
+            removed.files
+        );
+        let displaced = Error::new(error.kind(), message).with_path_text(error.path().unwrap_or(path.as_str()));
+        displaced.with_detail(ErrorDetail::PartialDelete { files: removed.files }).with_source(error)
+    }
+
+    /// The failure at the path of the entry, where `path` leads to the removed directory.
+    fn located(self, path: &VfsPath) -> Error {
         let mut text = path.as_str().to_owned();
         for name in &self.below {
             text.push('/');
             text.push_str(&String::from_utf8_lossy(name));
         }
-        let error = self.error.with_path_text(&text);
-        if removed.files + removed.directories == 0 { error } else { error.after_partial_delete(removed.files) }
+        self.error.with_path_text(&text)
     }
 }
 

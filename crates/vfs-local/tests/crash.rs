@@ -44,6 +44,10 @@ fn main() -> ExitCode {
             trials.push(ignored_without(strace, Trial::test(name, move || made_without(call, case))));
         }
     }
+    let name = "crash::delete_tree::says_that_what_is_left_has_no_name";
+    trials.push(ignored_without(strace, Trial::test(name, what_is_left_has_no_name)));
+    let name = "crash::delete_tree::made_where_permissions_cannot_be_asked_for";
+    trials.push(ignored_without(strace, Trial::test(name, made_without_faccessat2_as_another)));
     let counted = [
         ("a_write_opens_each_missing_directory_a_few_times", missing_directories_are_opened_a_few_times as fn() -> _),
         ("a_large_tree_is_synced_as_a_whole", a_large_tree_is_synced_as_a_whole),
@@ -196,7 +200,7 @@ fn perform(case: &str, root: &Path) -> ExitCode {
         Err(error) => return say(&format!("error {}", error.kind())),
     };
     // Where the injection counts from.
-    let cases = CASES.iter().map(|case| (case.name, case.run)).chain(COUNTED);
+    let cases = CASES.iter().map(|case| (case.name, case.run)).chain(OTHERS);
     let Some((_, run)) = cases.into_iter().find(|(name, _)| *name == case) else { return say("ready") };
     match run(&files, &OpContext::new()) {
         Ok(()) => say("ok"),
@@ -339,6 +343,38 @@ fn failed_at_each_call(case: &Case) -> Result<(), Failed> {
     Ok(())
 }
 
+/// If a file system becomes read-only in the middle of a delete, the rest cannot get its name back, and the error says both.
+fn what_is_left_has_no_name() -> Result<(), Failed> {
+    let tree = tempfile::tempdir()?;
+    let root = tree.path().join("root");
+    lay_out(&root);
+    // The first of each is made: the tree goes out of sight, and one of its two files goes.
+    let [removal, rename] = ["unlinkat", "renameat2"].map(|call| format!("inject={call}:error=EROFS:when=2+"));
+    let traced = strace(&["-e", &removal, "-e", &rename], "delete_tree_message", &root);
+    let parts = ["permission_denied at /d/", "files that are gone: 1; ", "no longer under its name", " after 1"];
+    if parts.iter().all(|part| traced.said.contains(part)) && found(&root).keys().eq(["/f"]) {
+        return Ok(());
+    }
+    Err(format!("{:?} are left, and it says: {}", found(&root).keys(), traced.said).into())
+}
+
+/// Where a filter refuses `faccessat2`, and the process acts as another user than its own, a delete goes ahead.
+fn made_without_faccessat2_as_another() -> Result<(), Failed> {
+    let tree = tempfile::tempdir()?;
+    for errno in ["EPERM", "ENOSYS"] {
+        let root = tree.path().join(errno);
+        lay_out(&root);
+        let traced = strace(&["-e", &format!("inject=faccessat2:error={errno}")], "delete_tree_as_another", &root);
+        if !traced.trace.contains("(INJECTED)") {
+            return Err("the delete does not make faccessat2".into());
+        }
+        if traced.said != "ok" || !found(&root).keys().eq(["/f"]) {
+            return Err(format!("with {errno}: {}", traced.said).into());
+        }
+    }
+    Ok(())
+}
+
 /// A delete that came to an end in the middle says how many files are gone, and names an entry that is still there.
 fn require_told(said: &str, gone: usize, root: &Path) -> Result<(), String> {
     let (place, files) = said.split_once(" after ").ok_or(format!("{gone} files are gone, and it does not say so"))?;
@@ -349,10 +385,22 @@ fn require_told(said: &str, gone: usize, root: &Path) -> Result<(), String> {
     if entry.symlink_metadata().is_err() { Err(format!("nothing is at {}", entry.display())) } else { Ok(()) }
 }
 
-/// Operations whose system calls are counted, on trees that a test lays out.
-const COUNTED: [(&str, Run); 2] = [
+/// Operations that only some trials make.
+const OTHERS: [(&str, Run); 4] = [
     ("write_deep", |files, cx| {
         block_on(files.write(cx, WriteRequest::new(path(&format!("{}/f", "/d".repeat(DEPTH))), "x"))).map(drop)
+    }),
+    ("delete_tree_message", |files, cx| {
+        let deleted = block_on(files.delete(cx, DeleteRequest::new(path("/d")).recursive()));
+        deleted.map(drop).inspect_err(|error| print!("{}; ", error.message()))
+    }),
+    ("delete_tree_as_another", |files, cx| {
+        let (own, other) = (rustix::process::geteuid(), rustix::fs::Uid::from_raw(65534));
+        if own.is_root() {
+            // The system call changes the calling thread alone, which does all the work here.
+            rustix::thread::set_thread_res_uid(other, own, own).expect("root may become anyone");
+        }
+        block_on(files.delete(cx, DeleteRequest::new(path("/d")).recursive())).map(drop)
     }),
     ("copy_wide", |files, cx| block_on(files.copy(cx, CopyRequest::new(path("/wide"), path("/copy")))).map(drop)),
 ];
@@ -413,8 +461,8 @@ fn a_large_tree_is_synced_as_a_whole() -> Result<(), Failed> {
 }
 
 fn a_small_tree_is_synced_entry_by_entry() -> Result<(), Failed> {
-    let [single, whole] = syncs(3)?;
-    if single >= 7 && whole == 0 { Ok(()) } else { Err(format!("fsync: {single}, syncfs: {whole}").into()) }
+    let [single, whole] = syncs(100)?;
+    if single >= 107 && whole == 0 { Ok(()) } else { Err(format!("fsync: {single}, syncfs: {whole}").into()) }
 }
 
 /// Where the kernel or a filter does not know `call`, the operation is made by older ones.

@@ -166,3 +166,31 @@ fn what_a_link_leads_to_is_judged_where_it_is() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_tree_with_a_protected_name_in_it_is_not_deleted() -> Result<()> {
+    for protection in [Protection::ReadOnly, Protection::Hidden] {
+        let disk = Disk::with(|config| config.protect_name(".env", protection).protect_name("vault", protection));
+        for name in ["d/a", "d/x/.env", "d/z", "e/x/y/VAULT/key", "e/z"] {
+            disk.put(name, "text");
+        }
+        let deep = format!("deep{}", "/d".repeat(100));
+        disk.put(&format!("{deep}/.env"), "text");
+        let (files, cx) = (&disk.files, &OpContext::new());
+        let delete = |at: &str| block_on(files.delete(cx, DeleteRequest::new(path(at)).recursive()));
+        for (at, place) in [("/d", "/d/x/.env"), ("/e", "/e/x/y/VAULT")] {
+            let error = delete(at).expect_err("a name is protected");
+            assert_eq!((error.kind(), error.path()), (ErrorKind::PolicyDenied, Some(place)), "{error:?}");
+            assert!(error.for_model().contains("nothing was deleted") && error.detail().is_none(), "{error:?}");
+        }
+        assert_fails(delete("/deep"), &[ErrorKind::PolicyDenied]);
+        for name in ["d/a", "d/x/.env", "d/z", "e/x/y/VAULT/key", "e/z", &format!("{deep}/.env")] {
+            assert_eq!(disk.get(name), b"text", "{name}");
+        }
+        block_on(files.rename(cx, RenameRequest::new(path("/d"), path("/moved"))))?;
+        assert_fails(delete("/moved"), &[ErrorKind::PolicyDenied]);
+        std::fs::remove_file(disk.root().join("moved/x/.env")).expect("it goes");
+        assert_eq!(delete("/moved")?.files, 2);
+    }
+    Ok(())
+}
