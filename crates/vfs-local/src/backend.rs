@@ -42,12 +42,14 @@ use crate::watch::Watching;
 ///   on a version; what it goes on to write into the old file is. Where the file system cannot swap two files, as NFS cannot,
 ///   it may be lost from the last look at the file on, right before the replacement. What it writes is told by size and time:
 ///   a second write of the same size within one tick of the file system's clock is not seen.
-/// * A recursive delete first looks for what would stop it in the middle: entries that may not be removed, are marked
-///   immutable, are protected, or are mount points. Such a delete removes nothing. One that fails later, as on a broken disk,
-///   names the entry, and its [`PartialDelete`](vfs_core::ErrorDetail::PartialDelete) counts what is gone; what is left keeps
-///   its place.
-/// * A copy keeps the holes of a sparse file. The copy of a tree is synced as a whole where that takes less time than to
-///   sync each of its files; it is on the disk when the call returns.
+/// * A recursive delete first looks, up to 64 directories deep, for what would stop it in the middle: entries that may not be
+///   removed, are marked immutable, are protected, or are mount points. Such a delete removes nothing. One that fails later, as
+///   on a broken disk, names the entry, and its [`PartialDelete`](vfs_core::ErrorDetail::PartialDelete) counts what is gone.
+///   What is left keeps its place, but for directories that were deeper, which are left at the top of the deleted one, as
+///   `moved-up-…`. If the file system refuses even to give the rest its name back, the error says so.
+/// * Where names are protected at any depth, a directory that goes deeper than that is not deleted (`policy_denied`).
+/// * A copy keeps the holes of a sparse file. The copy of a tree of more than some hundred entries is synced with all of its
+///   file system, unless that would hide errors, as through an overlay; it is on the disk when the call returns.
 /// * On a file system in layers, as containers have them, a directory of a lower layer is emptied where it is when it is
 ///   deleted, and cannot be renamed: `cross_backend`, which says to copy it and then delete the original.
 /// * A write beyond the limit on the size of files (`RLIMIT_FSIZE`) is `too_large`; the signal that the kernel sends with it

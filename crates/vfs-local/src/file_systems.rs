@@ -1,6 +1,8 @@
 //! What is known of file systems, by the numbers of statfs(2).
 
+use std::fs::read_to_string;
 use std::os::fd::AsFd;
+use std::sync::LazyLock;
 
 use rustix::fs::{StatVfsMountFlags, fstatfs, fstatvfs};
 
@@ -22,6 +24,18 @@ const TMPFS: u32 = 0x0102_1994;
 /// Whether `held` is on a disk of this machine.
 pub(crate) fn is_on_disk(held: impl AsFd) -> bool {
     kind(held).is_some_and(|kind| DISKS.contains(&kind))
+}
+
+/// Whether syncfs(2) reports what could not be written since the file was opened, as it does from Linux 5.8 on.
+pub(crate) fn syncs_tell_errors() -> bool {
+    static RELEASE: LazyLock<Option<String>> = LazyLock::new(|| read_to_string("/proc/sys/kernel/osrelease").ok());
+    RELEASE.as_deref().is_some_and(is_since_5_8)
+}
+
+/// Whether the kernel of this `release`, such as `6.1.0-18-amd64`, is of version 5.8 or later.
+fn is_since_5_8(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.parse::<u32>().ok());
+    matches!((numbers.next().flatten(), numbers.next().flatten()), (Some(major), Some(minor)) if (major, minor) >= (5, 8))
 }
 
 /// Whether `held` is on a file system that looks names up by itself: no other machine and no other process is asked.
@@ -52,4 +66,25 @@ pub(crate) fn access_times(held: impl AsFd) -> AccessTimes {
 
 fn kind(held: impl AsFd) -> Option<u32> {
     fstatfs(held).ok().and_then(|found| u32::try_from(found.f_type).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_compared_by_their_numbers() {
+        for (release, is_later) in [
+            ("5.8.0", true),
+            ("5.10.0-28-cloud-amd64", true),
+            ("6.1-rc1", true),
+            ("10.0", true),
+            ("5.7.19", false),
+            ("4.18.0-513.el8.x86_64", false),
+            ("5", false),
+            ("", false),
+        ] {
+            assert_eq!(is_since_5_8(release), is_later, "{release}");
+        }
+    }
 }

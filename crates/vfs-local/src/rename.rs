@@ -78,17 +78,30 @@ impl Disk {
     }
 }
 
-/// The `failure` to move what the kernel does not move in one step: to another file system, or a directory of which one layer
-/// of its file system has only a part.
+/// The `failure` to move what the kernel does not move in one step: to another file system, into another project of a file
+/// system with project quotas, or a directory of which one layer of its file system has only a part.
 fn cross_device(failure: Error, kind: FileType, (source, from): End<'_>, (target, to): End<'_>) -> Error {
     let place = |entry: &Entry| Metadata::of(entry.parent.as_fd()).map(|found| (found.identity().0, found.mount()));
-    let is_one_place = place(source).is_ok_and(|one| place(target).is_ok_and(|other| one == other));
-    let (message, path) = if is_one_place && kind == FileType::Directory {
-        let message = "the file system cannot rename this directory, which comes from a lower layer; copy it to the new path, \
-                       then delete the original";
-        (message, from)
-    } else {
-        ("source and target are on different file systems; copy it to the new path, then delete the original", to)
+    let is_mounted =
+        |entry: &Entry| Metadata::at(entry.parent.as_fd(), &entry.name).is_ok_and(|at| at.is_mount_point());
+    let is_one_place = place(source).is_ok_and(|one| place(target).is_ok_and(|other| one == other))
+        && !is_mounted(source)
+        && !is_mounted(target);
+    let (message, path) = match (is_one_place, kind) {
+        (true, FileType::Directory) => {
+            let message = "the file system cannot rename this directory, such as one of a lower layer; copy the directory to \
+                           the new path, then delete the original";
+            (message, from)
+        }
+        // As between directories of different project quotas.
+        (true, _) => (
+            "the file system cannot move this file there; copy the file to the new path, then delete the original",
+            from,
+        ),
+        (false, _) => (
+            "source and target are on different file systems; copy the source to the new path, then delete the original",
+            if is_mounted(source) { from } else { to },
+        ),
     };
     Error::new(ErrorKind::CrossBackend, message).with_path(path).with_source(failure)
 }

@@ -11,14 +11,15 @@ use crate::root::retry;
 
 /// Up to so many files and directories are synced one by one, so that a small copy does not wait for what all other programs
 /// have written to the file system.
-const MAX_SINGLE_SYNCS: usize = 16;
+const MAX_SINGLE_SYNCS: usize = 128;
 
 /// What of a copy has to be synced, and how.
 #[derive(Debug)]
 pub(crate) enum TreeSync {
     Nothing,
-    /// Each file and directory by itself, once it is written: a file system that is not on a disk of this machine need not
-    /// know more than that.
+    /// Each file and directory by itself, once it is written: where a sync of the whole file system need not tell what failed
+    /// to be written. It does so on the disks of this machine, but not through an overlay, which keeps the errors of its upper
+    /// layer to itself.
     Each,
     /// All at the end. To sync each of many files is to wait for the disk that many times.
     Together {
@@ -34,7 +35,7 @@ impl TreeSync {
     pub(crate) fn new(durability: Durability, top: &OwnedFd) -> io::Result<Self> {
         Ok(match durability {
             Durability::Atomic => Self::Nothing,
-            Durability::Full if !file_systems::is_on_disk(top) => Self::Each,
+            Durability::Full if !(file_systems::is_on_disk(top) && file_systems::syncs_tell_errors()) => Self::Each,
             Durability::Full => Self::Together { top: io::fcntl_dupfd_cloexec(top, 0)?, written: Some(Vec::new()) },
         })
     }
@@ -43,10 +44,14 @@ impl TreeSync {
     pub(crate) fn add(&mut self, entry: BorrowedFd<'_>) -> io::Result<()> {
         match self {
             Self::Each => retry(|| fs::fsync(entry))?,
-            Self::Together { written: Some(entries), .. } if entries.len() < MAX_SINGLE_SYNCS => {
-                entries.push(io::fcntl_dupfd_cloexec(entry, 0)?);
+            Self::Together { written, .. } => {
+                let room = written.as_mut().filter(|entries| entries.len() < MAX_SINGLE_SYNCS);
+                match room.map(|entries| (entries, io::fcntl_dupfd_cloexec(entry, 0))) {
+                    Some((entries, Ok(entry))) => entries.push(entry),
+                    // There are too many for that, or too many files are open to hold another.
+                    _ => *written = None,
+                }
             }
-            Self::Together { written, .. } => *written = None,
             Self::Nothing => {}
         }
         Ok(())

@@ -68,9 +68,9 @@ impl Root {
     }
 }
 
-/// How many levels lie between the made directories that are held open. Each is opened a few times however deep it is, and
+/// Every so many levels, one of the made directories is held open. Each is opened a few times however deep it is, and
 /// no more than this many descriptors and one for each stretch of this length are open at a time.
-const STRETCH: usize = 32;
+const HELD_EVERY_LEVELS: usize = 32;
 
 /// Directories that were made on the way to a file: their names from the top down.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ pub(crate) struct MadeDirectories {
 impl MadeDirectories {
     /// Adds the directory `name`, which was made in `above`, and that in the one before.
     fn push(&mut self, name: String, above: OwnedFd) {
-        if self.names.len().is_multiple_of(STRETCH) {
+        if self.names.len().is_multiple_of(HELD_EVERY_LEVELS) {
             self.held.push(above);
         }
         self.names.push(name);
@@ -91,7 +91,7 @@ impl MadeDirectories {
 
     /// Takes them back, unless something else has come to live in them.
     pub(crate) fn undo(&self) {
-        for (stretch, names) in self.names.chunks(STRETCH).enumerate().rev() {
+        for (stretch, names) in self.names.chunks(HELD_EVERY_LEVELS).enumerate().rev() {
             let Ok(above) = self.above(stretch, names) else { return };
             for (dir, name) in above.iter().zip(names).rev() {
                 if fs::unlinkat(dir, name, AtFlags::REMOVEDIR).is_err() {
@@ -103,7 +103,7 @@ impl MadeDirectories {
 
     /// Syncs the directories that they were made in.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        for (stretch, names) in self.names.chunks(STRETCH).enumerate() {
+        for (stretch, names) in self.names.chunks(HELD_EVERY_LEVELS).enumerate() {
             self.above(stretch, names)?.iter().try_for_each(|dir| sync_directory(dir.as_fd()))?;
         }
         Ok(())

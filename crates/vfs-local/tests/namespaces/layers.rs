@@ -133,7 +133,10 @@ pub(crate) fn a_directory_of_a_lower_layer_is_deleted_and_copied() {
         let moved = block_on(files.rename(&cx, RenameRequest::new(path("/d"), path("/e"))));
         let error = moved.expect_err("it lies in a lower layer");
         assert_eq!((error.kind(), error.path()), (ErrorKind::CrossBackend, Some("/d")), "{error:?}");
-        assert!(error.for_model().contains("copy it to the new path, then delete the original"), "{error:?}");
+        assert!(
+            error.for_model().contains("copy the directory to the new path, then delete the original"),
+            "{error:?}"
+        );
         let copied = block_on(files.copy(&cx, CopyRequest::new(path("/d"), path("/e")))).expect("it copies");
         assert_eq!(copied.files, 2);
         let deleted = block_on(files.delete(&cx, DeleteRequest::new(path("/d")).recursive())).expect("it deletes");
