@@ -44,7 +44,7 @@ pub(crate) struct Search<T: Tree, Q: Quest> {
     req: Q::Request,
     pool: Pool,
     quest: OnceLock<Q>,
-    walk_state: OnceLock<WalkState>,
+    walk_state: OnceLock<WalkState<T::Dir>>,
     max_entries: u64,
     state: Mutex<State<T::Dir>>,
     /// Told when there is room for more items, or no more are wanted.
@@ -270,7 +270,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
         self.quest.get().ok_or_else(|| Error::new(ErrorKind::Internal, "work before the start"))
     }
 
-    fn walk_state(&self) -> Result<&WalkState> {
+    fn walk_state(&self) -> Result<&WalkState<T::Dir>> {
         self.walk_state.get().ok_or_else(|| Error::new(ErrorKind::Internal, "work before the start"))
     }
 
@@ -288,7 +288,8 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
             }
             Located::Directory(dir) => {
                 let (guide, options) = (Checked { search: self, quest, worker }, quest.options());
-                let follow = (options.links == LinkMode::Follow).then(|| Follow::parallel(&*self.tree, path));
+                let follow =
+                    (options.links == LinkMode::Follow).then(|| Follow::parallel(&*self.tree, path, self.max_entries));
                 let state = self.walk_state.get_or_init(|| WalkState::new(follow, self.max_entries));
                 let opener = Opener { tree: &*self.tree, guide: &guide, options, state };
                 let level = opener.start(dir, path, &mut findings)?;
@@ -354,6 +355,10 @@ impl<T: Tree, Q: Quest> Guide for Checked<'_, T, Q> {
 
     fn check(&self) -> Result<()> {
         self.worker.beat();
+        self.search.check()
+    }
+
+    fn check_aside(&self) -> Result<()> {
         self.search.check()
     }
 }

@@ -11,7 +11,7 @@ use crate::filter::only_directories;
 use crate::frontier::Tuning;
 use crate::glob::{GlobPattern, Shown};
 use crate::item::{Item, Outlet, Tally};
-use crate::level::{Directories, Entry, Guide, Judgement, WalkOptions, WalkState};
+use crate::level::{Directories, Entry, Guide, Judgement, MAX_ENTRIES, WalkOptions};
 use crate::pool::Pool;
 use crate::quest::{Named, Quest};
 use crate::visibility::Visibility;
@@ -43,7 +43,7 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
         Located::File { .. } => return Err(Error::at(ErrorKind::NotADirectory, &req.path)),
     };
     let guide = Reachable { cx, sought: &sought };
-    let mut walk = Walk::start(tree, &guide, dir, &req.path, sought.options(), WalkState::MAX_ENTRIES)?;
+    let mut walk = Walk::start(tree, &guide, dir, &req.path, sought.options(), MAX_ENTRIES)?;
     let mut found = Entries::new(req.limit);
     while let Some(next) = walk.next(tree, &guide)? {
         let (level, step) = match next {

@@ -5,43 +5,52 @@
 //! once, however many links lead to one another.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use vfs_core::tree::{Located, Tree};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
-use crate::level::{Directories, Guide, WalkOptions, WalkState};
+use crate::glob::Shown;
+use crate::level::{Directories, Guide, WalkOptions};
 use crate::walk::Walk;
 
-/// The path under which each directory outside of the searched tree is entered, by where the directory really is.
-pub(crate) type EntryPaths = HashMap<VfsPath, VfsPath>;
-
 /// Decides where the walk of a search that follows links goes outside of the searched tree.
-#[derive(Debug)]
-pub(crate) struct Follow {
+pub(crate) struct Follow<D> {
     /// Where the searched tree really begins.
     start: VfsPath,
-    paths: Paths,
+    entries: Entries<D>,
 }
 
-#[derive(Debug)]
-enum Paths {
-    /// An ordered walk comes to each directory by its smallest path first.
-    Recorded(Mutex<EntryPaths>),
-    /// A walk by several workers asks an ordered one, which is made when the first link leads outside.
-    Planned { path: VfsPath, paths: OnceLock<Result<EntryPaths>> },
+/// The path under which each directory outside of the searched tree is entered.
+enum Entries<D> {
+    /// By where the directory really is. An ordered walk comes to each directory by its smallest path first.
+    Recorded(Mutex<HashMap<VfsPath, VfsPath>>),
+    /// A walk by several workers asks an ordered one of as many entries, which begins when the first link leads outside and
+    /// goes only as far as the others have asked.
+    Planned { path: VfsPath, max_entries: u64, walk: Mutex<Option<Box<Walk<D>>>> },
 }
 
-impl Follow {
+/// Whether a directory outside of the searched tree is entered under a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entering {
+    Yes,
+    No,
+    /// That was not found out before too many entries were listed.
+    TooMany,
+}
+
+impl<D: Clone + Send + Sync + 'static> Follow<D> {
     /// For an ordered walk from `path` down.
-    pub(crate) fn ordered<T: Tree>(tree: &T, path: &VfsPath) -> Self {
-        Self { start: real_path(tree, path), paths: Paths::Recorded(Mutex::default()) }
+    pub(crate) fn ordered<T: Tree<Dir = D>>(tree: &T, path: &VfsPath) -> Self {
+        Self { start: real_path(tree, path), entries: Entries::Recorded(Mutex::default()) }
     }
 
-    /// For a walk from `path` down whose directories are entered in any order.
-    pub(crate) fn parallel<T: Tree>(tree: &T, path: &VfsPath) -> Self {
-        let paths = Paths::Planned { path: path.clone(), paths: OnceLock::new() };
-        Self { start: real_path(tree, path), paths }
+    /// For a walk from `path` down whose directories are entered in any order; about `max_entries` are listed to put them in
+    /// order.
+    pub(crate) fn parallel<T: Tree<Dir = D>>(tree: &T, path: &VfsPath, max_entries: u64) -> Self {
+        let entries = Entries::Planned { path: path.clone(), max_entries, walk: Mutex::default() };
+        Self { start: real_path(tree, path), entries }
     }
 
     /// Whether the directory at `real` belongs to the searched tree.
@@ -54,44 +63,86 @@ impl Follow {
     /// # Errors
     ///
     /// What ends the search meanwhile.
-    pub(crate) fn enters<T: Tree>(
+    pub(crate) fn enters<T: Tree<Dir = D>>(
         &self,
         real: &VfsPath,
         path: &VfsPath,
         tree: &T,
         guide: &dyn Guide,
         options: WalkOptions,
-    ) -> Result<bool> {
-        match &self.paths {
-            Paths::Recorded(paths) => {
+    ) -> Result<Entering> {
+        let is_first = match &self.entries {
+            Entries::Recorded(paths) => {
                 let mut paths = paths.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(paths.entry(real.clone()).or_insert_with(|| path.clone()) == path)
+                paths.entry(real.clone()).or_insert_with(|| path.clone()) == path
             }
-            Paths::Planned { path: start, paths } => {
-                let paths = paths.get_or_init(|| plan(tree, guide, start, options));
-                Ok(paths.as_ref().map_err(Error::clone)?.get(real) == Some(path))
+            Entries::Planned { path: start, max_entries, walk } => {
+                let (guide, mut walk) = (Planning(guide), walk.lock().unwrap_or_else(PoisonError::into_inner));
+                let walk = match &mut *walk {
+                    Some(walk) => walk,
+                    none => none.insert(Box::new(begin(tree, &guide, start, options, *max_entries)?)),
+                };
+                // Once the directory is come by, so are all smaller paths that lead there.
+                while walk.recorded(real).is_none() && walk.next(tree, &guide)?.is_some() {}
+                match walk.recorded(real) {
+                    Some(first) => first == *path,
+                    None if walk.is_cut() => return Ok(Entering::TooMany),
+                    None => false,
+                }
             }
-        }
+        };
+        Ok(if is_first { Entering::Yes } else { Entering::No })
     }
 
-    /// The paths that an ordered walk has recorded.
-    pub(crate) fn into_entry_paths(self) -> EntryPaths {
-        match self.paths {
-            Paths::Recorded(paths) => paths.into_inner().unwrap_or_else(PoisonError::into_inner),
-            Paths::Planned { .. } => EntryPaths::new(),
+    /// The path under which an ordered walk has entered the directory at `real`.
+    pub(crate) fn recorded(&self, real: &VfsPath) -> Option<VfsPath> {
+        match &self.entries {
+            Entries::Recorded(paths) => paths.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned(),
+            Entries::Planned { .. } => None,
         }
     }
 }
 
-/// Walks all directories from `start` down in order.
-fn plan<T: Tree>(tree: &T, guide: &dyn Guide, start: &VfsPath, options: WalkOptions) -> Result<EntryPaths> {
+impl<D> fmt::Debug for Follow<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Follow").field("start", &self.start).finish_non_exhaustive()
+    }
+}
+
+/// Begins to walk all directories from `start` down in order.
+fn begin<T: Tree>(
+    tree: &T,
+    guide: &dyn Guide,
+    start: &VfsPath,
+    options: WalkOptions,
+    max_entries: u64,
+) -> Result<Walk<T::Dir>> {
     let Located::Directory(dir) = tree.locate(start)? else {
         return Err(Error::at(ErrorKind::NotADirectory, start));
     };
     let options = WalkOptions { directories: Directories::OnlyEntered, ..options };
-    let mut walk = Walk::start(tree, guide, dir, start, options, WalkState::MAX_ENTRIES)?;
-    while walk.next(tree, guide)?.is_some() {}
-    Ok(walk.into_entry_paths())
+    Walk::start(tree, guide, dir, start, options, max_entries)
+}
+
+/// Steers the ordered walk beside another, which it holds up.
+struct Planning<'a>(&'a dyn Guide);
+
+impl Guide for Planning<'_> {
+    fn enters(&self, relative: &str, name: &str) -> bool {
+        self.0.enters(relative, name)
+    }
+
+    fn names(&self, relative: &str) -> Option<Vec<String>> {
+        self.0.names(relative)
+    }
+
+    fn asks_dotted(&self, relative: &str, name: &str) -> Shown {
+        self.0.asks_dotted(relative, name)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.0.check_aside()
+    }
 }
 
 /// Returns `path` without links; `path` itself where that is not known, so that links to what is below it count as leading
@@ -101,5 +152,34 @@ fn real_path<T: Tree>(tree: &T, path: &VfsPath) -> VfsPath {
     match tree.locate(&parent) {
         Ok(Located::Directory(dir)) => tree.resolve(&dir, name).map_or_else(|_| path.clone(), |resolved| resolved.path),
         _ => path.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vfs_core::LinkMode;
+
+    use super::*;
+    use crate::level::MAX_ENTRIES;
+    use crate::stretch::testing::{EVERYWHERE, OPTIONS};
+    use crate::testing::{Node, TestTree, path};
+
+    #[test]
+    fn the_smallest_path_is_planned_unless_too_many_entries_lie_before() {
+        let link = Node::Link("/far");
+        let tree = TestTree::new([("/s/a/file", ""), ("/s/b/file", ""), ("/far/file", "")]);
+        let tree = tree.with("/s/y/link", link.clone()).with("/s/z/link", link);
+        let options = WalkOptions { links: LinkMode::Follow, ..OPTIONS };
+        for (max_entries, expected) in [
+            (MAX_ENTRIES, [Entering::No, Entering::Yes]),
+            (7, [Entering::No, Entering::Yes]),
+            (6, [Entering::TooMany, Entering::TooMany]),
+            (0, [Entering::TooMany, Entering::TooMany]),
+        ] {
+            let follow = Follow::parallel(&tree, &path("/s"), max_entries);
+            let enters = |at: &str| follow.enters(&path("/far"), &path(at), &tree, &EVERYWHERE, options);
+            let entered = ["/s/z/link", "/s/y/link"].map(|at| enters(at).expect("it goes on"));
+            assert_eq!(entered, expected, "{max_entries}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::item::{Item, Tally};
-use crate::level::WalkState;
+use crate::level::MAX_ENTRIES;
 use crate::lists::{self, Lists};
 use crate::quest::Named;
 use crate::stretch::{Cursor, Stretch};
@@ -43,7 +43,7 @@ pub(crate) struct Tuning {
 impl Tuning {
     /// What suits a pool of `workers`.
     pub(crate) fn for_workers(workers: usize) -> Self {
-        let max_entries = WalkState::MAX_ENTRIES;
+        let max_entries = MAX_ENTRIES;
         Self { window: workers * 128, budget: 4 << 20, head_budget: 512 << 10, max_entries }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{self, AtomicU64};
 
 use vfs_core::{Error, LinkMode, Problem, Result, Skipped, VfsPath};
 
-use crate::follow::Follow;
+use crate::follow::{Entering, Follow};
 use crate::glob::Shown;
 use crate::ignore_rules::{IgnoreFiles, IgnoreRules};
 use crate::visibility::{FullPath, Visibility};
@@ -51,6 +51,11 @@ pub(crate) trait Guide {
 
     /// Whether to go on.
     fn check(&self) -> Result<()>;
+
+    /// As [`check`](Self::check), between steps of work that holds up the walk: whoever watches is not told that it gets on.
+    fn check_aside(&self) -> Result<()> {
+        self.check()
+    }
 }
 
 /// A directory that a walk is in.
@@ -228,22 +233,22 @@ impl<'a, D> Entry<'a, D> {
     }
 }
 
+/// About how many entries one search lists at most.
+pub(crate) const MAX_ENTRIES: u64 = 1 << 24;
+
 /// What all directories of a walk share.
 #[derive(Debug)]
-pub(crate) struct WalkState {
+pub(crate) struct WalkState<D> {
     /// Where links lead; `None` where none is followed.
-    pub(crate) follow: Option<Follow>,
+    pub(crate) follow: Option<Follow<D>>,
     /// How many entries were listed.
     listed: AtomicU64,
     max_entries: u64,
 }
 
-impl WalkState {
-    /// About how many entries one search lists at most.
-    pub(crate) const MAX_ENTRIES: u64 = 1 << 24;
-
+impl<D> WalkState<D> {
     /// Of a walk that enters no directory once `max_entries` were listed.
-    pub(crate) fn new(follow: Option<Follow>, max_entries: u64) -> Self {
+    pub(crate) fn new(follow: Option<Follow<D>>, max_entries: u64) -> Self {
         Self { follow, listed: AtomicU64::new(0), max_entries }
     }
 
@@ -257,11 +262,11 @@ impl WalkState {
 }
 
 /// Opens the directories of a walk.
-pub(crate) struct Opener<'a, T> {
+pub(crate) struct Opener<'a, T: Tree> {
     pub(crate) tree: &'a T,
     pub(crate) guide: &'a dyn Guide,
     pub(crate) options: WalkOptions,
-    pub(crate) state: &'a WalkState,
+    pub(crate) state: &'a WalkState<T::Dir>,
 }
 
 /// Where a step down leads.
@@ -272,6 +277,8 @@ enum Descent {
     Outside(VfsPath),
     /// To none, or to one that is entered elsewhere.
     Nowhere,
+    /// To one of which it is not known whether it is entered elsewhere: too many entries were listed before.
+    TooMany,
 }
 
 impl<T: Tree> Opener<'_, T> {
@@ -313,16 +320,20 @@ impl<T: Tree> Opener<'_, T> {
 
     fn below(&self, entry: Entry<'_, T::Dir>, findings: &mut Findings) -> Result<Option<Level<T::Dir>>> {
         let (place, name, tree) = (entry.place(), entry.name(), self.tree);
-        if self.state.is_full() {
-            findings.too_many = true;
-            return Ok(None);
-        }
         let path = place.path.child(name)?;
         let outside = match self.descent(entry, &path)? {
             Descent::Within => None,
             Descent::Outside(real) => Some(real),
             Descent::Nowhere => return Ok(None),
+            Descent::TooMany => {
+                findings.too_many = true;
+                return Ok(None);
+            }
         };
+        if self.state.is_full() {
+            findings.too_many = true;
+            return Ok(None);
+        }
         let is_border = self.options.max_depth.is_some_and(|max| place.depth >= max);
         if is_border && findings.too_deep {
             return Ok(None);
@@ -349,8 +360,14 @@ impl<T: Tree> Opener<'_, T> {
             (_, Some(outside)) => outside.child(name)?,
         };
         let Some(follow) = &self.state.follow else { return Ok(Descent::Nowhere) };
-        let enters = !follow.is_within(&real) && follow.enters(&real, path, self.tree, self.guide, self.options)?;
-        Ok(if enters { Descent::Outside(real) } else { Descent::Nowhere })
+        if follow.is_within(&real) {
+            return Ok(Descent::Nowhere);
+        }
+        Ok(match follow.enters(&real, path, self.tree, self.guide, self.options)? {
+            Entering::Yes => Descent::Outside(real),
+            Entering::No => Descent::Nowhere,
+            Entering::TooMany => Descent::TooMany,
+        })
     }
 
     /// Lists a directory and puts its steps in order.

@@ -11,7 +11,7 @@ use crate::feed::Feed;
 use crate::frontier::Tuning;
 use crate::glob::Shown;
 use crate::item::{Item, Outlet, Tally};
-use crate::level::{Directories, Entry, Guide, Judgement, WalkOptions, WalkState};
+use crate::level::{Directories, Entry, Guide, Judgement, MAX_ENTRIES, WalkOptions};
 use crate::pool::Pool;
 use crate::quest::{Named, Quest};
 use crate::visibility::Visibility;
@@ -44,7 +44,7 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
         directories: Directories::Yielded,
     };
     let guide = Everywhere { cx, recursive: req.recursive };
-    let mut walk = Walk::start(tree, &guide, dir, &req.path, options, WalkState::MAX_ENTRIES)?;
+    let mut walk = Walk::start(tree, &guide, dir, &req.path, options, MAX_ENTRIES)?;
     let mut found = Entries::new(req.limit);
     while let Some(next) = walk.next(tree, &guide)? {
         let item = match next {

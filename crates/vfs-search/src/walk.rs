@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vfs_core::{LinkMode, Problem, Result, VfsPath};
 
-use crate::follow::{EntryPaths, Follow};
+use crate::follow::Follow;
 use crate::level::{CHECK_EVERY, Findings, Guide, Level, Opener, Stage, Step, WalkOptions, WalkState};
 use vfs_core::tree::Tree;
 
@@ -22,7 +22,7 @@ pub(crate) enum Found<D> {
 #[derive(Debug)]
 pub(crate) struct Walk<D> {
     options: WalkOptions,
-    state: WalkState,
+    state: WalkState<D>,
     frames: Vec<Frame<D>>,
     problems: VecDeque<Problem>,
     findings: Findings,
@@ -100,9 +100,15 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
         }
     }
 
-    /// The paths under which directories outside of the searched tree were entered.
-    pub(crate) fn into_entry_paths(self) -> EntryPaths {
-        self.state.follow.map(Follow::into_entry_paths).unwrap_or_default()
+    /// The path under which the directory at `real`, which is outside of the searched tree, was entered.
+    pub(crate) fn recorded(&self, real: &VfsPath) -> Option<VfsPath> {
+        self.state.follow.as_ref()?.recorded(real)
+    }
+
+    /// Whether directories were left out, since the last [`take_findings`](Self::take_findings), because too many entries were
+    /// listed.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.findings.too_many
     }
 
     /// What was left out since the last call.

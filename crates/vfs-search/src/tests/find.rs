@@ -1,4 +1,8 @@
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::executor::block_on;
@@ -11,6 +15,9 @@ use crate::pool::Pool;
 use crate::stream::GrepEvents;
 use crate::testing::{self, Node, TestTree, path};
 use crate::{glob, glob_on};
+
+/// This bounds a hang and says nothing about speed.
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn find(tree: &TestTree, req: &GlobRequest) -> GlobResult {
     testing::find(tree, req).unwrap_or_else(|error| panic!("{req:?}: {error}"))
@@ -137,6 +144,82 @@ fn each_directory_is_listed_once_however_many_links_lead_to_one_another() {
             assert_eq!(listed, directories * times, "below {start} with {workers} workers");
         }
     }
+}
+
+/// A tree below `/s` of so many `directories`, and a `link` that leads outside of it.
+fn linked_beside_many(directories: usize, link: &'static str) -> TestTree {
+    let many: Vec<_> = (0..directories).map(|at| format!("/s/m{at:05}/file")).collect();
+    let tree =
+        TestTree::new(many.iter().map(|at| (at.as_str(), "")).chain([("/far/hit1", "hit"), ("/far/hit2", "hit")]));
+    tree.with(link, Node::Link("/far"))
+}
+
+#[test]
+fn a_link_outside_is_followed_before_the_rest_of_the_tree_is_listed() {
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let tree = linked_beside_many(100, "/s/a").on_list(move |dir| {
+        if dir.starts_with("/s/m") {
+            let waited = released.lock().expect("not poisoned").recv_timeout(HANG_TIMEOUT);
+            assert_eq!(waited, Err(mpsc::RecvTimeoutError::Disconnected), "{dir} is listed first");
+        }
+    });
+    let request = GlobRequest::new("hit*").path(path("/s")).links(LinkMode::Follow).limit(1);
+    let found = block_on(glob_on(&Pool::new(1), Arc::new(tree), OpContext::new(), request)).expect("it globs");
+    assert_eq!((paths(&found), found.truncated), (vec!["/s/a/hit1"], Some(Truncation::Limit)));
+    drop(release);
+}
+
+#[test]
+fn while_one_search_finds_out_where_links_lead_others_have_their_turns() {
+    const DIRECTORIES: usize = 20_000;
+    let (release, released) = mpsc::channel::<()>();
+    let (begin, begun) = mpsc::channel();
+    let (released, seen, planned) = (Mutex::new(released), Mutex::new(HashSet::new()), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&planned);
+    let tree = linked_beside_many(DIRECTORIES, "/s/z").on_list(move |dir| {
+        // Whatever is listed for the second time is listed to put the paths in order.
+        if !seen.lock().expect("not poisoned").insert(dir.to_owned()) {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let _nobody_waits = begin.send(());
+            let _waited = released.lock().expect("not poisoned").recv_timeout(Duration::from_millis(5));
+        }
+    });
+    let pool = Pool::new(1);
+    let (slow_pool, request) = (pool.clone(), GlobRequest::new("hit*").path(path("/s")).links(LinkMode::Follow));
+    let slow = thread::spawn(move || block_on(glob_on(&slow_pool, Arc::new(tree), OpContext::new(), request)));
+    begun.recv_timeout(HANG_TIMEOUT).expect("it comes to the link");
+    let other = Arc::new(TestTree::new([("/file", "")]));
+    let found = block_on(glob_on(&pool, other, OpContext::new(), GlobRequest::new("*"))).expect("it globs");
+    assert_eq!(found.entries.len(), 1);
+    assert!(planned.load(Ordering::Relaxed) < DIRECTORIES, "the other search waited for all of it");
+    drop(release);
+    assert_eq!(slow.join().expect("it does not panic").expect("it globs").entries.len(), 2);
+}
+
+#[test]
+fn a_search_that_follows_links_says_that_too_many_entries_lie_before_one() {
+    let tree = Arc::new(linked_beside_many(10, "/s/z"));
+    let request = || GrepRequest::literal("hit").path(path("/s")).links(LinkMode::Follow);
+    for (max_entries, is_cut) in [(22, false), (21, true), (11, true)] {
+        let tuning = Tuning { max_entries, ..Tuning::for_workers(1) };
+        let events = GrepEvents::new(Arc::clone(&tree), OpContext::new(), request(), Pool::new(1), tuning);
+        let events: Vec<_> = block_on(events.collect());
+        let Some(Ok(GrepEvent::End(summary))) = events.last() else { panic!("it ends: {events:?}") };
+        let expected = (u64::from(!is_cut) * 2, is_cut.then_some(Truncation::MaxEntries));
+        assert_eq!((summary.matches, summary.truncated), expected, "{max_entries}");
+    }
+}
+
+#[test]
+fn a_link_that_is_not_gone_down_is_not_left_out_for_too_many_entries() {
+    let tree = Arc::new(TestTree::new([("/a/file", "hit")]).with("/b", Node::Link("/a")));
+    let tuning = Tuning { max_entries: 3, ..Tuning::for_workers(1) };
+    let request = GrepRequest::literal("hit").links(LinkMode::Follow);
+    let events = GrepEvents::new(tree, OpContext::new(), request, Pool::new(1), tuning);
+    let events: Vec<_> = block_on(events.collect());
+    let Some(Ok(GrepEvent::End(summary))) = events.last() else { panic!("it ends: {events:?}") };
+    assert_eq!((summary.matches, summary.truncated), (1, None));
 }
 
 #[test]
