@@ -4,12 +4,16 @@ use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
 use vfs_core::{
-    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Request as _, ResolveRequest, Resolved,
-    Result, StatRequest, VfsPath,
+    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, Request as _, ResolveRequest,
+    Resolved, Result, StatRequest, VfsPath,
 };
+
+/// How many entries of a directory are resolved at a time.
+const MAX_CONCURRENT_RESOLVES: usize = 16;
 
 /// Asks a backend for each listing and each file, on the thread that wants it.
 ///
@@ -45,21 +49,31 @@ impl AskedTree {
         self.wait(self.backend.resolve(&self.cx, ResolveRequest::new(path)))
     }
 
-    /// The names among `entries` of `dir` that are links: a listing describes what they lead to.
-    fn links(&self, dir: &VfsPath, entries: &[FileInfo]) -> Result<HashSet<String>> {
+    /// The names among `entries` of `dir` that are links: a listing describes what they lead to. An entry of which that
+    /// cannot be found out is taken for what it was listed as, and added to `problems`.
+    fn links(&self, dir: &VfsPath, entries: &[FileInfo], problems: &mut Vec<Problem>) -> Result<HashSet<String>> {
         if !self.backend.capabilities(dir).links {
             return Ok(HashSet::new());
         }
         let real = self.real(dir.clone())?.path;
+        let resolve = async |name: &str| {
+            let path = dir.child(name)?;
+            match self.backend.resolve(&self.cx, ResolveRequest::new(path.clone())).await {
+                Ok(resolved) => Ok((name.to_owned(), Ok(resolved.path != real.child(name)?))),
+                Err(error) if error.is_absence() => Ok((name.to_owned(), Ok(false))),
+                Err(error) if matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Timeout) => Err(error),
+                Err(error) => Ok((name.to_owned(), Err(Problem::new(path.as_str(), &error)))),
+            }
+        };
+        let names = entries.iter().filter_map(|entry| entry.path.name());
+        let resolved: Vec<_> =
+            self.wait(stream::iter(names.map(resolve)).buffered(MAX_CONCURRENT_RESOLVES).try_collect())?;
         let mut links = HashSet::new();
-        for entry in entries {
-            let Some(name) = entry.path.name() else { continue };
-            match self.real(dir.child(name)?) {
-                Ok(resolved) if resolved.path == real.child(name)? => {}
-                Err(error) if error.is_absence() => {}
-                Ok(_) | Err(_) => {
-                    links.insert(name.to_owned());
-                }
+        for (name, is_link) in resolved {
+            match is_link {
+                Ok(true) => drop(links.insert(name)),
+                Ok(false) => {}
+                Err(problem) => problems.push(problem),
             }
         }
         Ok(links)
@@ -86,8 +100,9 @@ impl Tree for AskedTree {
 
     fn list(&self, dir: &AskedDir) -> Result<Listing> {
         let found = self.wait(self.backend.ls(&self.cx, LsRequest::new(dir.path.clone())))?;
-        let links = self.links(&dir.path, &found.entries)?;
         let mut listing = Listing::with_capacity(found.entries.len());
+        listing.problems = found.problems;
+        let links = self.links(&dir.path, &found.entries, &mut listing.problems)?;
         let mut entries = HashMap::with_capacity(found.entries.len());
         for info in found.entries {
             let Some(name) = info.path.name().map(str::to_owned) else { continue };
@@ -95,7 +110,6 @@ impl Tree for AskedTree {
             listing.push(&name, kind);
             entries.insert(name, info);
         }
-        listing.problems = found.problems;
         // Whoever was first has the same.
         let _ = dir.entries.set(entries);
         Ok(listing)
@@ -146,7 +160,7 @@ fn kind_of(info: &FileInfo) -> ChildKind {
 mod tests {
     use async_trait::async_trait;
     use futures::executor::block_on;
-    use futures::stream::{self, BoxStream, StreamExt as _};
+    use futures::stream::BoxStream;
     use vfs_core::{
         Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
         FileDownloadResponse, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
@@ -160,8 +174,11 @@ mod tests {
 
     /// A backend that answers listings and downloads and lends no tree: `/d/file`, `/d/circle` that leads to `/d`, and
     /// `/way` that leads there too.
-    #[derive(Debug)]
-    struct Linked;
+    #[derive(Debug, Default)]
+    struct Linked {
+        /// How resolving `/d/file` fails, if it does.
+        failure: Option<ErrorKind>,
+    }
 
     impl std::fmt::Display for Linked {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -203,7 +220,10 @@ mod tests {
                 }
 
                 async fn resolve(&self, _: &OpContext, req: ResolveRequest) -> Result<Resolved> {
-                    Ok(Resolved::at(real(&req.path)))
+                    match self.failure.filter(|_| req.path.name() == Some("file")) {
+                        Some(kind) => Err(Error::at(kind, &req.path)),
+                        None => Ok(Resolved::at(real(&req.path))),
+                    }
                 }
 
                 async fn ls(&self, _: &OpContext, req: LsRequest) -> Result<LsResult> {
@@ -245,7 +265,7 @@ mod tests {
     #[test]
     fn links_of_a_backend_that_lends_no_tree_are_told_from_what_they_lead_to() {
         let (pool, cx) = (Pool::new(1), OpContext::new());
-        let tree = || Arc::new(AskedTree::new(Arc::new(Linked), OpContext::new()));
+        let tree = || Arc::new(AskedTree::new(Arc::new(Linked::default()), OpContext::new()));
         for (start, found) in [("/", "/d/file"), ("/d", "/d/file"), ("/way", "/way/file")] {
             for links in [LinkMode::Skip, LinkMode::Follow] {
                 let request = GlobRequest::new("*").path(path(start)).links(links);
@@ -256,6 +276,27 @@ mod tests {
                 let grepped = block_on(grep_on(&pool, tree(), cx.clone(), request)).expect("it greps");
                 assert_eq!(grepped.matches.len(), 1, "{links:?} from {start}");
             }
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_resolved_is_found_and_told_as_a_problem() {
+        let (pool, cx) = (Pool::new(1), OpContext::new());
+        for (kind, found, problem) in [
+            (ErrorKind::Busy, &["/d/file"][..], "/d/file"),
+            (ErrorKind::Unavailable, &["/d/file"], "/d/file"),
+            (ErrorKind::PermissionDenied, &["/d/file"], "/d/file"),
+            (ErrorKind::NotFound, &["/d/file"], ""),
+            (ErrorKind::Timeout, &[], "/d"),
+        ] {
+            let backend = Linked { failure: Some(kind) };
+            let tree = Arc::new(AskedTree::new(Arc::new(backend), OpContext::new()));
+            let globbed = block_on(glob_on(&pool, tree, cx.clone(), GlobRequest::new("*"))).expect("it globs");
+            let names: Vec<_> = globbed.entries.iter().map(|entry| entry.path.as_str()).collect();
+            assert_eq!(names, found, "{kind}");
+            let problems: Vec<_> = globbed.problems.iter().map(|at| (at.path.as_str(), at.code)).collect();
+            let expected: &[_] = if problem.is_empty() { &[] } else { &[(problem, kind)] };
+            assert_eq!(problems, expected);
         }
     }
 }
