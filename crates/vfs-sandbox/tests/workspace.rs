@@ -3,6 +3,7 @@
 //! The commands are played by the tests, so that this needs no sandbox.
 #![expect(clippy::disallowed_methods, reason = "what commands do to a workspace is done on the host")]
 
+use std::any::Any;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
@@ -12,7 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::StreamExt as _;
 use futures::executor::block_on;
 use rustix::fs::{Mode, OFlags};
-use vfs_core::{Backend, BackendExt as _, Change, ChangeKind, ErrorKind, OpContext, VfsPath, WatchRequest};
+use vfs_core::{
+    Around, Backend, BackendExt as _, Change, ChangeKind, ErrorKind, LsResult, OpContext, Request, Result, Truncation,
+    VfsPath, WatchRequest, Wrapped,
+};
 use vfs_local::LocalBackend;
 use vfs_memory::MemoryBackend;
 use vfs_sandbox::os::{Collected, Protection, SandboxConfig, Workspace};
@@ -350,4 +354,47 @@ fn what_of_a_workspace_cannot_be_removed_is_told() {
         assert_eq!(fs::read_dir(&here).expect("it is there").count(), 0, "all else is gone");
         set_mode(&above, 0o700);
     });
+}
+
+/// Lists a part of its files, as a backend does where too many are there.
+#[derive(Debug)]
+struct Cut;
+
+impl Around for Cut {
+    fn name(&self) -> &'static str {
+        "cut"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let mut answer = request.send(inner, cx).await?;
+        if let Some(listing) = (&mut answer as &mut dyn Any).downcast_mut::<LsResult>() {
+            listing.entries.pop();
+            listing.truncated = Some(Truncation::MaxEntries);
+        }
+        Ok(answer)
+    }
+}
+
+#[test]
+fn what_cannot_be_listed_whole_is_not_checked_out() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let backend: Arc<dyn Backend> = Arc::new(Wrapped::new(files(&["/a", "/b"]), Arc::new(Cut)));
+    let refused = block_on(Workspace::checkout(&OpContext::new(), backend, VfsPath::root(), parent.path()));
+    let error = refused.expect_err("a part of it is missing");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::TooLarge, Some("/")), "{error}");
+    assert_eq!(fs::read_dir(parent.path()).expect("it lists").count(), 0, "nothing is left");
+}
+
+/// As where no thread can be started for it.
+#[test]
+fn a_workspace_is_discarded_where_the_runtime_does_no_work() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let workspace = checkout(&files(&["/d/f"]), parent.path());
+    let here = workspace.directory().to_owned();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let handle = runtime.handle().clone();
+    runtime.shutdown_background();
+    let _entered = handle.enter();
+    block_on(workspace.discard()).expect("all of it goes");
+    assert!(!here.exists());
 }

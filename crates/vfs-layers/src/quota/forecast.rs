@@ -1,8 +1,9 @@
 //! What a change will come to.
 
 use vfs_core::{
-    Action, Backend, CopyResult, DeleteResult, EditRequest, EditResult, FileInfo, FileUploadResponse, LsRequest,
-    OpContext, RenameResult, Result, StatRequest, TransferMode, VfsPath, WriteMode, WriteRequest, WriteResult,
+    Action, Backend, CopyResult, DeleteResult, EditRequest, EditResult, Error, ErrorKind, FileInfo, FileUploadResponse,
+    LsRequest, OpContext, RenameResult, Result, StatRequest, TransferMode, VfsPath, WriteMode, WriteRequest,
+    WriteResult,
 };
 
 use super::ledger::Amount;
@@ -123,7 +124,15 @@ async fn at(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Optio
 pub(super) async fn measure(inner: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<(Amount, u64)> {
     let entries = match at(inner, cx, path).await? {
         None => return Ok((Amount::default(), 0)),
-        Some(info) if info.is_dir => inner.ls(cx, LsRequest::new(path.clone()).recursive()).await?.entries,
+        Some(info) if info.is_dir => {
+            let listing = inner.ls(cx, LsRequest::new(path.clone()).recursive()).await?;
+            if listing.truncated.is_some() {
+                let message =
+                    "the directory has more files than can be counted, or deeper ones; act on parts of the directory";
+                return Err(Error::new(ErrorKind::TooLarge, message).with_path(path));
+            }
+            listing.entries
+        }
         Some(info) => vec![info],
     };
     let (mut sum, mut largest) = (Amount::default(), 0);

@@ -1,5 +1,6 @@
 mod unknown;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use futures::executor::block_on;
@@ -7,9 +8,9 @@ use futures::future::{join_all, poll_immediate};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use tokio::time::{Duration, advance};
 use vfs_core::{
-    Around, Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, Layer, LsRequest,
-    OpContext, Operation, RenameRequest, Request, RestoreRequest, Result, SnapshotRequest, Wrapped, WriteMode,
-    WriteRequest,
+    Action, Around, Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, Layer,
+    LsRequest, LsResult, OpContext, Operation, RenameRequest, Request, RestoreRequest, Result, SnapshotRequest,
+    Truncation, Wrapped, WriteMode, WriteRequest,
 };
 use vfs_layers::{ActorUsage, Fault, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
@@ -330,4 +331,43 @@ async fn capabilities_say_the_largest_file() {
     assert_eq!(files.create_text("/b", "123456").await.expect_err("too large").kind(), ErrorKind::TooLarge);
     let copy = files.copy(&OpContext::new(), CopyRequest::new(path("/a"), path("/b"))).await;
     assert_eq!(copy.expect_err("too large").kind(), ErrorKind::TooLarge);
+}
+
+/// Lists a part of `/d`, as a backend does where too much is there.
+#[derive(Debug)]
+struct Cut;
+
+impl Around for Cut {
+    fn name(&self) -> &'static str {
+        "cut"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let is_cut = matches!(request.action(), Action::Ls(ls) if ls.path == path("/d"));
+        let mut answer = request.send(inner, cx).await?;
+        if let Some(listing) = (&mut answer as &mut dyn Any).downcast_mut::<LsResult>().filter(|_| is_cut) {
+            listing.entries.pop();
+            listing.truncated = Some(Truncation::MaxEntries);
+        }
+        Ok(answer)
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_listed_whole_is_not_counted_as_less() {
+    let store = memory().await;
+    for name in ["/d/a", "/d/b"] {
+        store.create_text(name, "12345678").await.expect("it is new");
+    }
+    let cut = Arc::new(Wrapped::new(Arc::<MemoryBackend>::clone(&store), Arc::new(Cut)));
+    let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(cut);
+    let (cx, before) = (OpContext::new(), kept(&meter).await);
+    let copied = files.copy(&cx, CopyRequest::new(path("/d"), path("/e"))).await.expect_err("it cannot be counted");
+    let deleted = files.delete(&cx, DeleteRequest::new(path("/d")).recursive()).await.expect_err("nor can it here");
+    for error in [copied, deleted] {
+        assert_eq!((error.kind(), error.path()), (ErrorKind::TooLarge, Some("/d")), "{error}");
+    }
+    assert_eq!((kept(&meter).await, stored(&*store).await), (before, before));
+    files.remove("/d/a").await.expect("a part can be counted");
+    assert_eq!(kept(&meter).await, (before.0 - 1, before.1 - 8));
 }

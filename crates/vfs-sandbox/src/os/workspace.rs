@@ -5,7 +5,7 @@ mod directory;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Those of reading the files, the first of them; `unavailable` where the directory cannot be made or written to.
+    /// Those of reading the files, the first of them; `too_large` where a listing does not hold all of them; `unavailable` where the directory cannot be made or written to.
     pub async fn checkout(
         cx: &OpContext,
         backend: Arc<dyn Backend>,
@@ -120,6 +120,11 @@ impl Workspace {
         let listing = workspace.backend.ls(cx, LsRequest::new(workspace.from.clone()).recursive()).await?;
         if let Some(problem) = listing.problems.first() {
             return Err(Error::new(problem.code, problem.message.clone()).with_path_text(&problem.path));
+        }
+        if listing.truncated.is_some() {
+            let message =
+                "there are more files than one listing holds, or deeper ones; check out a part of the directory";
+            return Err(Error::new(ErrorKind::TooLarge, message).with_path(&workspace.from));
         }
         for batch in batches(listing.entries.into_iter().filter(|entry| !entry.is_dir)) {
             workspace.bring(cx, batch).await?;
@@ -206,16 +211,23 @@ impl Workspace {
     /// # Behaviour
     ///
     /// * Commands that work in it are to be ended before.
-    /// * Where the future is dropped, the removal goes on.
+    /// * It is done on the runtime's pool for what blocks; if that has no thread, or the future is dropped before a thread has
+    ///   begun, on the thread that awaits or drops it. Where the future is dropped later, the removal goes on.
     ///
     /// # Errors
     ///
     /// `permission_denied`, `busy` or `unavailable` where something of it stays; all else is gone then.
     pub async fn discard(self) -> Result<()> {
-        let remove = move || self.directory.remove();
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => vfs_search::run_blocking(&runtime, remove).await?,
-            Err(_) => remove(),
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.directory.remove() };
+        // Where the runtime has no thread for the work, it drops the work, but not the directory with it.
+        let directory = Arc::new(Mutex::new(Some(self.directory)));
+        let take = |directory: &Mutex<Option<_>>| directory.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taken = Arc::clone(&directory);
+        let removed = vfs_search::run_blocking(&runtime, move || take(&taken).map(PrivateDirectory::remove)).await;
+        match (removed, take(&directory)) {
+            (_, Some(directory)) => directory.remove(),
+            (Ok(removed), None) => removed.unwrap_or(Ok(())),
+            (Err(failure), None) => Err(failure),
         }
     }
 
