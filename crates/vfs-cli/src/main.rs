@@ -21,9 +21,6 @@ use std::process::ExitCode;
 use clap::Parser;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGXFSZ, on x86 and ARM.
-const FILE_SIZE_SIGNAL: i32 = 25;
-
 fn main() -> ExitCode {
     // Sandboxes put this program into themselves, to hold what they run.
     vfs_sandbox::os::become_confine_if_asked();
@@ -54,7 +51,7 @@ fn main() -> ExitCode {
 /// Makes a write beyond the limit on the size of files (`ulimit -f`) an error instead of the end of this process. Unlike a
 /// signal that is ignored, one that is handled is not passed on to the programs that are started.
 fn outlive_size_limit() -> io::Result<Signal> {
-    signal(SignalKind::from_raw(FILE_SIZE_SIGNAL))
+    signal(SignalKind::from_raw(vfs_search::FILE_SIZE_SIGNAL))
 }
 
 /// Reports no panic that becomes the error of an operation, which says on one line what happened.

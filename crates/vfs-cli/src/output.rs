@@ -72,7 +72,7 @@ impl Write for Output {
 /// Waits until the reader of standard output is gone, and returns the error that the next write would meet.
 ///
 /// Never returns where that cannot be told, as for a file.
-pub(crate) async fn closed() -> io::Error {
+pub(crate) async fn wait_until_closed() -> io::Error {
     #[allow(deprecated, reason = "standard output stays what it is, and what replaces this is new in tokio")]
     let Ok(stdout) = AsyncFd::with_interest(io::stdout(), Interest::WRITABLE) else { return pending().await };
     loop {

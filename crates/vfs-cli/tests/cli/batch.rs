@@ -279,13 +279,24 @@ fn a_request_under_way_ends_with_the_reader_of_its_answer() {
     let root = tree(&[("a", "1"), ("long", &"line\n".repeat(1 << 20))]);
     // To find out that it has not so many lines takes hours.
     sparse(&root, "long", 15 << 40);
-    let (mut batch, mut out) = open_batch(&root, &["--jobs", "2"]);
-    let input = batch.stdin.as_mut().expect("it is piped");
-    writeln!(input, "{}", json!({"id": 1, "op": "read", "path": "/long", "offset": 1_u64 << 60})).expect("it listens");
-    writeln!(input, "{}", json!({"id": 2, "op": "stat", "path": "/a"})).expect("it listens");
-    let mut line = String::new();
-    out.read_line(&mut line).expect("it answers");
-    assert!(line.starts_with("{\"id\":2,"), "the second is answered while the first is under way: {line}");
-    drop(out);
-    ends(batch);
+    // So does to search the same text in so many files, for what no index of its parts can rule out.
+    fs::create_dir(root.path().join("d")).expect("it is new");
+    fs::write(root.path().join("d/text"), "line\n".repeat(1 << 20)).expect("it is written");
+    for number in 0..20_000 {
+        fs::hard_link(root.path().join("d/text"), root.path().join(format!("d/{number}"))).expect("it is new");
+    }
+    for request in [
+        json!({"id": 1, "op": "read", "path": "/long", "offset": 1_u64 << 60}),
+        json!({"id": 1, "op": "grep", "path": "/d", "pattern": {"regex": "[0-9]"}}),
+    ] {
+        let (mut batch, mut out) = open_batch(&root, &["--jobs", "2"]);
+        let input = batch.stdin.as_mut().expect("it is piped");
+        writeln!(input, "{request}").expect("it listens");
+        writeln!(input, "{}", json!({"id": 2, "op": "stat", "path": "/a"})).expect("it listens");
+        let mut line = String::new();
+        out.read_line(&mut line).expect("it answers");
+        assert!(line.starts_with("{\"id\":2,"), "the second is answered while the first is under way: {line}");
+        drop(out);
+        ends(batch);
+    }
 }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use self::lines::Line;
 use crate::args::BatchArgs;
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, closed};
+use crate::output::{Output, wait_until_closed};
 use crate::session::Session;
 
 /// 64 MiB, the longest line that is taken for a request.
@@ -29,7 +29,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: BatchArgs) ->
     let lines = stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
     let answers = lines.map(|line| async { Ok(answer::to(session, line?).await) });
     let mut answers = std::pin::pin!(answers.buffer_unordered(usize::from(args.jobs)));
-    let mut closed = std::pin::pin!(closed());
+    let mut closed = std::pin::pin!(wait_until_closed());
     loop {
         let answer = tokio::select! {
             // Requests that are under way are dropped, which cancels them.
