@@ -375,7 +375,6 @@ async fn contents_of_one_moment_are_told_apart(files: Files, _root: TempDir) -> 
     Ok(())
 }
 
-/// An unprivileged user's view: what may not be read is a problem, and nothing else is lost.
 /// A backend over `root` whose shells are an ordinary user's, or why there is none here.
 fn as_nobody(root: &Path) -> std::result::Result<SandboxBackend<LocalProcess>, &'static str> {
     let (Some(setpriv), Some(shell)) = (found("setpriv"), found("sh")) else {
@@ -403,7 +402,7 @@ fn a_delete_says_how_far_it_came() -> std::result::Result<Completion, Failed> {
         Ok(files) => files,
         Err(reason) => return Ok(Completion::ignored_with(reason)),
     };
-    for name in ["d/a", "d/b/c", "d/m/n/kept", "d/m/z", "d/y/c"] {
+    for name in ["d/a", "d/b/c", "d/m/n/kept", "d/m/z", "d/y/c", "e/empty/f", "e/two\nlines/directory/f"] {
         let at = root.path().join(name);
         fs::create_dir_all(at.parent().expect("it is below the root")).expect("it can be made");
         fs::write(at, "text\n").expect("it can be written");
@@ -434,11 +433,26 @@ fn a_delete_says_how_far_it_came() -> std::result::Result<Completion, Failed> {
         set("d/m/n", 0o555, 65534);
         fs::remove_file(root.path().join("d/m/n/kept")).expect("it can be removed");
         assert_eq!(delete().await?.files, 0);
+        // Directories count, too, though no file is gone; and a name may have two lines.
+        for name in ["e/empty/f", "e/two\nlines/directory/f"] {
+            fs::remove_file(root.path().join(name)).expect("it can be removed");
+        }
+        ["e", "e/empty"].iter().for_each(|name| set(name, 0o755, 65534));
+        set("e/two\nlines/directory", 0o755, 0);
+        set("e/two\nlines", 0o1777, 0);
+        let delete = async || files.delete(&cx(), DeleteRequest::new(path("/e")).recursive()).await;
+        let error = delete().await.expect_err("it is another's");
+        assert_eq!(error.path(), Some("/e/two\nlines/directory"), "{error:?}");
+        assert_eq!(error.detail(), Some(&ErrorDetail::PartialDelete { files: 0 }), "{error:?}");
+        set("e/two\nlines", 0o555, 65534);
+        let error = delete().await.expect_err("nothing may be removed there");
+        assert_eq!((error.path(), error.detail()), (Some("/e/two\nlines"), None), "{error:?}");
         Ok(())
     })?;
     Ok(Completion::Completed)
 }
 
+/// An unprivileged user's view: what may not be read is a problem, and nothing else is lost.
 fn gaps_are_told() -> std::result::Result<Completion, Failed> {
     let root = directory();
     let files = match as_nobody(root.path()) {

@@ -56,15 +56,20 @@ flatten() {
     for d do mv "$d" "$to-$#" && printf x; shift; done' sh "./$c/moved-up-$i" {} +)
   [ -n "$x" ]
 }
-# The first directory of a tree that has entries which may not be removed from it.
+# The directories of a tree that have entries which may not be removed from them, some of them; each ends with a double slash,
+# which is in no path.
 fixed() {
   find "./$n" -type d -exec sh -c '
     for d do
       [ -w "$d" ] && [ -x "$d" ] || [ -z "$(find "$d/." ! -name . -prune -exec printf x \;)" ] || {
-        printf "%s\n" "$d"
+        printf "%s//" "$d"
         exit
       }
-    done' sh {} + 2>/dev/null | head -n 1
+    done' sh {} + 2>/dev/null
+}
+# How many entries are in a tree, in parts: those that are no directories, and after a letter each those that are.
+census() {
+  find "./$c" \( -type d -exec sh -c 'printf "d%s " "$#"' sh {} + \) -o -exec sh -c 'printf "%s " "$#"' sh {} +
 }
 # Where paths are too long for the tools, the deep parts of what is removed are moved up first. What is left of a tree
 # whose removal is interrupted stands where it stood.
@@ -73,7 +78,7 @@ prune() {
   x=$(fixed)
   [ -z "$x" ] || {
     say b
-    printf '%s' "$x"
+    printf '%s' "${x%%//*}"
     die fixed
   }
   c=.vfs-tmp-d-$ID
@@ -85,7 +90,7 @@ prune() {
   touch -c "./$c"
   i=0
   while :; do
-    x=$(find "./$c" ! -type d -exec sh -c 'printf "%s " "$#"' sh {} + 2>&1) && break
+    x=$(census 2>&1) && break
     i=$((i + 1))
     case $x in
     *"ame too long"*) flatten || break ;;
@@ -97,10 +102,11 @@ prune() {
     say k
     printf '%s' "$x"
     say l
-    find "./$c" ! -type d -exec sh -c 'printf "%s " "$#"' sh {} + 2>/dev/null
+    census 2>/dev/null
     # What `find` comes to first has nothing left in it that could have been removed.
     say b
-    find "./$c" -depth 2>/dev/null | head -n 1
+    x=$(find "./$c" -depth -exec sh -c 'printf "%s//" "$1"' sh {} + 2>/dev/null)
+    printf '%s' "${x%%//*}"
     [ -e "./$n" ] || mv -f $mvt "./$c" "./$n"
     die os
   }
