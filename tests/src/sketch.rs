@@ -118,10 +118,6 @@ impl Tree for SketchTree {
         Ok(path.as_str().to_owned())
     }
 
-    fn identity(&self, _: &String) -> Option<(u64, u64)> {
-        None
-    }
-
     fn follow(&self, _: &String, _: &str) -> Result<ChildKind> {
         Err(Error::new(ErrorKind::Unsupported, "there are no links here"))
     }

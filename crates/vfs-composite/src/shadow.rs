@@ -186,10 +186,6 @@ impl DynDirectory for UnshadowedDirectory {
         Ok(Self::shared(self.inner.enter(name, path)?, path.clone(), real, &self.shadows))
     }
 
-    fn identity(&self) -> Option<(u64, u64)> {
-        self.inner.identity()
-    }
-
     fn follow(&self, name: &str) -> Result<ChildKind> {
         self.refuse_shadowed(name)?;
         self.inner.follow(name)

@@ -123,10 +123,6 @@ impl DynDirectory for UnionDirectory {
         }
     }
 
-    fn identity(&self) -> Option<(u64, u64)> {
-        self.own().ok()?.identity()
-    }
-
     fn follow(&self, name: &str) -> Result<ChildKind> {
         if self.is_mounts(name) { Ok(ChildKind::Directory) } else { self.own()?.follow(name) }
     }

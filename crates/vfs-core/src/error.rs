@@ -176,8 +176,8 @@ pub enum ErrorDetail {
         /// The version the file has now.
         actual: Option<Version>,
     },
-    /// With any kind, of a recursive delete: a part of the directory was removed before the entry that the error names could
-    /// not be.
+    /// With any kind, of a recursive delete: the delete removed a part of the directory, then failed at the entry that the error
+    /// names.
     PartialDelete {
         /// How many files and links were removed, directories not counted.
         files: u64,

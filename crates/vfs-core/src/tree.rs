@@ -218,9 +218,6 @@ pub trait Tree: Send + Sync + 'static {
     /// Opens the directory `name` of `dir`; `path` is where it is. A link to a directory inside the tree is followed.
     fn enter(&self, dir: &Self::Dir, name: &str, path: &VfsPath) -> Result<Self::Dir>;
 
-    /// What tells this directory from every other, where links can make circles.
-    fn identity(&self, dir: &Self::Dir) -> Option<(u64, u64)>;
-
     /// Says what the link `name` of `dir` leads to, as [`ChildKind::File`], [`Directory`](ChildKind::Directory) or
     /// [`Other`](ChildKind::Other); an error where it leads outside, in a circle or nowhere.
     fn follow(&self, dir: &Self::Dir, name: &str) -> Result<ChildKind>;

@@ -347,10 +347,6 @@ impl DynDirectory for EmptyDirectory {
         Err(Error::not_found(path))
     }
 
-    fn identity(&self) -> Option<(u64, u64)> {
-        None
-    }
-
     fn follow(&self, _name: &str) -> Result<ChildKind> {
         Err(Error::of(ErrorKind::NotFound))
     }

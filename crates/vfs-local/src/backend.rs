@@ -237,7 +237,7 @@ impl Backend for LocalBackend {
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
-        let req = req.bounded(self.config.max_file_size);
+        let req = req.clamp_max_bytes(self.config.max_file_size);
         match self.in_place(cx, &req.path, |disk| disk.read_in_place(&req)).await? {
             Some(read) => Ok(read),
             None => self.on_disk(cx, req.path.clone(), move |disk, cx| disk.read(&req, cx)).await,

@@ -230,10 +230,6 @@ impl Tree for DiskTree {
         Ok(self.directory(path.clone(), fd, place))
     }
 
-    fn identity(&self, dir: &TreeDir) -> Option<(u64, u64)> {
-        self.with_fd(dir, |fd| Metadata::of(fd).map_err(error)).ok().map(|metadata| metadata.identity())
-    }
-
     fn follow(&self, dir: &TreeDir, name: &str) -> Result<ChildKind> {
         Ok(child_kind(self.followed(dir, name)?.file_type()))
     }

@@ -178,7 +178,7 @@ impl Backend for MemoryBackend {
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
-        ops::read(&self.inner.files.load(), cx, &req.bounded(self.inner.config.max_file_size))
+        ops::read(&self.inner.files.load(), cx, &req.clamp_max_bytes(self.inner.config.max_file_size))
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {

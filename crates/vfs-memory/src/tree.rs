@@ -159,10 +159,6 @@ impl Tree for MemoryTree {
         }
     }
 
-    fn identity(&self, _dir: &MemoryDir) -> Option<(u64, u64)> {
-        None
-    }
-
     fn follow(&self, _dir: &MemoryDir, _name: &str) -> Result<ChildKind> {
         Err(Error::new(ErrorKind::Unsupported, "there are no links here"))
     }

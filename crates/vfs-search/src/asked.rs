@@ -123,10 +123,6 @@ impl Tree for AskedTree {
         }
     }
 
-    fn identity(&self, _dir: &AskedDir) -> Option<(u64, u64)> {
-        None
-    }
-
     fn follow(&self, dir: &AskedDir, name: &str) -> Result<ChildKind> {
         let info = self.info(dir, name, dir.path.child(name)?)?;
         Ok(kind_of(&info))

@@ -214,13 +214,6 @@ impl Tree for TestTree {
         }
     }
 
-    fn identity(&self, dir: &String) -> Option<(u64, u64)> {
-        let bytes = dir.bytes().fold((1_u64, 7_u64), |(a, b), byte| {
-            (a.wrapping_mul(31).wrapping_add(byte.into()), b.wrapping_mul(131).wrapping_add(byte.into()))
-        });
-        Some(bytes)
-    }
-
     fn follow(&self, dir: &String, name: &str) -> Result<ChildKind> {
         self.follows.fetch_add(1, Ordering::Relaxed);
         let real = self.resolve(&format!("{dir}/{name}"))?;

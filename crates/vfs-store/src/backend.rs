@@ -250,7 +250,7 @@ impl<S: Store> Backend for StoreBackend<S> {
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
-        let req = req.bounded(self.inner.max_file_size());
+        let req = req.clamp_max_bytes(self.inner.max_file_size());
         read::read(&self.space(cx, &req.path)?, &req).await
     }
 

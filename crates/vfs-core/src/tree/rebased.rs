@@ -90,10 +90,6 @@ impl DynDirectory for RebasedDirectory {
         Ok(Arc::new(Self { inner, at: path.clone(), rebase: Arc::clone(&self.rebase) }))
     }
 
-    fn identity(&self) -> Option<(u64, u64)> {
-        self.inner.identity()
-    }
-
     fn follow(&self, name: &str) -> Result<ChildKind> {
         self.stays_within(name).and_then(|()| self.inner.follow(name)).map_err(|error| self.error(error, name))
     }

@@ -26,9 +26,6 @@ pub trait DynDirectory: Send + Sync + 'static {
     /// As [`Tree::enter`].
     fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>>;
 
-    /// As [`Tree::identity`].
-    fn identity(&self) -> Option<(u64, u64)>;
-
     /// As [`Tree::follow`].
     fn follow(&self, name: &str) -> Result<ChildKind>;
 
@@ -102,10 +99,6 @@ impl Tree for SharedTree {
         dir.enter(name, path)
     }
 
-    fn identity(&self, dir: &Self::Dir) -> Option<(u64, u64)> {
-        dir.identity()
-    }
-
     fn follow(&self, dir: &Self::Dir, name: &str) -> Result<ChildKind> {
         dir.follow(name)
     }
@@ -161,10 +154,6 @@ impl<T: Tree> DynDirectory for LentDirectory<T> {
     fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>> {
         let dir = self.tree.enter(&self.dir, name, path)?;
         Ok(Arc::new(Self { tree: Arc::clone(&self.tree), dir }))
-    }
-
-    fn identity(&self) -> Option<(u64, u64)> {
-        self.tree.identity(&self.dir)
     }
 
     fn follow(&self, name: &str) -> Result<ChildKind> {

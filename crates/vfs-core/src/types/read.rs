@@ -104,7 +104,7 @@ impl ReadRequest {
     /// Lowers [`max_bytes`](Self::max_bytes) to what a backend returns at most: its
     /// [`max_file_size`](crate::Capabilities::max_file_size), and never less than the default.
     #[must_use]
-    pub fn bounded(mut self, max_file_size: u64) -> Self {
+    pub fn clamp_max_bytes(mut self, max_file_size: u64) -> Self {
         let most = max_file_size.max(Self::DEFAULT_MAX_BYTES);
         self.max_bytes = self.max_bytes.map(|bytes| bytes.min(most));
         self

@@ -218,10 +218,6 @@ impl DynDirectory for MergedDirectory {
         Ok(Arc::new(dir.spelled_as(path)))
     }
 
-    fn identity(&self) -> Option<(u64, u64)> {
-        self.base.as_ref()?.identity()
-    }
-
     fn follow(&self, name: &str) -> Result<ChildKind> {
         match self.side(name)? {
             Side::Upper(dir) => dir.follow(name),
@@ -311,10 +307,6 @@ mod tests {
 
         fn enter(&self, dir: &Self::Dir, name: &str, path: &VfsPath) -> Result<Self::Dir> {
             if name == "d" { Err(Error::of(ErrorKind::PermissionDenied)) } else { dir.enter(name, path) }
-        }
-
-        fn identity(&self, dir: &Self::Dir) -> Option<(u64, u64)> {
-            dir.identity()
         }
 
         fn follow(&self, dir: &Self::Dir, name: &str) -> Result<ChildKind> {

@@ -185,10 +185,6 @@ impl DynDirectory for GuardedDirectory {
         Ok(Arc::new(Self { inner, at: path.clone(), real, guard: Arc::clone(&self.guard) }))
     }
 
-    fn identity(&self) -> Option<(u64, u64)> {
-        self.inner.identity()
-    }
-
     fn follow(&self, name: &str) -> Result<ChildKind> {
         self.inner.follow(name)
     }

@@ -202,7 +202,7 @@ impl Backend for StateBackend {
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
-        ops::read(&self.session.load().files, cx, &req.bounded(self.config.max_file_size))
+        ops::read(&self.session.load().files, cx, &req.clamp_max_bytes(self.config.max_file_size))
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {

@@ -179,7 +179,7 @@ impl<E: Execute> Backend for SandboxBackend<E> {
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
-        read::read(&self.place, cx, req.bounded(self.place.config.max_file_size)).await
+        read::read(&self.place, cx, req.clamp_max_bytes(self.place.config.max_file_size)).await
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {

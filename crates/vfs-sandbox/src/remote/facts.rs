@@ -117,11 +117,6 @@ impl Facts {
         self
     }
 
-    /// What tells this entry from every other.
-    pub(super) fn identity(&self) -> (u64, u64) {
-        (self.device, self.inode)
-    }
-
     /// The version of the content: it is another where the inode, the size, or a time of change is another, and where times are
     /// coarse, the hash.
     pub(super) fn version(&self) -> Version {

@@ -39,15 +39,12 @@ pub(super) struct RemoteDir(Arc<DirInner>);
 #[derive(Debug)]
 struct DirInner {
     path: VfsPath,
-    /// What tells it from others, where that is known.
-    identity: OnceLock<(u64, u64)>,
     listed: OnceLock<Arc<Directory>>,
 }
 
 impl RemoteDir {
-    fn new(path: VfsPath, facts: Option<&Facts>) -> Self {
-        let identity = facts.map_or_else(OnceLock::new, |facts| OnceLock::from(facts.identity()));
-        Self(Arc::new(DirInner { path, identity, listed: OnceLock::new() }))
+    fn new(path: VfsPath) -> Self {
+        Self(Arc::new(DirInner { path, listed: OnceLock::new() }))
     }
 
     fn facts(&self, name: &str) -> Option<&Facts> {
@@ -153,13 +150,13 @@ impl<E: Execute> Tree for RemoteTree<E> {
 
     fn locate(&self, path: &VfsPath) -> Result<Located<RemoteDir>> {
         if self.known.contains_key(path) {
-            return Ok(Located::Directory(RemoteDir::new(path.clone(), None)));
+            return Ok(Located::Directory(RemoteDir::new(path.clone())));
         }
         let facts = self.found(path)?;
         Ok(match (facts.kind, path.parent(), path.name()) {
-            (ChildKind::Directory, ..) => Located::Directory(RemoteDir::new(path.clone(), Some(&facts))),
+            (ChildKind::Directory, ..) => Located::Directory(RemoteDir::new(path.clone())),
             (ChildKind::File, Some(dir), Some(name)) => {
-                Located::File { dir: RemoteDir::new(dir, None), name: name.to_owned() }
+                Located::File { dir: RemoteDir::new(dir), name: name.to_owned() }
             }
             _ => return Err(special_file().with_path(path)),
         })
@@ -175,23 +172,15 @@ impl<E: Execute> Tree for RemoteTree<E> {
 
     fn enter(&self, dir: &RemoteDir, name: &str, path: &VfsPath) -> Result<RemoteDir> {
         match dir.facts(name) {
-            Some(facts) if facts.kind == ChildKind::Directory => Ok(RemoteDir::new(path.clone(), Some(facts))),
+            Some(facts) if facts.kind == ChildKind::Directory => Ok(RemoteDir::new(path.clone())),
             _ => {
                 let facts = self.found(&dir.0.path.child(name)?)?;
                 match facts.kind {
-                    ChildKind::Directory => Ok(RemoteDir::new(path.clone(), Some(&facts))),
+                    ChildKind::Directory => Ok(RemoteDir::new(path.clone())),
                     _ => Err(Error::at(ErrorKind::NotADirectory, path)),
                 }
             }
         }
-    }
-
-    fn identity(&self, dir: &RemoteDir) -> Option<(u64, u64)> {
-        if let Some(known) = dir.0.identity.get() {
-            return Some(*known);
-        }
-        let found = self.found(&dir.0.path).ok()?;
-        Some(*dir.0.identity.get_or_init(|| found.identity()))
     }
 
     fn follow(&self, dir: &RemoteDir, name: &str) -> Result<ChildKind> {

@@ -200,10 +200,6 @@ impl<S: Store> Tree for StoreTree<S> {
         }
     }
 
-    fn identity(&self, _dir: &StoreDir) -> Option<(u64, u64)> {
-        None
-    }
-
     fn follow(&self, _dir: &StoreDir, _name: &str) -> Result<ChildKind> {
         Err(Error::new(ErrorKind::Unsupported, "there are no links here"))
     }
