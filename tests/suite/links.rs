@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use vfs_composite::CompositeBackend;
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, GrepRequest, Layer, LinkMode, OpContext, RenameRequest,
-    Result, VfsPath, WriteMode, WriteRequest,
+    Result, StatRequest, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_layers::{Commit, HardLinks, OverlayBackend, Policy, Rule, RuleEffect, RuleSet, Scoped};
 use vfs_local::{Durability, LocalConfig};
@@ -245,6 +245,55 @@ fn a_move_across_mounts_loses_neither_an_alias_nor_what_a_link_leads_to() {
         assert_eq!(files.read_text("/m/file").await?, "a\n");
         assert!(root.path().join("file").symlink_metadata().is_err());
         assert_eq!(fs::read_to_string(root.path().join("data/a")).ok().as_deref(), Some("a\n"));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_move_from_another_mount_writes_through_no_link() {
+    run(async {
+        let (root, default) = disk(
+            &[("secrets/key", "secret\n"), ("pub/a", "a\n")],
+            &[("pub/there", "../secrets/key"), ("pub/absent", "../secrets/nokey"), ("pub/dir", "../secrets")],
+        );
+        let files = CompositeBackend::new(default).with_mount("/m", Arc::new(MemoryBackend::new()))?;
+        let guarded = deny(Rule::new(RuleEffect::Deny).path("/secrets")).layer(Arc::new(files));
+        guarded.create_text("/m/x", "overwritten\n").await?;
+        for to in ["/pub/there", "/pub/absent", "/pub/dir"] {
+            for request in
+                [RenameRequest::new(path("/m/x"), path(to)), RenameRequest::new(path("/m/x"), path(to)).overwrite()]
+            {
+                let error = guarded.rename(&OpContext::new(), request).await.expect_err("a link is there");
+                assert_eq!((error.kind(), error.path()), (ErrorKind::CrossBackend, Some(to)), "{error}");
+            }
+        }
+        assert_eq!(fs::read_to_string(root.path().join("secrets/key")).ok().as_deref(), Some("secret\n"));
+        assert!(!root.path().join("secrets/nokey").exists());
+        assert_eq!(guarded.read_text("/m/x").await?, "overwritten\n");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_path_below_a_link_does_not_tell_whether_a_denied_file_is_there() {
+    run(async {
+        let (_root, default) = disk(
+            &[("secrets/key", "secret\n"), ("pub/a", "a\n")],
+            &[("pub/there", "../secrets/key"), ("pub/absent", "../secrets/nokey")],
+        );
+        let guarded = deny(Rule::new(RuleEffect::Deny).path("/secrets")).layer(default);
+        let cx = OpContext::new();
+        for at in ["/pub/there/x", "/pub/absent/x", "/pub/there/x/y", "/pub/absent/x/y"] {
+            let answers = [
+                guarded.create_text(at, "x").await.err(),
+                guarded.read_text(at).await.err(),
+                guarded.stat(&cx, StatRequest::new(path(at))).await.err(),
+                guarded.copy(&cx, CopyRequest::new(path("/pub/a"), path(at))).await.err(),
+            ];
+            for error in answers {
+                assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::PolicyDenied), "{at}");
+            }
+        }
         Ok(())
     });
 }

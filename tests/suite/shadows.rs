@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use vfs_composite::CompositeBackend;
 use vfs_core::{
-    Backend, BackendExt as _, CopyRequest, DeleteRequest, Error, ErrorKind, FileUpload, GlobRequest, GrepRequest,
-    Layer as _, LinkMode, LsRequest, MultiModalReadRequest, MultiModalReader as _, OpContext, ReadRequest,
+    Backend, BackendExt as _, Change, CopyRequest, DeleteRequest, Error, ErrorKind, FileUpload, GlobRequest,
+    GrepRequest, Layer as _, LinkMode, LsRequest, MultiModalReadRequest, MultiModalReader as _, OpContext, ReadRequest,
     RenameRequest, ResolveRequest, Result, SnapshotRequest, Snapshots as _, StatRequest, Watch as _, WatchRequest,
 };
 use vfs_layers::{Checkpoints, Commit, OverlayBackend, Policy, Quota, QuotaLimits, Rule, RuleEffect, RuleSet};
@@ -193,6 +193,30 @@ fn a_mount_with_links_counts_and_asks_about_an_operation_once() {
         let error = files.read_text("/link/a").await.expect_err("nobody is there to ask");
         assert_eq!(error.kind(), ErrorKind::ApprovalRequired);
         files.create_text("/link/b", "b\n").await?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_rename_into_what_is_shadowed_is_a_removal_for_those_who_watch() {
+    run(async {
+        let below = Arc::new(MemoryBackend::new());
+        below.create_text("/keep", "x\n").await?;
+        let shared: Arc<dyn Backend> = Arc::<MemoryBackend>::clone(&below);
+        let files = CompositeBackend::new(shared).with_mount("/over", Arc::new(MemoryBackend::new()))?;
+        let cx = OpContext::new();
+        let mut changes = files.watch(cx.clone(), WatchRequest::new(path("/")));
+        below.rename(&cx, RenameRequest::new(path("/keep"), path("/over/x"))).await?;
+        below.rename(&cx, RenameRequest::new(path("/over/x"), path("/back"))).await?;
+        let mut seen = Vec::new();
+        while seen.len() < 2 {
+            match changes.next().await.expect("it goes on")?.change {
+                Change::Created { path, .. } => seen.push(format!("created {path}")),
+                Change::Removed { path } => seen.push(format!("removed {path}")),
+                other => seen.push(format!("{other:?}")),
+            }
+        }
+        assert_eq!(seen, ["removed /keep", "created /back"]);
         Ok(())
     });
 }

@@ -259,9 +259,9 @@ impl Watch for CompositeBackend {
         let events = feeds.filter_map(move |(at, event)| {
             let event = event.map(|WatchEvent { cursor, change, .. }| {
                 // What a mount shadows has no place here.
-                let is_shown = touched(&change).is_none_or(|path| *table.route(path).at() == at);
-                cursors.insert(at, cursor);
-                is_shown.then(|| WatchEvent::new(spell_cursor(&cursors), change))
+                let change = shown(change, |path| *table.route(path).at() == at);
+                cursors.insert(at.clone(), cursor);
+                change.map(|change| WatchEvent::new(spell_cursor(&cursors), change))
             });
             ready(event.transpose())
         });
@@ -278,12 +278,19 @@ impl Watch for CompositeBackend {
     }
 }
 
-/// The path that a change is told under.
-fn touched(change: &Change) -> Option<&VfsPath> {
+/// What `change` is to those who see only some paths; `None` where they see nothing of it.
+fn shown(change: Change, is_shown: impl Fn(&VfsPath) -> bool) -> Option<Change> {
     match change {
-        Change::Created { path, .. } | Change::Changed { path, .. } | Change::Removed { path } => Some(path),
-        Change::Renamed { to, .. } => Some(to),
-        _ => None,
+        Change::Created { ref path, .. } | Change::Changed { ref path, .. } | Change::Removed { ref path } => {
+            is_shown(path).then_some(change)
+        }
+        Change::Renamed { from, to, version } => match (is_shown(&from), is_shown(&to)) {
+            (true, true) => Some(Change::Renamed { from, to, version }),
+            (true, false) => Some(Change::Removed { path: from }),
+            (false, true) => Some(Change::Created { path: to, version }),
+            (false, false) => None,
+        },
+        other => Some(other),
     }
 }
 

@@ -151,6 +151,11 @@ impl CompositeBackend {
             return Err(Error::new(ErrorKind::CrossBackend, message).with_path(&to));
         }
         let inventory = self.inventory(cx, &from, &to).await?;
+        // A rename replaces a link, and what is written here would go to what it leads to.
+        if self.kind(cx, &to).await? == Kind::Link {
+            let message = "a link is at the target, which a move from another mount cannot replace; delete it first";
+            return Err(Error::new(ErrorKind::CrossBackend, message).with_path(&to));
+        }
         let replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
         let note = self.note(cx, &from, &to, &inventory, mode).await?;
         let mut progress = Progress::default();
