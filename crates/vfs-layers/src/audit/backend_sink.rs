@@ -24,7 +24,8 @@ use super::sinks::AuditSink;
 ///   on from file to file.
 /// * [`AuditSink::prepare`] writes to the file, so that one that cannot be written is noticed before an operation, and sets
 ///   128 KiB aside in a file of the same name with `.reserve` behind it. Where the storage is full these make room for the
-///   records of the operations that are under way.
+///   records of the operations that are under way; what of them is longer together, as those of 64 operations on paths of
+///   4,000 bytes are, is lost.
 /// * Nobody else should write to it. Its backend must not be one that the same [`Audit`](super::Audit) is around, as each
 ///   record would wait for the record of its own writing, for ever. The backend inside of the layer is a good place.
 /// * Where it is not known whether a record was written, because the call failed or was dropped, it looks at the end of the
@@ -170,8 +171,9 @@ impl BackendSink {
     }
 }
 
+/// Whether a new file may take what could not be appended: also where the process may not write files as long as this one.
 fn is_full(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::TooLarge)
 }
 
 #[async_trait]
