@@ -1,7 +1,5 @@
 //! A search, collected.
 
-use std::iter;
-
 use futures::StreamExt as _;
 use vfs_core::{GrepEvent, GrepMatch, GrepRequest, GrepResult, GrepSummary, Problem, Result, Truncation, VfsPath};
 
@@ -27,20 +25,38 @@ pub(crate) async fn collect<T: Tree>(
             let summary = events.stop(Truncation::MaxBytes);
             return Ok(summarise(result, problems.into_vec(start), summary));
         }
-        match event {
+        let is_kept = match event {
             GrepEvent::Match(line) => {
-                result.matches.push(line);
-                let more = iter::from_fn(|| events.next_match_if(|line| room.fits(line_cost(line))));
-                result.matches.extend(more);
+                let mut is_kept = push(&mut result.matches, line);
+                while is_kept && let Some(line) = events.next_match_if(|line| room.fits(line_cost(line))) {
+                    is_kept = push(&mut result.matches, line);
+                }
+                is_kept
             }
-            GrepEvent::File(file) => result.files.push(file),
-            GrepEvent::Problem(problem) => problems.push(problem),
+            GrepEvent::File(file) => push(&mut result.files, file),
+            GrepEvent::Problem(problem) => {
+                problems.push(problem);
+                true
+            }
             GrepEvent::End(summary) => return Ok(summarise(result, problems.into_vec(start), summary)),
-            _ => {}
+            _ => true,
+        };
+        if !is_kept {
+            let summary = events.stop(Truncation::MaxBytes);
+            return Ok(summarise(result, problems.into_vec(start), summary));
         }
     }
     result.problems = problems.into_vec(start);
     Ok(result)
+}
+
+/// Appends `item`, unless there is no memory for a longer list.
+fn push<T>(items: &mut Vec<T>, item: T) -> bool {
+    let has_room = items.try_reserve(1).is_ok();
+    if has_room {
+        items.push(item);
+    }
+    has_room
 }
 
 fn summarise(mut result: GrepResult, problems: Vec<Problem>, summary: GrepSummary) -> GrepResult {

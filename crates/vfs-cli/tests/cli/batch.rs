@@ -212,10 +212,7 @@ fn a_request_that_needs_more_memory_than_there_is_does_not_end_it() {
     ];
     let input = requests.iter().map(|request| format!("{request}\n")).collect::<String>();
     // Room for the program and its threads, and not for any of these files.
-    let limited = "ulimit -v 1500000; exec \"$0\" \"$@\"";
-    let mut command = Command::new("sh");
-    command.args(["-c", limited, env!("CARGO_BIN_EXE_vfs"), "batch", "--config"]).arg(root.path().join("vfs.toml"));
-    let run = finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()), input.as_bytes());
+    let run = batch_in_memory(&root, 1_500_000, &input);
     let answers = json_lines(run.success());
     assert_eq!(answers.len(), requests.len());
     for answer in [&answers[0], &answers[1], &answers[2], &answers[4]] {
@@ -223,6 +220,29 @@ fn a_request_that_needs_more_memory_than_there_is_does_not_end_it() {
     }
     assert_eq!(answers[3]["ok"]["files"][0]["cause"]["code"], "too_large");
     assert_eq!(answers[5]["ok"]["size"], 60_u64 << 30);
+}
+
+#[test]
+fn a_search_whose_matches_need_more_memory_than_there_is_does_not_end_it() {
+    let root = tree(&[("vfs.toml", "[default]\ntype = 'local'\nroot = 'files'\n")]);
+    fs::create_dir(root.path().join("files")).expect("a directory");
+    for name in 0..64 {
+        fs::write(root.path().join(format!("files/{name}")), "a\n".repeat(1 << 16)).expect("a file");
+    }
+    let search = json!({"op": "grep", "pattern": "a", "max_result_bytes": u64::MAX});
+    let run = batch_in_memory(&root, 700_000, &format!("{search}\n{}\n", json!({"op": "stat", "path": "/1"})));
+    let answers = json_lines(run.success());
+    let is_told = answers[0]["ok"]["truncated"] == "max_bytes" || answers[0]["error"]["code"] == "too_large";
+    assert!(is_told, "{:.400}", answers[0].to_string());
+    assert_eq!(answers[1]["ok"]["size"], 2 << 16);
+}
+
+/// What a batch in `root` says to `input` where it may have `kib` KiB of address space.
+fn batch_in_memory(root: &TempDir, kib: u64, input: &str) -> crate::Run {
+    let limited = format!("ulimit -v {kib}; exec \"$0\" \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &limited, env!("CARGO_BIN_EXE_vfs"), "batch", "--config"]).arg(root.path().join("vfs.toml"));
+    finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()), input.as_bytes())
 }
 
 #[test]
