@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Reserves room in `buffer` for exactly `additional` bytes more.
+/// Reserves room in `buffer` for exactly `additional` items more.
 ///
 /// # Errors
 ///
@@ -14,11 +14,11 @@ use crate::error::{Error, ErrorKind, Result};
 /// ```
 /// use vfs_core::{ErrorKind, buffer};
 ///
-/// let error = buffer::reserve(&mut Vec::new(), usize::MAX).unwrap_err();
+/// let error = buffer::reserve(&mut Vec::<u8>::new(), usize::MAX).unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::TooLarge);
 /// ```
-pub fn reserve(buffer: &mut Vec<u8>, additional: usize) -> Result<()> {
-    let needed = buffer.len().saturating_add(additional);
+pub fn reserve<T>(buffer: &mut Vec<T>, additional: usize) -> Result<()> {
+    let needed = buffer.len().saturating_add(additional).saturating_mul(size_of::<T>());
     buffer.try_reserve_exact(additional).map_err(|error| no_memory(needed).with_source(error))
 }
 

@@ -1,5 +1,6 @@
 //! The unified diff of an edit.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use similar::{ChangeTag, DiffOp, DiffTag, TextDiff};
 
 use crate::path::VfsPath;
 use crate::text::{self, Extent, Sniffed};
+use crate::types::Encoding;
 
 /// Lines shown on either side of a change.
 const CONTEXT: usize = 3;
@@ -82,9 +84,12 @@ fn binary_header(before: &str, after: &str) -> String {
     format!("Binary files {before} and {after} differ\n")
 }
 
-fn decoded(content: &[u8]) -> Option<String> {
+fn decoded(content: &[u8]) -> Option<Cow<'_, str>> {
+    if let Some((text, Encoding::Utf8)) = text::utf8_text(content, Extent::Whole) {
+        return Some(Cow::Borrowed(text));
+    }
     match text::sniff(content, Extent::Whole) {
-        Sniffed::Text(encoding) => text::decode(content, encoding),
+        Sniffed::Text(encoding) => text::decode(content, encoding).map(Cow::Owned),
         Sniffed::Binary => None,
     }
 }

@@ -1,9 +1,13 @@
 //! Line endings: a file as it looks with `\n` alone, and new text with the endings of its place.
 
+use std::borrow::Cow;
 use std::iter::repeat;
 use std::ops::Range;
 
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr, memchr_iter, memmem, memrchr};
+
+use crate::buffer;
+use crate::error::Result;
 
 /// How a line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,40 +28,46 @@ impl Ending {
     }
 }
 
-/// A file in which every `\r\n` is `\n`.
-pub(super) struct LineFeeds {
-    text: Vec<u8>,
+/// A file in which every `\r\n` is `\n`. One without `\r\n` is not copied.
+pub(super) struct LineFeeds<'a> {
+    text: Cow<'a, [u8]>,
     /// Where in `text` the `\n` stand that a `\r` was taken from, in order.
     removed: Vec<usize>,
     /// The ending of the last line that has one.
     last: Ending,
 }
 
-impl LineFeeds {
-    pub(super) fn new(content: &[u8]) -> Self {
-        let mut text = Vec::with_capacity(content.len());
-        let mut removed = Vec::new();
+impl<'a> LineFeeds<'a> {
+    /// # Errors
+    ///
+    /// `too_large`: the memory for a copy cannot be had.
+    pub(super) fn new(content: &'a [u8]) -> Result<Self> {
+        let mut view = Self { text: Cow::Borrowed(content), removed: Vec::new(), last: Ending::Lf };
+        let count = memmem::find_iter(content, b"\r\n").count();
+        if count == 0 {
+            return Ok(view);
+        }
+        let mut text = buffer::with_capacity(content.len() - count)?;
+        buffer::reserve(&mut view.removed, count)?;
         let mut copied = 0;
-        for at in memchr_iter(b'\n', content) {
-            if at > 0 && content[at - 1] == b'\r' {
-                text.extend_from_slice(&content[copied..at - 1]);
-                removed.push(text.len());
-                copied = at;
-            }
+        for at in memmem::find_iter(content, b"\r\n") {
+            text.extend_from_slice(&content[copied..at]);
+            view.removed.push(text.len());
+            copied = at + 1;
         }
         text.extend_from_slice(&content[copied..]);
-        let mut view = Self { text, removed, last: Ending::Lf };
+        view.text = Cow::Owned(text);
         if let Some(newline) = memrchr(b'\n', &view.text) {
             view.last = view.ending_at(newline);
         }
-        view
+        Ok(view)
     }
 
     pub(super) fn text(&self) -> &[u8] {
         &self.text
     }
 
-    pub(super) fn into_text(self) -> Vec<u8> {
+    pub(super) fn into_text(self) -> Cow<'a, [u8]> {
         self.text
     }
 
@@ -79,7 +89,7 @@ impl LineFeeds {
 
 /// Answers how lines end, at places from left to right.
 pub(super) struct Endings<'a> {
-    view: &'a LineFeeds,
+    view: &'a LineFeeds<'a>,
     /// The first `\n` at or after the last place, or the length of the text; a cache, so that all places together cost no
     /// more than one pass.
     next_line_end: Option<usize>,
@@ -131,7 +141,7 @@ impl<'a> Template<'a> {
     }
 
     /// The endings of the adapting newlines that are paired.
-    fn paired_endings(&self, view: &LineFeeds, at: usize) -> impl Iterator<Item = Ending> {
+    fn paired_endings(&self, view: &LineFeeds<'_>, at: usize) -> impl Iterator<Item = Ending> {
         self.adapting[..self.paired].iter().map(move |(_, index)| view.ending_at(at + self.old_newlines[*index]))
     }
 
@@ -163,7 +173,7 @@ mod tests {
     #[test]
     fn places_map_back_to_the_bytes_they_stand_for() {
         let content = b"a\r\nb\nc\r\r\n";
-        let view = LineFeeds::new(content);
+        let view = LineFeeds::new(content).expect("there is memory");
         assert_eq!(view.text(), b"a\nb\nc\r\n");
         for (text, raw) in [
             (0..1, &b"a"[..]),

@@ -49,7 +49,8 @@ pub(super) fn not_unique(places: &Places, step: &Step<'_>) -> Error {
 
 /// What else can be said of a text that is not there: what is wrong may be a line break that nobody sees.
 fn hint(haystack: &[u8], step: &Step<'_>) -> Option<&'static str> {
-    let (text, old) = (LineFeeds::new(haystack), LineFeeds::new(step.old.as_deref()?));
+    // Without memory for it there is no hint.
+    let (text, old) = (LineFeeds::new(haystack).ok()?, LineFeeds::new(step.old.as_deref()?).ok()?);
     let (text, old) = (text.text(), old.text());
     // It would have been found so, were the new text another one.
     if memmem::find(text, old).is_some() && memmem::find(step.old.as_deref()?, b"\r\n").is_some() {

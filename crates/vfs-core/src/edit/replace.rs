@@ -31,8 +31,8 @@ pub(super) fn step(content: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Ve
     let Some(old) = step.old.as_deref() else {
         return Err(failure::no_match(content, step));
     };
-    if let Some((old, new)) = in_line_feeds(content, old, &step.new) {
-        let step = Step { old: None, new: Cow::Owned(new), ..*step };
+    if let Some([old, new]) = in_line_feeds(content, old, &step.new)? {
+        let step = Step { old: None, new, ..*step };
         return by_lines(content, &old, &step, max_size);
     }
     let is_raw = memchr::memchr(b'\r', old).is_some() || memmem::find(content, b"\r\n").is_none();
@@ -40,13 +40,13 @@ pub(super) fn step(content: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Ve
 }
 
 /// Both texts with every `\r\n` as `\n`, where `old` is in the file only so, and something would change.
-fn in_line_feeds(content: &[u8], old: &[u8], new: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+fn in_line_feeds<'t>(content: &[u8], old: &'t [u8], new: &'t [u8]) -> Result<Option<[Cow<'t, [u8]>; 2]>> {
     if memmem::find(old, b"\r\n").is_none() || memmem::find(content, old).is_some() {
-        return None;
+        return Ok(None);
     }
-    let (old, new) = (LineFeeds::new(old).into_text(), LineFeeds::new(new).into_text());
-    let is_there = old != new && memmem::find(LineFeeds::new(content).text(), &old).is_some();
-    is_there.then_some((old, new))
+    let (old, new) = (LineFeeds::new(old)?.into_text(), LineFeeds::new(new)?.into_text());
+    let is_there = old != new && memmem::find(LineFeeds::new(content)?.text(), &old).is_some();
+    Ok(is_there.then_some([old, new]))
 }
 
 /// Replaces byte for byte.
@@ -70,7 +70,7 @@ fn exactly(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Result
 
 /// Replaces as if every `\r\n` were `\n`, and gives each place its own line endings back.
 fn by_lines(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
-    let view = LineFeeds::new(content);
+    let view = LineFeeds::new(content)?;
     check_places(view.text(), old, step)?;
     let finder = memmem::Finder::new(old);
     let template = Template::new(old, &step.new);
