@@ -63,6 +63,10 @@ pub(super) const DECOY: &str = "/etc/vfs-decoy";
 /// Most entries that are covered in one command: the kernel bounds the mounts of a namespace, too.
 const MAX_NESTED_COVERS: usize = 4_096;
 
+/// Most sockets that are covered where the filter keeps commands from all of them. So a command that makes more of their files
+/// takes no room from the names.
+const MAX_DENIED_SOCKETS: usize = 1_024;
+
 impl Namespaces {
     /// Looks for bubblewrap and what it can do, and decides on the second belts. `filters` are that of commands and that of
     /// the helper while it makes mounts; `nested` says why it shall make none.
@@ -283,6 +287,7 @@ fn nested_entries(mounts: &[Held], entries: &[(usize, ScanEntry)], socket: Neste
     let mut nested: Vec<NestedEntry> = Vec::new();
     // The outermost directory around an entry that has each of these covers.
     let (mut hidden_above, mut read_only_above) = (None, None);
+    let mut denied_sockets = 0;
     for (number, entry) in entries {
         let Some(mount) = mounts.get(*number) else { continue };
         let hidden = if entry.is_directory() { NestedCover::HiddenDirectory } else { NestedCover::HiddenFile };
@@ -299,6 +304,12 @@ fn nested_entries(mounts: &[Held], entries: &[(usize, ScanEntry)], socket: Neste
         let is_below = |above: &Option<Vec<u8>>| above.as_ref().is_some_and(|above| path.starts_with(above));
         if is_below(&hidden_above) || (cover == NestedCover::ReadOnly && is_below(&read_only_above)) {
             continue;
+        }
+        if cover == NestedCover::DeniedSocket {
+            if denied_sockets == MAX_DENIED_SOCKETS {
+                continue;
+            }
+            denied_sockets += 1;
         }
         if nested.len() == MAX_NESTED_COVERS {
             let message = format!(

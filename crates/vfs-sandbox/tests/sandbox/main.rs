@@ -73,6 +73,7 @@ const TRIALS: &[(&str, Run)] = &[
     ("many_names_are_covered", || runtime().block_on(names::many())),
     ("names_of_several_mounts_are_protected", || runtime().block_on(names::several_mounts())),
     ("sockets_of_the_host_cannot_be_reached", || runtime().block_on(sockets::denied())),
+    ("files_of_many_sockets_stop_no_command", || runtime().block_on(sockets::many())),
     ("a_command_can_have_sockets_of_its_own", || runtime().block_on(sockets::allowed())),
     ("what_commands_can_change_is_not_run", || runtime().block_on(programs::programs())),
     ("the_running_program_is_its_helper_wherever_it_lies", || runtime().block_on(programs::own_helper())),

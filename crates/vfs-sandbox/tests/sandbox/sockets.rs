@@ -56,6 +56,19 @@ pub(crate) async fn denied() -> Outcome {
     Ok(())
 }
 
+pub(crate) async fn many() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    std::fs::create_dir(directory.path().join(".git"))?;
+    let sandbox = OsSandbox::open(shown(&directory)).await?.into_backend()?;
+    for number in 0..4_200 {
+        drop(UnixListener::bind(directory.path().join(format!("{number}")))?);
+    }
+    std::fs::create_dir_all(directory.path().join("zzz/.git"))?;
+    let told = run(&sandbox, "touch zzz/.git/config || echo kept").await?.output;
+    assert!(told.ends_with("kept\n"), "{told}");
+    Ok(())
+}
+
 pub(crate) async fn allowed() -> Outcome {
     let directory = tempfile::tempdir()?;
     std::fs::create_dir(directory.path().join("run"))?;
