@@ -76,8 +76,8 @@ pub(crate) struct ExecArgs {
     /// The directory it runs in [default: the root]
     #[arg(long, value_name = "PATH")]
     pub(crate) cwd: Option<String>,
-    /// Set a variable; may be given more than once
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    /// Set a variable, without a value to that of this environment, which no list of processes shows; may be given more than once
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
     /// Pass on the variables of this environment that do not look like secrets
     #[arg(long)]
@@ -146,6 +146,9 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
-    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "it has the form NAME=VALUE".to_owned())
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, value.to_owned()),
+        None => (text, std::env::var(text).map_err(|_| "it is not set in this environment, or not UTF-8".to_owned())?),
+    };
+    if name.is_empty() { Err("it has the form NAME=VALUE".to_owned()) } else { Ok((name.to_owned(), value)) }
 }

@@ -397,6 +397,19 @@ fn a_variable_of_a_job_is_in_no_arguments() {
 }
 
 #[test]
+fn a_variable_without_a_value_is_that_of_the_environment() {
+    let jobs = Jobs::new();
+    for options in [&["exec"][..], &["exec", "--background"]] {
+        let mut command = jobs.command(&[options, &["--env", "TOKEN", "--", "echo \"$TOKEN\""]].concat());
+        let run = finish(command.env("TOKEN", "a secret").stdout(Stdio::piped()).stderr(Stdio::piped()), b"");
+        let said = run.success();
+        let said = if options.len() == 1 { said.as_bytes().to_vec() } else { jobs.followed(said.trim()) };
+        assert_eq!(said, b"a secret\n");
+    }
+    jobs.run(&["exec", "--env", "ABSENT_HERE", "--", "true"]).failure("not set in this environment");
+}
+
+#[test]
 fn a_keeper_runs_no_part_of_a_command_line() {
     let jobs = Jobs::new();
     let whole = b"5\0exec\0--background\0--\0touch\0made\0";
