@@ -90,7 +90,9 @@ impl fmt::Display for Failure {
             Failure::Usage(message) => f.write_str(message),
             Failure::Input(error) => write!(f, "standard input cannot be read: {error}"),
             Failure::Output(error) => write!(f, "standard output cannot be written: {error}"),
-            Failure::Runtime(error) => write!(f, "the runtime cannot be started: {error}"),
+            Failure::Runtime(error) => {
+                write!(f, "the runtime cannot be started: {error}; allow more descriptors (ulimit -n) and threads")
+            }
             Failure::Jobs(path, error) => write!(f, "the directory for jobs, {path:?}, cannot be made: {error}"),
             Failure::Job(what, error) => write!(f, "{what}: {error}"),
             Failure::Keeper(said, status) if said.is_empty() => {

@@ -15,11 +15,16 @@ mod progress;
 mod session;
 
 use std::io;
+use std::os::fd::AsFd as _;
 use std::panic;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What a runtime of tokio opens when it is built, and some more.
+const SPARE_DESCRIPTORS: usize = 8;
 
 fn main() -> ExitCode {
     // Sandboxes put this program into themselves, to hold what they run.
@@ -33,8 +38,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return exit::usage(&error),
     };
-    // One thread drives everything: the blocking work is on the pools of the backend and its search.
-    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    match runtime() {
         Ok(runtime) => {
             let outcome = runtime.block_on(async {
                 let _sizes = outlive_size_limit().map_err(exit::Failure::Runtime)?;
@@ -46,6 +50,15 @@ fn main() -> ExitCode {
         }
         Err(error) => exit::code(Err(exit::Failure::Runtime(error))),
     }
+}
+
+/// One thread drives everything: the blocking work is on the pools of the backend and its search.
+fn runtime() -> io::Result<Runtime> {
+    // Without these few descriptors tokio panics instead of failing.
+    let spare =
+        (0..SPARE_DESCRIPTORS).map(|_| io::stdin().as_fd().try_clone_to_owned()).collect::<io::Result<Vec<_>>>()?;
+    drop(spare);
+    Builder::new_current_thread().enable_all().build()
 }
 
 /// Makes a write beyond the limit on the size of files (`ulimit -f`) an error instead of the end of this process. Unlike a

@@ -170,6 +170,16 @@ fn a_write_beyond_the_limit_on_the_size_of_files_fails_and_the_limit_is_not_felt
 }
 
 #[test]
+fn too_few_descriptors_are_an_error_and_no_panic() {
+    let root = tree(&[("small", "1")]);
+    for most in 4..16 {
+        let run = script(&root, &format!("ulimit -n {most}; vfs ls /"));
+        assert!(matches!(run.code, Some(0..=2)), "{most} descriptors: {run:?}");
+        assert!(!run.err.contains("panicked"), "{most} descriptors: {run:?}");
+    }
+}
+
+#[test]
 fn the_root_confines_and_host_mode_does_not() {
     let outside = tree(&[("secret", "s")]);
     let root = tree(&[("in", "i")]);
