@@ -6,6 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::wire;
 use crate::error::{Error, ErrorKind};
 use crate::path::VfsPath;
 
@@ -69,11 +70,11 @@ pub struct FileInfo {
     /// Bytes; 0 for a directory.
     pub size: u64,
     /// When the content last changed, in UTC; RFC 3339 in JSON. `None` for a directory that exists only through its files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "wire::time")]
     pub modified_at: Option<DateTime<Utc>>,
     /// When it was made, where the backend knows. On a disk a change puts a new file in the place of the old, which is made
     /// then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "wire::time")]
     pub created_at: Option<DateTime<Utc>>,
     /// The version of a file's content; `None` for a directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]

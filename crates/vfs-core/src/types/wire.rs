@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -40,6 +41,11 @@ impl Serialize for Base64<'_> {
 
 pub(super) fn decode(encoded: &str) -> Result<Bytes, String> {
     STANDARD.decode(encoded).map(Bytes::from).map_err(|error| format!("`content_base64` is not base64: {error}"))
+}
+
+/// Writes a time as chrono does, but at once: chrono hands over each character alone, which is a third of the work of a listing.
+pub(super) fn time<S: Serializer>(time: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.to_rfc3339_opts(SecondsFormat::AutoSi, true)).serialize(serializer)
 }
 
 /// Reads `null` as what a field is that is left out: models that must name every field of a schema send it.
