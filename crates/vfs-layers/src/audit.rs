@@ -171,9 +171,9 @@ impl Audit {
 
     async fn check_sink(&self, path: &VfsPath) -> Result<()> {
         if self.on_failure == OnSinkFailure::Continue {
-            // What a prepared sink has set aside keeps the record of a gap. Where it cannot be prepared, the next record that is
-            // kept tells of those that were lost.
-            let _ = self.log.prepare().await;
+            // What a prepared sink has set aside keeps the record of a gap. Where it cannot be prepared, the gap is recorded
+            // before the next record that is kept.
+            self.log.prepare_if_possible().await;
             return Ok(());
         }
         self.log.keep_abandoned().await.map_err(|error| unwritable(error, path))?;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
+use std::process::{Command, Stdio};
 
 use crate::{configured, finish, json_lines, tree, with_config};
 
@@ -215,4 +216,18 @@ fn a_log_of_the_longest_file_that_can_be_written_is_gone_on_with() {
     let removed: Vec<_> = json_lines(&records).into_iter().map(|record| record["path"].clone()).collect();
     assert_eq!(removed, ["/a.txt", "/b.txt"], "both are recorded");
     assert!(root.path().join(".vfs/audit.jsonl.1").exists());
+}
+
+#[test]
+fn a_log_over_the_size_that_the_process_may_write_goes_on_in_a_new_file() {
+    let root = tree(&[("vfs.toml", AUDITED), ("a.txt", "one\n")]);
+    let requests = "{\"op\":\"stat\",\"path\":\"/a.txt\"}\n".repeat(2000);
+    finish(configured(&root).arg("batch"), requests.as_bytes()).success();
+    // 600 blocks are 300 KiB for some shells and 600 KiB for others, and the log has more than 800 KB.
+    let limited = format!("ulimit -f 600; {:?} --config vfs.toml read /a.txt", env!("CARGO_BIN_EXE_vfs"));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &limited]).current_dir(root.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    assert_eq!(finish(&mut shell, b"").success(), "one\n");
+    assert!(root.path().join(".vfs/audit.jsonl.2000").exists());
+    with_config(&root, &["log", "--verify"]).success();
 }

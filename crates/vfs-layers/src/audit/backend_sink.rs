@@ -19,13 +19,13 @@ use super::sinks::AuditSink;
 /// # Behaviour
 ///
 /// * The file is made with the first record. It is ASCII: other characters are escaped.
-/// * Where a record would make the file longer than [`max_size`](Self::max_size), the file is renamed and a new one begun:
-///   `audit.jsonl` becomes `audit.jsonl.120` where its last record is number 120. No file is ever removed, and the chain goes
+/// * Where a record would make the file longer than [`max_size`](Self::max_size), or than the process may write files, the
+///   file is renamed and a new one begun: `audit.jsonl` becomes `audit.jsonl.120` where its last record is number 120. No file is ever removed, and the chain goes
 ///   on from file to file.
 /// * [`AuditSink::prepare`] writes to the file, so that one that cannot be written is noticed before an operation, and sets
 ///   128 KiB aside in a file of the same name with `.reserve` behind it. Where the storage is full these make room for the
-///   records of the operations that are under way; what of them is longer together, as those of 64 operations on paths of
-///   4,000 bytes are, is lost.
+///   records of the operations that are under way. Records that do not fit, as those of 64 operations on paths of 4,000
+///   bytes, wait in memory, and are lost if the process ends before there is room.
 /// * Nobody else should write to it. Its backend must not be one that the same [`Audit`](super::Audit) is around, as each
 ///   record would wait for the record of its own writing, for ever. The backend inside of the layer is a good place.
 /// * Where it is not known whether a record was written, because the call failed or was dropped, it looks at the end of the
@@ -157,23 +157,25 @@ impl BackendSink {
         if is_rotated {
             self.log.rotate(last).await?;
         }
+        let can_rotate = size > 0 && !is_rotated;
         match self.write(line.clone()).await {
+            Err(error) if error.kind() == ErrorKind::TooLarge && can_rotate => {}
             Err(error) if is_full(&error) && self.log.release_reserve().await => {
                 self.has_reserve.store(false, Ordering::Release);
-                // To append may take as much room as the file has; a new one takes room for this record alone.
-                if size > 0 && !is_rotated {
-                    self.log.rotate(last).await?;
-                }
-                self.write(line).await
             }
-            written => written,
+            written => return written,
         }
+        // To append may take as much room as the file has; a new one takes room for this record alone.
+        if can_rotate {
+            self.log.rotate(last).await?;
+        }
+        self.write(line).await
     }
 }
 
-/// Whether a new file may take what could not be appended: also where the process may not write files as long as this one.
+/// Returns whether a write failed because the storage has no room left.
 fn is_full(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::TooLarge)
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 #[async_trait]
@@ -191,7 +193,14 @@ impl AuditSink for BackendSink {
         }
         self.log.keep_reserve().await?;
         self.has_reserve.store(true, Ordering::Release);
-        self.write(Bytes::new()).await
+        match self.write(Bytes::new()).await {
+            // The process may not write files as long as this one is already.
+            Err(error) if error.kind() == ErrorKind::TooLarge && size > 0 => {
+                self.log.rotate(head.sequence).await?;
+                self.write(Bytes::new()).await
+            }
+            written => written,
+        }
     }
 
     fn is_prepared(&self) -> bool {

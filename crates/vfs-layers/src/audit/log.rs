@@ -1,7 +1,6 @@
 //! Records on their way into a sink, in order.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vfs_core::{ErrorKind, Result};
@@ -24,8 +23,6 @@ pub(super) struct Log {
     sink: Box<dyn AuditSink>,
     state: Mutex<State>,
     turn: tokio::sync::Mutex<()>,
-    /// Whether the sink was prepared, and has refused nothing since.
-    is_prepared: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -41,6 +38,17 @@ struct State {
     lost: u64,
     /// Why the sink refused a record the last time.
     refused: Option<ErrorKind>,
+    preparation: Preparation,
+}
+
+/// Whether the sink is prepared for the next record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Preparation {
+    /// It was not since it began, or since it refused a record.
+    Needed,
+    Done,
+    /// It could not be, and has kept no record since.
+    Failed,
 }
 
 impl State {
@@ -67,9 +75,16 @@ impl State {
 
 impl Log {
     pub(super) fn new(sink: Box<dyn AuditSink>, head: AuditHead) -> Self {
-        let waiting = VecDeque::new();
-        let state = State { made: head.clone(), kept: head, waiting, abandoned: 0, lost: 0, refused: None };
-        Self { sink, state: Mutex::new(state), turn: tokio::sync::Mutex::new(()), is_prepared: AtomicBool::new(false) }
+        let state = State {
+            made: head.clone(),
+            kept: head,
+            waiting: VecDeque::new(),
+            abandoned: 0,
+            lost: 0,
+            refused: None,
+            preparation: Preparation::Needed,
+        };
+        Self { sink, state: Mutex::new(state), turn: tokio::sync::Mutex::new(()) }
     }
 
     /// The last record that the sink has.
@@ -111,21 +126,32 @@ impl Log {
         if self.next_until(last).is_some() { self.keep_until(last).await } else { Ok(()) }
     }
 
-    /// Has the sink prepared, unless it was and has refused nothing since.
+    /// Has the sink prepared, unless it is.
     pub(super) async fn prepare(&self) -> Result<()> {
         if self.is_prepared() {
             return Ok(());
         }
         let _turn = self.turn.lock().await;
-        if !self.is_prepared() {
-            self.sink.prepare(&self.head()).await?;
-            self.is_prepared.store(true, Ordering::Release);
+        if self.is_prepared() {
+            return Ok(());
         }
-        Ok(())
+        let prepared = self.sink.prepare(&self.head()).await;
+        self.state().preparation = if prepared.is_ok() { Preparation::Done } else { Preparation::Failed };
+        prepared
+    }
+
+    /// As [`prepare`](Self::prepare), but a sink that cannot be prepared is left alone until it has kept a record.
+    pub(super) async fn prepare_if_possible(&self) {
+        if self.state().preparation == Preparation::Failed {
+            return;
+        }
+        if let Err(error) = self.prepare().await {
+            tracing::warn!(%error, "the audit log has no room set aside for the record of a gap");
+        }
     }
 
     fn is_prepared(&self) -> bool {
-        self.is_prepared.load(Ordering::Acquire) && self.sink.is_prepared()
+        self.state().preparation == Preparation::Done && self.sink.is_prepared()
     }
 
     async fn keep_until(&self, sequence: u64) -> Result<()> {
@@ -137,10 +163,15 @@ impl Log {
                 Ok(()) => {
                     state.waiting.pop_front();
                     state.kept = AuditHead::of(&next);
+                    if state.preparation == Preparation::Failed {
+                        state.preparation = Preparation::Needed;
+                    }
                 }
                 Err(error) => {
                     state.refused = Some(error.kind());
-                    self.is_prepared.store(false, Ordering::Release);
+                    if state.preparation == Preparation::Done {
+                        state.preparation = Preparation::Needed;
+                    }
                     return Err(error);
                 }
             }

@@ -1,10 +1,13 @@
 //! Logs that are full or cannot be written: nothing is done unrecorded, and what is lost is said.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use vfs_core::{Backend, BackendExt, ErrorKind, Layer};
-use vfs_layers::{Audit, AuditOperation, BackendSink, OnSinkFailure, Outcome, ReadOnly, verify};
+use async_trait::async_trait;
+use vfs_core::{Backend, BackendExt, Error, ErrorKind, Layer, Result};
+use vfs_layers::{
+    Audit, AuditHead, AuditOperation, AuditRecord, AuditSink, BackendSink, OnSinkFailure, Outcome, ReadOnly, verify,
+};
 use vfs_memory::{MemoryBackend, MemoryConfig};
 
 use super::Moody;
@@ -110,4 +113,39 @@ async fn records_beyond_the_most_that_wait_are_counted_by_a_record_in_their_plac
     assert_eq!((gap.operation, gap.lost), (AuditOperation::Gap, Some(2)));
     assert_eq!(gap.outcome, Outcome::Failed(ErrorKind::StorageFull));
     assert_eq!(records.iter().filter(|record| record.lost.is_some()).count(), 1);
+}
+
+/// Can be prepared where it keeps records, and counts how often that was asked of it.
+#[derive(Debug, Clone, Default)]
+struct CountsPreparations {
+    sink: Moody,
+    preparations: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl AuditSink for CountsPreparations {
+    async fn prepare(&self, _head: &AuditHead) -> Result<()> {
+        self.preparations.fetch_add(1, Ordering::SeqCst);
+        if self.sink.refuses.load(Ordering::SeqCst) { Err(Error::of(ErrorKind::StorageFull)) } else { Ok(()) }
+    }
+
+    async fn append(&self, record: &AuditRecord) -> Result<()> {
+        self.sink.append(record).await
+    }
+}
+
+#[tokio::test]
+async fn one_that_continues_prepares_its_sink_once_for_each_failure() {
+    let sink = CountsPreparations::default();
+    let files = Audit::new(sink.clone()).on_sink_failure(OnSinkFailure::Continue).layer(memory().await);
+    let mut preparations = Vec::new();
+    for refuses in [false, true, false, true] {
+        sink.sink.refuses.store(refuses, Ordering::SeqCst);
+        for _ in 0..5 {
+            files.info("/a").await.expect("goes on");
+        }
+        preparations.push(sink.preparations.load(Ordering::SeqCst));
+    }
+    // At the first operation, after the first record that is refused, and after the first that is kept again.
+    assert_eq!(preparations, [1, 2, 3, 4]);
 }
