@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
-use vfs_core::{ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
+use vfs_core::{FileInfo, OpContext, Resolved, Result, VfsPath};
 
 use crate::config::{Durability, HardLinks, LocalConfig, Mounts};
 use crate::errno::error_at;
@@ -72,7 +72,7 @@ impl Disk {
         let real = self.root.real_path(path)?;
         let names = match self.root.open_at(&real, OFlags::PATH) {
             Ok(fd) => Metadata::of(fd.as_fd()).map_err(|errno| error_at(errno, path))?.names(),
-            Err(error) if error.kind() == ErrorKind::NotFound => 1,
+            Err(error) if error.is_absence() => 1,
             Err(error) => return Err(error.with_path(path)),
         };
         Ok(Resolved::at(real).names(names))

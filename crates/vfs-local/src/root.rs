@@ -207,8 +207,8 @@ impl Root {
             let flags = OFlags::PATH | OFlags::CLOEXEC;
             let resolve = *resolve | ResolveFlags::NO_SYMLINKS;
             match retry(|| fs::openat2(&self.fd, relative(path), flags, Mode::empty(), resolve)) {
-                // A part that is missing ends the search for links: those before it are none.
-                Ok(_) | Err(Errno::NOENT) => return Ok(path.clone()),
+                // A part that is missing, or a file, ends the search for links: those before it are none.
+                Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => return Ok(path.clone()),
                 Err(Errno::LOOP) => {}
                 Err(errno) => return Err(error_at(errno, path)),
             }
@@ -223,7 +223,7 @@ impl Root {
         match self.follow(path)? {
             Followed::Entry { entry, .. } => Ok(entry),
             Followed::Directory { .. } => Err(Errno::ISDIR),
-            Followed::Nothing { .. } => Err(Errno::NOENT),
+            Followed::Nothing { cause, .. } => Err(cause),
         }
     }
 
@@ -268,8 +268,12 @@ impl Root {
                     let parent = fs::openat(top, ".", OFlags::PATH | OFlags::DIRECTORY | ALWAYS, Mode::empty())?;
                     return Ok(Followed::Entry { above: names(held), entry: Entry { parent, name } });
                 }
-                None => {
-                    // Below what is missing there is nothing that could be followed; its names are what is left.
+                Some(FileType::Directory) => {
+                    let fd = self.open_child(top, &name, OFlags::PATH | OFlags::DIRECTORY)?;
+                    held.push((name, fd));
+                }
+                found => {
+                    // Below it there is nothing that could be followed; its names are what is left.
                     let mut names: Vec<Vec<u8>> = names(held);
                     names.push(name);
                     while let Some(name) = pending.pop() {
@@ -280,11 +284,8 @@ impl Root {
                             _ => names.push(name),
                         }
                     }
-                    return Ok(Followed::Nothing { names });
-                }
-                Some(_) => {
-                    let fd = self.open_child(top, &name, OFlags::PATH | OFlags::DIRECTORY)?;
-                    held.push((name, fd));
+                    let cause = if found.is_none() { Errno::NOENT } else { Errno::NOTDIR };
+                    return Ok(Followed::Nothing { names, cause });
                 }
             }
         }
@@ -354,8 +355,8 @@ enum Followed {
     Entry { above: Vec<Vec<u8>>, entry: Entry },
     /// A directory that was come by on the way; of no names where it is the root.
     Directory { names: Vec<Vec<u8>> },
-    /// Nothing, because a directory on the way is missing; the names that it would have.
-    Nothing { names: Vec<Vec<u8>> },
+    /// Nothing, because a directory on the way is missing or a file; the names that it would have.
+    Nothing { names: Vec<Vec<u8>>, cause: Errno },
 }
 
 impl Followed {
@@ -366,7 +367,7 @@ impl Followed {
                 names.push(entry.name.into_bytes());
                 names
             }
-            Followed::Directory { names } | Followed::Nothing { names } => names,
+            Followed::Directory { names } | Followed::Nothing { names, .. } => names,
         }
     }
 }

@@ -123,29 +123,23 @@ impl Merged {
 
     /// Where `path` really is. Links are those of the base.
     pub(super) async fn real(&self, cx: &OpContext, path: &VfsPath) -> Result<VfsPath> {
-        if !self.is_of_links(path) || matches!(self.resolve(cx, path).await, Ok(Some(real)) if real == *path) {
+        if !self.is_of_links(path) || matches!(self.resolve(cx, path).await, Ok(real) if real == *path) {
             return Ok(path.clone());
         }
         let mut at = VfsPath::root();
         // One after the other, as what a link leads to may be changed here, and others below it no longer be there.
         for name in path.components() {
             at = at.child(name).map_err(|error| error.with_path(path))?;
-            if self.is_of_links(&at)
-                && let Some(real) = self.resolve(cx, &at).await.map_err(|error| error.with_path(path))?
-            {
-                at = real;
+            if self.is_of_links(&at) {
+                at = self.resolve(cx, &at).await.map_err(|error| error.with_path(path))?;
             }
         }
         Ok(at)
     }
 
-    /// Where the base has `path`; `None` where that would be below one of its files, which may be a directory here by now.
-    async fn resolve(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<VfsPath>> {
-        match self.base.resolve(cx, ResolveRequest::new(path.clone())).await {
-            Ok(resolved) => Ok(Some(resolved.path)),
-            Err(error) if error.kind() == ErrorKind::NotADirectory => Ok(None),
-            Err(error) => Err(error),
-        }
+    /// Where the base has `path`.
+    async fn resolve(&self, cx: &OpContext, path: &VfsPath) -> Result<VfsPath> {
+        self.base.resolve(cx, ResolveRequest::new(path.clone())).await.map(|resolved| resolved.path)
     }
 
     /// Whether `path` may lead elsewhere, by links of the base that are there still.

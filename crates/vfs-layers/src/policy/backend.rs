@@ -1,7 +1,7 @@
 //! The backend with the policy in front of it.
 
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, iter};
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
@@ -52,16 +52,21 @@ impl PolicyBackend {
     async fn send_at<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let path = place(request.action());
         match self.send(cx, request).await {
-            Err(error) => Err(self.without_what_is_above(cx, error, &path).await),
+            // Boxed, so that the requests that succeed do not carry its state.
+            Err(error) => Err(Box::pin(self.without_what_is_above(cx, error, &path)).await),
             answer => answer,
         }
     }
 
-    /// `error` about `path`. That a directory above it is a file tells that this file exists, which is said only where the
-    /// file may be read.
+    /// `error` about `path`. That a directory above it, or above the path where it really is, is a file tells that this file
+    /// exists, which is said only where the file may be read.
     async fn without_what_is_above(&self, cx: &OpContext, error: Error, path: &VfsPath) -> Error {
-        if error.kind() == ErrorKind::NotADirectory && error.path().is_none_or(|at| at == path.as_str()) {
-            let mut above = path.parent();
+        if error.kind() != ErrorKind::NotADirectory || error.path().is_some_and(|at| at != path.as_str()) {
+            return error;
+        }
+        let real = self.gate.real_or_none(cx, path).await.ok().flatten();
+        for name in iter::once(path).chain(&real) {
+            let mut above = name.parent();
             while let Some(directory) = above {
                 if self.denies(cx, &directory).await {
                     return Error::not_found(path);

@@ -178,27 +178,13 @@ impl Gate {
         }
     }
 
-    /// Where `path` really is. Below a file nothing can be, and where the file really is decides whether that may be told.
+    /// Where `path` really is.
     async fn real(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
-        let (mut above, mut below) = (path.clone(), Vec::new());
-        loop {
-            match (self.inner.resolve(cx, ResolveRequest::new(above.clone())).await, above.parent(), above.name()) {
-                (Ok(resolved), ..) if below.is_empty() => return Ok(resolved),
-                (Ok(resolved), ..) => {
-                    let place = below.iter().rev().try_fold(resolved.path, |path, name: &String| path.child(name));
-                    return place.map(Resolved::at).map_err(|error| error.with_path(path));
-                }
-                (Err(error), Some(parent), Some(name)) if error.kind() == ErrorKind::NotADirectory => {
-                    below.push(name.to_owned());
-                    above = parent;
-                }
-                (Err(error), ..) => return Err(error.with_path(path)),
-            }
-        }
+        self.inner.resolve(cx, ResolveRequest::new(path.clone())).await.map_err(|error| error.with_path(path))
     }
 
     /// As [`real`](Self::real), where the path leads anywhere: what leads nowhere the operation itself refuses.
-    async fn real_or_none(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<VfsPath>> {
+    pub(super) async fn real_or_none(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<VfsPath>> {
         match self.real(cx, path).await {
             Ok(real) => Ok(Some(real.path)),
             Err(error) if error.is_temporary() => Err(error),

@@ -36,7 +36,7 @@ into() {
   if [ -n "$q" ]; then :
   elif [ -d "./$n" ]; then
     cd -P "./$n" 2>/dev/null || { needs -x; die raced; }
-  elif [ -e "./$n" ]; then die notdir
+  elif [ "$w" != x ] && [ -e "./$n" ]; then die notdir
   else
     case $w in
     x) q=1 ;;
@@ -50,7 +50,7 @@ into() {
 }
 up() {
   if [ "$n" != . ]; then
-    [ -n "$q" ] || [ -d "./$n" ] || { [ ! -e "./$n" ] || die notdir; [ "$w" = x ] || die missing; }
+    [ -n "$q" ] || [ "$w" = x ] || [ -d "./$n" ] || { [ ! -e "./$n" ] || die notdir; die missing; }
     n=.
   else
     [ -n "$p" ] || die escape

@@ -9,9 +9,11 @@ use crate::target::Target;
 laws! { "resolve" in Storage:
     "A1" Nothing a_plain_path_is_where_it_is in Smoke,
     "A1" Nothing a_path_at_which_nothing_is_is_where_it_would_be_made,
+    "A1" Nothing a_path_below_a_file_is_itself,
     "A2" Links through_links_it_is_the_real_path in Wrapper,
     "A3" Links of_a_link_to_nothing_it_is_the_target_that_is_named,
     "A3" Links of_a_link_into_a_missing_directory_it_is_the_target_that_is_named,
+    "A3" Links of_a_link_to_below_a_file_it_is_the_target_that_is_named in Wrapper,
     "A4" Links a_link_that_leads_out_is_an_escape,
     "A4" Links a_link_that_leads_out_into_a_missing_directory_is_an_escape,
     "A5" Links a_link_is_not_another_name_of_a_file,
@@ -48,6 +50,14 @@ async fn a_path_at_which_nothing_is_is_where_it_would_be_made(t: &Target) -> Law
     t.delete(DeleteRequest::new(t.path("/d/x"))).await?;
     is_at(t, "/d/x", "/d/x").await?;
     assert!(!t.has("/missing").await?, "asking makes nothing");
+    Ok(())
+}
+
+async fn a_path_below_a_file_is_itself(t: &Target) -> LawResult {
+    t.put_each(&["/d/x"]).await?;
+    for path in ["/d/x/below", "/d/x/be/low"] {
+        is_at(t, path, path).await?;
+    }
     Ok(())
 }
 
@@ -90,6 +100,18 @@ async fn of_a_link_into_a_missing_directory_it_is_the_target_that_is_named(t: &T
     is_at(t, "/d/dangling", "/new/deep/er").await?;
     is_at(t, "/d/dangling/below", "/new/deep/er/below").await?;
     is_at(t, "/chain", "/new/deep/er").await
+}
+
+async fn of_a_link_to_below_a_file_it_is_the_target_that_is_named(t: &Target) -> LawResult {
+    t.put_each(&["/d/x", "/e"]).await?;
+    link(t, "/file", "d/x");
+    link(t, "/d/below", "x/be/low");
+    link(t, "/chain", "d/below");
+    link(t, "/beside", "d/x/../../e/below");
+    is_at(t, "/file/below", "/d/x/below").await?;
+    is_at(t, "/d/below", "/d/x/be/low").await?;
+    is_at(t, "/chain/er", "/d/x/be/low/er").await?;
+    is_at(t, "/beside", "/e/below").await
 }
 
 /// Asserts that `path` leads out.
