@@ -259,12 +259,14 @@ fn a_move_from_another_mount_writes_through_no_link() {
         let files = CompositeBackend::new(default).with_mount("/m", Arc::new(MemoryBackend::new()))?;
         let guarded = deny(Rule::new(RuleEffect::Deny).path("/secrets")).layer(Arc::new(files));
         guarded.create_text("/m/x", "overwritten\n").await?;
+        let rename = |from, to| RenameRequest::new(path(from), path(to));
         for to in ["/pub/there", "/pub/absent", "/pub/dir"] {
-            for request in
-                [RenameRequest::new(path("/m/x"), path(to)), RenameRequest::new(path("/m/x"), path(to)).overwrite()]
-            {
+            for (request, kind) in [
+                (rename("/m/x", to), ErrorKind::AlreadyExists),
+                (rename("/m/x", to).overwrite(), ErrorKind::CrossBackend),
+            ] {
                 let error = guarded.rename(&OpContext::new(), request).await.expect_err("a link is there");
-                assert_eq!((error.kind(), error.path()), (ErrorKind::CrossBackend, Some(to)), "{error}");
+                assert_eq!((error.kind(), error.path()), (kind, Some(to)), "{error}");
             }
         }
         assert_eq!(fs::read_to_string(root.path().join("secrets/key")).ok().as_deref(), Some("secret\n"));
@@ -275,15 +277,69 @@ fn a_move_from_another_mount_writes_through_no_link() {
 }
 
 #[test]
-fn a_path_below_a_link_does_not_tell_whether_a_denied_file_is_there() {
+fn a_directory_that_has_a_broken_link_is_not_replaced_by_one_of_another_mount() {
+    run(async {
+        let (root, base) = disk(&[("secrets/key", "secret\n"), ("pub/a", "a\n"), ("pub/d/gone", "")], &[]);
+        fs::remove_file(root.path().join("pub/d/gone")).expect("it can be removed");
+        symlink("../../secrets/nokey", root.path().join("pub/d/x")).expect("a link can be made");
+        let overlay = Arc::new(OverlayBackend::new(Arc::clone(&base)));
+        for default in [base, overlay] {
+            let files = CompositeBackend::new(default).with_mount("/m", Arc::new(MemoryBackend::new()))?;
+            files.create_text("/m/src/x", "moved\n").await?;
+            let cx = OpContext::new();
+            let moved = files.rename(&cx, RenameRequest::new(path("/m/src"), path("/pub/d")).overwrite()).await;
+            let copied = files.copy(&cx, CopyRequest::new(path("/m/src"), path("/pub/d")).overwrite()).await;
+            for error in [moved.expect_err("not empty"), copied.expect_err("not empty")] {
+                assert_eq!((error.kind(), error.path()), (ErrorKind::NotEmpty, Some("/pub/d")), "{error}");
+            }
+            assert!(!files.exists("/secrets/nokey").await?);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_link_above_a_denied_file_does_not_tell_whether_it_is_there() {
     run(async {
         let (_root, default) = disk(
             &[("secrets/key", "secret\n"), ("pub/a", "a\n")],
             &[("pub/there", "../secrets/key"), ("pub/absent", "../secrets/nokey")],
         );
+        let rules =
+            [Rule::new(RuleEffect::Allow).path("/secrets/*/public"), Rule::new(RuleEffect::Deny).path("/secrets")];
+        let guarded = Policy::new(Arc::new(RuleSet::new(rules).expect("valid rules"))).layer(default);
+        for at in ["/pub/there/public", "/pub/absent/public", "/secrets/key/public", "/secrets/nokey/public"] {
+            let error = guarded.stat(&OpContext::new(), StatRequest::new(path(at))).await.expect_err("missing");
+            assert_eq!((error.kind(), error.path()), (ErrorKind::NotFound, Some(at)), "{error}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_path_below_a_link_does_not_tell_whether_a_denied_file_is_there() {
+    run(async {
+        let (_root, default) = disk(
+            &[("secrets/key", "secret\n"), ("pub/a", "a\n")],
+            &[
+                ("pub/there", "../secrets/key"),
+                ("pub/absent", "../secrets/nokey"),
+                ("pub/deep-there", "../secrets/key/x"),
+                ("pub/deep-absent", "../secrets/nokey/x"),
+            ],
+        );
         let guarded = deny(Rule::new(RuleEffect::Deny).path("/secrets")).layer(default);
         let cx = OpContext::new();
-        for at in ["/pub/there/x", "/pub/absent/x", "/pub/there/x/y", "/pub/absent/x/y"] {
+        for at in [
+            "/pub/there/x",
+            "/pub/absent/x",
+            "/pub/there/x/y",
+            "/pub/absent/x/y",
+            "/pub/deep-there",
+            "/pub/deep-absent",
+            "/pub/deep-there/y",
+            "/pub/deep-absent/y",
+        ] {
             let answers = [
                 guarded.create_text(at, "x").await.err(),
                 guarded.read_text(at).await.err(),

@@ -258,8 +258,7 @@ impl Watch for CompositeBackend {
         let overflow = (!missed.is_empty()).then(|| Ok(WatchEvent::new(spell_cursor(&cursors), Change::Overflow)));
         let events = feeds.filter_map(move |(at, event)| {
             let event = event.map(|WatchEvent { cursor, change, .. }| {
-                // What a mount shadows has no place here.
-                let change = shown(change, |path| *table.route(path).at() == at);
+                let change = visible_change(change, &table, &at);
                 cursors.insert(at.clone(), cursor);
                 change.map(|change| WatchEvent::new(spell_cursor(&cursors), change))
             });
@@ -278,13 +277,18 @@ impl Watch for CompositeBackend {
     }
 }
 
-/// What `change` is to those who see only some paths; `None` where they see nothing of it.
-fn shown(change: Change, is_shown: impl Fn(&VfsPath) -> bool) -> Option<Change> {
+/// Returns `change` of the mount at `at` as far as other mounts do not shadow it; `None` if they shadow all of it.
+fn visible_change(change: Change, table: &MountTable, at: &VfsPath) -> Option<Change> {
+    let is_visible = |path: &VfsPath| table.route(path).at() == at;
     match change {
         Change::Created { ref path, .. } | Change::Changed { ref path, .. } | Change::Removed { ref path } => {
-            is_shown(path).then_some(change)
+            is_visible(path).then_some(change)
         }
-        Change::Renamed { from, to, version } => match (is_shown(&from), is_shown(&to)) {
+        // Mounts below do not move with the directory, so that part of what it holds appears, and part disappears.
+        Change::Renamed { ref from, ref to, .. } if table.holds_below(from) || table.holds_below(to) => {
+            Some(Change::Overflow)
+        }
+        Change::Renamed { from, to, version } => match (is_visible(&from), is_visible(&to)) {
             (true, true) => Some(Change::Renamed { from, to, version }),
             (true, false) => Some(Change::Removed { path: from }),
             (false, true) => Some(Change::Created { path: to, version }),

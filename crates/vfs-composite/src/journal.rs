@@ -11,7 +11,7 @@ use vfs_core::{
 };
 
 use crate::backend::CompositeBackend;
-use crate::transfer::{Copied, Kind};
+use crate::transfer::{Copied, Kind, link_at_target};
 
 /// A rename that recovery came across.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,6 +174,7 @@ impl CompositeBackend {
             Some(target) if file.replaces.as_ref() != Some(&target.version) => {
                 return Err(Error::conflict(&file.to, Some(target.version)));
             }
+            _ if self.kind(cx, &file.to).await? == Kind::Link => return Err(link_at_target(&file.to)),
             there => {
                 self.put(cx, &file.to, &source, there.as_ref()).await?;
                 self.compare(cx, &file.to, &source).await?;

@@ -153,8 +153,7 @@ impl CompositeBackend {
         let inventory = self.inventory(cx, &from, &to).await?;
         // A rename replaces a link, and what is written here would go to what it leads to.
         if self.kind(cx, &to).await? == Kind::Link {
-            let message = "a link is at the target, which a move from another mount cannot replace; delete it first";
-            return Err(Error::new(ErrorKind::CrossBackend, message).with_path(&to));
+            return Err(if replaces(mode) { link_at_target(&to) } else { Error::at(ErrorKind::AlreadyExists, &to) });
         }
         let replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
         let note = self.note(cx, &from, &to, &inventory, mode).await?;
@@ -221,16 +220,21 @@ impl CompositeBackend {
     }
 
     /// Whether there is a link at `path`.
-    async fn kind(&self, cx: &OpContext, path: &VfsPath) -> Result<Kind> {
+    pub(crate) async fn kind(&self, cx: &OpContext, path: &VfsPath) -> Result<Kind> {
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(Kind::File) };
         if !self.capabilities(path).links {
             return Ok(Kind::File);
         }
-        let real = self.resolve(cx, ResolveRequest::new(path.clone())).await?.path;
-        if real == *path {
+        let real = self.resolve(cx, ResolveRequest::new(path.clone())).await.map(|resolved| resolved.path);
+        if real.as_ref().is_ok_and(|real| real == path) {
             return Ok(Kind::File);
         }
         let parent = self.resolve(cx, ResolveRequest::new(parent)).await?.path;
+        let real = match real {
+            // The directory is within its mount, so the name is a link that leads out of it.
+            Err(error) if error.kind() == ErrorKind::PathEscape => return Ok(Kind::Link),
+            real => real?,
+        };
         Ok(if parent.child(name)? == real { Kind::File } else { Kind::Link })
     }
 
@@ -242,6 +246,12 @@ impl CompositeBackend {
     async fn is_empty_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
         Ok(self.capabilities(path).empty_directories
             && self.ls(cx, LsRequest::new(path.clone()).limit(1)).await?.entries.is_empty())
+    }
+
+    /// Whether anything is in the directory at `path`, be it a link that leads nowhere.
+    async fn has_entries(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+        let listed = self.ls(cx, LsRequest::new(path.clone())).await?;
+        Ok(!listed.entries.is_empty() || !listed.problems.is_empty())
     }
 
     /// Whether something at the target is replaced; refused where it may not be.
@@ -263,11 +273,7 @@ impl CompositeBackend {
             _ if !replaces(mode) => refused(ErrorKind::AlreadyExists),
             (false, true) => refused(ErrorKind::IsADirectory),
             (true, false) => refused(ErrorKind::NotADirectory),
-            (true, true)
-                if table.holds_below(to) || !self.ls(cx, LsRequest::new(to.clone())).await?.entries.is_empty() =>
-            {
-                refused(ErrorKind::NotEmpty)
-            }
+            (true, true) if table.holds_below(to) || self.has_entries(cx, to).await? => refused(ErrorKind::NotEmpty),
             (true, true) if table.holds(to) => Err(mounted(to)),
             _ => Ok(true),
         }
@@ -401,6 +407,12 @@ impl CompositeBackend {
         progress.has_emptied = true;
         self.remove_emptied(cx, from).await
     }
+}
+
+/// Refuses to move what comes from another mount onto a link.
+pub(crate) fn link_at_target(path: &VfsPath) -> Error {
+    let message = "a move from another mount cannot replace a link, only write to its target; delete the link first";
+    Error::new(ErrorKind::CrossBackend, message).with_path(path)
 }
 
 /// Refuses a link to a directory: it has nothing of its own that could be transferred.
