@@ -48,6 +48,8 @@ pub(crate) enum Failure {
     Input(io::Error),
     /// Standard output could not be written.
     Output(io::Error),
+    /// A path that a command needs could not be found.
+    Place(&'static str, io::Error),
     /// The machine could not give what every command needs.
     Runtime(io::Error),
     /// The directory for jobs could not be made.
@@ -90,6 +92,7 @@ impl fmt::Display for Failure {
             Failure::Usage(message) => f.write_str(message),
             Failure::Input(error) => write!(f, "standard input cannot be read: {error}"),
             Failure::Output(error) => write!(f, "standard output cannot be written: {error}"),
+            Failure::Place(what, error) => write!(f, "the {what} cannot be found: {error}"),
             Failure::Runtime(error) => {
                 write!(f, "the runtime cannot be started: {error}; allow more descriptors (ulimit -n) and threads")
             }
@@ -146,6 +149,9 @@ pub(crate) fn warn_truncated(truncated: Option<Truncation>) {
         None => {}
         Some(Truncation::MaxEntries) => {
             tell("there are more entries than one search looks at; search the directories below one by one");
+        }
+        Some(Truncation::Memory) => {
+            tell("there is no memory for a longer result; search the directories below one by one")
         }
         Some(_) => tell("the tree goes deeper than a path can name; what lies below was left out"),
     }

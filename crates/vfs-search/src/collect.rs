@@ -7,7 +7,7 @@ use crate::problems::Problems;
 use crate::stream::GrepEvents;
 use vfs_core::tree::Tree;
 
-/// What an item takes beside its text: fields, and room in a list.
+/// What an item counts beside its text. In memory it takes up to four times as much.
 const ITEM_BYTES: u64 = 32;
 
 /// Collects `events` of a search from `start` up to the size limit of a result.
@@ -42,7 +42,7 @@ pub(crate) async fn collect<T: Tree>(
             _ => true,
         };
         if !is_kept {
-            let summary = events.stop(Truncation::MaxBytes);
+            let summary = events.stop(Truncation::Memory);
             return Ok(summarise(result, problems.into_vec(start), summary));
         }
     }
@@ -51,7 +51,7 @@ pub(crate) async fn collect<T: Tree>(
 }
 
 /// Appends `item`, unless there is no memory for a longer list.
-fn push<T>(items: &mut Vec<T>, item: T) -> bool {
+pub(crate) fn push<T>(items: &mut Vec<T>, item: T) -> bool {
     let has_room = items.try_reserve(1).is_ok();
     if has_room {
         items.push(item);

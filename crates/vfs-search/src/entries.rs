@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use vfs_core::tree::Tree;
 use vfs_core::{FileInfo, Problem, Skipped, Truncation, VfsPath};
 
+use crate::collect::push;
 use crate::item::{Item, Outlet};
 use crate::level::Entry;
 use crate::problems::Problems;
@@ -52,7 +53,7 @@ impl Entries {
     pub(crate) fn put(&mut self, item: Item) -> ControlFlow<()> {
         match item {
             Item::Entry(_) if self.is_full() => return ControlFlow::Break(()),
-            Item::Entry(info) => self.entries.push(info),
+            Item::Entry(info) => return self.push(info),
             Item::Problem(problem) => self.problems.push(problem),
             Item::Tally(tally) => {
                 self.skipped += tally.skipped;
@@ -61,6 +62,14 @@ impl Entries {
             _ => {}
         }
         ControlFlow::Continue(())
+    }
+
+    fn push(&mut self, info: FileInfo) -> ControlFlow<()> {
+        if push(&mut self.entries, info) {
+            return ControlFlow::Continue(());
+        }
+        self.truncated = Some(Truncation::Memory);
+        ControlFlow::Break(())
     }
 
     /// The parts of the result of a walk that started at `start`.

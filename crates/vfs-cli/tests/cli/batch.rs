@@ -232,7 +232,7 @@ fn a_search_whose_matches_need_more_memory_than_there_is_does_not_end_it() {
     let search = json!({"op": "grep", "pattern": "a", "max_result_bytes": u64::MAX});
     let run = batch_in_memory(&root, 700_000, &format!("{search}\n{}\n", json!({"op": "stat", "path": "/1"})));
     let answers = json_lines(run.success());
-    let is_told = answers[0]["ok"]["truncated"] == "max_bytes" || answers[0]["error"]["code"] == "too_large";
+    let is_told = answers[0]["ok"]["truncated"] == "memory" || answers[0]["error"]["code"] == "too_large";
     assert!(is_told, "{:.400}", answers[0].to_string());
     assert_eq!(answers[1]["ok"]["size"], 2 << 16);
 }

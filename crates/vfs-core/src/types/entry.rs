@@ -147,6 +147,8 @@ pub enum Truncation {
     Depth,
     /// The search listed as many entries as any search does, and entered no further directory.
     MaxEntries,
+    /// There was no memory for a longer result.
+    Memory,
 }
 
 /// How many entries a search left out, so that silence is never mistaken for absence.
