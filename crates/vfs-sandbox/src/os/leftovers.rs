@@ -115,7 +115,8 @@ fn file_id(status: &Stat) -> FileId {
     (status.st_dev, status.st_ino)
 }
 
-/// Returns the files that are covered in commands, if there is a link to compare with them.
+/// Returns the files that are covered in commands, if there is a link to compare with them. Those of a mount that cannot be read
+/// are missing, so more links are reported.
 fn covered_files(mounts: &[Held], protected: &[Protected], entries: &[(usize, ScanEntry)]) -> HashSet<FileId> {
     if !entries.iter().any(|(_, entry)| entry.kind == EntryKind::Link) {
         return HashSet::new();

@@ -60,11 +60,11 @@ pub(super) struct Wanted<'a> {
 /// A file of trials that the helper is to cover, as if it were hidden.
 pub(super) const DECOY: &str = "/etc/vfs-decoy";
 
-/// Most entries that are covered in one command: the kernel bounds the mounts of a namespace, too.
+/// Upper bound on the entries that are covered in one command: the kernel bounds the mounts of a namespace, too.
 const MAX_NESTED_COVERS: usize = 4_096;
 
-/// Most sockets that are covered where the filter keeps commands from all of them. So a command that makes more of their files
-/// takes no room from the names.
+/// Upper bound on the sockets that are covered besides if the filter denies all unix sockets. The oldest ones are covered: a
+/// command can make sockets, but none that is older than those of the host.
 const MAX_DENIED_SOCKETS: usize = 1_024;
 
 impl Namespaces {
@@ -287,6 +287,7 @@ fn nested_entries(mounts: &[Held], entries: &[(usize, ScanEntry)], socket: Neste
     let mut nested: Vec<NestedEntry> = Vec::new();
     // The outermost directory around an entry that has each of these covers.
     let (mut hidden_above, mut read_only_above) = (None, None);
+    let newest_covered = newest_covered_socket(entries);
     let mut denied_sockets = 0;
     for (number, entry) in entries {
         let Some(mount) = mounts.get(*number) else { continue };
@@ -306,16 +307,14 @@ fn nested_entries(mounts: &[Held], entries: &[(usize, ScanEntry)], socket: Neste
             continue;
         }
         if cover == NestedCover::DeniedSocket {
-            if denied_sockets == MAX_DENIED_SOCKETS {
+            if denied_sockets == MAX_DENIED_SOCKETS || newest_covered.is_some_and(|newest| changed_at(entry) > newest) {
                 continue;
             }
             denied_sockets += 1;
-        }
-        if nested.len() == MAX_NESTED_COVERS {
+        } else if nested.len() - denied_sockets == MAX_NESTED_COVERS {
             let message = format!(
-                "there are more than {MAX_NESTED_COVERS} protected names and sockets, and all of them have to be covered \
-                 before a command starts; mount a smaller directory, or remove some outside of the sandbox, where no cover \
-                 is in the way"
+                "there are more than {MAX_NESTED_COVERS} entries that have to be covered before a command starts; mount a \
+                 smaller directory, or remove some outside of the sandbox, where no cover is in the way"
             );
             return Err(Error::new(ErrorKind::QuotaExceeded, message).with_path(&mount.at));
         }
@@ -329,6 +328,18 @@ fn nested_entries(mounts: &[Held], entries: &[(usize, ScanEntry)], socket: Neste
         nested.push(NestedEntry { path: OsString::from_vec(path), cover, file });
     }
     Ok(nested)
+}
+
+/// Returns when the newest of the sockets that are covered was changed; `None` if all of them are.
+fn newest_covered_socket(entries: &[(usize, ScanEntry)]) -> Option<(i64, u64)> {
+    let sockets = entries.iter().filter(|(_, entry)| entry.kind == EntryKind::Socket);
+    let mut times: Vec<_> = sockets.map(|(_, entry)| changed_at(entry)).collect();
+    (times.len() > MAX_DENIED_SOCKETS).then(|| *times.select_nth_unstable(MAX_DENIED_SOCKETS - 1).1)
+}
+
+/// Returns when the kernel last noted a change of the entry, which no process can set.
+fn changed_at(entry: &ScanEntry) -> (i64, u64) {
+    (entry.status.st_ctime, entry.status.st_ctime_nsec)
 }
 
 type Covers = Vec<(String, Cover)>;
