@@ -23,7 +23,7 @@ use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a runtime of tokio opens when it is built, and some more.
+/// Descriptors that must be free before a tokio runtime is built.
 const SPARE_DESCRIPTORS: usize = 8;
 
 fn main() -> ExitCode {

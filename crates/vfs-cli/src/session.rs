@@ -189,9 +189,10 @@ impl Session {
 
 /// A sandbox on the directory that the arguments name.
 pub(crate) fn sandbox_config(root: Option<&Path>, args: SandboxArgs) -> Result<SandboxConfig, Failure> {
-    let directory = std::path::absolute(root.unwrap_or(Path::new("."))).map_err(Failure::Runtime)?;
+    let directory = std::path::absolute(root.unwrap_or(Path::new(".")))
+        .map_err(|error| Failure::Place("working directory", error))?;
     // This program is its own helper: it asks first of all whether it is to be that.
-    let helper = std::env::current_exe().map_err(Failure::Runtime)?;
+    let helper = std::env::current_exe().map_err(|error| Failure::Place("file of this program", error))?;
     let mut config = SandboxConfig::new(directory).helper(Helper::At(helper));
     if args.network {
         config = config.network(Network::Host);

@@ -1,5 +1,6 @@
 //! The commands that run commands.
 
+use std::env::VarError;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
@@ -76,7 +77,8 @@ pub(crate) struct ExecArgs {
     /// The directory it runs in [default: the root]
     #[arg(long, value_name = "PATH")]
     pub(crate) cwd: Option<String>,
-    /// Set a variable, without a value to that of this environment, which no list of processes shows; may be given more than once
+    /// Set a variable; NAME alone passes its value on from this environment, so that no list of processes shows it; may be
+    /// given more than once
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
     /// Pass on the variables of this environment that do not look like secrets
@@ -146,9 +148,16 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
-    let (name, value) = match text.split_once('=') {
-        Some((name, value)) => (name, value.to_owned()),
-        None => (text, std::env::var(text).map_err(|_| "it is not set in this environment, or not UTF-8".to_owned())?),
+    let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+    if name.is_empty() {
+        return Err("a variable has the form NAME=VALUE or NAME".to_owned());
+    }
+    let value = match value {
+        Some(value) => value.to_owned(),
+        None => std::env::var(name).map_err(|error| match error {
+            VarError::NotPresent => format!("{name} is not set in this environment; write {name}=VALUE"),
+            VarError::NotUnicode(_) => format!("the value of {name} in this environment is not UTF-8"),
+        })?,
     };
-    if name.is_empty() { Err("it has the form NAME=VALUE".to_owned()) } else { Ok((name.to_owned(), value)) }
+    Ok((name.to_owned(), value))
 }

@@ -9,7 +9,6 @@ use similar::{ChangeTag, DiffOp, DiffTag, TextDiff};
 
 use crate::path::VfsPath;
 use crate::text::{self, Extent, Sniffed};
-use crate::types::Encoding;
 
 /// Lines shown on either side of a change.
 const CONTEXT: usize = 3;
@@ -85,7 +84,7 @@ fn binary_header(before: &str, after: &str) -> String {
 }
 
 fn decoded(content: &[u8]) -> Option<Cow<'_, str>> {
-    if let Some((text, Encoding::Utf8)) = text::utf8_text(content, Extent::Whole) {
+    if let Some((text, _)) = text::utf8_text(content, Extent::Whole) {
         return Some(Cow::Borrowed(text));
     }
     match text::sniff(content, Extent::Whole) {
