@@ -7,7 +7,7 @@ use vfs_config::{Built, Config, Placed};
 use vfs_core::{Backend, BackendExt as _, Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_layers::BackendSink;
 use vfs_local::LocalBackend;
-use vfs_sandbox::os::{Belt, Helper, Network, OsSandbox, SandboxConfig, UnixSockets};
+use vfs_sandbox::os::{Belt, Helper, Mechanism, Network, OsSandbox, SandboxConfig, UnixSockets};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_store::{NamespaceSource, StoreBackend, StoreConfig, StoreUrl};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
@@ -178,6 +178,13 @@ impl Session {
         }
     }
 
+    /// Where commands in a sandbox of these settings see `path`.
+    pub(crate) fn path_in_sandbox(&self, args: SandboxArgs, path: &VfsPath) -> Result<VfsPath, Failure> {
+        let config = sandbox_config(self.root.as_deref(), args)?;
+        let root = config.mounts.first().map(|mount| mount.at.clone()).unwrap_or_default();
+        Ok(root.join(path.relative())?)
+    }
+
     /// Brings to an end what has begun: audit records of what was not waited for.
     pub(crate) async fn close(&self) -> Result<(), Failure> {
         match &self.source {
@@ -193,12 +200,21 @@ pub(crate) fn sandbox_config(root: Option<&Path>, args: SandboxArgs) -> Result<S
         .map_err(|error| Failure::Place("working directory", error))?;
     // This program is its own helper: it asks first of all whether it is to be that.
     let helper = std::env::current_exe().map_err(|error| Failure::Place("file of this program", error))?;
-    let mut config = SandboxConfig::new(directory).helper(Helper::At(helper));
+    let config = if args.landlock {
+        let mechanisms = [Mechanism::Landlock, Mechanism::Seccomp];
+        SandboxConfig::in_place(directory)?.only(mechanisms).require(Belt::WITHOUT_NAMESPACES.iter().copied())
+    } else {
+        SandboxConfig::new(directory)
+    };
+    let mut config = config.helper(Helper::At(helper));
     if args.network {
         config = config.network(Network::Host);
     }
     if args.unix_sockets {
         config = config.unix_sockets(UnixSockets::Allow);
+    }
+    if args.allow_visible_processes {
+        config.required.remove(&Belt::HiddenProcesses);
     }
     if args.allow_unprotected_names {
         config.required.remove(&Belt::ProtectedNames);

@@ -44,12 +44,19 @@ Exit status: 0 where all that is required is enforced, 1 where something is not,
 /// What a sandbox is to be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ClapArgs)]
 pub(crate) struct SandboxArgs {
+    /// Hold the command by Landlock and a filter of system calls alone, where namespaces are forbidden, as in most containers:
+    /// it sees the root at its path on this machine, '.git' and '.env' are not protected, and /tmp cannot be written
+    #[arg(long, conflicts_with_all = ["allow_visible_processes", "allow_unprotected_names"])]
+    pub(crate) landlock: bool,
     /// Let the sandbox reach the network of this machine
     #[arg(long)]
     pub(crate) network: bool,
     /// Let the sandbox make unix sockets; those that are below the root when it starts stay out of reach
     #[arg(long)]
     pub(crate) unix_sockets: bool,
+    /// Run where the processes outside cannot be hidden, with their arguments, nor the name of this machine
+    #[arg(long)]
+    pub(crate) allow_visible_processes: bool,
     /// Run where '.git' and '.env' can be protected in the root only, and not in the directories below it
     #[arg(long)]
     pub(crate) allow_unprotected_names: bool,

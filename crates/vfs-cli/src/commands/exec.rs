@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, StreamingShell, VfsPath};
-use vfs_sandbox::os::SandboxConfig;
+use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, StreamingShell};
 
 use crate::args::{ExecArgs, SandboxArgs};
 use crate::exit::{self, Exit, Failure};
@@ -28,7 +27,8 @@ pub(super) async fn run(
     }
     if !args.sandbox && args.sandbox_args != SandboxArgs::default() {
         return Err(Failure::Usage(
-            "--network, --unix-sockets, --allow-unprotected-names and --max-scanned-entries are about a sandbox; add --sandbox",
+            "--landlock, --network, --unix-sockets, --allow-visible-processes, --allow-unprotected-names and \
+             --max-scanned-entries are about a sandbox; add --sandbox",
         ));
     }
     let request = request(session, &args)?;
@@ -55,7 +55,7 @@ fn request(session: &Session, args: &ExecArgs) -> Result<ExecuteRequest, Failure
     let mut cwd = session.path_or_root(args.cwd.as_deref())?;
     if args.sandbox {
         // Commands in a sandbox see the root as a directory beside those of the system.
-        cwd = VfsPath::parse(SandboxConfig::WORKSPACE)?.join(cwd.relative())?;
+        cwd = session.path_in_sandbox(args.sandbox_args, &cwd)?;
     }
     let mut request = ExecuteRequest::new(args.command.join(" ")).cwd(cwd);
     request.timeout = args.timeout.or(args.background.then_some(NO_LIMIT));

@@ -47,8 +47,12 @@ pub enum Belt {
     PrivateTmp,
     /// There is no network, where none was asked for.
     NoNetwork,
-    /// Processes outside cannot be seen, signalled or traced.
+    /// Processes outside cannot be signalled or traced.
     PrivateProcesses,
+    /// Processes outside, with their arguments, and the name of the machine cannot be seen. In namespaces this takes a `/proc`
+    /// and a name of their own, which the filters of some containers forbid: where this is not required, commands see the
+    /// container's.
+    HiddenProcesses,
     /// Protected paths are kept, and cannot be made where they are missing. Who replaces one on the host while a command
     /// runs takes the cover off it, for that command.
     ProtectedPaths,
@@ -78,6 +82,7 @@ impl Belt {
         Self::PrivateTmp,
         Self::NoNetwork,
         Self::PrivateProcesses,
+        Self::HiddenProcesses,
         Self::ProtectedPaths,
         Self::ProtectedNames,
         Self::UnixSockets,
@@ -96,6 +101,7 @@ impl Belt {
         Self::PrivateTmp,
         Self::NoNetwork,
         Self::PrivateProcesses,
+        Self::HiddenProcesses,
         Self::ProtectedPaths,
         Self::ProtectedNames,
         Self::UnixSockets,
@@ -111,6 +117,7 @@ impl Belt {
         Self::PrivateFiles,
         Self::NoNetwork,
         Self::PrivateProcesses,
+        Self::HiddenProcesses,
         Self::UnixSockets,
     ];
 
@@ -128,6 +135,7 @@ impl Belt {
             Self::PrivateTmp => "private_tmp",
             Self::NoNetwork => "no_network",
             Self::PrivateProcesses => "private_processes",
+            Self::HiddenProcesses => "hidden_processes",
             Self::ProtectedPaths => "protected_paths",
             Self::ProtectedNames => "protected_names",
             Self::UnixSockets => "unix_sockets",

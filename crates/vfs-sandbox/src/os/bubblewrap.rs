@@ -59,6 +59,15 @@ impl Identity {
     pub(super) const ORDINARY: u32 = 1000;
 }
 
+/// Whether the command can see the processes outside and the name of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outside {
+    /// It has a `/proc` and a name of its own.
+    Hidden,
+    /// It has those of this process, where the filter of a container forbids to make others.
+    Visible,
+}
+
 /// Whether bubblewrap can keep the command from making namespaces itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NestedUsers {
@@ -86,6 +95,7 @@ pub(super) struct Plan<'a> {
     pub(super) network: Network,
     pub(super) session: Session,
     pub(super) identity: Identity,
+    pub(super) outside: Outside,
     pub(super) nested_users: NestedUsers,
     pub(super) tmp_bytes: u64,
     /// Files that are written for the command, with the descriptors that hold them.
@@ -124,7 +134,10 @@ fn apart(line: &mut Line, plan: &Plan<'_>) {
     if plan.network == Network::Off {
         line.words(["--unshare-net"]);
     }
-    line.words(["--hostname", "sandbox", "--die-with-parent"]);
+    if plan.outside == Outside::Hidden {
+        line.words(["--hostname", "sandbox"]);
+    }
+    line.words(["--die-with-parent"]);
     if plan.session == Session::New {
         line.words(["--new-session"]);
     }
@@ -159,7 +172,11 @@ fn system(line: &mut Line, plan: &Plan<'_>) {
         line.words(["--perms", "0000", "--dir", nested_covers::HIDDEN_DIRECTORY]);
     }
     let shared = plan.tmp_bytes.min(64 << 20).to_string();
-    line.words(["--proc", "/proc", "--dev", "/dev"]);
+    match plan.outside {
+        Outside::Hidden => line.words(["--proc", "/proc"]),
+        Outside::Visible => line.words(["--ro-bind", "/proc", "/proc"]),
+    }
+    line.words(["--dev", "/dev"]);
     if plan.identity == Identity::Ordinary {
         for path in &plan.system.kernel_settings {
             line.same("--ro-bind", path);
@@ -239,6 +256,7 @@ mod tests {
             tools: &[],
             network: Network::Off,
             session: Session::New,
+            outside: Outside::Hidden,
             identity: Identity::Same,
             nested_users: NestedUsers::LeftToFilter,
             tmp_bytes: 4096,
@@ -276,6 +294,8 @@ mod tests {
             ("- --unshare-net", |plan| plan.network = Network::Host),
             ("- --new-session", |plan| plan.session = Session::OfTerminal),
             ("+ --disable-userns", |plan| plan.nested_users = NestedUsers::Disabled),
+            ("- --hostname sandbox", |plan| plan.outside = Outside::Visible),
+            ("+ --ro-bind /proc /proc --dev /dev", |plan| plan.outside = Outside::Visible),
             ("+ --uid 1000 --gid 1000 --cap-drop ALL", |plan| plan.identity = Identity::Ordinary),
             ("+ --dev /dev --ro-bind /proc/sys /proc/sys --ro-bind /dev/null /proc/kcore --perms", |plan| {
                 plan.identity = Identity::Ordinary;

@@ -68,7 +68,12 @@ impl Judge<'_> {
             Belt::PrivateProcesses => self.unless(
                 &[Deed::ReachedProcess],
                 self.processes_by(),
-                "processes outside can be signalled or seen; that takes namespaces, or Landlock of Linux 6.12",
+                "processes outside can be signalled; that takes namespaces, or Landlock of Linux 6.12",
+            ),
+            Belt::HiddenProcesses => self.unless(
+                &[Deed::SawProcess],
+                if self.is_namespaced() { "a /proc and a name of their own" } else { "Landlock" },
+                "processes outside can be seen with their arguments, as this process may mount no /proc of their own",
             ),
             Belt::ProtectedPaths if self.setup.config.protected.is_empty() => Holding::NotAsked,
             Belt::ProtectedPaths => self.protected_paths(),

@@ -10,7 +10,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, seek};
 use vfs_core::{Access, Error, ErrorKind, Result};
 use vfs_shell::Launch;
 
-use super::bubblewrap::{Cover, Identity, NestedMounts, NestedUsers, Opens, Plan, Session, Source, arguments};
+use super::bubblewrap::{Cover, Identity, NestedMounts, NestedUsers, Opens, Outside, Plan, Session, Source, arguments};
 use super::config::{Protection, SandboxConfig, UnixSockets};
 use super::held::{Held, Kept, duplicate};
 use super::helper::{self, Covered, ENVIRONMENT, FILTER, NestedCovers, Task, environment_bytes};
@@ -30,6 +30,14 @@ enum Binds {
     ByPath,
 }
 
+/// What is to be done in namespaces, and what to do without, as it was found not to work here.
+#[derive(Debug, Clone)]
+pub(super) struct Isolation {
+    pub(super) outside: Outside,
+    /// Why the helper makes no mounts.
+    pub(super) nested: Result<(), String>,
+}
+
 /// What starts commands in namespaces.
 #[derive(Debug)]
 pub(super) struct Namespaces {
@@ -37,6 +45,7 @@ pub(super) struct Namespaces {
     binds: Binds,
     nested_users: NestedUsers,
     identity: Identity,
+    outside: Outside,
     system: System,
     filter: Option<Vec<u8>>,
     /// The filter under which the helper makes mounts, if one is used; or why it makes none.
@@ -69,15 +78,16 @@ const MAX_DENIED_SOCKETS: usize = 1_024;
 
 impl Namespaces {
     /// Looks for bubblewrap and what it can do, and decides on the second belts. `filters` are that of commands and that of
-    /// the helper while it makes mounts; `nested` says why it shall make none.
+    /// the helper while it makes mounts.
     pub(super) fn find(
         config: &SandboxConfig,
         mounts: &[Held],
         filters: Option<[&seccompiler::BpfProgram; 2]>,
         landlock: Result<(), String>,
         processes: Option<u64>,
-        nested: Result<(), String>,
+        isolation: Isolation,
     ) -> Result<Self, String> {
+        let Isolation { outside, nested } = isolation;
         let program = match &config.bubblewrap {
             Some(program) => programs::trusted(program, mounts)?,
             None => programs::find("bwrap", None, mounts)
@@ -92,7 +102,11 @@ impl Namespaces {
         let knows = |option: &str| said.contains(option);
         let root = rustix::process::getuid().is_root();
         let identity = if root { Identity::Ordinary } else { Identity::Same };
-        let nested_users = if knows("--disable-userns") { NestedUsers::Disabled } else { NestedUsers::LeftToFilter };
+        // Bubblewrap disables them by a file of /proc, which it cannot write where it may mount none.
+        let nested_users = match outside {
+            Outside::Hidden if knows("--disable-userns") => NestedUsers::Disabled,
+            _ => NestedUsers::LeftToFilter,
+        };
         let system = System::found(config.network);
         let task = |()| Task { rules: rules(&system, config, mounts), processes, ..Task::default() };
         let helper = landlock.map(task).and_then(|task| Ok((helper::found(&config.helper, mounts)?, task)));
@@ -103,6 +117,7 @@ impl Namespaces {
             binds: if knows("--ro-bind-fd") { Binds::ByDescriptor } else { Binds::ByPath },
             nested_users,
             identity,
+            outside,
             filter: filters.map(|[command, _]| filter::bytes(command)),
             nested: nested
                 .and(helper.as_ref().map(|_| ()).map_err(String::clone))
@@ -185,6 +200,7 @@ impl Namespaces {
             network: config.network,
             session: wanted.session,
             identity: self.identity,
+            outside: self.outside,
             nested_users: self.nested_users,
             tmp_bytes: config.tmp_bytes,
             written: files,

@@ -62,6 +62,7 @@ impl SandboxReport {
 impl fmt::Display for SandboxReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:18} {:9} {:9} by what, or why not", "belt", "enforced", "required")?;
+        let mut reasons: Vec<(&str, Belt)> = Vec::new();
         for Finding { belt, holding, required } in &self.findings {
             let required = if *required { "yes" } else { "no" };
             let (enforced, words) = match holding {
@@ -69,7 +70,13 @@ impl fmt::Display for SandboxReport {
                 Holding::Missing(why) => ("NO", why.as_str()),
                 Holding::NotAsked => ("-", "the settings leave nothing to enforce"),
             };
-            writeln!(f, "{belt:18} {enforced:9} {required:9} {words}")?;
+            match reasons.iter().find(|(reason, _)| *reason == words) {
+                Some((_, first)) if enforced == "NO" => {
+                    writeln!(f, "{belt:18} {enforced:9} {required:9} as for {first}")?;
+                }
+                _ => writeln!(f, "{belt:18} {enforced:9} {required:9} {words}")?,
+            }
+            reasons.push((words, *belt));
         }
         Ok(())
     }

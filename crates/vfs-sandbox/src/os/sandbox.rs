@@ -4,16 +4,19 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rustix::thread::{SecureComputingMode, secure_computing_mode};
 use tokio::runtime::Handle;
 use vfs_core::{Error, ErrorKind, ExecuteRequest, OpContext, Result};
 use vfs_shell::{Launch, Launcher};
 
-use super::belt::Mechanism;
+use super::belt::{Belt, Mechanism};
+use super::bubblewrap::Outside;
 use super::config::SandboxConfig;
 use super::findings;
 use super::groups::Groups;
 use super::held::Held;
-use super::report::SandboxReport;
+use super::namespaces::Isolation;
+use super::report::{Holding, SandboxReport};
 use super::setup::Setup;
 use super::trial;
 
@@ -72,15 +75,8 @@ impl OsSandbox {
     /// those of opening their directories.
     pub async fn open(config: SandboxConfig) -> Result<Self> {
         let (setup, report) = tried(config).await?;
-        let missing: Vec<_> = report
-            .missing()
-            .filter_map(|finding| match &finding.holding {
-                super::Holding::Missing(why) => Some(format!("{}: {why}", finding.belt)),
-                _ => None,
-            })
-            .collect();
         match setup {
-            Some(setup) if missing.is_empty() => {
+            Some(setup) if report.missing().next().is_none() => {
                 // From here on, file tools and commands may write.
                 let existing = Arc::clone(&setup);
                 let note = move || existing.note_existing(&OpContext::new());
@@ -88,7 +84,9 @@ impl OsSandbox {
                 Ok(Self { setup, report: Arc::new(report) })
             }
             _ => {
-                let message = format!("this system cannot hold commands as it was asked to; {}", missing.join("; "));
+                let reasons: Vec<_> =
+                    reasons(&report).into_iter().map(|(why, belts)| format!("{}: {why}", belts.join(", "))).collect();
+                let message = format!("this system cannot hold commands as it was asked to; {}", reasons.join("; "));
                 Err(Error::new(ErrorKind::Unsupported, message))
             }
         }
@@ -126,6 +124,19 @@ impl Launcher for OsSandbox {
     }
 }
 
+/// Why belts that are required do not hold, each reason once with all of them.
+fn reasons(report: &SandboxReport) -> Vec<(&str, Vec<&'static str>)> {
+    let mut reasons: Vec<(&str, Vec<&'static str>)> = Vec::new();
+    for finding in report.missing() {
+        let Holding::Missing(why) = &finding.holding else { continue };
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, belts)) => belts.push(finding.belt.code()),
+            None => reasons.push((why, vec![finding.belt.code()])),
+        }
+    }
+    reasons
+}
+
 /// The best sandbox that works here, and what it enforces.
 async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxReport)> {
     let mounts = Arc::new(Held::open_all(&config).await?);
@@ -141,7 +152,7 @@ async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxRepo
                 let report = findings::report(&setup, &deeds, None);
                 return Ok((Some(setup), report));
             }
-            Err(why) => reason = format!("{why}; {ALLOWING}"),
+            Err(why) => reason = format!("{why}; {}", advice()),
         }
     }
     match started(&config, &mounts, &Setup::direct).await? {
@@ -153,19 +164,40 @@ async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxRepo
     }
 }
 
-const ALLOWING: &str = "where users may not make namespaces, set the sysctls kernel.unprivileged_userns_clone=1 and \
-                        user.max_user_namespaces above 0, and give bwrap a profile where AppArmor restricts them";
+/// What can be done where namespaces do not work.
+fn advice() -> &'static str {
+    if secure_computing_mode().is_ok_and(|mode| mode == SecureComputingMode::Filter) {
+        "this process is under a filter of system calls, as in a container, which is the likely cause: where that allows \
+         namespaces but no /proc of their own (Podman), do not require hidden_processes (--allow-visible-processes); where it \
+         allows none (Docker), hold commands by Landlock alone (Belt::WITHOUT_NAMESPACES, --landlock), or start the container \
+         with a profile that allows them"
+    } else {
+        "where users may not make namespaces, set the sysctls kernel.unprivileged_userns_clone=1 and \
+         user.max_user_namespaces above 0, and give bwrap a profile where AppArmor restricts them; or hold commands by \
+         Landlock alone (Belt::WITHOUT_NAMESPACES, --landlock)"
+    }
+}
 
 /// What could be started, or why it could not be, so that something else may be tried.
 type Started = Result<(Arc<Setup>, trial::Deeds), String>;
 
 type Making<'a> = &'a (dyn Fn(&Arc<SandboxConfig>, &Arc<Vec<Held>>, Groups) -> Result<Setup, String> + Sync);
 
-/// A sandbox of namespaces; where the helper cannot make mounts in them, one in which it makes none.
+/// A sandbox of namespaces; where they do not work otherwise, and need not hide processes, one that does not.
 async fn in_namespaces(config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>) -> Result<Started> {
+    let why = match isolated(config, mounts, Outside::Hidden).await? {
+        Err(why) if !config.requires(Belt::HiddenProcesses) => why,
+        decided => return Ok(decided),
+    };
+    Ok(isolated(config, mounts, Outside::Visible).await?.map_err(|_| why))
+}
+
+/// A sandbox of namespaces; where the helper cannot make mounts in them, one in which it makes none.
+async fn isolated(config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>, outside: Outside) -> Result<Started> {
     let with = |nested: Result<(), String>| {
+        let isolation = Isolation { outside, nested };
         move |config: &Arc<SandboxConfig>, mounts: &Arc<Vec<Held>>, groups: Groups| {
-            Setup::in_namespaces(config, mounts, groups, nested.clone())
+            Setup::in_namespaces(config, mounts, groups, isolation.clone())
         }
     };
     let why = match started(config, mounts, &with(Ok(()))).await? {

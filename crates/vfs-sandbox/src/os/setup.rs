@@ -17,7 +17,7 @@ use super::filter::{self, Reach, Stage};
 use super::groups::{self, Groups};
 use super::held::Held;
 use super::leftovers::Leftovers;
-use super::namespaces::{Namespaces, Wanted, check_length};
+use super::namespaces::{Isolation, Namespaces, Wanted, check_length};
 use super::rules;
 use super::tree_scan::{ScanBudget, ScanEntry, ScanRules};
 
@@ -45,13 +45,12 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    /// Commands in namespaces, or why that cannot be. `nested` says why entries deep in a tree cannot be covered, where that
-    /// was found out already.
+    /// Commands in namespaces, or why that cannot be.
     pub(super) fn in_namespaces(
         config: &Arc<SandboxConfig>,
         mounts: &Arc<Vec<Held>>,
         groups: Groups,
-        nested: Result<(), String>,
+        isolation: Isolation,
     ) -> Result<Self, String> {
         let filters = [Stage::Command, Stage::Covering].map(|stage| filter_for(config, Reach::Namespaces, stage));
         let [program, covering] = filters;
@@ -60,7 +59,7 @@ impl Setup {
         let processes = config.processes.filter(|_| groups.processes.is_err());
         let known = landlock.as_ref().map(|_| ()).map_err(String::clone);
         let filters = program.as_ref().ok().zip(covering.as_ref().ok()).map(|(program, covering)| [program, covering]);
-        let namespaces = Namespaces::find(config, mounts, filters, known, processes, nested)?;
+        let namespaces = Namespaces::find(config, mounts, filters, known, processes, isolation)?;
         let asked = if namespaces.landlock().is_ok() { Asked::Ignored } else { Asked::Heeded };
         let confine = Confine { groups: entries(&groups)?, asked, ..Confine::default() };
         Ok(Self {

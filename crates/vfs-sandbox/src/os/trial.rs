@@ -50,6 +50,8 @@ pub(super) enum Deed {
     MadeUnixSocket,
     /// It reached a process outside.
     ReachedProcess,
+    /// It saw a process outside.
+    SawProcess,
     /// It could not write to its own `/tmp`, or that is the host's.
     SharedTmp,
     /// The number of its processes is not bounded by the kernel.
@@ -57,7 +59,7 @@ pub(super) enum Deed {
 }
 
 impl Deed {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::ReadOutside,
         Self::WroteOutside,
         Self::WroteSystem,
@@ -68,6 +70,7 @@ impl Deed {
         Self::FoundNetwork,
         Self::MadeUnixSocket,
         Self::ReachedProcess,
+        Self::SawProcess,
         Self::SharedTmp,
         Self::UnboundedProcesses,
     ];
@@ -129,9 +132,16 @@ impl Canary {
     fn new(mounts: &[Held]) -> Result<Self, String> {
         let places = [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from("/dev/shm")];
         let free = |place: &&PathBuf| !mounts.iter().any(|mount| place.starts_with(&mount.directory));
-        let place = places.iter().find(free).ok_or("every place for temporary files is in the sandbox")?;
         let failed = |error: io::Error| format!("no file for a trial can be made: {error}");
-        let mut file = tempfile::Builder::new().prefix("vfs-canary-").tempfile_in(place).map_err(failed)?;
+        let mut made = Err("every place for temporary files is in the sandbox".to_owned());
+        // Some of them may be read-only.
+        for place in places.iter().filter(free) {
+            made = tempfile::Builder::new().prefix("vfs-canary-").tempfile_in(place).map_err(failed);
+            if made.is_ok() {
+                break;
+            }
+        }
+        let mut file = made?;
         io::Write::write_all(&mut file, b"canary\n").map_err(failed)?;
         Ok(Self(file))
     }
@@ -190,6 +200,9 @@ fn from_script(said: &str) -> Deeds {
     let lines: Vec<Vec<&str>> = said.lines().map(|line| line.split_whitespace().collect()).collect();
     let says = |words: &[&str]| lines.iter().any(|line| line.starts_with(words));
     let leads_out = |line: &&Vec<&str>| matches!(line[..], ["route", device] if !["Iface", "lo"].contains(&device));
+    let has_own_proc = says(&["first", "bwrap"]);
+    // What shows a process under more than one number shows the processes of a namespace around its own.
+    let is_nested = lines.iter().any(|line| line[..].starts_with(&["NSpid:"]) && line.len() > 2);
     let has_route = lines.iter().any(|line| leads_out(&line));
     let deeds = [
         (Deed::ReadOutside, says(&["did", "read"])),
@@ -200,7 +213,8 @@ fn from_script(said: &str) -> Deeds {
         (Deed::Unfiltered, !said.contains("not permitted") || !says(&["Seccomp:", "2"])),
         (Deed::MayGain, !says(&["NoNewPrivs:", "1"]) || !says(&["CapEff:", "0000000000000000"])),
         (Deed::FoundNetwork, has_route),
-        (Deed::ReachedProcess, !says(&["first", "bwrap"])),
+        (Deed::ReachedProcess, !has_own_proc && !is_nested),
+        (Deed::SawProcess, !has_own_proc),
         (Deed::SharedTmp, !says(&["tmp", "writable"])),
         (Deed::UnboundedProcesses, says(&["Max", "processes", "unlimited"])),
     ];
@@ -234,10 +248,8 @@ impl Attempts {
             (Deed::MayGain, !no_new_privs().unwrap_or(false)),
             (Deed::FoundNetwork, internet.into_iter().any(|family| socket(family, SocketType::DGRAM, None).is_ok())),
             (Deed::MadeUnixSocket, unix.is_ok()),
-            (
-                Deed::ReachedProcess,
-                rustix::process::test_kill_process(self.own).is_ok() || open(&self.process, OFlags::RDONLY),
-            ),
+            (Deed::ReachedProcess, rustix::process::test_kill_process(self.own).is_ok()),
+            (Deed::SawProcess, open(&self.process, OFlags::RDONLY)),
             (Deed::SharedTmp, true),
         ] {
             if done {
