@@ -164,18 +164,19 @@ async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxRepo
     }
 }
 
-/// What can be done where namespaces do not work.
-fn advice() -> &'static str {
-    if secure_computing_mode().is_ok_and(|mode| mode == SecureComputingMode::Filter) {
-        "this process is under a filter of system calls, as in a container, which is the likely cause: where that allows \
-         namespaces but no /proc of their own (Podman), do not require hidden_processes (--allow-visible-processes); where it \
-         allows none (Docker), hold commands by Landlock alone (Belt::WITHOUT_NAMESPACES, --landlock), or start the container \
-         with a profile that allows them"
+/// Why namespaces most likely do not work, and what can be done.
+fn advice() -> String {
+    let cause = if secure_computing_mode().is_ok_and(|mode| mode == SecureComputingMode::Filter) {
+        "this process is under a filter of system calls, as in a container, which most likely forbids that: start it with a \
+         profile that does not"
     } else {
         "where users may not make namespaces, set the sysctls kernel.unprivileged_userns_clone=1 and \
-         user.max_user_namespaces above 0, and give bwrap a profile where AppArmor restricts them; or hold commands by \
-         Landlock alone (Belt::WITHOUT_NAMESPACES, --landlock)"
-    }
+         user.max_user_namespaces above 0, and give bwrap a profile where AppArmor restricts them"
+    };
+    format!(
+        "{cause}; or ask for less: if only a /proc or a host name cannot be had, do not require hidden_processes \
+         (--allow-visible-processes), else hold commands by Landlock alone (Belt::WITHOUT_NAMESPACES, --landlock)"
+    )
 }
 
 /// What could be started, or why it could not be, so that something else may be tried.
