@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod escape;
 mod exit;
+mod input;
 mod jobs;
 mod layers;
 mod output;

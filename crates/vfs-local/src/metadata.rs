@@ -136,8 +136,12 @@ impl Metadata {
     /// Two files of one version have the same inode, size, and times of change of content and of inode. Our own writes
     /// always make a new inode with a time of their own, so two of them never share a version; a change in place by
     /// another program moves the inode's time, which no program can set back.
+    ///
+    /// The number of a file system without a device of its own (overlay, btrfs, FUSE, network) is another one after each
+    /// mount, so it is left out: an untouched file keeps its version.
     pub(crate) fn version(&self) -> Version {
         let (device, inode) = self.identity();
+        let device = if self.0.stx_dev_major == 0 { 0 } else { device };
         let time = |at: StatxTimestamp| [at.tv_sec.cast_unsigned(), at.tv_nsec.into()];
         let ([modified, modified_ns], [changed, changed_ns]) = (time(self.0.stx_mtime), time(self.0.stx_ctime));
         let mut text = ArrayString::<MAX_VERSION>::new();

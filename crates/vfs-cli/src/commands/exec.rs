@@ -1,6 +1,6 @@
 //! `vfs exec`.
 
-use std::io::{self, Read as _, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteR
 
 use crate::args::{ExecArgs, SandboxArgs};
 use crate::exit::{self, Exit, Failure};
+use crate::input;
 use crate::jobs;
 use crate::output::Output;
 use crate::session::{Session, ShellKind};
@@ -64,9 +65,7 @@ fn request(session: &Session, args: &ExecArgs) -> Result<ExecuteRequest, Failure
         request = request.inherit_env();
     }
     if args.stdin {
-        let mut text = String::new();
-        io::stdin().lock().read_to_string(&mut text).map_err(Failure::Input)?;
-        request = request.stdin(text);
+        request = request.stdin(input::text()?);
     }
     Ok(request)
 }

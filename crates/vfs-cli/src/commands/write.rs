@@ -1,12 +1,13 @@
 //! `vfs write`.
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 
 use vfs_core::{Backend, Error, ErrorKind, VfsPath, WriteRequest};
 
 use crate::args::WriteArgs;
 use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
+use crate::input;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -24,7 +25,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: WriteArgs) ->
 fn content(session: &Session, path: &VfsPath) -> Result<Vec<u8>, Failure> {
     let limit = session.backend.capabilities(path).max_file_size;
     let mut content = Vec::new();
-    io::stdin().lock().take(limit.saturating_add(1)).read_to_end(&mut content).map_err(Failure::Input)?;
+    input::stdin()?.take(limit.saturating_add(1)).read_to_end(&mut content).map_err(Failure::Input)?;
     if content.len() as u64 > limit {
         let message = format!("standard input is over the {limit} bytes that a file may hold here");
         return Err(Error::new(ErrorKind::TooLarge, message).with_path(path).into());

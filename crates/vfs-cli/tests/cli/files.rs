@@ -170,6 +170,17 @@ fn a_write_beyond_the_limit_on_the_size_of_files_fails_and_the_limit_is_not_felt
 }
 
 #[test]
+fn a_closed_standard_input_is_an_error_and_no_empty_file() {
+    let root = tree(&[("a", "1")]);
+    let closed = script(&root, "vfs write /new <&-");
+    closed.failure("standard input");
+    assert!(!root.path().join("new").exists());
+    script(&root, "vfs exec --stdin -- cat <&-").failure("standard input");
+    script(&root, "vfs write /empty </dev/null").success();
+    assert_eq!(fs::read(root.path().join("empty")).expect("a file"), b"");
+}
+
+#[test]
 fn too_few_descriptors_are_an_error_and_no_panic() {
     let root = tree(&[("small", "1")]);
     for most in 4..16 {

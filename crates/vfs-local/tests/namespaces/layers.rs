@@ -58,6 +58,21 @@ impl Layers {
         Self { at, files }
     }
 
+    /// Mounts the layers again, as they are now.
+    fn mount_again(&mut self) {
+        let [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map(|name| self.at.path().join(name));
+        let options =
+            format!("userxattr,lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
+        // The backend holds its root, and what is held is not unmounted.
+        self.files = LocalConfig::new(self.at.path()).open().expect("the root opens");
+        let status = Command::new("umount").arg(&merged).status().expect("it runs");
+        assert!(status.success(), "umount {}", merged.display());
+        // It takes the number that is free again.
+        mount(&["-t", "tmpfs", "tmpfs"], &merged);
+        mount(&["-t", "overlay", "overlay", "-o", &options], &merged);
+        self.files = LocalConfig::new(merged).durability(Durability::Atomic).open().expect("the root opens");
+    }
+
     fn version(&self, file: &str) -> Version {
         let info = block_on(self.files.stat(&OpContext::new(), StatRequest::new(path(file)))).expect("it is there");
         info.version.expect("files have versions")
@@ -228,4 +243,14 @@ pub(crate) fn what_something_is_mounted_on_is_refused_for_good() {
         let left = std::fs::read_dir(disk.root()).expect("it lists").count();
         assert_eq!(left, 5, "nothing else is left");
     });
+}
+
+pub(crate) fn an_untouched_file_keeps_its_version_when_the_layers_are_mounted_again() {
+    let mut layers = Layers::new(Durability::Atomic, &["lower"]);
+    block_on(layers.files.create_text("/upper", "content")).expect("it is made");
+    let before = ["/lower", "/upper"].map(|file| layers.version(file));
+    layers.mount_again();
+    assert_eq!(["/lower", "/upper"].map(|file| layers.version(file)), before);
+    let edit = EditRequest::new(path("/lower"), "content", "changed").expected_version(before[0].clone());
+    block_on(layers.files.edit(&OpContext::new(), edit)).expect("nobody changed it");
 }

@@ -41,6 +41,7 @@ const GROUPS: [Group; 3] = [
             layers::what_was_read_of_a_lower_layer_can_be_changed,
             layers::a_refused_change_leaves_a_file_of_a_lower_layer_as_it_is,
             layers::a_directory_of_a_lower_layer_is_deleted_and_copied,
+            layers::an_untouched_file_keeps_its_version_when_the_layers_are_mounted_again,
             layers::a_directory_of_a_lower_layer_that_goes_deep_is_deleted,
             layers::what_was_read_of_a_lower_layer_on_another_disk_can_be_changed,
         ],

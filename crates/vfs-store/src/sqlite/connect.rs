@@ -47,7 +47,8 @@ pub(super) fn connect(config: &SqliteConfig) -> Tried<Connection> {
     if connection.is_readonly(rusqlite::MAIN_DB)? {
         return Err(Error::new(
             ErrorKind::PermissionDenied,
-            "the SQLite file of the store is read-only for this user; allow writing to it and to the directory it is in",
+            "the SQLite file of the store cannot be written: its file system is read-only, or this user may not write to it and \
+             to the directory it is in; allow that",
         )
         .into());
     }
