@@ -1,6 +1,6 @@
 //! Renames that are taken back where they cannot be brought to the disk.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{self, AtFlags, FileType, Mode, RenameFlags};
 use rustix::io::{self, Errno};
@@ -10,7 +10,7 @@ use crate::config::Durability;
 use crate::errno::error;
 use crate::hidden::{ReservedName, place_anywhere};
 use crate::metadata::Metadata;
-use crate::root::{Entry, MadeDirectories, sync_directory};
+use crate::root::{Entry, MadeDirectories, file_type_at, sync_directory};
 
 /// What has to reach the disk before a rename counts.
 #[derive(Debug, Clone, Copy)]
@@ -58,10 +58,16 @@ pub(crate) fn move_over(from: &Entry, to: &Entry, existing: FileType, settle: Se
 
 /// Renames `from` to `to` where nothing is, in one step.
 pub(crate) fn rename_new(from: &Entry, to: &Entry) -> io::Result<()> {
-    match fs::renameat_with(&from.parent, &from.name, &to.parent, &to.name, RenameFlags::NOREPLACE) {
-        // A file system without this flag: looking first leaves a gap, which is the best that it offers.
-        Err(Errno::INVAL | Errno::NOSYS) => match to.file_type()? {
-            None => fs::renameat(&from.parent, &from.name, &to.parent, &to.name),
+    rename_new_at((from.parent.as_fd(), from.name.as_bytes()), (to.parent.as_fd(), to.name.as_bytes()))
+}
+
+/// As [`rename_new`], of names in directories.
+pub(crate) fn rename_new_at(from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8])) -> io::Result<()> {
+    match fs::renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE) {
+        // A file system without this flag, or a filter of system calls that refuses it: looking first leaves a gap, which is the
+        // best that they offer.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::PERM) => match file_type_at(to.0, to.1)? {
+            None => fs::renameat(from.0, from.1, to.0, to.1),
             Some(_) => Err(Errno::EXIST),
         },
         renamed => renamed,

@@ -76,7 +76,9 @@ pub(crate) fn place_anywhere(entry: &Entry, mut place: impl FnMut(&Entry) -> io:
 pub(crate) fn mark_alive(fd: &OwnedFd) -> io::Result<()> {
     match fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
         // Where there are no locks, nobody can find this one missing: a leftover is one that can be locked.
-        Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::BADF) => Ok(()),
+        Err(
+            Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::BADF | Errno::PERM,
+        ) => Ok(()),
         locked => locked,
     }
 }

@@ -177,7 +177,10 @@ fn lock(fd: &OwnedFd, cx: &OpContext, until: Instant) -> Result<Locking> {
                 pause = (pause * 2).min(WAIT);
             }
             Err(Errno::BADF) => return Ok(Locking::NeedsWriting),
-            Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL) => return Ok(Locking::Impossible),
+            // The last one is the answer of a filter of system calls.
+            Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
+                return Ok(Locking::Impossible);
+            }
             Err(errno) => return Err(error(errno)),
         }
     }

@@ -5,10 +5,11 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::mem::{MaybeUninit, take};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{self, AtFlags, FileType, OFlags, RawDir, RenameFlags};
+use rustix::fs::{self, AtFlags, FileType, OFlags, RawDir};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorDetail, ErrorKind, Result, VfsPath};
 
+use crate::commit::rename_new_at;
 use crate::errno::error;
 use crate::root::{Entry, Root};
 
@@ -162,7 +163,7 @@ fn leave(levels: &mut Vec<Level>, rounds: &mut usize, removed: &mut Removed) -> 
 fn move_up(from: &OwnedFd, name: &[u8], top: &OwnedFd) -> io::Result<Vec<u8>> {
     loop {
         let new = format!("moved-up-{:016x}", RandomState::new().build_hasher().finish()).into_bytes();
-        match fs::renameat_with(from, name, top, &new[..], RenameFlags::NOREPLACE) {
+        match rename_new_at((from.as_fd(), name), (top.as_fd(), &new)) {
             Err(Errno::EXIST) => {}
             moved => return moved.map(|()| new),
         }

@@ -406,7 +406,7 @@ fn acts_as_itself() -> bool {
     getuid() == geteuid() && getgid() == getegid()
 }
 
-fn file_type_at(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Option<FileType>> {
+pub(crate) fn file_type_at(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Option<FileType>> {
     match fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode))),
         Err(Errno::NOENT) => Ok(None),

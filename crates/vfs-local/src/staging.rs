@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -42,7 +43,9 @@ impl Staged {
     pub(crate) fn new(entry: &Entry, replaced: Option<&HeldFile>, durability: Durability) -> Result<Self> {
         let mode = Mode::from_raw_mode(if replaced.is_some() { 0o600 } else { NEW_FILE });
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let staged = match retry(|| fs::openat(&entry.parent, ".", flags, mode)) {
+        let unnamed =
+            if may_link() { retry(|| fs::openat(&entry.parent, ".", flags, mode)) } else { Err(Errno::OPNOTSUPP) };
+        let staged = match unnamed {
             Ok(fd) => Self { fd, name: None, durability },
             // In a directory that was just removed ext4 says EPERM, where a file with a name says ENOENT.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT | Errno::PERM) => {
@@ -140,7 +143,7 @@ impl Staged {
                 Ok(0) => break,
                 Ok(_) if read > max_size => return Err(too_large(max_size)),
                 Ok(_) => {}
-                Err(Errno::XDEV | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => break,
+                Err(Errno::XDEV | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM) => break,
                 Err(errno) => return Err(error(errno)),
             }
         }
@@ -275,7 +278,7 @@ impl Finished {
                 Err(Errno::NOENT) => rename_new(hidden, entry).err().map_or(failure, error),
                 Err(errno) => error(errno),
             }),
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
                 // Without a swap nothing can be brought back: what is changed from here on, until the rename, is replaced.
                 let there = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(error)?;
                 require_expected(&there, replaced, expected)?;
@@ -348,6 +351,14 @@ fn require_expected(there: &Metadata, replaced: &HeldFile, expected: Expected) -
         Expected::File => is_that_file,
     };
     if is_as_expected { Ok(()) } else { Err(Error::of(ErrorKind::Conflict)) }
+}
+
+/// Returns whether files without a name can be given one: a filter of system calls may refuse that.
+fn may_link() -> bool {
+    static MAY_LINK: OnceLock<bool> = OnceLock::new();
+    let is_refused =
+        || matches!(fs::linkat(fs::CWD, "", fs::CWD, "", AtFlags::empty()), Err(Errno::PERM | Errno::NOSYS));
+    *MAY_LINK.get_or_init(|| !is_refused())
 }
 
 /// Gives the nameless file `fd` a name.

@@ -36,7 +36,10 @@ where
     let spawned = catch_unwind(AssertUnwindSafe(|| drop(runtime.spawn_blocking(run))));
     STARTING.set(false);
     if spawned.is_err() && queued.take().is_some() {
-        return Err(Error::new(ErrorKind::Busy, "no thread can be started for the operation; try again"));
+        return Err(Error::new(
+            ErrorKind::Busy,
+            "no thread can be started for the operation: the limit of processes is reached, or a filter of system calls refuses clone3; try again",
+        ));
     }
     receiver
         .await

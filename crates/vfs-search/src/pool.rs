@@ -209,7 +209,7 @@ impl Shared {
             }
             Err(_) if state.threads() > 0 => Ok(()),
             Err(error) => {
-                Err(Error::new(ErrorKind::Busy, "no thread can be started to search; try again").with_source(error))
+                Err(Error::new(ErrorKind::Busy, "no thread can be started to search: the limit of processes is reached, or a filter of system calls refuses clone3; try again").with_source(error))
             }
         }
     }

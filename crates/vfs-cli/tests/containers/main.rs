@@ -42,7 +42,28 @@ enum Profile {
     Podman,
     /// One that forbids namespaces.
     WithoutNamespaces,
+    /// One that refuses this system call.
+    Without(&'static str),
 }
+
+impl Profile {
+    /// What is written for an engine; `None` for its own.
+    fn text(self) -> Option<String> {
+        match self {
+            Profile::Podman => None,
+            Profile::WithoutNamespaces => Some(WITHOUT_NAMESPACES.to_owned()),
+            Profile::Without(call) => Some(format!(
+                r#"{{
+                    "defaultAction": "SCMP_ACT_ALLOW",
+                    "syscalls": [{{"names": ["{call}"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1}}]
+                }}"#
+            )),
+        }
+    }
+}
+
+/// System calls that some filter refuses, and without which files are to be kept all the same.
+const DISPENSABLE: [&str; 7] = ["statx", "renameat2", "linkat", "flock", "copy_file_range", "openat2", "faccessat2"];
 
 /// Root, and somebody else.
 const USERS: [u32; 2] = [0, 1000];
@@ -63,7 +84,20 @@ fn main() -> ExitCode {
             }
         }
     }
+    for call in DISPENSABLE {
+        let trial = Trial::test(format!("without-{call}::files_are_written_searched_and_listed"), move || {
+            files(Profile::Without(call), 0)
+        });
+        trials.push(ignored_if(trial, missing.as_deref()));
+    }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn ignored_if(trial: Trial, missing: Option<&str>) -> Trial {
+    match missing {
+        Some(why) => trial.with_kind(format!("ignored: {}", why.replace('\n', "; "))).with_ignored_flag(true),
+        None => trial,
+    }
 }
 
 type Run = fn(Profile, u32) -> Outcome;
@@ -81,9 +115,11 @@ fn files(profile: Profile, user: u32) -> Outcome {
         profile,
         user,
         "echo one | vfs write /src/a.txt; vfs edit /src/a.txt --old one --new two; vfs grep two; vfs glob '**/*.txt'; vfs ls /src; \
-         vfs mv /src/a.txt /b.txt; vfs cp /b.txt /c.txt; vfs rm /b.txt; vfs read /c.txt; vfs exec -- 'cat c.txt; pwd'",
+         vfs mv /src/a.txt /b.txt; vfs cp /b.txt /c.txt; vfs rm /b.txt; echo three | vfs write /c.txt --mode overwrite; \
+         vfs read /c.txt; vfs cp /src /deep/er; echo x | vfs write /deep/er/x; vfs cp /deep /copy; vfs mv /copy /moved; \
+         vfs rm -r /moved; vfs read /deep/er/x; vfs exec -- 'cat c.txt; pwd'",
     )?;
-    for line in ["/src/a.txt:1:two", "/src/a.txt", "two", "/work"] {
+    for line in ["/src/a.txt:1:two", "/src/a.txt", "three", "x", "/work"] {
         ensure(said.lines().any(|said| said == line), line, &said)?;
     }
     ensure(!said.contains("vfs:"), "no error", &said)
@@ -168,8 +204,7 @@ impl Container {
         for name in ["bin", "sbin", "lib", "lib64"] {
             symlink(Path::new("usr").join(name), self.root().join(name))?;
         }
-        fs::write(self.root().join("etc/passwd"), "root:x:0:0::/work:/bin/sh\nagent:x:1000:1000::/work:/bin/sh\n")?;
-        fs::write(self.home.path().join("profile.json"), WITHOUT_NAMESPACES)
+        fs::write(self.root().join("etc/passwd"), "root:x:0:0::/work:/bin/sh\nagent:x:1000:1000::/work:/bin/sh\n")
     }
 
     /// What `script` prints, both outputs in one, where `vfs` is the command.
@@ -178,8 +213,10 @@ impl Container {
         // A container may have no more than whoever starts it, and not all of that.
         podman.args(["--log-level=error", "run", "--rm", "--network=none", "--ulimit=nofile=1024:1024"]);
         podman.args(["--ulimit=nproc=1024:1024", &format!("--user={user}"), "--workdir=/work"]);
-        if profile == Profile::WithoutNamespaces {
-            podman.arg(format!("--security-opt=seccomp={}", self.home.path().join("profile.json").display()));
+        if let Some(text) = profile.text() {
+            let file = self.home.path().join("profile.json");
+            fs::write(&file, text).map_err(|error| error.to_string())?;
+            podman.arg(format!("--security-opt=seccomp={}", file.display()));
         }
         for shared in ["/usr", "/etc/ld.so.cache"] {
             podman.arg(format!("--volume={shared}:{shared}:ro"));

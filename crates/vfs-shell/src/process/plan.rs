@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libc::c_char;
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 use vfs_core::{Error, ErrorKind, Result};
 
@@ -58,8 +59,15 @@ impl Prepared {
             descriptors.push((lift(fd)?, number));
         }
         let host = rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty()).map_err(|errno| {
-            Error::new(ErrorKind::Unsupported, "running commands needs Linux 5.4 or later")
-                .with_source(io::Error::from(errno))
+            let (kind, message) = match errno {
+                Errno::NOSYS | Errno::PERM => (
+                    ErrorKind::Unsupported,
+                    "running commands takes the system call pidfd_open, which kernels before Linux 5.4 do not have and the \
+                     filter of a container may refuse; allow it there",
+                ),
+                _ => (ErrorKind::Busy, "there is no descriptor for a command; try again later"),
+            };
+            Error::new(kind, message).with_source(io::Error::from(errno))
         })?;
         Ok(Self {
             program: text(launch.program)?,
