@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
+use vfs_config::suggest::similar;
 use vfs_core::{Version, WriteMode};
 
 pub(crate) use self::exec::{ExecArgs, JobsArgs, JobsCommand, SandboxArgs, SandboxCommand};
@@ -26,8 +27,9 @@ Examples:
   vfs edit --old colour --new color --all --dry-run /README.md
   echo '{\"id\":1,\"op\":\"ls\",\"path\":\"/\"}' | vfs batch
 
-Paths start at the root: '/src/main.rs' and 'src/main.rs' are the same file. Nothing outside the root can be reached \
-unless --host is given. With --config the files are those that a vfs.toml describes: several backends in one namespace, \
+Paths start at the root: '/src/main.rs' and 'src/main.rs' are the same file. File operations reach \
+nothing outside the root unless --host is given; the root does not confine the commands of 'vfs exec', which 'vfs exec --help' \
+describes. With --config the files are those that a vfs.toml describes: several backends in one namespace, \
 with policies, overlays, audit logs and checkpoints around them; 'vfs config --help' says more. With --store they are \
 those of a database, server or bucket; 'vfs store --help' says more.
 
@@ -72,8 +74,10 @@ pub(crate) struct Args {
 
 /// Where the files are.
 #[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Place {
-    /// The directory that is shown as '/'; nothing outside it can be reached [default: .]
+    /// The directory that is shown as '/'; file operations reach nothing outside it. It does not confine the commands of
+    /// 'vfs exec' [default: .]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
     /// Reach the whole host: paths are the host's own, and relative ones start at the root directory
@@ -355,14 +359,18 @@ pub(crate) struct BatchArgs {
     pub(crate) jobs: u16,
 }
 
-fn write_mode(text: &str) -> Result<WriteMode, &'static str> {
+fn write_mode(text: &str) -> Result<WriteMode, String> {
     Ok(match text {
         "create" => WriteMode::CreateNew,
         "overwrite" => WriteMode::Overwrite,
         "append" => WriteMode::Append,
         _ => match text.strip_prefix("if-version=") {
             Some(version) if !version.is_empty() => WriteMode::IfVersion(Version::from(version)),
-            _ => return Err("it is create, overwrite, append or if-version=V"),
+            _ => {
+                let known = ["create", "overwrite", "append", "if-version=V"];
+                let near = similar(text, known, 1).first().map(|name| format!("; did you mean '{name}'?"));
+                return Err(format!("it is create, overwrite, append or if-version=V{}", near.unwrap_or_default()));
+            }
         },
     })
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 
-use clap::error::ErrorKind as UsageKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind as UsageKind};
 use vfs_config::ConfigError;
 use vfs_core::{Error, Problem, Truncation};
 
@@ -131,8 +131,23 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     }
     let text = error.render().to_string();
     let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-    tell(format_args!("{}; see 'vfs --help'", first.split_whitespace().collect::<Vec<_>>().join(" ")));
+    let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
+    match suggestion(error) {
+        Some(name) => tell(format_args!("{first}; did you mean '{name}'? see 'vfs --help'")),
+        None => tell(format_args!("{first}; see 'vfs --help'")),
+    }
     ExitCode::from(2)
+}
+
+/// The name most like the one that arguments misspell.
+fn suggestion(error: &clap::Error) -> Option<&str> {
+    let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    kinds.into_iter().find_map(|kind| match error.get(kind)? {
+        ContextValue::String(name) => Some(name.as_str()),
+        // clap lists the most similar one last.
+        ContextValue::Strings(names) => names.last().map(String::as_str),
+        _ => None,
+    })
 }
 
 /// Says one line on standard error.

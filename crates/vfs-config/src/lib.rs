@@ -32,6 +32,7 @@ mod parse;
 mod recorded;
 mod schema;
 mod source;
+pub mod suggest;
 mod tables;
 mod values;
 

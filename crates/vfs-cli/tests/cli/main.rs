@@ -10,6 +10,7 @@ mod checkpoints;
 mod config;
 mod exec;
 mod files;
+mod help;
 mod jobs;
 mod overlay;
 mod policy;
@@ -62,6 +63,15 @@ impl Run {
         assert_eq!((self.code, self.out()), (Some(2), ""), "{self:?}");
         assert_eq!(self.err.lines().count(), 1, "{self:?}");
         assert!(self.err.starts_with("vfs: ") && self.err.contains(reason), "{self:?}");
+    }
+
+    /// Asserts exit 2, no output, and on standard error a line that holds `reason`, followed by `hints`.
+    #[track_caller]
+    fn failure_with_hints(&self, reason: &str, hints: &[&str]) {
+        assert_eq!((self.code, self.out()), (Some(2), ""), "{self:?}");
+        let mut lines = self.err.lines();
+        assert!(lines.next().is_some_and(|line| line.starts_with("vfs: ") && line.contains(reason)), "{self:?}");
+        assert_eq!(lines.collect::<Vec<_>>(), hints, "{self:?}");
     }
 }
 
