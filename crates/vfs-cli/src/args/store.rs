@@ -8,7 +8,7 @@ pub(super) const STORE_EXAMPLES: &str = "\
 Examples:
   vfs --store sqlite:agents.db write /notes.md < notes.md
   vfs --store postgres://me@db/files --namespace acme/ann ls /
-  vfs store check sqlite:agents.db
+  vfs store check sqlite:agents.db         or: vfs store check --store sqlite:agents.db
   vfs store copy sqlite:agents.db 's3://bucket/agents?region=eu-central-1'
   vfs store backup sqlite:agents.db agents-today.db
 
@@ -36,11 +36,12 @@ pub(crate) struct StoreArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// The store, or '-' for the one in VFS_STORE
-    pub(crate) url: String,
+    /// The store, or '-' for the one in VFS_STORE [default: that of --store]
+    pub(crate) url: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(allow_missing_positional = true)]
 pub(crate) struct StoreCopyArgs {
     /// Replace files of the target that have another content; else they stay, and are told
     #[arg(long)]
@@ -51,16 +52,19 @@ pub(crate) struct StoreCopyArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// The store to copy, or '-' for the one in VFS_STORE
-    pub(crate) from: String,
+    /// The store to copy, or '-' for the one in VFS_STORE [default: that of --store]
+    pub(crate) from: Option<String>,
     /// The store to copy into, or '-'
+    #[arg(required = true)]
     pub(crate) to: String,
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(allow_missing_positional = true)]
 pub(crate) struct StoreBackupArgs {
-    /// The store, or '-' for the one in VFS_STORE
-    pub(crate) url: String,
+    /// The store, or '-' for the one in VFS_STORE [default: that of --store]
+    pub(crate) url: Option<String>,
     /// The new file
+    #[arg(required = true)]
     pub(crate) file: PathBuf,
 }

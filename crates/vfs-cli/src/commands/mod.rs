@@ -54,7 +54,7 @@ async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
     let command = match command {
         Command::Completions { shell } => return completions::run(out, shell),
         Command::Config(ConfigCommand::Schema) => return config::schema(out),
-        Command::Store(command) => return store::run(out, command).await,
+        Command::Store(command) => return store::run(out, command, place.store.as_deref()).await,
         Command::Jobs(args) => return jobs::run(out, args).await,
         Command::Log(args) => return log::run(&place, out, args).await,
         Command::Sandbox(SandboxCommand::Check { sandbox, json }) => {
@@ -99,7 +99,7 @@ async fn on_session(session: &Session, out: &mut Output, command: Command, place
         Command::Checkpoints(args) => checkpoints::run(session, out, args).await,
         Command::Restore(args) => restore::run(session, out, args).await,
         Command::Log(args) => log::run(place, out, args).await,
-        Command::Store(command) => store::run(out, command).await,
+        Command::Store(command) => store::run(out, command, place.store.as_deref()).await,
         Command::Sandbox(SandboxCommand::Check { sandbox, json }) => {
             sandbox::check(out, session.root.as_deref(), sandbox, json).await
         }

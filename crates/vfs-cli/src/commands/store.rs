@@ -14,12 +14,13 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::session::{Missing, store_url};
 
-pub(super) async fn run(out: &mut Output, command: StoreCommand) -> Result<Exit, Failure> {
+/// Carries out `command` on the store that its arguments name, or else the option `--store`, which is `option`.
+pub(super) async fn run(out: &mut Output, command: StoreCommand, option: Option<&str>) -> Result<Exit, Failure> {
     match command {
-        StoreCommand::Check(args) => check(out, args).await,
-        StoreCommand::Stats(args) => stats(out, args).await,
-        StoreCommand::Copy(args) => copy(out, args).await,
-        StoreCommand::Backup(args) => backup(out, args).await,
+        StoreCommand::Check(args) => check(out, args, option).await,
+        StoreCommand::Stats(args) => stats(out, args, option).await,
+        StoreCommand::Copy(args) => copy(out, args, option).await,
+        StoreCommand::Backup(args) => backup(out, args, option).await,
     }
 }
 
@@ -28,8 +29,19 @@ async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
     Ok(vfs_store::open_store(&store_url(url, Missing::Refuse).await?).await?)
 }
 
-async fn check(out: &mut Output, args: StoreArgs) -> Result<Exit, Failure> {
-    let store = open(&args.url).await?;
+/// Returns the one URL that is given, as an argument or by `--store`.
+fn named<'a>(argument: Option<&'a str>, option: Option<&'a str>) -> Result<&'a str, Failure> {
+    match (argument, option) {
+        (Some(url), None) | (None, Some(url)) => Ok(url),
+        (Some(_), Some(_)) => {
+            Err(Failure::Usage("the store is given twice; leave out --store, or the URL after the command"))
+        }
+        (None, None) => Err(Failure::Usage("this needs a store; give its URL, or --store; see 'vfs store --help'")),
+    }
+}
+
+async fn check(out: &mut Output, args: StoreArgs, option: Option<&str>) -> Result<Exit, Failure> {
+    let store = open(named(args.url.as_deref(), option)?).await?;
     let report = vfs_store::check(&*store).await?;
     if args.json {
         out.json(&report)?;
@@ -48,8 +60,8 @@ async fn check(out: &mut Output, args: StoreArgs) -> Result<Exit, Failure> {
     Ok(if report.problems.is_empty() { Exit::Success } else { Exit::Refused })
 }
 
-async fn stats(out: &mut Output, args: StoreArgs) -> Result<Exit, Failure> {
-    let store = open(&args.url).await?;
+async fn stats(out: &mut Output, args: StoreArgs, option: Option<&str>) -> Result<Exit, Failure> {
+    let store = open(named(args.url.as_deref(), option)?).await?;
     let stats = vfs_store::stats(&*store).await?;
     if args.json {
         out.json(&stats)?;
@@ -59,7 +71,7 @@ async fn stats(out: &mut Output, args: StoreArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-async fn copy(out: &mut Output, args: StoreCopyArgs) -> Result<Exit, Failure> {
+async fn copy(out: &mut Output, args: StoreCopyArgs, option: Option<&str>) -> Result<Exit, Failure> {
     let mut options = CopyOptions::new();
     if args.replace {
         options = options.existing(Existing::Replace);
@@ -67,7 +79,7 @@ async fn copy(out: &mut Output, args: StoreCopyArgs) -> Result<Exit, Failure> {
     if let Some(namespace) = &args.only {
         options = options.namespace(Namespace::parse(namespace)?);
     }
-    let from = open(&args.from).await?;
+    let from = open(named(args.from.as_deref(), option)?).await?;
     let to = vfs_store::open_store(&store_url(&args.to, Missing::Make).await?).await?;
     let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let count = |copied: &Copied| {
@@ -97,8 +109,8 @@ async fn copy(out: &mut Output, args: StoreCopyArgs) -> Result<Exit, Failure> {
     Ok(if copied.problems.is_empty() { Exit::Success } else { Exit::Refused })
 }
 
-async fn backup(out: &mut Output, args: StoreBackupArgs) -> Result<Exit, Failure> {
-    let url = store_url(&args.url, Missing::Refuse).await?;
+async fn backup(out: &mut Output, args: StoreBackupArgs, option: Option<&str>) -> Result<Exit, Failure> {
+    let url = store_url(named(args.url.as_deref(), option)?, Missing::Refuse).await?;
     if url.scheme() != "sqlite" {
         return Err(Failure::Usage("only a SQLite store is backed up into a file; use 'vfs store copy' for others"));
     }

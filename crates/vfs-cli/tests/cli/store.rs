@@ -83,3 +83,24 @@ fn what_a_new_user_gets_wrong_is_told_in_a_line_and_makes_no_file() {
     let left: Vec<_> = std::fs::read_dir(root.path()).expect("a listing").collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+fn the_store_option_names_the_store_of_store_commands_too() {
+    let root = tempfile::tempdir().expect("a directory");
+    bare(&root, &["--store", "sqlite:a.db", "write", "/a"], b"text").success();
+    let checked = "1 files, 4 bytes, no problem\n";
+    assert_eq!(bare(&root, &["store", "check", "--store", "sqlite:a.db"], b"").success(), checked);
+    assert_eq!(bare(&root, &["--store", "sqlite:a.db", "store", "check"], b"").success(), checked);
+    assert!(
+        bare(&root, &["store", "stats", "--store", "sqlite:a.db"], b"").success().contains("1 files in 1 namespaces")
+    );
+    bare(&root, &["store", "copy", "--store", "sqlite:a.db", "sqlite:b.db"], b"").success();
+    bare(&root, &["store", "backup", "--store", "sqlite:a.db", "c.db"], b"").success();
+    for copy in ["sqlite:b.db", "sqlite:c.db"] {
+        assert_eq!(bare(&root, &["store", "check", copy], b"").success(), checked);
+    }
+    let twice = ["store", "check", "--store", "sqlite:a.db", "sqlite:b.db"];
+    bare(&root, &twice, b"").failure("the store is given twice");
+    bare(&root, &["store", "check"], b"").failure("give its URL, or --store");
+    bare(&root, &["store", "copy", "sqlite:a.db"], b"").failure("give its URL, or --store");
+}
