@@ -6,8 +6,11 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Subcommand};
 
 pub(super) const EXEC_EXAMPLES: &str = "\
+Without --sandbox and --virtual, COMMAND runs on this machine as your user and is not confined by --root: it can read and \
+write whatever you can. --root only sets the directory it starts in.
+
 Examples:
-  vfs exec -- cargo test                   on this machine, in the root, as its user
+  vfs exec -- cargo test                   on this machine, as your user, starting in the root
   vfs exec --sandbox -- 'make && ./a.out'  where nothing outside the root can be written, without a network
   vfs exec --sandbox --timeout 10 -- 'curl example.org; echo $?'
   vfs --store sqlite:agents.db exec --virtual -- 'grep -r deadline /notes | wc -l'
@@ -94,9 +97,16 @@ pub(crate) struct ExecArgs {
     /// Let it read standard input, all of which is read first
     #[arg(long)]
     pub(crate) stdin: bool,
-    /// Print one line of JSON at the end: both outputs and how it ended
+    /// Print one line of JSON at the end: 'output', which has what was printed to both outputs in the order of arrival, and
+    /// how the command ended
     #[arg(long)]
     pub(crate) json: bool,
+    /// With --json: print 'stdout' and 'stderr' in place of 'output'
+    #[arg(long, requires = "json")]
+    pub(crate) separate: bool,
+    /// With --json: keep at most so many bytes of each output, from its beginning and its end [default: 100000]
+    #[arg(long, value_name = "BYTES", requires = "json", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_output: Option<u64>,
     /// The command
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use serde::ser::{Error as _, Serialize, Serializer};
+use serde_json::Value;
 use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, StreamingShell};
 
 use crate::args::{ExecArgs, SandboxArgs};
@@ -45,7 +47,7 @@ pub(super) async fn run(
         None if args.json => {
             let shell = backend.as_shell().ok_or_else(no_shell)?;
             let ended = shell.execute(&session.cx, request).await?;
-            out.json(&ended)?;
+            out.json(&Printed { ended: &ended, separate: args.separate })?;
             Ok(exit_of(&ended))
         }
         None => stream(session, out, backend, request).await,
@@ -59,6 +61,7 @@ fn request(session: &Session, args: &ExecArgs) -> Result<ExecuteRequest, Failure
         cwd = session.path_in_sandbox(args.sandbox_args, &cwd)?;
     }
     let mut request = ExecuteRequest::new(args.command.join(" ")).cwd(cwd);
+    request.max_output_bytes = args.max_output;
     request.timeout = args.timeout.or(args.background.then_some(NO_LIMIT));
     request.env = args.env.iter().cloned().collect();
     if args.inherit_env {
@@ -75,6 +78,24 @@ fn kind(args: &ExecArgs) -> ShellKind {
         (true, _) => ShellKind::Sandbox(args.sandbox_args),
         (_, true) => ShellKind::Virtual,
         _ => ShellKind::Host,
+    }
+}
+
+/// A response as JSON that has each byte of output once.
+struct Printed<'a> {
+    ended: &'a ExecuteResponse,
+    /// Whether both outputs are printed by themselves, in place of both in the order of arrival.
+    separate: bool,
+}
+
+impl Serialize for Printed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Value::Object(mut fields) = serde_json::to_value(self.ended).map_err(S::Error::custom)? else {
+            return Err(S::Error::custom("a response is an object"));
+        };
+        let repeated: &[&str] = if self.separate { &["output"] } else { &["stdout", "stderr"] };
+        repeated.iter().for_each(|name| drop(fields.remove(*name)));
+        fields.serialize(serializer)
     }
 }
 

@@ -52,15 +52,32 @@ fn input_is_read_where_it_is_asked_for() {
 }
 
 #[test]
-fn json_has_both_outputs_and_the_end() {
+fn json_has_the_output_once() {
     let root = tree(&[]);
-    let run = vfs(&root, &["exec", "--json", "--", "echo out; echo err >&2; exit 7"]);
-    let [ended] = json_lines(run.out()).try_into().expect("one line");
-    assert_eq!(run.code, Some(7));
-    assert_eq!(
-        (&ended["stdout"], &ended["stderr"], &ended["exit_code"]),
-        (&"out\n".into(), &"err\n".into(), &7.into())
-    );
+    let run = |args: &[&str]| {
+        let run =
+            vfs(&root, &[&["exec", "--json"], args, &["--", "echo out; sleep 0.1; echo err >&2; exit 7"]].concat());
+        assert_eq!(run.code, Some(7), "{run:?}");
+        json_lines(run.out()).remove(0)
+    };
+    let together = run(&[]);
+    assert_eq!((&together["output"], &together["exit_code"]), (&"out\nerr\n".into(), &7.into()));
+    assert!(together.get("stdout").is_none() && together.get("stderr").is_none(), "{together}");
+    let apart = run(&["--separate"]);
+    assert_eq!((&apart["stdout"], &apart["stderr"]), (&"out\n".into(), &"err\n".into()));
+    assert!(apart.get("output").is_none(), "{apart}");
+    vfs(&root, &["exec", "--separate", "--", "true"]).failure("--json");
+}
+
+#[test]
+fn output_is_bounded_by_max_output() {
+    let root = tree(&[]);
+    let run = vfs(&root, &["exec", "--json", "--max-output", "100", "--", "seq 1 1000"]);
+    let [ended] = json_lines(run.success()).try_into().expect("one line");
+    assert_eq!((&ended["truncated"], &ended["output_bytes"]), (&true.into(), &3893.into()));
+    assert!(ended["output"].as_str().is_some_and(|text| text.len() < 300 && text.starts_with("1\n")), "{ended}");
+    vfs(&root, &["exec", "--json", "--max-output", "0", "--", "true"]).failure("--max-output");
+    vfs(&root, &["exec", "--max-output", "100", "--", "true"]).failure("--json");
 }
 
 #[test]
