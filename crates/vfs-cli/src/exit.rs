@@ -38,6 +38,8 @@ impl Exit {
 pub(crate) enum Failure {
     /// The backend refused.
     Operation(Error),
+    /// The backend refused; and lines that may help, which are printed below.
+    Hinted(Error, Vec<String>),
     /// The root could not be opened.
     Root(PathBuf, Error),
     /// The description of the namespace is faulty, or cannot be opened.
@@ -86,7 +88,7 @@ impl From<io::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Operation(error) => error.fmt(f),
+            Failure::Operation(error) | Failure::Hinted(error, _) => error.fmt(f),
             Failure::Root(root, error) => write!(f, "the root {root:?} cannot be opened: {}", error.kind()),
             Failure::Config(error) => error.fmt(f),
             Failure::Usage(message) => f.write_str(message),
@@ -118,7 +120,10 @@ pub(crate) fn code(outcome: Result<Exit, Failure>) -> ExitCode {
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             let code = failure.code();
-            tell(failure);
+            tell(&failure);
+            if let Failure::Hinted(_, hints) = &failure {
+                hints.iter().for_each(tell);
+            }
             ExitCode::from(code)
         }
     }

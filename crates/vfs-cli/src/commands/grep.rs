@@ -9,6 +9,7 @@ use vfs_core::{
 
 use crate::args::GrepArgs;
 use crate::exit::{self, Exit, Failure};
+use crate::hints;
 use crate::output::Output;
 use crate::printer::{Groups, Printer};
 use crate::progress::Progress;
@@ -27,6 +28,7 @@ enum Format {
 pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> Result<Exit, Failure> {
     let json = args.json;
     let request = request(session, args)?;
+    let literal = if request.invert { None } else { hints::literal(&request.pattern, "use -E") };
     let mut format = if json {
         Format::Json
     } else {
@@ -68,6 +70,9 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> 
         if let (GrepEvent::End(summary), 0) = (&event, found) {
             explain_silence(summary);
         }
+    }
+    if let (Some(hint), 0) = (literal, found) {
+        exit::tell(hint);
     }
     // What could not be read may hold what was searched for: that is not the same as finding nothing.
     if found == 0 && unreadable { Ok(Exit::Unread) } else { Ok(Exit::found(found > 0)) }
@@ -138,18 +143,10 @@ fn write_event(out: &mut Output, format: &mut Format, event: &GrepEvent) -> io::
 
 /// Tells a person what was left out where nothing was found, so that silence is not mistaken for absence.
 fn explain_silence(summary: &GrepSummary) {
-    if summary.skipped.is_empty() || !io::stderr().is_terminal() {
+    if !io::stderr().is_terminal() {
         return;
     }
-    let skipped = summary.skipped;
-    let counts = [
-        (skipped.hidden, "hidden (--hidden)"),
-        (skipped.ignored, "ignored (--no-ignore)"),
-        (skipped.binary, "binary"),
-        (skipped.too_large, "too large"),
-        (skipped.links, "links"),
-    ];
-    let named: Vec<_> =
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
-    exit::tell(format_args!("no match in {} files; left out: {}", summary.files_searched, named.join(", ")));
+    if let Some(counts) = hints::left_out(&summary.skipped, "--hidden", "--no-ignore") {
+        exit::tell(format_args!("no match in {} files; left out: {counts}", summary.files_searched));
+    }
 }

@@ -35,6 +35,7 @@ pub(crate) use self::exec::streaming;
 
 use crate::args::{Args, Command, ConfigCommand, Place, PolicyCommand, SandboxCommand};
 use crate::exit::{Exit, Failure};
+use crate::near;
 use crate::output::Output;
 use crate::session::{Missing, Session};
 
@@ -65,7 +66,22 @@ async fn dispatch(args: Args, out: &mut Output) -> Result<Exit, Failure> {
     let missing =
         if matches!(command, Command::Write(_) | Command::Batch(_)) { Missing::Make } else { Missing::Refuse };
     let session = Session::open(&place, missing).await?;
-    let outcome = on_session(&session, out, command, &place).await;
+    let is_about_files_that_are_there = matches!(
+        command,
+        Command::Ls(_)
+            | Command::Stat(_)
+            | Command::Read(_)
+            | Command::Edit(_)
+            | Command::Rm(_)
+            | Command::Mv(_)
+            | Command::Cp(_)
+            | Command::Glob(_)
+            | Command::Grep(_)
+    );
+    let outcome = match on_session(&session, out, command, &place).await {
+        Err(failure) if is_about_files_that_are_there => Err(near::hinted(&session, failure).await),
+        outcome => outcome,
+    };
     // What was cut short is recorded, too; why it failed goes before why that did.
     let closed = session.close().await;
     let exit = outcome?;

@@ -117,7 +117,8 @@ fn edit_changes_or_shows_and_refuses_what_is_not_clear() {
     let edited = vfs(&root, &["edit", "--old", "x = 1\ny", "--new", "x = 2\ny", "/a.txt"]);
     assert!(edited.success().starts_with("edited /a.txt (1 place, "), "{edited:?}");
     assert_eq!(content(), "x = 2\r\ny = 1\r\n");
-    vfs(&root, &["edit", "--old", " = ", "--new", "-", "/a.txt"]).failure("not_unique: /a.txt");
+    vfs(&root, &["edit", "--old", " = ", "--new", "-", "/a.txt"])
+        .failure_with_hints("not_unique: /a.txt", &["vfs: line 1: x = 2", "vfs: line 2: y = 1"]);
     vfs(&root, &["edit", "--old", "absent", "--new", "-", "/a.txt"]).failure("no_match: /a.txt");
     vfs(&root, &["edit", "--old", "", "--new", "-", "/a.txt"]).failure("invalid_argument");
     assert!(vfs(&root, &["edit", "--all", "--old", " = ", "--new", "--", "/a.txt"]).success().contains("(2 places, "));

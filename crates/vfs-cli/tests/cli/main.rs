@@ -11,6 +11,7 @@ mod config;
 mod exec;
 mod files;
 mod help;
+mod hints;
 mod jobs;
 mod overlay;
 mod policy;

@@ -42,7 +42,6 @@ fn grep_prints_what_ripgrep_prints() {
     for (args, expected) in [
         (&["grep", "run()"][..], "/src/main.rs:2:    run();\n/src/main.rs:5:fn run() {\n"),
         (&["grep", "-E", r"^fn \w+\("], "/src/main.rs:1:fn main() {\n/src/main.rs:5:fn run() {\n"),
-        (&["grep", "fn.*"], ""),
         (&["grep", "-i", "RUN(", "/src/lib.rs"], "/src/lib.rs:1:pub fn Run() {}\n"),
         (&["grep", "-S", "Run"], "/src/lib.rs:1:pub fn Run() {}\n"),
         (&["grep", "-iS", "Run", "-t", "make"], ""),

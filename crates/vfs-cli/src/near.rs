@@ -1,0 +1,46 @@
+//! Suggestions for paths at which nothing is.
+
+use vfs_config::suggest::similar;
+use vfs_core::{Backend, Error, ErrorKind, LsRequest, VfsPath};
+
+use crate::exit::Failure;
+use crate::session::Session;
+
+/// Upper bound on the entries of a directory that are compared with a missing name.
+const MAX_COMPARED: u64 = 1000;
+
+/// Upper bound on the paths that are suggested.
+const MAX_SUGGESTED: usize = 3;
+
+/// Returns paths beside the missing one that `error` names and with a similar name, the most similar first.
+///
+/// The backend of the session lists the directory, so that a policy hides from suggestions what it hides from listings. An
+/// error of the listing means that nothing is suggested.
+pub(crate) async fn paths(session: &Session, error: &Error) -> Vec<VfsPath> {
+    if error.kind() != ErrorKind::NotFound {
+        return Vec::new();
+    }
+    let Some(missing) = error.path().and_then(|path| VfsPath::parse(path).ok()) else { return Vec::new() };
+    let (Some(directory), Some(name)) = (missing.parent(), missing.name()) else { return Vec::new() };
+    let mut request = LsRequest::new(directory);
+    request.limit = Some(MAX_COMPARED);
+    let Ok(listing) = session.backend.ls(&session.cx, request).await else { return Vec::new() };
+    let names = listing.entries.iter().filter_map(|entry| entry.path.name());
+    let near = similar(name, names, MAX_SUGGESTED);
+    near.into_iter().filter_map(|name| missing.parent()?.child(name).ok()).collect()
+}
+
+/// Returns `failure` with the paths that may have been meant.
+pub(crate) async fn hinted(session: &Session, failure: Failure) -> Failure {
+    let Failure::Operation(error) = failure else { return failure };
+    let paths = paths(session, &error).await;
+    let names: Vec<_> = paths.iter().map(VfsPath::as_str).collect();
+    match &names[..] {
+        [] => Failure::Operation(error),
+        [name] => Failure::Hinted(error, vec![format!("did you mean {name}?")]),
+        [names @ .., last] => {
+            let line = format!("did you mean {} or {last}?", names.join(", "));
+            Failure::Hinted(error, vec![line])
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What an error or an empty result says beyond itself: near names, lines, and other ways to ask.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{json_lines, tree, vfs, vfs_with_input, with_config};
+
+/// The answer to one request of a batch.
+fn answer(root: &TempDir, request: &Value) -> Value {
+    json_lines(vfs_with_input(root, &["batch"], format!("{request}\n").as_bytes()).success()).remove(0)
+}
+
+#[test]
+fn a_missing_path_names_near_ones() {
+    let root = tree(&[("src/main.rs", "x\n"), ("src/mail.rs", ""), ("src/lib.rs", ""), ("docs/a", "")]);
+    let near = ["vfs: did you mean /src/main.rs or /src/mail.rs?"];
+    vfs(&root, &["read", "/src/mian.rs"]).failure_with_hints("not_found: /src/mian.rs", &near[..]);
+    vfs(&root, &["read", "-n", "/src/mian.rs"]).failure_with_hints("not_found: /src/mian.rs", &near[..]);
+    vfs(&root, &["stat", "src/man.rs"]).failure_with_hints("not_found: /src/man.rs", &near[..]);
+    vfs(&root, &["edit", "--old", "x", "--new", "y", "/src/Main.rs"])
+        .failure_with_hints("not_found: /src/Main.rs", &["vfs: did you mean /src/main.rs or /src/mail.rs?"]);
+    vfs(&root, &["ls", "/scr"]).failure_with_hints("not_found: /scr", &["vfs: did you mean /src?"]);
+    vfs(&root, &["grep", "x", "/scr"]).failure_with_hints("not_found: /scr", &["vfs: did you mean /src?"]);
+    vfs(&root, &["read", "/nothing/like/it"]).failure("not_found: /nothing/like/it");
+    vfs(&root, &["read", "/src/quite-another"]).failure("not_found: /src/quite-another");
+}
+
+#[test]
+fn a_batch_names_near_paths_in_its_errors() {
+    let root = tree(&[("a/main.rs", "x\n"), ("a/other.rs", "")]);
+    for (op, path, near) in [
+        ("read", "/a/mian.rs", json!(["/a/main.rs"])),
+        ("stat", "/a/main.r", json!(["/a/main.rs"])),
+        ("ls", "/b", json!(["/a"])),
+        ("read", "/a/quite-another", Value::Null),
+    ] {
+        let error = answer(&root, &json!({"op": op, "path": path}))["error"].take();
+        assert_eq!((&error["code"], &error["near"]), (&json!("not_found"), &near), "{op} {path}: {error}");
+        let typed: vfs_core::Error = serde_json::from_value(error).expect("it is still the typed error");
+        assert_eq!(typed.path(), Some(path));
+    }
+    let edit = json!({"op": "edit", "path": "/a/mian.rs", "old": "x", "new": "y"});
+    assert_eq!(answer(&root, &edit)["error"]["near"], json!(["/a/main.rs"]));
+}
+
+#[test]
+fn near_names_tell_nothing_that_a_policy_hides() {
+    let text = "[default]\ntype = 'local'\nroot = 'files'\n[[layers]]\ntype = 'policy'\n\
+        rules = [{ effect = 'deny', paths = ['/secret.txt'] }]\n";
+    let root = tree(&[("vfs.toml", text), ("files/secret.txt", ""), ("files/secrex.txt", "")]);
+    with_config(&root, &["read", "/secre.txt"])
+        .failure_with_hints("not_found: /secre.txt", &["vfs: did you mean /secrex.txt?"]);
+}
+
+#[test]
+fn a_literal_that_looks_like_a_regular_expression_says_so() {
+    let root = tree(&[("a.txt", "foo and bar\nprice $5 (net)\n"), (".hidden", "zzz")]);
+    for pattern in ["foo.*bar", "^foo", "bar$", "foo|bar", r"\bfoo\b", "[a-f]oo", "(foo)+"] {
+        let run = vfs(&root, &["grep", pattern]);
+        assert_eq!((run.code, run.out()), (Some(1), ""), "{run:?}");
+        let expected = format!("vfs: no match for the literal text '{pattern}'; for a regular expression use -E\n");
+        assert_eq!(run.err.replace(r"\\", r"\"), expected);
+        let answered = answer(&root, &json!({"op": "grep", "pattern": pattern}));
+        let hint = answered["hint"].as_str().unwrap_or_else(|| panic!("{pattern}: {answered}"));
+        assert!(hint.contains(r#"{"regex": ...}"#), "{hint}");
+    }
+    for pattern in ["absent", "main(", "a || b", "Vec<u8>", "a.b", "$7", "x += 1", "c++", "items[0]"] {
+        let run = vfs(&root, &["grep", pattern]);
+        assert_eq!((run.code, run.err.as_str()), (Some(1), ""), "{pattern}");
+    }
+    assert_eq!(vfs(&root, &["grep", "-E", "foo.*baz"]).err, "");
+    assert_eq!(answer(&root, &json!({"op": "grep", "pattern": "foo"})).get("hint"), None);
+    let hidden = answer(&root, &json!({"op": "grep", "pattern": "zzz"}));
+    assert!(hidden["hint"].as_str().is_some_and(|hint| hint.contains("1 hidden")), "{hidden}");
+}
+
+#[test]
+fn a_refused_edit_shows_the_lines_that_it_is_about() {
+    let long = "y".repeat(1000);
+    let text = format!("x = 1\nfn parse(line: &str) {{\nx = 2\n{long}\n");
+    let root = tree(&[("a.txt", &text)]);
+    let edit = |old: &str| vfs(&root, &["edit", "--old", old, "--new", "-", "/a.txt"]);
+    edit("x = ").failure_with_hints("not_unique: /a.txt", &["vfs: line 1: x = 1", "vfs: line 3: x = 2"]);
+    edit("fn parse(lien: &str) {")
+        .failure_with_hints("no_match: /a.txt", &["vfs: similar line 2: fn parse(line: &str) {"]);
+    let many = "same\n".repeat(50);
+    fs::write(root.path().join("a.txt"), &many).expect("a file");
+    let run = edit("same");
+    assert!(run.err.lines().count() <= 12 && run.err.contains("line 1: same"), "{run:?}");
+    assert!(run.err.ends_with("more\n"), "{run:?}");
+    fs::write(root.path().join("a.txt"), format!("{long}\n{long}\n")).expect("a file");
+    let run = edit(&long);
+    assert!(run.err.lines().all(|line| line.len() < 300), "{run:?}");
+}
