@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue, Deserializer};
 
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::source::Source;
+use crate::suggest::similar;
 use crate::tables::{FileTable, RulesTable};
 
 /// Reads a whole file.
@@ -74,6 +75,19 @@ fn with_layers(source: &Source, table: &mut DeTable<'_>) -> Result<(), ConfigErr
     Ok(())
 }
 
+/// Returns the keys that can stand beside the unknown one at `key` and that are not in the list of serde, because they were taken
+/// out of the table before serde read it.
+pub(crate) fn keys_beside(key: &str) -> &'static [&'static str] {
+    let Some((table, _)) = key.rsplit_once('.') else { return &[] };
+    let name = table.rsplit('.').next().unwrap_or(table);
+    match name.split_once('[').map_or((name, ""), |(name, index)| (name, index)) {
+        ("default", "") => &["type", "layers"],
+        ("mounts", _) => &["type", "path", "layers"],
+        ("layers", _) => &["type"],
+        _ => &[],
+    }
+}
+
 fn by_type<'a>(
     source: &Source,
     mut table: DeTable<'a>,
@@ -82,7 +96,11 @@ fn by_type<'a>(
 ) -> Result<DeValue<'a>, ConfigError> {
     let invalid = |span, message: String| Err(source.error(ConfigErrorKind::Invalid, span, message));
     let Some((_, word)) = table.remove_entry("type") else {
-        return invalid(span, format!("missing field `type`, which says what this is: {examples}"));
+        let misspelt = table.keys().find(|key| !similar(key.get_ref(), ["type"], 1).is_empty());
+        return match misspelt {
+            Some(key) => invalid(key.span(), format!("unknown field `{}`; did you mean `type`?", key.get_ref())),
+            None => invalid(span, format!("missing field `type`, which says what this is: {examples}")),
+        };
     };
     let word_span = word.span();
     let DeValue::String(name) = word.into_inner() else {

@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::{ConfigError, ConfigErrorKind, Position};
 use crate::mask::masked;
+use crate::{parse, suggest};
 
 /// A text, and the file that it is from.
 #[derive(Clone)]
@@ -46,13 +47,16 @@ impl Source {
         error
     }
 
-    /// A fault that the parser found.
+    /// A fault that the parser found. Of an unknown key or word, the nearest known one is named, or all that can stand there.
     pub(crate) fn fault(&self, kind: ConfigErrorKind, fault: &toml::de::Error) -> ConfigError {
         let message = fault.message().split_whitespace().collect::<Vec<_>>().join(" ");
-        match fault.span() {
-            Some(span) => self.error(kind, span, message),
-            None => self.error(kind, 0..0, message),
-        }
+        let span = fault.span().unwrap_or_default();
+        let more = match self.key(span.start) {
+            Some(key) if message.starts_with("unknown field ") => parse::keys_beside(&key),
+            _ => &[],
+        };
+        let message = suggest::reword(&message, more).unwrap_or(message);
+        self.error(kind, span, message)
     }
 
     fn position(&self, offset: usize) -> Position {

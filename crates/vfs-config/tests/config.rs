@@ -53,14 +53,14 @@ fn a_fault_names_its_line_its_key_and_what_to_write() {
         Invalid,
         (1, 2),
         "defualt",
-        "unknown field `defualt`, expected one of `default`",
+        "unknown field `defualt`; did you mean `default`?",
     );
     refused(
         "[default]\ntype = 'memroy'\n",
         Invalid,
         (2, 8),
         "default.type",
-        "unknown variant `memroy`, expected one of `local`",
+        "unknown variant `memroy`; did you mean `memory`?",
     );
     refused("[default]\nroot = '.'\n", Invalid, (1, 1), "default", "missing field `type`");
     refused("[default]\ntype = 3\n", Invalid, (2, 8), "default.type", "`type` is a string");
@@ -70,7 +70,7 @@ fn a_fault_names_its_line_its_key_and_what_to_write() {
         Invalid,
         (4, 1),
         "default.confinment",
-        "expected one of `root`, `confinement`",
+        "unknown field `confinment`; did you mean `confinement`?",
     );
     refused("[default]\ntype = 'local'\nroot = '~/x'\n", Invalid, (3, 8), "default.root", "'~' is not expanded");
     refused(
@@ -103,7 +103,7 @@ fn a_fault_in_a_layer_names_its_line_too() {
         Invalid,
         (4, 8),
         "layers[0].type",
-        "unknown variant `quotta`, expected one of `audit`",
+        "unknown variant `quotta`; did you mean `quota`?",
     );
     refused(&with("type = 'timeout'\ntime = '30'\n"), Invalid, (5, 8), "layers[0].time", "write for example \"30s\"");
     refused(&with("type = 'timeout'\ntime = '0s'\n"), Invalid, (5, 8), "layers[0].time", "the time is zero");
@@ -133,6 +133,56 @@ fn a_fault_in_a_layer_names_its_line_too() {
     refused(&with(word), Invalid, (5, 10), "layers[0].rules[0]", "no operation of this name");
     let key = "[default]\ntype = 'memory'\nlayers = [{ type = 'quota', max_files = 3, max_fils = 4 }]\n";
     refused(key, Invalid, (3, 44), "default.layers[0].max_fils", "unknown field `max_fils`");
+}
+
+#[test]
+fn an_unknown_key_names_the_nearest_or_all_of_its_own_table() {
+    #[track_caller]
+    fn refused(text: &str, key: &str, message: &str) {
+        let error = Config::parse(text).expect_err(message);
+        assert_eq!((error.key.as_deref(), error.message.as_str()), (Some(key), message), "{error}");
+    }
+    let local = "[default]\ntype = 'local'\nroot = '.'\n";
+    refused(&format!("{local}layer = []\n"), "default.layer", "unknown field `layer`; did you mean `layers`?");
+    refused("[default]\ntyp = 'local'\nroot = '.'\n", "default.typ", "unknown field `typ`; did you mean `type`?");
+    refused(
+        "[default]\ntype = 'memory'\ncolour = 1\n",
+        "default.colour",
+        "unknown field `colour`, expected one of `type`, `layers`, `max_file_size`, `max_total_size`",
+    );
+    refused(
+        &format!("{local}[[mounts]]\npaht = '/m'\ntype = 'memory'\n"),
+        "mounts[0].paht",
+        "unknown field `paht`; did you mean `path`?",
+    );
+    refused(
+        &format!("{local}[[mounts]]\npath = '/m'\ntype = 'memory'\ncolour = 1\n"),
+        "mounts[0].colour",
+        "unknown field `colour`, expected one of `type`, `path`, `layers`, `max_file_size`, `max_total_size`",
+    );
+    let policy = |rest: &str| format!("{local}[[layers]]\ntype = 'policy'\n{rest}");
+    refused(&policy("rule = []\n"), "layers[0].rule", "unknown field `rule`; did you mean `rules`?");
+    refused(
+        &policy("[[layers.rules]]\neffect = 'deny'\npath = ['/a']\n"),
+        "layers[0].rules[0].path",
+        "unknown field `path`; did you mean `paths`?",
+    );
+    refused(
+        &policy("[[layers.rules]]\neffect = 'dney'\n"),
+        "layers[0].rules[0].effect",
+        "unknown variant `dney`; did you mean `deny`?",
+    );
+    refused(
+        &format!("{local}layers = [{{ type = 'read_only', strict = true }}]\n"),
+        "default.layers[0].strict",
+        "unknown field `strict`, expected `type`",
+    );
+    refused(&format!("{local}[[layer]]\ntype = 'policy'\n"), "layer", "unknown field `layer`; did you mean `layers`?");
+    refused(
+        &format!("{local}[[layers]]\ntype = 'quota'\nmax_operations = {{ cuont = 1, window = '1s' }}\n"),
+        "layers[0].max_operations.cuont",
+        "unknown field `cuont`; did you mean `count`?",
+    );
 }
 
 #[test]

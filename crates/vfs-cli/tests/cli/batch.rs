@@ -144,6 +144,25 @@ fn faulty_requests_get_their_error_and_change_nothing() {
 }
 
 #[test]
+fn an_unknown_field_or_operation_names_the_nearest() {
+    let root = tree(&[("a", "text\n")]);
+    for (line, message) in [
+        (r#"{"op":"read","path":"/a","limti":1}"#, "unknown field `limti`; did you mean `limit`?"),
+        (r#"{"op":"grep","pattren":"x"}"#, "unknown field `pattren`; did you mean `pattern`?"),
+        (r#"{"op":"edit","path":"/a","odl":"x","new":"y"}"#, "unknown field `odl`; did you mean `old`?"),
+        (r#"{"op":"write","path":"/a","contents":"x"}"#, "unknown field `contents`; did you mean `content`?"),
+        (r#"{"op":"download","path":["/a"]}"#, "unknown field `path`; did you mean `paths`?"),
+        (r#"{"op":"raed","path":"/a"}"#, "unknown op `raed`; did you mean `read`?"),
+        (r#"{"opp":"read","path":"/a"}"#, "missing field `op`; did you mean it by `opp`?"),
+    ] {
+        let told = one(&root, line)["error"]["message"].as_str().unwrap_or_default().to_owned();
+        assert!(told.contains(message) && !told.contains("expected one of"), "{line}: {told}");
+    }
+    let told = one(&root, r#"{"op":"stat","path":"/a","colour":1}"#);
+    assert_eq!(told["error"]["message"], "Error: '/a': unknown field `colour`, expected `path`");
+}
+
+#[test]
 fn an_error_is_the_typed_error_of_the_library() {
     let root = tree(&[("a", "x\nx\n")]);
     let answer = one(&root, r#"{"id":1,"op":"edit","path":"/a","old":"x","new":"y"}"#);

@@ -43,7 +43,7 @@ fn mounts_lists_what_is_where() {
 fn a_fault_names_the_file_the_line_and_the_key() {
     let root = tree(&[("vfs.toml", "[default]\ntype = 'memory'\n\n[[layers]]\ntype = 'quota'\nmax_fils = 3\n")]);
     let run = with_config(&root, &["ls"]);
-    run.failure("vfs.toml:6:1: layers[0].max_fils: unknown field `max_fils`, expected one of `max_bytes`, `max_files`");
+    run.failure("vfs.toml:6:1: layers[0].max_fils: unknown field `max_fils`; did you mean `max_files`?");
     fs::write(root.path().join("vfs.toml"), "[default]\ntype = 'local'\nroot = 'absent'\n").expect("a file");
     with_config(&root, &["config", "check"]).failure("vfs.toml:3:8: default.root: the directory ");
     fs::remove_file(root.path().join("vfs.toml")).expect("it was there");

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use vfs_config::suggest;
 use vfs_core::{Error, Result, VfsPath};
 
 /// The fields of a request beside `id` and `op`.
@@ -74,6 +75,7 @@ pub(super) fn decode<T: DeserializeOwned>(fields: Fields) -> Result<T> {
     serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
         let field = error.path().to_string();
         let message = error.into_inner().to_string();
+        let message = suggest::reword(&message, &[]).unwrap_or(message);
         // A fault of the object as a whole names its field itself.
         let named = field == "." || message.contains(&format!("`{field}`"));
         Error::invalid_argument(if named { message } else { format!("`{field}`: {message}") })
