@@ -89,7 +89,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Operation(error) | Failure::Hinted(error, _) => error.fmt(f),
-            Failure::Root(root, error) => write!(f, "the root {root:?} cannot be opened: {}", error.kind()),
+            Failure::Root(root, error) => f.write_str(&vfs_config::unopened_directory("root", root, error)),
             Failure::Config(error) => error.fmt(f),
             Failure::Usage(message) => f.write_str(message),
             Failure::Input(error) => write!(f, "standard input cannot be read: {error}"),

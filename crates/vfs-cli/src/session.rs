@@ -194,6 +194,12 @@ impl Session {
     }
 }
 
+/// Returns an error that names the root if it is not a directory that can be opened.
+pub(crate) fn check_root(root: Option<&Path>) -> Result<(), Failure> {
+    let root = root.unwrap_or(Path::new("."));
+    LocalBackend::open(root).map(drop).map_err(|error| Failure::Root(root.to_owned(), error))
+}
+
 /// A sandbox on the directory that the arguments name.
 pub(crate) fn sandbox_config(root: Option<&Path>, args: SandboxArgs) -> Result<SandboxConfig, Failure> {
     let directory = std::path::absolute(root.unwrap_or(Path::new(".")))

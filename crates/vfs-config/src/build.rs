@@ -24,7 +24,7 @@ use self::overlap::SharedDirectories;
 use self::stores::Stores;
 use crate::built::{AuditLog, Built, Place, Placed};
 use crate::config::Config;
-use crate::error::{ConfigError, ConfigErrorKind};
+use crate::error::{ConfigError, ConfigErrorKind, unopened_directory};
 use crate::host;
 use crate::tables::{BackendTable, LayerTable, LocalTable, MemoryTable};
 
@@ -74,8 +74,9 @@ pub(crate) async fn audit_logs(config: &Config, base: &Path) -> Result<Vec<Place
 
 fn real_base(base: &Path) -> Result<PathBuf, ConfigError> {
     host::real_directory(base).map_err(|error| {
-        let message = format!("the directory '{}' cannot be opened", base.display());
-        ConfigError::new(ConfigErrorKind::Open, message).because(error)
+        let mut failed = ConfigError::new(ConfigErrorKind::Open, unopened_directory("base directory", base, &error));
+        failed.cause = Some(error);
+        failed
     })
 }
 
@@ -130,7 +131,7 @@ impl Builder<'_> {
         let is_host = config.confinement == Confinement::None;
         let opened = config.open().and_then(|opened| Ok((opened, host::real_directory(&path)?)));
         let (opened, real) = opened.map_err(|error| {
-            let message = format!("the directory '{}' cannot be opened: {}", path.display(), error.kind());
+            let message = unopened_directory("root", &path, &error);
             let mut told = source.error(ConfigErrorKind::Open, span.clone(), message);
             told.cause = Some(error);
             told

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+use vfs_core::ErrorKind;
 
 use crate::mask::masked;
 
@@ -75,6 +76,25 @@ impl ConfigError {
         self.cause = Some(cause);
         self
     }
+}
+
+/// Returns one line for an operator: that the directory `path`, which is `what`, cannot be opened because of `error`, and what to do.
+///
+/// ```
+/// use std::path::Path;
+/// use vfs_core::{Error, ErrorKind};
+///
+/// let line = vfs_config::unopened_directory("root", Path::new("/absent"), &Error::of(ErrorKind::NotFound));
+/// assert!(line.starts_with("root '/absent' cannot be opened: the directory does not exist; create it"));
+/// ```
+pub fn unopened_directory(what: &str, path: &Path, error: &vfs_core::Error) -> String {
+    let reason = match error.kind() {
+        ErrorKind::NotFound => "the directory does not exist; create it, or name another one",
+        ErrorKind::NotADirectory => "it is not a directory; name a directory",
+        ErrorKind::PermissionDenied => "permission denied; make it readable, or name another one",
+        _ => error.message(),
+    };
+    format!("{what} '{}' cannot be opened: {reason}", path.display())
 }
 
 /// An error as a line.

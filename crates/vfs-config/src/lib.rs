@@ -38,5 +38,5 @@ mod values;
 
 pub use built::{AuditLog, Built, Place, Placed};
 pub use config::{Config, open};
-pub use error::{ConfigError, ConfigErrorKind, Position};
+pub use error::{ConfigError, ConfigErrorKind, Position, unopened_directory};
 pub use schema::schema;

@@ -308,8 +308,8 @@ async fn what_does_not_go_together_on_the_disk_is_refused_with_its_line() {
         tree(&[("project/a.txt", ""), ("store/x", ""), ("file", ""), ("rules.toml", "[[rules]]\neffect = 'no'\n")]);
     let local = |rest: &str| format!("[default]\ntype = 'local'\nroot = {rest}");
     for (text, line, words) in [
-        (local("'absent'\n"), 3, "cannot be opened: not_found"),
-        (local("'file'\n"), 3, "cannot be opened: not_a_directory"),
+        (local("'absent'\n"), 3, "cannot be opened: the directory does not exist"),
+        (local("'file'\n"), 3, "cannot be opened: it is not a directory"),
         (local("'store'\nlayers = [{ type = 'overlay', store = '.' }]\n"), 3, "in the store of a layer"),
         (local("'project'\nlayers = [{ type = 'overlay', store = 'new/../x' }]\n"), 4, "'..' is not allowed"),
         (local("'project'\nlayers = [{ type = 'overlay', store = 'file/x' }]\n"), 4, "cannot be opened"),

@@ -16,6 +16,7 @@ pub(super) async fn check(
     args: SandboxArgs,
     json: bool,
 ) -> Result<Exit, Failure> {
+    session::check_root(root)?;
     let config = session::sandbox_config(root, args)?;
     let report = OsSandbox::check(config).await?;
     if json {

@@ -20,17 +20,18 @@ fn the_log_goes_on_from_process_to_process_and_shows_its_records() {
 
     let log = run(&["log"]);
     let lines: Vec<_> = log.success().lines().collect();
-    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(lines.len(), 5, "{lines:?}");
     assert!(lines[0].starts_with("     1  20") && lines[0].ends_with("Z  planner  ok  read /a.txt"), "{lines:?}");
     assert!(lines[1].ends_with("-  not_found  read /absent"), "{lines:?}");
-    assert!(lines[2].ends_with("-  ok  rename /a.txt to /b.txt"), "{lines:?}");
-    assert!(lines[3].ends_with("-  ok  grep_stream /"), "{lines:?}");
+    assert!(lines[2].ends_with("-  ok  ls /"), "names like the missing one are looked for: {lines:?}");
+    assert!(lines[3].ends_with("-  ok  rename /a.txt to /b.txt"), "{lines:?}");
+    assert!(lines[4].ends_with("-  ok  grep_stream /"), "{lines:?}");
     assert_eq!(run(&["log", "-n", "1"]).success().lines().count(), 1);
     let json = json_lines(run(&["log", "--json", "-n", "2"]).success());
     assert_eq!((&json[0]["operation"], &json[1]["matches"]), (&"rename".into(), &1.into()));
-    assert!(run(&["log", "--verify"]).success().starts_with("4 records are as they were written; the head is "));
+    assert!(run(&["log", "--verify"]).success().starts_with("5 records are as they were written; the head is "));
     let head = json_lines(run(&["log", "--verify", "--json"]).success()).remove(0);
-    assert_eq!((&head["sequence"], &head["hash"]), (&4.into(), &json[1]["hash"]));
+    assert_eq!((&head["sequence"], &head["hash"]), (&5.into(), &json[1]["hash"]));
 }
 
 #[test]

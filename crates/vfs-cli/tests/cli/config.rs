@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{configured, finish, json_lines, tree, vfs, with_config};
+use crate::{command, configured, finish, json_lines, tree, vfs, with_config};
 
 const MOUNTED: &str = "[default]\ntype = 'local'\nroot = 'project'\nlayers = [{ type = 'read_only' }]\n\
     [[mounts]]\npath = '/memories'\ntype = 'local'\nroot = 'state'\nlayers = [{ type = 'scoped', directory = '/one' }]\n\
@@ -45,9 +45,33 @@ fn a_fault_names_the_file_the_line_and_the_key() {
     let run = with_config(&root, &["ls"]);
     run.failure("vfs.toml:6:1: layers[0].max_fils: unknown field `max_fils`; did you mean `max_files`?");
     fs::write(root.path().join("vfs.toml"), "[default]\ntype = 'local'\nroot = 'absent'\n").expect("a file");
-    with_config(&root, &["config", "check"]).failure("vfs.toml:3:8: default.root: the directory ");
+    with_config(&root, &["config", "check"]).failure("vfs.toml:3:8: default.root: root ");
     fs::remove_file(root.path().join("vfs.toml")).expect("it was there");
     with_config(&root, &["ls"]).failure("vfs.toml: it cannot be read: not_found");
+}
+
+#[test]
+fn a_root_that_is_no_directory_is_named_with_the_reason() {
+    let root = tree(&[("file", "")]);
+    let at = |name: &str| root.path().join(name).display().to_string();
+    for (name, reason) in [
+        ("absent", "the directory does not exist; create it, or name another one"),
+        ("file", "it is not a directory; name a directory"),
+    ] {
+        finish(command(&root.path().join(name)).arg("ls"), b"")
+            .failure(&format!("root '{}' cannot be opened: {reason}", at(name)));
+        finish(command(&root.path().join(name)).args(["exec", "--", "true"]), b"")
+            .failure(&format!("root '{}' cannot be opened: {reason}", at(name)));
+        finish(command(&root.path().join(name)).args(["sandbox", "check"]), b"").failure(&at(name));
+        fs::write(root.path().join("vfs.toml"), format!("[default]\ntype = 'local'\nroot = '{name}'\n"))
+            .expect("a file");
+        with_config(&root, &["ls"]).failure(&format!("root '{}' cannot be opened: {reason}", at(name)));
+    }
+    for layer in ["overlay", "checkpoints"] {
+        let text = format!("[default]\ntype = 'memory'\nlayers = [{{ type = '{layer}', store = 'file' }}]\n");
+        fs::write(root.path().join("vfs.toml"), text).expect("a file");
+        with_config(&root, &["ls"]).failure(&format!("store '{}' cannot be opened: it is not a directory", at("file")));
+    }
 }
 
 #[test]

@@ -141,7 +141,7 @@ impl Builder<'_> {
                 let store = self.stores.of(named)?;
                 let opened = OverlayBackend::open(files, Arc::clone(&store.files), store.path.clone()).await;
                 opened.map_err(|error| {
-                    let message = "the store of the overlay cannot be opened";
+                    let message = format!("the overlay store '{}' cannot be opened", store.real.display());
                     self.config.source.error(ConfigErrorKind::Open, named.span(), message).because(error)
                 })?
             }

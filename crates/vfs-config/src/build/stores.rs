@@ -9,7 +9,7 @@ use vfs_layers::BackendSink;
 
 use super::durable;
 use crate::config::Config;
-use crate::error::{ConfigError, ConfigErrorKind};
+use crate::error::{ConfigError, ConfigErrorKind, unopened_directory};
 use crate::host::{self, StorePlace};
 use crate::tables::{AuditTable, DurableTable, StoreTable};
 use crate::values::HostPath;
@@ -54,8 +54,10 @@ impl Stores {
             };
             let path = base.join(named.get_ref());
             let place = find(&path).map_err(|error| {
-                let message = format!("'{}' cannot be opened", path.display());
-                source.error(ConfigErrorKind::Open, named.span(), message).because(error)
+                let message = unopened_directory("store", &path, &error);
+                let mut failed = source.error(ConfigErrorKind::Open, named.span(), message);
+                failed.cause = Some(error);
+                failed
             })?;
             let is_shared =
                 |other: &Store| place.real.starts_with(&other.place.real) || other.place.real.starts_with(&place.real);
