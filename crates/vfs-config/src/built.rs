@@ -31,11 +31,21 @@ pub struct Placed<T> {
     pub rebase: Rebase,
     /// The logs further out, innermost first, and the path at which each records what is done to the part.
     pub(crate) audits: Vec<(Audit, VfsPath)>,
+    /// The checkpoints further out, innermost first, and where each is.
+    pub(crate) histories: Vec<(CheckpointedBackend, Rebase)>,
 }
 
 impl<T> Placed<T> {
     pub(crate) fn new(part: T, place: Place, rebase: Rebase) -> Self {
-        Self { part, place, rebase, audits: Vec::new() }
+        Self { part, place, rebase, audits: Vec::new(), histories: Vec::new() }
+    }
+
+    /// Has `checkpoints`, a layer further out at `by`, keep operations undoable after a commit of the part, if it is around it.
+    pub(crate) fn keep_undoable_in(&mut self, checkpoints: &CheckpointedBackend, by: &Placed<()>) {
+        let is_same_mount = self.place == Place::Mount && self.rebase.outer() == by.rebase.outer();
+        if by.place == Place::Everywhere || is_same_mount {
+            self.histories.push((checkpoints.clone(), by.rebase.clone()));
+        }
     }
 
     /// Has `audit`, a layer further out at `by`, record what is done to the part, if it is around it.

@@ -57,7 +57,16 @@ impl Placed<OverlayBackend> {
                 other => Ok(other),
             }
         };
-        self.recorded(cx, AuditOperation::Commit, work.boxed(), |commit| match commit {
+        let changed = if self.histories.is_empty() {
+            Vec::new()
+        } else {
+            self.diff(cx).await?.changes.into_iter().map(|change| change.path).collect()
+        };
+        let work = self.histories.iter().fold(work.boxed(), |work, (checkpoints, rebase)| {
+            let paths: Vec<_> = changed.iter().filter_map(|path| rebase.inward(path).ok()).collect();
+            async move { checkpoints.keep_undoable(cx, &paths, work).await }.boxed()
+        });
+        self.recorded(cx, AuditOperation::Commit, work, |commit| match commit {
             Commit::Conflicts(conflicts) => {
                 let paths = conflicts.iter().map(|conflict| conflict.path.as_str());
                 (Outcome::Failed(ErrorKind::Conflict), counted(paths, "conflict"))

@@ -25,7 +25,8 @@ Nothing of an overlay is applied where somebody else has changed one of its file
 Exit status: 0 where all is applied, 1 for conflicts, 2 for an error.";
 
 pub(super) const UNDO_STATUS: &str = "\
-A change is only taken back if the files are as it left them.
+A change is only taken back if the files are as it left them, or as a commit brought them to the files beneath. In an overlay, \
+what is taken back after a commit is a change again, for the next commit.
 
 Exit status: 0 where something was taken back, 1 where there is nothing to take back, 2 for an error.";
 

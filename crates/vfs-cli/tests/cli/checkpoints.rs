@@ -69,3 +69,39 @@ fn of_several_mounts_one_has_to_be_named() {
     assert!(with_config(&root, &["checkpoint", "--mount", "/p"]).success().contains("(1 file, 4 bytes)"));
     assert!(with_config(&root, &["checkpoint", "--mount", "/q"]).success().contains("(0 files, 0 bytes)"));
 }
+
+#[test]
+fn changes_are_taken_back_after_their_commit() {
+    for layers in [
+        "{ type = 'overlay', store = '.vfs/ov' }, { type = 'checkpoints', store = '.vfs/cp' }",
+        "{ type = 'checkpoints', store = '.vfs/cp' }, { type = 'overlay', store = '.vfs/ov' }",
+    ] {
+        let text = format!("[default]\ntype = 'local'\nroot = 'files'\nlayers = [{layers}]\n");
+        let root = tree(&[("vfs.toml", &text), ("files/a.txt", "one\n"), ("files/gone.txt", "gone\n")]);
+        let on_disk = |name: &str| fs::read_to_string(root.path().join("files").join(name)).ok();
+        let run = |args: &[&str]| with_config(&root, args);
+        run(&["edit", "--old", "one", "--new", "two", "/a.txt"]).success();
+        run(&["edit", "--old", "two", "--new", "three", "/a.txt"]).success();
+        finish(configured(&root).args(["write", "/new.txt"]), b"new\n").success();
+        run(&["rm", "/gone.txt"]).success();
+        run(&["commit"]).success();
+        assert_eq!((on_disk("a.txt").as_deref(), on_disk("gone.txt")), (Some("three\n"), None));
+        let operations = json_lines(run(&["history", "--json"]).success()).len().to_string();
+        run(&["undo", &operations]).success();
+        run(&["commit"]).success();
+        assert_eq!((on_disk("a.txt").as_deref(), on_disk("gone.txt").as_deref()), (Some("one\n"), Some("gone\n")));
+        assert_eq!(on_disk("new.txt"), None);
+    }
+}
+
+#[test]
+fn a_change_by_others_after_a_commit_is_not_taken_back() {
+    let text = "[default]\ntype = 'local'\nroot = 'files'\n\
+        layers = [{ type = 'overlay', store = '.vfs/ov' }, { type = 'checkpoints', store = '.vfs/cp' }]\n";
+    let root = tree(&[("vfs.toml", text), ("files/a.txt", "one\n")]);
+    with_config(&root, &["edit", "--old", "one", "--new", "two", "/a.txt"]).success();
+    with_config(&root, &["commit"]).success();
+    fs::write(root.path().join("files/a.txt"), "theirs\n").expect("a file");
+    with_config(&root, &["undo"]).failure("conflict: /a.txt");
+    assert_eq!(fs::read_to_string(root.path().join("files/a.txt")).expect("a file"), "theirs\n");
+}

@@ -125,6 +125,7 @@ impl Builder<'_> {
             checkpoints = checkpoints.max_undo(operations);
         }
         let files = checkpoints.over(files);
+        self.parts.overlays.iter_mut().for_each(|overlay| overlay.keep_undoable_in(&files, &placed));
         self.parts.checkpoints.push(placed.with(files.clone()));
         Ok(Arc::new(files))
     }

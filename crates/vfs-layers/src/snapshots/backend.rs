@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::MutexGuard;
 use vfs_core::{
@@ -16,7 +17,7 @@ use vfs_core::{
 };
 
 use super::Keeper;
-use super::files::Files;
+use super::files::{Files, unhurried};
 use super::notes::Turn;
 use super::undo::{UndoEntry, Undone};
 use crate::place::while_wanted;
@@ -73,6 +74,37 @@ impl CheckpointedBackend {
         self.keeper.settle(&files, &mut turn).await.map_err(at_root)?;
         let notes = self.keeper.notes(&files).await.map_err(at_root)?;
         Ok(notes.iter().rev().map(UndoEntry::from).collect())
+    }
+
+    /// Performs `work`, which writes the files at `paths` without changing what they hold, as the commit of an overlay further in
+    /// does, and keeps the operations on them undoable.
+    ///
+    /// # Behaviour
+    ///
+    /// An operation is taken back only if its files have the versions that it left. This method looks at the files before and
+    /// after `work`, also if it fails, and records the new version of each file whose content is the same. A file that holds
+    /// something else afterwards was changed by somebody else, and stays a `conflict` of an undo. No change through this layer
+    /// begins meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`history`](Self::history), before `work` begins, and those of `work`.
+    pub async fn keep_undoable<R: Send>(
+        &self,
+        cx: &OpContext,
+        paths: &[VfsPath],
+        work: BoxFuture<'_, Result<R>>,
+    ) -> Result<R> {
+        let mut turn = self.turn(cx).await?;
+        let files = self.files_of(cx);
+        self.keeper.settle(&files, &mut turn).await.map_err(at_root)?;
+        let current = self.keeper.current(&files, paths).await.map_err(at_root)?;
+        let outcome = work.await;
+        let cx = unhurried(cx);
+        if let Err(error) = self.keeper.renew_versions(&self.files_of(&cx), current).await {
+            tracing::warn!(%error, "operations before a commit cannot be undone, as their notes could not be renewed");
+        }
+        outcome
     }
 
     fn files_of<'a>(&'a self, cx: &'a OpContext) -> Files<'a> {

@@ -9,9 +9,10 @@ use vfs_core::{Error, ErrorKind, Operation, RenameRequest, Result, Version, VfsP
 
 use super::Keeper;
 use super::apply::{Failure, Step, Versions, apply, changed, reworded, there};
-use super::files::{Files, Images, Tree, unhurried};
+use super::files::{Files, Image, Images, Tree, unhurried};
 use super::notes::{Note, Turn, versions};
 use super::store::Part;
+use crate::objects::ObjectId;
 
 /// An operation that can be taken back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +65,41 @@ impl Keeper {
         let numbers = self.store.numbers(files.cx, Part::Undo).await?;
         let numbers: Vec<_> = numbers.into_iter().map(|(number, _)| number).collect();
         self.store.load_many(files.cx, Part::Undo, &numbers).await
+    }
+
+    /// Those of the files at `paths` that are as the newest operation on each left them, with their contents by hash.
+    pub(super) async fn current(&self, files: &Files<'_>, paths: &[VfsPath]) -> Result<Images> {
+        let notes = self.notes(files).await?;
+        let mut current = Images::new();
+        for path in paths {
+            let newest = notes.iter().rev().find_map(|note| note.files.get(path));
+            let Some(left) = newest.and_then(|touched| touched.after.as_ref()) else { continue };
+            let Some(Ok((content, Some(version)))) = files.download(vec![path.clone()]).await.pop() else { continue };
+            if version == *left {
+                let (object, size) = (ObjectId::of(&content), content.len() as u64);
+                current.insert(path.clone(), Image { object, size, version });
+            }
+        }
+        Ok(current)
+    }
+
+    /// Records the versions that files have now which hold what they held as `before`.
+    pub(super) async fn renew_versions(&self, files: &Files<'_>, before: Images) -> Result<()> {
+        let mut renewed = Renewed::new();
+        for (path, image) in before {
+            let Some(now) = files.file(&path).await? else { continue };
+            if now.version != image.version && files.holds(&path, Some(&now), Some(&image)).await? {
+                renewed.insert(path, (image.version, now.version));
+            }
+        }
+        if renewed.is_empty() {
+            return Ok(());
+        }
+        let mut notes = self.notes(files).await?;
+        for note in renew(&mut notes, &renewed) {
+            self.store.save(files.cx, Part::Undo, note.number, note).await?;
+        }
+        Ok(())
     }
 
     pub(super) async fn undo(&self, files: &Files<'_>, turn: &mut Turn, operations: usize) -> Result<Undone> {
