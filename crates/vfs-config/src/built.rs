@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use vfs_composite::CompositeBackend;
-use vfs_core::{Backend, Layer as _, Rebase, Result, VfsPath};
-use vfs_layers::{Audit, BackendSink, CheckpointedBackend, Explanation, OverlayBackend, Policy, QuotaMeter, RuleSet};
+use vfs_core::{Backend, ExecuteRequest, Layer as _, Rebase, Result, VfsPath};
+use vfs_layers::{
+    Audit, BackendSink, CheckpointedBackend, Explanation, OverlayBackend, Policy, QuotaMeter, RuleEffect, RuleSet,
+};
 
 use crate::error::ConfigError;
 
@@ -33,11 +35,13 @@ pub struct Placed<T> {
     pub(crate) audits: Vec<(Audit, VfsPath)>,
     /// The checkpoints further out, innermost first, and where each is.
     pub(crate) histories: Vec<(CheckpointedBackend, Rebase)>,
+    /// Whether it only hides or fixes what the layers keep, and says nothing about other files and commands.
+    pub(crate) is_guard: bool,
 }
 
 impl<T> Placed<T> {
     pub(crate) fn new(part: T, place: Place, rebase: Rebase) -> Self {
-        Self { part, place, rebase, audits: Vec::new(), histories: Vec::new() }
+        Self { part, place, rebase, audits: Vec::new(), histories: Vec::new(), is_guard: false }
     }
 
     /// Has `checkpoints`, a layer further out at `by`, keep operations undoable after a commit of the part, if it is around it.
@@ -133,7 +137,7 @@ impl Built {
     /// # Behaviour
     ///
     /// The policies in the order of [`policies`](Self::policies). All have to allow it. What a link leads to is not looked
-    /// at. Paths in the answers are those of the namespace.
+    /// at. Paths in the answers are those of the namespace. Rules that hide stores have no answer where they forbid nothing.
     ///
     /// # Errors
     ///
@@ -141,9 +145,36 @@ impl Built {
     pub fn explain(&self, actor: Option<&str>, word: &str, path: &VfsPath) -> Result<Vec<Explanation>> {
         // A word that is none is refused whether there are policies or not.
         RuleSet::default().explain(actor, word, path)?;
+        self.explained(path, |rules, path| rules.explain(actor, word, path))
+    }
+
+    /// Says what each policy that is asked would say of the command of `request`, asked by `actor`.
+    ///
+    /// # Behaviour
+    ///
+    /// As [`explain`](Self::explain), at the directory that the command runs in.
+    ///
+    /// # Errors
+    ///
+    /// Those of paths that do not fit into a mount.
+    pub fn explain_command(&self, actor: Option<&str>, request: &ExecuteRequest) -> Result<Vec<Explanation>> {
+        self.explained(&request.cwd, |rules, path| {
+            Ok(vec![rules.explain_command(actor, &request.clone().cwd(path.clone()))])
+        })
+    }
+
+    fn explained(
+        &self,
+        path: &VfsPath,
+        explain: impl Fn(&RuleSet, &VfsPath) -> Result<Vec<Explanation>>,
+    ) -> Result<Vec<Explanation>> {
         let mut explained = Vec::new();
-        for Placed { part: rules, rebase, .. } in self.policies.iter().filter(|policy| self.concerns(policy, path)) {
-            for mut explanation in rules.explain(actor, word, &rebase.inward(path)?)? {
+        for policy in self.policies.iter().filter(|policy| self.concerns(policy, path)) {
+            for mut explanation in explain(&policy.part, &policy.rebase.inward(path)?)? {
+                // A guard does not allow what it does not forbid: it has no say in that.
+                if policy.is_guard && explanation.effect == RuleEffect::Allow {
+                    continue;
+                }
                 explanation.path = path.clone();
                 explained.push(explanation);
             }

@@ -44,8 +44,10 @@ pub(super) const EXPLAIN_STATUS: &str = "\
 Examples:
   vfs --config vfs.toml policy explain read /secrets/key
   vfs --config vfs.toml policy explain rename /memories/a --actor intern-7
+  vfs --config vfs.toml policy explain execute / --command 'git push'
 
-Links are not followed; what a link leads to is judged too when it is done. Exit status: 0 where it is allowed, 1 where it \
+Each line is about one permission at one path, and names the rule that decides; if there are several lines, the last one says what \
+becomes of the operation. What a link leads to is judged, too. Exit status: 0 where it is allowed, 1 where it \
 is denied or somebody is asked, 2 for an error.";
 
 pub(super) const CONFIG_EXAMPLES: &str = "\
@@ -201,6 +203,9 @@ pub(crate) struct ExplainArgs {
     /// Print one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
+    /// With 'execute': the command line that is judged
+    #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
+    pub(crate) command: Option<String>,
     /// A permission (read, write, delete, execute) or an operation (rename, grep, ...)
     pub(crate) operation: String,
     /// Where; of an operation with two paths it stands for both

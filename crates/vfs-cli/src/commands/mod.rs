@@ -119,7 +119,7 @@ async fn on_session(session: &Session, out: &mut Output, command: Command, place
         Command::Sandbox(SandboxCommand::Check { sandbox, json }) => {
             sandbox::check(out, session.root.as_deref(), sandbox, json).await
         }
-        Command::Policy(PolicyCommand::Explain(args)) => policy::explain(session, out, args),
+        Command::Policy(PolicyCommand::Explain(args)) => policy::explain(session, out, args).await,
         Command::Config(ConfigCommand::Check) => config::check(session, out),
         Command::Config(ConfigCommand::Schema) => config::schema(out),
         Command::Completions { shell } => completions::run(out, shell),

@@ -36,3 +36,43 @@ fn explain_says_which_rule_decides_and_why() {
     assert_eq!((&last["effect"], &last["rule"], &last["name"]), (&"deny".into(), &1.into(), &"secrets".into()));
     explain(&["fly", "/a.txt"]).failure("neither a permission nor an operation");
 }
+
+#[test]
+fn explain_has_one_decision_for_each_permission_and_one_in_all() {
+    let text = "[default]\ntype = 'local'\nroot = '.'\n[[layers]]\ntype = 'policy'\n\
+        [[layers.rules]]\neffect = 'deny'\noperations = ['write']\npaths = ['/docs']\n\
+        [[layers.rules]]\neffect = 'deny'\npaths = ['/secrets']\n";
+    let root = tree(&[("vfs.toml", text), ("docs/a.md", ""), ("secrets/key", "")]);
+    std::os::unix::fs::symlink("secrets/key", root.path().join("link")).expect("a link");
+    let explain = |args: &[&str]| with_config(&root, &[&["policy", "explain"], args].concat());
+    assert_eq!(explain(&["read", "/docs/a.md"]).success(), "read /docs/a.md: allowed by default\n");
+    assert_eq!(explain(&["write", "/docs/a.md"]).refused(), "write /docs/a.md: denied by rule 1\n");
+    let edit = "read /docs/a.md: allowed by default\nwrite /docs/a.md: denied by rule 1\nedit /docs/a.md: denied\n";
+    assert_eq!(explain(&["edit", "/docs/a.md"]).refused(), edit);
+    let linked =
+        "read /link: allowed by default\nread /secrets/key, where /link leads: denied by rule 2\nread /link: denied\n";
+    assert_eq!(explain(&["read", "/link"]).refused(), linked);
+    assert_eq!(json_lines(explain(&["--json", "write", "/docs/a.md"]).refused()).len(), 1);
+}
+
+#[test]
+fn explain_judges_a_command_line() {
+    let text = "[default]\ntype = 'local'\nroot = '.'\n[[layers]]\ntype = 'policy'\n\
+        [[layers.rules]]\neffect = 'allow'\ncommands = ['ls *', 'ls']\n";
+    let root = tree(&[("vfs.toml", text)]);
+    let explain = |args: &[&str]| with_config(&root, &[&["policy", "explain"], args].concat());
+    assert_eq!(explain(&["execute", "/", "--command", "ls -l"]).success(), "execute /: allowed by rule 1\n");
+    with_config(&root, &["exec", "--virtual", "--", "ls"]).success();
+    assert_eq!(explain(&["execute", "/", "--command", "rm -r /"]).refused(), "execute /: denied by default\n");
+    let unclear = explain(&["execute", "/", "--command", "ls $(rm x)"]);
+    assert!(
+        unclear.refused().starts_with("execute /: denied by default: rules about commands do not understand"),
+        "{unclear:?}"
+    );
+    let open = explain(&["execute", "/"]);
+    assert!(
+        open.refused().starts_with("execute /: denied by default: ") && open.out().contains("single commands"),
+        "{open:?}"
+    );
+    explain(&["read", "/", "--command", "ls"]).failure("--command is about 'execute'");
+}

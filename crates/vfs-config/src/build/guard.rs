@@ -168,6 +168,8 @@ fn guarded(
     // Agents make no hard links, so that those which are there are no way into a store.
     let part = rules.with_hard_links(HardLinks::Allow);
     let guarded = Policy::new(Arc::new(part.clone())).layer(files);
-    policies.push(placed.with(part));
+    let mut placed = placed.with(part);
+    placed.is_guard = true;
+    policies.push(placed);
     Ok(guarded)
 }

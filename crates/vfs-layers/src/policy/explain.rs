@@ -50,9 +50,15 @@ impl RuleSet {
                 return Err(Error::invalid_argument(message));
             }
         };
-        let explained = permissions
-            .into_iter()
-            .map(|permission| self.explained(Question { actor, operation, permission, path, command: None }));
+        let has_commands = self.rules().iter().any(|rule| !rule.commands.is_empty());
+        let explained = permissions.into_iter().map(|permission| {
+            let mut explained = self.explained(Question { actor, operation, permission, path, command: None });
+            if permission == Permission::Execute && has_commands && explained.reason.is_none() {
+                explained.reason =
+                    Some("other rules decide about single commands; ask about a command line".to_owned());
+            }
+            explained
+        });
         Ok(explained.collect())
     }
 
