@@ -21,10 +21,11 @@ pub(crate) use self::store::{StoreArgs, StoreBackupArgs, StoreCommand, StoreCopy
 // Paragraphs are one line each: clap breaks them where the terminal ends.
 const EXAMPLES: &str = "\
 Examples:
-  vfs grep 'async fn' /src                 lines that hold this text, below /src
-  vfs --root ~/project read -n /README.md  a file with line numbers, as an agent sees it
-  echo hello | vfs write /notes/a.txt      a new file; directories above it are made
-  vfs edit --old colour --new color --all --dry-run /README.md
+  echo 'a colour' | vfs write /notes/a.txt   a new file; directories above it are made
+  vfs read -n /notes/a.txt                   a file with line numbers, as an agent sees it
+  vfs --root notes read -n /a.txt            the same file, below another root
+  vfs grep 'a col' /notes                    lines that hold this text, below /notes
+  vfs edit --old colour --new color --all --dry-run /notes/a.txt
   echo '{\"id\":1,\"op\":\"ls\",\"path\":\"/\"}' | vfs batch
 
 Paths start at the root: '/src/main.rs' and 'src/main.rs' are the same file. File operations reach \

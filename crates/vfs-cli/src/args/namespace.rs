@@ -31,7 +31,10 @@ what is taken back after a commit is a change again, for the next commit.
 Exit status: 0 where something was taken back, 1 where there is nothing to take back, 2 for an error.";
 
 pub(super) const CHECKPOINT_EXAMPLES: &str = "\
-Example: vfs --config vfs.toml checkpoint 'before the agent'; then 'vfs checkpoints' and 'vfs restore ID'";
+Examples, with a layer of the type 'checkpoints' in vfs.toml:
+  vfs --config vfs.toml checkpoint 'before the agent'
+  vfs --config vfs.toml checkpoints        lists the ID of each
+  vfs --config vfs.toml restore ID";
 
 pub(super) const LOG_STATUS: &str = "\
 Each record is tied to the one before by a hash. --verify finds the first that was changed, removed or added since. What \
@@ -63,7 +66,10 @@ A short vfs.toml:
 
   [[layers]]
   type = \"policy\"
-  rules = [{ effect = \"deny\", paths = [\"/secrets\", \"*.pem\"] }, { effect = \"allow\", operations = [\"execute\"] }]
+  rules = [
+      { effect = \"deny\", paths = [\"/secrets\", \"*.pem\"] },
+      { effect = \"allow\", operations = [\"execute\"] },
+  ]
 
 Every setting is in docs/vfs.example.toml.";
 

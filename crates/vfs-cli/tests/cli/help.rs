@@ -1,6 +1,8 @@
 //! Help texts, and what misspelt arguments are told.
 
-use crate::{Run, tree, vfs};
+use std::process::{Command, Stdio};
+
+use crate::{Run, finish, tree, vfs, with_config};
 
 /// The help that `args` print, with its line breaks as spaces.
 fn help(args: &[&str]) -> String {
@@ -49,4 +51,42 @@ fn misspelt_arguments_name_the_nearest() {
     suggests(&["completions", "bsh"], "did you mean 'bash'?");
     suggests(&["completions", "klingon"], "possible values: bash, elvish, fish, powershell, zsh");
     suggests(&["write", "--mode", "overwirte", "/a"], "did you mean 'overwrite'?");
+}
+
+/// Runs `lines` in a shell, in an empty directory, one after the other; each must succeed.
+#[track_caller]
+fn runs_as_written<'a>(lines: impl Iterator<Item = &'a str>) {
+    let root = tree(&[]);
+    let mut count = 0;
+    for line in lines {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("vfs() {{ {:?} \"$@\"; }}; {line}", env!("CARGO_BIN_EXE_vfs"))]);
+        shell.current_dir(root.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let run = finish(&mut shell, b"");
+        assert!(run.code == Some(0) && run.err.is_empty() && !run.out.is_empty(), "{line}: {run:?}");
+        count += 1;
+    }
+    assert!(count >= 5, "there are examples");
+}
+
+#[test]
+fn the_examples_of_the_help_and_the_readme_run_as_written() {
+    let help = vfs(&tree(&[]), &["--help"]);
+    let examples = help.success().split("Examples:\n").nth(1).and_then(|text| text.split("\n\n").next());
+    let lines = examples.unwrap_or_default().lines();
+    // What an example does stands behind it, after three spaces.
+    runs_as_written(lines.filter_map(|line| line.trim().split("   ").next()));
+    let readme = include_str!("../../../../README.md");
+    let section = readme.split("## The command\n").nth(1).and_then(|text| text.split("```").nth(1));
+    runs_as_written(section.unwrap_or_default().lines().skip(1));
+}
+
+#[test]
+fn the_short_description_of_the_help_can_be_opened_and_is_not_wrapped() {
+    let help = vfs(&tree(&[]), &["config", "--help"]);
+    let text = help.success().split("A short vfs.toml:\n").nth(1).and_then(|text| text.split("\nEvery setting").next());
+    let text = text.unwrap_or_default();
+    assert!(text.lines().all(|line| line.is_empty() || (line.starts_with("  ") && line.len() <= 80)), "{text}");
+    let root = tree(&[("vfs.toml", text)]);
+    assert!(with_config(&root, &["config", "check"]).success().ends_with("all of it can be opened\n"));
 }
