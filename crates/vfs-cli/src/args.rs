@@ -60,7 +60,7 @@ Operations: stat, ls, read, write, edit, delete, rename, copy, glob, grep, uploa
 download_files {\"paths\":[...]}; also rm, mv, cp, upload, download. The other fields are those of the request; a \
 write has 'content' or 'content_base64'. 'id' may be any JSON value or be left out.
 
-A missing path that is like others in its directory has an error with these as 'near', a list of paths. A grep that matches \
+A missing path that is like others in its directory has an error with these as 'near', a list of paths, but for 'stat'. A grep that matches \
 nothing has a 'hint' beside 'ok', if the pattern looks like a regular expression or entries were left out.
 
 A line that is not a request, or is over 64 MiB, gets an error and does not end the batch; a blank one gets nothing. \

@@ -32,7 +32,8 @@ fn a_batch_names_near_paths_in_its_errors() {
     let root = tree(&[("a/main.rs", "x\n"), ("a/other.rs", "")]);
     for (op, path, near) in [
         ("read", "/a/mian.rs", json!(["/a/main.rs"])),
-        ("stat", "/a/main.r", json!(["/a/main.rs"])),
+        ("rm", "/a/main.r", json!(["/a/main.rs"])),
+        ("stat", "/a/main.r", Value::Null),
         ("ls", "/b", json!(["/a"])),
         ("read", "/a/quite-another", Value::Null),
     ] {

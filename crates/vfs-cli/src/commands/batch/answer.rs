@@ -41,13 +41,14 @@ pub(super) async fn to(session: &Session, line: Line) -> Answer {
             let (mut request, parsed) = request::parse(&text);
             drop(text);
             let id = request.id.take();
-            let makes_files = matches!(request.op.as_deref(), Some("write" | "upload_files" | "upload"));
+            // Those that make files, and one that asks whether there is one, mean what they name.
+            let means_its_path = matches!(request.op.as_deref(), Some("write" | "upload_files" | "upload" | "stat"));
             let outcome = match parsed {
                 Ok(()) => perform::perform(session, request).await,
                 Err(error) => Err(error),
             };
             let outcome = match outcome {
-                Err(error) if !makes_files => Err(Refusal { near: near::paths(session, &error).await, error }),
+                Err(error) if !means_its_path => Err(Refusal { near: near::paths(session, &error).await, error }),
                 outcome => outcome.map_err(Refusal::from),
             };
             Answer { id, outcome }
