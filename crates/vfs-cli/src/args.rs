@@ -239,6 +239,9 @@ pub(crate) struct EditArgs {
     /// Print the diff and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Write the line endings of the new text as given, not as those of the file
+    #[arg(long)]
+    pub(crate) exact_line_endings: bool,
     /// The text to replace
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) old: String,

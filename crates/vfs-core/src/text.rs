@@ -3,7 +3,7 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::DecoderResult;
 
-use crate::types::Encoding;
+use crate::types::{Encoding, LineEnding};
 
 /// The MIME type of bytes that nothing is known of.
 pub const OCTET_STREAM: &str = "application/octet-stream";
@@ -201,6 +201,20 @@ fn encode_units(mark: &[u8], text: &str, bytes_of: fn(u16) -> [u8; 2]) -> Vec<u8
         bytes.extend_from_slice(&bytes_of(unit));
     }
     bytes
+}
+
+/// Returns how the lines of UTF-8 or single-byte text end. A lone `\r` ends no line.
+pub(crate) fn line_ending(text: &[u8]) -> LineEnding {
+    let crlf = match memchr::memchr(b'\r', text) {
+        Some(first) => memchr::memmem::find_iter(&text[first..], b"\r\n").count(),
+        None => 0,
+    };
+    match crlf {
+        0 if memchr::memchr(b'\n', text).is_none() => LineEnding::None,
+        0 => LineEnding::Lf,
+        _ if memchr::memchr_iter(b'\n', text).count() == crlf => LineEnding::Crlf,
+        _ => LineEnding::Mixed,
+    }
 }
 
 /// The MIME type of `bytes` by their signature, or [`OCTET_STREAM`].

@@ -52,8 +52,8 @@ fn each_place_keeps_its_own_line_endings() {
         (b"a\r\nb\nlast", "last", "x\ny", b"a\r\nb\nx\ny"),
         (b"a\r\nb\r\n", "\nb", "", b"a\r\n"),
         (b"a\r\nb\r\n", "a\n", "", b"b\r\n"),
-        (b"a\r\nb\r\n", "a\r\nb", "x\ny", b"x\ny\r\n"),
-        (b"a\nb\n", "a\nb", "x\r\ny", b"x\r\ny\n"),
+        (b"a\r\nb\r\n", "a\r\nb", "x\ny", b"x\r\ny\r\n"),
+        (b"a\nb\n", "a\nb", "x\r\ny", b"x\ny\n"),
         (b"a\r\nb\nc\n", "b\nc", "x\r\ny", b"a\r\nx\r\ny\n"),
         (b"a\r\r\nb", "\r\n", "-", b"a\r-b"),
         (b"a\nb\nc\n", "a\r\nb\r\n", "x\r\ny\n", b"x\ny\nc\n"),
@@ -65,6 +65,48 @@ fn each_place_keeps_its_own_line_endings() {
     }
     assert_bytes(all(b"x\r\nx\nx\r\n", "x\n", "y\nz\n"), b"y\r\nz\r\ny\nz\ny\r\nz\r\n");
     assert_bytes(all(b"x\ny\nx\n", "x\r\n", "z\n"), b"z\ny\nz\n");
+}
+
+#[test]
+fn new_text_gets_the_line_endings_of_the_file_unless_exact_bytes_are_asked_for() {
+    for (content, old, new, matched, exact) in [
+        (&b"a\nb\n"[..], "b", "x\r\ny\r\nz", &b"a\nx\ny\nz\n"[..], &b"a\nx\r\ny\r\nz\n"[..]),
+        (b"a\nb\n", "b\n", "x\r\n", b"a\nx\n", b"a\nx\r\n"),
+        (b"a\rb\nc\n", "\r", "\r\n", b"a\nb\nc\n", b"a\r\nb\nc\n"),
+        (b"a\r\nb\r\n", "b", "x\ny\r\nz", b"a\r\nx\r\ny\r\nz\r\n", b"a\r\nx\ny\r\nz\r\n"),
+        (b"a\r\nb\r\n", "a\r\nb", "x\ny", b"x\r\ny\r\n", b"x\ny\r\n"),
+        (b"a\r\nb\r\n", "a\nb", "x\ny", b"x\r\ny\r\n", b"x\ny\r\n"),
+        (b"a\nb\n", "a\r\nb", "x\r\ny", b"x\ny\n", b"x\r\ny\n"),
+        (b"a\r\nb\nc", "c", "x\r\ny\nz", b"a\r\nb\nx\r\ny\nz", b"a\r\nb\nx\r\ny\nz"),
+        (b"a\r\nb\nc", "a\r\nb", "x\ny", b"x\ny\nc", b"x\ny\nc"),
+        (b"a\r\nb\nc", "a\nb", "x\ny", b"x\r\ny\nc", b"x\ny\nc"),
+        (b"one line", "one", "1\r\n2\n", b"1\r\n2\n line", b"1\r\n2\n line"),
+        (b"lone\rreturn", "lone", "1\r\n2", b"1\r\n2\rreturn", b"1\r\n2\rreturn"),
+        (b"\xFF\xFEa\0\n\0b\0", "b", "x\r\n", b"\xFF\xFEa\0\n\0x\0\n\0", b"\xFF\xFEa\0\n\0x\0\r\0\n\0"),
+        (b"caf\xE9\nb", "b", "x\r\n", b"caf\xE9\nx\n", b"caf\xE9\nx\r\n"),
+    ] {
+        assert_bytes(one(content, old, new), matched);
+        assert_bytes(apply(content, Replacement::new(old, new).exact_line_endings()), exact);
+    }
+}
+
+#[test]
+fn line_endings_alone_are_changed_by_exact_bytes_only() {
+    for (content, old, new, exact) in [
+        (&b"a\nb\n"[..], "a\nb", "a\r\nb", &b"a\r\nb\n"[..]),
+        (b"a\r\nb\r\n", "a\r\nb", "a\nb", b"a\nb\r\n"),
+        (b"a\r\nb\r\n", "\r\n", "\n", b"a\nb\n"),
+        (b"a\nb\n", "\n", "\r\n", b"a\r\nb\r\n"),
+    ] {
+        let error = all(content, old, new).expect_err("nothing would change");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{old:?} to {new:?}: {error}");
+        assert!(error.for_model().contains("line_endings"), "{}", error.for_model());
+        assert_bytes(apply(content, Replacement::new(old, new).all().exact_line_endings()), exact);
+    }
+    // Lines of a mixed file end differently, so that there the endings are written as given.
+    assert_bytes(one(b"a\nb\nc\r\n", "a\nb", "a\r\nb"), b"a\r\nb\nc\r\n");
+    let error = one(b"a\nb\na\nb\n", "a\nb", "a\r\nb").expect_err("there are two");
+    assert_eq!(error.kind(), ErrorKind::NotUnique);
 }
 
 #[test]
@@ -265,8 +307,9 @@ fn endings(units: &[Unit]) -> Vec<&'static str> {
     units.iter().filter_map(|unit| if let Unit::Newline(ending) = unit { Some(*ending) } else { None }).collect()
 }
 
-/// Replaces all, unit by unit, from the left.
+/// Replaces all, unit by unit, from the left, as an edit does where `old` is looked for with `\n` alone.
 fn model(content: &str, old: &str, new: &str) -> Option<String> {
+    let new = &matched(content, new);
     let (content, old) = (units(content), units(old));
     let mut out = String::new();
     let (mut at, mut count) = (0, 0);
@@ -296,6 +339,21 @@ fn model(content: &str, old: &str, new: &str) -> Option<String> {
     (count > 0).then_some(out)
 }
 
+/// New text with the line endings of a file that has one kind of them.
+fn matched(content: &str, new: &str) -> String {
+    let line_feeds = new.replace("\r\n", "\n");
+    match (is_uniform(content), content.contains("\r\n")) {
+        (true, true) => line_feeds.replace('\n', "\r\n"),
+        (true, false) => line_feeds,
+        (false, _) => new.to_owned(),
+    }
+}
+
+/// Whether the file has line endings, all of one kind.
+fn is_uniform(content: &str) -> bool {
+    content.contains("\r\n") != content.replace("\r\n", "").contains('\n')
+}
+
 fn push(out: &mut String, unit: Unit) {
     match unit {
         Unit::Char(char) => out.push(char),
@@ -313,6 +371,9 @@ proptest! {
         let (content, new) = (content.concat(), new.concat());
         let found = all(content.as_bytes(), &old, &new).map(|bytes| String::from_utf8(bytes).expect("text"));
         match model(&content, &old, &new) {
+            Some(_) if old != new && old == new.replace("\r\n", "\n") && is_uniform(&content) => {
+                prop_assert_eq!(found.expect_err("nothing would change").kind(), ErrorKind::InvalidArgument);
+            }
             Some(expected) => prop_assert_eq!(found, Ok(expected)),
             None => prop_assert_eq!(found.expect_err("not there").kind(), ErrorKind::NoMatch),
         }
@@ -325,7 +386,7 @@ proptest! {
     ) {
         let found = all(content.as_bytes(), "a\r\n", &new).map(|bytes| String::from_utf8(bytes).expect("text")).ok();
         let expected = if content.contains("a\r\n") {
-            Some(content.replace("a\r\n", &new))
+            Some(content.replace("a\r\n", &matched(&content, &new)))
         } else {
             model(&content, "a\n", &new.replace("\r\n", "\n"))
         };

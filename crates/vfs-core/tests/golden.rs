@@ -93,6 +93,7 @@ fn requests() {
         "write_request_bytes" => WriteRequest::new(path("/a"), &b"\xFF\0"[..]).mode(WriteMode::Append),
         "edit_request" => EditRequest::new(path("/a"), "x", "y")
             .replace_all()
+            .exact_line_endings()
             .and("p", "q")
             .expected_version(version())
             .dry_run()

@@ -61,7 +61,7 @@ fn null_is_what_is_left_out() {
     let path = json!({"path": "/a"});
     check::<ReadRequest>(path.clone(), &["offset", "limit", "bytes", "max_bytes"]);
     check::<WriteRequest>(json!({"path": "/a", "content": "x"}), &["content_base64", "mode"]);
-    let edit = &["replacements", "replace_all", "expected_version", "mode", "diff"];
+    let edit = &["replacements", "replace_all", "line_endings", "expected_version", "mode", "diff"];
     check::<EditRequest>(json!({"path": "/a", "old": "x", "new": "y"}), edit);
     check::<DeleteRequest>(path, &["recursive", "expected_version", "scope"]);
     check::<RenameRequest>(json!({"from": "/a", "to": "/b"}), &["mode"]);
@@ -117,6 +117,14 @@ fn an_edit_is_one_replacement_or_a_list() {
             json!({"path": "/a", "replacements": [{"old": "x", "new": "y", "occurrences": "all"}]}),
             EditRequest::list(path("/a"), vec![Replacement::new("x", "y").all()]),
         ),
+        (
+            json!({"path": "/a", "old": "x", "new": "y", "line_endings": "exact"}),
+            EditRequest::new(path("/a"), "x", "y").exact_line_endings(),
+        ),
+        (
+            json!({"path": "/a", "replacements": [{"old": "x", "new": "y", "line_endings": "match"}]}),
+            EditRequest::new(path("/a"), "x", "y"),
+        ),
     ] {
         assert_eq!(serde_json::from_value::<EditRequest>(json.clone()).ok(), Some(expected), "{json}");
     }
@@ -124,6 +132,8 @@ fn an_edit_is_one_replacement_or_a_list() {
         json!({"path": "/a", "old": "x"}),
         json!({"path": "/a", "new": "x"}),
         json!({"path": "/a", "replace_all": true}),
+        json!({"path": "/a", "line_endings": "exact"}),
+        json!({"path": "/a", "old": "x", "new": "y", "line_endings": "crlf"}),
         json!({"path": "/a", "old": "x", "new": "y", "replacements": [{"old": "x", "new": "y"}]}),
         json!({"path": "/a", "old": "x", "new": "y", "all": true}),
         json!({"path": "/a", "replacements": [{"old": "x", "new": "y", "all": true}]}),

@@ -21,6 +21,9 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: EditArgs) -> 
     if args.all {
         request = request.replace_all();
     }
+    if args.exact_line_endings {
+        request = request.exact_line_endings();
+    }
     if args.dry_run {
         request = request.dry_run();
     }

@@ -123,6 +123,12 @@ fn edit_changes_or_shows_and_refuses_what_is_not_clear() {
     vfs(&root, &["edit", "--old", "", "--new", "-", "/a.txt"]).failure("invalid_argument");
     assert!(vfs(&root, &["edit", "--all", "--old", " = ", "--new", "--", "/a.txt"]).success().contains("(2 places, "));
     assert_eq!(content(), "x--2\r\ny--1\r\n");
+    vfs(&root, &["edit", "--old", "x", "--new", "a\nx", "/a.txt"]).success();
+    assert_eq!(content(), "a\r\nx--2\r\ny--1\r\n");
+    let to_line_feeds = ["edit", "--all", "--old", "\r\n", "--new", "\n", "/a.txt"];
+    vfs(&root, &to_line_feeds).failure("invalid_argument: /a.txt");
+    vfs(&root, &[&to_line_feeds[..], &["--exact-line-endings"]].concat()).success();
+    assert_eq!(content(), "a\nx--2\ny--1\n");
 }
 
 #[test]

@@ -28,6 +28,28 @@ impl Ending {
     }
 }
 
+/// Returns `text` in which every line ends with `\r\n`. Text of such lines is not copied.
+///
+/// # Errors
+///
+/// `too_large`: the memory for a copy cannot be had.
+pub(super) fn to_crlf(text: &[u8]) -> Result<Cow<'_, [u8]>> {
+    let lone = || memchr_iter(b'\n', text).filter(|at| *at == 0 || text[at - 1] != b'\r');
+    let count = lone().count();
+    if count == 0 {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut converted = buffer::with_capacity(text.len().saturating_add(count))?;
+    let mut copied = 0;
+    for at in lone() {
+        converted.extend_from_slice(&text[copied..at]);
+        converted.push(b'\r');
+        copied = at;
+    }
+    converted.extend_from_slice(&text[copied..]);
+    Ok(Cow::Owned(converted))
+}
+
 /// A file in which every `\r\n` is `\n`. One without `\r\n` is not copied.
 pub(super) struct LineFeeds<'a> {
     text: Cow<'a, [u8]>,
@@ -130,6 +152,11 @@ impl<'a> Template<'a> {
         let old_newlines: Vec<_> = memchr_iter(b'\n', old).collect();
         let paired = adapting.partition_point(|(_, index)| *index < old_newlines.len());
         Self { old_newlines, old_length: old.len(), new, adapting, paired }
+    }
+
+    /// Returns new text that is the same at every place.
+    pub(super) fn exact(new: &'a [u8]) -> Self {
+        Self { old_newlines: Vec::new(), old_length: 0, new, adapting: Vec::new(), paired: 0 }
     }
 
     /// How long the new text is at the place `at`. Costs what the old text has of lines, however many the new one has.

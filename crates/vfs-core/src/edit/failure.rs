@@ -47,6 +47,13 @@ pub(super) fn not_unique(places: &Places, step: &Step<'_>) -> Error {
         .with_detail(ErrorDetail::NotUnique { replacement: step.index, count: *count, lines: lines.clone() })
 }
 
+pub(super) fn same_but_for_line_endings() -> Error {
+    Error::invalid_argument(
+        "`old` and `new` differ only in line endings, and new text gets those of the file: nothing would change; set \
+         `line_endings` to `exact` to change line endings",
+    )
+}
+
 /// What else can be said of a text that is not there: what is wrong may be a line break that nobody sees.
 fn hint(haystack: &[u8], step: &Step<'_>) -> Option<&'static str> {
     // Without memory for it there is no hint.

@@ -13,6 +13,8 @@ pub(crate) use self::diff::rename_in_diff;
 pub use self::diff::{diff, diff_files};
 
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use crate::types::NewLineEndings;
 use crate::types::{EditRequest, Replacement};
 
 /// A file's bytes after an edit.
@@ -53,9 +55,11 @@ pub fn check(request: &EditRequest) -> Result<()> {
 ///
 /// * What a read shows can be edited. UTF-8, and everything that is not text, is edited as bytes, so that bytes beside the
 ///   replaced places stay as they are, whatever they are. UTF-16 and legacy text stay in their encoding.
-/// * An `old` without `\r` matches as if every `\r\n` in the file were `\n`, and each `\n` of `new` becomes the line
-///   ending of its place. An `old` with a `\r` is matched and replaced byte for byte; where one with `\r\n` is not there,
-///   every `\r\n` of both texts counts as `\n`.
+/// * An `old` without `\r` matches as if every `\r\n` in the file were `\n`. An `old` with a `\r` is matched byte for byte;
+///   where one with `\r\n` is not there, every `\r\n` of both texts counts as `\n`.
+/// * The line endings of `new`, be they `\n` or `\r\n`, become those of the file if all its lines end alike. In a file of
+///   mixed line endings each `\n` of `new` becomes the line ending of its place, where `old` is matched as if every `\r\n`
+///   were `\n`; `\r\n` stays. In a file without line endings, and by [`NewLineEndings::Exact`], `new` is written as given.
 /// * Places are counted with overlap, and replaced from the left without.
 /// * Time is linear in the size of the content, whatever is looked for. Nothing is allocated for a result over `max_size`.
 ///
@@ -64,7 +68,8 @@ pub fn check(request: &EditRequest) -> Result<()> {
 /// * `no_match` and `not_unique`, with their details.
 /// * `too_large`: the content or the result is over `max_size`.
 /// * `not_text`: the content is text that its own encoding would not write back as it is.
-/// * `invalid_argument`: `new` has a character that the file's encoding has not.
+/// * `invalid_argument`: `new` has a character that the file's encoding has not; or nothing would change, as `new` is `old`
+///   with other line endings, which are not those of the file.
 ///
 /// None of them names a path.
 ///

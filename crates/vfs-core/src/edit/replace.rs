@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use super::endings::{LineFeeds, Template};
+use super::endings::{self, LineFeeds, Template};
 use super::{check_size, failure, places};
 use crate::buffer;
 use crate::error::Result;
-use crate::types::{Encoding, Occurrences, Replacement};
+use crate::text;
+use crate::types::{Encoding, LineEnding, NewLineEndings, Occurrences, Replacement};
 
 /// One replacement of a list, spelled in the file's encoding.
 pub(super) struct Step<'a> {
@@ -26,26 +27,52 @@ pub(super) struct Step<'a> {
     pub(super) new: Cow<'a, [u8]>,
 }
 
+impl Step<'_> {
+    fn is_exact(&self) -> bool {
+        self.replacement.line_endings == NewLineEndings::Exact
+    }
+}
+
 /// Makes one replacement, and says how many places it had.
 pub(super) fn step(content: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
     let Some(old) = step.old.as_deref() else {
         return Err(failure::no_match(content, step));
     };
-    if let Some([old, new]) = in_line_feeds(content, old, &step.new)? {
-        let step = Step { old: None, new, ..*step };
-        return by_lines(content, &old, &step, max_size);
+    if step.is_exact() {
+        return make(content, old, step, max_size);
+    }
+    let ending = if memchr::memchr(b'\n', &step.new).is_some() { text::line_ending(content) } else { LineEnding::None };
+    let new = match ending {
+        LineEnding::Lf => LineFeeds::new(&step.new)?.into_text(),
+        LineEnding::Crlf => endings::to_crlf(&step.new)?,
+        LineEnding::None | LineEnding::Mixed => return make(content, old, step, max_size),
+    };
+    let made = make(content, old, &Step { old: Some(Cow::Borrowed(old)), new, ..*step }, max_size)?;
+    let is_same = || -> Result<bool> { Ok(LineFeeds::new(old)?.text() == LineFeeds::new(&step.new)?.text()) };
+    if step.replacement.old != step.replacement.new && is_same()? {
+        return Err(failure::same_but_for_line_endings());
+    }
+    Ok(made)
+}
+
+/// Replaces `old` by the new text of `step`, whose line endings are those of the file where the file has one kind of them.
+fn make(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Result<(Vec<u8>, u64)> {
+    if let Some([old, new]) = in_line_feeds(content, old, step)? {
+        return by_lines(content, &old, &Step { old: None, new, ..*step }, max_size);
     }
     let is_raw = memchr::memchr(b'\r', old).is_some() || memmem::find(content, b"\r\n").is_none();
     if is_raw { exactly(content, old, step, max_size) } else { by_lines(content, old, step, max_size) }
 }
 
-/// Both texts with every `\r\n` as `\n`, where `old` is in the file only so, and something would change.
-fn in_line_feeds<'t>(content: &[u8], old: &'t [u8], new: &'t [u8]) -> Result<Option<[Cow<'t, [u8]>; 2]>> {
+/// `old` and the new text with every `\r\n` as `\n`, where `old` is in the file only so, and something would change. New
+/// text of which exact bytes are asked for stays as it is.
+fn in_line_feeds<'t>(content: &[u8], old: &'t [u8], step: &'t Step<'_>) -> Result<Option<[Cow<'t, [u8]>; 2]>> {
     if memmem::find(old, b"\r\n").is_none() || memmem::find(content, old).is_some() {
         return Ok(None);
     }
-    let (old, new) = (LineFeeds::new(old)?.into_text(), LineFeeds::new(new)?.into_text());
+    let (old, new) = (LineFeeds::new(old)?.into_text(), LineFeeds::new(&step.new)?.into_text());
     let is_there = old != new && memmem::find(LineFeeds::new(content)?.text(), &old).is_some();
+    let new = if step.is_exact() { Cow::Borrowed(&*step.new) } else { new };
     Ok(is_there.then_some([old, new]))
 }
 
@@ -73,7 +100,7 @@ fn by_lines(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Resul
     let view = LineFeeds::new(content)?;
     check_places(view.text(), old, step)?;
     let finder = memmem::Finder::new(old);
-    let template = Template::new(old, &step.new);
+    let template = if step.is_exact() { Template::exact(&step.new) } else { Template::new(old, &step.new) };
     let mut count = 0;
     let mut size = content.len() as u64;
     let mut endings = view.endings();

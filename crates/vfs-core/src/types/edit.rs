@@ -18,6 +18,18 @@ pub enum Occurrences {
     All,
 }
 
+/// How the line endings of new text are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NewLineEndings {
+    /// As those of the file, if all its lines end alike. In a file of mixed line endings each `\n` becomes the ending of its
+    /// place, unless `old` holds a `\r` that is in the file; in a file without line endings they are written as given.
+    #[default]
+    Match,
+    /// As given, byte for byte.
+    Exact,
+}
+
 /// One text to be replaced by another, literally.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,24 +38,34 @@ pub struct Replacement {
     /// The text as `read` shows it. Its `\n` matches the file's `\r\n` unless it holds a `\r` itself.
     #[serde(alias = "old_string")]
     pub old: String,
-    /// What stands there afterwards. Its `\n` becomes the line ending of that place, unless `old` holds a `\r`.
+    /// The text that replaces it. Its line endings become those of the file.
     #[serde(alias = "new_string")]
     pub new: String,
     /// Which occurrences. Default: the only one.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub occurrences: Occurrences,
+    /// How the line endings of `new` are written. Default: as those of the file.
+    #[serde(default, deserialize_with = "wire::or_default")]
+    pub line_endings: NewLineEndings,
 }
 
 impl Replacement {
     /// Replaces the only occurrence of `old` with `new`.
     pub fn new(old: impl Into<String>, new: impl Into<String>) -> Self {
-        Self { old: old.into(), new: new.into(), occurrences: Occurrences::Unique }
+        Self { old: old.into(), new: new.into(), occurrences: Occurrences::Unique, line_endings: NewLineEndings::Match }
     }
 
     /// Replaces every occurrence.
     #[must_use]
     pub fn all(mut self) -> Self {
         self.occurrences = Occurrences::All;
+        self
+    }
+
+    /// Writes `new` byte for byte, whatever the line endings of the file are.
+    #[must_use]
+    pub fn exact_line_endings(mut self) -> Self {
+        self.line_endings = NewLineEndings::Exact;
         self
     }
 }
@@ -72,8 +94,8 @@ pub enum DiffOutput {
 
 /// Asks for replacements in one file, all or none.
 ///
-/// In JSON the replacements are a list, or, where there is one, `old`, `new` and `replace_all` beside the path:
-/// `{"path": "/a", "old": "x", "new": "y"}`.
+/// In JSON the replacements are a list, or, where there is one, `old`, `new`, `replace_all` and `line_endings` beside the
+/// path: `{"path": "/a", "old": "x", "new": "y"}`.
 ///
 /// ```
 /// use vfs_core::{EditRequest, VfsPath};
@@ -125,6 +147,15 @@ impl EditRequest {
         self
     }
 
+    /// Writes the new text byte for byte, in all replacements named so far.
+    #[must_use]
+    pub fn exact_line_endings(mut self) -> Self {
+        for replacement in &mut self.replacements {
+            replacement.line_endings = NewLineEndings::Exact;
+        }
+        self
+    }
+
     /// Refuses if the file is not `version`.
     #[must_use]
     pub fn expected_version(mut self, version: Version) -> Self {
@@ -165,6 +196,8 @@ struct WireEdit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replace_all: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    line_endings: Option<NewLineEndings>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     expected_version: Option<Version>,
     #[serde(default, deserialize_with = "wire::or_default")]
     mode: EditMode,
@@ -175,7 +208,8 @@ struct WireEdit {
 impl From<EditRequest> for WireEdit {
     fn from(request: EditRequest) -> Self {
         let EditRequest { path, replacements, expected_version, mode, diff } = request;
-        Self { path, replacements, old: None, new: None, replace_all: None, expected_version, mode, diff }
+        let (old, new, replace_all, line_endings) = (None, None, None, None);
+        Self { path, replacements, old, new, replace_all, line_endings, expected_version, mode, diff }
     }
 }
 
@@ -183,15 +217,20 @@ impl TryFrom<WireEdit> for EditRequest {
     type Error = &'static str;
 
     fn try_from(fields: WireEdit) -> Result<Self, Self::Error> {
-        let WireEdit { path, mut replacements, old, new, replace_all, expected_version, mode, diff } = fields;
+        let WireEdit { path, mut replacements, old, new, replace_all, line_endings, expected_version, mode, diff } =
+            fields;
         match (old, new) {
-            (None, None) if replace_all.is_none() => {}
+            (None, None) if replace_all.is_none() && line_endings.is_none() => {}
             (Some(old), Some(new)) if replacements.is_empty() => {
                 let occurrences = if replace_all == Some(true) { Occurrences::All } else { Occurrences::Unique };
-                replacements.push(Replacement { old, new, occurrences });
+                let line_endings = line_endings.unwrap_or_default();
+                replacements.push(Replacement { old, new, occurrences, line_endings });
             }
             (Some(_), Some(_)) => return Err("give either `old` and `new`, or `replacements`, not both"),
-            (None, None) => return Err("`replace_all` goes with `old` and `new`; a replacement has `occurrences`"),
+            (None, None) if replace_all.is_some() => {
+                return Err("`replace_all` goes with `old` and `new`; a replacement has `occurrences`");
+            }
+            (None, None) => return Err("`line_endings` goes with `old` and `new`; each replacement has its own"),
             _ => return Err("`old` and `new` belong together"),
         }
         Ok(Self { path, replacements, expected_version, mode, diff })

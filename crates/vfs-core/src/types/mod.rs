@@ -20,7 +20,7 @@ mod watch;
 pub(crate) mod wire;
 mod write;
 
-pub use edit::{DiffOutput, EditMode, EditRequest, EditResult, Occurrences, Replacement};
+pub use edit::{DiffOutput, EditMode, EditRequest, EditResult, NewLineEndings, Occurrences, Replacement};
 pub use entry::{FileInfo, Problem, Skipped, StatRequest, Truncation, Version};
 pub use glob::{EntryKinds, GlobRequest, GlobResult, LinkMode};
 pub use grep::{

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::blocks::{Blocks, Memory};
 use super::line_ends::LineEnds;
 use super::line_index::{LineIndex, Mark};
-use super::{BLOCK, line_ending, max_bytes};
+use super::{BLOCK, max_bytes};
 use crate::buffer;
 use crate::error::{Error, ErrorDetail, Result};
 use crate::text::{self, Extent, SAMPLE, Sniffed};
@@ -112,7 +112,7 @@ impl<F: Blocks> Lines<'_, F> {
         let next_line = offset.saturating_add(span.lines);
         let mut result = ReadResult {
             path: self.request.path.clone(),
-            line_ending: content.as_text().map_or(LineEnding::None, line_ending),
+            line_ending: content.as_text().map_or(LineEnding::None, |text| text::line_ending(text.as_bytes())),
             content,
             start_line: offset.saturating_add(1),
             end_line: next_line,

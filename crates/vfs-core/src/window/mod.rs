@@ -14,7 +14,7 @@ pub use self::line_index::LineIndex;
 
 use self::blocks::{Buffered, Memory, Opening, open};
 use crate::error::{Error, Result};
-use crate::types::{LineEnding, ReadRequest, ReadResult, Version};
+use crate::types::{ReadRequest, ReadResult, Version};
 
 /// Files up to this size, 1 MiB, are looked at whole: their line count and encoding are always known.
 const SMALL: usize = 1 << 20;
@@ -166,18 +166,4 @@ fn check(request: &ReadRequest) -> Result<()> {
 fn max_bytes(request: &ReadRequest) -> usize {
     let max = request.max_bytes.unwrap_or(ReadRequest::DEFAULT_MAX_BYTES);
     usize::try_from(max).unwrap_or(usize::MAX)
-}
-
-fn line_ending(text: &str) -> LineEnding {
-    let bytes = text.as_bytes();
-    let crlf = match memchr::memchr(b'\r', bytes) {
-        Some(first) => memchr::memmem::find_iter(&bytes[first..], b"\r\n").count(),
-        None => 0,
-    };
-    match crlf {
-        0 if memchr::memchr(b'\n', bytes).is_none() => LineEnding::None,
-        0 => LineEnding::Lf,
-        _ if memchr::memchr_iter(b'\n', bytes).count() == crlf => LineEnding::Crlf,
-        _ => LineEnding::Mixed,
-    }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::blocks::{BEYOND_SIZE, Blocks};
-use super::{line_ending, max_bytes};
+use super::max_bytes;
 use crate::buffer;
 use crate::error::{Error, Result};
 use crate::text::{self, SAMPLE};
@@ -36,7 +36,7 @@ pub(super) fn read(
     let has_more = !file.part(end, 1)?.is_empty();
     let (content, encoding, line_ending) = match text {
         Some(text) => {
-            let line_ending = line_ending(&text);
+            let line_ending = text::line_ending(text.as_bytes());
             (Content::Text(text), Some(Encoding::Utf8), line_ending)
         }
         None => {

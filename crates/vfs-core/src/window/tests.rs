@@ -6,7 +6,7 @@ use super::blocks::{Buffered, Memory};
 use super::*;
 use crate::error::{ErrorDetail, ErrorKind};
 use crate::path::VfsPath;
-use crate::types::{ByteRange, Content, Encoding, Truncation};
+use crate::types::{ByteRange, Content, Encoding, LineEnding, Truncation};
 
 fn request() -> ReadRequest {
     ReadRequest::new(VfsPath::parse("/f").expect("valid"))

@@ -9,6 +9,8 @@ laws! { "edit" in Semantics:
     "E7" Nothing what_a_read_showed_can_be_edited,
     "E7" Nothing an_edit_of_a_crlf_file_keeps_crlf,
     "E7" Nothing an_old_with_crlf_is_found_where_lines_end_otherwise,
+    "E17" Nothing new_text_gets_the_line_endings_of_the_file in Storage,
+    "E17" Nothing exact_bytes_are_written_by_request in Storage,
     "E8" Nothing an_edit_of_a_mixed_file_keeps_the_ending_of_each_line,
     "E9" Nothing an_edit_keeps_the_byte_order_mark_and_the_end_of_the_file in Storage,
     "E9" Nothing an_edit_keeps_utf_16,
@@ -58,6 +60,45 @@ async fn an_old_with_crlf_is_found_where_lines_end_otherwise(t: &Target) -> LawR
         let after = edited(t, content.as_bytes(), old, new).await?;
         assert_eq!(String::from_utf8_lossy(&after), expected, "{content:?}: {old:?} to {new:?}");
     }
+    Ok(())
+}
+
+/// Files, what is replaced by what, what the file holds then, and what it holds if exact bytes are asked for.
+const NEW_TEXT: [(&str, &str, &str, &str, &str); 8] = [
+    ("a\nb\n", "b", "x\r\ny", "a\nx\ny\n", "a\nx\r\ny\n"),
+    ("a\nb\n", "a\nb", "x\r\ny", "x\ny\n", "x\r\ny\n"),
+    ("a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n", "a\r\nx\ny\r\n"),
+    ("a\r\nb\r\n", "a\r\nb", "x\ny", "x\r\ny\r\n", "x\ny\r\n"),
+    ("a\nb\r\nc", "c", "x\r\ny", "a\nb\r\nx\r\ny", "a\nb\r\nx\r\ny"),
+    ("a\nb\r\n", "b\r\n", "x\ny\n", "a\nx\ny\n", "a\nx\ny\n"),
+    ("no line end", "no", "a\r\nb\n", "a\r\nb\n line end", "a\r\nb\n line end"),
+    ("lone\rreturn", "lone", "a\r\nb", "a\r\nb\rreturn", "a\r\nb\rreturn"),
+];
+
+async fn new_text_gets_the_line_endings_of_the_file(t: &Target) -> LawResult {
+    for (content, old, new, expected, _) in NEW_TEXT {
+        let after = edited(t, content.as_bytes(), old, new).await?;
+        assert_eq!(String::from_utf8_lossy(&after), expected, "{content:?}: {old:?} to {new:?}");
+    }
+    for (content, old, new) in
+        [("a\nb\n", "a\n", "a\r\n"), ("a\r\nb\r\n", "a\r\n", "a\n"), ("a\r\nb\r\n", "a\n", "a\r\n")]
+    {
+        let error = t.refused(edited(t, content.as_bytes(), old, new).await, ErrorKind::InvalidArgument);
+        assert!(error.for_model().contains("exact"), "{}", error.for_model());
+        assert_eq!(t.text("/a.txt").await?, content);
+    }
+    Ok(())
+}
+
+async fn exact_bytes_are_written_by_request(t: &Target) -> LawResult {
+    for (content, old, new, _, expected) in NEW_TEXT {
+        t.put("/a.txt", content).await?;
+        t.edit(EditRequest::new(t.path("/a.txt"), old, new).exact_line_endings()).await?;
+        assert_eq!(t.text("/a.txt").await?, expected, "{content:?}: {old:?} to {new:?}");
+    }
+    t.put("/a.txt", "a\nb\n").await?;
+    t.edit(EditRequest::new(t.path("/a.txt"), "\n", "\r\n").replace_all().exact_line_endings()).await?;
+    assert_eq!(t.text("/a.txt").await?, "a\r\nb\r\n");
     Ok(())
 }
 
