@@ -163,7 +163,7 @@ pub enum ErrorDetail {
         replacement: usize,
         /// How many places there are, overlapping ones included.
         count: u64,
-        /// 1-based line numbers of the first places, at most 20.
+        /// 1-based numbers of the first lines in which a place starts, each once, at most 20.
         lines: Vec<u64>,
     },
     /// With [`ErrorKind::InvalidArgument`]: the offset lies past the end.

@@ -31,9 +31,9 @@ pub(super) fn no_match(haystack: &[u8], step: &Step<'_>) -> Error {
 }
 
 pub(super) fn not_unique(places: &Places, step: &Step<'_>) -> Error {
-    let Places { count, lines } = places;
+    let Places { count, lines, has_more_lines } = places;
     let mut numbers = lines.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    if *count > lines.len() as u64 {
+    if *has_more_lines {
         numbers.push_str(", ...");
     }
     let mut words = format!(

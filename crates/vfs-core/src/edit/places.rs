@@ -8,8 +8,10 @@ const MOST_LINES: usize = 20;
 pub(super) struct Places {
     /// How many places there are.
     pub(super) count: u64,
-    /// The 1-based numbers of the lines that the first places start in.
+    /// The 1-based numbers of the first lines that a place starts in, each once.
     pub(super) lines: Vec<u64>,
+    /// Whether places start in further lines.
+    pub(super) has_more_lines: bool,
 }
 
 /// Finds every place of `needle`, which is not empty, by Knuth, Morris and Pratt: in linear time however they overlap.
@@ -27,11 +29,15 @@ pub(super) fn overlapping(haystack: &[u8], needle: &[u8]) -> Places {
         }
         if matched == needle.len() {
             places.count += 1;
-            if places.lines.len() < MOST_LINES {
+            if !places.has_more_lines {
                 let start = at + 1 - needle.len();
                 line += memchr::memchr_iter(b'\n', &haystack[counted..start]).count() as u64;
                 counted = start;
-                places.lines.push(line);
+                let is_new = places.lines.last() != Some(&line);
+                places.has_more_lines = is_new && places.lines.len() == MOST_LINES;
+                if is_new && !places.has_more_lines {
+                    places.lines.push(line);
+                }
             }
             matched = borders[matched - 1];
         }
@@ -63,20 +69,31 @@ mod tests {
 
     #[test]
     fn overlapping_places_count_and_lines_are_bounded() {
-        assert_eq!(overlapping(b"aaa", b"aa"), Places { count: 2, lines: vec![1, 1] });
-        assert_eq!(overlapping(b"x\ny\nx\n\nx", b"x"), Places { count: 3, lines: vec![1, 3, 5] });
-        let many = overlapping(&b"a\n".repeat(100), b"a");
-        assert_eq!((many.count, many.lines), (100, (1..=20).collect()));
+        for (haystack, needle, count, lines) in [
+            (&b"aaa"[..], &b"aa"[..], 2, &[1][..]),
+            (b"x\ny\nx\n\nx", b"x", 3, &[1, 3, 5]),
+            (b"xx\nx\n\nxxx", b"x", 6, &[1, 2, 4]),
+        ] {
+            let places = overlapping(haystack, needle);
+            assert_eq!((places.count, &*places.lines, places.has_more_lines), (count, lines, false));
+        }
+        for (lines, has_more) in [(20, false), (21, true), (100, true)] {
+            let many = overlapping(&b"aa\n".repeat(lines), b"a");
+            assert_eq!((many.count, many.lines, many.has_more_lines), (2 * lines as u64, (1..=20).collect(), has_more));
+        }
     }
 
     proptest! {
         #[test]
         fn every_place_is_found(haystack in "[ab\n]{0,60}", needle in "[ab\n]{1,4}") {
             let starts: Vec<_> = (0..haystack.len()).filter(|at| haystack[*at..].starts_with(&needle)).collect();
-            let lines = starts.iter().map(|at| haystack[..*at].matches('\n').count() as u64 + 1).take(20).collect();
+            let mut lines: Vec<_> = starts.iter().map(|at| haystack[..*at].matches('\n').count() as u64 + 1).collect();
+            lines.dedup();
+            let has_more_lines = lines.len() > 20;
+            lines.truncate(20);
             prop_assert_eq!(
                 overlapping(haystack.as_bytes(), needle.as_bytes()),
-                Places { count: starts.len() as u64, lines }
+                Places { count: starts.len() as u64, lines, has_more_lines }
             );
         }
     }
