@@ -25,8 +25,6 @@ pub(crate) struct FileSink<'a> {
     /// Bytes of a byte order mark that were taken off the front.
     pub(crate) mark: u64,
     pub(crate) matches: u64,
-    /// How many lines of context may still follow the last match.
-    pub(crate) after_left: u32,
     pub(crate) left_early: bool,
     pub(crate) failure: Option<Error>,
     pub(crate) scratch: &'a mut Scratch,
@@ -57,7 +55,6 @@ impl<'a> FileSink<'a> {
             outlet,
             mark: 0,
             matches: 0,
-            after_left: 0,
             left_early: false,
             failure: None,
             scratch,
@@ -109,34 +106,24 @@ impl FileSink<'_> {
 
     /// Reports a match, whose ranges are in `found`; whether the search goes on.
     fn report(&mut self, lines: &Lines<'_>, column: u64) -> bool {
-        let is_over = self.is_at_limit();
-        if is_over {
+        if self.is_at_limit() {
+            // Context of the last match ends here, too: this line is no context, as it matches.
             self.left_early = true;
-            if self.after_left == 0 {
-                return false;
-            }
-        } else {
-            self.matches += 1;
-            match self.plan.output {
-                GrepOutput::Files => return false,
-                GrepOutput::Counts => return true,
-                _ => {}
-            }
+            return false;
+        }
+        self.matches += 1;
+        match self.plan.output {
+            GrepOutput::Files => return false,
+            GrepOutput::Counts => return true,
+            _ => {}
         }
         let Some(path) = self.path() else {
             return false;
         };
         let mut line = self.line(path, lines);
-        if is_over {
-            let context = as_context(line, &mut self.after_left);
-            return self.outlet.put(Item::After(context)).is_continue() && self.after_left > 0;
-        }
         line.column = column;
-        self.after_left = self.plan.after;
-        // One more than the limit is looked for, so that the result can say whether there is more; beyond it, only what may
-        // be context of the last one.
-        let most = self.plan.limit.map(|limit| limit.saturating_add(u64::from(self.plan.after)));
-        self.outlet.put(Item::Match(line)).is_continue() && most.is_none_or(|most| self.matches <= most)
+        // One more than the limit is looked for, so that the result can say whether there is more.
+        self.outlet.put(Item::Match(line)).is_continue() && self.plan.limit.is_none_or(|limit| self.matches <= limit)
     }
 
     /// Whether lines are counted.
@@ -237,26 +224,6 @@ impl Lines<'_> {
     }
 }
 
-/// `line` as context: of its lines the first `room`, which is lessened by them.
-///
-/// A match that is over a limit may be context of the last one that is not.
-pub(crate) fn as_context(mut line: GrepMatch, room: &mut u32) -> GrepMatch {
-    line.kind = LineKind::Context;
-    line.column = 0;
-    line.submatches.clear();
-    let mut ends = line.text.match_indices('\n').map(|(at, _)| at);
-    while *room > 0 {
-        *room -= 1;
-        let Some(end) = ends.next() else { break };
-        if *room == 0 {
-            line.text.truncate(end - usize::from(line.text[..end].ends_with('\r')));
-            line.cut = false;
-            break;
-        }
-    }
-    line
-}
-
 impl Sink for FileSink<'_> {
     type Error = io::Error;
 
@@ -294,13 +261,7 @@ impl Sink for FileSink<'_> {
             Lines { bytes: context.bytes(), number: context.line_number(), offset: context.absolute_byte_offset() };
         let mut line = self.line(path, &lines);
         line.kind = LineKind::Context;
-        let item = if is_after {
-            self.after_left = self.after_left.saturating_sub(1);
-            Item::After(line)
-        } else {
-            Item::Before(line)
-        };
-        let is_over = self.left_early && self.after_left == 0;
-        Ok(self.outlet.put(item).is_continue() && !is_over)
+        let item = if is_after { Item::After(line) } else { Item::Before(line) };
+        Ok(self.outlet.put(item).is_continue())
     }
 }

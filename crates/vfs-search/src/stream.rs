@@ -12,7 +12,6 @@ use crate::frontier::Tuning;
 use crate::item::Item;
 use crate::plan::Plan;
 use crate::pool::Pool;
-use crate::sink;
 use vfs_core::tree::Tree;
 
 /// Events in order, as they are found. Dropping it ends the search.
@@ -21,8 +20,6 @@ pub(crate) struct GrepEvents<T: Tree> {
     summary: GrepSummary,
     /// Whether the file that is being reported is in the summary already.
     file_counted: bool,
-    /// How many lines of context may still follow the last match.
-    after_left: u32,
     /// Whether the end or an error was given out.
     is_over: bool,
 }
@@ -33,7 +30,6 @@ impl<T: Tree> GrepEvents<T> {
             feed: Feed::new(tree, cx, req, pool, tuning),
             summary: GrepSummary::default(),
             file_counted: false,
-            after_left: 0,
             is_over: false,
         }
     }
@@ -47,7 +43,6 @@ impl<T: Tree> GrepEvents<T> {
         }
         let line = self.feed.next_match_if(wanted)?;
         self.summary.matches += 1;
-        self.after_left = self.feed.request().after;
         Some(line)
     }
 
@@ -77,17 +72,12 @@ impl<T: Tree> GrepEvents<T> {
     fn event(&mut self, item: Item) -> Option<GrepEvent> {
         let at_limit = self.feed.request().limit.is_some_and(|limit| self.reported() >= limit);
         match item {
-            Item::Match(line) if at_limit && self.after_left > 0 => {
-                self.summary.truncated = Some(Truncation::Limit);
-                Some(GrepEvent::Match(sink::as_context(line, &mut self.after_left)))
-            }
             Item::Match(_) | Item::File(_) if at_limit => {
                 self.summary.truncated = Some(Truncation::Limit);
                 Some(self.end())
             }
             Item::Match(line) => {
                 self.summary.matches += 1;
-                self.after_left = self.feed.request().after;
                 self.count_file();
                 Some(GrepEvent::Match(line))
             }
@@ -96,11 +86,9 @@ impl<T: Tree> GrepEvents<T> {
                 self.count_file();
                 Some(GrepEvent::File(file))
             }
-            // At the limit these belong to a match that is over it.
+            // At the limit it belongs to a match that is over it.
             Item::Before(_) if at_limit => None,
-            Item::After(_) if at_limit && self.after_left == 0 => None,
-            Item::Before(line) => Some(GrepEvent::Match(line)),
-            Item::After(line) => Some(GrepEvent::Match(sink::as_context(line, &mut self.after_left))),
+            Item::Before(line) | Item::After(line) => Some(GrepEvent::Match(line)),
             Item::Problem(problem) => Some(GrepEvent::Problem(problem)),
             Item::Done { searched, left_early, skipped } => {
                 let counted = std::mem::take(&mut self.file_counted);
@@ -109,7 +97,6 @@ impl<T: Tree> GrepEvents<T> {
                 if left_early {
                     self.summary.truncated = Some(Truncation::Limit);
                 }
-                self.after_left = 0;
                 // Another match was seen, and the lines after the last one that counts are all given out.
                 (at_limit && self.summary.truncated == Some(Truncation::Limit)).then(|| self.end())
             }

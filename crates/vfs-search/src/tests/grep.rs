@@ -308,10 +308,12 @@ fn naive_search(
     for (path, text) in files {
         let lines = naive_lines(text);
         let mut hits: Vec<usize> = (0..lines.len()).filter(|n| lines[*n].contains(literal)).collect();
-        more |= hits.len() > room;
+        // Context does not go on beyond a match that the limit leaves out.
+        let beyond = hits.get(room).copied();
+        more |= beyond.is_some();
         hits.truncate(room);
         room -= hits.len();
-        for (n, line) in lines.iter().enumerate() {
+        for (n, line) in lines.iter().enumerate().take(beyond.unwrap_or(usize::MAX)) {
             let is_near = hits.iter().any(|hit| n + before >= *hit && n <= hit + after);
             if hits.contains(&n) {
                 printed.push(format!("{path}:{}:{line}", n + 1));

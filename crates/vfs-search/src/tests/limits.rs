@@ -17,18 +17,10 @@ fn limits_stop_and_say_whether_there_is_more() {
         (hit().limit(4), &["/a:1:hit", "/a:3:hit", "/a:4:hit", "/b:1:hit"], None),
         (hit().limit(1).context(0, 1), &["/a:1:hit", "/a-2-x"], limit),
         (hit().limit(1).context(1, 0), &["/a:1:hit"], limit),
-        (hit().limit(2).context(0, 1), &["/a:1:hit", "/a-2-x", "/a:3:hit", "/a-4-hit"], limit),
-        (hit().limit(1).context(0, 9), &["/a:1:hit", "/a-2-x", "/a-3-hit", "/a-4-hit"], limit),
-        (
-            hit().limit_per_file(1).context(0, 9),
-            &["/a:1:hit", "/a-2-x", "/a-3-hit", "/a-4-hit", "/b:1:hit", "/b-2-y"],
-            limit,
-        ),
-        (
-            hit().limit_per_file(1).limit(2).context(0, 2),
-            &["/a:1:hit", "/a-2-x", "/a-3-hit", "/b:1:hit", "/b-2-y"],
-            limit,
-        ),
+        (hit().limit(2).context(0, 1), &["/a:1:hit", "/a-2-x", "/a:3:hit"], limit),
+        (hit().limit(1).context(0, 9), &["/a:1:hit", "/a-2-x"], limit),
+        (hit().limit_per_file(1).context(0, 9), &["/a:1:hit", "/a-2-x", "/b:1:hit", "/b-2-y"], limit),
+        (hit().limit_per_file(1).limit(2).context(0, 2), &["/a:1:hit", "/a-2-x", "/b:1:hit", "/b-2-y"], limit),
         (
             hit().limit_per_file(3).context(0, 9),
             &["/a:1:hit", "/a-2-x", "/a:3:hit", "/a:4:hit", "/b:1:hit", "/b-2-y"],
@@ -54,16 +46,16 @@ fn limits_stop_and_say_whether_there_is_more() {
 }
 
 #[test]
-fn lines_after_the_last_match_of_a_limit_are_context_even_if_they_match() {
-    let text = "m1\nm2\nc3\nm4\nc5\nm6\n";
+fn context_ends_before_a_match_beyond_the_limit() {
+    let text = "m1\nc2\nc3\nm4\nc5\nm6\n";
     let lines = GrepRequest::literal("m");
     let blocks = GrepRequest::regex(r"^m\d").multiline();
     for req in [lines, blocks] {
         for (after, expected) in [
             (0, &["/f:1:m1"][..]),
-            (1, &["/f:1:m1", "/f-2-m2"]),
-            (2, &["/f:1:m1", "/f-2-m2", "/f-3-c3"]),
-            (4, &["/f:1:m1", "/f-2-m2", "/f-3-c3", "/f-4-m4", "/f-5-c5"]),
+            (1, &["/f:1:m1", "/f-2-c2"]),
+            (2, &["/f:1:m1", "/f-2-c2", "/f-3-c3"]),
+            (4, &["/f:1:m1", "/f-2-c2", "/f-3-c3"]),
         ] {
             for req in [req.clone().limit(1), req.clone().limit_per_file(1)] {
                 let outcome = run(&TestTree::new([("/f", text)]), &req.context(1, after));
@@ -73,7 +65,7 @@ fn lines_after_the_last_match_of_a_limit_are_context_even_if_they_match() {
         }
     }
     let spanning = GrepRequest::regex(r"m\d\r\n.").multiline().limit(1).context(0, 1);
-    assert_eq!(one("m1\r\na\r\nm2\r\nb\r\n", &spanning), ["/f:1:m1\r\na", "/f-3-m2"]);
+    assert_eq!(one("m1\r\na\r\nm2\r\nb\r\n", &spanning), ["/f:1:m1\r\na"]);
 }
 
 #[test]

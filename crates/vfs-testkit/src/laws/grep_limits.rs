@@ -10,6 +10,7 @@ laws! { "grep" in Semantics:
     "S24" Nothing a_limit_ends_the_search_and_says_so in Wrapper,
     "S24" Nothing a_limit_of_zero_is_empty_and_says_that_there_is_more,
     "S24" Nothing a_limit_counts_files_where_files_are_asked_for,
+    "S24" Nothing context_ends_before_a_match_beyond_a_limit,
     "S25" Nothing a_limit_per_file_leaves_each_file,
     "S26" Nothing files_over_the_size_limit_are_left_out_and_counted in Storage,
     "S27" Nothing a_long_line_is_cut_around_nothing_but_its_end,
@@ -36,6 +37,23 @@ async fn a_limit_ends_the_search_and_says_so(t: &Target) -> LawResult {
     for limit in [10, u64::MAX] {
         let result = t.grep(GrepRequest::literal("hit").limit(limit)).await?;
         assert_eq!((result.matches.len(), result.truncated), (9, None));
+    }
+    Ok(())
+}
+
+async fn context_ends_before_a_match_beyond_a_limit(t: &Target) -> LawResult {
+    t.put("/a", "1\nhit 2\n3\nhit 4\n5\nhit 6\n").await?;
+    for (before, after) in [(0, 1), (0, 9), (1, 1), (1, 9), (9, 9)] {
+        let first = if before == 0 { &["/a:2:hit 2", "/a-3-3"][..] } else { &["/a-1-1", "/a:2:hit 2", "/a-3-3"] };
+        let both = [first, &["/a:4:hit 4", "/a-5-5"]].concat();
+        for (limit, expected) in [(1, first), (2, &both)] {
+            for request in [GrepRequest::literal("hit").limit(limit), GrepRequest::literal("hit").limit_per_file(limit)]
+            {
+                let result = t.grep(request.context(before, after)).await?;
+                assert_eq!(t.lines(&result.matches), expected, "limit {limit}, context {before} and {after}");
+                assert_eq!(result.truncated, Some(Truncation::Limit));
+            }
+        }
     }
     Ok(())
 }
