@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 use vfs_config::suggest::similar;
-use vfs_core::{Version, WriteMode};
+use vfs_core::{HiddenNames, Version, WriteMode};
 
 pub(crate) use self::exec::{ExecArgs, JobsArgs, JobsCommand, SandboxArgs, SandboxCommand};
 pub(crate) use self::namespace::{
@@ -275,9 +275,19 @@ pub(crate) struct TransferArgs {
 /// What a search passes over unless it is asked to look.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Visibility {
-    /// Include names that start with a dot, also where no glob spells the dot
-    #[arg(long)]
-    pub(crate) hidden: bool,
+    /// Include names that start with a dot: all, or with =spelled those whose dot the pattern spells, in hidden directories
+    /// too if it has no '/'
+    #[arg(
+        long,
+        value_name = "WHICH",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "skip",
+        default_missing_value = "all",
+        hide_default_value = true,
+        value_parser = hidden_names
+    )]
+    pub(crate) hidden: HiddenNames,
     /// Include what ignore files exclude
     #[arg(long)]
     pub(crate) no_ignore: bool,
@@ -364,6 +374,15 @@ pub(crate) struct BatchArgs {
     /// Most requests at work at once; with 1, answers are in the order of the requests
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: u16,
+}
+
+fn hidden_names(text: &str) -> Result<HiddenNames, &'static str> {
+    match text {
+        "all" => Ok(HiddenNames::Include),
+        "skip" => Ok(HiddenNames::Skip),
+        "spelled" => Ok(HiddenNames::Spelled),
+        _ => Err("write --hidden, --hidden=spelled or --hidden=skip"),
+    }
 }
 
 fn write_mode(text: &str) -> Result<WriteMode, String> {

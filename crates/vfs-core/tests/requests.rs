@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use vfs_core::{
     ByteRange, CopyRequest, DeleteRequest, EditRequest, ExecuteRequest, FileUpload, GlobRequest, GrepRequest,
-    LsRequest, MultiModalReadRequest, ReadRequest, RenameRequest, Replacement, StatRequest, TerminalSize, VfsPath,
-    WriteRequest,
+    HiddenNames, LsRequest, MultiModalReadRequest, ReadRequest, RenameRequest, Replacement, StatRequest, TerminalSize,
+    VfsPath, WriteRequest,
 };
 
 fn path(text: &str) -> VfsPath {
@@ -103,6 +103,25 @@ fn a_whole_number_may_be_written_with_a_point() {
     assert_eq!(execute.terminal, Some(TerminalSize { rows: 50, columns: 80 }));
     let largest = json!({"path": "/a", "offset": u64::MAX});
     assert_eq!(read(largest).expect("as it is written").offset, u64::MAX);
+}
+
+#[test]
+fn hidden_names_are_a_truth_value_or_a_word() {
+    for (json, expected) in [
+        (json!(false), HiddenNames::Skip),
+        (json!(true), HiddenNames::Include),
+        (json!("spelled"), HiddenNames::Spelled),
+    ] {
+        let glob = serde_json::from_value::<GlobRequest>(json!({"pattern": "*", "hidden": json})).expect("valid");
+        let grep = serde_json::from_value::<GrepRequest>(json!({"pattern": "x", "hidden": json})).expect("valid");
+        assert_eq!((glob.hidden, grep.hidden), (expected, expected));
+        assert_eq!(serde_json::to_value(glob).expect("JSON")["hidden"], json);
+    }
+    for json in [json!("all"), json!(1), json!([])] {
+        let error =
+            serde_json::from_value::<GlobRequest>(json!({"pattern": "*", "hidden": json})).expect_err("invalid");
+        assert!(error.to_string().contains("\"spelled\""), "{error}");
+    }
 }
 
 #[test]

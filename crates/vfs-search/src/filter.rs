@@ -1,7 +1,7 @@
 //! Which files a search opens, decided from their names alone.
 
 use ignore::types::Types;
-use vfs_core::{Error, ErrorKind, GrepRequest, Result};
+use vfs_core::{Error, ErrorKind, GrepRequest, HiddenNames, Result};
 
 use crate::glob::{GlobPattern, Shown};
 use crate::types;
@@ -11,6 +11,7 @@ pub(crate) struct Filter {
     globs: Vec<(Effect, GlobPattern)>,
     types: Option<Types>,
     has_includes: bool,
+    hidden: HiddenNames,
 }
 
 /// What a glob does with the files that it matches.
@@ -22,10 +23,10 @@ enum Effect {
 
 impl Filter {
     pub(crate) fn new(req: &GrepRequest) -> Result<Self> {
-        let globs = req.glob.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
+        let globs = req.glob.iter().map(|text| parse(text, req.hidden)).collect::<Result<Vec<_>>>()?;
         let types = if req.file_types.is_empty() { None } else { Some(types::select(&req.file_types)?) };
         let has_includes = globs.iter().any(|(effect, _)| *effect == Effect::Include);
-        Ok(Self { globs, types, has_includes })
+        Ok(Self { globs, types, has_includes, hidden: req.hidden })
     }
 
     /// Whether the file `name` of the directory `relative` is searched.
@@ -47,7 +48,11 @@ impl Filter {
 
     /// How much of the entry `name` of the directory `relative` the globs ask for, which starts with a dot.
     pub(crate) fn shows_dotted(&self, relative: &str, name: &str) -> Shown {
-        self.includes().map(|glob| glob.shows_dotted(relative, name)).max().unwrap_or(Shown::No)
+        if !self.has_includes && self.hidden == HiddenNames::Spelled {
+            // As for the glob `*`.
+            return Shown::Contents;
+        }
+        self.includes().map(|glob| glob.shows_dotted(relative, name)).fold(Shown::No, Shown::or)
     }
 
     fn includes(&self) -> impl Iterator<Item = &GlobPattern> {
@@ -67,10 +72,11 @@ impl Filter {
     }
 }
 
-fn parse(text: &str) -> Result<(Effect, GlobPattern)> {
+/// A glob that excludes does so whether or not it spells the dots of hidden names.
+fn parse(text: &str, hidden: HiddenNames) -> Result<(Effect, GlobPattern)> {
     let (effect, pattern) = match text.strip_prefix('!') {
         Some(pattern) => (Effect::Exclude, GlobPattern::new(pattern)?),
-        None => (Effect::Include, GlobPattern::new(text)?),
+        None => (Effect::Include, GlobPattern::for_search(text, hidden)?),
     };
     if effect == Effect::Include && pattern.is_only_directories() {
         return Err(only_directories());

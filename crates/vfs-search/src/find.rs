@@ -25,7 +25,8 @@ use vfs_core::tree::{ChildKind, Located, Tree};
 /// * Sorted by the bytes of the full path. Only directories that the pattern can reach are listed, and where it spells the
 ///   names in one, these are looked up instead.
 /// * Hidden and ignored entries are left out, and counted in `skipped` where they were come by, unless the request includes
-///   them. A hidden name whose leading dot the pattern spells is asked for: `.env*` finds `.env`, `*` does not.
+///   them. A hidden name whose leading dot the pattern spells is asked for: `.env*` finds `.env`, `*` does not. With
+///   [`HiddenNames::Spelled`](vfs_core::HiddenNames::Spelled) a pattern without a `/` is matched in hidden directories, too.
 /// * FIFOs, sockets and devices are neither files nor directories and never match.
 /// * A link that matches, or that has to be followed, and leads nowhere, outside or in a circle is in `problems`.
 /// * At most 1,000 problems are kept; where there are more, one more says how many.
@@ -127,7 +128,7 @@ impl Quest for Sought {
     type Tools = ();
 
     fn new(req: &GlobRequest) -> Result<Self> {
-        let pattern = GlobPattern::new(&req.pattern)?;
+        let pattern = GlobPattern::for_search(&req.pattern, req.hidden)?;
         if pattern.is_only_directories() && !req.kinds.directories() {
             return Err(only_directories());
         }

@@ -4,16 +4,18 @@ mod compile;
 mod dots;
 mod parse;
 mod reach;
+mod spelled;
 mod spellings;
 
 use std::fmt;
 
-use vfs_core::{Error, ErrorKind, Result};
+use vfs_core::{Error, ErrorKind, HiddenNames, Result};
 
 use self::compile::{SegmentMatchers, TextMatcher};
 use self::dots::{Dots, may_spell_dots};
 use self::parse::{Mistake, Part};
 use self::reach::Reach;
+use self::spelled::{SpelledMatcher, Subject};
 use self::spellings::{fold, spellings};
 
 pub(crate) use self::dots::Shown;
@@ -49,6 +51,8 @@ pub struct GlobPattern {
     text: String,
     matcher: Matcher,
     dots: Dots,
+    /// Decides about names with a leading dot, if only a dot that is spelled stands for it.
+    spelled: Option<SpelledMatcher>,
     only_directories: bool,
 }
 
@@ -92,7 +96,12 @@ impl GlobPattern {
     /// empty pattern, a NUL, a `..` component, an unclosed `[` or `{`, a `}` alone, a range the wrong way round, a lone `\`
     /// at the end; more than 4,096 bytes, 1,000 alternatives or 10 nested braces.
     pub fn new(pattern: &str) -> Result<Self> {
-        compile(pattern).map_err(|mistake| describe(pattern, &mistake))
+        Self::for_search(pattern, HiddenNames::Skip)
+    }
+
+    /// As [`GlobPattern::new`], for a search that includes these hidden names.
+    pub(crate) fn for_search(pattern: &str, hidden: HiddenNames) -> Result<Self> {
+        compile(pattern, hidden).map_err(|mistake| describe(pattern, &mistake))
     }
 
     /// Whether the pattern matches `relative`: a path relative to where the search starts, without a leading `/`.
@@ -127,6 +136,9 @@ impl GlobPattern {
     /// How much is shown of the entry `name` of the directory `relative`, which starts with a dot, since the pattern spells
     /// that dot.
     pub(crate) fn shows_dotted(&self, relative: &str, name: &str) -> Shown {
+        if self.spelled.as_ref().is_some_and(|spelled| spelled.subject() == Subject::Name) {
+            return if self.matches_entry(relative, name) { Shown::WithContents } else { Shown::Contents };
+        }
         match self.dots.shows(relative, name) {
             Shown::Alone if !self.matches_entry(relative, name) => Shown::No,
             shown => shown,
@@ -145,6 +157,9 @@ impl GlobPattern {
 
     /// As [`GlobPattern::matches`], of the entry `name` of `directory`; joins the two only where that is needed.
     pub(crate) fn matches_entry(&self, directory: &str, name: &str) -> bool {
+        if let Some(spelled) = self.spelled.as_ref().filter(|spelled| spelled.is_concerned(directory, name)) {
+            return spelled.matches(directory, name);
+        }
         match &self.matcher {
             Matcher::Name(matcher) => matcher.matches(name),
             Matcher::Path { base, below, .. } => {
@@ -160,7 +175,7 @@ impl fmt::Debug for GlobPattern {
     }
 }
 
-fn compile(text: &str) -> Result<GlobPattern, Mistake> {
+fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, Mistake> {
     if text.is_empty() {
         return Err(Mistake::new(0, "it is empty; write '*' for every name"));
     }
@@ -195,6 +210,8 @@ fn compile(text: &str) -> Result<GlobPattern, Mistake> {
         [spelling] => spelling.clone(),
         _ => vec![Part::Alternatives(meant.clone())],
     };
+    let subject = if is_path { Subject::Path } else { Subject::Name };
+    let spelled = (hidden == HiddenNames::Spelled).then(|| SpelledMatcher::new(&meant, subject)).transpose()?;
     let segments = fold(&whole);
     let name = match segments.as_slice() {
         [name] if !is_path => Some(*name),
@@ -220,7 +237,7 @@ fn compile(text: &str) -> Result<GlobPattern, Mistake> {
         }
     };
     let dots = if is_spelled { Dots::new(&meant, &mut segment_matchers)? } else { Dots::default() };
-    Ok(GlobPattern { text: text.to_owned(), matcher, dots, only_directories })
+    Ok(GlobPattern { text: text.to_owned(), matcher, dots, spelled, only_directories })
 }
 
 fn is_directory(spelling: &[Part]) -> bool {

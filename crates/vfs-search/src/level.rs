@@ -410,7 +410,7 @@ impl<T: Tree> Opener<'_, T> {
             if stopped.is_some() {
                 return false;
             }
-            let asked = || self.guide.asks_dotted(place.relative(), name);
+            let asked = || self.guide.asks_dotted(place.relative(), name).of_entry(self.may_descend(kind));
             let shown = visibility.shows(&place.rules, &mut full, (name, kind), asked, &mut findings.skipped);
             if shown == Shown::Alone {
                 alone.insert(name.to_owned());
@@ -424,6 +424,15 @@ impl<T: Tree> Opener<'_, T> {
         Ok(Level { place, listing, steps, problems: Vec::new() })
     }
 
+    /// Whether an entry of this kind may be a directory that the walk goes down.
+    fn may_descend(&self, kind: ChildKind) -> bool {
+        match kind {
+            ChildKind::Directory => true,
+            ChildKind::Link => self.options.links == LinkMode::Follow,
+            ChildKind::File | ChildKind::Other => false,
+        }
+    }
+
     /// The steps of a listing. The entries `alone` are not gone down; that counts as what is left out.
     fn steps(
         &self,
@@ -434,11 +443,7 @@ impl<T: Tree> Opener<'_, T> {
     ) -> Vec<Step> {
         let mut steps = Vec::with_capacity(listing.len());
         for (index, (name, kind)) in listing.iter().enumerate() {
-            let may_descend = match kind {
-                ChildKind::Directory => true,
-                ChildKind::Link => self.options.links == LinkMode::Follow,
-                ChildKind::File | ChildKind::Other => false,
-            };
+            let may_descend = self.may_descend(kind);
             if kind != ChildKind::Directory || self.options.directories == Directories::Yielded {
                 steps.push(Step { child: index, stage: Stage::Entry });
             }

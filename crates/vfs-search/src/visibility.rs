@@ -1,6 +1,6 @@
 //! The one rule of what a search shows: hidden names and ignore rules.
 
-use vfs_core::{Problem, Skipped, VfsPath};
+use vfs_core::{HiddenNames, Problem, Skipped, VfsPath};
 
 use crate::glob::Shown;
 use crate::ignore_rules::{IgnoreFiles, IgnoreRules, Verdict};
@@ -10,14 +10,14 @@ use vfs_core::tree::{ChildKind, Tree};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Visibility {
     /// Names that start with a dot.
-    pub(crate) hidden: bool,
+    pub(crate) hidden: HiddenNames,
     /// What ignore files exclude.
     pub(crate) no_ignore: bool,
 }
 
 impl Visibility {
     /// Everything is shown: the rule of a listing.
-    pub(crate) const ALL: Self = Self { hidden: true, no_ignore: true };
+    pub(crate) const ALL: Self = Self { hidden: HiddenNames::Include, no_ignore: true };
 
     /// The rules above `path`, which a walk starts at.
     pub(crate) fn rules_above<T: Tree>(self, tree: &T, path: &VfsPath, problems: &mut Vec<Problem>) -> IgnoreRules {
@@ -57,14 +57,18 @@ impl Visibility {
         }
         if name == ".git" {
             match (self.hidden, self.no_ignore) {
-                (true, true) => return Shown::WithContents,
-                (true, false) => skipped.ignored += 1,
-                (false, _) => skipped.hidden += 1,
+                (HiddenNames::Skip, _) => skipped.hidden += 1,
+                (_, false) => skipped.ignored += 1,
+                (_, true) => {}
             }
-            return Shown::No;
+            if self.hidden == HiddenNames::Skip || !self.no_ignore {
+                return Shown::No;
+            }
         }
-        // As for ripgrep, a rule that asks for an entry by `!` shows it though its name starts with a dot.
-        if self.hidden || verdict == Verdict::Wanted || !name.starts_with('.') {
+        // As for ripgrep, a rule that asks for an entry by `!` shows it though its name starts with a dot; not if only the
+        // pattern may ask for it.
+        let is_wanted = verdict == Verdict::Wanted && self.hidden != HiddenNames::Spelled;
+        if self.hidden == HiddenNames::Include || is_wanted || !name.starts_with('.') {
             return Shown::WithContents;
         }
         let shown = asked();

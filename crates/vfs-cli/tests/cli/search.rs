@@ -25,6 +25,9 @@ fn glob_prints_paths_and_says_by_its_exit_code_whether_there_are_any() {
     for (args, expected) in [
         (&["glob", "*.rs"][..], "/src/lib.rs\n/src/main.rs\n"),
         (&["glob", "--hidden", "*.rs"], "/.hidden/x.rs\n/src/lib.rs\n/src/main.rs\n"),
+        (&["glob", "--hidden=spelled", "*.rs"], "/.hidden/x.rs\n/src/lib.rs\n/src/main.rs\n"),
+        (&["glob", "--hidden=spelled", "**/*.rs"], "/src/lib.rs\n/src/main.rs\n"),
+        (&["glob", "--hidden=skip", "*.rs"], "/src/lib.rs\n/src/main.rs\n"),
         (&["glob", "--no-ignore", "*.rs"], "/src/lib.rs\n/src/main.rs\n/target/out.rs\n"),
         (&["glob", "/main.rs", "src"], "/src/main.rs\n"),
     ] {
@@ -32,6 +35,7 @@ fn glob_prints_paths_and_says_by_its_exit_code_whether_there_are_any() {
     }
     let none = vfs(&root, &["glob", "*.py"]);
     assert_eq!((none.code, none.out(), none.err.as_str()), (Some(1), "", ""));
+    vfs(&root, &["glob", "--hidden=some", "*"]).failure("--hidden=spelled");
     vfs(&root, &["glob", "[a"]).failure("invalid_pattern");
     vfs(&root, &["glob", "*", "/absent"]).failure("not_found: /absent");
 }

@@ -1,6 +1,9 @@
 //! Finding files by name.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::{Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::entry::{FileInfo, Problem, Skipped, Truncation};
 use super::wire;
@@ -29,6 +32,61 @@ impl EntryKinds {
     /// Whether directories are among them.
     pub fn directories(self) -> bool {
         self != EntryKinds::Files
+    }
+}
+
+/// Which names that start with a dot a search includes.
+///
+/// In JSON `false`, `true` and `"spelled"`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HiddenNames {
+    /// Those whose dot the pattern spells, as `.env*` does, and those that an ignore file asks for with `!`. What is below
+    /// other hidden directories is left out.
+    #[default]
+    Skip,
+    /// All.
+    Include,
+    /// Those whose dot the pattern spells, by the rule of shells. A pattern without a `/` is matched in hidden directories,
+    /// too. In one with a `/` neither a wildcard nor `**` stands for the dot at the start of a component. A search for text
+    /// without globs is one with the glob `*`.
+    Spelled,
+}
+
+impl Serialize for HiddenNames {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            HiddenNames::Skip => serializer.serialize_bool(false),
+            HiddenNames::Include => serializer.serialize_bool(true),
+            HiddenNames::Spelled => serializer.serialize_str("spelled"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for HiddenNames {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(HiddenNamesVisitor)
+    }
+}
+
+struct HiddenNamesVisitor;
+
+impl Visitor<'_> for HiddenNamesVisitor {
+    type Value = HiddenNames;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`true`, `false` or \"spelled\"")
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, include: bool) -> Result<HiddenNames, E> {
+        Ok(if include { HiddenNames::Include } else { HiddenNames::Skip })
+    }
+
+    fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<HiddenNames, E> {
+        match word {
+            "spelled" => Ok(HiddenNames::Spelled),
+            _ => Err(E::invalid_value(Unexpected::Str(word), &self)),
+        }
     }
 }
 
@@ -76,9 +134,9 @@ pub struct GlobRequest {
     /// Which entries are returned. Default: files.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub kinds: EntryKinds,
-    /// Includes names that start with a dot. Those whose dot the pattern spells, as `.env*` does, are included anyway.
+    /// Which names that start with a dot are included. Default: those whose dot the pattern spells, as `.env*` does.
     #[serde(default, deserialize_with = "wire::or_default")]
-    pub hidden: bool,
+    pub hidden: HiddenNames,
     /// Includes what ignore files exclude.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub no_ignore: bool,
@@ -97,7 +155,7 @@ impl GlobRequest {
             pattern: pattern.into(),
             path: VfsPath::root(),
             kinds: EntryKinds::default(),
-            hidden: false,
+            hidden: HiddenNames::default(),
             no_ignore: false,
             links: LinkMode::default(),
             limit: None,
@@ -120,8 +178,14 @@ impl GlobRequest {
 
     /// Includes names that start with a dot. Those whose dot the pattern spells, as `.env*` does, are included anyway.
     #[must_use]
-    pub fn hidden(mut self) -> Self {
-        self.hidden = true;
+    pub fn hidden(self) -> Self {
+        self.hidden_names(HiddenNames::Include)
+    }
+
+    /// Sets which names that start with a dot are included.
+    #[must_use]
+    pub fn hidden_names(mut self, hidden: HiddenNames) -> Self {
+        self.hidden = hidden;
         self
     }
 

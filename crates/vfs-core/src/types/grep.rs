@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::entry::{Problem, Skipped, Truncation};
-use super::glob::LinkMode;
+use super::glob::{HiddenNames, LinkMode};
 use super::line_text::LineText;
 use super::submatches::Submatches;
 use super::wire;
@@ -148,9 +148,9 @@ pub struct GrepRequest {
     /// Most matches in one file. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub limit_per_file: Option<u64>,
-    /// Includes names that start with a dot. Those whose dot a glob spells, as `.env*` does, are included anyway.
+    /// Which names that start with a dot are included. Default: those whose dot a glob spells, as `.env*` does.
     #[serde(default, deserialize_with = "wire::or_default")]
-    pub hidden: bool,
+    pub hidden: HiddenNames,
     /// Includes what ignore files exclude.
     #[serde(default, deserialize_with = "wire::or_default")]
     pub no_ignore: bool,
@@ -201,7 +201,7 @@ impl GrepRequest {
             output: GrepOutput::default(),
             limit: None,
             limit_per_file: None,
-            hidden: false,
+            hidden: HiddenNames::default(),
             no_ignore: false,
             binary: BinaryMode::default(),
             links: LinkMode::default(),
@@ -300,8 +300,14 @@ impl GrepRequest {
 
     /// Includes names that start with a dot. Those whose dot a glob spells, as `.env*` does, are included anyway.
     #[must_use]
-    pub fn hidden(mut self) -> Self {
-        self.hidden = true;
+    pub fn hidden(self) -> Self {
+        self.hidden_names(HiddenNames::Include)
+    }
+
+    /// Sets which names that start with a dot are included.
+    #[must_use]
+    pub fn hidden_names(mut self, hidden: HiddenNames) -> Self {
+        self.hidden = hidden;
         self
     }
 

@@ -22,7 +22,7 @@ mod write;
 
 pub use edit::{DiffOutput, EditMode, EditRequest, EditResult, NewLineEndings, Occurrences, Replacement};
 pub use entry::{FileInfo, Problem, Skipped, StatRequest, Truncation, Version};
-pub use glob::{EntryKinds, GlobRequest, GlobResult, LinkMode};
+pub use glob::{EntryKinds, GlobRequest, GlobResult, HiddenNames, LinkMode};
 pub use grep::{
     BinaryMode, CaseMode, FileCount, GrepEvent, GrepMatch, GrepOutput, GrepRequest, GrepResult, GrepSummary, LineKind,
     Pattern,

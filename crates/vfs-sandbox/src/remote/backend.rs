@@ -9,9 +9,9 @@ use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
     FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader,
-    OpContext, Purpose, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result,
-    Searchable, Shell, StatRequest, VfsPath, WriteRequest, WriteResult, read_multi_modal,
+    GrepResult, HiddenNames, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    MultiModalReader, OpContext, Purpose, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
+    Resolved, Result, Searchable, Shell, StatRequest, VfsPath, WriteRequest, WriteResult, read_multi_modal,
 };
 use vfs_search::{Coverage, Pool};
 
@@ -132,7 +132,7 @@ fn reach_of_ls(req: &LsRequest) -> Reach {
         Some(0 | 1) => Reach::Level,
         // One level more, so that it is known what is left out.
         Some(levels) => Reach::Levels(levels.saturating_add(1)),
-        None => everything(true, true),
+        None => everything(HiddenNames::Include, true),
     }
 }
 
@@ -263,7 +263,7 @@ impl<E: Execute> Searchable for SandboxBackend<E> {
     async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
         let reach = match (&req.search, req.purpose) {
             (Some(search), _) => reach_of_grep(search),
-            (None, Purpose::Grep) => everything(false, false),
+            (None, Purpose::Grep) => everything(HiddenNames::Skip, false),
             (None, _) => Reach::Level,
         };
         Ok(SharedTree::of(Arc::new(self.tree(cx, &req.path, reach).await?)))

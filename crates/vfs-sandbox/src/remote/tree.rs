@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::{Buf as _, Bytes};
 use tokio::runtime::Handle;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
-use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, FileInfo, HiddenNames, OpContext, Resolved, Result, VfsPath};
 
 use super::contents::{Contents, LARGE};
 use super::execute::Execute;
@@ -277,6 +277,6 @@ impl<E: Execute> Read for Rest<E> {
 }
 
 /// How far a search goes that shows hidden entries or not.
-pub(super) fn everything(hidden: bool, no_ignore: bool) -> Reach {
-    Reach::All(if hidden || no_ignore { Hidden::Entered } else { Hidden::Left })
+pub(super) fn everything(hidden: HiddenNames, no_ignore: bool) -> Reach {
+    Reach::All(if hidden != HiddenNames::Skip || no_ignore { Hidden::Entered } else { Hidden::Left })
 }

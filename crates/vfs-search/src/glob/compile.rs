@@ -35,8 +35,13 @@ impl TextMatcher {
                 let texts = parts.iter().map(|part| if let Part::Literal(text) = part { text } else { "/" });
                 TextMatcher::Literal(texts.collect())
             }
-            parts => TextMatcher::Regex(Box::new(regex(parts)?)),
+            parts => TextMatcher::Regex(Box::new(regex(parts, &ANY_CHARACTER)?)),
         })
+    }
+
+    /// Compiles `parts` so that no wildcard matches a NUL.
+    pub(super) fn marked(parts: &[Part]) -> Result<Self, Mistake> {
+        Ok(TextMatcher::Regex(Box::new(regex(parts, &NO_NUL)?)))
     }
 
     pub(super) fn matches(&self, text: &str) -> bool {
@@ -64,9 +69,39 @@ impl SegmentMatchers {
     }
 }
 
-fn regex(parts: &[Part]) -> Result<RegexMatcher, Mistake> {
+/// The expressions that wildcards become.
+struct Wildcards {
+    /// `?`. Paths are UTF-8, so that a character may be told by its bytes: that compiles to a tenth of the size.
+    character: &'static str,
+    /// `*`.
+    run: &'static str,
+    /// `**` and the separator after it.
+    directories: &'static str,
+    /// `**` at the end.
+    rest: &'static str,
+    /// A class of the characters that no class matches, without its closing bracket.
+    outside: &'static str,
+}
+
+const ANY_CHARACTER: Wildcards = Wildcards {
+    character: r"(?-u:[^/\x80-\xBF][\x80-\xBF]{0,3})",
+    run: "(?-u:[^/])*",
+    directories: "(?:(?s-u:.)*/)?",
+    rest: "(?s-u:.)+",
+    outside: "[^/",
+};
+
+const NO_NUL: Wildcards = Wildcards {
+    character: r"(?-u:[^/\x00\x80-\xBF][\x80-\xBF]{0,3})",
+    run: r"(?-u:[^/\x00])*",
+    directories: r"(?:(?-u:[^\x00])*/)?",
+    rest: r"(?-u:[^\x00])+",
+    outside: r"[^/\x00",
+};
+
+fn regex(parts: &[Part], wildcards: &Wildcards) -> Result<RegexMatcher, Mistake> {
     let mut expression = String::from("^(?:");
-    push_regex(&mut expression, parts);
+    push_regex(&mut expression, parts, wildcards);
     expression.push_str(")$");
     RegexMatcherBuilder::new()
         .size_limit(SIZE_LIMIT)
@@ -75,24 +110,23 @@ fn regex(parts: &[Part]) -> Result<RegexMatcher, Mistake> {
         .map_err(|_| Mistake::new(0, "it is too large; use a shorter one"))
 }
 
-fn push_regex(out: &mut String, parts: &[Part]) {
+fn push_regex(out: &mut String, parts: &[Part], wildcards: &Wildcards) {
     let mut rest = parts.iter().peekable();
     while let Some(part) = rest.next() {
         match part {
             Part::Literal(text) => out.push_str(&regex_syntax::escape(text)),
-            // Paths are UTF-8, so that a character may be told by its bytes: that compiles to a tenth of the size.
-            Part::AnyChar => out.push_str(r"(?-u:[^/\x80-\xBF][\x80-\xBF]{0,3})"),
-            Part::AnyRun => out.push_str("(?-u:[^/])*"),
+            Part::AnyChar => out.push_str(wildcards.character),
+            Part::AnyRun => out.push_str(wildcards.run),
             Part::Separator => out.push('/'),
             Part::AnySegments if rest.next_if(|next| **next == Part::Separator).is_some() => {
-                out.push_str("(?:(?s-u:.)*/)?")
+                out.push_str(wildcards.directories)
             }
-            Part::AnySegments => out.push_str("(?s-u:.)+"),
-            Part::Class { negated, ranges } => push_class(out, *negated, ranges),
+            Part::AnySegments => out.push_str(wildcards.rest),
+            Part::Class { negated, ranges } => push_class(out, *negated, ranges, wildcards),
             Part::Alternatives(alternatives) => {
                 for (index, alternative) in alternatives.iter().enumerate() {
                     out.push_str(if index == 0 { "(?:" } else { "|" });
-                    push_regex(out, alternative);
+                    push_regex(out, alternative, wildcards);
                 }
                 out.push(')');
             }
@@ -101,13 +135,18 @@ fn push_regex(out: &mut String, parts: &[Part]) {
 }
 
 /// A class never matches a separator, whatever its ranges span.
-fn push_class(out: &mut String, negated: bool, ranges: &[(char, char)]) {
-    out.push_str(if negated { "[^/" } else { "[[" });
+fn push_class(out: &mut String, negated: bool, ranges: &[(char, char)], wildcards: &Wildcards) {
+    out.push_str(if negated { wildcards.outside } else { "[[" });
     for (low, high) in ranges {
         for (separator, bound) in [("", low), ("-", high)] {
             out.push_str(separator);
             out.push_str(&regex_syntax::escape(bound.encode_utf8(&mut [0; 4])));
         }
     }
-    out.push_str(if negated { "]" } else { "]&&[^/]]" });
+    out.push(']');
+    if !negated {
+        out.push_str("&&");
+        out.push_str(wildcards.outside);
+        out.push_str("]]");
+    }
 }

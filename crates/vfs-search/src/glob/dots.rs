@@ -10,10 +10,27 @@ use super::parse::{Mistake, Part};
 pub(crate) enum Shown {
     /// Nothing.
     No,
+    /// What is below the entry. The entry itself is not shown, as it does not match.
+    Contents,
     /// The entry, but nothing below it.
     Alone,
     /// The entry and what is below it.
     WithContents,
+}
+
+impl Shown {
+    /// Returns how much two globs show together.
+    pub(crate) fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Shown::Contents, Shown::Alone) | (Shown::Alone, Shown::Contents) => Shown::WithContents,
+            (a, b) => a.max(b),
+        }
+    }
+
+    /// Returns how much is shown of an entry, below which there may be something only if it `may_descend`.
+    pub(crate) fn of_entry(self, may_descend: bool) -> Self {
+        if self == Shown::Contents && !may_descend { Shown::No } else { self }
+    }
 }
 
 /// The segments of a glob that begin with a dot.
@@ -111,7 +128,7 @@ fn spells_dots(parts: &[Part], is_first: &mut bool) -> bool {
 /// A segment as it matches a name whose leading dot is replaced by a separator; `None` where it spells no such dot.
 ///
 /// Neither `*` nor `?` nor a class matches a separator, so that only a dot that is spelled matches the marked one.
-fn mark(segment: &[Part]) -> Option<Vec<Part>> {
+pub(super) fn mark(segment: &[Part]) -> Option<Vec<Part>> {
     if let [Part::Literal(text), rest @ ..] = segment {
         let text = text.strip_prefix('.')?;
         return Some([&[Part::Separator, Part::Literal(text.to_owned())], rest].concat());

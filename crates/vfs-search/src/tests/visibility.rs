@@ -1,4 +1,4 @@
-use vfs_core::{EntryKinds, ErrorKind, GlobRequest, Skipped};
+use vfs_core::{EntryKinds, ErrorKind, GlobRequest, HiddenNames, Skipped};
 
 use crate::testing::{Node, TestTree, find, path};
 
@@ -80,6 +80,79 @@ fn a_dot_that_a_glob_spells_asks_for_the_name() {
     }
     let directories = GlobRequest::new(".*").kinds(EntryKinds::Directories);
     assert_eq!(shown(&tree, &directories).0, ["/.env.d", "/.github", "/.x", "/d/.github"]);
+}
+
+#[test]
+fn spelled_dots_alone_match_hidden_names() {
+    let files = ["/.a/.b/x", "/.a/.x", "/.a/x", "/.env", "/.env.d/y", "/a.env", "/d/.a/x", "/d/.env", "/d/e/x", "/x"];
+    let tree = TestTree::new(files.map(|path| (path, "")));
+    for (pattern, expected, hidden) in [
+        // Without a `/`: in hidden directories, too.
+        ("*", &["/.a/.b/x", "/.a/x", "/.env.d/y", "/a.env", "/d/.a/x", "/d/e/x", "/x"][..], 3),
+        ("x", &["/.a/.b/x", "/.a/x", "/d/.a/x", "/d/e/x", "/x"], 3),
+        ("?", &["/.a/.b/x", "/.a/x", "/.env.d/y", "/d/.a/x", "/d/e/x", "/x"], 3),
+        (".x", &["/.a/.x"], 2),
+        (".*", &["/.a/.x", "/.env", "/d/.env"], 0),
+        (".env*", &["/.env", "/d/.env"], 1),
+        ("*.env", &["/a.env"], 3),
+        ("?env", &[], 3),
+        ("[.]env", &[], 3),
+        ("[!a]x", &[], 3),
+        ("{,a}.env", &["/.env", "/a.env", "/d/.env"], 1),
+        ("{.x,y}", &["/.a/.x", "/.env.d/y"], 2),
+        ("**", &["/.a/.b/x", "/.a/x", "/.env.d/y", "/a.env", "/d/.a/x", "/d/e/x", "/x"], 3),
+        // With one: only where the component of the pattern spells the dot.
+        ("**/*", &["/a.env", "/d/e/x", "/x"], 5),
+        ("**/x", &["/d/e/x", "/x"], 5),
+        ("/x", &["/x"], 0),
+        ("*/x", &[], 3),
+        ("*/*/x", &["/d/e/x"], 5),
+        (".*/x", &["/.a/x"], 0),
+        (".a/**", &["/.a/x"], 2),
+        (".a/**/.*", &["/.a/.x"], 1),
+        (".a/.b/*", &["/.a/.b/x"], 0),
+        ("**/.a/x", &["/.a/x", "/d/.a/x"], 5),
+        ("**/.env", &["/.env", "/d/.env"], 3),
+        ("**/[.]a/x", &[], 5),
+        // An alternative shows a directory that another one does not match.
+        ("{.a/.x,*/x}", &["/.a/.x"], 2),
+        ("{.a/.b/x,**/x}", &["/.a/.b/x", "/d/e/x", "/x"], 5),
+    ] {
+        let (names, h, _) = shown(&tree, &GlobRequest::new(pattern).hidden_names(HiddenNames::Spelled));
+        assert_eq!(
+            (names.iter().map(String::as_str).collect::<Vec<_>>().as_slice(), h),
+            (expected, hidden),
+            "{pattern}"
+        );
+    }
+    let directories = |pattern| {
+        let req = GlobRequest::new(pattern).kinds(EntryKinds::Directories).hidden_names(HiddenNames::Spelled);
+        shown(&tree, &req).0
+    };
+    assert_eq!(directories("*"), ["/d", "/d/e"]);
+    assert_eq!(directories(".*"), ["/.a", "/.a/.b", "/.env.d", "/d/.a"]);
+    assert_eq!(directories("**/.a"), ["/.a", "/d/.a"]);
+}
+
+#[test]
+fn with_spelled_dots_ignore_files_exclude_and_ask_for_nothing_hidden() {
+    let tree = TestTree::new([
+        ("/.gitignore", "!.env\n.cache/\n"),
+        ("/.env", ""),
+        ("/.cache/x", ""),
+        ("/.git/x", ""),
+        ("/.d/x", ""),
+    ]);
+    let req = |pattern: &str| GlobRequest::new(pattern).hidden_names(HiddenNames::Spelled);
+    for (req, expected) in [
+        (req("*"), &["/.d/x"][..]),
+        (req("*").no_ignore(), &["/.cache/x", "/.d/x", "/.git/x"]),
+        (req(".git/*"), &[]),
+        (req(".git/*").no_ignore(), &["/.git/x"]),
+        (req(".env"), &["/.env"]),
+    ] {
+        assert_eq!(shown(&tree, &req).0, expected, "{req:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What glob and grep leave out unless asked, and that they say so.
 
-use vfs_core::{EntryKinds, GlobRequest, GrepOutput, GrepRequest};
+use vfs_core::{EntryKinds, GlobRequest, GrepOutput, GrepRequest, HiddenNames};
 
 use super::LawResult;
 use crate::target::Target;
@@ -12,6 +12,7 @@ laws! { "glob" in Semantics:
     "V3" Nothing the_nearer_and_the_later_rule_decide,
     "V4" Nothing git_itself_is_shown_only_by_both_requests,
     "V5" Nothing grep_sees_what_glob_sees,
+    "V8" Nothing spelled_dots_alone_match_hidden_names,
     "V7" Nothing a_gitignore_that_excludes_every_name_counts_in_a_repository_only,
     "V6" Nothing only_what_the_pattern_can_reach_is_visited in Storage,
 }
@@ -92,6 +93,34 @@ async fn a_gitignore_that_excludes_every_name_counts_in_a_repository_only(t: &Ta
     Ok(())
 }
 
+async fn spelled_dots_alone_match_hidden_names(t: &Target) -> LawResult {
+    t.put("/.gitignore", "!.wanted\n").await?;
+    t.put_each(&["/.a/.b/x", "/.a/.x", "/.a/x", "/.wanted", "/d/.a/x", "/d/e/x", "/x"]).await?;
+    let everywhere = ["/.a/.b/x", "/.a/x", "/d/.a/x", "/d/e/x", "/x"];
+    for (pattern, expected) in [
+        ("*", &everywhere[..]),
+        ("?", &everywhere),
+        ("[!a]", &everywhere),
+        (".x", &["/.a/.x"]),
+        ("{.,}x", &["/.a/.b/x", "/.a/.x", "/.a/x", "/d/.a/x", "/d/e/x", "/x"]),
+        ("**/x", &["/d/e/x", "/x"]),
+        ("*/*", &[]),
+        (".*/*", &["/.a/x"]),
+        ("**/.a/*", &["/.a/x", "/d/.a/x"]),
+        (".a/**", &["/.a/x"]),
+        ("{.a/.x,*/x}", &["/.a/.x"]),
+    ] {
+        let globbed = t.glob(GlobRequest::new(pattern).hidden_names(HiddenNames::Spelled)).await?;
+        assert_eq!(t.names(&globbed.entries), expected, "{pattern}");
+        let grep = GrepRequest::regex(".").glob(pattern).hidden_names(HiddenNames::Spelled);
+        let grepped = t.grep(grep.output(GrepOutput::Files)).await?;
+        let searched: Vec<_> = grepped.files.iter().map(|file| t.name(&file.path)).collect();
+        assert_eq!(searched, expected, "{pattern}");
+        assert_eq!(globbed.skipped, grepped.skipped, "{pattern}");
+    }
+    Ok(())
+}
+
 async fn git_itself_is_shown_only_by_both_requests(t: &Target) -> LawResult {
     t.put_each(&["/.git/config", "/.github/ci.yml", "/a"]).await?;
     for (request, expected) in [
@@ -109,18 +138,17 @@ async fn grep_sees_what_glob_sees(t: &Target) -> LawResult {
     t.put("/.gitignore", "*.log\ntarget/\n").await?;
     t.put("/d/.ignore", "x\n").await?;
     t.put_each(&["/.git/config", "/.hidden", "/a.log", "/d/x", "/d/y", "/target/z", "/e/.dir/f"]).await?;
-    for (hidden, no_ignore) in [(false, false), (false, true), (true, false), (true, true)] {
-        let (mut glob, mut grep) = (GlobRequest::new("*"), GrepRequest::regex(".").output(GrepOutput::Files));
-        if hidden {
-            (glob, grep) = (glob.hidden(), grep.hidden());
-        }
+    let modes = [HiddenNames::Skip, HiddenNames::Include, HiddenNames::Spelled];
+    for (hidden, no_ignore) in modes.into_iter().flat_map(|hidden| [(hidden, false), (hidden, true)]) {
+        let mut glob = GlobRequest::new("*").hidden_names(hidden);
+        let mut grep = GrepRequest::regex(".").output(GrepOutput::Files).hidden_names(hidden);
         if no_ignore {
             (glob, grep) = (glob.no_ignore(), grep.no_ignore());
         }
         let (globbed, grepped) = (t.glob(glob).await?, t.grep(grep).await?);
         let searched: Vec<_> = grepped.files.iter().map(|file| t.name(&file.path)).collect();
-        assert_eq!(t.names(&globbed.entries), searched, "hidden {hidden} no_ignore {no_ignore}");
-        assert_eq!(globbed.skipped, grepped.skipped, "hidden {hidden} no_ignore {no_ignore}");
+        assert_eq!(t.names(&globbed.entries), searched, "hidden {hidden:?} no_ignore {no_ignore}");
+        assert_eq!(globbed.skipped, grepped.skipped, "hidden {hidden:?} no_ignore {no_ignore}");
     }
     Ok(())
 }
