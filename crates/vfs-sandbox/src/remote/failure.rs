@@ -41,6 +41,8 @@ const MESSAGES: &[(&str, ErrorKind)] = &[
     ("Argument list too long", ErrorKind::TooLarge),
 ];
 
+const LINK_LOOP: &str = "a symbolic link goes in a circle, or through too many others";
+
 /// Whether an operation may begin again: it was overtaken by another.
 pub(super) fn is_overtaken(label: &[u8], stderr: &[u8]) -> bool {
     // A directory that was there when it was walked to is gone.
@@ -63,7 +65,7 @@ pub(super) fn labelled(label: &[u8], stderr: &Bytes, path: &VfsPath) -> Error {
             "nothing may be removed from this directory: permission denied; nothing was deleted",
         ),
         b"escape" => at(ErrorKind::PathEscape),
-        b"loop" => says(ErrorKind::InvalidPath, "a symbolic link goes in a circle, or through too many others"),
+        b"loop" => says(ErrorKind::InvalidPath, LINK_LOOP),
         b"special" => special_file().with_path(path),
         b"linked" => Error::invalid_argument("a directory or link has no version to expect").with_path(path),
         b"same" => Error::invalid_argument("source and target are the same").with_path(path),
@@ -89,6 +91,7 @@ fn spoken(stderr: &Bytes, path: &VfsPath) -> Error {
         Some(ErrorKind::Unsupported) => {
             Error::new(ErrorKind::Unsupported, "a program that this needs is missing in the sandbox, or cannot do it")
         }
+        Some(ErrorKind::InvalidPath) if !is_too_long(stderr) => Error::new(ErrorKind::InvalidPath, LINK_LOOP),
         Some(ErrorKind::InvalidPath) => {
             Error::new(ErrorKind::InvalidPath, "the name is too long for the file system; use a shorter one")
         }
@@ -96,6 +99,11 @@ fn spoken(stderr: &Bytes, path: &VfsPath) -> Error {
         None => Error::new(ErrorKind::Unavailable, "a command of the operation failed in the sandbox"),
     };
     error.with_path(path).with_source(Printed::of(stderr))
+}
+
+/// Whether what was printed names a path that is too long.
+fn is_too_long(stderr: &[u8]) -> bool {
+    String::from_utf8_lossy(stderr).contains("name too long")
 }
 
 /// Whether a listing that failed failed only at entries that are gone or may not be read.
@@ -182,6 +190,20 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(kind_of(stderr.as_bytes()), expected, "{stderr}");
+        }
+    }
+
+    #[test]
+    fn a_loop_of_links_is_told_from_a_name_that_is_too_long() {
+        let path = VfsPath::parse("/a").expect("a path");
+        for (stderr, expected) in [
+            ("cp: './a': Too many levels of symbolic links", "circle"),
+            ("cp: './a': Symbolic link loop", "circle"),
+            ("touch: ./a: File name too long", "shorter"),
+        ] {
+            let error = labelled(b"os", &Bytes::from_static(stderr.as_bytes()), &path);
+            assert_eq!(error.kind(), ErrorKind::InvalidPath);
+            assert!(error.message().contains(expected), "{stderr}: {error}");
         }
     }
 

@@ -1,11 +1,12 @@
 //! Symbolic links, on backends that have them.
 
 use vfs_core::{
-    DeleteRequest, EditRequest, EntryKinds, ErrorKind, GlobRequest, GrepRequest, LinkMode, LsRequest, ReadRequest,
-    RenameRequest, WriteMode, WriteRequest,
+    CopyRequest, DeleteRequest, EditRequest, EntryKinds, Error, ErrorKind, FileUpload, GlobRequest, GrepRequest,
+    LinkMode, LsRequest, ReadRequest, RenameRequest, ResolveRequest, StatRequest, WriteMode, WriteRequest,
 };
 
 use super::LawResult;
+use super::steps::cx;
 use crate::target::{LinkMaker, Target};
 
 laws! { "links" in Storage:
@@ -13,6 +14,7 @@ laws! { "links" in Storage:
     "K2" Links an_edit_or_write_keeps_the_link_a_link in Wrapper,
     "K3" Links delete_and_rename_take_the_link_and_not_its_target in Wrapper,
     "K4" Links a_link_that_leads_nowhere_is_a_problem_of_its_own,
+    "K9" Links a_link_in_a_circle_is_one_refusal_of_every_operation,
     "K5" Links glob_shows_links_to_files_and_does_not_go_down_links,
     "K6" Links grep_leaves_links_out_and_counts_them,
     "K7" Links a_followed_link_into_the_searched_tree_is_not_gone_down,
@@ -82,6 +84,56 @@ async fn a_link_that_leads_nowhere_is_a_problem_of_its_own(t: &Target) -> LawRes
     t.delete(DeleteRequest::new(t.path("/dangling"))).await?;
     t.delete(DeleteRequest::new(t.path("/loop"))).await?;
     assert!(t.ls(LsRequest::new(t.base.clone())).await?.problems.is_empty());
+    Ok(())
+}
+
+async fn a_link_in_a_circle_is_one_refusal_of_every_operation(t: &Target) -> LawResult {
+    t.put_each(&["/a", "/d/b"]).await?;
+    link(t, "/itself", "itself");
+    link(t, "/one", "two");
+    link(t, "/two", "one");
+    for at in ["/itself", "/one", "/itself/below", "/one/below/it"] {
+        let path = || t.path(at);
+        let (backend, cx) = (&t.backend, &cx());
+        let mut failures = Vec::new();
+        failures
+            .extend(backend.upload_files(cx, vec![FileUpload::new(path(), "x")]).await.pop().map(|file| file.cause));
+        failures.extend(backend.download_files(cx, vec![path()]).await.pop().map(|file| file.cause));
+        assert_eq!(failures.iter().flatten().map(Error::kind).collect::<Vec<_>>(), [ErrorKind::InvalidPath; 2], "{at}");
+        let answers = [
+            ("stat", backend.stat(cx, StatRequest::new(path())).await.map(drop)),
+            ("resolve", backend.resolve(cx, ResolveRequest::new(path())).await.map(drop)),
+            ("read", t.read(ReadRequest::new(path())).await.map(drop)),
+            ("ls", t.ls(LsRequest::new(path())).await.map(drop)),
+            ("write", t.write(WriteRequest::new(path(), "x").mode(WriteMode::Overwrite)).await.map(drop)),
+            ("append", t.write(WriteRequest::new(path(), "x").mode(WriteMode::Append)).await.map(drop)),
+            ("edit", t.edit(EditRequest::new(path(), "a", "b")).await.map(drop)),
+            ("glob", t.glob(GlobRequest::new("*").path(path())).await.map(drop)),
+            ("grep", t.grep(GrepRequest::literal("x").path(path())).await.map(drop)),
+            ("copy over", t.copy(CopyRequest::new(t.path("/a"), path()).overwrite()).await.map(drop)),
+            ("copy", t.copy(CopyRequest::new(path(), t.path("/copy"))).await.map(drop)),
+            ("delete below", t.delete(DeleteRequest::new(path().child("x")?)).await.map(drop)),
+            ("rename from below", t.rename(RenameRequest::new(path().child("x")?, t.path("/new"))).await.map(drop)),
+            ("rename to below", t.rename(RenameRequest::new(t.path("/a"), path().child("x")?)).await.map(drop)),
+            ("copy to below", t.copy(CopyRequest::new(t.path("/a"), path().child("x")?)).await.map(drop)),
+            ("create below", t.write(WriteRequest::new(path().child("x")?, "x")).await.map(drop)),
+        ];
+        for (operation, answer) in answers {
+            let kind = answer.map_err(|error| error.kind());
+            assert_eq!(kind, Err(ErrorKind::InvalidPath), "{operation} of {at}");
+        }
+    }
+    let create = WriteRequest::new(t.path("/itself"), "x");
+    t.refused_as(t.write(create).await, &[ErrorKind::AlreadyExists, ErrorKind::InvalidPath]);
+    let listing = t.ls(LsRequest::new(t.base.clone())).await?;
+    assert_eq!(t.names(&listing.entries), ["/a", "/d"]);
+    let globbed = t.glob(GlobRequest::new("*").links(LinkMode::Follow)).await?;
+    let grepped = t.grep(GrepRequest::literal("x").links(LinkMode::Follow)).await?;
+    for problems in [listing.problems, globbed.problems, grepped.problems] {
+        let codes: Vec<_> = problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
+        let paths = ["/itself", "/one", "/two"].map(|at| t.path(at));
+        assert_eq!(codes, paths.each_ref().map(|at| (at.as_str(), ErrorKind::InvalidPath)));
+    }
     Ok(())
 }
 
