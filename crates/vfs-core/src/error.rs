@@ -114,7 +114,7 @@ impl ErrorKind {
             ErrorKind::PolicyDenied => "a policy forbids this; do not try again",
             ErrorKind::ApprovalRequired => "this needs a person's approval first",
             ErrorKind::PathEscape => {
-                "it leads outside the root, or through an absolute link; use a path inside the root"
+                "it leads outside the root, or through a link to an absolute path; use a path inside the root, or make the link relative"
             }
             ErrorKind::InvalidPath => "the path is not valid here",
             ErrorKind::InvalidPattern => "the pattern is not valid",

@@ -29,7 +29,8 @@ use crate::watch::Watching;
 ///
 /// * Confined by default: every path is resolved by the kernel below a root directory that is held open. Nothing outside
 ///   is ever read, made or changed, whatever links there are and whoever swaps directories meanwhile.
-/// * Links inside the root are followed; deleting or renaming one moves the link. Absolute links are refused.
+/// * Links inside the root are followed; deleting or renaming one moves the link. Links to absolute paths are refused,
+///   also those that point back inside: the same target names another file in each root.
 /// * Every change puts a new file in the old one's place in one step: a reader, and a crash of the process, finds the old
 ///   content or the new; so does a power cut, unless [`Durability`](crate::Durability) says otherwise. Mode, owner, access
 ///   control lists and extended attributes are kept; hard links are broken, not written through. A group that is not one's

@@ -50,6 +50,7 @@ fn hostile_links_are_refused(resolution: Resolution) {
         let target = path(&target);
         let through = target.components().count() > 1;
         println!("{name}");
+        let refusals = if name == "loop" { &[ErrorKind::InvalidPath][..] } else { refusals };
         assert_fails(block_on(disk.files.stat(&cx, StatRequest::new(target.clone()))), refusals);
         assert_fails(block_on(disk.files.read(&cx, ReadRequest::new(target.clone()))), refusals);
         let overwrite = WriteRequest::new(target.clone(), "x").mode(WriteMode::Overwrite);
@@ -154,7 +155,9 @@ fn an_absolute_link_is_refused_even_where_it_points_back_inside() {
     let disk = Disk::new();
     disk.put("file", "x");
     disk.link(disk.root().join("file"), "absolute");
-    assert_fails(block_on(disk.files.read_text("/absolute")), &[ErrorKind::PathEscape]);
+    let error = block_on(disk.files.read_text("/absolute")).expect_err("an absolute link");
+    assert_eq!(error.kind(), ErrorKind::PathEscape);
+    assert!(error.for_model().contains("make the link relative"), "{}", error.for_model());
 }
 
 #[test]

@@ -16,6 +16,7 @@ laws! { "resolve" in Storage:
     "A3" Links of_a_link_to_below_a_file_it_is_the_target_that_is_named in Wrapper,
     "A4" Links a_link_that_leads_out_is_an_escape,
     "A4" Links a_link_that_leads_out_into_a_missing_directory_is_an_escape,
+    "A6" Links an_absolute_link_is_an_escape_that_says_to_make_it_relative,
     "A5" Links a_link_is_not_another_name_of_a_file,
 }
 
@@ -124,6 +125,20 @@ async fn is_escape(t: &Target, path: &str) {
             assert!(resolved.path.as_str().starts_with("/vfs-laws-outside"), "{path}: {resolved:?}");
         }
     }
+}
+
+async fn an_absolute_link_is_an_escape_that_says_to_make_it_relative(t: &Target) -> LawResult {
+    t.put_each(&["/d/x"]).await?;
+    // Where the root is not that of the host, the target is spelled as a path inside.
+    link(t, "/absolute", if t.base.is_root() { "/d/x" } else { "/vfs-laws-outside/x" });
+    link(t, "/chain", "d/../absolute");
+    for path in ["/absolute", "/chain"] {
+        is_escape(t, path).await;
+        if let Err(error) = resolve(t, path).await {
+            assert!(error.for_model().contains("make the link relative"), "{}", error.for_model());
+        }
+    }
+    Ok(())
 }
 
 /// As many steps up as lead out of the root from the base.
