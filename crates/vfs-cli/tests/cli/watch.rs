@@ -30,7 +30,10 @@ impl<'a> Watching<'a> {
         let end = Instant::now() + HANG_TIMEOUT;
         while Instant::now() < end {
             self.files += 1;
-            fs::write(self.root.path().join(format!("files/{}", self.files)), "x").expect("a file");
+            // Renamed, so that a watch that begins meanwhile does not see the content come after the file.
+            let made = self.root.path().join("made");
+            fs::write(&made, "x").expect("a file");
+            fs::rename(made, self.root.path().join(format!("files/{}", self.files))).expect("a file");
             if let Some(over) = is_over(&mut self.child) {
                 return over;
             }
