@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, StdinLock};
 
-use rustix::fs::{OFlags, fcntl_getfl, fstat, major, minor};
+use vfs_shell::is_standard_input_closed;
 
 use crate::exit::Failure;
 
@@ -12,20 +12,11 @@ use crate::exit::Failure;
 ///
 /// [`Failure::Input`] if it is closed.
 pub(crate) fn stdin() -> Result<StdinLock<'static>, Failure> {
-    let stdin = io::stdin();
-    if is_closed(&stdin) {
+    if is_standard_input_closed() {
         let message = "it is closed; redirect it from the content, or from /dev/null for none";
         return Err(Failure::Input(io::Error::new(io::ErrorKind::NotConnected, message)));
     }
-    Ok(stdin.lock())
-}
-
-/// Returns whether standard input was closed when the process started: the standard library opens `/dev/null` in its place, to
-/// read and write, which a shell opens to read.
-fn is_closed(stdin: &io::Stdin) -> bool {
-    const NULL: (u32, u32) = (1, 3);
-    let is_null = fstat(stdin).is_ok_and(|status| (major(status.st_rdev), minor(status.st_rdev)) == NULL);
-    is_null && fcntl_getfl(stdin).is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDWR)
+    Ok(io::stdin().lock())
 }
 
 /// All of standard input as text.

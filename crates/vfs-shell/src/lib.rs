@@ -19,6 +19,7 @@ mod outputs;
 mod process;
 mod ready;
 mod running;
+mod standard_input;
 mod typing;
 mod with_shell;
 
@@ -27,4 +28,5 @@ pub use config::{Leftovers, ShellConfig};
 pub use host::HostLauncher;
 pub use launch::{Launch, Launcher, Limits};
 pub use local::LocalShellBackend;
+pub use standard_input::is_standard_input_closed;
 pub use with_shell::WithShell;
