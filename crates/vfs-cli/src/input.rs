@@ -1,10 +1,19 @@
 //! Standard input.
 
 use std::io::{self, Read, StdinLock};
-
-use vfs_shell::is_standard_input_closed;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::exit::Failure;
+
+/// Whether standard input was closed when this process started.
+static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// The standard library opens `/dev/null` for a closed descriptor before `main`, as others do who mean an empty input.
+// Nothing of the standard library that needs its runtime is used: a lock that is made at its first use, and an atomic.
+#[ctor::ctor(unsafe)]
+fn note_whether_closed() {
+    WAS_CLOSED.store(vfs_shell::is_standard_input_closed(), Ordering::Relaxed);
+}
 
 /// Standard input, unless it is closed: what was to be read did not get here then, and is not empty.
 ///
@@ -12,7 +21,7 @@ use crate::exit::Failure;
 ///
 /// [`Failure::Input`] if it is closed.
 pub(crate) fn stdin() -> Result<StdinLock<'static>, Failure> {
-    if is_standard_input_closed() {
+    if WAS_CLOSED.load(Ordering::Relaxed) {
         let message = "it is closed; redirect it from the content, or from /dev/null for none";
         return Err(Failure::Input(io::Error::new(io::ErrorKind::NotConnected, message)));
     }

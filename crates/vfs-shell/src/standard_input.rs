@@ -2,21 +2,18 @@
 
 use std::io;
 
-use rustix::fs::{OFlags, fcntl_getfl, fstat, major, minor};
+use rustix::io::{Errno, fcntl_getfd};
 
-/// Returns whether standard input was closed when this process started, so that what was to be read did not get here.
+/// Returns whether standard input is closed, so that what was to be read did not get here.
 ///
-/// The standard library opens `/dev/null` in place of a closed descriptor, to read and write. A shell opens it to read, and so does
-/// [`Stdio::null`](std::process::Stdio::null), so that an empty input is told from none.
+/// # Behaviour
+///
+/// The standard library opens `/dev/null` in place of a descriptor that is closed, before `main`: only what runs before that,
+/// such as the constructors of the `ctor` crate, finds it closed. The one system call that this makes may be made there.
 ///
 /// ```
-/// if vfs_shell::is_standard_input_closed() {
-///     eprintln!("nothing can be read; redirect standard input from the content");
-/// }
+/// assert!(!vfs_shell::is_standard_input_closed(), "it was closed at the start at most");
 /// ```
 pub fn is_standard_input_closed() -> bool {
-    const NULL: (u32, u32) = (1, 3);
-    let stdin = io::stdin();
-    let is_null = fstat(&stdin).is_ok_and(|status| (major(status.st_rdev), minor(status.st_rdev)) == NULL);
-    is_null && fcntl_getfl(&stdin).is_ok_and(|flags| flags & OFlags::ACCMODE == OFlags::RDWR)
+    fcntl_getfd(io::stdin()).is_err_and(|errno| errno == Errno::BADF)
 }

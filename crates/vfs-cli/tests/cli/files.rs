@@ -183,8 +183,10 @@ fn a_closed_standard_input_is_an_error_and_no_empty_file() {
     closed.failure("standard input");
     assert!(!root.path().join("new").exists());
     script(&root, "vfs exec --stdin -- cat <&-").failure("standard input");
-    script(&root, "vfs write /empty </dev/null").success();
-    assert_eq!(fs::read(root.path().join("empty")).expect("a file"), b"");
+    for empty in ["</dev/null", "<>/dev/null"] {
+        script(&root, &format!("vfs write --mode overwrite /empty {empty}")).success();
+        assert_eq!(fs::read(root.path().join("empty")).expect("a file"), b"", "{empty}");
+    }
 }
 
 #[test]
