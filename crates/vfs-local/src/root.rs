@@ -233,7 +233,9 @@ impl Root {
         let mut held: Vec<(Vec<u8>, OwnedFd)> = Vec::new();
         let mut pending: Vec<Vec<u8>> = path.components().rev().map(|name| name.as_bytes().to_vec()).collect();
         let mut links = 0;
-        let names = |held: Vec<(Vec<u8>, OwnedFd)>| held.into_iter().map(|(name, _)| name).collect();
+        // Why nothing can be there, although the names go on.
+        let mut nowhere = None;
+        let names = |held: Vec<(Vec<u8>, OwnedFd)>| held.into_iter().map(|(name, _)| name);
         while let Some(name) = pending.pop() {
             match name.as_slice() {
                 b"" | b"." => continue,
@@ -265,32 +267,31 @@ impl Root {
                     if name.starts_with(RESERVED) {
                         return Err(Errno::NOENT);
                     }
+                    if let Some(cause) = nowhere {
+                        let names = names(held).chain([name.into_bytes()]).collect();
+                        return Ok(Followed::Nothing { names, cause });
+                    }
                     let parent = fs::openat(top, ".", OFlags::PATH | OFlags::DIRECTORY | ALWAYS, Mode::empty())?;
-                    return Ok(Followed::Entry { above: names(held), entry: Entry { parent, name } });
+                    return Ok(Followed::Entry { above: names(held).collect(), entry: Entry { parent, name } });
                 }
                 Some(FileType::Directory) => {
                     let fd = self.open_child(top, &name, OFlags::PATH | OFlags::DIRECTORY)?;
                     held.push((name, fd));
                 }
                 found => {
-                    // Below it there is nothing that could be followed; its names are what is left.
-                    let mut names: Vec<Vec<u8>> = names(held);
-                    names.push(name);
-                    while let Some(name) = pending.pop() {
-                        match name.as_slice() {
-                            b"" | b"." => {}
-                            b".." if names.pop().is_some() || self.is_host() => {}
-                            b".." => return Err(Errno::XDEV),
-                            _ => names.push(name),
-                        }
-                    }
                     let cause = if found.is_none() { Errno::NOENT } else { Errno::NOTDIR };
-                    return Ok(Followed::Nothing { names, cause });
+                    let cause = *nowhere.get_or_insert(cause);
+                    let Some(below) = names_below(name, &mut pending) else { continue };
+                    return Ok(Followed::Nothing { names: names(held).chain(below).collect(), cause });
                 }
             }
         }
         // Nothing but dots was left at the end: a link to a directory's own self.
-        Ok(Followed::Directory { names: names(held) })
+        let names = names(held).collect();
+        Ok(match nowhere {
+            None => Followed::Directory { names },
+            Some(cause) => Followed::Nothing { names, cause },
+        })
     }
 
     /// Whether the root's directory itself was removed, so that nothing can be made in it.
@@ -346,6 +347,23 @@ impl Root {
     pub(crate) fn identity(&self) -> io::Result<(u64, u64)> {
         Metadata::of(self.fd.as_fd()).map(|metadata| metadata.identity())
     }
+}
+
+/// `name`, which is no directory, and what `pending` names below it, where there are no links; `None` where a `..` leads back
+/// to the directory that `name` is in.
+fn names_below(name: Vec<u8>, pending: &mut Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
+    let mut below = vec![name];
+    while let Some(name) = pending.pop() {
+        if name == b".." {
+            below.pop();
+        } else {
+            below.push(name);
+        }
+        if below.is_empty() {
+            return None;
+        }
+    }
+    Some(below)
 }
 
 /// What a path leads to when its links are followed.

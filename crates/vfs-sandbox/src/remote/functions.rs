@@ -33,7 +33,7 @@ top() { cd -P -- "$R" 2>/dev/null || die noroot; r=${PWD%/}; }
 # What is gone by now is denied to nobody.
 needs() { [ "$1" "./$n" ] || { [ -e "./$n" ] || die raced; die denied; }; }
 into() {
-  if [ -n "$q" ]; then :
+  if [ -n "$q" ]; then q=$((q + 1))
   elif [ -d "./$n" ]; then
     cd -P "./$n" 2>/dev/null || { needs -x; die raced; }
   elif [ "$w" != x ] && [ -e "./$n" ]; then die notdir
@@ -55,7 +55,12 @@ up() {
   else
     [ -n "$p" ] || die escape
     [ "$m" -eq 0 ] || die missing
-    [ -n "$q" ] || cd -P .. 2>/dev/null || die raced
+    # `q` counts the names that were gone through below a directory that is there.
+    case $q in
+    '') cd -P .. 2>/dev/null || die raced ;;
+    1) q= ;;
+    *) q=$((q - 1)) ;;
+    esac
     p=${p%/*}
   fi
 }

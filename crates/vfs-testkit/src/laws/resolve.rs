@@ -14,6 +14,7 @@ laws! { "resolve" in Storage:
     "A3" Links of_a_link_to_nothing_it_is_the_target_that_is_named,
     "A3" Links of_a_link_into_a_missing_directory_it_is_the_target_that_is_named,
     "A3" Links of_a_link_to_below_a_file_it_is_the_target_that_is_named in Wrapper,
+    "A3" Links of_a_link_that_goes_up_from_nothing_it_is_a_path_without_links in Wrapper,
     "A4" Links a_link_that_leads_out_is_an_escape,
     "A4" Links a_link_that_leads_out_into_a_missing_directory_is_an_escape,
     "A6" Links an_absolute_link_is_an_escape_that_says_to_make_it_relative,
@@ -113,6 +114,26 @@ async fn of_a_link_to_below_a_file_it_is_the_target_that_is_named(t: &Target) ->
     is_at(t, "/d/below", "/d/x/be/low").await?;
     is_at(t, "/chain/er", "/d/x/be/low/er").await?;
     is_at(t, "/beside", "/e/below").await
+}
+
+async fn of_a_link_that_goes_up_from_nothing_it_is_a_path_without_links(t: &Target) -> LawResult {
+    t.put_each(&["/d/x", "/s/f"]).await?;
+    link(t, "/d/side", "../s");
+    link(t, "/d/back", "x/no/../../side");
+    let targets = ["x/..", "x/no/../..", "no/..", "no/deep/../..", "no/../deep/.."];
+    for (i, up) in targets.into_iter().enumerate() {
+        for (to, real) in
+            [("side/f", "/s/f"), ("side/no", "/s/no"), ("back/f", "/s/f"), ("x", "/d/x"), ("side/..", "/")]
+        {
+            let path = format!("/d/link-{i}-{}", to.replace(['/', '.'], "-"));
+            link(t, &path, &format!("{up}/{to}"));
+            is_at(t, &path, real).await?;
+        }
+        link(t, &format!("/d/circle-{i}"), &format!("{up}/circle-{i}/f"));
+        let circle = resolve(t, &format!("/d/circle-{i}")).await.expect_err("a link in a circle leads nowhere");
+        assert_eq!(circle.kind(), ErrorKind::InvalidPath, "{circle:?}");
+    }
+    Ok(())
 }
 
 /// Asserts that `path` leads out.
