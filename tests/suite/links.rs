@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use vfs_composite::CompositeBackend;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, GrepRequest, Layer, LinkMode, OpContext, RenameRequest,
-    Result, StatRequest, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, FileUpload, GrepRequest, Layer, LinkMode, LsRequest,
+    OpContext, RenameRequest, Result, StatRequest, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_layers::{Commit, HardLinks, OverlayBackend, Policy, Rule, RuleEffect, RuleSet, Scoped};
 use vfs_local::{Durability, LocalConfig};
@@ -137,6 +137,43 @@ fn a_policy_over_an_overlay_keeps_what_a_link_leads_to() {
         guarded.remove("/public/link").await?;
         guarded.create_text("/public/link", "mine\n").await?;
         assert_eq!(guarded.read_text("/public/link").await?, "mine\n");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_policy_over_an_overlay_keeps_what_a_link_leads_to_by_way_of_nothing() {
+    run(async {
+        let targets = ["x/../side/key", "x/no/../../side/key", "no/../side/key", "no/no/../../side/key"];
+        let names: Vec<_> = (0..targets.len()).map(|i| format!("public/link-{i}")).collect();
+        let mut links = vec![("public/side", "../secrets")];
+        links.extend(names.iter().map(String::as_str).zip(targets));
+        let (root, base) = disk(&[("secrets/key", "secret\n"), ("public/x", "x\n")], &links);
+        let overlay = Arc::new(OverlayBackend::new(base));
+        let guarded =
+            deny(Rule::new(RuleEffect::Deny).path("/secrets")).layer(Arc::clone(&overlay) as Arc<dyn Backend>);
+        let cx = OpContext::new();
+        for name in &names {
+            let at = format!("/{name}");
+            let answers = [
+                guarded.read_text(&at).await.err(),
+                guarded.write_text(&at, "changed\n").await.err(),
+                guarded.edit_text(&at, "secret", "changed").await.err(),
+                guarded.create_text(&at, "changed\n").await.err(),
+                guarded.copy(&cx, CopyRequest::new(path(&at), path("/got"))).await.err(),
+                guarded.copy(&cx, CopyRequest::new(path("/public/x"), path(&at)).overwrite()).await.err(),
+                guarded.grep(&cx, GrepRequest::regex("secret").path(path(&at))).await.err(),
+            ];
+            for (i, error) in answers.into_iter().enumerate() {
+                let error = error.unwrap_or_else(|| panic!("operation {i} at {at} is refused"));
+                assert!(matches!(error.kind(), ErrorKind::PolicyDenied | ErrorKind::NotFound), "{i} {at}: {error}");
+            }
+        }
+        let found = guarded.grep(&cx, GrepRequest::regex("secret").links(LinkMode::Follow)).await?;
+        assert!(found.matches.is_empty(), "{found:?}");
+        assert!(overlay.diff(&cx).await?.is_empty());
+        overlay.commit(&cx).await?;
+        assert_eq!(fs::read_to_string(root.path().join("secrets/key")).ok().as_deref(), Some("secret\n"));
         Ok(())
     });
 }
@@ -349,6 +386,51 @@ fn a_path_below_a_link_does_not_tell_whether_a_denied_file_is_there() {
             for error in answers {
                 assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::PolicyDenied), "{at}");
             }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_link_through_what_is_denied_does_not_tell_whether_that_is_a_file() {
+    run(async {
+        let (_root, default) = disk(
+            &[("secrets/key", "secret\n"), ("pub/a", "a\n")],
+            &[
+                ("pub/there", "../secrets/key/../../pub/a"),
+                ("pub/absent", "../secrets/nokey/../../pub/a"),
+                ("pub/new-there", "../secrets/key/../../pub/new"),
+                ("pub/new-absent", "../secrets/nokey/../../pub/new"),
+                ("pub/file", "a"),
+            ],
+        );
+        let guarded = deny(Rule::new(RuleEffect::Deny).path("/secrets")).layer(default);
+        let cx = OpContext::new();
+        let kinds = async |at: &str| {
+            let answers = [
+                guarded.read_text(at).await.err(),
+                guarded.write_text(at, "x").await.err(),
+                guarded.create_text(at, "x").await.err(),
+                guarded.edit_text(at, "a", "b").await.err(),
+                guarded.stat(&cx, StatRequest::new(path(at))).await.err(),
+                guarded.ls(&cx, LsRequest::new(path(at))).await.err(),
+                guarded.grep(&cx, GrepRequest::regex("a").path(path(at))).await.err(),
+                guarded.copy(&cx, CopyRequest::new(path(at), path("/got"))).await.err(),
+                guarded.copy(&cx, CopyRequest::new(path("/pub/a"), path(at)).overwrite()).await.err(),
+                guarded.upload_files(&cx, vec![FileUpload::new(path(at), "x")]).await.remove(0).cause,
+                guarded.download_files(&cx, vec![path(at)]).await.remove(0).cause,
+            ];
+            answers.map(|error| error.map(|error| error.kind()))
+        };
+        for (there, absent) in [("/pub/there", "/pub/absent"), ("/pub/new-there", "/pub/new-absent")] {
+            let (there, absent) = (kinds(there).await, kinds(absent).await);
+            assert_eq!(there, absent);
+            let expected = |kind: &Option<_>| matches!(kind, Some(ErrorKind::NotFound | ErrorKind::AlreadyExists));
+            assert!(there.iter().all(expected), "{there:?}");
+        }
+        for at in ["/pub/file", "/pub/file/below", "/pub/a/below/deep"] {
+            let error = guarded.ls(&cx, LsRequest::new(path(at))).await.expect_err("a file");
+            assert_eq!(error.kind(), ErrorKind::NotADirectory, "{at}");
         }
         Ok(())
     });

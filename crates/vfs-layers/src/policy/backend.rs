@@ -47,31 +47,43 @@ impl PolicyBackend {
         self.gate.permit(cx, request).await?.send(self.inner(), cx).await
     }
 
-    /// Performs `request`, which is about what is at its first path. An error does not tell what is above that and may not be
-    /// read.
+    /// Performs `request`, which is about what is at its paths, two at most. An error does not tell of a file in the way that may
+    /// not be read.
     async fn send_at<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let path = place(request.action());
+        let (path, target) = (place(request.action()), request.action().paths().nth(1).cloned());
         match self.send(cx, request).await {
             // Boxed, so that the requests that succeed do not carry its state.
-            Err(error) => Err(Box::pin(self.without_what_is_above(cx, error, &path)).await),
+            Err(error) => {
+                let path = target.filter(|target| error.path() == Some(target.as_str())).unwrap_or(path);
+                Err(Box::pin(self.without_hidden_files(cx, error, &path)).await)
+            }
             answer => answer,
         }
     }
 
-    /// `error` about `path`. That a directory above it, or above the path where it really is, is a file tells that this file
-    /// exists, which is said only where the file may be read.
-    async fn without_what_is_above(&self, cx: &OpContext, error: Error, path: &VfsPath) -> Error {
+    /// `error` about `path`. That a file is there or above tells that this file exists, which is said only where it may be
+    /// read, by its name and where it really is. What a link goes through and up again is not said.
+    async fn without_hidden_files(&self, cx: &OpContext, error: Error, path: &VfsPath) -> Error {
         if error.kind() != ErrorKind::NotADirectory || error.path().is_some_and(|at| at != path.as_str()) {
             return error;
         }
-        let real = self.gate.real_or_none(cx, path).await.ok().flatten();
-        for name in iter::once(path).chain(&real) {
-            let mut above = name.parent();
-            while let Some(directory) = above {
-                if self.denies(cx, &directory).await {
-                    return Error::not_found(path);
-                }
-                above = directory.parent();
+        let mut file = None;
+        for at in iter::successors(Some(path.clone()), VfsPath::parent) {
+            if self.denies(cx, &at).await {
+                return Error::not_found(path);
+            }
+            if file.is_none() && self.is_file(cx, &at).await {
+                file = Some(at);
+            }
+        }
+        let real = match &file {
+            Some(file) => self.gate.real_or_none(cx, file).await.ok().flatten(),
+            None => None,
+        };
+        let Some(real) = real else { return Error::not_found(path) };
+        for at in iter::successors(Some(real), VfsPath::parent) {
+            if self.denies(cx, &at).await {
+                return Error::not_found(path);
             }
         }
         error
@@ -90,6 +102,10 @@ impl PolicyBackend {
             Decision::Deny { reason } => Some(denied(&reason, path)),
             _ => None,
         }
+    }
+
+    async fn is_file(&self, cx: &OpContext, path: &VfsPath) -> bool {
+        self.inner().stat(cx, StatRequest::new(path.clone())).await.is_ok_and(|info| !info.is_dir)
     }
 
     /// Whether `path` is a directory, which may be shown because it leads to something that may be read.
@@ -217,7 +233,7 @@ impl Backend for PolicyBackend {
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
-        self.send(cx, req).await
+        self.send_at(cx, req).await
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
@@ -278,11 +294,20 @@ impl Backend for PolicyBackend {
                     places.push(place);
                     answers.push(FileUploadResponse::failed(path.clone(), unanswered(&path)));
                 }
-                Err(error) => answers.push(FileUploadResponse::failed(path, error)),
+                Err(error) => {
+                    let error = self.without_hidden_files(cx, error, &path).await;
+                    answers.push(FileUploadResponse::failed(path, error));
+                }
             }
         }
         for (place, answer) in places.into_iter().zip(self.inner().upload_files(cx, permitted).await) {
-            answers[place] = answer;
+            answers[place] = match answer.cause {
+                Some(error) => {
+                    let error = self.without_hidden_files(cx, error, &answer.path).await;
+                    FileUploadResponse::failed(answer.path, error)
+                }
+                None => answer,
+            };
         }
         answers
     }
@@ -298,7 +323,7 @@ impl Backend for PolicyBackend {
                     answers.push(FileDownloadResponse::failed(path.clone(), unanswered(&path)));
                 }
                 Err(error) => {
-                    let error = self.without_what_is_above(cx, error, &path).await;
+                    let error = self.without_hidden_files(cx, error, &path).await;
                     answers.push(FileDownloadResponse::failed(path, error));
                 }
             }
@@ -306,7 +331,7 @@ impl Backend for PolicyBackend {
         for (place, answer) in places.into_iter().zip(self.inner().download_files(cx, permitted).await) {
             answers[place] = match answer.cause {
                 Some(error) => {
-                    let error = self.without_what_is_above(cx, error, &answer.path).await;
+                    let error = self.without_hidden_files(cx, error, &answer.path).await;
                     FileDownloadResponse::failed(answer.path, error)
                 }
                 None => answer,

@@ -1,5 +1,6 @@
 //! A tree without what may not be read.
 
+use std::iter;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -45,19 +46,6 @@ impl Guard {
         said == Decision::Allow
     }
 
-    /// `error` about `path`. That a directory above it is a file tells that this file exists, which is said only where the file
-    /// may be read.
-    fn without_what_is_above(&self, error: Error, path: &VfsPath) -> Error {
-        let mut above = path.parent();
-        while let (ErrorKind::NotADirectory, Some(directory)) = (error.kind(), &above) {
-            if !self.reads(directory) {
-                return Error::not_found(path);
-            }
-            above = directory.parent();
-        }
-        error
-    }
-
     fn shows(&self, path: &VfsPath, is_directory: bool) -> bool {
         self.reads(path) || (is_directory && self.hook.leads_on(&self.cx, path))
     }
@@ -84,11 +72,23 @@ impl GuardedTree {
             Located::File { .. } => Err(Error::at(ErrorKind::NotADirectory, path)),
         }
     }
+
+    /// `error` about `path`, as the backend says it: that a file is there or above is said only where that may be read.
+    fn without_hidden_files(&self, error: Error, path: &VfsPath) -> Error {
+        let up = |path: &VfsPath| iter::successors(Some(path.clone()), VfsPath::parent);
+        let reads_all = |path: &VfsPath| up(path).all(|at| self.guard.reads(&at));
+        let is_file = |at: &VfsPath| matches!(self.inner.locate(at), Ok(Located::File { .. }));
+        let may_be_told = || {
+            let file = up(path).find(is_file).filter(|_| reads_all(path));
+            file.and_then(|file| self.real(&file).ok()).is_some_and(|real| reads_all(&real))
+        };
+        if error.kind() != ErrorKind::NotADirectory || may_be_told() { error } else { Error::not_found(path) }
+    }
 }
 
 impl DynTree for GuardedTree {
     fn locate(&self, path: &VfsPath) -> Result<Located<Arc<dyn DynDirectory>>> {
-        let located = self.inner.locate(path).map_err(|error| self.guard.without_what_is_above(error, path))?;
+        let located = self.inner.locate(path).map_err(|error| self.without_hidden_files(error, path))?;
         let real = self.real(path)?;
         let is_directory = matches!(located, Located::Directory(_));
         if !self.guard.shows(path, is_directory) || (real != *path && !self.guard.shows(&real, is_directory)) {
