@@ -119,6 +119,9 @@ impl Session {
         let root = place.root.as_deref().unwrap_or(Path::new("."));
         let opened = if place.host { LocalBackend::host(root) } else { LocalBackend::open(root) };
         let backend = opened.map_err(|error| Failure::Root(root.to_owned(), error))?;
+        if let Some(weakness) = vfs_local::weakness_between_processes() {
+            exit::tell(format_args!("warning: {weakness}"));
+        }
         Ok(Self {
             backend: Arc::new(backend.clone()),
             cx,

@@ -142,6 +142,9 @@ impl Builder<'_> {
         }
         let shown = if is_host { Path::new("/") } else { &real };
         let place = Rebase::new(at.clone(), self::layers::scope(layers)?);
+        if let Some(weakness) = vfs_local::weakness_between_processes() {
+            self.shared.warnings.push(source.error(ConfigErrorKind::Open, span.clone(), weakness));
+        }
         self.shared.add(source, span, at, shown.join(place.inner().relative()));
         self.guard.around_place(Arc::new(opened), shown, &place, &mut self.parts.policies)
     }

@@ -41,7 +41,9 @@ use crate::watch::Watching;
 /// * Changes of one file take turns, in this process and, through `flock`, with other processes that use this library. What
 ///   any other program writes into a file until the moment that it is replaced is not lost by an edit, an append, or a write
 ///   on a version; what it goes on to write into the old file is. Where the file system cannot swap two files, as NFS cannot,
-///   it may be lost from the last look at the file on, right before the replacement. What it writes is told by size and time:
+///   it may be lost from the last look at the file on, right before the replacement. Where a filter of system calls refuses
+///   `flock` or `renameat2`, that goes for changes of other processes too: see
+///   [`weakness_between_processes`](crate::weakness_between_processes). What it writes is told by size and time:
 ///   a second write of the same size within one tick of the file system's clock is not seen.
 /// * A recursive delete first looks, up to 64 directories deep, for what would stop it in the middle: entries that may not be
 ///   removed, are marked immutable, are protected, or are mount points. Such a delete removes nothing. One that fails later, as

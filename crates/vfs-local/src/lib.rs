@@ -10,6 +10,7 @@ compile_error!("vfs-local needs Linux: it confines by openat2 and replaces files
 mod attributes;
 mod backend;
 mod blocking;
+mod calls;
 mod commit;
 mod config;
 mod copy;
@@ -40,5 +41,6 @@ mod watch;
 mod write;
 
 pub use backend::LocalBackend;
+pub use calls::weakness_between_processes;
 pub use config::{Confinement, Durability, HardLinks, LocalConfig, Mounts, Protection, Resolution};
 pub use search_memory::SearchMemory;

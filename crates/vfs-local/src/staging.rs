@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,6 +11,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result};
 use vfs_search::without_size_signal;
 
 use crate::attributes;
+use crate::calls::refused;
 use crate::commit::{refusal, rename_new};
 use crate::config::Durability;
 use crate::errno::error;
@@ -44,7 +44,7 @@ impl Staged {
         let mode = Mode::from_raw_mode(if replaced.is_some() { 0o600 } else { NEW_FILE });
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let unnamed =
-            if may_link() { retry(|| fs::openat(&entry.parent, ".", flags, mode)) } else { Err(Errno::OPNOTSUPP) };
+            if refused().link { Err(Errno::OPNOTSUPP) } else { retry(|| fs::openat(&entry.parent, ".", flags, mode)) };
         let staged = match unnamed {
             Ok(fd) => Self { fd, name: None, durability },
             // In a directory that was just removed ext4 says EPERM, where a file with a name says ENOENT.
@@ -351,14 +351,6 @@ fn require_expected(there: &Metadata, replaced: &HeldFile, expected: Expected) -
         Expected::File => is_that_file,
     };
     if is_as_expected { Ok(()) } else { Err(Error::of(ErrorKind::Conflict)) }
-}
-
-/// Returns whether files without a name can be given one: a filter of system calls may refuse that.
-fn may_link() -> bool {
-    static MAY_LINK: OnceLock<bool> = OnceLock::new();
-    let is_refused =
-        || matches!(fs::linkat(fs::CWD, "", fs::CWD, "", AtFlags::empty()), Err(Errno::PERM | Errno::NOSYS));
-    *MAY_LINK.get_or_init(|| !is_refused())
 }
 
 /// Gives the nameless file `fd` a name.
