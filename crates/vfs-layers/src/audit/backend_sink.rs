@@ -20,8 +20,8 @@ use super::sinks::AuditSink;
 ///
 /// * The file is made with the first record. It is ASCII: other characters are escaped.
 /// * Where a record would make the file longer than [`max_size`](Self::max_size), or than the process may write files, the
-///   file is renamed and a new one begun: `audit.jsonl` becomes `audit.jsonl.120` where its last record is number 120. No file is ever removed, and the chain goes
-///   on from file to file.
+///   file is renamed and a new one begun: `audit.jsonl` becomes `audit.jsonl.120` where its last record is number 120. No
+///   file is ever removed, and the chain goes on from file to file.
 /// * [`AuditSink::prepare`] writes to the file, so that one that cannot be written is noticed before an operation, and sets
 ///   128 KiB aside in a file of the same name with `.reserve` behind it. Where the storage is full these make room for the
 ///   records of the operations that are under way. Records that do not fit, as those of 64 operations on paths of 4,000
@@ -157,19 +157,21 @@ impl BackendSink {
         if is_rotated {
             self.log.rotate(last).await?;
         }
-        let can_rotate = size > 0 && !is_rotated;
-        match self.write(line.clone()).await {
-            Err(error) if error.kind() == ErrorKind::TooLarge && can_rotate => {}
-            Err(error) if is_full(&error) && self.log.release_reserve().await => {
-                self.has_reserve.store(false, Ordering::Release);
+        let mut can_rotate = size > 0 && !is_rotated;
+        loop {
+            match self.write(line.clone()).await {
+                Err(error) if error.kind() == ErrorKind::TooLarge && can_rotate => {}
+                Err(error) if is_full(&error) && self.log.release_reserve().await => {
+                    self.has_reserve.store(false, Ordering::Release);
+                }
+                written => return written,
             }
-            written => return written,
+            // To append may take as much room as the file has; a new one takes room for this record alone.
+            if can_rotate {
+                self.log.rotate(last).await?;
+                can_rotate = false;
+            }
         }
-        // To append may take as much room as the file has; a new one takes room for this record alone.
-        if can_rotate {
-            self.log.rotate(last).await?;
-        }
-        self.write(line).await
     }
 }
 

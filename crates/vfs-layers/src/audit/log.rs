@@ -38,6 +38,8 @@ struct State {
     lost: u64,
     /// Why the sink refused a record the last time.
     refused: Option<ErrorKind>,
+    /// Whether the sink has kept none since.
+    is_refusing: bool,
     preparation: Preparation,
 }
 
@@ -47,7 +49,7 @@ enum Preparation {
     /// It was not since it began, or since it refused a record.
     Needed,
     Done,
-    /// It could not be, and has kept no record since.
+    /// It could not be, and was not then found to keep records again that it refused before.
     Failed,
 }
 
@@ -82,6 +84,7 @@ impl Log {
             abandoned: 0,
             lost: 0,
             refused: None,
+            is_refusing: false,
             preparation: Preparation::Needed,
         };
         Self { sink, state: Mutex::new(state), turn: tokio::sync::Mutex::new(()) }
@@ -140,7 +143,8 @@ impl Log {
         prepared
     }
 
-    /// As [`prepare`](Self::prepare), but a sink that cannot be prepared is left alone until it has kept a record.
+    /// As [`prepare`](Self::prepare), but a sink that cannot be prepared is left alone until it keeps records again that it
+    /// refused.
     pub(super) async fn prepare_if_possible(&self) {
         if self.state().preparation == Preparation::Failed {
             return;
@@ -163,12 +167,14 @@ impl Log {
                 Ok(()) => {
                     state.waiting.pop_front();
                     state.kept = AuditHead::of(&next);
-                    if state.preparation == Preparation::Failed {
+                    // One that keeps records and cannot be prepared, as where only small ones fit, is not asked again.
+                    if std::mem::take(&mut state.is_refusing) && state.preparation == Preparation::Failed {
                         state.preparation = Preparation::Needed;
                     }
                 }
                 Err(error) => {
                     state.refused = Some(error.kind());
+                    state.is_refusing = true;
                     if state.preparation == Preparation::Done {
                         state.preparation = Preparation::Needed;
                     }

@@ -72,8 +72,8 @@ pub(super) const DECOY: &str = "/etc/vfs-decoy";
 /// Upper bound on the entries that are covered in one command: the kernel bounds the mounts of a namespace, too.
 const MAX_NESTED_COVERS: usize = 4_096;
 
-/// Upper bound on the sockets that are covered besides if the filter denies all unix sockets. The oldest ones are covered: a
-/// command can make sockets, but none that is older than those of the host.
+/// Upper bound on the sockets that are covered besides if the filter denies all unix sockets. The oldest ones are covered, so
+/// that a command, which can make sockets by other means, takes no cover away from those that were there before it.
 const MAX_DENIED_SOCKETS: usize = 1_024;
 
 impl Namespaces {

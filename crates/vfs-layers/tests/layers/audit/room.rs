@@ -149,3 +149,33 @@ async fn one_that_continues_prepares_its_sink_once_for_each_failure() {
     // At the first operation, after the first record that is refused, and after the first that is kept again.
     assert_eq!(preparations, [1, 2, 3, 4]);
 }
+
+/// Keeps every record, and cannot be prepared.
+#[derive(Debug, Clone, Default)]
+struct HasNoRoomForMore {
+    sink: Moody,
+    preparations: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl AuditSink for HasNoRoomForMore {
+    async fn prepare(&self, _head: &AuditHead) -> Result<()> {
+        self.preparations.fetch_add(1, Ordering::SeqCst);
+        Err(Error::of(ErrorKind::StorageFull))
+    }
+
+    async fn append(&self, record: &AuditRecord) -> Result<()> {
+        self.sink.append(record).await
+    }
+}
+
+#[tokio::test]
+async fn one_that_continues_asks_a_sink_once_that_keeps_records_and_cannot_be_prepared() {
+    let sink = HasNoRoomForMore::default();
+    let files = Audit::new(sink.clone()).on_sink_failure(OnSinkFailure::Continue).layer(memory().await);
+    for _ in 0..5 {
+        files.info("/a").await.expect("goes on");
+    }
+    assert_eq!(sink.preparations.load(Ordering::SeqCst), 1);
+    assert_eq!(sink.sink.sink.records().len(), 5);
+}
