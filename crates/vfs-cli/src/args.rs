@@ -6,12 +6,12 @@ mod store;
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand};
+use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use vfs_config::suggest::similar;
 use vfs_core::{HiddenNames, Version, WriteMode};
 
-pub(crate) use self::exec::{ExecArgs, JobsArgs, JobsCommand, SandboxArgs, SandboxCommand};
+pub(crate) use self::exec::{ExecArgs, JobsArgs, JobsCommand, SandboxArgs, SandboxCommand, ShellArgs};
 pub(crate) use self::namespace::{
     ChangesArgs, CheckpointArgs, CheckpointsArgs, ConfigCommand, DiffArgs, ExplainArgs, HistoryArgs, JsonArgs, LogArgs,
     PolicyCommand, RestoreArgs, UndoArgs, WatchArgs,
@@ -57,8 +57,17 @@ Each line of standard input is one request, each line of standard output one ans
   {\"id\":7,\"error\":{\"code\":\"not_found\",\"path\":\"/a\",\"message\":\"...\"}}
 
 Operations: stat, ls, read, write, edit, delete, rename, copy, glob, grep, upload_files {\"files\":[...]}, \
-download_files {\"paths\":[...]}; also rm, mv, cp, upload, download. The other fields are those of the request; a \
-write has 'content' or 'content_base64'. 'id' may be any JSON value or be left out.
+download_files {\"paths\":[...]}, resolve, capabilities; also rm, mv, cp, upload, download. The other fields are those of the \
+request; a write has 'content' or 'content_base64'. 'id' may be any JSON value or be left out; 'file_path' is 'path'.
+
+With --allow exec also execute {\"command\":\"make\",\"cwd\":\"/src\"}, jobs, job_output {\"job\":\"...\"} and stop_job \
+{\"job\":\"...\"}: 'run' of a command is 'background' for a job, which ends with the batch.
+
+Every request takes 'timeout_ms'. What takes longer is a 'timeout'; a command is ended and answered with what it printed. \
+{\"id\":8,\"op\":\"cancel\",\"request\":7} ends the requests with the id 7 that are not answered yet, with 'cancelled'.
+
+An answer has at most 10,000 entries of a listing or glob, unless 'limit' asks for more, up to 1,000,000; and 10,000 matches or \
+4 MiB of a grep, unless 'limit' and 'max_result_bytes' ask for more. 'truncated' says that there is more.
 
 A missing path that is like others in its directory has an error with these as 'near', a list of paths, but for 'stat'. A grep that matches \
 nothing has a 'hint' beside 'ok', if the pattern looks like a regular expression or entries were left out.
@@ -374,6 +383,19 @@ pub(crate) struct BatchArgs {
     /// Most requests at work at once; with 1, answers are in the order of the requests
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: u16,
+    /// Answer these operations, too: 'exec' is execute, jobs, job_output and stop_job. Without --sandbox and --virtual their
+    /// commands run on this machine as your user, as those of 'vfs exec' do
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub(crate) allow: Option<Allowed>,
+    #[command(flatten)]
+    pub(crate) shell: ShellArgs,
+}
+
+/// Operations that are answered only where they are allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Allowed {
+    /// Running commands.
+    Exec,
 }
 
 fn hidden_names(text: &str) -> Result<HiddenNames, &'static str> {

@@ -12,7 +12,7 @@ use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_store::{NamespaceSource, StoreBackend, StoreConfig, StoreUrl};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 
-use crate::args::{Place, SandboxArgs};
+use crate::args::{Place, SandboxArgs, ShellArgs};
 use crate::exit::{self, Failure};
 
 /// The files, as one command sees them.
@@ -76,6 +76,23 @@ pub(crate) enum ShellKind {
     Sandbox(SandboxArgs),
     /// An interpreter in this process.
     Virtual,
+}
+
+impl ShellKind {
+    /// The one that the arguments ask for.
+    pub(crate) fn of(args: ShellArgs) -> Result<Self, Failure> {
+        if !args.sandbox && args.sandbox_args != SandboxArgs::default() {
+            return Err(Failure::Usage(
+                "--landlock, --network, --unix-sockets, --allow-visible-processes, --allow-unprotected-names and \
+                 --max-scanned-entries are about a sandbox; add --sandbox",
+            ));
+        }
+        Ok(match (args.sandbox, args.virtual_shell) {
+            (true, _) => Self::Sandbox(args.sandbox_args),
+            (_, true) => Self::Virtual,
+            _ => Self::Host,
+        })
+    }
 }
 
 /// What becomes of a store that is a file and is not there.

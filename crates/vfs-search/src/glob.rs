@@ -51,8 +51,9 @@ pub struct GlobPattern {
     text: String,
     matcher: Matcher,
     dots: Dots,
-    /// Decides about names with a leading dot, if only a dot that is spelled stands for it.
-    spelled: Option<SpelledMatcher>,
+    /// Decides about names with a leading dot, if only a dot that is spelled stands for it. Boxed, as it is large and few have
+    /// one.
+    spelled: Option<Box<SpelledMatcher>>,
     only_directories: bool,
 }
 
@@ -211,7 +212,10 @@ fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, Mistake> {
         _ => vec![Part::Alternatives(meant.clone())],
     };
     let subject = if is_path { Subject::Path } else { Subject::Name };
-    let spelled = (hidden == HiddenNames::Spelled).then(|| SpelledMatcher::new(&meant, subject)).transpose()?;
+    let spelled = match hidden {
+        HiddenNames::Spelled => Some(Box::new(SpelledMatcher::new(&meant, subject)?)),
+        _ => None,
+    };
     let segments = fold(&whole);
     let name = match segments.as_slice() {
         [name] if !is_path => Some(*name),

@@ -68,8 +68,9 @@ pub(crate) struct SandboxArgs {
     pub(crate) max_scanned_entries: Option<u64>,
 }
 
-#[derive(Debug, ClapArgs)]
-pub(crate) struct ExecArgs {
+/// What runs commands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ClapArgs)]
+pub(crate) struct ShellArgs {
     /// In a sandbox: only the root can be written, and there is no network
     #[arg(long, conflicts_with = "virtual_shell")]
     pub(crate) sandbox: bool,
@@ -78,6 +79,12 @@ pub(crate) struct ExecArgs {
     pub(crate) virtual_shell: bool,
     #[command(flatten)]
     pub(crate) sandbox_args: SandboxArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ExecArgs {
+    #[command(flatten)]
+    pub(crate) shell: ShellArgs,
     /// End it after so many seconds [default: 120; none with --background]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,

@@ -9,7 +9,7 @@ use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::Value;
 use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, StreamingShell};
 
-use crate::args::{ExecArgs, SandboxArgs};
+use crate::args::ExecArgs;
 use crate::exit::{self, Exit, Failure};
 use crate::input;
 use crate::jobs;
@@ -28,12 +28,7 @@ pub(super) async fn run(
     if args.background && args.stdin {
         return Err(Failure::Usage("--background does not wait, so nothing can be read from here; leave out --stdin"));
     }
-    if !args.sandbox && args.sandbox_args != SandboxArgs::default() {
-        return Err(Failure::Usage(
-            "--landlock, --network, --unix-sockets, --allow-visible-processes, --allow-unprotected-names and \
-             --max-scanned-entries are about a sandbox; add --sandbox",
-        ));
-    }
+    let kind = ShellKind::of(args.shell)?;
     let request = request(session, &args)?;
     request.check()?;
     if args.background && keep_job.is_none() {
@@ -41,7 +36,7 @@ pub(super) async fn run(
         writeln!(out, "{id}")?;
         return Ok(Exit::Success);
     }
-    let backend = session.with_shell(kind(&args)).await?;
+    let backend = session.with_shell(kind).await?;
     match keep_job {
         Some(id) => jobs::keep(id, session.cx.clone(), &*backend, request).await,
         None if args.json => {
@@ -56,9 +51,9 @@ pub(super) async fn run(
 
 fn request(session: &Session, args: &ExecArgs) -> Result<ExecuteRequest, Failure> {
     let mut cwd = session.path_or_root(args.cwd.as_deref())?;
-    if args.sandbox {
+    if args.shell.sandbox {
         // Commands in a sandbox see the root as a directory beside those of the system.
-        cwd = session.path_in_sandbox(args.sandbox_args, &cwd)?;
+        cwd = session.path_in_sandbox(args.shell.sandbox_args, &cwd)?;
     }
     let mut request = ExecuteRequest::new(args.command.join(" ")).cwd(cwd);
     request.max_output_bytes = args.max_output;
@@ -73,19 +68,18 @@ fn request(session: &Session, args: &ExecArgs) -> Result<ExecuteRequest, Failure
     Ok(request)
 }
 
-fn kind(args: &ExecArgs) -> ShellKind {
-    match (args.sandbox, args.virtual_shell) {
-        (true, _) => ShellKind::Sandbox(args.sandbox_args),
-        (_, true) => ShellKind::Virtual,
-        _ => ShellKind::Host,
-    }
-}
-
 /// A response as JSON that has each byte of output once.
-struct Printed<'a> {
+pub(super) struct Printed<'a> {
     ended: &'a ExecuteResponse,
     /// Whether both outputs are printed by themselves, in place of both in the order of arrival.
     separate: bool,
+}
+
+impl<'a> Printed<'a> {
+    /// Both outputs in the order of arrival.
+    pub(super) fn new(ended: &'a ExecuteResponse) -> Self {
+        Self { ended, separate: false }
+    }
 }
 
 impl Serialize for Printed<'_> {

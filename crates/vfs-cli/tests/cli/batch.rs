@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::symlink;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -248,7 +249,7 @@ fn a_search_whose_matches_need_more_memory_than_there_is_does_not_end_it() {
     for name in 0..64 {
         fs::write(root.path().join(format!("files/{name}")), "a\n".repeat(1 << 16)).expect("a file");
     }
-    let search = json!({"op": "grep", "pattern": "a", "max_result_bytes": u64::MAX});
+    let search = json!({"op": "grep", "pattern": "a", "limit": u64::MAX, "max_result_bytes": u64::MAX});
     let run = batch_in_memory(&root, 700_000, &format!("{search}\n{}\n", json!({"op": "stat", "path": "/1"})));
     let answers = json_lines(run.success());
     let is_told = answers[0]["ok"]["truncated"] == "memory" || answers[0]["error"]["code"] == "too_large";
@@ -338,4 +339,157 @@ fn a_request_under_way_ends_with_the_reader_of_its_answer() {
         drop(out);
         ends(batch);
     }
+}
+
+/// A batch whose requests and answers go one by one.
+struct Talk {
+    batch: Child,
+    requests: std::process::ChildStdin,
+    answers: BufReader<std::process::ChildStdout>,
+}
+
+impl Talk {
+    fn open(root: &TempDir, args: &[&str]) -> Self {
+        let (mut batch, answers) = open_batch(root, args);
+        let requests = batch.stdin.take().expect("a pipe");
+        Self { batch, requests, answers }
+    }
+
+    fn ask(&mut self, request: &Value) {
+        writeln!(self.requests, "{request}").expect("it reads");
+    }
+
+    fn answer(&mut self) -> Value {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).expect("it answers");
+        serde_json::from_str(&line).expect("an answer is JSON")
+    }
+
+    fn ends(self) {
+        drop(self.requests);
+        ends(self.batch);
+    }
+}
+
+#[test]
+fn an_answer_is_bounded_unless_more_is_asked_for() {
+    let lines = "match\n".repeat(10_001);
+    let root = tree(&[("many", &lines)]);
+    for n in 0..101 {
+        let directory = root.path().join(format!("d{n}"));
+        fs::create_dir(&directory).expect("a directory");
+        (0..100).for_each(|n| drop(File::create(directory.join(n.to_string())).expect("a file")));
+    }
+    for (request, entries) in [
+        (json!({"op": "ls", "recursive": true}), "entries"),
+        (json!({"op": "glob", "pattern": "*"}), "entries"),
+        (json!({"op": "grep", "pattern": "match"}), "matches"),
+    ] {
+        let mut all = request.clone();
+        all["limit"] = json!(20_000);
+        let [cut, all] = [request, all].map(|request| one(&root, &request.to_string()));
+        assert_eq!(cut["ok"][entries].as_array().map(Vec::len), Some(10_000), "{entries}");
+        assert_eq!(cut["ok"]["truncated"], "limit");
+        assert!(cut["hint"].as_str().is_some_and(|hint| hint.contains("`limit`")), "{}", cut["hint"]);
+        assert!(all["ok"][entries].as_array().is_some_and(|all| all.len() > 10_000));
+        assert!(all["ok"].get("truncated").is_none() && all.get("hint").is_none());
+    }
+    let wide = tree(&[("wide", &format!("{}\n", "x".repeat(60_000)).repeat(100))]);
+    let cut = one(&wide, &json!({"op": "grep", "pattern": "x"}).to_string());
+    assert_eq!(cut["ok"]["truncated"], "max_bytes");
+    assert!(cut["hint"].as_str().is_some_and(|hint| hint.contains("`max_result_bytes`")), "{}", cut["hint"]);
+}
+
+#[test]
+fn a_request_is_cancelled_by_its_id_while_others_wait() {
+    let root = tree(&[]);
+    let mut talk = Talk::open(&root, &["--allow", "exec"]);
+    talk.ask(&json!({"id": [1], "op": "execute", "command": "echo begun >/dev/null; sleep 1000"}));
+    talk.ask(&json!({"id": 2, "op": "stat", "path": "/"}));
+    talk.ask(&json!({"id": 3, "op": "write", "path": "/never", "content": ""}));
+    talk.ask(&json!({"id": 4, "op": "cancel", "request": 3}));
+    talk.ask(&json!({"id": 5, "op": "cancel", "request": 77}));
+    talk.ask(&json!({"id": 6, "op": "cancel", "request": [1]}));
+    let answers: Vec<_> = (0..6).map(|_| talk.answer()).collect();
+    assert_eq!(answers[0]["error"]["code"], "cancelled", "{}", answers[0]);
+    assert_eq!(answers[0]["id"], json!([1]));
+    assert_eq!(answers[1]["ok"]["is_dir"], true);
+    assert_eq!(answers[2]["error"]["code"], "cancelled", "{}", answers[2]);
+    assert_eq!([3, 4, 5].map(|n| answers[n]["ok"]["cancelled"].as_bool()), [Some(true), Some(false), Some(true)]);
+    assert!(!root.path().join("never").exists());
+    for faulty in [json!({"op": "cancel"}), json!({"op": "cancel", "request": 1, "path": "/"})] {
+        talk.ask(&faulty);
+        assert_eq!(talk.answer()["error"]["code"], "invalid_argument");
+    }
+    talk.ends();
+}
+
+#[test]
+fn a_request_ends_at_its_timeout() {
+    let root = tree(&[]);
+    let mut talk = Talk::open(&root, &["--allow", "exec"]);
+    talk.ask(&json!({"op": "execute", "command": "exec sleep 1000", "timeout_ms": 100}));
+    let answer = talk.answer();
+    assert_eq!(answer["ok"]["timed_out"], true, "{answer}");
+    talk.ask(&json!({"op": "stat", "path": "/", "timeout_ms": 0}));
+    assert_eq!(talk.answer()["error"]["code"], "timeout");
+    talk.ask(&json!({"op": "stat", "path": "/", "timeout_ms": 600_000}));
+    assert_eq!(talk.answer()["ok"]["is_dir"], true);
+    talk.ask(&json!({"op": "stat", "path": "/", "timeout_ms": "soon"}));
+    assert_eq!(talk.answer()["error"]["code"], "invalid_argument");
+    talk.ends();
+}
+
+#[test]
+fn commands_run_where_they_are_allowed() {
+    let root = tree(&[("src/a", "1")]);
+    let refused = one(&root, &json!({"op": "execute", "command": "true"}).to_string());
+    assert_eq!(refused["error"]["code"], "policy_denied", "{refused}");
+    assert!(refused["error"]["message"].as_str().is_some_and(|message| message.contains("--allow exec")));
+    for shell in [&["--allow", "exec"][..], &["--allow", "exec", "--virtual"]] {
+        let mut talk = Talk::open(&root, shell);
+        talk.ask(&json!({"op": "execute", "command": "ls; exit 3", "cwd": "src"}));
+        let ran = talk.answer();
+        assert_eq!((&ran["ok"]["output"], &ran["ok"]["exit_code"]), (&json!("a\n"), &json!(3)), "{ran}");
+        assert!(ran["ok"].get("stdout").is_none(), "the output is there once: {ran}");
+        talk.ends();
+    }
+    vfs_with_input(&root, &["batch", "--virtual"], b"").failure("--allow exec");
+}
+
+#[test]
+fn jobs_are_listed_read_and_ended_and_end_with_the_batch() {
+    let root = tree(&[]);
+    let mut talk = Talk::open(&root, &["--allow", "exec"]);
+    talk.ask(&json!({"op": "execute", "command": "echo $$; exec sleep 1000", "run": "background"}));
+    let job = talk.answer()["ok"]["job"].clone();
+    talk.ask(&json!({"op": "jobs"}));
+    assert_eq!(talk.answer()["ok"]["jobs"][0]["id"], job);
+    talk.ask(&json!({"op": "job_output", "job": job, "wait": 60}));
+    let printed = talk.answer();
+    let process = printed["ok"]["output"].as_str().expect("its number").trim().to_owned();
+    talk.ask(&json!({"op": "stop_job", "job": job}));
+    assert_eq!(talk.answer()["ok"]["id"], job);
+    assert!(!fs::exists(format!("/proc/{process}")).expect("looked at"));
+    talk.ask(&json!({"op": "job_output", "job": "none"}));
+    assert_eq!(talk.answer()["error"]["code"], "not_found");
+    talk.ask(&json!({"op": "execute", "command": "echo $$; exec sleep 1000", "run": "background"}));
+    let job = talk.answer()["ok"]["job"].clone();
+    talk.ask(&json!({"op": "job_output", "job": job, "wait": 60}));
+    let process = talk.answer()["ok"]["output"].as_str().expect("its number").trim().to_owned();
+    talk.ends();
+    let command = fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    assert!(!command.contains("sleep"), "it has ended: {command}");
+}
+
+#[test]
+fn what_is_known_of_a_path_and_the_names_that_frameworks_use() {
+    let root = tree(&[("d/a", "1\n")]);
+    symlink("d", root.path().join("link")).expect("a link");
+    assert_eq!(one(&root, r#"{"op":"resolve","path":"/link/a"}"#)["ok"]["path"], "/d/a");
+    let capabilities = one(&root, r#"{"op":"capabilities"}"#);
+    assert_eq!((&capabilities["ok"]["access"], &capabilities["ok"]["links"]), (&json!("read_write"), &json!(true)));
+    assert_eq!(one(&root, r#"{"op":"read","file_path":"/d/a"}"#)["ok"]["content"]["text"], "1\n");
+    let edit = r#"{"op":"edit","file_path":"d/a","old_string":"1","new_string":"2"}"#;
+    assert_eq!(one(&root, edit)["ok"]["occurrences"], 1);
 }

@@ -4,18 +4,18 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use vfs_core::{Error, ErrorKind, VfsPath};
+use vfs_core::{Error, Result, VfsPath};
 
-use super::lines::Line;
-use super::perform::Performed;
-use super::{MAX_LINE, perform, request};
+use super::commands::Commands;
+use super::perform::{self, Performed};
+use super::queue::{Incoming, Queued};
 use crate::near;
 use crate::session::Session;
 
 /// An answer, whose result is JSON already.
 pub(super) struct Answer {
     id: Option<Box<RawValue>>,
-    outcome: Result<Performed, Refusal>,
+    outcome: std::result::Result<Performed, Refusal>,
 }
 
 /// An error, and the paths that may have been meant in place of a missing one.
@@ -33,34 +33,35 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Carries out what `line` asks for.
-pub(super) async fn to(session: &Session, line: Line) -> Answer {
-    match line {
-        Line::TooLong => Answer { id: None, outcome: Err(too_long().into()) },
-        Line::Whole(text) => {
-            let (mut request, parsed) = request::parse(&text);
-            drop(text);
-            let id = request.id.take();
-            // Those that make files, and one that asks whether there is one, mean what they name.
-            let means_its_path = matches!(request.op.as_deref(), Some("write" | "upload_files" | "upload" | "stat"));
-            let outcome = match parsed {
-                Ok(()) => perform::perform(session, request).await,
-                Err(error) => Err(error),
-            };
-            let outcome = match outcome {
-                Err(error) if !means_its_path => Err(Refusal { near: near::paths(session, &error).await, error }),
-                outcome => outcome.map_err(Refusal::from),
-            };
-            Answer { id, outcome }
-        }
-    }
-}
-
-fn too_long() -> Error {
-    Error::new(ErrorKind::TooLarge, format!("the line is over {MAX_LINE} bytes; send the content in smaller pieces"))
+/// Carries out what was read.
+pub(super) async fn to(session: &Session, commands: &Commands, queued: Queued) -> Answer {
+    let (mut request, entry) = match queued.incoming {
+        Incoming::Request(request, entry) => (request, entry),
+        Incoming::Answered(answer) => return answer,
+    };
+    let id = request.id.take();
+    // Those that make files, and one that asks whether there is one, mean what they name.
+    let means_its_path =
+        matches!(request.op.as_deref(), Some("write" | "upload_files" | "upload" | "stat" | "resolve"));
+    let cx = session.cx.clone().with_cancel_token(entry.token.clone());
+    let outcome = match perform::perform(session, commands, cx, request).await {
+        Err(error) if !means_its_path => Err(Refusal { near: near::paths(session, &error).await, error }),
+        outcome => outcome.map_err(Refusal::from),
+    };
+    Answer { id, outcome }
 }
 
 impl Answer {
+    /// What became of the request `id`.
+    pub(super) fn new(id: Option<Box<RawValue>>, outcome: Result<Performed>) -> Self {
+        Self { id, outcome: outcome.map_err(Refusal::from) }
+    }
+
+    /// The request `id` was not begun.
+    pub(super) fn refused(id: Option<Box<RawValue>>, error: Error) -> Self {
+        Self::new(id, Err(error))
+    }
+
     /// Writes the answer as one line. The result is not copied.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(b"{")?;

@@ -11,6 +11,16 @@ pub(super) enum Line {
     TooLong,
 }
 
+impl Line {
+    /// How many bytes are kept of it.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Line::Whole(text) => text.len(),
+            Line::TooLong => 0,
+        }
+    }
+}
+
 /// The next line of at most `limit` bytes, or `None` at the end of the input. The last line needs no ending.
 pub(super) fn next(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
     let mut line = Some(Vec::new());

@@ -1,34 +1,40 @@
 //! `vfs batch`: JSON requests in, JSON answers out, one a line.
 
 mod answer;
+mod commands;
 mod json;
 mod lines;
 mod perform;
+mod queue;
 mod request;
 mod transfer;
+mod under_way;
 
-use std::io::{self, BufReader, Write};
+use std::io::{self, Write};
 
-use futures::StreamExt;
-use futures::stream;
-use tokio::sync::mpsc;
+use futures::stream::{self, Stream, StreamExt as _};
 
-use self::lines::Line;
+use self::answer::Answer;
+use self::commands::Commands;
 use crate::args::BatchArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, wait_until_closed};
 use crate::session::Session;
 
-/// 64 MiB, the longest line that is taken for a request.
-const MAX_LINE: usize = 64 << 20;
-
 pub(super) async fn run(session: &Session, out: &mut Output, args: BatchArgs) -> Result<Exit, Failure> {
-    // One line waits while the jobs are busy; the thread that reads blocks on the next.
-    let (sender, receiver) = mpsc::channel(1);
-    std::thread::Builder::new().name("stdin".into()).spawn(move || read_lines(&sender)).map_err(Failure::Runtime)?;
-    let lines = stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
-    let answers = lines.map(|line| async { Ok(answer::to(session, line?).await) });
-    let mut answers = std::pin::pin!(answers.buffer_unordered(usize::from(args.jobs)));
+    let commands = Commands::open(session, &args).await?;
+    let queue = queue::start(session.cx.cancel_token())?;
+    let queue = stream::unfold(queue, |mut queue| async { Some((queue.recv().await?, queue)) });
+    let answers = queue.map(|queued| async { Ok(answer::to(session, &commands, queued?).await) });
+    let answers = answers.buffer_unordered(usize::from(args.jobs));
+    let written = write(out, answers).await;
+    commands.close(session).await?;
+    written
+}
+
+/// Writes each answer as it comes.
+async fn write(out: &mut Output, answers: impl Stream<Item = Result<Answer, io::Error>>) -> Result<Exit, Failure> {
+    let mut answers = std::pin::pin!(answers);
     let mut closed = std::pin::pin!(wait_until_closed());
     loop {
         let answer = tokio::select! {
@@ -39,19 +45,5 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: BatchArgs) ->
         let Some(answer) = answer else { return Ok(Exit::Success) };
         answer.map_err(Failure::Input)?.write(out)?;
         out.flush()?;
-    }
-}
-
-/// Sends every line that is not empty until the input ends, fails, or nobody listens any more.
-fn read_lines(sender: &mpsc::Sender<io::Result<Line>>) {
-    let mut input = BufReader::with_capacity(256 << 10, io::stdin());
-    while let Some(line) = lines::next(&mut input, MAX_LINE).transpose() {
-        let last = line.is_err();
-        if matches!(&line, Ok(Line::Whole(text)) if text.trim_ascii().is_empty()) {
-            continue;
-        }
-        if sender.blocking_send(line).is_err() || last {
-            return;
-        }
     }
 }

@@ -1,16 +1,20 @@
 //! A request handed to the backend operation that it names.
 
+use std::time::Duration;
+
+use serde::Deserialize;
 use serde_json::Value;
 use vfs_config::suggest::similar;
-use vfs_core::{Backend, Error, GlobRequest, GrepRequest, LsRequest, Result};
+use vfs_core::{Backend, Error, GlobRequest, GrepRequest, LsRequest, OpContext, Result, Truncation, VfsPath};
 
+use super::commands::{COMMAND_OPERATIONS, Commands};
 use super::json::encode;
 use super::request::{Fields, Request, decode, parse_paths};
 use super::transfer;
 use crate::hints;
 use crate::session::Session;
 
-const OPERATIONS: [&str; 12] = [
+const OPERATIONS: [&str; 19] = [
     "stat",
     "ls",
     "read",
@@ -23,6 +27,13 @@ const OPERATIONS: [&str; 12] = [
     "grep",
     "upload_files",
     "download_files",
+    "resolve",
+    "capabilities",
+    "cancel",
+    "execute",
+    "jobs",
+    "job_output",
+    "stop_job",
 ];
 
 /// The operations in words.
@@ -54,9 +65,26 @@ const INSTEAD: &str = r#"write {"regex": ...} as the pattern"#;
 /// The most entries of one answer.
 const MAX_ENTRIES: u64 = 1_000_000;
 
+/// The most entries of an answer to a request that does not say how many it asks for.
+const DEFAULT_ENTRIES: u64 = 10_000;
+
+/// 4 MiB, the most bytes of the lines and paths of a grep that does not say how many it asks for.
+const DEFAULT_RESULT_BYTES: u64 = 4 << 20;
+
 /// The limit of a request that asks for `limit` entries.
 fn bounded(limit: Option<u64>) -> u64 {
-    limit.unwrap_or(MAX_ENTRIES).min(MAX_ENTRIES)
+    limit.unwrap_or(DEFAULT_ENTRIES).min(MAX_ENTRIES)
+}
+
+/// The advice where an answer is cut at a bound that was not asked for.
+fn cut(asked: Option<u64>, truncated: Option<Truncation>) -> Option<String> {
+    let more = match truncated {
+        Some(Truncation::Limit) => "`limit`",
+        Some(Truncation::MaxBytes) => "`max_result_bytes`",
+        _ => return None,
+    };
+    let advice = || format!("there is more: ask for it with {more}, or for less with a narrower path or pattern");
+    asked.is_none().then(advice)
 }
 
 /// The result of an operation as JSON, and advice beside it.
@@ -66,26 +94,54 @@ pub(super) struct Performed {
 }
 
 /// Carries out `request`; the result is the operation's own.
-pub(super) async fn perform(session: &Session, request: Request) -> Result<Performed> {
-    let Request { id: _, op, fields } = request;
+pub(super) async fn perform(
+    session: &Session,
+    commands: &Commands,
+    cx: OpContext,
+    request: Request,
+) -> Result<Performed> {
+    let Request { id: _, op, timeout_ms, fields } = request;
+    let op = op.ok_or_else(|| missing_operation(&fields))?;
     let path = fields.get("path").or_else(|| fields.get("from")).and_then(Value::as_str).map(str::to_owned);
-    carry_out(session, op, fields).await.map_err(|error| match (error.path(), path) {
+    let timeout = timeout_ms.map(Duration::from_millis);
+    let performed = if COMMAND_OPERATIONS.contains(&op.as_str()) {
+        run(session, commands, cx, &op, fields, timeout).await
+    } else {
+        let cx = timeout.map_or_else(|| cx.clone(), |timeout| cx.clone().with_timeout(timeout));
+        carry_out(session, &cx, &op, fields).await
+    };
+    performed.map_err(|error| match (error.path(), path) {
         // A fault of the request itself is told at the path that it is about, too.
         (None, Some(path)) => error.with_path_text(&path),
         _ => error,
     })
 }
 
-async fn carry_out(session: &Session, op: Option<String>, mut fields: Fields) -> Result<Performed> {
-    let op = op.ok_or_else(|| missing_operation(&fields))?;
+async fn run(
+    session: &Session,
+    commands: &Commands,
+    cx: OpContext,
+    op: &str,
+    mut fields: Fields,
+    timeout: Option<Duration>,
+) -> Result<Performed> {
     parse_paths(&mut fields, |text| session.path(text))?;
-    let (backend, cx) = (&session.backend, &session.cx);
-    let result = match op.as_str() {
+    let result = commands.perform(session, cx, op, fields, timeout).await?;
+    Ok(Performed { result, hint: None })
+}
+
+async fn carry_out(session: &Session, cx: &OpContext, op: &str, mut fields: Fields) -> Result<Performed> {
+    parse_paths(&mut fields, |text| session.path(text))?;
+    let backend = &session.backend;
+    let mut hint = None;
+    let result = match op {
         "stat" => encode(&backend.stat(cx, decode(fields)?).await?),
         "ls" => {
             let mut request: LsRequest = decode(fields)?;
-            request.limit = Some(bounded(request.limit));
-            encode(&backend.ls(cx, request).await?)
+            let asked = request.limit.replace(bounded(request.limit));
+            let listed = backend.ls(cx, request).await?;
+            hint = cut(asked, listed.truncated);
+            encode(&listed)
         }
         "read" => encode(&backend.read(cx, decode(fields)?).await?),
         "write" => encode(&backend.write(cx, decode(fields)?).await?),
@@ -95,24 +151,39 @@ async fn carry_out(session: &Session, op: Option<String>, mut fields: Fields) ->
         "copy" | "cp" => encode(&backend.copy(cx, decode(fields)?).await?),
         "glob" => {
             let mut request: GlobRequest = decode(fields)?;
-            request.limit = Some(bounded(request.limit));
-            encode(&backend.glob(cx, request).await?)
+            let asked = request.limit.replace(bounded(request.limit));
+            let found = backend.glob(cx, request).await?;
+            hint = cut(asked, found.truncated);
+            encode(&found)
         }
-        "grep" => return grep(session, decode(fields)?).await,
-        "upload_files" | "upload" => encode(&transfer::upload(session, decode(fields)?).await?),
-        "download_files" | "download" => encode(&transfer::download(session, decode(fields)?).await),
+        "grep" => return grep(session, cx, decode(fields)?).await,
+        "upload_files" | "upload" => encode(&transfer::upload(session, cx, decode(fields)?).await?),
+        "download_files" | "download" => encode(&transfer::download(session, cx, decode(fields)?).await),
+        "resolve" => encode(&backend.resolve(cx, decode(fields)?).await?),
+        "capabilities" => encode(&backend.capabilities(&decode::<Place>(fields)?.path)),
         other => Err(unknown_operation(other)),
     }?;
-    Ok(Performed { result, hint: None })
+    Ok(Performed { result, hint })
+}
+
+/// What capabilities are asked about.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Place {
+    #[serde(default)]
+    path: VfsPath,
 }
 
 /// Searches; without a match, the hint says how else to ask.
-async fn grep(session: &Session, request: GrepRequest) -> Result<Performed> {
+async fn grep(session: &Session, cx: &OpContext, mut request: GrepRequest) -> Result<Performed> {
     let literal = if request.invert { None } else { hints::literal(&request.pattern, INSTEAD) };
-    let found = session.backend.grep(&session.cx, request).await?;
+    let asked = request.limit.or(request.max_result_bytes);
+    request.limit.get_or_insert(DEFAULT_ENTRIES);
+    request.max_result_bytes.get_or_insert(DEFAULT_RESULT_BYTES);
+    let found = session.backend.grep(cx, request).await?;
     let result = encode(&found)?;
     if !(found.matches.is_empty() && found.files.is_empty()) {
-        return Ok(Performed { result, hint: None });
+        return Ok(Performed { result, hint: cut(asked, found.truncated) });
     }
     let left_out = hints::left_out(&found.skipped, "`hidden`", "`no_ignore`");
     let left_out = left_out.map(|counts| format!("no match in {} files; left out: {counts}", found.files_searched));
@@ -126,6 +197,6 @@ mod tests {
 
     #[test]
     fn an_answer_has_bounded_entries_whatever_is_asked_for() {
-        assert_eq!([None, Some(3), Some(u64::MAX)].map(bounded), [1_000_000, 3, 1_000_000]);
+        assert_eq!([None, Some(3), Some(u64::MAX)].map(bounded), [10_000, 3, 1_000_000]);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use vfs_config::suggest;
 use vfs_core::{Error, Result, VfsPath};
 
-/// The fields of a request beside `id` and `op`.
+/// The fields of a request beside `id`, `op` and `timeout_ms`.
 pub(super) type Fields = Map<String, Value>;
 
 /// What a line holds, as far as it could be read.
@@ -18,6 +18,8 @@ pub(super) struct Request {
     pub(super) id: Option<Box<RawValue>>,
     /// The name of the operation.
     pub(super) op: Option<String>,
+    /// How long it may take, in milliseconds.
+    pub(super) timeout_ms: Option<u64>,
     /// Everything else.
     pub(super) fields: Fields,
 }
@@ -50,6 +52,7 @@ impl<'de> Visitor<'de> for &mut Request {
             let again = match name.as_str() {
                 "id" => self.id.replace(map.next_value()?).is_some(),
                 "op" => self.op.replace(map.next_value()?).is_some(),
+                "timeout_ms" => self.timeout_ms.replace(map.next_value()?).is_some(),
                 _ => self.fields.insert(name.clone(), map.next_value()?).is_some(),
             };
             if again {
@@ -60,9 +63,15 @@ impl<'de> Visitor<'de> for &mut Request {
     }
 }
 
-/// Parses the paths among `fields` with `parse`, so that a bad one keeps its own error, and puts them back folded.
+/// Parses the paths among `fields` with `parse`, so that a bad one keeps its own error, and puts them back folded. Frameworks
+/// of agents call the path of a file `file_path`.
 pub(super) fn parse_paths(fields: &mut Fields, parse: impl Fn(&str) -> Result<VfsPath>) -> Result<()> {
-    for name in ["path", "from", "to"] {
+    if !fields.contains_key("path")
+        && let Some(path) = fields.remove("file_path")
+    {
+        fields.insert("path".to_owned(), path);
+    }
+    for name in ["path", "from", "to", "cwd"] {
         if let Some(Value::String(text)) = fields.get_mut(name) {
             *text = parse(text)?.as_str().to_owned();
         }

@@ -4,8 +4,8 @@ use futures::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vfs_core::{
-    Backend, Error, ErrorKind, FileDownloadResponse, FileOperationError, FileUpload, FileUploadResponse, Result,
-    StatRequest, VfsPath,
+    Backend, Error, ErrorKind, FileDownloadResponse, FileOperationError, FileUpload, FileUploadResponse, OpContext,
+    Result, StatRequest, VfsPath,
 };
 
 use super::request::{Fields, decode};
@@ -58,7 +58,7 @@ impl Refused {
 }
 
 /// Uploads the files whose paths parse.
-pub(super) async fn upload(session: &Session, request: Upload) -> Result<Answers<FileUploadResponse>> {
+pub(super) async fn upload(session: &Session, cx: &OpContext, request: Upload) -> Result<Answers<FileUploadResponse>> {
     let mut files = Vec::new();
     let mut refused = Vec::new();
     for mut fields in request.files {
@@ -79,14 +79,14 @@ pub(super) async fn upload(session: &Session, request: Upload) -> Result<Answers
         files.push(decode::<FileUpload>(fields)?);
         refused.push(None);
     }
-    let answers = session.backend.upload_files(&session.cx, files).await;
+    let answers = session.backend.upload_files(cx, files).await;
     Ok(merge(refused, answers))
 }
 
 /// Downloads the files whose paths parse, and of these the first that fit into [`MAX_DOWNLOAD`] together.
-pub(super) async fn download(session: &Session, request: Download) -> Answers<FileDownloadResponse> {
+pub(super) async fn download(session: &Session, cx: &OpContext, request: Download) -> Answers<FileDownloadResponse> {
     let parsed: Vec<_> = request.paths.iter().map(|text| session.path(text)).collect();
-    let mut sizes = sizes(session, &parsed).await.into_iter();
+    let mut sizes = sizes(session, cx, &parsed).await.into_iter();
     let mut room = MAX_DOWNLOAD;
     let mut paths: Vec<VfsPath> = Vec::new();
     let mut refused = Vec::new();
@@ -103,19 +103,19 @@ pub(super) async fn download(session: &Session, request: Download) -> Answers<Fi
             Err(error) => Some(Refused::new(text, error)),
         });
     }
-    let answers = session.backend.download_files(&session.cx, paths).await;
+    let answers = session.backend.download_files(cx, paths).await;
     merge(refused, answers)
 }
 
 /// Returns the size of each file that has a path. One file alone is bounded by its backend, so its size is not asked for;
 /// and what cannot be described is left to the download, which says why.
-async fn sizes(session: &Session, paths: &[Result<VfsPath>]) -> Vec<u64> {
+async fn sizes(session: &Session, cx: &OpContext, paths: &[Result<VfsPath>]) -> Vec<u64> {
     let paths = paths.iter().flatten();
     if paths.clone().nth(1).is_none() {
         return Vec::new();
     }
     let size = async |path: &VfsPath| {
-        let info = session.backend.stat(&session.cx, StatRequest::new(path.clone())).await;
+        let info = session.backend.stat(cx, StatRequest::new(path.clone())).await;
         info.map_or(0, |info| info.size)
     };
     stream::iter(paths).map(size).buffered(STATS_AT_ONCE).collect().await
