@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use vfs_composite::CompositeBackend;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, FileUpload, GrepRequest, Layer, LinkMode, LsRequest,
-    OpContext, RenameRequest, Result, StatRequest, VfsPath, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, FileUpload, GlobRequest, GrepRequest, Layer, LinkMode,
+    LsRequest, OpContext, RenameRequest, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
 use vfs_layers::{Commit, HardLinks, OverlayBackend, Policy, Rule, RuleEffect, RuleSet, Scoped};
 use vfs_local::{Durability, LocalConfig};
@@ -393,6 +393,7 @@ fn a_path_below_a_link_does_not_tell_whether_a_denied_file_is_there() {
 
 #[test]
 fn a_link_through_what_is_denied_does_not_tell_whether_that_is_a_file() {
+    use ErrorKind::{AlreadyExists, Conflict, NotFound};
     run(async {
         let (_root, default) = disk(
             &[("secrets/key", "secret\n"), ("pub/a", "a\n")],
@@ -406,6 +407,7 @@ fn a_link_through_what_is_denied_does_not_tell_whether_that_is_a_file() {
         );
         let guarded = deny(Rule::new(RuleEffect::Deny).path("/secrets")).layer(default);
         let cx = OpContext::new();
+        let if_version = |at: &str| WriteRequest::new(path(at), "x").mode(WriteMode::IfVersion(Version::new("1")));
         let kinds = async |at: &str| {
             let answers = [
                 guarded.read_text(at).await.err(),
@@ -419,19 +421,85 @@ fn a_link_through_what_is_denied_does_not_tell_whether_that_is_a_file() {
                 guarded.copy(&cx, CopyRequest::new(path("/pub/a"), path(at)).overwrite()).await.err(),
                 guarded.upload_files(&cx, vec![FileUpload::new(path(at), "x")]).await.remove(0).cause,
                 guarded.download_files(&cx, vec![path(at)]).await.remove(0).cause,
+                guarded.write(&cx, if_version(at)).await.err(),
             ];
             answers.map(|error| error.map(|error| error.kind()))
         };
         for (there, absent) in [("/pub/there", "/pub/absent"), ("/pub/new-there", "/pub/new-absent")] {
             let (there, absent) = (kinds(there).await, kinds(absent).await);
             assert_eq!(there, absent);
-            let expected = |kind: &Option<_>| matches!(kind, Some(ErrorKind::NotFound | ErrorKind::AlreadyExists));
+            let expected = |kind: &Option<_>| matches!(kind, Some(NotFound | AlreadyExists | Conflict));
             assert!(there.iter().all(expected), "{there:?}");
+        }
+        let listed = guarded.ls(&cx, LsRequest::new(path("/pub"))).await?;
+        let found = guarded.glob(&cx, GlobRequest::new("/pub/*").links(LinkMode::Follow)).await?;
+        let searched = guarded.grep(&cx, GrepRequest::regex("a").path(path("/pub")).links(LinkMode::Follow)).await?;
+        for problem in listed.problems.iter().chain(&found.problems).chain(&searched.problems) {
+            assert_eq!(problem.code, NotFound, "{problem:?}");
         }
         for at in ["/pub/file", "/pub/file/below", "/pub/a/below/deep"] {
             let error = guarded.ls(&cx, LsRequest::new(path(at))).await.expect_err("a file");
             assert_eq!(error.kind(), ErrorKind::NotADirectory, "{at}");
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_commit_does_not_follow_a_link_that_came_above_what_it_writes() {
+    run(async {
+        let (root, base) = disk(&[("secrets/key", "secret\n")], &[]);
+        let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
+        overlay.create_text("/d/new", "new\n").await?;
+        symlink("secrets", root.path().join("d")).expect("a link can be made");
+        let Commit::Conflicts(conflicts) = overlay.commit(&cx).await? else { panic!("it is refused") };
+        assert_eq!(conflicts.iter().map(|conflict| conflict.path.as_str()).collect::<Vec<_>>(), ["/d/new"]);
+        assert!(!root.path().join("secrets/new").exists());
+        Ok(())
+    });
+}
+
+#[test]
+fn a_removed_link_comes_back_by_no_merge_while_something_was_changed_below_it() {
+    run(async {
+        let (root, base) = disk(&[("secrets/key", "secret\n"), ("pub/a", "a\n")], &[("pub/l", "../secrets")]);
+        let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
+        overlay.remove("/pub/l").await?;
+        let fork = overlay.fork();
+        overlay.create_text("/pub/l/x", "x\n").await?;
+        overlay.remove("/pub/l/x").await?;
+        fork.discard(&cx).await?;
+        overlay.merge(&cx, &fork).await?;
+        let written = overlay.write_text("/pub/l/x", "written\n").await;
+        let committed = overlay.commit(&cx).await;
+        assert!(!root.path().join("secrets/x").exists(), "{written:?}, {committed:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_directory_of_broken_links_is_not_replaced_in_an_overlay() {
+    run(async {
+        let (_root, base) = disk(&[("src/sub/f", "f\n"), ("empty/gone", "")], &[("empty/sub", "../secrets/new")]);
+        let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
+        overlay.remove("/empty/gone").await?;
+        let rename = RenameRequest::new(path("/src"), path("/empty")).overwrite();
+        assert_eq!(overlay.rename(&cx, rename).await.expect_err("it is not empty").kind(), ErrorKind::NotEmpty);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_link_to_a_denied_name_that_is_not_utf8_is_not_described() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    run(async {
+        let (root, default) = disk(&[("secrets/key", "secret\n"), ("pub/a", "a\n")], &[]);
+        fs::write(root.path().join("secrets").join(OsStr::from_bytes(b"k\xe9y")), "secret").expect("a file");
+        symlink(OsStr::from_bytes(b"../secrets/k\xe9y"), root.path().join("pub/l")).expect("a link can be made");
+        let guarded = deny(Rule::new(RuleEffect::Deny).path("/secrets")).layer(default);
+        let listed = guarded.ls(&OpContext::new(), LsRequest::new(path("/pub"))).await?;
+        assert_eq!(listed.entries.iter().map(|entry| entry.path.as_str()).collect::<Vec<_>>(), ["/pub/a"]);
         Ok(())
     });
 }

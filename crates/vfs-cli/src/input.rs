@@ -9,7 +9,7 @@ use crate::exit::Failure;
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// The standard library opens `/dev/null` for a closed descriptor before `main`, as others do who mean an empty input.
-// Nothing of the standard library that needs its runtime is used: a lock that is made at its first use, and an atomic.
+// One system call and an atomic, which need nothing of the standard library.
 #[ctor::ctor(unsafe)]
 fn note_whether_closed() {
     WAS_CLOSED.store(vfs_shell::is_standard_input_closed(), Ordering::Relaxed);

@@ -142,7 +142,7 @@ impl Builder<'_> {
         }
         let shown = if is_host { Path::new("/") } else { &real };
         let place = Rebase::new(at.clone(), self::layers::scope(layers)?);
-        if let Some(weakness) = vfs_local::weakness_between_processes() {
+        if let Some(weakness) = vfs_local::weakness_between_processes().filter(|_| !self.shared.is_anything_shown()) {
             self.shared.warnings.push(source.error(ConfigErrorKind::Open, span.clone(), weakness));
         }
         self.shared.add(source, span, at, shown.join(place.inner().relative()));

@@ -21,9 +21,11 @@ pub(crate) fn refused() -> Refused {
     static REFUSED: OnceLock<Refused> = OnceLock::new();
     let is_refused = |errno: Errno| matches!(errno, Errno::PERM | Errno::NOSYS);
     *REFUSED.get_or_init(|| Refused {
-        lock: fs::flock(fs::CWD, FlockOperation::Unlock).is_err_and(is_refused),
+        lock: fs::flock(fs::CWD, FlockOperation::NonBlockingLockExclusive).is_err_and(is_refused),
         link: fs::linkat(fs::CWD, "", fs::CWD, "", AtFlags::empty()).is_err_and(is_refused),
-        rename: fs::renameat_with(fs::CWD, "", fs::CWD, "", RenameFlags::NOREPLACE).is_err_and(is_refused),
+        rename: [RenameFlags::NOREPLACE, RenameFlags::EXCHANGE]
+            .into_iter()
+            .any(|flags| fs::renameat_with(fs::CWD, "", fs::CWD, "", flags).is_err_and(is_refused)),
     })
 }
 

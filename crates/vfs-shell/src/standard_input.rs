@@ -1,8 +1,7 @@
 //! Standard input of this process.
 
-use std::io;
-
 use rustix::io::{Errno, fcntl_getfd};
+use rustix::stdio::stdin;
 
 /// Returns whether standard input is closed, so that what was to be read did not get here.
 ///
@@ -15,5 +14,5 @@ use rustix::io::{Errno, fcntl_getfd};
 /// assert!(!vfs_shell::is_standard_input_closed(), "it was closed at the start at most");
 /// ```
 pub fn is_standard_input_closed() -> bool {
-    fcntl_getfd(io::stdin()).is_err_and(|errno| errno == Errno::BADF)
+    fcntl_getfd(stdin()).is_err_and(|errno| errno == Errno::BADF)
 }

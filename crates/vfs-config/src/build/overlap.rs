@@ -16,6 +16,10 @@ pub(super) struct SharedDirectories {
 }
 
 impl SharedDirectories {
+    pub(super) fn is_anything_shown(&self) -> bool {
+        !self.shown.is_empty()
+    }
+
     /// Adds the directory `real` of the host, which `span` of `source` shows at `at`.
     pub(super) fn add(&mut self, source: &Source, span: Range<usize>, at: &VfsPath, real: PathBuf) {
         for (other, other_real) in &self.shown {

@@ -158,10 +158,12 @@ impl BackendSink {
             self.log.rotate(last).await?;
         }
         let mut can_rotate = size > 0 && !is_rotated;
+        let mut has_reserve = true;
         loop {
             match self.write(line.clone()).await {
                 Err(error) if error.kind() == ErrorKind::TooLarge && can_rotate => {}
-                Err(error) if is_full(&error) && self.log.release_reserve().await => {
+                Err(error) if is_full(&error) && has_reserve && self.log.release_reserve().await => {
+                    has_reserve = false;
                     self.has_reserve.store(false, Ordering::Release);
                 }
                 written => return written,

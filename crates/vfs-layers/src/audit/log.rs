@@ -131,11 +131,16 @@ impl Log {
 
     /// Has the sink prepared, unless it is.
     pub(super) async fn prepare(&self) -> Result<()> {
-        if self.is_prepared() {
+        self.prepare_unless(|| self.is_prepared()).await
+    }
+
+    async fn prepare_unless(&self, is_done: impl Fn() -> bool) -> Result<()> {
+        if is_done() {
             return Ok(());
         }
         let _turn = self.turn.lock().await;
-        if self.is_prepared() {
+        // Somebody else may have, meanwhile.
+        if is_done() {
             return Ok(());
         }
         let prepared = self.sink.prepare(&self.head()).await;
@@ -146,10 +151,8 @@ impl Log {
     /// As [`prepare`](Self::prepare), but a sink that cannot be prepared is left alone until it keeps records again that it
     /// refused.
     pub(super) async fn prepare_if_possible(&self) {
-        if self.state().preparation == Preparation::Failed {
-            return;
-        }
-        if let Err(error) = self.prepare().await {
+        let has_failed = || self.state().preparation == Preparation::Failed;
+        if let Err(error) = self.prepare_unless(|| has_failed() || self.is_prepared()).await {
             tracing::warn!(%error, "the audit log has no room set aside for the record of a gap");
         }
     }

@@ -313,7 +313,9 @@ impl Merged {
             _ if mode != TransferMode::Overwrite => ErrorKind::AlreadyExists,
             (Found::Directory(_), false) => ErrorKind::IsADirectory,
             (Found::Directory(_), true) => {
-                if self.ls(cx, LsRequest::new(to.clone()).limit(1)).await?.entries.is_empty() {
+                let listed = self.ls(cx, LsRequest::new(to.clone()).limit(1)).await?;
+                // A link that leads nowhere is a problem of a listing, and is there.
+                if listed.entries.is_empty() && listed.problems.is_empty() {
                     return Ok(true);
                 }
                 ErrorKind::NotEmpty
@@ -337,9 +339,13 @@ impl Merged {
 }
 
 impl Merged {
-    /// Forgets that `path` was changed here; `false` where that cannot be, because a directory above it was removed, or there
-    /// is one in its place.
+    /// Forgets that `path` was changed here; `false` where that cannot be, because a directory above it was removed, there is
+    /// one in its place, or it was a link and something was changed below it, which would be behind that link again.
     pub(super) async fn forget(&mut self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+        let is_below = |other: &VfsPath| other != path && other.starts_with(path);
+        if self.touched.get(path) == Some(&Before::Link) && self.touched.keys().any(is_below) {
+            return Ok(false);
+        }
         let mut without = self.gone.clone();
         without.remove_mut(path);
         let before = std::mem::replace(&mut self.gone, without);

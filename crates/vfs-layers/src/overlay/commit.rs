@@ -13,7 +13,7 @@ use vfs_core::{
 use super::OverlayBackend;
 use super::kept::{Finished, Kept, of_store};
 use super::merged::{Before, Merged, is_hidden, is_link};
-use super::plan::{Planned, Seen, file_change, plan, seen};
+use super::plan::{Planned, Seen, file_change, is_elsewhere, plan, seen};
 
 /// How a commit ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -225,6 +225,9 @@ pub(super) async fn set(
     before: &Before,
     after: Option<Bytes>,
 ) -> Result<Option<Version>> {
+    if is_elsewhere(base, cx, path).await? {
+        return Err(Error::at(ErrorKind::Conflict, path));
+    }
     let delete = || DeleteRequest::new(path.clone());
     let mode = match (before, &after) {
         (Before::Nothing, None) => return Ok(None),

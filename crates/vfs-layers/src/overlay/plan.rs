@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use bytes::Bytes;
-use vfs_core::{Backend, ChangeKind, FileChange, OpContext, Result, Version, VfsPath};
+use vfs_core::{Backend, ChangeKind, ErrorKind, FileChange, OpContext, ResolveRequest, Result, Version, VfsPath};
 
 use super::commit::CommitConflict;
 use super::merged::{Before, Merged, Whole, at_and_above, fetch_if_there, is_link};
@@ -90,6 +90,10 @@ pub(super) async fn plan(cx: &OpContext, state: &Merged) -> Result<(Vec<Planned>
     for (path, expected) in &state.touched {
         cx.check()?;
         let before = seen_below(cx, state, path).await?;
+        if !state.is_behind_removed_link(cx, path).await? && is_elsewhere(&*state.base, cx, path).await? {
+            conflicts.push(CommitConflict { path: path.clone(), expected: expected.version().cloned(), actual: None });
+            continue;
+        }
         let after = fetch_if_there(&state.upper, cx, path).await?.map(|whole| whole.content);
         let is_link = matches!(before, Seen::Link);
         if !is_link && before.content() == after.as_ref() {
@@ -114,6 +118,16 @@ pub(super) async fn seen_below(cx: &OpContext, state: &Merged, path: &VfsPath) -
         return Ok(Seen::Nothing);
     }
     seen(&*state.base, cx, path).await
+}
+
+/// Whether a link of `base` leads from above `path` to another place: the paths that are changed here had none when they were.
+pub(super) async fn is_elsewhere(base: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+    let Some(parent) = path.parent().filter(|_| base.capabilities(path).links) else { return Ok(false) };
+    match base.resolve(cx, ResolveRequest::new(parent.clone())).await {
+        Ok(real) => Ok(real.path != parent),
+        Err(error) if matches!(error.kind(), ErrorKind::PathEscape | ErrorKind::InvalidPath) => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 /// What `base` has at `path`.

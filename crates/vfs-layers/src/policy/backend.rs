@@ -17,7 +17,7 @@ use vfs_core::{
     LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, Purpose,
     ReadRequest, ReadResult, RenameRequest, RenameResult, Request, ResolveRequest, Resolved, RestoreRequest, Result,
     Searchable, Shell, SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest, StatRequest, StopJobRequest,
-    StreamingShell, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
+    StreamingShell, VfsPath, Watch, WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult,
 };
 use vfs_search::Pool;
 
@@ -61,32 +61,28 @@ impl PolicyBackend {
         }
     }
 
-    /// `error` about `path`. That a file is there or above tells that this file exists, which is said only where it may be
-    /// read, by its name and where it really is. What a link goes through and up again is not said.
+    /// `error` about `path`. Where the path leads through a file, that tells that this file exists, which is said only of one
+    /// that the path names and that may be read, by its name and where it really is. What a link leads through is not said.
     async fn without_hidden_files(&self, cx: &OpContext, error: Error, path: &VfsPath) -> Error {
         if error.kind() != ErrorKind::NotADirectory || error.path().is_some_and(|at| at != path.as_str()) {
             return error;
         }
-        let mut file = None;
-        for at in iter::successors(Some(path.clone()), VfsPath::parent) {
-            if self.denies(cx, &at).await {
-                return Error::not_found(path);
-            }
-            if file.is_none() && self.is_file(cx, &at).await {
-                file = Some(at);
-            }
+        match self.inner().stat(cx, StatRequest::new(path.clone())).await {
+            Err(stat) if stat.kind() == ErrorKind::NotADirectory => {}
+            // It is about what is at the path itself.
+            _ => return error,
         }
-        let real = match &file {
-            Some(file) => self.gate.real_or_none(cx, file).await.ok().flatten(),
-            None => None,
-        };
-        let Some(real) = real else { return Error::not_found(path) };
-        for at in iter::successors(Some(real), VfsPath::parent) {
-            if self.denies(cx, &at).await {
-                return Error::not_found(path);
+        for at in iter::successors(path.parent(), VfsPath::parent) {
+            if !self.is_file(cx, &at).await {
+                continue;
             }
+            let may_be_told = match self.gate.real_or_none(cx, &at).await {
+                Ok(Some(real)) => !self.denies(cx, &at).await && !self.denies(cx, &real).await,
+                _ => false,
+            };
+            return if may_be_told { error } else { Error::not_found(path) };
         }
-        error
+        Error::not_found(path)
     }
 
     /// Why nothing is told of what is at `path`, in the same words whether it exists or not; `None` where it may be read, or
@@ -233,7 +229,12 @@ impl Backend for PolicyBackend {
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
-        self.send_at(cx, req).await
+        let (path, expects_version) = (req.path.clone(), matches!(req.mode, WriteMode::IfVersion(_)));
+        match self.send_at(cx, req).await {
+            // As where nothing is, of which it says so.
+            Err(error) if expects_version && error.kind() == ErrorKind::NotFound => Err(Error::conflict(&path, None)),
+            answer => answer,
+        }
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

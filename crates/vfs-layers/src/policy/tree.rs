@@ -73,16 +73,23 @@ impl GuardedTree {
         }
     }
 
-    /// `error` about `path`, as the backend says it: that a file is there or above is said only where that may be read.
+    /// `error` about `path`, as the backend says it.
     fn without_hidden_files(&self, error: Error, path: &VfsPath) -> Error {
-        let up = |path: &VfsPath| iter::successors(Some(path.clone()), VfsPath::parent);
-        let reads_all = |path: &VfsPath| up(path).all(|at| self.guard.reads(&at));
         let is_file = |at: &VfsPath| matches!(self.inner.locate(at), Ok(Located::File { .. }));
         let may_be_told = || {
-            let file = up(path).find(is_file).filter(|_| reads_all(path));
-            file.and_then(|file| self.real(&file).ok()).is_some_and(|real| reads_all(&real))
+            let file = iter::successors(Some(path.clone()), VfsPath::parent).find(is_file);
+            let file = file.filter(|file| self.guard.reads(file));
+            file.and_then(|file| self.real(&file).ok()).is_some_and(|real| self.guard.reads(&real))
         };
         if error.kind() != ErrorKind::NotADirectory || may_be_told() { error } else { Error::not_found(path) }
+    }
+}
+
+/// `answer` about an entry of a directory, where only a link can lead through a file: one that may be hidden.
+fn without_files_of_links<T>(answer: Result<T>) -> Result<T> {
+    match answer {
+        Err(error) if error.kind() == ErrorKind::NotADirectory => Err(Error::of(ErrorKind::NotFound)),
+        answer => answer,
     }
 }
 
@@ -149,8 +156,9 @@ impl GuardedDirectory {
         let real = match kind {
             ChildKind::Link => match self.inner.resolve(name) {
                 Ok(resolved) => resolved.path,
-                // A link that leads nowhere shows nothing; opening it fails, and says so.
-                Err(_) => return true,
+                // A link that leads nowhere shows nothing; opening it fails, and says so. One to what has no path here may lead to
+                // something all the same.
+                Err(_) => return self.inner.follow(name).is_err(),
             },
             _ if self.real == self.at => return true,
             _ => match self.real.child(name) {
@@ -177,7 +185,7 @@ impl DynDirectory for GuardedDirectory {
     }
 
     fn enter(&self, name: &str, path: &VfsPath) -> Result<Arc<dyn DynDirectory>> {
-        let inner = self.inner.enter(name, path)?;
+        let inner = without_files_of_links(self.inner.enter(name, path))?;
         let real = self.resolved(name)?.path;
         if !self.guard.shows(path, true) || (real != *path && !self.guard.shows(&real, true)) {
             return Err(Error::of(ErrorKind::NotFound));
@@ -186,11 +194,11 @@ impl DynDirectory for GuardedDirectory {
     }
 
     fn follow(&self, name: &str) -> Result<ChildKind> {
-        self.inner.follow(name)
+        without_files_of_links(self.inner.follow(name))
     }
 
     fn info(&self, name: &str, path: VfsPath) -> Result<FileInfo> {
-        self.inner.info(name, path)
+        without_files_of_links(self.inner.info(name, path))
     }
 
     fn known(&self, name: &str, kind: ChildKind) -> Option<Sketch> {
@@ -201,7 +209,7 @@ impl DynDirectory for GuardedDirectory {
 
     fn open(&self, name: &str, kind: ChildKind) -> Result<Opened> {
         self.may_open(name)?;
-        self.inner.open(name, kind)
+        without_files_of_links(self.inner.open(name, kind))
     }
 
     fn resolve(&self, name: &str) -> Result<Resolved> {
