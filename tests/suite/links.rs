@@ -503,3 +503,54 @@ fn a_link_to_a_denied_name_that_is_not_utf8_is_not_described() {
         Ok(())
     });
 }
+
+#[test]
+fn an_overlay_follows_no_link_that_its_base_does_not_follow() {
+    run(async {
+        let links = [
+            ("missing", "no/../g"),
+            ("file", "f/../g"),
+            ("fresh", "no/../new"),
+            ("directory", "no/../d"),
+            ("slash", "g/"),
+            ("dangling", "made"),
+        ];
+        let (root, base) = disk(&[("f", "f\n"), ("g", "g\n"), ("d/x", "x\n")], &links);
+        let (overlay, cx) = (OverlayBackend::new(Arc::clone(&base)), OpContext::new());
+        for at in ["/missing", "/file", "/fresh", "/directory/x", "/slash"] {
+            base.read_text(at).await.expect_err("the disk does not follow it");
+            let read = overlay.read_text(at).await.expect_err("neither does the overlay");
+            assert!(read.is_absence(), "{at}: {read}");
+            let answers = [
+                overlay.write_text(at, "changed\n").await.err(),
+                overlay.edit_text(at, "g", "changed").await.err(),
+                overlay.create_text(&format!("{at}/below"), "made\n").await.err(),
+                overlay.grep(&cx, GrepRequest::regex("g").path(path(at))).await.err(),
+            ];
+            assert!(answers.iter().all(Option::is_some), "{at}: {answers:?}");
+        }
+        overlay.write_text("/dangling", "made\n").await?;
+        let Commit::Applied(changes) = overlay.commit(&cx).await? else { panic!("nothing stands against it") };
+        assert_eq!(changes.changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["/made"]);
+        assert_eq!(fs::read_to_string(root.path().join("g")).ok().as_deref(), Some("g\n"));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_link_to_a_denied_directory_is_removed_whatever_is_in_that() {
+    run(async {
+        let links =
+            [("pub/empty", "../secrets/empty"), ("pub/full", "../secrets"), ("pub/broken", "../secrets/broken")];
+        let (root, default) = disk(&[("secrets/key", "secret\n"), ("pub/a", "a\n")], &links);
+        fs::create_dir_all(root.path().join("secrets/empty")).expect("a directory can be made");
+        fs::create_dir_all(root.path().join("secrets/broken")).expect("a directory can be made");
+        symlink("none", root.path().join("secrets/broken/link")).expect("a link can be made");
+        let guarded = deny(Rule::new(RuleEffect::Deny).path("/secrets")).layer(default);
+        for (at, _) in links {
+            guarded.remove(&format!("/{at}")).await?;
+        }
+        assert!(root.path().join("secrets/key").exists() && root.path().join("secrets/broken").exists());
+        Ok(())
+    });
+}

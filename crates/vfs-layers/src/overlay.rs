@@ -277,10 +277,10 @@ impl Backend for OverlayBackend {
     async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
         cx.check()?;
         let state = self.state();
-        let real = state.real(cx, &req.path).await?;
-        match state.find(cx, &real).await {
+        let at = state.where_is(cx, &req.path).await?;
+        match state.find(cx, &at.path).await {
             Ok(Found::Base(_)) => state.base.resolve(cx, req).await,
-            _ => Ok(Resolved::at(real)),
+            _ => Ok(at.names(1)),
         }
     }
 

@@ -200,22 +200,25 @@ impl Root {
         }
     }
 
-    /// Where `path` really is: the same, or where the links in it lead. Nothing need be there.
-    pub(crate) fn real_path(&self, path: &VfsPath) -> Result<VfsPath> {
+    /// Where `path` really is: the same, or where the links in it lead. Nothing need be there. And whether nothing can be by
+    /// this way, as a link goes up from what is no directory, or means one at the end that is none.
+    pub(crate) fn real_path(&self, path: &VfsPath) -> Result<(VfsPath, bool)> {
         refuse_reserved(path)?;
         if let Resolver::Kernel(resolve) = &self.resolver {
             let flags = OFlags::PATH | OFlags::CLOEXEC;
             let resolve = *resolve | ResolveFlags::NO_SYMLINKS;
             match retry(|| fs::openat2(&self.fd, relative(path), flags, Mode::empty(), resolve)) {
                 // A part that is missing, or a file, ends the search for links: those before it are none.
-                Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => return Ok(path.clone()),
+                Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => return Ok((path.clone(), false)),
                 Err(Errno::LOOP) => {}
                 Err(errno) => return Err(error_at(errno, path)),
             }
         }
-        let names = self.follow(path).map_err(|errno| error_at(errno, path))?.into_names();
-        let real = String::from_utf8(names.join(&b'/')).map_err(|_| error_at(Errno::ILSEQ, path))?;
-        VfsPath::parse(&format!("/{real}")).map_err(|error| error.with_path(path))
+        let followed = self.follow(path).map_err(|errno| error_at(errno, path))?;
+        let leads_nowhere = matches!(followed, Followed::Nothing { is_closed: true, .. });
+        let real = String::from_utf8(followed.into_names().join(&b'/')).map_err(|_| error_at(Errno::ILSEQ, path))?;
+        let real = VfsPath::parse(&format!("/{real}")).map_err(|error| error.with_path(path))?;
+        Ok((real, leads_nowhere))
     }
 
     /// The entry that `path` leads to, which need not exist.
@@ -233,8 +236,10 @@ impl Root {
         let mut held: Vec<(Vec<u8>, OwnedFd)> = Vec::new();
         let mut pending: Vec<Vec<u8>> = path.components().rev().map(|name| name.as_bytes().to_vec()).collect();
         let mut links = 0;
-        // Why nothing can be there, although the names go on.
+        // Why nothing can be there, where the names go up from what is no directory.
         let mut nowhere = None;
+        // Whether the last name is spelled as that of a directory.
+        let mut is_directory = false;
         let names = |held: Vec<(Vec<u8>, OwnedFd)>| held.into_iter().map(|(name, _)| name);
         while let Some(name) = pending.pop() {
             match name.as_slice() {
@@ -258,9 +263,15 @@ impl Root {
                         }
                         held.clear();
                     }
-                    // A `/` or `.` at the end says that it is a directory, which what is there says as well.
+                    is_directory |=
+                        pending.is_empty() && (target.as_bytes().ends_with(b"/") || target.as_bytes().ends_with(b"/."));
                     let names = target.as_bytes().split(|byte| *byte == b'/');
                     pending.extend(names.rev().filter(|name| !matches!(*name, b"" | b".")).map(<[u8]>::to_vec));
+                }
+                found if is_last && is_directory && found != Some(FileType::Directory) => {
+                    let cause = nowhere.unwrap_or(if found.is_none() { Errno::NOENT } else { Errno::NOTDIR });
+                    let names = names(held).chain([name]).collect();
+                    return Ok(Followed::Nothing { names, cause, is_closed: true });
                 }
                 _ if is_last => {
                     let name = String::from_utf8(name).map_err(|_| Errno::ILSEQ)?;
@@ -269,7 +280,7 @@ impl Root {
                     }
                     if let Some(cause) = nowhere {
                         let names = names(held).chain([name.into_bytes()]).collect();
-                        return Ok(Followed::Nothing { names, cause });
+                        return Ok(Followed::Nothing { names, cause, is_closed: true });
                     }
                     let parent = fs::openat(top, ".", OFlags::PATH | OFlags::DIRECTORY | ALWAYS, Mode::empty())?;
                     return Ok(Followed::Entry { above: names(held).collect(), entry: Entry { parent, name } });
@@ -280,9 +291,13 @@ impl Root {
                 }
                 found => {
                     let cause = if found.is_none() { Errno::NOENT } else { Errno::NOTDIR };
-                    let cause = *nowhere.get_or_insert(cause);
+                    let cause = nowhere.unwrap_or(cause);
+                    if pending.iter().any(|name| name == b"..") {
+                        nowhere = Some(cause);
+                    }
                     let Some(below) = names_below(name, &mut pending) else { continue };
-                    return Ok(Followed::Nothing { names: names(held).chain(below).collect(), cause });
+                    let names = names(held).chain(below).collect();
+                    return Ok(Followed::Nothing { names, cause, is_closed: nowhere.is_some() });
                 }
             }
         }
@@ -290,7 +305,7 @@ impl Root {
         let names = names(held).collect();
         Ok(match nowhere {
             None => Followed::Directory { names },
-            Some(cause) => Followed::Nothing { names, cause },
+            Some(cause) => Followed::Nothing { names, cause, is_closed: true },
         })
     }
 
@@ -373,8 +388,9 @@ enum Followed {
     Entry { above: Vec<Vec<u8>>, entry: Entry },
     /// A directory that was come by on the way; of no names where it is the root.
     Directory { names: Vec<Vec<u8>> },
-    /// Nothing, because a directory on the way is missing or a file; the names that it would have.
-    Nothing { names: Vec<Vec<u8>>, cause: Errno },
+    /// Nothing, because a directory on the way is missing or a file; the names that it would have, and whether nothing can be
+    /// made by this way either, as it goes up from there, or means a directory at the end.
+    Nothing { names: Vec<Vec<u8>>, cause: Errno, is_closed: bool },
 }
 
 impl Followed {

@@ -29,12 +29,24 @@ pub struct Resolved {
     pub path: VfsPath,
     /// How many names the file there has, as hard links; 1 for a directory, for nothing, and where it cannot be known.
     pub names: u64,
+    /// Whether a link on the way goes up (`..`) from what is missing, or from a file, or ends with a `/` where there is no
+    /// directory: nothing can be found or made there then by the path that was asked about, though something may be at
+    /// [`path`](Self::path).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leads_nowhere: bool,
 }
 
 impl Resolved {
     /// `path` is a real one, and of one name.
     pub fn at(path: VfsPath) -> Self {
-        Self { path, names: 1 }
+        Self { path, names: 1, leads_nowhere: false }
+    }
+
+    /// The same, by a way that leads nowhere if `leads_nowhere`.
+    #[must_use]
+    pub fn leads_nowhere(mut self, leads_nowhere: bool) -> Self {
+        self.leads_nowhere = leads_nowhere;
+        self
     }
 
     /// The same of a file that has `names` names.

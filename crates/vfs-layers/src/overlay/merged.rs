@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, DownloadRequest, Error, ErrorKind, FileInfo, LendRequest, LsRequest, OpContext, Purpose, Request as _,
-    ResolveRequest, Result, StatRequest, Version, VfsPath,
+    ResolveRequest, Resolved, Result, StatRequest, Version, VfsPath,
 };
 use vfs_memory::MemoryBackend;
 use vfs_search::Pool;
@@ -121,25 +121,33 @@ impl Merged {
         Ok(false)
     }
 
-    /// Where `path` really is. Links are those of the base.
+    /// Where `path` really is; `not_found` where it leads nowhere. Links are those of the base.
     pub(super) async fn real(&self, cx: &OpContext, path: &VfsPath) -> Result<VfsPath> {
-        if !self.is_of_links(path) || matches!(self.resolve(cx, path).await, Ok(real) if real == *path) {
-            return Ok(path.clone());
+        let at = self.where_is(cx, path).await?;
+        if at.leads_nowhere { Err(Error::not_found(path)) } else { Ok(at.path) }
+    }
+
+    /// Where `path` really is, also where it leads nowhere.
+    pub(super) async fn where_is(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
+        if !self.is_of_links(path) || matches!(self.resolve(cx, path).await, Ok(real) if real.path == *path) {
+            return Ok(Resolved::at(path.clone()));
         }
-        let mut at = VfsPath::root();
+        let (mut at, mut leads_nowhere) = (VfsPath::root(), false);
         // One after the other, as what a link leads to may be changed here, and others below it no longer be there.
         for name in path.components() {
             at = at.child(name).map_err(|error| error.with_path(path))?;
             if self.is_of_links(&at) {
-                at = self.resolve(cx, &at).await.map_err(|error| error.with_path(path))?;
+                let resolved = self.resolve(cx, &at).await.map_err(|error| error.with_path(path))?;
+                leads_nowhere |= resolved.leads_nowhere;
+                at = resolved.path;
             }
         }
-        Ok(at)
+        Ok(Resolved::at(at).leads_nowhere(leads_nowhere))
     }
 
     /// Where the base has `path`.
-    async fn resolve(&self, cx: &OpContext, path: &VfsPath) -> Result<VfsPath> {
-        self.base.resolve(cx, ResolveRequest::new(path.clone())).await.map(|resolved| resolved.path)
+    async fn resolve(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
+        self.base.resolve(cx, ResolveRequest::new(path.clone())).await
     }
 
     /// Whether `path` may lead elsewhere, by links of the base that are there still.

@@ -41,6 +41,7 @@ impl Layers {
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(None) };
         let Some(dir) = self.base.directory(&parent)? else { return Ok(None) };
         match dir.resolve(name) {
+            Ok(resolved) if resolved.leads_nowhere => Err(Error::not_found(path)),
             Ok(resolved) => Ok(Some(resolved.path)),
             Err(error) if error.is_absence() => Ok(None),
             Err(error) => Err(error),
@@ -163,7 +164,7 @@ impl MergedDirectory {
             return Ok(None);
         }
         // Of one that leads outside or in a circle the base says so itself.
-        let Ok(Resolved { path: target, .. }) = base.resolve(name) else { return Ok(None) };
+        let Ok(Resolved { path: target, leads_nowhere: false, .. }) = base.resolve(name) else { return Ok(None) };
         if target == self.path.child(name)? {
             return Ok(None);
         }

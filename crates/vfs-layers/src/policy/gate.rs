@@ -203,6 +203,15 @@ impl Gate {
         }
     }
 
+    /// Whether there is a link at `path` itself, which is moved or removed without what it leads to.
+    async fn is_link(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+        if !self.inner.capabilities(path).links {
+            return Ok(false);
+        }
+        let entry = self.real_entry(cx, path).await?;
+        Ok(self.real_or_none(cx, path).await?.is_some_and(|real| real != entry.path))
+    }
+
     fn is_ambiguous(&self, resolved: &Resolved) -> bool {
         resolved.names > 1 && self.hook().hard_links() == HardLinks::Deny
     }
@@ -217,6 +226,9 @@ impl Gate {
             }
         }
         let Some(source) = source else { return Ok(None) };
+        if moves_links(action) && self.is_link(cx, source).await? {
+            return Ok(None);
+        }
         let has_links = self.inner.capabilities(source).links;
         let differs = |path: Option<&VfsPath>| path.is_some_and(|path| self.hook().differs_below(cx, path));
         let links_at_target = target.is_some_and(|target| self.inner.capabilities(target).links);

@@ -48,9 +48,14 @@ into() {
   fi
   p=$p/$n
 }
+# No directory is where one has to be; whoever asks where a path leads (`x`) is told so (`u`).
+nowhere() {
+  [ "$w" = x ] || { [ ! -e "./$n" ] || die notdir; die missing; }
+  u=1
+}
 up() {
   if [ "$n" != . ]; then
-    [ -n "$q" ] || [ "$w" = x ] || [ -d "./$n" ] || { [ ! -e "./$n" ] || die notdir; die missing; }
+    [ -z "$q" ] && [ -d "./$n" ] || nowhere
     n=.
   else
     [ -n "$p" ] || die escape
@@ -72,7 +77,7 @@ follow() {
   case $l in /*) die escape ;; esac
 }
 walk() {
-  w=$1 n=. p= k=0 q=
+  w=$1 n=. p= k=0 q= u= d=
   shift
   while [ $# -gt 0 ]; do
     c=$1
@@ -89,6 +94,7 @@ walk() {
       e0 | me0) ;;
       *)
         follow
+        case $#$l in 0*/ | 0*/.) d=1 ;; esac
         n=.
         IFS=/
         set -- $l "$@"
@@ -96,6 +102,7 @@ walk() {
       esac
     fi
   done
+  [ -z "$d" ] || [ -n "$q" ] || [ "$n" = . ] || [ -d "./$n" ] || nowhere
   [ -n "$q" ] || held
 }
 held() {

@@ -22,6 +22,7 @@ pub(super) async fn resolve<E: Execute>(place: &Place<E>, cx: &OpContext, path: 
     script.walk(Walk::Wherever, &path);
     script.push(r#"[ "$n" = . ] || p=$p/$n"#);
     script.push(r#"say p; printf '%s' "$p""#);
+    script.push(r#"[ -z "$u" ] || say u"#);
     script.push(r#"if [ -z "$q" ] && [ -f "./$n" ]; then facts; fi"#);
     let reply = place.ask_done(cx, &path, script).await?;
     let real = reply.get(b'p').ok_or_else(|| unreadable(&path))?;
@@ -29,7 +30,7 @@ pub(super) async fn resolve<E: Execute>(place: &Place<E>, cx: &OpContext, path: 
         .map_err(|_| Error::new(ErrorKind::InvalidPath, "it leads to a name that is not UTF-8").with_path(&path))?;
     let real = if real.is_empty() { VfsPath::root() } else { VfsPath::parse(real)? };
     let names = if reply.get(b'e').is_some() { facts(&reply, &path)?.links.max(1) } else { 1 };
-    Ok(Resolved::at(real).names(names))
+    Ok(Resolved::at(real).names(names).leads_nowhere(reply.get(b'u').is_some()))
 }
 
 /// The facts that an answer has of the entry at `path`.

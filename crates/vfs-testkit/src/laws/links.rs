@@ -20,6 +20,7 @@ laws! { "links" in Storage:
     "K7" Links a_followed_link_into_the_searched_tree_is_not_gone_down,
     "K7" Links a_directory_outside_of_the_searched_tree_is_entered_once_under_its_smallest_path,
     "K8" Links a_link_is_no_empty_directory,
+    "K10" Links a_link_that_ends_with_a_slash_leads_to_directories_alone,
 }
 
 /// Puts a link at `at`, and gives the maker to look at it.
@@ -222,5 +223,21 @@ async fn a_link_is_no_empty_directory(t: &Target) -> LawResult {
     link(t, "/through", "d");
     t.delete(DeleteRequest::new(t.path("/through/e")).only_empty()).await?;
     assert!(!t.has("/d/e").await? && t.has("/d").await?);
+    Ok(())
+}
+
+async fn a_link_that_ends_with_a_slash_leads_to_directories_alone(t: &Target) -> LawResult {
+    t.put("/d/file", "content\n").await?;
+    link(t, "/between", "d/file");
+    for (i, to) in ["d/file/", "d/file/.", "d/./file//", "between/"].into_iter().enumerate() {
+        let at = format!("/link-{i}");
+        link(t, &at, to);
+        for refused in [t.text(&at).await.map(drop), t.put(&at, "changed\n").await.map(drop)] {
+            assert!(refused.is_err_and(|error| error.is_absence()), "{to}");
+        }
+        assert_eq!(t.text("/d/file").await?, "content\n");
+    }
+    link(t, "/directory", "d/");
+    assert_eq!(t.text("/directory/file").await?, "content\n");
     Ok(())
 }

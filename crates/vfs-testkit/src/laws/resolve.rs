@@ -28,6 +28,8 @@ async fn resolve(t: &Target, path: &str) -> Result<Resolved> {
 async fn is_at(t: &Target, path: &str, real: &str) -> LawResult {
     let resolved = resolve(t, path).await?;
     assert_eq!((resolved.path, resolved.names), (t.path(real), 1), "{path}");
+    let again = t.backend.resolve(&cx(), ResolveRequest::new(t.path(real))).await?;
+    assert_eq!((again.path, again.leads_nowhere), (t.path(real), false), "{path}: it has links in it");
     Ok(())
 }
 
@@ -128,6 +130,11 @@ async fn of_a_link_that_goes_up_from_nothing_it_is_a_path_without_links(t: &Targ
             let path = format!("/d/link-{i}-{}", to.replace(['/', '.'], "-"));
             link(t, &path, &format!("{up}/{to}"));
             is_at(t, &path, real).await?;
+            assert!(resolve(t, &path).await?.leads_nowhere, "{path}");
+            for error in [t.text(&path).await.err(), t.put(&path, "x").await.err()] {
+                let kind = error.map(|error| error.kind());
+                assert!(matches!(kind, Some(ErrorKind::NotFound | ErrorKind::NotADirectory)), "{path}: {kind:?}");
+            }
         }
         link(t, &format!("/d/circle-{i}"), &format!("{up}/circle-{i}/f"));
         let circle = resolve(t, &format!("/d/circle-{i}")).await.expect_err("a link in a circle leads nowhere");
