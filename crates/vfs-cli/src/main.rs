@@ -8,7 +8,6 @@ mod commands;
 mod escape;
 mod exit;
 mod hints;
-mod input;
 mod jobs;
 mod layers;
 mod near;
@@ -16,6 +15,7 @@ mod output;
 mod printer;
 mod progress;
 mod session;
+mod streams;
 
 use std::io;
 use std::os::fd::AsFd as _;

@@ -8,6 +8,8 @@ use anstyle::{AnsiColor, Style};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::streams;
+
 /// How much is gathered before it is written to a pipe or file.
 const BUFFER: usize = 64 << 10;
 
@@ -61,6 +63,7 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        streams::check_stdout()?;
         self.writer.write(bytes)
     }
 

@@ -19,7 +19,7 @@ mod outputs;
 mod process;
 mod ready;
 mod running;
-mod standard_input;
+mod standard_streams;
 mod typing;
 mod with_shell;
 
@@ -28,5 +28,5 @@ pub use config::{Leftovers, ShellConfig};
 pub use host::HostLauncher;
 pub use launch::{Launch, Launcher, Limits};
 pub use local::LocalShellBackend;
-pub use standard_input::is_standard_input_closed;
+pub use standard_streams::{ClosedStreams, closed_streams};
 pub use with_shell::WithShell;

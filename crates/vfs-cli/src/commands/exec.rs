@@ -11,10 +11,10 @@ use vfs_core::{Backend, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteR
 
 use crate::args::ExecArgs;
 use crate::exit::{self, Exit, Failure};
-use crate::input;
 use crate::jobs;
 use crate::output::Output;
 use crate::session::{Session, ShellKind};
+use crate::streams;
 
 /// How long a command in the background may run that is given no time.
 const NO_LIMIT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -63,7 +63,7 @@ fn request(session: &Session, args: &ExecArgs) -> Result<ExecuteRequest, Failure
         request = request.inherit_env();
     }
     if args.stdin {
-        request = request.stdin(input::text()?);
+        request = request.stdin(streams::text()?);
     }
     Ok(request)
 }

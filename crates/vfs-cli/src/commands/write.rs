@@ -7,9 +7,9 @@ use vfs_core::{Backend, Error, ErrorKind, VfsPath, WriteRequest};
 use crate::args::WriteArgs;
 use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
-use crate::input;
 use crate::output::Output;
 use crate::session::Session;
+use crate::streams;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: WriteArgs) -> Result<Exit, Failure> {
     let path = session.path(&args.path)?;
@@ -25,7 +25,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: WriteArgs) ->
 fn content(session: &Session, path: &VfsPath) -> Result<Vec<u8>, Failure> {
     let limit = session.backend.capabilities(path).max_file_size;
     let mut content = Vec::new();
-    input::stdin()?.take(limit.saturating_add(1)).read_to_end(&mut content).map_err(Failure::Input)?;
+    streams::stdin()?.take(limit.saturating_add(1)).read_to_end(&mut content).map_err(Failure::Input)?;
     if content.len() as u64 > limit {
         let message = format!("standard input is over the {limit} bytes that a file may hold here");
         return Err(Error::new(ErrorKind::TooLarge, message).with_path(path).into());

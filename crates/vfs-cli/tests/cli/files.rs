@@ -177,12 +177,14 @@ fn a_write_beyond_the_limit_on_the_size_of_files_fails_and_the_limit_is_not_felt
 }
 
 #[test]
-fn a_closed_standard_input_is_an_error_and_no_empty_file() {
+fn a_closed_standard_input_or_output_is_an_error_and_no_empty_file() {
     let root = tree(&[("a", "1")]);
     let closed = script(&root, "vfs write /new <&-");
     closed.failure("standard input");
     assert!(!root.path().join("new").exists());
     script(&root, "vfs exec --stdin -- cat <&-").failure("standard input");
+    script(&root, "vfs batch <&-").failure("standard input");
+    script(&root, "vfs read /a >&-").failure("standard output");
     for empty in ["</dev/null", "<>/dev/null"] {
         script(&root, &format!("vfs write --mode overwrite /empty {empty}")).success();
         assert_eq!(fs::read(root.path().join("empty")).expect("a file"), b"", "{empty}");

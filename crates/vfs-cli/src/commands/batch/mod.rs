@@ -20,8 +20,10 @@ use crate::args::BatchArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, wait_until_closed};
 use crate::session::Session;
+use crate::streams;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: BatchArgs) -> Result<Exit, Failure> {
+    streams::check_stdin()?;
     let commands = Commands::open(session, &args).await?;
     let queue = queue::start(session.cx.cancel_token())?;
     let queue = stream::unfold(queue, |mut queue| async { Some((queue.recv().await?, queue)) });
