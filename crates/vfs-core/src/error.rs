@@ -1,11 +1,14 @@
 //! One error type for every room: a kind to act on, the caller's path, and words for two readers.
 
+mod detail;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::detail::{ErrorDetail, NearLine, NoMatchHint};
 use crate::path::VfsPath;
 use crate::types::Version;
 
@@ -142,62 +145,6 @@ impl ErrorKind {
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code())
-    }
-}
-
-/// What some kinds know beyond their message, for programs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ErrorDetail {
-    /// With [`ErrorKind::NoMatch`]: which replacement of the list failed (0-based), and the lines most like it.
-    NoMatch {
-        /// Index into the request's replacements.
-        replacement: usize,
-        /// The most similar places, best first; empty where nothing is similar.
-        nearest: Vec<NearLine>,
-    },
-    /// With [`ErrorKind::NotUnique`]: where the text stands.
-    NotUnique {
-        /// Index into the request's replacements.
-        replacement: usize,
-        /// How many places there are, overlapping ones included.
-        count: u64,
-        /// 1-based numbers of the first lines in which a place starts, each once, at most 20.
-        lines: Vec<u64>,
-    },
-    /// With [`ErrorKind::InvalidArgument`]: the offset lies past the end.
-    PastEnd {
-        /// How many lines the file has.
-        total_lines: u64,
-    },
-    /// With [`ErrorKind::Conflict`]: the version that is there now, where there is one.
-    Conflict {
-        /// The version the file has now.
-        actual: Option<Version>,
-    },
-    /// With any kind, of a recursive delete: the delete removed a part of the directory, then failed at the entry that the error
-    /// names.
-    PartialDelete {
-        /// How many files and links were removed, directories not counted.
-        files: u64,
-    },
-}
-
-/// A line of a file that is like a text which was not found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct NearLine {
-    /// 1-based line number.
-    pub line: u64,
-    /// The line, shortened to at most 200 bytes.
-    pub text: String,
-}
-
-impl NearLine {
-    /// The line `line` with the text `text`.
-    pub fn new(line: u64, text: impl Into<String>) -> Self {
-        Self { line, text: text.into() }
     }
 }
 

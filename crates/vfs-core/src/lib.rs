@@ -46,14 +46,14 @@ pub use around::{Around, Wrapped};
 pub use backend::{Access, Backend, Capabilities, Mutations};
 pub use cancel::CancelToken;
 pub use context::OpContext;
-pub use error::{Error, ErrorDetail, ErrorKind, NearLine, Result};
+pub use error::{Error, ErrorDetail, ErrorKind, NearLine, NoMatchHint, Result};
 pub use ext::BackendExt;
 pub use facets::{
     FilePart, MultiModalContent, MultiModalReadRequest, MultiModalReader, PartKind, Searchable, Snapshots, Watch,
     read_multi_modal,
 };
 pub use layer::{Layer, layered};
-pub use path::VfsPath;
+pub use path::{PathFault, VfsPath};
 pub use prune::prune;
 pub use rebase::{Rebase, Relocate};
 pub use request::{

@@ -1,5 +1,7 @@
 //! Virtual paths: parsed once at the edge, trusted everywhere behind it.
 
+mod fault;
+
 use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +10,8 @@ use std::sync::{Arc, LazyLock};
 use arrayvec::ArrayString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::error::{Error, ErrorKind, Result};
+pub use self::fault::PathFault;
+use crate::error::{Error, Result};
 
 /// A parsed, absolute path in a backend's own namespace.
 ///
@@ -59,10 +62,9 @@ impl VfsPath {
     /// [`ErrorKind::InvalidPath`], with a message that says what to write instead, for a `..` component, a NUL, a leading
     /// `~`, a Windows drive or UNC prefix, a component over 255 bytes, or a path over 4096 bytes.
     pub fn parse(text: &str) -> Result<Self> {
-        let folded = fold(text).map_err(|reason| {
-            Error::new(ErrorKind::InvalidPath, reason)
-                .with_path_text(text)
-                .with_model_message(format!("Error: Invalid path '{}': {reason}", crate::error::shorten(text, 200)))
+        let folded = fold(text).map_err(|fault| {
+            let shown = crate::error::shorten(text, 200);
+            fault.error().with_path_text(text).with_model_message(format!("Error: Invalid path '{shown}': {fault}"))
         })?;
         Ok(Self(Arc::from(folded)))
     }
@@ -121,17 +123,17 @@ impl VfsPath {
     ///
     /// [`ErrorKind::InvalidPath`] where `name` is not one component, or the joined path is over a limit.
     pub fn child(&self, name: &str) -> Result<Self> {
-        let reason = if let Some(reason) = component_fault(name) {
-            Some(reason)
+        let fault = if let Some(fault) = fault::of_component(name) {
+            Some(fault)
         } else if name.is_empty() || name == "." || name.contains(['/', '\0']) {
-            Some("a name is one component without '/' or NUL")
+            Some(PathFault::NotOneName)
         } else if self.0.len() + 1 + name.len() > Self::MAX_LEN {
-            Some(TOO_LONG)
+            Some(PathFault::LongPath)
         } else {
             None
         };
-        if let Some(reason) = reason {
-            return Err(Error::new(ErrorKind::InvalidPath, reason).with_path_text(&format!("{}/{name}", self.0)));
+        if let Some(fault) = fault {
+            return Err(fault.error().with_path_text(&format!("{}/{name}", self.0)));
         }
         // Put together where it costs no allocation: every entry of every listing has a path.
         let mut joined = ArrayString::<{ Self::MAX_LEN }>::new();
@@ -158,15 +160,13 @@ impl VfsPath {
     }
 }
 
-const TOO_LONG: &str = "the path is longer than 4096 bytes; use a shorter one";
-
-/// Folds and checks `text`; the error says what to do.
-fn fold(text: &str) -> Result<String, &'static str> {
+/// Folds and checks `text`.
+fn fold(text: &str) -> Result<String, PathFault> {
     if memchr::memchr(0, text.as_bytes()).is_some() {
-        return Err("it contains a NUL character; remove it");
+        return Err(PathFault::Nul);
     }
     if text.starts_with('~') {
-        return Err("'~' is not expanded here; write an absolute path such as '/notes.txt'");
+        return Err(PathFault::HomeDirectory);
     }
     let bytes = text.as_bytes();
     if bytes.len() >= 2
@@ -174,21 +174,21 @@ fn fold(text: &str) -> Result<String, &'static str> {
         && bytes[1] == b':'
         && matches!(bytes.get(2), None | Some(b'/' | b'\\'))
     {
-        return Err("Windows drive letters have no meaning here; write an absolute path such as '/src/main.rs'");
+        return Err(PathFault::DriveLetter);
     }
     if text.starts_with("\\\\") {
-        return Err("UNC paths have no meaning here; write an absolute path such as '/src/main.rs'");
+        return Err(PathFault::Unc);
     }
     let mut folded = String::with_capacity(text.len().min(VfsPath::MAX_LEN) + 1);
     for component in text.split('/') {
         if component.is_empty() || component == "." {
             continue;
         }
-        if let Some(reason) = component_fault(component) {
-            return Err(reason);
+        if let Some(fault) = fault::of_component(component) {
+            return Err(fault);
         }
         if folded.len() + 1 + component.len() > VfsPath::MAX_LEN {
-            return Err(TOO_LONG);
+            return Err(PathFault::LongPath);
         }
         folded.push('/');
         folded.push_str(component);
@@ -197,16 +197,6 @@ fn fold(text: &str) -> Result<String, &'static str> {
         folded.push('/');
     }
     Ok(folded)
-}
-
-fn component_fault(component: &str) -> Option<&'static str> {
-    if component == ".." {
-        Some("'..' is not allowed; write the absolute path of the file itself")
-    } else if component.len() > VfsPath::MAX_COMPONENT {
-        Some("a name in it is longer than 255 bytes; use a shorter name")
-    } else {
-        None
-    }
 }
 
 impl fmt::Display for VfsPath {
@@ -280,6 +270,7 @@ impl<'de> Deserialize<'de> for VfsPath {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{ErrorDetail, ErrorKind};
 
     #[test]
     fn folding_keeps_what_was_meant() {
@@ -315,25 +306,26 @@ mod tests {
         let long_name = "x".repeat(256);
         let long_path = "/abc".repeat(1025);
         let huge = "a/".repeat(500_000);
-        for input in [
-            "..",
-            "/..",
-            "/a/../b",
-            "../x",
-            "a/..",
-            "~",
-            "~root/x",
-            "C:\\x",
-            "c:/x",
-            "C:",
-            "\\\\server\\share",
-            "/a\0b",
-            &long_name,
-            &long_path,
-            &huge,
+        for (input, fault) in [
+            ("..", PathFault::ParentComponent),
+            ("/..", PathFault::ParentComponent),
+            ("/a/../b", PathFault::ParentComponent),
+            ("../x", PathFault::ParentComponent),
+            ("a/..", PathFault::ParentComponent),
+            ("~", PathFault::HomeDirectory),
+            ("~root/x", PathFault::HomeDirectory),
+            ("C:\\x", PathFault::DriveLetter),
+            ("c:/x", PathFault::DriveLetter),
+            ("C:", PathFault::DriveLetter),
+            ("\\\\server\\share", PathFault::Unc),
+            ("/a\0b", PathFault::Nul),
+            (&long_name, PathFault::LongName),
+            (&long_path, PathFault::LongPath),
+            (&huge, PathFault::LongPath),
         ] {
             let error = VfsPath::parse(input).expect_err(input);
             assert_eq!(error.kind(), ErrorKind::InvalidPath);
+            assert_eq!(error.detail(), Some(&ErrorDetail::InvalidPath { fault }), "{input:.100}");
             assert!(error.to_string().len() < 2048 && error.for_model().len() < 2048);
         }
     }

@@ -193,7 +193,7 @@ fn no_match_shows_the_nearest_lines() {
         error.for_model(),
         "Error: String not found in file: 'let  total = 1;\n}'\nMost similar: line 2:     let total = 1;"
     );
-    let Some(ErrorDetail::NoMatch { replacement: 0, nearest }) = error.detail() else { panic!("{error:?}") };
+    let Some(ErrorDetail::NoMatch { replacement: 0, nearest, .. }) = error.detail() else { panic!("{error:?}") };
     assert_eq!((nearest[0].line, nearest[0].text.as_str()), (2, "    let total = 1;"));
 }
 

@@ -1,7 +1,7 @@
 //! What the operating system says, in our words.
 
 use rustix::io::Errno;
-use vfs_core::{Error, ErrorKind, VfsPath};
+use vfs_core::{Error, ErrorKind, PathFault, VfsPath};
 
 /// The failure `errno` of an operation on `path`.
 pub(crate) fn error_at(errno: Errno, path: &VfsPath) -> Error {
@@ -13,10 +13,10 @@ pub(crate) fn error_at(errno: Errno, path: &VfsPath) -> Error {
 
 /// The failure `errno`, not yet at a path.
 pub(crate) fn error(errno: Errno) -> Error {
-    let (kind, message) = describe(errno);
-    let error = match message {
-        Some(message) => Error::new(kind, message),
-        None => Error::of(kind),
+    let error = match describe(errno) {
+        _ if errno == Errno::LOOP => PathFault::LinkLoop.error(),
+        (kind, Some(message)) => Error::new(kind, message),
+        (kind, None) => Error::of(kind),
     };
     error.with_source(std::io::Error::from(errno))
 }
@@ -33,9 +33,6 @@ fn describe(errno: Errno) -> (ErrorKind, Option<&'static str>) {
         Errno::ROFS => (K::PermissionDenied, Some("the file system is read-only")),
         // Resolution below the root answers EXDEV where a component or link would leave it.
         Errno::XDEV => (K::PathEscape, None),
-        Errno::LOOP => {
-            (K::InvalidPath, Some("symbolic links go in a circle, are too many, or are of a kind that is not followed"))
-        }
         Errno::NAMETOOLONG => (K::InvalidPath, Some("the name is too long for the file system; use a shorter one")),
         Errno::NOSPC => (K::StorageFull, None),
         Errno::DQUOT => (K::QuotaExceeded, None),

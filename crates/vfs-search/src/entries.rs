@@ -11,7 +11,7 @@ use crate::level::Entry;
 use crate::problems::Problems;
 
 /// The entry as an item: described, or why it cannot be.
-pub(crate) fn describe<T: Tree>(tree: &T, entry: Entry<'_, T::Dir>) -> Item {
+fn describe<T: Tree>(tree: &T, entry: Entry<'_, T::Dir>) -> Item {
     match entry.path().and_then(|path| tree.info(&entry.place().dir, entry.name(), path)) {
         Ok(info) => Item::Entry(info),
         Err(error) => Item::Problem(entry.problem(error)),
@@ -60,6 +60,15 @@ impl Entries {
                 self.truncated = self.truncated.or(tally.truncated());
             }
             _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Takes `entry`, described, or why it cannot be. There has to be room for it.
+    pub(crate) fn put_entry<T: Tree>(&mut self, tree: &T, entry: Entry<'_, T::Dir>) -> ControlFlow<()> {
+        match entry.path().and_then(|path| tree.info(&entry.place().dir, entry.name(), path)) {
+            Ok(info) => return self.push(info),
+            Err(error) => self.problems.push(entry.problem(error)),
         }
         ControlFlow::Continue(())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vfs_core::{Error, ErrorKind, GlobRequest, GlobResult, LinkMode, OpContext, Result, VfsPath};
 
-use crate::entries::{Entries, describe, put_described};
+use crate::entries::{Entries, put_described};
 use crate::feed::Feed;
 use crate::filter::only_directories;
 use crate::frontier::Tuning;
@@ -68,7 +68,9 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
             break;
         }
         cx.check()?;
-        let _ = found.put(describe(tree, entry));
+        if found.put_entry(tree, entry).is_break() {
+            break;
+        }
     }
     let _ = found.put(Item::Tally(Tally::of(&walk.take_findings())));
     Ok(glob_result(found, &req.path))

@@ -240,7 +240,7 @@ pub(crate) const MAX_ENTRIES: u64 = 1 << 24;
 #[derive(Debug)]
 pub(crate) struct WalkState<D> {
     /// Where links lead; `None` where none is followed.
-    pub(crate) follow: Option<Follow<D>>,
+    pub(crate) follow: Option<Box<Follow<D>>>,
     /// How many entries were listed.
     listed: AtomicU64,
     max_entries: u64,
@@ -249,7 +249,7 @@ pub(crate) struct WalkState<D> {
 impl<D> WalkState<D> {
     /// Of a walk that enters no directory once `max_entries` were listed.
     pub(crate) fn new(follow: Option<Follow<D>>, max_entries: u64) -> Self {
-        Self { follow, listed: AtomicU64::new(0), max_entries }
+        Self { follow: follow.map(Box::new), listed: AtomicU64::new(0), max_entries }
     }
 
     fn is_full(&self) -> bool {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vfs_core::tree::{Located, Tree};
 use vfs_core::{Error, ErrorKind, LinkMode, LsRequest, LsResult, OpContext, Result, VfsPath};
 
-use crate::entries::{Entries, describe, put_described};
+use crate::entries::{Entries, put_described};
 use crate::feed::Feed;
 use crate::frontier::Tuning;
 use crate::glob::Shown;
@@ -47,16 +47,18 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
     let mut walk = Walk::start(tree, &guide, dir, &req.path, options, MAX_ENTRIES)?;
     let mut found = Entries::new(req.limit);
     while let Some(next) = walk.next(tree, &guide)? {
-        let item = match next {
+        let put = match next {
             // Looked at before the entry is described: one that is over the limit need not be.
             Found::Entry(..) if found.is_full() => break,
             Found::Entry(level, step) => {
                 cx.check()?;
-                describe(tree, Entry::of(&level, step))
+                found.put_entry(tree, Entry::of(&level, step))
             }
-            Found::Problem(problem) => Item::Problem(problem),
+            Found::Problem(problem) => found.put(Item::Problem(problem)),
         };
-        let _ = found.put(item);
+        if put.is_break() {
+            break;
+        }
     }
     let _ = found.put(Item::Tally(Tally::of(&walk.take_findings())));
     Ok(ls_result(found, &req.path))

@@ -105,6 +105,7 @@ type Run = fn(Profile, u32) -> Outcome;
 const TRIALS: &[(&str, Run)] = &[
     ("files_are_written_searched_and_listed", files),
     ("a_store_keeps_files", store),
+    ("changes_are_told", watched),
     ("a_sandbox_that_cannot_be_had_is_refused_for_one_reason", refused),
     ("namespaces_without_a_proc_of_their_own_have_to_be_asked_for", visible),
     ("landlock_alone_holds_commands", landlock),
@@ -133,6 +134,17 @@ fn store(profile: Profile, user: u32) -> Outcome {
     let script = "vfs --store sqlite:agents.db write /a </etc/passwd; vfs --store sqlite:agents.db read /a";
     let said = Container::new()?.run(profile, user, script)?;
     ensure(said.contains("agent:x:1000"), "the file", &said)
+}
+
+fn watched(profile: Profile, user: u32) -> Outcome {
+    let said = Container::new()?.run(
+        profile,
+        user,
+        "vfs watch / >/tmp/log & n=0; \
+         until grep -q 'created /made' /tmp/log || [ $n -gt 1000 ]; do n=$((n + 1)); echo x | vfs write /made$n; done; \
+         kill $!; grep -q 'created /made' /tmp/log && echo told",
+    )?;
+    ensure(said.lines().any(|line| line == "told"), "the change", &said)
 }
 
 fn refused(profile: Profile, user: u32) -> Outcome {

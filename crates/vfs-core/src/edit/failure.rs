@@ -8,7 +8,7 @@ use super::endings::LineFeeds;
 use super::nearest::nearest;
 use super::places::Places;
 use super::replace::Step;
-use crate::error::{Error, ErrorDetail, ErrorKind, shorten};
+use crate::error::{Error, ErrorDetail, ErrorKind, NoMatchHint, shorten};
 
 /// How much of `old` a message repeats.
 const MAX_SHOWN: usize = 300;
@@ -21,13 +21,22 @@ pub(super) fn no_match(haystack: &[u8], step: &Step<'_>) -> Error {
         let label = if rank == 0 { "Most similar" } else { "Also similar" };
         let _ = write!(words, "\n{label}: line {}: {}", line.line, line.text);
     }
-    if let Some(hint) = hint(haystack, step) {
-        words.push_str(hint);
-    }
+    let hint = hint(haystack, step);
+    words.push_str(match hint {
+        Some(NoMatchHint::LineEndings) => {
+            "\nThe file has this text with other line endings, and apart from those the new string is the same: nothing is to \
+             be changed."
+        }
+        Some(NoMatchHint::FinalLineBreak) => {
+            "\nThe file ends with this text, but without a line break behind it: leave the last line break of the old string \
+             out."
+        }
+        None => "",
+    });
     name_step(&mut words, step);
     Error::new(ErrorKind::NoMatch, "the text to replace is not in the file")
         .with_model_message(words)
-        .with_detail(ErrorDetail::NoMatch { replacement: step.index, nearest: near })
+        .with_detail(ErrorDetail::NoMatch { replacement: step.index, nearest: near, hint })
 }
 
 pub(super) fn not_unique(places: &Places, step: &Step<'_>) -> Error {
@@ -55,21 +64,16 @@ pub(super) fn same_but_for_line_endings() -> Error {
 }
 
 /// What else can be said of a text that is not there: what is wrong may be a line break that nobody sees.
-fn hint(haystack: &[u8], step: &Step<'_>) -> Option<&'static str> {
+fn hint(haystack: &[u8], step: &Step<'_>) -> Option<NoMatchHint> {
     // Without memory for it there is no hint.
     let (text, old) = (LineFeeds::new(haystack).ok()?, LineFeeds::new(step.old.as_deref()?).ok()?);
     let (text, old) = (text.text(), old.text());
     // It would have been found so, were the new text another one.
     if memmem::find(text, old).is_some() && memmem::find(step.old.as_deref()?, b"\r\n").is_some() {
-        return Some(
-            "\nThe file has this text with other line endings, and apart from those the new string is the same: nothing is to \
-             be changed.",
-        );
+        return Some(NoMatchHint::LineEndings);
     }
     let unended = old.strip_suffix(b"\n").filter(|unended| !unended.is_empty() && text.ends_with(unended));
-    unended.map(|_| {
-        "\nThe file ends with this text, but without a line break behind it: leave the last line break of the old string out."
-    })
+    unended.map(|_| NoMatchHint::FinalLineBreak)
 }
 
 /// Says which replacement of a list it was.

@@ -12,7 +12,7 @@ pub(crate) use self::diff::rename_in_diff;
 
 pub use self::diff::{diff, diff_files};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorDetail, ErrorKind, Result};
 #[cfg(doc)]
 use crate::types::NewLineEndings;
 use crate::types::{EditRequest, Replacement};
@@ -38,9 +38,10 @@ pub fn check(request: &EditRequest) -> Result<()> {
     if request.replacements.is_empty() {
         return refuse("there is nothing to replace; give at least one replacement");
     }
-    for Replacement { old, new, .. } in &request.replacements {
+    for (replacement, Replacement { old, new, .. }) in request.replacements.iter().enumerate() {
         if old.is_empty() {
-            return refuse("`old` is empty; give the text that is to be replaced");
+            let refused = refuse("`old` is empty; give the text that is to be replaced");
+            return refused.map_err(|error| error.with_detail(ErrorDetail::EmptyOld { replacement }));
         }
         if old == new {
             return refuse("`old` and `new` are the same; nothing would change");

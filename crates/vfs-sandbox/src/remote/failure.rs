@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use vfs_core::{Error, ErrorKind, VfsPath};
+use vfs_core::{Error, ErrorKind, PathFault, VfsPath};
 
 use super::execute::Ending;
 use super::facts::special_file;
@@ -41,8 +41,6 @@ const MESSAGES: &[(&str, ErrorKind)] = &[
     ("Argument list too long", ErrorKind::TooLarge),
 ];
 
-const LINK_LOOP: &str = "a symbolic link goes in a circle, or through too many others";
-
 /// Whether an operation may begin again: it was overtaken by another.
 pub(super) fn is_overtaken(label: &[u8], stderr: &[u8]) -> bool {
     // A directory that was there when it was walked to is gone.
@@ -65,7 +63,7 @@ pub(super) fn labelled(label: &[u8], stderr: &Bytes, path: &VfsPath) -> Error {
             "nothing may be removed from this directory: permission denied; nothing was deleted",
         ),
         b"escape" => at(ErrorKind::PathEscape),
-        b"loop" => says(ErrorKind::InvalidPath, LINK_LOOP),
+        b"loop" => PathFault::LinkLoop.error().with_path(path),
         b"special" => special_file().with_path(path),
         b"linked" => Error::invalid_argument("a directory or link has no version to expect").with_path(path),
         b"same" => Error::invalid_argument("source and target are the same").with_path(path),
@@ -91,7 +89,7 @@ fn spoken(stderr: &Bytes, path: &VfsPath) -> Error {
         Some(ErrorKind::Unsupported) => {
             Error::new(ErrorKind::Unsupported, "a program that this needs is missing in the sandbox, or cannot do it")
         }
-        Some(ErrorKind::InvalidPath) if !is_too_long(stderr) => Error::new(ErrorKind::InvalidPath, LINK_LOOP),
+        Some(ErrorKind::InvalidPath) if !is_too_long(stderr) => PathFault::LinkLoop.error(),
         Some(ErrorKind::InvalidPath) => {
             Error::new(ErrorKind::InvalidPath, "the name is too long for the file system; use a shorter one")
         }

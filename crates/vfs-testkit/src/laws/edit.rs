@@ -59,7 +59,7 @@ async fn a_text_that_is_not_there_is_refused_with_the_nearest_lines(t: &Target) 
     let version = t.put("/a.rs", "fn first() {}\nfn second_thing(a: u32) {}\nstruct Other;\n").await?;
     let result = t.edit(EditRequest::new(t.path("/a.rs"), "fn second_thing(b: u32) {}", "x")).await;
     let error = t.refused(result, ErrorKind::NoMatch);
-    let Some(ErrorDetail::NoMatch { replacement: 0, nearest }) = error.detail() else { panic!("{error:?}") };
+    let Some(ErrorDetail::NoMatch { replacement: 0, nearest, .. }) = error.detail() else { panic!("{error:?}") };
     assert_eq!((nearest[0].line, nearest[0].text.as_str()), (2, "fn second_thing(a: u32) {}"));
     assert!(error.for_model().contains("second_thing(a: u32)"), "{}", error.for_model());
     assert_eq!(t.stat("/a.rs").await?.version, Some(version));

@@ -1,0 +1,88 @@
+//! What an error knows beyond its message.
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(doc)]
+use crate::error::ErrorKind;
+use crate::path::PathFault;
+use crate::types::Version;
+
+/// What some kinds know beyond their message, for programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorDetail {
+    /// With [`ErrorKind::NoMatch`]: which replacement of the list failed (0-based), and the lines most like it.
+    NoMatch {
+        /// Index into the request's replacements.
+        replacement: usize,
+        /// The most similar places, best first; empty where nothing is similar.
+        nearest: Vec<NearLine>,
+        /// Why the text is not there although it looks as if it were.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<NoMatchHint>,
+    },
+    /// With [`ErrorKind::NotUnique`]: where the text stands.
+    NotUnique {
+        /// Index into the request's replacements.
+        replacement: usize,
+        /// How many places there are, overlapping ones included.
+        count: u64,
+        /// 1-based numbers of the first lines in which a place starts, each once, at most 20.
+        lines: Vec<u64>,
+    },
+    /// With [`ErrorKind::InvalidArgument`], of an edit: the text to replace is empty.
+    EmptyOld {
+        /// Index into the request's replacements.
+        replacement: usize,
+    },
+    /// With [`ErrorKind::InvalidPath`]: what is wrong with the path.
+    InvalidPath {
+        /// The fault.
+        fault: PathFault,
+    },
+    /// With [`ErrorKind::InvalidArgument`]: the offset lies past the end.
+    PastEnd {
+        /// How many lines the file has.
+        total_lines: u64,
+    },
+    /// With [`ErrorKind::Conflict`]: the version that is there now, where there is one.
+    Conflict {
+        /// The version the file has now.
+        actual: Option<Version>,
+    },
+    /// With any kind, of a recursive delete: the delete removed a part of the directory, then failed at the entry that the error
+    /// names.
+    PartialDelete {
+        /// How many files and links were removed, directories not counted.
+        files: u64,
+    },
+}
+
+/// A line of a file that is like a text which was not found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NearLine {
+    /// 1-based line number.
+    pub line: u64,
+    /// The line, shortened to at most 200 bytes.
+    pub text: String,
+}
+
+impl NearLine {
+    /// The line `line` with the text `text`.
+    pub fn new(line: u64, text: impl Into<String>) -> Self {
+        Self { line, text: text.into() }
+    }
+}
+
+/// Why a text is not in a file that has one like it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NoMatchHint {
+    /// The file ends with the text, but without the line break at its end.
+    FinalLineBreak,
+    /// The file has the text with other line endings, and apart from those nothing would change.
+    LineEndings,
+}
