@@ -529,6 +529,10 @@ fn an_overlay_follows_no_link_that_its_base_does_not_follow() {
             ];
             assert!(answers.iter().all(Option::is_some), "{at}: {answers:?}");
         }
+        overlay.write_text("/d/new", "made\n").await?;
+        let found = overlay.glob(&cx, GlobRequest::new("**/new").links(LinkMode::Follow)).await?;
+        assert_eq!(found.entries.iter().map(|entry| entry.path.as_str()).collect::<Vec<_>>(), ["/d/new"]);
+        overlay.remove("/d/new").await?;
         overlay.write_text("/dangling", "made\n").await?;
         let Commit::Applied(changes) = overlay.commit(&cx).await? else { panic!("nothing stands against it") };
         assert_eq!(changes.changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["/made"]);

@@ -63,8 +63,9 @@ request; a write has 'content' or 'content_base64'. 'id' may be any JSON value o
 With --allow exec also execute {\"command\":\"make\",\"cwd\":\"/src\"}, jobs, job_output {\"job\":\"...\"} and stop_job \
 {\"job\":\"...\"}: 'run' of a command is 'background' for a job, which ends with the batch.
 
-Every request takes 'timeout_ms'. What takes longer is a 'timeout'; a command is ended and answered with what it printed. \
-{\"id\":8,\"op\":\"cancel\",\"request\":7} ends the requests with the id 7 that are not answered yet, with 'cancelled'.
+Every request takes 'timeout_ms'. What takes longer is a 'timeout'; a command that runs longer is ended and answered with what it \
+printed. {\"id\":8,\"op\":\"cancel\",\"request\":7} ends the requests with the id 7 that are not answered yet, with \
+'cancelled'. It is read if no more than 256 requests, and 128 MiB, wait before it.
 
 An answer has at most 10,000 entries of a listing or glob, unless 'limit' asks for more, up to 1,000,000; and 10,000 matches or \
 4 MiB of a grep, unless 'limit' and 'max_result_bytes' ask for more. 'truncated' says that there is more.

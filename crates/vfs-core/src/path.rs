@@ -59,7 +59,7 @@ impl VfsPath {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidPath`], with a message that says what to write instead, for a `..` component, a NUL, a leading
+    /// `invalid_path`, with a [`PathFault`] and a message that says what to write instead, for a `..` component, a NUL, a leading
     /// `~`, a Windows drive or UNC prefix, a component over 255 bytes, or a path over 4096 bytes.
     pub fn parse(text: &str) -> Result<Self> {
         let folded = fold(text).map_err(|fault| {
@@ -121,7 +121,7 @@ impl VfsPath {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidPath`] where `name` is not one component, or the joined path is over a limit.
+    /// `invalid_path` where `name` is not one component, or the joined path is over a limit.
     pub fn child(&self, name: &str) -> Result<Self> {
         let fault = if let Some(fault) = fault::of_component(name) {
             Some(fault)

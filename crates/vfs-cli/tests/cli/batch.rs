@@ -20,7 +20,11 @@ fn batch(root: &TempDir, args: &[&str], input: &[u8]) -> Vec<Value> {
 }
 
 fn one(root: &TempDir, line: &str) -> Value {
-    let mut answers = batch(root, &[], line.as_bytes());
+    one_of(root, &[], line)
+}
+
+fn one_of(root: &TempDir, args: &[&str], line: &str) -> Value {
+    let mut answers = batch(root, args, line.as_bytes());
     assert_eq!(answers.len(), 1, "{line}: {answers:?}");
     answers.remove(0)
 }
@@ -398,6 +402,8 @@ fn an_answer_is_bounded_unless_more_is_asked_for() {
     let cut = one(&wide, &json!({"op": "grep", "pattern": "x"}).to_string());
     assert_eq!(cut["ok"]["truncated"], "max_bytes");
     assert!(cut["hint"].as_str().is_some_and(|hint| hint.contains("`max_result_bytes`")), "{}", cut["hint"]);
+    let cut = one(&wide, &json!({"op": "grep", "pattern": "x", "limit": 1_000_000}).to_string());
+    assert!(cut["hint"].as_str().is_some_and(|hint| hint.contains("`max_result_bytes`")), "{}", cut["hint"]);
 }
 
 #[test]
@@ -455,6 +461,33 @@ fn commands_run_where_they_are_allowed() {
         talk.ends();
     }
     vfs_with_input(&root, &["batch", "--virtual"], b"").failure("--allow exec");
+    let answer = one_of(&root, &["--allow", "exec"], r#"{"id":5,"op":"stop_job"}"#);
+    assert!(answer["error"]["message"].as_str().is_some_and(|message| message.contains("`job`")), "{answer}");
+}
+
+#[test]
+fn a_command_starts_where_relative_paths_do() {
+    let root = tree(&[]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vfs"));
+    command.args(["--host", "batch", "--allow", "exec"]).current_dir(root.path());
+    let run = finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()), br#"{"op":"execute","command":"pwd -P"}"#);
+    let expected = fs::canonicalize(root.path()).expect("it is there");
+    assert_eq!(json_lines(run.success())[0]["ok"]["output"], format!("{}\n", expected.display()));
+}
+
+#[test]
+fn a_batch_ends_well_where_a_policy_denies_commands() {
+    let config = "[default]\ntype = 'memory'\n\n[[layers]]\ntype = 'policy'\n\
+                  rules = [{ effect = 'deny', operations = ['execute', 'jobs'] }]\n";
+    let root = tree(&[("vfs.toml", config)]);
+    let requests = [json!({"op": "stat", "path": "/"}), json!({"op": "execute", "command": "true"})];
+    let input = requests.map(|request| format!("{request}\n")).concat();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vfs"));
+    command.args(["batch", "--allow", "exec", "--virtual", "--config"]).arg(root.path().join("vfs.toml"));
+    let run = finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()), input.as_bytes());
+    let answers = json_lines(run.success());
+    assert_eq!(answers[0]["ok"]["is_dir"], true);
+    assert_eq!(answers[1]["error"]["code"], "policy_denied");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub enum ErrorDetail {
         /// Index into the request's replacements.
         replacement: usize,
     },
-    /// With [`ErrorKind::InvalidPath`]: what is wrong with the path.
+    /// With [`ErrorKind::InvalidPath`]: what is wrong with the path, where that is one of these faults.
     InvalidPath {
         /// The fault.
         fault: PathFault,

@@ -185,7 +185,8 @@ impl MergedDirectory {
         let state = &self.layers.state;
         match &self.base {
             Some(base) if !state.gone.contains(&at) && state.base.capabilities(&at).links => {
-                Ok(base.resolve(name)?.path)
+                let resolved = base.resolve(name)?;
+                if resolved.leads_nowhere { Err(Error::not_found(&at)) } else { Ok(resolved.path) }
             }
             _ => Ok(at),
         }

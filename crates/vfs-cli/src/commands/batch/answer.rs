@@ -35,7 +35,9 @@ impl From<Error> for Refusal {
 
 /// Carries out what was read.
 pub(super) async fn to(session: &Session, commands: &Commands, queued: Queued) -> Answer {
-    let (mut request, entry) = match queued.incoming {
+    let Queued { incoming, room } = queued;
+    drop(room);
+    let (mut request, entry) = match incoming {
         Incoming::Request(request, entry) => (request, entry),
         Incoming::Answered(answer) => return answer,
     };

@@ -1,11 +1,13 @@
 //! Requests to run commands.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::Value;
 use vfs_core::{
-    Backend, Error, ErrorKind, ExecuteRequest, Job, JobsRequest, OpContext, Result, RunMode, Shell, StopJobRequest,
+    Backend, Error, ErrorKind, ExecuteRequest, Job, JobId, JobsRequest, OpContext, Result, RunMode, Shell,
+    StopJobRequest,
 };
 
 use super::super::exec::Printed;
@@ -19,6 +21,8 @@ use crate::session::{Session, ShellKind};
 pub(super) struct Commands {
     backend: Option<Arc<dyn Backend>>,
     args: ShellArgs,
+    /// The jobs that were started and may still run.
+    started: Mutex<Vec<JobId>>,
 }
 
 /// The operations that run commands and look after them.
@@ -40,7 +44,7 @@ impl Commands {
             }
             None => None,
         };
-        Ok(Self { backend, args: args.shell })
+        Ok(Self { backend, args: args.shell, started: Mutex::default() })
     }
 
     /// Carries out `op`, which is one of [`COMMAND_OPERATIONS`]; `timeout` bounds a command that is waited for, whose answer
@@ -55,12 +59,18 @@ impl Commands {
     ) -> Result<Vec<u8>> {
         let shell = self.shell()?;
         // The field `id` is that of the request itself.
-        if let Some(job) = fields.remove("job") {
+        if matches!(op, "job_output" | "stop_job") {
+            let job =
+                fields.remove("job").ok_or_else(|| Error::invalid_argument("missing field `job`: the id of a job"))?;
             fields.insert("id".to_owned(), job);
         }
         let bounded = |cx: OpContext| timeout.map_or_else(|| cx.clone(), |timeout| cx.clone().with_timeout(timeout));
         match op {
             "execute" => {
+                if fields.get("cwd").is_none_or(Value::is_null) {
+                    let cwd = session.path_or_root(None)?;
+                    fields.insert("cwd".to_owned(), cwd.as_str().into());
+                }
                 let mut request: ExecuteRequest = decode(fields)?;
                 if self.args.sandbox {
                     request.cwd = session
@@ -68,10 +78,17 @@ impl Commands {
                         .map_err(|failure| Error::invalid_argument(failure.to_string()))?;
                 }
                 if request.run == RunMode::Background {
-                    return encode(&shell.execute(&bounded(cx), request).await?);
+                    let started = shell.execute(&bounded(cx), request).await?;
+                    self.started.lock().unwrap_or_else(PoisonError::into_inner).extend(started.job.clone());
+                    return encode(&started);
                 }
-                let own = request.timeout.unwrap_or(ExecuteRequest::DEFAULT_TIMEOUT);
-                request.timeout = timeout.map_or(request.timeout, |timeout| Some(timeout.min(own)));
+                if timeout.is_some_and(|timeout| timeout.is_zero()) {
+                    return Err(Error::of(ErrorKind::Timeout));
+                }
+                request.timeout = match (timeout, request.timeout) {
+                    (Some(timeout), Some(own)) => Some(timeout.min(own)),
+                    (timeout, own) => timeout.or(own),
+                };
                 encode(&Printed::new(&shell.execute(&cx, request).await?))
             }
             "jobs" => {
@@ -83,17 +100,19 @@ impl Commands {
         }
     }
 
-    /// Ends the jobs that still run.
+    /// Ends the jobs that still run; the first error, where some could not be ended.
     pub(super) async fn close(&self, session: &Session) -> Result<()> {
+        let started = std::mem::take(&mut *self.started.lock().unwrap_or_else(PoisonError::into_inner));
         let Some(shell) = self.backend.as_deref().and_then(|backend| backend.as_shell()) else { return Ok(()) };
-        let jobs = match shell.jobs(&session.cx, JobsRequest::new()).await {
-            Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(()),
-            jobs => jobs?,
-        };
-        for job in jobs.into_iter().filter(|job| job.exit.is_none()) {
-            shell.stop_job(&session.cx, StopJobRequest::new(job.id)).await?;
+        let mut closed = Ok(());
+        for job in started {
+            match shell.stop_job(&session.cx, StopJobRequest::new(job)).await {
+                // It ended, and is forgotten.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                ended => closed = closed.and(ended.map(drop)),
+            }
         }
-        Ok(())
+        closed
     }
 
     fn shell(&self) -> Result<&dyn Shell> {

@@ -30,8 +30,10 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: BatchArgs) ->
     let answers = queue.map(|queued| async { Ok(answer::to(session, &commands, queued?).await) });
     let answers = answers.buffer_unordered(usize::from(args.jobs));
     let written = write(out, answers).await;
-    commands.close(session).await?;
-    written
+    let closed = commands.close(session).await;
+    let exit = written?;
+    closed?;
+    Ok(exit)
 }
 
 /// Writes each answer as it comes.

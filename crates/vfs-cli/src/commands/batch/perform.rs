@@ -9,7 +9,7 @@ use vfs_core::{Backend, Error, GlobRequest, GrepRequest, LsRequest, OpContext, R
 
 use super::commands::{COMMAND_OPERATIONS, Commands};
 use super::json::encode;
-use super::request::{Fields, Request, decode, parse_paths};
+use super::request::{Fields, Request, decode, name_path, parse_paths};
 use super::transfer;
 use crate::hints;
 use crate::session::Session;
@@ -100,8 +100,11 @@ pub(super) async fn perform(
     cx: OpContext,
     request: Request,
 ) -> Result<Performed> {
-    let Request { id: _, op, timeout_ms, fields } = request;
+    let Request { id: _, op, timeout_ms, mut fields } = request;
     let op = op.ok_or_else(|| missing_operation(&fields))?;
+    if !COMMAND_OPERATIONS.contains(&op.as_str()) {
+        name_path(&mut fields);
+    }
     let path = fields.get("path").or_else(|| fields.get("from")).and_then(Value::as_str).map(str::to_owned);
     let timeout = timeout_ms.map(Duration::from_millis);
     let performed = if COMMAND_OPERATIONS.contains(&op.as_str()) {
@@ -177,12 +180,13 @@ struct Place {
 /// Searches; without a match, the hint says how else to ask.
 async fn grep(session: &Session, cx: &OpContext, mut request: GrepRequest) -> Result<Performed> {
     let literal = if request.invert { None } else { hints::literal(&request.pattern, INSTEAD) };
-    let asked = request.limit.or(request.max_result_bytes);
+    let (limit, max_bytes) = (request.limit, request.max_result_bytes);
     request.limit.get_or_insert(DEFAULT_ENTRIES);
     request.max_result_bytes.get_or_insert(DEFAULT_RESULT_BYTES);
     let found = session.backend.grep(cx, request).await?;
     let result = encode(&found)?;
     if !(found.matches.is_empty() && found.files.is_empty()) {
+        let asked = if found.truncated == Some(Truncation::MaxBytes) { max_bytes } else { limit };
         return Ok(Performed { result, hint: cut(asked, found.truncated) });
     }
     let left_out = hints::left_out(&found.skipped, "`hidden`", "`no_ignore`");

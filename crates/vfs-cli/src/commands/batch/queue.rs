@@ -22,17 +22,20 @@ const MAX_LINE: usize = 64 << 20;
 /// The most requests that are read ahead.
 const MAX_QUEUED: usize = 256;
 
-/// 128 MiB, the most bytes of requests that are read ahead, in units of [`UNIT`].
+/// 128 MiB, the memory that requests which are read ahead may take, in units of [`UNIT`]. One request may take more.
 const MAX_QUEUED_UNITS: usize = 2 * MAX_LINE / UNIT;
 
 /// The unit in which queued bytes are counted.
 const UNIT: usize = 1 << 10;
 
+/// How many times as much memory the fields of a line may take as its text, about.
+const MAX_GROWTH: usize = 16;
+
 /// A line of input, as far as it could be read.
 pub(super) struct Queued {
     pub(super) incoming: Incoming,
-    /// Room in the queue, until the request is begun.
-    _room: OwnedSemaphorePermit,
+    /// Room in the queue, to be dropped when the request is begun.
+    pub(super) room: OwnedSemaphorePermit,
 }
 
 /// What a line asks for.
@@ -60,11 +63,11 @@ fn read(sender: &mpsc::Sender<io::Result<Queued>>, under_way: &UnderWay) {
         let queued = match line {
             Ok(Line::Whole(text)) if text.trim_ascii().is_empty() => continue,
             Ok(line) => {
-                let units = line.len() / UNIT + 1;
+                let units = (line.len() / (UNIT / MAX_GROWTH) + 1).min(MAX_QUEUED_UNITS);
                 let units = u32::try_from(units).unwrap_or(u32::MAX);
                 // It is never closed.
                 let Ok(room) = block_on(Arc::clone(&room).acquire_many_owned(units)) else { return };
-                Ok(Queued { incoming: incoming(line, under_way), _room: room })
+                Ok(Queued { incoming: incoming(line, under_way), room })
             }
             Err(error) => Err(error),
         };

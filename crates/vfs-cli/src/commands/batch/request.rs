@@ -63,20 +63,23 @@ impl<'de> Visitor<'de> for &mut Request {
     }
 }
 
-/// Parses the paths among `fields` with `parse`, so that a bad one keeps its own error, and puts them back folded. Frameworks
-/// of agents call the path of a file `file_path`.
+/// Parses the paths among `fields` with `parse`, so that a bad one keeps its own error, and puts them back folded.
 pub(super) fn parse_paths(fields: &mut Fields, parse: impl Fn(&str) -> Result<VfsPath>) -> Result<()> {
-    if !fields.contains_key("path")
-        && let Some(path) = fields.remove("file_path")
-    {
-        fields.insert("path".to_owned(), path);
-    }
     for name in ["path", "from", "to", "cwd"] {
         if let Some(Value::String(text)) = fields.get_mut(name) {
             *text = parse(text)?.as_str().to_owned();
         }
     }
     Ok(())
+}
+
+/// Takes `file_path`, as frameworks of agents call the path of a file, for `path`.
+pub(super) fn name_path(fields: &mut Fields) {
+    if !fields.contains_key("path")
+        && let Some(path) = fields.remove("file_path")
+    {
+        fields.insert("path".to_owned(), path);
+    }
 }
 
 /// The fields as the request type `T`.

@@ -8,7 +8,7 @@ use vfs_core::{
     Result, StatRequest, VfsPath,
 };
 
-use super::request::{Fields, decode};
+use super::request::{Fields, decode, name_path};
 use crate::session::Session;
 
 /// 256 MiB, the most bytes that several files of one download have together.
@@ -62,6 +62,7 @@ pub(super) async fn upload(session: &Session, cx: &OpContext, request: Upload) -
     let mut files = Vec::new();
     let mut refused = Vec::new();
     for mut fields in request.files {
+        name_path(&mut fields);
         let parsed = match fields.get("path") {
             Some(Value::String(text)) => match session.path(text) {
                 Ok(path) => Some(path),
