@@ -5,28 +5,28 @@ use std::sync::OnceLock;
 use rustix::fs::{self, AtFlags, FlockOperation, RenameFlags};
 use rustix::io::Errno;
 
-/// Which calls a filter of system calls refuses this process. It cannot be taken off again.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Refused {
-    /// `flock`.
-    pub(crate) lock: bool,
-    /// `linkat`, by which a file without a name is given one.
-    pub(crate) link: bool,
-    /// `renameat2`.
-    rename: bool,
+/// Returns whether a seccomp filter refuses `flock`. A filter is permanent, so each call is probed once, with arguments that fail in
+/// the kernel without side effects.
+pub(crate) fn is_flock_refused() -> bool {
+    static REFUSED: OnceLock<bool> = OnceLock::new();
+    *REFUSED.get_or_init(|| fs::flock(fs::CWD, FlockOperation::NonBlockingLockExclusive).is_err_and(is_refusal))
 }
 
-/// Asks for each call once, by arguments that the kernel itself refuses otherwise.
-pub(crate) fn refused() -> Refused {
-    static REFUSED: OnceLock<Refused> = OnceLock::new();
-    let is_refused = |errno: Errno| matches!(errno, Errno::PERM | Errno::NOSYS);
-    *REFUSED.get_or_init(|| Refused {
-        lock: fs::flock(fs::CWD, FlockOperation::NonBlockingLockExclusive).is_err_and(is_refused),
-        link: fs::linkat(fs::CWD, "", fs::CWD, "", AtFlags::empty()).is_err_and(is_refused),
-        rename: [RenameFlags::NOREPLACE, RenameFlags::EXCHANGE]
-            .into_iter()
-            .any(|flags| fs::renameat_with(fs::CWD, "", fs::CWD, "", flags).is_err_and(is_refused)),
-    })
+/// Returns whether a seccomp filter refuses `linkat`, which gives an `O_TMPFILE` file its name.
+pub(crate) fn is_linkat_refused() -> bool {
+    static REFUSED: OnceLock<bool> = OnceLock::new();
+    *REFUSED.get_or_init(|| fs::linkat(fs::CWD, "", fs::CWD, "", AtFlags::empty()).is_err_and(is_refusal))
+}
+
+/// Returns whether a seccomp filter refuses `renameat2`.
+fn is_renameat2_refused() -> bool {
+    static REFUSED: OnceLock<bool> = OnceLock::new();
+    let is_refused = |flags| fs::renameat_with(fs::CWD, "", fs::CWD, "", flags).is_err_and(is_refusal);
+    *REFUSED.get_or_init(|| [RenameFlags::NOREPLACE, RenameFlags::EXCHANGE].into_iter().any(is_refused))
+}
+
+fn is_refusal(errno: Errno) -> bool {
+    matches!(errno, Errno::PERM | Errno::NOSYS)
 }
 
 /// Returns what does not hold between processes here, and what to do; `None` where all holds.
@@ -43,8 +43,7 @@ pub(crate) fn refused() -> Refused {
 /// }
 /// ```
 pub fn weakness_between_processes() -> Option<String> {
-    let Refused { lock, rename, .. } = refused();
-    let names = match (lock, rename) {
+    let names = match (is_flock_refused(), is_renameat2_refused()) {
         (false, false) => return None,
         (true, false) => "flock",
         (false, true) => "renameat2",

@@ -7,7 +7,7 @@ use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{ErrorKind, Result};
 
-use crate::calls::refused;
+use crate::calls::is_flock_refused;
 use crate::errno::error;
 use crate::remove_tree::remove_hidden;
 use crate::root::{Entry, RESERVED, Root};
@@ -49,7 +49,7 @@ pub(crate) fn place_beside(
     entry: &Entry,
     mut place: impl FnMut(&Entry) -> io::Result<()>,
 ) -> Result<Entry> {
-    if refused().lock {
+    if is_flock_refused() {
         return place_anywhere(entry, place);
     }
     let usual = entry.sibling(format!("{RESERVED}{:016x}", name_hash(&entry.name))).map_err(error)?;

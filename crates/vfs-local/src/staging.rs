@@ -11,7 +11,7 @@ use vfs_core::{Error, ErrorKind, OpContext, Result};
 use vfs_search::without_size_signal;
 
 use crate::attributes;
-use crate::calls::refused;
+use crate::calls::is_linkat_refused;
 use crate::commit::{refusal, rename_new};
 use crate::config::Durability;
 use crate::errno::error;
@@ -43,8 +43,11 @@ impl Staged {
     pub(crate) fn new(entry: &Entry, replaced: Option<&HeldFile>, durability: Durability) -> Result<Self> {
         let mode = Mode::from_raw_mode(if replaced.is_some() { 0o600 } else { NEW_FILE });
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let unnamed =
-            if refused().link { Err(Errno::OPNOTSUPP) } else { retry(|| fs::openat(&entry.parent, ".", flags, mode)) };
+        let unnamed = if is_linkat_refused() {
+            Err(Errno::OPNOTSUPP)
+        } else {
+            retry(|| fs::openat(&entry.parent, ".", flags, mode))
+        };
         let staged = match unnamed {
             Ok(fd) => Self { fd, name: None, durability },
             // In a directory that was just removed ext4 says EPERM, where a file with a name says ENOENT.
