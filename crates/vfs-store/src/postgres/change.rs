@@ -4,6 +4,7 @@ use deadpool_postgres::Object;
 use futures::future::join;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Row, Statement};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
@@ -122,7 +123,13 @@ impl Change<'_> {
         let connection = self.server.connection().await?;
         let work = async {
             let statement = connection.prepare_cached(FATE).await?;
-            let status: Option<String> = connection.query_one(&statement, &[&transaction]).await?.try_get(0)?;
+            let status: Option<String> = match connection.query_one(&statement, &[&transaction]).await {
+                // The id is in the future: the server crashed before the transaction was durable, and will assign the id again.
+                Err(error) if error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => {
+                    return Ok(Some(Fate::NotMade));
+                }
+                row => row?.try_get(0)?,
+            };
             match status.as_deref() {
                 Some("committed") => self.find_evidence(&connection, transaction).await.map(Some),
                 Some("aborted") => Ok(Some(Fate::NotMade)),
