@@ -126,11 +126,13 @@ impl Agent<'_> {
 
     /// Makes the change for `version`; where the file is another by now, reads again and makes it for that.
     async fn edit(&self, path: &VfsPath, mut version: Version) -> Result<()> {
-        say("The agent changes the constant and the message that names it: both or neither, and only in what it read.");
+        say(
+            "The agent changes the constant and the documentation that names it: both or neither, and only in what it read.",
+        );
         loop {
             call(&format!("edit {path} expecting version {}: 2 replacements", short(&version)));
             let request = EditRequest::new(path.clone(), "MAX_LEN: usize = 4096", "MAX_LEN: usize = 8192")
-                .and("longer than 4096 bytes", "longer than 8192 bytes")
+                .and("path over 4096 bytes", "path over 8192 bytes")
                 .expected_version(version);
             match self.files.edit(&self.cx, request).await {
                 Ok(edited) => {
