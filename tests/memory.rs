@@ -1,4 +1,4 @@
-//! What a search takes of memory at its peak, each measured in a process of its own.
+//! Peak memory of searches and of an edit, each measured in a process of its own.
 //!
 //! `VFS_MEMORY_LINES` sets how many matching lines the searched tree has; `VFS_MEMORY_TREE` names another tree, and
 //! `VFS_MEMORY_PATTERN` what to find in it (default `return`).
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::executor::block_on;
 use libtest_mimic::{Arguments, Failed, Trial};
-use vfs_core::{Backend, GrepEvent, GrepRequest, OpContext};
+use vfs_core::{Backend, EditRequest, GrepEvent, GrepRequest, OpContext, VfsPath};
 use vfs_local::LocalBackend;
 use vfs_memory::MemoryBackend;
 use vfs_tests::process::Usage;
@@ -24,10 +24,14 @@ use vfs_tests::settings::{directory, setting};
 const STREAMED_LIMIT: u64 = 64_000_000;
 const COLLECTED_LIMIT: u64 = 32_000_000;
 
+/// Size of the file that is edited, which is held once as it was and once as it will be.
+const EDITED_SIZE: usize = 32 << 20;
+const EDIT_LIMIT: u64 = 72 << 20;
+
 /// In every line of the tree that is made.
 const PATTERN: &str = "return";
 
-/// Finds a pattern, and says how many matches it took.
+/// Finds a pattern, and returns how many matches were taken.
 type Search = fn(&dyn Backend, &str) -> u64;
 
 /// Each way to search: its name, what it does, and how much it may take.
@@ -36,6 +40,9 @@ const SEARCHES: [(&str, Search, u64); 3] = [
     ("streamed_to_a_slow_reader", stream_slowly, STREAMED_LIMIT),
     ("collected_with_a_limit_of_1000", collect, COLLECTED_LIMIT),
 ];
+
+/// The name of the trial that edits a file with `\r\n` on a disk.
+const EDIT: &str = "edit_of_crlf";
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().collect();
@@ -63,6 +70,8 @@ fn main() -> ExitCode {
             trials.push(Trial::test(name, move || check(place, search, &tree, &pattern, limit)));
         }
     }
+    let edit = move || check("local", EDIT, &tree, &pattern, EDIT_LIMIT);
+    trials.push(Trial::test(format!("peak_memory::local::{EDIT}"), edit));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -103,7 +112,8 @@ fn measure(place: &str, search: &str, tree: &Path, pattern: &str) {
         "memory" => Arc::new(in_memory(tree)),
         _ => Arc::new(LocalBackend::open(tree).expect("the tree can be opened")),
     };
-    let (_, search, _) = SEARCHES.into_iter().find(|(name, ..)| *name == search).expect("it is one of the searches");
+    let search =
+        SEARCHES.into_iter().find(|(name, ..)| *name == search).map_or(edit as Search, |(_, search, _)| search);
     // The peak begins anew, so that what it took to fill the store is no part of it.
     fs::write("/proc/self/clear_refs", "5").expect("a process may forget its own peak");
     let before = Usage::now();
@@ -127,7 +137,7 @@ fn in_memory(tree: &Path) -> MemoryBackend {
             if kind.is_dir() {
                 directories.push(below);
             } else if let Some(path) = below.to_str().filter(|_| kind.is_file()) {
-                let path = vfs_core::VfsPath::parse(&format!("/{path}")).expect("it is a path");
+                let path = VfsPath::parse(&format!("/{path}")).expect("it is a path");
                 files.push((path, fs::read(entry.path()).expect("the tree can be read").into()));
             }
         }
@@ -155,6 +165,18 @@ fn matches(files: &dyn Backend, pattern: &str) -> impl futures::Stream<Item = Gr
     let events = files.grep_stream(OpContext::new(), GrepRequest::literal(pattern));
     let events = events.map(|event| event.expect("it searches"));
     events.filter(|event| std::future::ready(matches!(event, GrepEvent::Match(_))))
+}
+
+/// Edits a file in a directory of its own, and returns how many places were changed.
+fn edit(_: &dyn Backend, _: &str) -> u64 {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let line = "a line of text\r\n";
+    let text = line.repeat(EDITED_SIZE / line.len()) + "the last line\r\n";
+    fs::write(directory.path().join("file"), text).expect("the file is written");
+    let files = LocalBackend::open(directory.path()).expect("the directory can be opened");
+    let path = VfsPath::parse("/file").expect("it is a path");
+    let request = EditRequest::new(path, "the last line\n", "the last line\nand one more\n");
+    block_on(files.edit(&OpContext::new(), request)).expect("it edits").occurrences
 }
 
 fn collect(files: &dyn Backend, pattern: &str) -> u64 {

@@ -60,8 +60,24 @@ fn make(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Result<(V
     if let Some([old, new]) = in_line_feeds(content, old, step)? {
         return by_lines(content, &old, &Step { old: None, new, ..*step }, max_size);
     }
-    let is_raw = memchr::memchr(b'\r', old).is_some() || memmem::find(content, b"\r\n").is_none();
-    if is_raw { exactly(content, old, step, max_size) } else { by_lines(content, old, step, max_size) }
+    match in_bytes(content, old, &step.new)? {
+        Some(old) => exactly(content, &old, step, max_size),
+        None => by_lines(content, old, step, max_size),
+    }
+}
+
+/// Returns the bytes with which [`exactly`] makes the same change as [`by_lines`] does with `old`, without a copy of the file; `None`
+/// if the line endings of the file are mixed and matter.
+fn in_bytes<'t>(content: &[u8], old: &'t [u8], new: &[u8]) -> Result<Option<Cow<'t, [u8]>>> {
+    let has = |text, byte| memchr::memchr(byte, text).is_some();
+    if has(old, b'\r') || !(has(old, b'\n') || has(new, b'\n')) {
+        return Ok(Some(Cow::Borrowed(old)));
+    }
+    Ok(match text::line_ending(content) {
+        LineEnding::None | LineEnding::Lf => Some(Cow::Borrowed(old)),
+        LineEnding::Crlf => Some(endings::to_crlf(old)?),
+        LineEnding::Mixed => None,
+    })
 }
 
 /// `old` and the new text with every `\r\n` as `\n`, where `old` is in the file only so, and something would change. New
@@ -133,4 +149,37 @@ fn check_places(haystack: &[u8], old: &[u8], step: &Step<'_>) -> Result<()> {
         return Ok(());
     }
     Err(failure::not_unique(&places::overlapping(haystack, old), step))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_change_in_bytes_is_the_change_by_lines(
+            lines in prop::collection::vec("[ab\r]{0,3}", 0..6),
+            ending in prop::sample::select(vec!["\n", "\r\n"]),
+            old in "[ab\n]{1,4}",
+            new in "[ab\n]{0,4}",
+            exact in any::<bool>(),
+        ) {
+            let content = lines.join(ending).into_bytes();
+            let mut replacement = Replacement::new(old.clone(), new.clone()).all();
+            let mut new = Cow::Borrowed(new.as_bytes());
+            if exact {
+                replacement.line_endings = NewLineEndings::Exact;
+            } else if text::line_ending(&content) == LineEnding::Crlf {
+                new = endings::to_crlf(&new).expect("there is memory").into_owned().into();
+            }
+            let step = Step { replacement: &replacement, index: 0, of: 1, encoding: Encoding::Utf8, old: None, new };
+            let made = |result: Result<(Vec<u8>, u64)>| result.map_err(|error| error.kind());
+            let by_lines = made(by_lines(&content, old.as_bytes(), &step, u64::MAX));
+            if let Some(in_file) = in_bytes(&content, old.as_bytes(), &step.new).expect("there is memory") {
+                prop_assert_eq!(made(exactly(&content, &in_file, &step, u64::MAX)), by_lines);
+            }
+        }
+    }
 }
