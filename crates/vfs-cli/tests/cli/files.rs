@@ -199,6 +199,11 @@ fn too_few_descriptors_are_an_error_and_no_panic() {
         assert!(matches!(run.code, Some(0..=2)), "{most} descriptors: {run:?}");
         assert!(!run.err.contains("panicked"), "{most} descriptors: {run:?}");
     }
+    for most in [16, 24, 40, 56] {
+        let run = script(&root, &format!("ulimit -n {most}; vfs exec --sandbox -- true"));
+        run.failure("busy");
+        assert!(run.err.contains("ulimit -n"), "{most} descriptors: {run:?}");
+    }
 }
 
 #[test]

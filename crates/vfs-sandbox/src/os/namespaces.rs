@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, seek};
+use rustix::io::Errno;
 use vfs_core::{Access, Error, ErrorKind, Result};
 use vfs_shell::Launch;
 
@@ -72,8 +73,8 @@ pub(super) const DECOY: &str = "/etc/vfs-decoy";
 /// Upper bound on the entries that are covered in one command: the kernel bounds the mounts of a namespace, too.
 const MAX_NESTED_COVERS: usize = 4_096;
 
-/// Upper bound on the sockets that are covered besides if the filter denies all unix sockets. The oldest ones are covered, so
-/// that a command, which can make sockets by other means, takes no cover away from those that were there before it.
+/// Upper bound on the sockets that are covered in addition if the filter denies all unix sockets. The oldest ones are covered, so
+/// that sockets which a command creates by other means cannot use up the bound.
 const MAX_DENIED_SOCKETS: usize = 1_024;
 
 impl Namespaces {
@@ -163,7 +164,7 @@ impl Namespaces {
     ) -> Result<Launch> {
         let mut given = Given::default();
         // Held before anything is made, so that nobody removes that meanwhile.
-        let lock = self.placeholders.hold().map_err(|errno| no_memory(errno.into()))?;
+        let lock = self.placeholders.hold().map_err(no_memory)?;
         let lock = given.descriptor(lock);
         let mut files = Vec::new();
         for path in &self.system.setting_files {
@@ -368,8 +369,18 @@ fn empty(shape: Shape, opens: Opens, given: &mut Given) -> Result<Cover> {
     })
 }
 
-fn no_memory(source: std::io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, "no memory for a command").with_source(source)
+fn no_memory(errno: Errno) -> Error {
+    let error = match errno {
+        Errno::MFILE | Errno::NFILE => few_descriptors(),
+        _ => Error::new(ErrorKind::Unavailable, "there is no memory to start a command"),
+    };
+    error.with_source(errno)
+}
+
+/// Returns the error for a process that cannot open enough files to start a command.
+pub(super) fn few_descriptors() -> Error {
+    let message = "too few file descriptors are left to start a command; close files, or raise the limit (ulimit -n)";
+    Error::new(ErrorKind::Busy, message)
 }
 
 /// What Landlock allows inside: what the mounts show, once more.
@@ -414,13 +425,13 @@ impl Given {
 
     /// A file in memory that holds `bytes`.
     fn text(&mut self, bytes: &[u8]) -> Result<i32> {
-        let file = memfd_create("sandbox", MemfdFlags::CLOEXEC).map_err(|errno| no_memory(errno.into()))?;
+        let file = memfd_create("sandbox", MemfdFlags::CLOEXEC).map_err(no_memory)?;
         let mut left = bytes;
         while !left.is_empty() {
-            let written = rustix::io::write(&file, left).map_err(|errno| no_memory(errno.into()))?;
+            let written = rustix::io::write(&file, left).map_err(no_memory)?;
             left = &left[written..];
         }
-        seek(&file, SeekFrom::Start(0)).map_err(|errno| no_memory(errno.into()))?;
+        seek(&file, SeekFrom::Start(0)).map_err(no_memory)?;
         Ok(self.descriptor(file))
     }
 }

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
 use rustix::thread::{SecureComputingMode, secure_computing_mode};
 use tokio::runtime::Handle;
 use vfs_core::{Error, ErrorKind, ExecuteRequest, OpContext, Result};
@@ -15,7 +17,7 @@ use super::config::SandboxConfig;
 use super::findings;
 use super::groups::Groups;
 use super::held::Held;
-use super::namespaces::Isolation;
+use super::namespaces::{Isolation, few_descriptors};
 use super::report::{Holding, SandboxReport};
 use super::setup::Setup;
 use super::trial;
@@ -139,6 +141,7 @@ fn reasons(report: &SandboxReport) -> Vec<(&str, Vec<&'static str>)> {
 
 /// The best sandbox that works here, and what it enforces.
 async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxReport)> {
+    check_descriptors()?;
     let mounts = Arc::new(Held::open_all(&config).await?);
     // Else it would look as if commands could not be started in namespaces, and they would be held by less.
     for mount in mounts.iter() {
@@ -161,6 +164,18 @@ async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxRepo
             Ok((Some(setup), report))
         }
         Err(why) => Ok((None, findings::nothing(&config, &format!("{reason}; {why}")))),
+    }
+}
+
+/// Fails if few descriptors are left: trials of the sandbox would fail for that reason, and the report would say that the
+/// system lacks namespaces.
+fn check_descriptors() -> Result<()> {
+    /// More than a command with a few mounts needs.
+    const SPARE_DESCRIPTORS: usize = 64;
+    let spare = (0..SPARE_DESCRIPTORS).map(|_| open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()));
+    match spare.collect::<Result<Vec<_>, _>>() {
+        Err(errno @ (Errno::MFILE | Errno::NFILE)) => Err(few_descriptors().with_source(errno)),
+        _ => Ok(()),
     }
 }
 
