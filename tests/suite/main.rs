@@ -9,6 +9,7 @@ mod links;
 mod model;
 mod mounts;
 mod overlay_commits;
+mod overlay_links;
 mod overlays;
 mod policy;
 mod shadows;

@@ -5,6 +5,7 @@ mod cache;
 mod concurrency;
 mod fault;
 mod latency;
+mod links;
 mod metrics;
 mod objects;
 mod outcome;

@@ -165,7 +165,7 @@ impl OverlayBackend {
         let mut changes = Vec::new();
         for path in state.touched.keys() {
             cx.check()?;
-            let before = plan::seen_below(cx, &state, path).await?;
+            let before = plan::seen_below(cx, &state, path).await?.unwrap_or(plan::Seen::Nothing);
             let after = fetch_if_there(&state.upper, cx, path).await?;
             let after = after.as_ref().map(|whole| (&whole.content[..], whole.version.clone()));
             changes.extend(plan::file_change(path, &before, after));
@@ -277,7 +277,7 @@ impl Backend for OverlayBackend {
     async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
         cx.check()?;
         let state = self.state();
-        let at = state.where_is(cx, &req.path).await?;
+        let at = state.resolve(cx, &req.path).await?;
         match state.find(cx, &at.path).await {
             Ok(Found::Base(_)) => state.base.resolve(cx, req).await,
             _ => Ok(at.names(1)),

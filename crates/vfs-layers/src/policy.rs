@@ -151,10 +151,10 @@ pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {
 ///   An approval is looked at once more when it comes: what is denied by then stays denied. Of several questions about one
 ///   operation the first is asked. Waiting for an answer needs the timer of a tokio runtime.
 /// * A path is judged as it is named and as it really is when links are followed. A file with several names (hard links)
-///   is not read unless the hook says so. What links go through on the way is not judged: whether a link works tells that the
-///   directories and links that it goes through exist, also where these may not be read.
-/// * What people do to layers by their own methods (`OverlayBackend::diff`, `CheckpointedBackend::undo`) goes by no operation of a
-///   backend, so that no policy holds it.
+///   is not read unless the hook says so. The directories and links on the way to the target of a link are not
+///   checked, so that a working link reveals that they exist, even if they may not be read.
+/// * Methods of layers that are not operations of a backend (`OverlayBackend::diff`, `CheckpointedBackend::undo`) are not subject
+///   to any policy.
 /// * Deleting, moving and copying a directory needs the permission for all that is in it.
 /// * Reading what may be read is filtered, not refused: `ls`, `glob`, `grep` and change feeds leave out what may not be
 ///   read, silently. A directory that may not be read is shown where it leads to something that may.

@@ -41,10 +41,10 @@ use crate::watch::Watching;
 /// * Changes of one file take turns, in this process and, through `flock`, with other processes that use this library. What
 ///   any other program writes into a file until the moment that it is replaced is not lost by an edit, an append, or a write
 ///   on a version; what it goes on to write into the old file is. Where the file system cannot swap two files, as NFS cannot,
-///   it may be lost from the last look at the file on, right before the replacement. Where a filter of system calls refuses
-///   `flock` or `renameat2`, that goes for changes of other processes too: see
-///   [`weakness_between_processes`](crate::weakness_between_processes). What it writes is told by size and time:
-///   a second write of the same size within one tick of the file system's clock is not seen.
+///   it may be lost from the last look at the file on, right before the replacement. If a seccomp filter
+///   refuses `flock` or `renameat2`, the same holds for changes by other processes of this library: see
+///   [`weakness_between_processes`](crate::weakness_between_processes). Such a change is detected by size and timestamp:
+///   a second write of the same size within one tick of the file system's clock is missed.
 /// * A recursive delete first looks, up to 64 directories deep, for what would stop it in the middle: entries that may not be
 ///   removed, are marked immutable, are protected, or are mount points. Such a delete removes nothing. One that fails later, as
 ///   on a broken disk, names the entry, and its [`PartialDelete`](vfs_core::ErrorDetail::PartialDelete) counts what is gone.

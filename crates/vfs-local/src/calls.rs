@@ -1,12 +1,13 @@
-//! System calls that changes are made of, and that a filter may refuse.
+//! Probes of system calls that a seccomp filter may refuse.
 
 use std::sync::OnceLock;
 
 use rustix::fs::{self, AtFlags, FlockOperation, RenameFlags};
 use rustix::io::Errno;
 
-/// Returns whether a seccomp filter refuses `flock`. A filter is permanent, so each call is probed once, with arguments that fail in
-/// the kernel without side effects.
+/// Returns whether a seccomp filter refuses `flock`.
+///
+/// A filter is permanent, so each call is probed once, with arguments that fail in the kernel without side effects.
 pub(crate) fn is_flock_refused() -> bool {
     static REFUSED: OnceLock<bool> = OnceLock::new();
     *REFUSED.get_or_init(|| fs::flock(fs::CWD, FlockOperation::NonBlockingLockExclusive).is_err_and(is_refusal))
@@ -29,13 +30,14 @@ fn is_refusal(errno: Errno) -> bool {
     matches!(errno, Errno::PERM | Errno::NOSYS)
 }
 
-/// Returns what does not hold between processes here, and what to do; `None` where all holds.
+/// Returns a warning if changes of one file by several processes are not fully protected from one another here, with the reason
+/// and what to do.
 ///
 /// # Behaviour
 ///
-/// Changes of one file by several processes take turns by `flock`, and one that came in between is found by `renameat2`. Where a
-/// filter of system calls refuses one of them, files are changed all the same, and a change that another process makes to the
-/// same file meanwhile may fail or be lost. Changes within one process take turns in any case.
+/// Processes serialise their changes of one file with `flock`, and detect other changes with `renameat2`. If a seccomp filter
+/// refuses one of these calls, changes are made without it, and a concurrent change of the same file by another process may fail
+/// or be lost. Changes within one process are always serialised.
 ///
 /// ```
 /// if let Some(warning) = vfs_local::weakness_between_processes() {
@@ -50,7 +52,7 @@ pub fn weakness_between_processes() -> Option<String> {
         (true, true) => "flock and renameat2",
     };
     Some(format!(
-        "a filter of system calls refuses {names}: a change that another process makes to the same file at the same time may \
-         fail or be lost; let one process change the files, or allow the call in the filter (seccomp)"
+        "a seccomp filter refuses {names}: concurrent changes of one file by several processes may fail or be lost; change the \
+         files from one process only, or allow the call in the filter"
     ))
 }

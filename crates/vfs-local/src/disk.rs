@@ -69,13 +69,13 @@ impl Disk {
     }
 
     pub(crate) fn resolve(&self, path: &VfsPath) -> Result<Resolved> {
-        let (real, leads_nowhere) = self.root.real_path(path)?;
-        let names = match self.root.open_at(&real, OFlags::PATH) {
+        let real = self.root.real_path(path)?;
+        let names = match self.root.open_at(&real.path, OFlags::PATH) {
             Ok(fd) => Metadata::of(fd.as_fd()).map_err(|errno| error_at(errno, path))?.names(),
             Err(error) if error.is_absence() => 1,
             Err(error) => return Err(error.with_path(path)),
         };
-        Ok(Resolved::at(real).names(names).leads_nowhere(leads_nowhere))
+        Ok(real.names(names))
     }
 
     /// Holds `entry`, and the regular file that it names, for one change.

@@ -42,8 +42,8 @@ impl Drop for ReservedName {
 /// Puts something under the one reserved name that `entry` has, or under another where that is in use.
 ///
 /// What is put there must be locked with [`mark_alive`] before, and stay so while it is there: an unlocked file or
-/// directory under that name was left by a process that died, and is removed. Where nothing can be locked, the name is one
-/// that nobody else has.
+/// directory under that name was left by a process that died, and is removed. If a filter refuses
+/// `flock`, the name is unique instead.
 pub(crate) fn place_beside(
     root: &Root,
     entry: &Entry,

@@ -1,5 +1,6 @@
 //! The held root, and the one door through which a virtual path becomes a descriptor.
 
+mod follow;
 mod parents;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,7 +9,7 @@ use std::path::Path;
 use cap_std::fs::Dir as CapDir;
 use rustix::fs::{self, Access, AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
-use vfs_core::{Error, ErrorKind, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, Resolved, Result, VfsPath};
 
 use crate::config::{Confinement, LocalConfig, Mounts, Resolution};
 use crate::errno::error_at;
@@ -16,6 +17,7 @@ use crate::file_systems::{self, AccessTimes};
 use crate::guard::{Deed, Guard, Place};
 use crate::metadata::Metadata;
 
+use self::follow::{End, Followed, follow};
 pub(crate) use self::parents::MadeDirectories;
 
 /// Flags of every open: no descriptor leaks into a child process, and nothing becomes our terminal.
@@ -23,9 +25,6 @@ const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
 
 /// The kernel gives up with `EAGAIN` when something is renamed while it resolves; a swapping attacker can do that forever.
 const MAX_RETRIES: usize = 128;
-
-/// As many links as Linux follows in one path.
-const MAX_LINKS: usize = 40;
 
 /// Names with this prefix belong to writes that are under way; no listing shows them and no path may name them.
 pub(crate) const RESERVED: &str = ".vfs-tmp-";
@@ -200,113 +199,32 @@ impl Root {
         }
     }
 
-    /// Where `path` really is: the same, or where the links in it lead. Nothing need be there. And whether nothing can be by
-    /// this way, as a link goes up from what is no directory, or means one at the end that is none.
-    pub(crate) fn real_path(&self, path: &VfsPath) -> Result<(VfsPath, bool)> {
+    /// Returns the path without links that `path` leads to. Nothing need exist there.
+    pub(crate) fn real_path(&self, path: &VfsPath) -> Result<Resolved> {
         refuse_reserved(path)?;
         if let Resolver::Kernel(resolve) = &self.resolver {
             let flags = OFlags::PATH | OFlags::CLOEXEC;
             let resolve = *resolve | ResolveFlags::NO_SYMLINKS;
             match retry(|| fs::openat2(&self.fd, relative(path), flags, Mode::empty(), resolve)) {
                 // A part that is missing, or a file, ends the search for links: those before it are none.
-                Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => return Ok((path.clone(), false)),
+                Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Resolved::at(path.clone())),
                 Err(Errno::LOOP) => {}
                 Err(errno) => return Err(error_at(errno, path)),
             }
         }
-        let followed = self.follow(path).map_err(|errno| error_at(errno, path))?;
-        let leads_nowhere = matches!(followed, Followed::Nothing { is_closed: true, .. });
-        let real = String::from_utf8(followed.into_names().join(&b'/')).map_err(|_| error_at(Errno::ILSEQ, path))?;
+        let Followed { names, end } = follow(self, path).map_err(|errno| error_at(errno, path))?;
+        let real = String::from_utf8(names.join(&b'/')).map_err(|_| error_at(Errno::ILSEQ, path))?;
         let real = VfsPath::parse(&format!("/{real}")).map_err(|error| error.with_path(path))?;
-        Ok((real, leads_nowhere))
+        Ok(Resolved::at(real).leads_nowhere(matches!(end, End::Absent { is_unreachable: true, .. })))
     }
 
-    /// The entry that `path` leads to, which need not exist.
+    /// Returns the entry that `path` leads to, which need not exist.
     fn resolve(&self, path: &VfsPath) -> io::Result<Entry> {
-        match self.follow(path)? {
-            Followed::Entry { entry, .. } => Ok(entry),
-            Followed::Directory { .. } => Err(Errno::ISDIR),
-            Followed::Nothing { cause, .. } => Err(cause),
+        match follow(self, path)?.end {
+            End::Entry(entry) => Ok(entry),
+            End::Directory => Err(Errno::ISDIR),
+            End::Absent { cause, .. } => Err(cause),
         }
-    }
-
-    /// Follows `path` a component at a time, holding every directory on the way, so that `..` in a link means the
-    /// directory that was really passed and the root is never left.
-    fn follow(&self, path: &VfsPath) -> io::Result<Followed> {
-        let mut held: Vec<(Vec<u8>, OwnedFd)> = Vec::new();
-        let mut pending: Vec<Vec<u8>> = path.components().rev().map(|name| name.as_bytes().to_vec()).collect();
-        let mut links = 0;
-        // Why nothing can be there, where the names go up from what is no directory.
-        let mut nowhere = None;
-        // Whether the last name is spelled as that of a directory.
-        let mut is_directory = false;
-        let names = |held: Vec<(Vec<u8>, OwnedFd)>| held.into_iter().map(|(name, _)| name);
-        while let Some(name) = pending.pop() {
-            match name.as_slice() {
-                b"" | b"." => continue,
-                b".." if held.pop().is_some() || self.is_host() => continue,
-                b".." => return Err(Errno::XDEV),
-                _ => {}
-            }
-            let top = held.last().map_or(self.fd.as_fd(), |(_, fd)| fd.as_fd());
-            let is_last = pending.is_empty();
-            match file_type_at(top, &name)? {
-                Some(FileType::Symlink) => {
-                    links += 1;
-                    if links > MAX_LINKS {
-                        return Err(Errno::LOOP);
-                    }
-                    let target = fs::readlinkat(top, &name[..], Vec::new())?;
-                    if target.as_bytes().first() == Some(&b'/') {
-                        if !self.is_host() {
-                            return Err(Errno::XDEV);
-                        }
-                        held.clear();
-                    }
-                    is_directory |=
-                        pending.is_empty() && (target.as_bytes().ends_with(b"/") || target.as_bytes().ends_with(b"/."));
-                    let names = target.as_bytes().split(|byte| *byte == b'/');
-                    pending.extend(names.rev().filter(|name| !matches!(*name, b"" | b".")).map(<[u8]>::to_vec));
-                }
-                found if is_last && is_directory && found != Some(FileType::Directory) => {
-                    let cause = nowhere.unwrap_or(if found.is_none() { Errno::NOENT } else { Errno::NOTDIR });
-                    let names = names(held).chain([name]).collect();
-                    return Ok(Followed::Nothing { names, cause, is_closed: true });
-                }
-                _ if is_last => {
-                    let name = String::from_utf8(name).map_err(|_| Errno::ILSEQ)?;
-                    if name.starts_with(RESERVED) {
-                        return Err(Errno::NOENT);
-                    }
-                    if let Some(cause) = nowhere {
-                        let names = names(held).chain([name.into_bytes()]).collect();
-                        return Ok(Followed::Nothing { names, cause, is_closed: true });
-                    }
-                    let parent = fs::openat(top, ".", OFlags::PATH | OFlags::DIRECTORY | ALWAYS, Mode::empty())?;
-                    return Ok(Followed::Entry { above: names(held).collect(), entry: Entry { parent, name } });
-                }
-                Some(FileType::Directory) => {
-                    let fd = self.open_child(top, &name, OFlags::PATH | OFlags::DIRECTORY)?;
-                    held.push((name, fd));
-                }
-                found => {
-                    let cause = if found.is_none() { Errno::NOENT } else { Errno::NOTDIR };
-                    let cause = nowhere.unwrap_or(cause);
-                    if pending.iter().any(|name| name == b"..") {
-                        nowhere = Some(cause);
-                    }
-                    let Some(below) = names_below(name, &mut pending) else { continue };
-                    let names = names(held).chain(below).collect();
-                    return Ok(Followed::Nothing { names, cause, is_closed: nowhere.is_some() });
-                }
-            }
-        }
-        // Nothing but dots was left at the end: a link to a directory's own self.
-        let names = names(held).collect();
-        Ok(match nowhere {
-            None => Followed::Directory { names },
-            Some(cause) => Followed::Nothing { names, cause, is_closed: true },
-        })
     }
 
     /// Whether the root's directory itself was removed, so that nothing can be made in it.
@@ -361,48 +279,6 @@ impl Root {
     /// What tells the root's directory from every other.
     pub(crate) fn identity(&self) -> io::Result<(u64, u64)> {
         Metadata::of(self.fd.as_fd()).map(|metadata| metadata.identity())
-    }
-}
-
-/// `name`, which is no directory, and what `pending` names below it, where there are no links; `None` where a `..` leads back
-/// to the directory that `name` is in.
-fn names_below(name: Vec<u8>, pending: &mut Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
-    let mut below = vec![name];
-    while let Some(name) = pending.pop() {
-        if name == b".." {
-            below.pop();
-        } else {
-            below.push(name);
-        }
-        if below.is_empty() {
-            return None;
-        }
-    }
-    Some(below)
-}
-
-/// What a path leads to when its links are followed.
-#[derive(Debug)]
-enum Followed {
-    /// An entry, which need not exist, below the directories of these names.
-    Entry { above: Vec<Vec<u8>>, entry: Entry },
-    /// A directory that was come by on the way; of no names where it is the root.
-    Directory { names: Vec<Vec<u8>> },
-    /// Nothing, because a directory on the way is missing or a file; the names that it would have, and whether nothing can be
-    /// made by this way either, as it goes up from there, or means a directory at the end.
-    Nothing { names: Vec<Vec<u8>>, cause: Errno, is_closed: bool },
-}
-
-impl Followed {
-    /// The names from the root down.
-    fn into_names(self) -> Vec<Vec<u8>> {
-        match self {
-            Followed::Entry { above: mut names, entry } => {
-                names.push(entry.name.into_bytes());
-                names
-            }
-            Followed::Directory { names } | Followed::Nothing { names, .. } => names,
-        }
     }
 }
 

@@ -113,7 +113,7 @@ fn check_path(disk: &Disk, path: &VfsPath) -> Result<()> {
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
     disk.root.guard().check_path(Deed::Read, path)?;
-    let (real, _) = disk.root.real_path(path)?;
+    let real = disk.root.real_path(path)?.path;
     if real == *path {
         return Ok(());
     }

@@ -6,6 +6,7 @@
 
 mod audit;
 mod batch;
+mod batch_commands;
 mod checkpoints;
 mod config;
 mod exec;

@@ -105,7 +105,7 @@ type Run = fn(Profile, u32) -> Outcome;
 const TRIALS: &[(&str, Run)] = &[
     ("files_are_written_searched_and_listed", files),
     ("a_store_keeps_files", store),
-    ("changes_are_told", watched),
+    ("changes_are_reported", watched),
     ("a_sandbox_that_cannot_be_had_is_refused_for_one_reason", refused),
     ("namespaces_without_a_proc_of_their_own_have_to_be_asked_for", visible),
     ("landlock_alone_holds_commands", landlock),
@@ -123,9 +123,9 @@ fn files(profile: Profile, user: u32) -> Outcome {
     for line in ["/src/a.txt:1:two", "/src/a.txt", "three", "x", "/files"] {
         ensure(said.lines().any(|said| said == line), line, &said)?;
     }
-    let weakness = "vfs: warning: a filter of system calls refuses";
+    let weakness = "vfs: warning: a seccomp filter refuses";
     let is_weaker = matches!(profile, Profile::Without("flock" | "renameat2"));
-    ensure(said.contains(weakness) == is_weaker, "what is weaker is said", &said)?;
+    ensure(said.contains(weakness) == is_weaker, "a warning if and only if changes are not serialised", &said)?;
     let failed = said.lines().find(|line| line.starts_with("vfs:") && !line.starts_with(weakness));
     ensure(failed.is_none(), "no error", &said)
 }
@@ -142,9 +142,9 @@ fn watched(profile: Profile, user: u32) -> Outcome {
         user,
         "vfs watch / >/tmp/log & n=0; \
          until grep -q 'created /made' /tmp/log || [ $n -gt 1000 ]; do n=$((n + 1)); echo x | vfs write /made$n; done; \
-         kill $!; grep -q 'created /made' /tmp/log && echo told",
+         kill $!; grep -q 'created /made' /tmp/log && echo reported",
     )?;
-    ensure(said.lines().any(|line| line == "told"), "the change", &said)
+    ensure(said.lines().any(|line| line == "reported"), "the change", &said)
 }
 
 fn refused(profile: Profile, user: u32) -> Outcome {

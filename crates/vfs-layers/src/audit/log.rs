@@ -38,7 +38,7 @@ struct State {
     lost: u64,
     /// Why the sink refused a record the last time.
     refused: Option<ErrorKind>,
-    /// Whether the sink has kept none since.
+    /// Whether the sink has not accepted a record since.
     is_refusing: bool,
     preparation: Preparation,
 }
@@ -49,7 +49,7 @@ enum Preparation {
     /// It was not since it began, or since it refused a record.
     Needed,
     Done,
-    /// It could not be, and was not then found to keep records again that it refused before.
+    /// It failed, and the sink has not accepted a refused record since.
     Failed,
 }
 
@@ -139,7 +139,7 @@ impl Log {
             return Ok(());
         }
         let _turn = self.turn.lock().await;
-        // Somebody else may have, meanwhile.
+        // Another task may have prepared the sink meanwhile.
         if is_done() {
             return Ok(());
         }
@@ -148,8 +148,8 @@ impl Log {
         prepared
     }
 
-    /// As [`prepare`](Self::prepare), but a sink that cannot be prepared is left alone until it keeps records again that it
-    /// refused.
+    /// As [`prepare`](Self::prepare), but a failure is logged, and not repeated until the sink accepts a record that it refused
+    /// before.
     pub(super) async fn prepare_if_possible(&self) {
         let has_failed = || self.state().preparation == Preparation::Failed;
         if let Err(error) = self.prepare_unless(|| has_failed() || self.is_prepared()).await {
@@ -170,7 +170,8 @@ impl Log {
                 Ok(()) => {
                     state.waiting.pop_front();
                     state.kept = AuditHead::of(&next);
-                    // One that keeps records and cannot be prepared, as where only small ones fit, is not asked again.
+                    // A sink that accepts records but cannot be prepared, for example because only small ones fit, is not prepared
+                    // again.
                     if std::mem::take(&mut state.is_refusing) && state.preparation == Preparation::Failed {
                         state.preparation = Preparation::Needed;
                     }

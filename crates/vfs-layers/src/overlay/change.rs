@@ -314,7 +314,7 @@ impl Merged {
             (Found::Directory(_), false) => ErrorKind::IsADirectory,
             (Found::Directory(_), true) => {
                 let listed = self.ls(cx, LsRequest::new(to.clone()).limit(1)).await?;
-                // A link that leads nowhere is a problem of a listing, and is there.
+                // A link that leads nowhere is listed as a problem, and makes the directory not empty.
                 if listed.entries.is_empty() && listed.problems.is_empty() {
                     return Ok(true);
                 }
@@ -339,8 +339,8 @@ impl Merged {
 }
 
 impl Merged {
-    /// Forgets that `path` was changed here; `false` where that cannot be, because a directory above it was removed, there is
-    /// one in its place, or it was a link and something was changed below it, which would be behind that link again.
+    /// Forgets the change of `path`. Returns `false` without effect if a directory above it was removed, if a directory replaced
+    /// it, or if it was a link and there are changes below it, which the link would hide.
     pub(super) async fn forget(&mut self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
         let is_below = |other: &VfsPath| other != path && other.starts_with(path);
         if self.touched.get(path) == Some(&Before::Link) && self.touched.keys().any(is_below) {

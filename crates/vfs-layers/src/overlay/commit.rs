@@ -12,8 +12,9 @@ use vfs_core::{
 
 use super::OverlayBackend;
 use super::kept::{Finished, Kept, of_store};
-use super::merged::{Before, Merged, is_hidden, is_link};
+use super::merged::{Before, Merged, is_hidden};
 use super::plan::{Planned, Seen, file_change, is_elsewhere, plan, seen};
+use crate::links::is_link;
 
 /// How a commit ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use vfs_memory::MemoryBackend;
 use vfs_search::Pool;
 
 use super::tree::merged_tree;
+use crate::links::is_link;
 
 /// The files that were written, over those of the base. A clone shares them; a [draft](Merged::draft) does not.
 #[derive(Debug, Clone)]
@@ -121,15 +122,15 @@ impl Merged {
         Ok(false)
     }
 
-    /// Where `path` really is; `not_found` where it leads nowhere. Links are those of the base.
+    /// Resolves the links of the base in `path`; `not_found` if the path leads nowhere.
     pub(super) async fn real(&self, cx: &OpContext, path: &VfsPath) -> Result<VfsPath> {
-        let at = self.where_is(cx, path).await?;
+        let at = self.resolve(cx, path).await?;
         if at.leads_nowhere { Err(Error::not_found(path)) } else { Ok(at.path) }
     }
 
-    /// Where `path` really is, also where it leads nowhere.
-    pub(super) async fn where_is(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
-        if !self.is_of_links(path) || matches!(self.resolve(cx, path).await, Ok(real) if real.path == *path) {
+    /// Resolves the links of the base in `path`.
+    pub(super) async fn resolve(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
+        if !self.is_of_links(path) || matches!(self.resolve_in_base(cx, path).await, Ok(real) if real.path == *path) {
             return Ok(Resolved::at(path.clone()));
         }
         let (mut at, mut leads_nowhere) = (VfsPath::root(), false);
@@ -137,7 +138,7 @@ impl Merged {
         for name in path.components() {
             at = at.child(name).map_err(|error| error.with_path(path))?;
             if self.is_of_links(&at) {
-                let resolved = self.resolve(cx, &at).await.map_err(|error| error.with_path(path))?;
+                let resolved = self.resolve_in_base(cx, &at).await.map_err(|error| error.with_path(path))?;
                 leads_nowhere |= resolved.leads_nowhere;
                 at = resolved.path;
             }
@@ -145,8 +146,7 @@ impl Merged {
         Ok(Resolved::at(at).leads_nowhere(leads_nowhere))
     }
 
-    /// Where the base has `path`.
-    async fn resolve(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
+    async fn resolve_in_base(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
         self.base.resolve(cx, ResolveRequest::new(path.clone())).await
     }
 
@@ -284,32 +284,6 @@ pub(super) fn at_and_above(path: &VfsPath) -> impl Iterator<Item = &str> {
     let text = path.as_str();
     let ends = text.match_indices('/').map(|(at, _)| at).skip(1).chain([text.len()]);
     ends.map(|end| &text[..end])
-}
-
-/// Whether there is a link at `path` of `base`; what is above it is followed.
-pub(super) async fn is_link(base: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<bool> {
-    let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(false) };
-    if !base.capabilities(path).links {
-        return Ok(false);
-    }
-    let real = match base.resolve(cx, ResolveRequest::new(path.clone())).await {
-        Ok(resolved) => resolved.path,
-        Err(error) if error.kind() == ErrorKind::PathEscape => return Ok(true),
-        // A link in a circle is there and leads nowhere; any other name that is refused is not there.
-        Err(error) if error.kind() == ErrorKind::InvalidPath => {
-            let listed = base.ls(cx, LsRequest::new(parent)).await.map(|listed| listed.problems).unwrap_or_default();
-            let is_listed = listed.iter().any(|problem| problem.path == path.as_str());
-            return if is_listed { Ok(true) } else { Err(error) };
-        }
-        // What a link leads to may be a file where it would have to be a directory; then nothing is at the path.
-        Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    if real == *path {
-        return Ok(false);
-    }
-    let parent = base.resolve(cx, ResolveRequest::new(parent)).await?.path;
-    Ok(parent.child(name)? != real)
 }
 
 pub(super) async fn fetch(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Whole> {

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use vfs_core::{Backend, ChangeKind, ErrorKind, FileChange, OpContext, ResolveRequest, Result, Version, VfsPath};
 
 use super::commit::CommitConflict;
-use super::merged::{Before, Merged, Whole, at_and_above, fetch_if_there, is_link};
+use super::merged::{Before, Merged, Whole, at_and_above, fetch_if_there};
+use crate::links::is_link;
 
 /// One file that is to be brought to the base.
 #[derive(Debug)]
@@ -89,11 +90,10 @@ pub(super) async fn plan(cx: &OpContext, state: &Merged) -> Result<(Vec<Planned>
     let (mut planned, mut conflicts) = (Vec::new(), Vec::new());
     for (path, expected) in &state.touched {
         cx.check()?;
-        let before = seen_below(cx, state, path).await?;
-        if !state.is_behind_removed_link(cx, path).await? && is_elsewhere(&*state.base, cx, path).await? {
+        let Some(before) = seen_below(cx, state, path).await? else {
             conflicts.push(CommitConflict { path: path.clone(), expected: expected.version().cloned(), actual: None });
             continue;
-        }
+        };
         let after = fetch_if_there(&state.upper, cx, path).await?.map(|whole| whole.content);
         let is_link = matches!(before, Seen::Link);
         if !is_link && before.content() == after.as_ref() {
@@ -112,15 +112,20 @@ pub(super) async fn plan(cx: &OpContext, state: &Merged) -> Result<(Vec<Planned>
     Ok((planned, conflicts))
 }
 
-/// What the base of `state` has at `path`, which is nothing where a link above it was removed here.
-pub(super) async fn seen_below(cx: &OpContext, state: &Merged, path: &VfsPath) -> Result<Seen> {
+/// Returns what the base of `state` has at `path`: nothing if a link above it was removed in the overlay, and `None` if a link
+/// above it leads elsewhere, which is a conflict.
+pub(super) async fn seen_below(cx: &OpContext, state: &Merged, path: &VfsPath) -> Result<Option<Seen>> {
     if state.is_behind_removed_link(cx, path).await? {
-        return Ok(Seen::Nothing);
+        return Ok(Some(Seen::Nothing));
     }
-    seen(&*state.base, cx, path).await
+    if is_elsewhere(&*state.base, cx, path).await? {
+        return Ok(None);
+    }
+    seen(&*state.base, cx, path).await.map(Some)
 }
 
-/// Whether a link of `base` leads from above `path` to another place: the paths that are changed here had none when they were.
+/// Returns whether a directory above `path` is a link in `base`. There was none when the overlay recorded the change, since
+/// changes are recorded by their real paths.
 pub(super) async fn is_elsewhere(base: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<bool> {
     let Some(parent) = path.parent().filter(|_| base.capabilities(path).links) else { return Ok(false) };
     match base.resolve(cx, ResolveRequest::new(parent.clone())).await {

@@ -47,8 +47,8 @@ impl PolicyBackend {
         self.gate.permit(cx, request).await?.send(self.inner(), cx).await
     }
 
-    /// Performs `request`, which is about what is at its paths, two at most. An error does not tell of a file in the way that may
-    /// not be read.
+    /// Performs `request`, which has at most two paths. An error does not reveal that a component above one of them is a file that
+    /// may not be read.
     async fn send_at<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let (path, target) = (place(request.action()), request.action().paths().nth(1).cloned());
         match self.send(cx, request).await {
@@ -61,26 +61,26 @@ impl PolicyBackend {
         }
     }
 
-    /// `error` about `path`. Where the path leads through a file, that tells that this file exists, which is said only of one
-    /// that the path names and that may be read, by its name and where it really is. What a link leads through is not said.
+    /// Replaces `not_a_directory` by `not_found`, unless the file in the way is a component of `path` itself and may be read by its
+    /// name and by its real path. A file that a link leads through is never revealed.
     async fn without_hidden_files(&self, cx: &OpContext, error: Error, path: &VfsPath) -> Error {
         if error.kind() != ErrorKind::NotADirectory || error.path().is_some_and(|at| at != path.as_str()) {
             return error;
         }
         match self.inner().stat(cx, StatRequest::new(path.clone())).await {
             Err(stat) if stat.kind() == ErrorKind::NotADirectory => {}
-            // It is about what is at the path itself.
+            // The error is about the last component.
             _ => return error,
         }
         for at in iter::successors(path.parent(), VfsPath::parent) {
             if !self.is_file(cx, &at).await {
                 continue;
             }
-            let may_be_told = match self.gate.real_or_none(cx, &at).await {
+            let is_readable = match self.gate.real_or_none(cx, &at).await {
                 Ok(Some(real)) => !self.denies(cx, &at).await && !self.denies(cx, &real).await,
                 _ => false,
             };
-            return if may_be_told { error } else { Error::not_found(path) };
+            return if is_readable { error } else { Error::not_found(path) };
         }
         Error::not_found(path)
     }
@@ -231,7 +231,7 @@ impl Backend for PolicyBackend {
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         let (path, expects_version) = (req.path.clone(), matches!(req.mode, WriteMode::IfVersion(_)));
         match self.send_at(cx, req).await {
-            // As where nothing is, of which it says so.
+            // The same error as for a missing file.
             Err(error) if expects_version && error.kind() == ErrorKind::NotFound => Err(Error::conflict(&path, None)),
             answer => answer,
         }

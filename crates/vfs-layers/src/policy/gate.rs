@@ -11,6 +11,7 @@ use vfs_core::{
 use super::needs::{Reach, needs};
 use super::rule::HardLinks;
 use super::{Approval, Decision, Permission, Policy, PolicyHook};
+use crate::links::is_link;
 use crate::place::{place, while_wanted};
 
 /// A backend, and the policy in front of it.
@@ -203,15 +204,6 @@ impl Gate {
         }
     }
 
-    /// Whether there is a link at `path` itself, which is moved or removed without what it leads to.
-    async fn is_link(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
-        if !self.inner.capabilities(path).links {
-            return Ok(false);
-        }
-        let entry = self.real_entry(cx, path).await?;
-        Ok(self.real_or_none(cx, path).await?.is_some_and(|real| real != entry.path))
-    }
-
     fn is_ambiguous(&self, resolved: &Resolved) -> bool {
         resolved.names > 1 && self.hook().hard_links() == HardLinks::Deny
     }
@@ -226,7 +218,8 @@ impl Gate {
             }
         }
         let Some(source) = source else { return Ok(None) };
-        if moves_links(action) && self.is_link(cx, source).await? {
+        // A link is moved or removed without the directory that it leads to.
+        if moves_links(action) && is_link(&*self.inner, cx, source).await? {
             return Ok(None);
         }
         let has_links = self.inner.capabilities(source).links;

@@ -73,19 +73,20 @@ impl GuardedTree {
         }
     }
 
-    /// `error` about `path`, as the backend says it.
+    /// Replaces `not_a_directory` by `not_found`, as the backend does, unless the file in the way may be read.
     fn without_hidden_files(&self, error: Error, path: &VfsPath) -> Error {
         let is_file = |at: &VfsPath| matches!(self.inner.locate(at), Ok(Located::File { .. }));
-        let may_be_told = || {
+        let is_readable = || {
             let file = iter::successors(Some(path.clone()), VfsPath::parent).find(is_file);
             let file = file.filter(|file| self.guard.reads(file));
             file.and_then(|file| self.real(&file).ok()).is_some_and(|real| self.guard.reads(&real))
         };
-        if error.kind() != ErrorKind::NotADirectory || may_be_told() { error } else { Error::not_found(path) }
+        if error.kind() != ErrorKind::NotADirectory || is_readable() { error } else { Error::not_found(path) }
     }
 }
 
-/// `answer` about an entry of a directory, where only a link can lead through a file: one that may be hidden.
+/// Replaces `not_a_directory` by `not_found` in the result of an operation on one entry: only a link can lead through a file there,
+/// and that file may be hidden.
 fn without_files_of_links<T>(answer: Result<T>) -> Result<T> {
     match answer {
         Err(error) if error.kind() == ErrorKind::NotADirectory => Err(Error::of(ErrorKind::NotFound)),
@@ -156,8 +157,8 @@ impl GuardedDirectory {
         let real = match kind {
             ChildKind::Link => match self.inner.resolve(name) {
                 Ok(resolved) => resolved.path,
-                // A link that leads nowhere shows nothing; opening it fails, and says so. One to what has no path here may lead to
-                // something all the same.
+                // A link that leads nowhere may be shown, since it reveals no entry. One that can be followed, but whose target has
+                // no path here, is not.
                 Err(_) => return self.inner.follow(name).is_err(),
             },
             _ if self.real == self.at => return true,

@@ -115,10 +115,11 @@ async fn records_beyond_the_most_that_wait_are_counted_by_a_record_in_their_plac
     assert_eq!(records.iter().filter(|record| record.lost.is_some()).count(), 1);
 }
 
-/// Can be prepared where it keeps records, and counts how often that was asked of it.
+/// Counts how often it is prepared, which succeeds if it accepts records and `has_reserve`.
 #[derive(Debug, Clone, Default)]
 struct CountsPreparations {
     sink: Moody,
+    has_reserve: bool,
     preparations: Arc<AtomicUsize>,
 }
 
@@ -126,7 +127,8 @@ struct CountsPreparations {
 impl AuditSink for CountsPreparations {
     async fn prepare(&self, _head: &AuditHead) -> Result<()> {
         self.preparations.fetch_add(1, Ordering::SeqCst);
-        if self.sink.refuses.load(Ordering::SeqCst) { Err(Error::of(ErrorKind::StorageFull)) } else { Ok(()) }
+        let is_possible = self.has_reserve && !self.sink.refuses.load(Ordering::SeqCst);
+        if is_possible { Ok(()) } else { Err(Error::of(ErrorKind::StorageFull)) }
     }
 
     async fn append(&self, record: &AuditRecord) -> Result<()> {
@@ -136,7 +138,7 @@ impl AuditSink for CountsPreparations {
 
 #[tokio::test]
 async fn one_that_continues_prepares_its_sink_once_for_each_failure() {
-    let sink = CountsPreparations::default();
+    let sink = CountsPreparations { has_reserve: true, ..Default::default() };
     let files = Audit::new(sink.clone()).on_sink_failure(OnSinkFailure::Continue).layer(memory().await);
     let mut preparations = Vec::new();
     for refuses in [false, true, false, true] {
@@ -146,32 +148,13 @@ async fn one_that_continues_prepares_its_sink_once_for_each_failure() {
         }
         preparations.push(sink.preparations.load(Ordering::SeqCst));
     }
-    // At the first operation, after the first record that is refused, and after the first that is kept again.
+    // At the first operation, after the first record that is refused, and after the first that is accepted again.
     assert_eq!(preparations, [1, 2, 3, 4]);
 }
 
-/// Keeps every record, and cannot be prepared.
-#[derive(Debug, Clone, Default)]
-struct HasNoRoomForMore {
-    sink: Moody,
-    preparations: Arc<AtomicUsize>,
-}
-
-#[async_trait]
-impl AuditSink for HasNoRoomForMore {
-    async fn prepare(&self, _head: &AuditHead) -> Result<()> {
-        self.preparations.fetch_add(1, Ordering::SeqCst);
-        Err(Error::of(ErrorKind::StorageFull))
-    }
-
-    async fn append(&self, record: &AuditRecord) -> Result<()> {
-        self.sink.append(record).await
-    }
-}
-
 #[tokio::test]
-async fn one_that_continues_asks_a_sink_once_that_keeps_records_and_cannot_be_prepared() {
-    let sink = HasNoRoomForMore::default();
+async fn one_that_continues_prepares_a_sink_once_that_accepts_records_and_has_no_reserve() {
+    let sink = CountsPreparations::default();
     let files = Audit::new(sink.clone()).on_sink_failure(OnSinkFailure::Continue).layer(memory().await);
     for _ in 0..5 {
         files.info("/a").await.expect("goes on");

@@ -1,0 +1,29 @@
+//! Detection of symbolic links through the operations of any backend.
+
+use vfs_core::{Backend, ErrorKind, LsRequest, OpContext, ResolveRequest, Result, VfsPath};
+
+/// Returns whether the last component of `path` is a link in `backend`. Links above it are followed.
+pub(crate) async fn is_link(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+    let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(false) };
+    if !backend.capabilities(path).links {
+        return Ok(false);
+    }
+    let real = match backend.resolve(cx, ResolveRequest::new(path.clone())).await {
+        Ok(resolved) => resolved.path,
+        Err(error) if error.kind() == ErrorKind::PathEscape => return Ok(true),
+        // A link in a circle is there and leads nowhere; any other name that is refused is not there.
+        Err(error) if error.kind() == ErrorKind::InvalidPath => {
+            let listed = backend.ls(cx, LsRequest::new(parent)).await.map(|listed| listed.problems).unwrap_or_default();
+            let is_listed = listed.iter().any(|problem| problem.path == path.as_str());
+            return if is_listed { Ok(true) } else { Err(error) };
+        }
+        // What a link leads to may be a file where it would have to be a directory; then nothing is at the path.
+        Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::NotFound) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    if real == *path {
+        return Ok(false);
+    }
+    let parent = backend.resolve(cx, ResolveRequest::new(parent)).await?.path;
+    Ok(parent.child(name)? != real)
+}
