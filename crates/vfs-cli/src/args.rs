@@ -60,18 +60,18 @@ Operations: stat, ls, read, write, edit, delete, rename, copy, glob, grep, uploa
 download_files {\"paths\":[...]}, resolve, capabilities; also rm, mv, cp, upload, download. The other fields are those of the \
 request; a write has 'content' or 'content_base64'. 'id' may be any JSON value or be left out; 'file_path' is 'path'.
 
-With --allow exec also execute {\"command\":\"make\",\"cwd\":\"/src\"}, jobs, job_output {\"job\":\"...\"} and stop_job \
-{\"job\":\"...\"}: 'run' of a command is 'background' for a job, which ends with the batch.
+--allow exec adds execute {\"command\":\"make\",\"cwd\":\"/src\"}, jobs, job_output {\"job\":\"...\"} and stop_job \
+{\"job\":\"...\"}. With \"run\":\"background\", execute starts a job, which is stopped when the batch ends.
 
-Every request takes 'timeout_ms'. What takes longer is a 'timeout'; a command that runs longer is ended and answered with what it \
-printed. {\"id\":8,\"op\":\"cancel\",\"request\":7} ends the requests with the id 7 that are not answered yet, with \
-'cancelled'. It is read if no more than 256 requests, and 128 MiB, wait before it.
+Every request may have 'timeout_ms'. An operation that exceeds it fails with 'timeout'; a command is stopped, and its answer has \
+the output until then. {\"id\":8,\"op\":\"cancel\",\"request\":7} cancels the requests with the id 7 that have no answer \
+yet; they fail with 'cancelled'. Up to 256 requests, and 128 MiB, are read ahead; a cancellation beyond that waits.
 
-An answer has at most 10,000 entries of a listing or glob, unless 'limit' asks for more, up to 1,000,000; and 10,000 matches or \
-4 MiB of a grep, unless 'limit' and 'max_result_bytes' ask for more. 'truncated' says that there is more.
+Without 'limit', ls and glob return at most 10,000 entries, with it at most 1,000,000. Without 'limit' and 'max_result_bytes', grep \
+returns at most 10,000 matches and 4 MiB. 'truncated' is set if there are more.
 
-A missing path that is like others in its directory has an error with these as 'near', a list of paths, but for 'stat'. A grep that matches \
-nothing has a 'hint' beside 'ok', if the pattern looks like a regular expression or entries were left out.
+The error for a missing path has 'near', a list of similar paths in its directory, except for 'stat'. The answer to a grep without \
+a match has 'hint' beside 'ok' if the pattern looks like a regular expression, or if entries were left out.
 
 A line that is not a request, or is over 64 MiB, gets an error and does not end the batch; a blank one gets nothing. \
 The exit status is 0 at the end of the input, whatever the answers were.";
@@ -384,15 +384,15 @@ pub(crate) struct BatchArgs {
     /// Most requests at work at once; with 1, answers are in the order of the requests
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: u16,
-    /// Answer these operations, too: 'exec' is execute, jobs, job_output and stop_job. Without --sandbox and --virtual their
-    /// commands run on this machine as your user, as those of 'vfs exec' do
+    /// Accept more operations: 'exec' adds execute, jobs, job_output and stop_job. Without --sandbox or --virtual, commands run on
+    /// this machine as your user, as with 'vfs exec'
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(crate) allow: Option<Allowed>,
     #[command(flatten)]
     pub(crate) shell: ShellArgs,
 }
 
-/// Operations that are answered only where they are allowed.
+/// Operations that need `--allow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Allowed {
     /// Running commands.

@@ -79,12 +79,12 @@ pub(crate) enum ShellKind {
 }
 
 impl ShellKind {
-    /// The one that the arguments ask for.
+    /// Returns the shell that the arguments name.
     pub(crate) fn of(args: ShellArgs) -> Result<Self, Failure> {
         if !args.sandbox && args.sandbox_args != SandboxArgs::default() {
             return Err(Failure::Usage(
                 "--landlock, --network, --unix-sockets, --allow-visible-processes, --allow-unprotected-names and \
-                 --max-scanned-entries are about a sandbox; add --sandbox",
+                 --max-scanned-entries need --sandbox",
             ));
         }
         Ok(match (args.sandbox, args.virtual_shell) {

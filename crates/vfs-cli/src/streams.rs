@@ -1,4 +1,4 @@
-//! Standard input and output, which were closed or not when this process started.
+//! Standard input and output, with an error if one was closed when the process started.
 
 use std::io::{self, Read, StdinLock};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,16 +8,17 @@ use crate::exit::Failure;
 static IS_INPUT_CLOSED: AtomicBool = AtomicBool::new(false);
 static IS_OUTPUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// The standard library opens `/dev/null` for a closed descriptor before `main`, as others do who mean an empty input.
-// Two system calls and two atomics, which need nothing of the standard library.
+/// Records which streams are closed. In `main` that is too late: the standard library has opened `/dev/null` in their place, which
+/// is also how callers pass an empty input.
+// It is two system calls and two atomic stores, which need no part of the standard library.
 #[ctor::ctor(unsafe)]
-fn note_what_is_closed() {
+fn record_closed_streams() {
     let closed = vfs_shell::closed_streams();
     IS_INPUT_CLOSED.store(closed.input, Ordering::Relaxed);
     IS_OUTPUT_CLOSED.store(closed.output, Ordering::Relaxed);
 }
 
-/// Standard input, unless it is closed: what was to be read did not get here then, and is not empty.
+/// Locks standard input. A closed one is an error and not an empty input: the caller meant to pass something.
 ///
 /// # Errors
 ///
@@ -27,16 +28,16 @@ pub(crate) fn stdin() -> Result<StdinLock<'static>, Failure> {
     Ok(io::stdin().lock())
 }
 
-/// Fails as [`stdin`] does.
+/// Fails if standard input is closed, as [`stdin`] does.
 pub(crate) fn check_stdin() -> Result<(), Failure> {
     if !IS_INPUT_CLOSED.load(Ordering::Relaxed) {
         return Ok(());
     }
-    let message = "it is closed; redirect it from the content, or from /dev/null for none";
+    let message = "it is closed; redirect it from a file, or from /dev/null for an empty input";
     Err(Failure::Input(io::Error::new(io::ErrorKind::NotConnected, message)))
 }
 
-/// All of standard input as text.
+/// Reads standard input to its end.
 ///
 /// # Errors
 ///
@@ -47,7 +48,7 @@ pub(crate) fn text() -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Fails where what is written to standard output would get nowhere.
+/// Fails if standard output is closed.
 pub(crate) fn check_stdout() -> io::Result<()> {
     if !IS_OUTPUT_CLOSED.load(Ordering::Relaxed) {
         return Ok(());

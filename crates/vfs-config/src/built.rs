@@ -101,8 +101,8 @@ pub struct Built {
     pub checkpoints: Vec<Placed<CheckpointedBackend>>,
     /// How much is used of each quota.
     pub quotas: Vec<Placed<QuotaMeter>>,
-    /// What could be opened, and is likely to be a mistake or weaker than usual: directories of the host that are shown at two
-    /// places, and those in which [changes of other processes](vfs_local::weakness_between_processes) may be lost.
+    /// Likely mistakes and weakened guarantees: directories of the host that are mounted at two places, and those in which
+    /// [concurrent changes by several processes](vfs_local::weakness_between_processes) may be lost.
     pub warnings: Vec<ConfigError>,
 }
 

@@ -64,7 +64,7 @@ impl Entries {
         ControlFlow::Continue(())
     }
 
-    /// Takes `entry`, described, or why it cannot be. There has to be room for it.
+    /// Adds the description of `entry`, or the problem that prevents one. There has to be room for it.
     pub(crate) fn put_entry<T: Tree>(&mut self, tree: &T, entry: Entry<'_, T::Dir>) -> ControlFlow<()> {
         match entry.path().and_then(|path| tree.info(&entry.place().dir, entry.name(), path)) {
             Ok(info) => return self.push(info),

@@ -51,8 +51,7 @@ pub struct GlobPattern {
     text: String,
     matcher: Matcher,
     dots: Dots,
-    /// Decides about names with a leading dot, if only a dot that is spelled stands for it. Boxed, as it is large and few have
-    /// one.
+    /// Matches names with a leading dot, for [`HiddenNames::Spelled`] alone. Boxed to keep other patterns small.
     spelled: Option<Box<SpelledMatcher>>,
     only_directories: bool,
 }

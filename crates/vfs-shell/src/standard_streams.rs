@@ -1,15 +1,15 @@
-//! The standard streams of this process.
+//! Which standard streams of this process are closed.
 
 use rustix::io::{Errno, fcntl_getfd};
 use rustix::stdio::{stdin, stdout};
 
-/// Which standard streams are closed, so that what was to be read or written does not get there.
+/// Closed standard streams of this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClosedStreams {
-    /// Standard input.
+    /// Whether standard input is closed.
     pub input: bool,
-    /// Standard output.
+    /// Whether standard output is closed.
     pub output: bool,
 }
 
@@ -17,12 +17,12 @@ pub struct ClosedStreams {
 ///
 /// # Behaviour
 ///
-/// The standard library opens `/dev/null` in place of a descriptor that is closed, before `main`: only what runs before that,
-/// such as the constructors of the `ctor` crate, finds it closed. The two system calls that this makes may be made there.
+/// Before `main`, the standard library opens `/dev/null` in place of each closed descriptor. Only code that runs before it, such as
+/// a constructor of the `ctor` crate, sees a closed stream. This function makes two system calls and is safe to call there.
 ///
 /// ```
 /// let closed = vfs_shell::closed_streams();
-/// assert!(!closed.input && !closed.output, "they were closed at the start at most");
+/// assert!(!closed.input && !closed.output, "in main, each stream is open");
 /// ```
 pub fn closed_streams() -> ClosedStreams {
     let is_closed = |flags: Result<_, Errno>| flags.is_err_and(|errno| errno == Errno::BADF);

@@ -68,7 +68,7 @@ pub(crate) struct SandboxArgs {
     pub(crate) max_scanned_entries: Option<u64>,
 }
 
-/// What runs commands.
+/// The shell that runs commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ClapArgs)]
 pub(crate) struct ShellArgs {
     /// In a sandbox: only the root can be written, and there is no network

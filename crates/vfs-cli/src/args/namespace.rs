@@ -17,9 +17,9 @@ Examples:
   vfs --config vfs.toml commit             writes it to the files beneath
   vfs --config vfs.toml discard            or forgets it
 
-An overlay with a 'store' keeps changes from one run to the next; without one they are gone with the process. Policies hold \
-what is done to files, and not 'diff', 'commit', 'discard', 'history', 'undo', 'checkpoint', 'restore' and 'log': these are for \
-whoever may read and change all of it.";
+An overlay with a 'store' keeps changes from one run to the next; without one they are gone with the process. Policies \
+apply to file operations, not to 'diff', 'commit', 'discard', 'history', 'undo', 'checkpoint', 'restore' and 'log': let only those \
+use these commands who may read and change every file.";
 
 pub(super) const COMMIT_STATUS: &str = "\
 Nothing of an overlay is applied where somebody else has changed one of its files meanwhile; those files are listed.

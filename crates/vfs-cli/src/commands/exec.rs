@@ -76,7 +76,7 @@ pub(super) struct Printed<'a> {
 }
 
 impl<'a> Printed<'a> {
-    /// Both outputs in the order of arrival.
+    /// Creates a response with both outputs interleaved, in order of arrival.
     pub(super) fn new(ended: &'a ExecuteResponse) -> Self {
         Self { ended, separate: false }
     }

@@ -107,7 +107,7 @@ fn a_sandbox_starts_in_the_root_and_says_what_a_command_left() {
     let run = vfs(&root, &["exec", "--sandbox", "--max-scanned-entries", "1", "--", "echo ran"]);
     assert!(run.code == Some(2) && run.err.contains("max_scanned_entries"), "{run:?}");
     let run = vfs(&root, &["exec", "--unix-sockets", "--", "true"]);
-    assert!(run.code == Some(2) && run.err.contains("add --sandbox"), "{run:?}");
+    assert!(run.code == Some(2) && run.err.contains("need --sandbox"), "{run:?}");
 }
 
 #[test]

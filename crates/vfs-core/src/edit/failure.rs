@@ -24,12 +24,12 @@ pub(super) fn no_match(haystack: &[u8], step: &Step<'_>) -> Error {
     let hint = hint(haystack, step);
     words.push_str(match hint {
         Some(NoMatchHint::LineEndings) => {
-            "\nThe file has this text with other line endings, and apart from those the new string is the same: nothing is to \
-             be changed."
+            "\nThe file has this text with other line endings, and the new string differs from it in nothing else: \
+             nothing is to be changed."
         }
         Some(NoMatchHint::FinalLineBreak) => {
-            "\nThe file ends with this text, but without a line break behind it: leave the last line break of the old string \
-             out."
+            "\nThe file ends with this text, but without a line break behind it: remove the last line break from the old \
+             string."
         }
         None => "",
     });

@@ -1,4 +1,4 @@
-//! What an error knows beyond its message.
+//! Error details for programs.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::error::ErrorKind;
 use crate::path::PathFault;
 use crate::types::Version;
 
-/// What some kinds know beyond their message, for programs.
+/// Details of some kinds of errors, for programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -18,7 +18,7 @@ pub enum ErrorDetail {
         replacement: usize,
         /// The most similar places, best first; empty where nothing is similar.
         nearest: Vec<NearLine>,
-        /// Why the text is not there although it looks as if it were.
+        /// Why the text was not found, if the file has a similar one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<NoMatchHint>,
     },
@@ -36,7 +36,7 @@ pub enum ErrorDetail {
         /// Index into the request's replacements.
         replacement: usize,
     },
-    /// With [`ErrorKind::InvalidPath`]: what is wrong with the path, where that is one of these faults.
+    /// With [`ErrorKind::InvalidPath`]: why the path is invalid, if the error is about the path itself.
     InvalidPath {
         /// The fault.
         fault: PathFault,
@@ -76,13 +76,13 @@ impl NearLine {
     }
 }
 
-/// Why a text is not in a file that has one like it.
+/// Why a text was not found in a file that has a similar one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NoMatchHint {
     /// The file ends with the text, but without the line break at its end.
     FinalLineBreak,
-    /// The file has the text with other line endings, and apart from those nothing would change.
+    /// The file has the text with other line endings, and the replacement differs from it in nothing else.
     LineEndings,
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a path.
+//! The reasons for which a path is invalid.
 
 use std::fmt;
 
@@ -7,50 +7,52 @@ use serde::{Deserialize, Serialize};
 use super::VfsPath;
 use crate::error::{Error, ErrorDetail, ErrorKind};
 
-/// What is wrong with a path. `Display` says what to write instead.
+/// The reason for which a path is invalid. `Display` says what to write instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PathFault {
     /// A component is `..`.
     ParentComponent,
-    /// It contains a NUL.
+    /// The path contains a NUL character.
     Nul,
-    /// It starts with `~`.
+    /// The path starts with `~`.
     HomeDirectory,
-    /// It starts with a drive letter of Windows.
+    /// The path starts with a Windows drive letter.
     DriveLetter,
-    /// It starts with `\\`, as the paths of Windows to other machines do.
+    /// The path starts with `\\`, as Windows UNC paths do.
     Unc,
     /// A component is over 255 bytes.
     LongName,
-    /// It is over 4,096 bytes.
+    /// The path is over 4,096 bytes.
     LongPath,
-    /// A name that is to be one component is none, or several.
+    /// A name that must be one component is empty, or has a `/`.
     NotOneName,
-    /// Links lead in a circle, or are too many.
+    /// The path has a circle of links, or too many links.
     LinkLoop,
 }
 
 impl PathFault {
-    /// What to do about it.
+    /// Returns the message, which says what to do.
     const fn advice(self) -> &'static str {
         match self {
             PathFault::ParentComponent => "'..' is not allowed; write the absolute path of the file itself",
-            PathFault::Nul => "it contains a NUL character; remove it",
+            PathFault::Nul => "the path contains a NUL character; remove it",
             PathFault::HomeDirectory => "'~' is not expanded here; write an absolute path such as '/notes.txt'",
             PathFault::DriveLetter => {
                 "Windows drive letters have no meaning here; write an absolute path such as '/src/main.rs'"
             }
             PathFault::Unc => "UNC paths have no meaning here; write an absolute path such as '/src/main.rs'",
-            PathFault::LongName => "a name in it is longer than 255 bytes; use a shorter name",
+            PathFault::LongName => "a component is longer than 255 bytes; use a shorter name",
             PathFault::LongPath => "the path is longer than 4096 bytes; use a shorter one",
             PathFault::NotOneName => "a name is one component without '/' or NUL",
-            PathFault::LinkLoop => "symbolic links go in a circle, are too many, or are of a kind that is not followed",
+            PathFault::LinkLoop => {
+                "the symbolic links form a circle, are too many, or are of a kind that is not followed"
+            }
         }
     }
 
-    /// The error of a path with this fault, which is not named yet.
+    /// Returns the error for this fault, `invalid_path`, without a path.
     ///
     /// ```
     /// use vfs_core::{ErrorDetail, ErrorKind, PathFault};
@@ -70,7 +72,7 @@ impl fmt::Display for PathFault {
     }
 }
 
-/// What is wrong with one component that is not empty.
+/// Returns the fault of one component that is not empty.
 pub(super) fn of_component(component: &str) -> Option<PathFault> {
     if component == ".." {
         Some(PathFault::ParentComponent)

@@ -29,9 +29,8 @@ pub struct Resolved {
     pub path: VfsPath,
     /// How many names the file there has, as hard links; 1 for a directory, for nothing, and where it cannot be known.
     pub names: u64,
-    /// Whether a link on the way goes up (`..`) from what is missing, or from a file, or ends with a `/` where there is no
-    /// directory: nothing can be found or made there then by the path that was asked about, though something may be at
-    /// [`path`](Self::path).
+    /// Whether no operation succeeds through the requested path, even if something exists at [`path`](Self::path): the target of a
+    /// link has `..` after a missing component or a file, or ends with `/` and leads to no directory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leads_nowhere: bool,
 }
@@ -42,7 +41,7 @@ impl Resolved {
         Self { path, names: 1, leads_nowhere: false }
     }
 
-    /// The same, by a way that leads nowhere if `leads_nowhere`.
+    /// Sets whether the requested path leads nowhere.
     #[must_use]
     pub fn leads_nowhere(mut self, leads_nowhere: bool) -> Self {
         self.leads_nowhere = leads_nowhere;

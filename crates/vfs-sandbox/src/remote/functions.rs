@@ -48,7 +48,7 @@ into() {
   fi
   p=$p/$n
 }
-# No directory is where one has to be; whoever asks where a path leads (`x`) is told so (`u`).
+# The path leads through a component that is no directory: fails, except in a walk of `resolve` (`x`), which reports it by `u`.
 nowhere() {
   [ "$w" = x ] || { [ ! -e "./$n" ] || die notdir; die missing; }
   u=1
@@ -60,7 +60,7 @@ up() {
   else
     [ -n "$p" ] || die escape
     [ "$m" -eq 0 ] || die missing
-    # `q` counts the names that were gone through below a directory that is there.
+    # `q` counts the components below the last directory that exists.
     case $q in
     '') cd -P .. 2>/dev/null || die raced ;;
     1) q= ;;

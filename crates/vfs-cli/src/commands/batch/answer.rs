@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use vfs_core::{Error, Result, VfsPath};
 
-use super::commands::Commands;
+use super::commands::CommandRunner;
 use super::perform::{self, Performed};
 use super::queue::{Incoming, Queued};
 use crate::near;
@@ -33,33 +33,33 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Carries out what was read.
-pub(super) async fn to(session: &Session, commands: &Commands, queued: Queued) -> Answer {
-    let Queued { incoming, room } = queued;
-    drop(room);
+/// Performs a queued request and returns its answer.
+pub(super) async fn to(session: &Session, commands: &CommandRunner, queued: Queued) -> Answer {
+    let Queued { incoming, permit } = queued;
+    drop(permit);
     let (mut request, entry) = match incoming {
         Incoming::Request(request, entry) => (request, entry),
         Incoming::Answered(answer) => return answer,
     };
     let id = request.id.take();
-    // Those that make files, and one that asks whether there is one, mean what they name.
-    let means_its_path =
+    // Operations that create a file, or ask whether a path exists, mean exactly this path: similar ones are no help.
+    let names_exact_path =
         matches!(request.op.as_deref(), Some("write" | "upload_files" | "upload" | "stat" | "resolve"));
     let cx = session.cx.clone().with_cancel_token(entry.token.clone());
     let outcome = match perform::perform(session, commands, cx, request).await {
-        Err(error) if !means_its_path => Err(Refusal { near: near::paths(session, &error).await, error }),
+        Err(error) if !names_exact_path => Err(Refusal { near: near::paths(session, &error).await, error }),
         outcome => outcome.map_err(Refusal::from),
     };
     Answer { id, outcome }
 }
 
 impl Answer {
-    /// What became of the request `id`.
+    /// Creates the answer to the request `id`.
     pub(super) fn new(id: Option<Box<RawValue>>, outcome: Result<Performed>) -> Self {
         Self { id, outcome: outcome.map_err(Refusal::from) }
     }
 
-    /// The request `id` was not begun.
+    /// Creates the answer to a request that was not started.
     pub(super) fn refused(id: Option<Box<RawValue>>, error: Error) -> Self {
         Self::new(id, Err(error))
     }

@@ -1,4 +1,4 @@
-//! Requests to run commands.
+//! Operations that run commands, and the jobs they started.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::args::{BatchArgs, ShellArgs};
 use crate::exit::Failure;
 use crate::session::{Session, ShellKind};
 
-/// What runs commands, where that is allowed.
-pub(super) struct Commands {
+/// Runs the commands of a batch, if `--allow exec` permits that.
+pub(super) struct CommandRunner {
     backend: Option<Arc<dyn Backend>>,
     args: ShellArgs,
-    /// The jobs that were started and may still run.
+    /// Jobs of this batch, which are stopped when it ends.
     started: Mutex<Vec<JobId>>,
 }
 
-/// The operations that run commands and look after them.
+/// Operations on commands and jobs.
 pub(super) const COMMAND_OPERATIONS: [&str; 4] = ["execute", "jobs", "job_output", "stop_job"];
 
 #[derive(Serialize)]
@@ -33,22 +33,22 @@ struct Jobs {
     jobs: Vec<Job>,
 }
 
-impl Commands {
-    /// Opens what the arguments allow.
+impl CommandRunner {
+    /// Opens the shell that the arguments name; none without `--allow exec`.
     pub(super) async fn open(session: &Session, args: &BatchArgs) -> Result<Self, Failure> {
         let kind = ShellKind::of(args.shell)?;
         let backend = match args.allow {
             Some(_) => Some(session.with_shell(kind).await?),
             None if args.shell != ShellArgs::default() => {
-                return Err(Failure::Usage("--sandbox and --virtual say how commands run; add --allow exec"));
+                return Err(Failure::Usage("--sandbox and --virtual need --allow exec"));
             }
             None => None,
         };
         Ok(Self { backend, args: args.shell, started: Mutex::default() })
     }
 
-    /// Carries out `op`, which is one of [`COMMAND_OPERATIONS`]; `timeout` bounds a command that is waited for, whose answer
-    /// then has what it printed until then.
+    /// Performs `op`, one of [`COMMAND_OPERATIONS`]. A command in the foreground is stopped after `timeout`, and its answer has the
+    /// output until then; for every other operation, `timeout` is the deadline.
     pub(super) async fn perform(
         &self,
         session: &Session,
@@ -58,10 +58,11 @@ impl Commands {
         timeout: Option<Duration>,
     ) -> Result<Vec<u8>> {
         let shell = self.shell()?;
-        // The field `id` is that of the request itself.
+        // The field `id` is the id of the request, so the id of the job has a field of its own.
         if matches!(op, "job_output" | "stop_job") {
-            let job =
-                fields.remove("job").ok_or_else(|| Error::invalid_argument("missing field `job`: the id of a job"))?;
+            let job = fields
+                .remove("job")
+                .ok_or_else(|| Error::invalid_argument("missing field `job`; give the id of a job"))?;
             fields.insert("id".to_owned(), job);
         }
         let bounded = |cx: OpContext| timeout.map_or_else(|| cx.clone(), |timeout| cx.clone().with_timeout(timeout));
@@ -100,14 +101,18 @@ impl Commands {
         }
     }
 
-    /// Ends the jobs that still run; the first error, where some could not be ended.
+    /// Stops the jobs that still run.
+    ///
+    /// # Errors
+    ///
+    /// The first failure; the other jobs are stopped all the same.
     pub(super) async fn close(&self, session: &Session) -> Result<()> {
         let started = std::mem::take(&mut *self.started.lock().unwrap_or_else(PoisonError::into_inner));
         let Some(shell) = self.backend.as_deref().and_then(|backend| backend.as_shell()) else { return Ok(()) };
         let mut closed = Ok(());
         for job in started {
             match shell.stop_job(&session.cx, StopJobRequest::new(job)).await {
-                // It ended, and is forgotten.
+                // The job has ended already.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 ended => closed = closed.and(ended.map(drop)),
             }
@@ -117,8 +122,8 @@ impl Commands {
 
     fn shell(&self) -> Result<&dyn Shell> {
         let backend = self.backend.as_deref().ok_or_else(|| {
-            Error::new(ErrorKind::PolicyDenied, "commands are not allowed here; start the batch with --allow exec")
+            Error::new(ErrorKind::PolicyDenied, "this batch may not run commands; start it with --allow exec")
         })?;
-        backend.as_shell().ok_or_else(|| Error::new(ErrorKind::Unsupported, "nothing runs commands on these files"))
+        backend.as_shell().ok_or_else(|| Error::new(ErrorKind::Unsupported, "no shell is available for these files"))
     }
 }

@@ -12,7 +12,7 @@ pub(super) enum Line {
 }
 
 impl Line {
-    /// How many bytes are kept of it.
+    /// Returns how many bytes of the line are in memory.
     pub(super) fn len(&self) -> usize {
         match self {
             Line::Whole(text) => text.len(),

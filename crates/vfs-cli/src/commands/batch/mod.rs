@@ -2,20 +2,20 @@
 
 mod answer;
 mod commands;
+mod in_flight;
 mod json;
 mod lines;
 mod perform;
 mod queue;
 mod request;
 mod transfer;
-mod under_way;
 
 use std::io::{self, Write};
 
 use futures::stream::{self, Stream, StreamExt as _};
 
 use self::answer::Answer;
-use self::commands::Commands;
+use self::commands::CommandRunner;
 use crate::args::BatchArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, wait_until_closed};
@@ -24,7 +24,7 @@ use crate::streams;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: BatchArgs) -> Result<Exit, Failure> {
     streams::check_stdin()?;
-    let commands = Commands::open(session, &args).await?;
+    let commands = CommandRunner::open(session, &args).await?;
     let queue = queue::start(session.cx.cancel_token())?;
     let queue = stream::unfold(queue, |mut queue| async { Some((queue.recv().await?, queue)) });
     let answers = queue.map(|queued| async { Ok(answer::to(session, &commands, queued?).await) });
@@ -36,13 +36,13 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: BatchArgs) ->
     Ok(exit)
 }
 
-/// Writes each answer as it comes.
+/// Writes each answer as soon as it is ready.
 async fn write(out: &mut Output, answers: impl Stream<Item = Result<Answer, io::Error>>) -> Result<Exit, Failure> {
     let mut answers = std::pin::pin!(answers);
     let mut closed = std::pin::pin!(wait_until_closed());
     loop {
         let answer = tokio::select! {
-            // Requests that are under way are dropped, which cancels them.
+            // Dropping the requests in flight cancels them.
             error = &mut closed => return Err(Failure::Output(error)),
             answer = answers.next() => answer,
         };

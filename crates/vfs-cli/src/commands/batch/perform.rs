@@ -1,4 +1,4 @@
-//! A request handed to the backend operation that it names.
+//! Dispatch of requests to the operations of the backend.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use vfs_config::suggest::similar;
 use vfs_core::{Backend, Error, GlobRequest, GrepRequest, LsRequest, OpContext, Result, Truncation, VfsPath};
 
-use super::commands::{COMMAND_OPERATIONS, Commands};
+use super::commands::{COMMAND_OPERATIONS, CommandRunner};
 use super::json::encode;
 use super::request::{Fields, Request, decode, name_path, parse_paths};
 use super::transfer;
@@ -62,29 +62,29 @@ fn unknown_operation(op: &str) -> Error {
 /// How a request searches for a regular expression.
 const INSTEAD: &str = r#"write {"regex": ...} as the pattern"#;
 
-/// The most entries of one answer.
+/// Upper bound on the entries of one answer.
 const MAX_ENTRIES: u64 = 1_000_000;
 
-/// The most entries of an answer to a request that does not say how many it asks for.
+/// Default of `limit`: most entries or matches of one answer.
 const DEFAULT_ENTRIES: u64 = 10_000;
 
-/// 4 MiB, the most bytes of the lines and paths of a grep that does not say how many it asks for.
+/// Default of `max_result_bytes`: most bytes of the lines and paths of one grep, 4 MiB.
 const DEFAULT_RESULT_BYTES: u64 = 4 << 20;
 
-/// The limit of a request that asks for `limit` entries.
+/// Returns the limit of a request with this `limit`, within the bounds.
 fn bounded(limit: Option<u64>) -> u64 {
     limit.unwrap_or(DEFAULT_ENTRIES).min(MAX_ENTRIES)
 }
 
-/// The advice where an answer is cut at a bound that was not asked for.
-fn cut(asked: Option<u64>, truncated: Option<Truncation>) -> Option<String> {
+/// Returns advice for an answer that was truncated at a default bound.
+fn truncation_hint(requested: Option<u64>, truncated: Option<Truncation>) -> Option<String> {
     let more = match truncated {
         Some(Truncation::Limit) => "`limit`",
         Some(Truncation::MaxBytes) => "`max_result_bytes`",
         _ => return None,
     };
-    let advice = || format!("there is more: ask for it with {more}, or for less with a narrower path or pattern");
-    asked.is_none().then(advice)
+    let advice = || format!("there are more results; raise {more}, or narrow the path or pattern");
+    requested.is_none().then(advice)
 }
 
 /// The result of an operation as JSON, and advice beside it.
@@ -93,10 +93,10 @@ pub(super) struct Performed {
     pub(super) hint: Option<String>,
 }
 
-/// Carries out `request`; the result is the operation's own.
+/// Performs `request`. The result is that of the operation, with paths as the backend returned them.
 pub(super) async fn perform(
     session: &Session,
-    commands: &Commands,
+    commands: &CommandRunner,
     cx: OpContext,
     request: Request,
 ) -> Result<Performed> {
@@ -108,21 +108,21 @@ pub(super) async fn perform(
     let path = fields.get("path").or_else(|| fields.get("from")).and_then(Value::as_str).map(str::to_owned);
     let timeout = timeout_ms.map(Duration::from_millis);
     let performed = if COMMAND_OPERATIONS.contains(&op.as_str()) {
-        run(session, commands, cx, &op, fields, timeout).await
+        perform_command(session, commands, cx, &op, fields, timeout).await
     } else {
         let cx = timeout.map_or_else(|| cx.clone(), |timeout| cx.clone().with_timeout(timeout));
-        carry_out(session, &cx, &op, fields).await
+        perform_file_operation(session, &cx, &op, fields).await
     };
     performed.map_err(|error| match (error.path(), path) {
-        // A fault of the request itself is told at the path that it is about, too.
+        // An error about the request itself names the path of the request, too.
         (None, Some(path)) => error.with_path_text(&path),
         _ => error,
     })
 }
 
-async fn run(
+async fn perform_command(
     session: &Session,
-    commands: &Commands,
+    commands: &CommandRunner,
     cx: OpContext,
     op: &str,
     mut fields: Fields,
@@ -133,7 +133,7 @@ async fn run(
     Ok(Performed { result, hint: None })
 }
 
-async fn carry_out(session: &Session, cx: &OpContext, op: &str, mut fields: Fields) -> Result<Performed> {
+async fn perform_file_operation(session: &Session, cx: &OpContext, op: &str, mut fields: Fields) -> Result<Performed> {
     parse_paths(&mut fields, |text| session.path(text))?;
     let backend = &session.backend;
     let mut hint = None;
@@ -141,9 +141,9 @@ async fn carry_out(session: &Session, cx: &OpContext, op: &str, mut fields: Fiel
         "stat" => encode(&backend.stat(cx, decode(fields)?).await?),
         "ls" => {
             let mut request: LsRequest = decode(fields)?;
-            let asked = request.limit.replace(bounded(request.limit));
+            let requested = request.limit.replace(bounded(request.limit));
             let listed = backend.ls(cx, request).await?;
-            hint = cut(asked, listed.truncated);
+            hint = truncation_hint(requested, listed.truncated);
             encode(&listed)
         }
         "read" => encode(&backend.read(cx, decode(fields)?).await?),
@@ -154,25 +154,25 @@ async fn carry_out(session: &Session, cx: &OpContext, op: &str, mut fields: Fiel
         "copy" | "cp" => encode(&backend.copy(cx, decode(fields)?).await?),
         "glob" => {
             let mut request: GlobRequest = decode(fields)?;
-            let asked = request.limit.replace(bounded(request.limit));
+            let requested = request.limit.replace(bounded(request.limit));
             let found = backend.glob(cx, request).await?;
-            hint = cut(asked, found.truncated);
+            hint = truncation_hint(requested, found.truncated);
             encode(&found)
         }
         "grep" => return grep(session, cx, decode(fields)?).await,
         "upload_files" | "upload" => encode(&transfer::upload(session, cx, decode(fields)?).await?),
         "download_files" | "download" => encode(&transfer::download(session, cx, decode(fields)?).await),
         "resolve" => encode(&backend.resolve(cx, decode(fields)?).await?),
-        "capabilities" => encode(&backend.capabilities(&decode::<Place>(fields)?.path)),
+        "capabilities" => encode(&backend.capabilities(&decode::<CapabilitiesRequest>(fields)?.path)),
         other => Err(unknown_operation(other)),
     }?;
     Ok(Performed { result, hint })
 }
 
-/// What capabilities are asked about.
+/// The fields of `capabilities`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Place {
+struct CapabilitiesRequest {
     #[serde(default)]
     path: VfsPath,
 }
@@ -186,8 +186,8 @@ async fn grep(session: &Session, cx: &OpContext, mut request: GrepRequest) -> Re
     let found = session.backend.grep(cx, request).await?;
     let result = encode(&found)?;
     if !(found.matches.is_empty() && found.files.is_empty()) {
-        let asked = if found.truncated == Some(Truncation::MaxBytes) { max_bytes } else { limit };
-        return Ok(Performed { result, hint: cut(asked, found.truncated) });
+        let requested = if found.truncated == Some(Truncation::MaxBytes) { max_bytes } else { limit };
+        return Ok(Performed { result, hint: truncation_hint(requested, found.truncated) });
     }
     let left_out = hints::left_out(&found.skipped, "`hidden`", "`no_ignore`");
     let left_out = left_out.map(|counts| format!("no match in {} files; left out: {counts}", found.files_searched));

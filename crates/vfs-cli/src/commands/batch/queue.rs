@@ -1,4 +1,4 @@
-//! Requests on their way from standard input, read ahead so that one that is under way can be cancelled.
+//! The read-ahead queue of requests; a cancellation is found while earlier requests run.
 
 use std::io::{self, BufReader};
 use std::sync::Arc;
@@ -9,55 +9,55 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use vfs_core::{CancelToken, Error, ErrorKind, Result};
 
 use super::answer::Answer;
+use super::in_flight::{Entry, InFlight};
 use super::json::encode;
 use super::lines::{self, Line};
 use super::perform::Performed;
 use super::request::{self, Request};
-use super::under_way::{Entry, UnderWay};
 use crate::exit::Failure;
 
-/// 64 MiB, the longest line that is taken for a request.
+/// Upper bound on the length of a request, 64 MiB.
 const MAX_LINE: usize = 64 << 20;
 
-/// The most requests that are read ahead.
+/// Upper bound on the number of requests that are read ahead.
 const MAX_QUEUED: usize = 256;
 
-/// 128 MiB, the memory that requests which are read ahead may take, in units of [`UNIT`]. One request may take more.
+/// Upper bound on the memory of the requests that are read ahead, 128 MiB in units of [`UNIT`]. A single request may exceed it.
 const MAX_QUEUED_UNITS: usize = 2 * MAX_LINE / UNIT;
 
-/// The unit in which queued bytes are counted.
+/// Unit in which queued bytes are counted, since a semaphore counts in 32 bits.
 const UNIT: usize = 1 << 10;
 
-/// How many times as much memory the fields of a line may take as its text, about.
+/// Estimated ratio of the memory of parsed fields to the length of their line, in the worst case.
 const MAX_GROWTH: usize = 16;
 
-/// A line of input, as far as it could be read.
+/// A line of input and its share of the queue.
 pub(super) struct Queued {
     pub(super) incoming: Incoming,
-    /// Room in the queue, to be dropped when the request is begun.
-    pub(super) room: OwnedSemaphorePermit,
+    /// Permit for the memory of the request; dropped when the request starts.
+    pub(super) permit: OwnedSemaphorePermit,
 }
 
-/// What a line asks for.
+/// A parsed line.
 pub(super) enum Incoming {
-    /// Something to be done, and where it is entered.
+    /// An operation to perform.
     Request(Request, Entry),
-    /// Nothing that is left to be done.
+    /// A line that needs no operation: it is invalid, or cancels another request.
     Answered(Answer),
 }
 
-/// Starts to read standard input. `wanted` is cancelled where no request is wanted any more.
-pub(super) fn start(wanted: &CancelToken) -> Result<mpsc::Receiver<io::Result<Queued>>, Failure> {
+/// Starts the thread that reads standard input. Cancelling `cancel` cancels every request.
+pub(super) fn start(cancel: &CancelToken) -> Result<mpsc::Receiver<io::Result<Queued>>, Failure> {
     let (sender, receiver) = mpsc::channel(MAX_QUEUED);
-    let under_way = UnderWay::new(wanted.child());
-    let read = move || read(&sender, &under_way);
+    let in_flight = InFlight::new(cancel.child());
+    let read = move || read(&sender, &in_flight);
     std::thread::Builder::new().name("stdin".into()).spawn(read).map_err(Failure::Runtime)?;
     Ok(receiver)
 }
 
-/// Sends every line that is not empty until the input ends, fails, or nobody listens any more.
-fn read(sender: &mpsc::Sender<io::Result<Queued>>, under_way: &UnderWay) {
-    let room = Arc::new(Semaphore::new(MAX_QUEUED_UNITS));
+/// Sends every line that is not empty, until the input ends or fails, or the receiver is dropped.
+fn read(sender: &mpsc::Sender<io::Result<Queued>>, in_flight: &InFlight) {
+    let permits = Arc::new(Semaphore::new(MAX_QUEUED_UNITS));
     let mut input = BufReader::with_capacity(256 << 10, io::stdin());
     while let Some(line) = lines::next(&mut input, MAX_LINE).transpose() {
         let queued = match line {
@@ -65,9 +65,9 @@ fn read(sender: &mpsc::Sender<io::Result<Queued>>, under_way: &UnderWay) {
             Ok(line) => {
                 let units = (line.len() / (UNIT / MAX_GROWTH) + 1).min(MAX_QUEUED_UNITS);
                 let units = u32::try_from(units).unwrap_or(u32::MAX);
-                // It is never closed.
-                let Ok(room) = block_on(Arc::clone(&room).acquire_many_owned(units)) else { return };
-                Ok(Queued { incoming: incoming(line, under_way), room })
+                // Nobody closes the semaphore.
+                let Ok(permit) = block_on(Arc::clone(&permits).acquire_many_owned(units)) else { return };
+                Ok(Queued { incoming: incoming(line, in_flight), permit })
             }
             Err(error) => Err(error),
         };
@@ -78,7 +78,7 @@ fn read(sender: &mpsc::Sender<io::Result<Queued>>, under_way: &UnderWay) {
     }
 }
 
-fn incoming(line: Line, under_way: &UnderWay) -> Incoming {
+fn incoming(line: Line, in_flight: &InFlight) -> Incoming {
     let text = match line {
         Line::Whole(text) => text,
         Line::TooLong => return Incoming::Answered(Answer::refused(None, too_long())),
@@ -88,24 +88,24 @@ fn incoming(line: Line, under_way: &UnderWay) -> Incoming {
         return Incoming::Answered(Answer::refused(request.id, error));
     }
     if request.op.as_deref() == Some("cancel") {
-        let outcome = cancel(&mut request, under_way);
+        let outcome = cancel(&mut request, in_flight);
         return Incoming::Answered(Answer::new(request.id, outcome));
     }
-    let entry = under_way.enter(request.id.as_deref());
+    let entry = in_flight.register(request.id.as_deref());
     Incoming::Request(request, entry)
 }
 
-/// Cancels the requests that `request` names.
-fn cancel(request: &mut Request, under_way: &UnderWay) -> Result<Performed> {
+/// Cancels the requests whose id is in the field `request`.
+fn cancel(request: &mut Request, in_flight: &InFlight) -> Result<Performed> {
     let target = request.fields.remove("request");
     if let Some(name) = request.fields.keys().next() {
         return Err(Error::invalid_argument(format!(
-            "unknown field `{name}`; cancel has `request`, the id of another"
+            "unknown field `{name}`; `cancel` has only `request`, the id of the request to cancel"
         )));
     }
-    let target =
-        target.ok_or_else(|| Error::invalid_argument("missing field `request`: the id of what is cancelled"))?;
-    let result = encode(&json!({ "cancelled": under_way.cancel(&target) }))?;
+    let target = target
+        .ok_or_else(|| Error::invalid_argument("missing field `request`; give the id of the request to cancel"))?;
+    let result = encode(&json!({ "cancelled": in_flight.cancel(&target) }))?;
     Ok(Performed { result, hint: None })
 }
 

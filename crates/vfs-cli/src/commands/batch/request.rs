@@ -11,20 +11,20 @@ use vfs_core::{Error, Result, VfsPath};
 /// The fields of a request beside `id`, `op` and `timeout_ms`.
 pub(super) type Fields = Map<String, Value>;
 
-/// What a line holds, as far as it could be read.
+/// A request, as far as its line could be parsed.
 #[derive(Debug, Default)]
 pub(super) struct Request {
-    /// Whatever the caller tells the answer by, to the letter.
+    /// The id of the request, which the answer repeats byte for byte.
     pub(super) id: Option<Box<RawValue>>,
     /// The name of the operation.
     pub(super) op: Option<String>,
-    /// How long it may take, in milliseconds.
+    /// The timeout of the operation in milliseconds.
     pub(super) timeout_ms: Option<u64>,
     /// Everything else.
     pub(super) fields: Fields,
 }
 
-/// Reads `line`. Where it is faulty, an `id` that stands before the fault is still there.
+/// Parses `line`. If that fails, the request has the fields before the fault, so that the answer can repeat its id.
 pub(super) fn parse(line: &[u8]) -> (Request, Result<()>) {
     let mut request = Request::default();
     let mut json = serde_json::Deserializer::from_slice(line);
@@ -73,7 +73,7 @@ pub(super) fn parse_paths(fields: &mut Fields, parse: impl Fn(&str) -> Result<Vf
     Ok(())
 }
 
-/// Takes `file_path`, as frameworks of agents call the path of a file, for `path`.
+/// Renames `file_path`, as agent frameworks call it, to `path`.
 pub(super) fn name_path(fields: &mut Fields) {
     if !fields.contains_key("path")
         && let Some(path) = fields.remove("file_path")
@@ -88,7 +88,7 @@ pub(super) fn decode<T: DeserializeOwned>(fields: Fields) -> Result<T> {
         let field = error.path().to_string();
         let message = error.into_inner().to_string();
         let message = suggest::reword(&message, &[]).unwrap_or(message);
-        // A fault of the object as a whole names its field itself.
+        // An error about the object as a whole names the field in its message.
         let named = field == "." || message.contains(&format!("`{field}`"));
         Error::invalid_argument(if named { message } else { format!("`{field}`: {message}") })
     })

@@ -1,4 +1,4 @@
-//! The requests that are not answered yet.
+//! The registry of requests without an answer, by id.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,35 +7,35 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use vfs_core::CancelToken;
 
-/// Requests by their ids, so that they can be cancelled. A clone has the same.
+/// Cancellation tokens of requests without an answer, by request id. Clones share them.
 #[derive(Debug, Clone)]
-pub(super) struct UnderWay {
+pub(super) struct InFlight {
     all: CancelToken,
     tokens: Arc<Mutex<Tokens>>,
 }
 
-/// Ids are those of JSON values as they are written out again: spaces and escapes do not tell two apart.
+/// By id, serialised again, so that ids which differ only in spaces or escapes are equal. Ids may be in use more than once.
 type Tokens = HashMap<String, Vec<(u64, CancelToken)>>;
 
-/// A request that is under way until this is dropped.
+/// Registration of one request, removed on drop.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// What ends it.
+    /// Cancels the request.
     pub(super) token: CancelToken,
-    place: Option<(String, u64, UnderWay)>,
+    registered: Option<(String, u64, InFlight)>,
 }
 
-impl UnderWay {
-    /// None; all that are to come end with `all`.
+impl InFlight {
+    /// Creates an empty registry. Cancelling `all` cancels every request.
     pub(super) fn new(all: CancelToken) -> Self {
         Self { all, tokens: Arc::default() }
     }
 
-    /// Adds a request.
-    pub(super) fn enter(&self, id: Option<&RawValue>) -> Entry {
+    /// Registers a request; one without an id can only be cancelled by `all`.
+    pub(super) fn register(&self, id: Option<&RawValue>) -> Entry {
         let token = self.all.child();
         let id = id.and_then(|id| serde_json::from_str::<Value>(id.get()).ok());
-        let place = id.map(|id| {
+        let registered = id.map(|id| {
             let id = id.to_string();
             let mut tokens = self.tokens();
             let same = tokens.entry(id.clone()).or_default();
@@ -44,10 +44,10 @@ impl UnderWay {
             drop(tokens);
             (id, number, self.clone())
         });
-        Entry { token, place }
+        Entry { token, registered }
     }
 
-    /// Cancels the requests with this id; whether there is one.
+    /// Cancels the requests with this id, and returns whether there is one.
     pub(super) fn cancel(&self, id: &Value) -> bool {
         let tokens = self.tokens();
         let Some(same) = tokens.get(&id.to_string()) else { return false };
@@ -62,8 +62,8 @@ impl UnderWay {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let Some((id, number, under_way)) = self.place.take() else { return };
-        let mut tokens = under_way.tokens();
+        let Some((id, number, in_flight)) = self.registered.take() else { return };
+        let mut tokens = in_flight.tokens();
         if let Some(same) = tokens.get_mut(&id) {
             same.retain(|(other, _)| *other != number);
             if same.is_empty() {
