@@ -23,17 +23,12 @@ pub(super) enum Cover {
     Writable(Source),
     /// A directory or file that can only be looked at.
     ReadOnly(Source),
-    /// An empty file; its content comes from this descriptor.
-    EmptyFile(Opens, i32),
-    /// An empty directory.
-    EmptyDirectory(Opens),
-}
-
-/// Whether something empty may be opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opens {
-    Never,
-    ToRead,
+    /// An empty file that cannot be opened; its content comes from this descriptor.
+    HiddenFile(i32),
+    /// An empty directory that cannot be opened.
+    HiddenDirectory,
+    /// An empty directory that can be listed.
+    EmptyDirectory,
 }
 
 /// Whether the command keeps the terminal that it was started in.
@@ -196,15 +191,14 @@ fn put(line: &mut Line, at: &str, cover: &Cover) {
     match cover {
         Cover::Writable(source) => line.bind(Access::Writable, source, at),
         Cover::ReadOnly(source) => line.bind(Access::ReadOnly, source, at),
-        Cover::EmptyFile(opens, empty) => {
-            let mode = if *opens == Opens::Never { "0000" } else { "0444" };
-            line.words(["--perms", mode, "--ro-bind-data", &empty.to_string(), at]);
-        }
-        Cover::EmptyDirectory(opens) => {
-            let mode = if *opens == Opens::Never { "0000" } else { "0555" };
-            line.words(["--perms", mode, "--size", "4096", "--tmpfs", at, "--remount-ro", at]);
-        }
+        Cover::HiddenFile(empty) => line.words(["--perms", "0000", "--ro-bind-data", &empty.to_string(), at]),
+        Cover::HiddenDirectory => put_directory(line, at, "0000"),
+        Cover::EmptyDirectory => put_directory(line, at, "0555"),
     }
+}
+
+fn put_directory(line: &mut Line, at: &str, mode: &str) {
+    line.words(["--perms", mode, "--size", "4096", "--tmpfs", at, "--remount-ro", at]);
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -320,14 +314,14 @@ mod tests {
             ("+ --bind /h/w /w --perms 0000 --ro-bind-data 6 /w/.env --remount-ro /dev", |plan| {
                 plan.covers = vec![
                     ("/w".into(), Cover::Writable(Source::Path("/h/w".into()))),
-                    ("/w/.env".into(), Cover::EmptyFile(Opens::Never, 6)),
+                    ("/w/.env".into(), Cover::HiddenFile(6)),
                 ];
             }),
             ("+ --perms 0000 --size 4096 --tmpfs /w/keys --remount-ro /w/keys", |plan| {
-                plan.covers = vec![("/w/keys".into(), Cover::EmptyDirectory(Opens::Never))];
+                plan.covers = vec![("/w/keys".into(), Cover::HiddenDirectory)];
             }),
             ("+ --perms 0555 --size 4096 --tmpfs /w/.git --remount-ro /w/.git", |plan| {
-                plan.covers = vec![("/w/.git".into(), Cover::EmptyDirectory(Opens::ToRead))];
+                plan.covers = vec![("/w/.git".into(), Cover::EmptyDirectory)];
             }),
         ];
         let system = system();

@@ -83,9 +83,10 @@ pub struct ProtectedName {
 
 /// A path below every mount that is kept from commands and file tools.
 ///
-/// Where it is missing below a mount that may be written to, something empty stands in its place while commands run, so
-/// that they cannot make it. The host sees an empty file or directory that is not writable and has the sticky bit; it
-/// goes with the last command, or where the process was killed with the next sandbox of that directory.
+/// If it is missing below a writable mount, an empty directory takes its place while commands run, so that they cannot create
+/// it. The directory is not writable and has the sticky bit, or, on a file system that does not keep that, a fixed time of
+/// modification. git does not list it. It is removed after the last command; if the process was killed, the next sandbox of the
+/// same mount removes it.
 ///
 /// Who works on the host can undo this for commands that run: what is moved, or removed and made anew there, is no
 /// longer covered for them. So what is protected should not be replaced while they run.
@@ -96,8 +97,6 @@ pub struct Protected {
     pub path: VfsPath,
     /// What becomes of it.
     pub protection: Protection,
-    /// Whether it is a directory where it is not there yet.
-    pub is_directory: bool,
 }
 
 /// Where the helper program is that puts Landlock on inside namespaces.
@@ -210,11 +209,7 @@ impl SandboxConfig {
     /// Commands on one mount; [`mount`](Self::mount) adds others.
     pub fn with_mount(mount: Mount) -> Self {
         // All of these are constants, and paths.
-        let protected = |path, protection, is_directory| Protected {
-            path: VfsPath::parse(path).unwrap_or_default(),
-            protection,
-            is_directory,
-        };
+        let protected = |path, protection| Protected { path: VfsPath::parse(path).unwrap_or_default(), protection };
         let named = |name: &str, protection| ProtectedName { name: name.to_owned(), protection };
         let mut limits = Limits::default();
         limits.file_bytes = Some(4 << 30);
@@ -222,7 +217,7 @@ impl SandboxConfig {
             mounts: vec![mount],
             tools: Vec::new(),
             network: Network::default(),
-            protected: vec![protected(GIT, Protection::ReadOnly, true), protected(ENV, Protection::Hidden, false)],
+            protected: vec![protected(GIT, Protection::ReadOnly), protected(ENV, Protection::Hidden)],
             protected_names: vec![named(GIT, Protection::ReadOnly), named(ENV, Protection::Hidden)],
             max_scanned_entries: 1_000_000,
             unix_sockets: UnixSockets::default(),
@@ -258,21 +253,18 @@ impl SandboxConfig {
         self
     }
 
-    /// Protects a path, relative to every mount, in place of what was said of it before. One that ends with `/` is a
-    /// directory, where it is not there yet.
+    /// Protects a path, relative to every mount, and replaces an earlier setting for it.
     ///
     /// # Errors
     ///
     /// Those of [`VfsPath::parse`]; `invalid_argument` for the mount itself.
     pub fn protect(mut self, path: &str, protection: Protection) -> Result<Self> {
-        let ends_as_directory = path.ends_with('/');
         let path = VfsPath::parse(path)?;
         if path.is_root() {
             return Err(Error::invalid_argument("a whole mount is protected by mounting it read-only"));
         }
         self.protected.retain(|protected| protected.path != path);
-        let is_directory = ends_as_directory || path.name() == Some(GIT);
-        self.protected.push(Protected { path, protection, is_directory });
+        self.protected.push(Protected { path, protection });
         Ok(self)
     }
 

@@ -10,7 +10,7 @@ use vfs_core::{Access, Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::{LocalBackend, LocalConfig};
 
 use super::config::{Mount, Protected, Protection, SandboxConfig};
-use super::placeholders::{Placeholders, Shape, There};
+use super::placeholders::{Placeholders, There};
 use super::programs::{is_same, place};
 use super::system::System;
 
@@ -31,9 +31,10 @@ pub(super) enum Kept {
     /// It is not protected, but something below it is: it stays where it is.
     InPlace,
     ReadOnly,
-    Hidden(Shape),
-    /// It is not there; what stands for it can be read, and is empty.
-    Empty(Shape),
+    HiddenFile,
+    HiddenDirectory,
+    /// The path is missing, and an empty directory takes its place, which can be listed.
+    Missing,
 }
 
 impl Held {
@@ -146,30 +147,24 @@ impl Held {
         while let Some(component) = components.next() {
             let below = directory.as_ref().unwrap_or(&self.root);
             let leads_on = components.peek().is_some();
-            let shape = if protected.is_directory { Shape::Directory } else { Shape::File };
             path.push('/');
             path.push_str(component);
             match kept.get(&path) {
                 // Nothing of what is below is there for commands.
-                Some((Kept::Hidden(_) | Kept::Empty(_), _)) => return Ok(()),
+                Some((Kept::HiddenFile | Kept::HiddenDirectory | Kept::Missing, _)) => return Ok(()),
                 // Nothing can be made there by commands.
                 Some((Kept::ReadOnly, _)) => placeholders = None,
                 _ => {}
             }
             let there = match placeholders {
                 Some(placeholders) if leads_on => Some(placeholders.lead(below, component).map_err(unmade)?),
-                Some(placeholders) => Some(placeholders.put(below, component, shape).map_err(unmade)?),
+                Some(placeholders) => Some(placeholders.put(below, component).map_err(unmade)?),
                 None => None,
             };
             match there {
                 Some(There::Nothing) => return Ok(()),
                 Some(There::Placeholder(held)) => {
-                    let shape = Shape::of(&rustix::fs::fstat(&held).map_err(unknown)?);
-                    let what = match protected.protection {
-                        Protection::ReadOnly => Kept::Empty(shape),
-                        Protection::Hidden => Kept::Hidden(shape),
-                    };
-                    kept.insert(path, (what, held));
+                    kept.insert(path, (Kept::Missing, held));
                     return Ok(());
                 }
                 Some(There::Another) | None => {}
@@ -192,7 +187,8 @@ impl Held {
             }
             let what = match protected.protection {
                 Protection::ReadOnly => Kept::ReadOnly,
-                Protection::Hidden => Kept::Hidden(Shape::of(&status)),
+                Protection::Hidden if FileType::from_raw_mode(status.st_mode).is_dir() => Kept::HiddenDirectory,
+                Protection::Hidden => Kept::HiddenFile,
             };
             kept.insert(path.clone(), (what, found));
         }

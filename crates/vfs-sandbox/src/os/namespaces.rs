@@ -11,12 +11,12 @@ use rustix::io::Errno;
 use vfs_core::{Access, Error, ErrorKind, Result};
 use vfs_shell::Launch;
 
-use super::bubblewrap::{Cover, Identity, NestedMounts, NestedUsers, Opens, Outside, Plan, Session, Source, arguments};
+use super::bubblewrap::{Cover, Identity, NestedMounts, NestedUsers, Outside, Plan, Session, Source, arguments};
 use super::config::{Protection, SandboxConfig, UnixSockets};
 use super::held::{Held, Kept, duplicate};
 use super::helper::{self, Covered, ENVIRONMENT, FILTER, NestedCovers, Task, environment_bytes};
 use super::nested_covers::{self, NestedCover, NestedEntry};
-use super::placeholders::{Placeholders, Shape};
+use super::placeholders::Placeholders;
 use super::rules::{Grant, Rules};
 use super::system::{System, written};
 use super::tree_scan::{EntryKind, ScanEntry};
@@ -139,7 +139,7 @@ impl Namespaces {
         Err(why.to_owned())
     }
 
-    /// Removes what stands for missing protected paths, unless a command still runs.
+    /// Removes the placeholders of missing protected paths, unless a command still runs.
     pub(super) fn tidy(&self) {
         self.placeholders.clear();
     }
@@ -286,8 +286,9 @@ impl Namespaces {
                 let (cover, check) = match what {
                     Kept::InPlace => (with_access(bound(held, &path, given)), covered),
                     Kept::ReadOnly => (Cover::ReadOnly(bound(held, &path, given)), covered),
-                    Kept::Hidden(shape) => (empty(shape, Opens::Never, given)?, made),
-                    Kept::Empty(shape) => (empty(shape, Opens::ToRead, given)?, made),
+                    Kept::HiddenFile => (Cover::HiddenFile(given.text(b"")?), made),
+                    Kept::HiddenDirectory => (Cover::HiddenDirectory, made),
+                    Kept::Missing => (Cover::EmptyDirectory, made),
                 };
                 let at = format!("{}{path}", mount.at);
                 checks.push((at.clone().into(), check));
@@ -361,13 +362,6 @@ fn changed_at(entry: &ScanEntry) -> (i64, u64) {
 
 type Covers = Vec<(String, Cover)>;
 type Check = (PathBuf, Covered);
-
-fn empty(shape: Shape, opens: Opens, given: &mut Given) -> Result<Cover> {
-    Ok(match shape {
-        Shape::File => Cover::EmptyFile(opens, given.text(b"")?),
-        Shape::Directory => Cover::EmptyDirectory(opens),
-    })
-}
 
 fn no_memory(errno: Errno) -> Error {
     let error = match errno {

@@ -1,44 +1,32 @@
-//! What stands, while commands run, for protected paths that are not there.
+//! Placeholders for missing protected paths, which exist while commands run.
 //!
-//! Only what is there can be covered. A command could else make what is missing: a repository with hooks, which whoever
-//! comes next would run, or a link, which bubblewrap would follow when another command starts. As every command has
-//! every protected path covered, none can move, replace or remove it, and bubblewrap finds what was looked at.
+//! Only an existing path can be covered. Without a placeholder, a command could create a missing one: a repository with hooks,
+//! which the next user would run, or a link, which bubblewrap would follow at the start of another command. Since every command
+//! has every protected path covered, none can move, replace or remove a placeholder, and bubblewrap finds what was checked.
+//!
+//! A placeholder is a directory, also for a path that is a file elsewhere: git lists no empty directories.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, MemfdFlags, Mode, OFlags, Stat, fchmod, flock, fstat, memfd_create, mkdirat,
-    openat, statat, unlinkat,
+    AtFlags, FileType, FlockOperation, MemfdFlags, Mode, OFlags, Stat, Timespec, Timestamps, fchmod, flock, fstat,
+    futimens, memfd_create, mkdirat, openat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
 use super::programs::is_same;
 
-/// Whether something is a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
-    File,
-    Directory,
-}
+/// The mode of a placeholder. Nobody makes such a directory by accident, so that one that a killed process left is known.
+const MODE: u32 = 0o1500;
 
-impl Shape {
-    /// That of something with such a status.
-    pub(super) fn of(status: &Stat) -> Self {
-        let is_directory = FileType::from_raw_mode(status.st_mode) == FileType::Directory;
-        if is_directory { Self::Directory } else { Self::File }
-    }
+/// The mode of a placeholder that cannot be removed, because somebody has put something in.
+const ORDINARY_MODE: u32 = 0o755;
 
-    /// The mode of a placeholder. Nobody makes such a thing by accident, so that one that a killed process left is
-    /// known.
-    const fn mode(self) -> u32 {
-        match self {
-            Self::File => 0o1400,
-            Self::Directory => 0o1500,
-        }
-    }
-}
+/// The time of modification of a placeholder on a file system that does not keep the sticky bit, as FUSE file systems may not:
+/// 2001-02-03 04:05:06.070809 UTC.
+const MARKED: Timespec = Timespec { tv_sec: 981_173_106, tv_nsec: 70_809_000 };
 
 /// The placeholders of one sandbox.
 ///
@@ -99,29 +87,32 @@ impl Placeholders {
         Ok(lock)
     }
 
-    /// What has this name; where there is nothing, a placeholder is made.
-    pub(super) fn put(&self, directory: &OwnedFd, name: &str, shape: Shape) -> Result<There, Errno> {
+    /// Returns what has this name; if nothing does, makes a placeholder.
+    pub(super) fn put(&self, directory: &OwnedFd, name: &str) -> Result<There, Errno> {
         let mut used = self.used();
         for _ in 0..TRIES {
-            let status = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(status) if is_placeholder(&status) => status,
-                Ok(_) => return Ok(There::Another),
-                Err(Errno::NOENT) => match make(directory, name, shape) {
-                    Ok(()) | Err(Errno::EXIST) => continue,
+            let held = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(status) => {
+                    let is_known = |known: &&Placeholder| fstat(&known.held).is_ok_and(|held| is_same(&held, &status));
+                    if let Some(known) = used.iter().find(is_known) {
+                        return Ok(There::Placeholder(rustix::io::fcntl_dupfd_cloexec(&known.held, 0)?));
+                    }
+                    if !is_placeholder(&status) {
+                        return Ok(There::Another);
+                    }
+                    match open(directory, name) {
+                        Ok(held) => held,
+                        // Another user's.
+                        Err(Errno::ACCESS) => return Ok(There::Another),
+                        Err(_) => continue,
+                    }
+                }
+                Err(Errno::NOENT) => match make(directory, name) {
+                    Ok(held) => held,
+                    Err(Errno::EXIST) => continue,
                     Err(errno) => return not_made(errno),
                 },
                 Err(errno) => return not_made(errno),
-            };
-            let is_known = |known: &&Placeholder| fstat(&known.held).is_ok_and(|held| is_same(&held, &status));
-            if let Some(known) = used.iter().find(is_known) {
-                return Ok(There::Placeholder(rustix::io::fcntl_dupfd_cloexec(&known.held, 0)?));
-            }
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let held = match openat(directory, name, flags, Mode::empty()) {
-                Ok(held) => held,
-                // Another user's.
-                Err(Errno::ACCESS) => return Ok(There::Another),
-                Err(_) => continue,
             };
             if flock(&held, FlockOperation::NonBlockingLockShared).is_err() {
                 std::thread::sleep(MOMENT);
@@ -217,29 +208,25 @@ impl Placeholder {
         if flock(&self.held, FlockOperation::NonBlockingLockExclusive).is_err() || !self.is_in_place() {
             return;
         }
-        let Ok(status) = fstat(&self.held) else { return };
-        let (flags, ordinary) = match Shape::of(&status) {
-            Shape::Directory => (AtFlags::REMOVEDIR, 0o755),
-            Shape::File => (AtFlags::empty(), 0o644),
-        };
-        let removed = is_placeholder(&status) && unlinkat(&self.directory, self.name.as_str(), flags).is_ok();
-        if !removed {
+        let is_unchanged = fstat(&self.held).is_ok_and(|status| is_unwritable_directory(&status));
+        let is_removed = is_unchanged && unlinkat(&self.directory, self.name.as_str(), AtFlags::REMOVEDIR).is_ok();
+        if !is_removed {
             // It is no placeholder any more; what cannot be changed of it does no harm.
-            let _ = fchmod(&self.held, Mode::from_raw_mode(ordinary));
+            let _ = fchmod(&self.held, Mode::from_raw_mode(ORDINARY_MODE));
         }
     }
 }
 
-/// Whether something with such a status is a placeholder, whichever process made it.
+/// Returns whether an entry with this status is a placeholder, whichever process made it.
 fn is_placeholder(status: &Stat) -> bool {
+    let is_marked = status.st_mode & libc::S_ISVTX != 0
+        || (status.st_mtime, status.st_mtime_nsec) == (MARKED.tv_sec, MARKED.tv_nsec.unsigned_abs());
+    is_marked && is_unwritable_directory(status)
+}
+
+fn is_unwritable_directory(status: &Stat) -> bool {
     const WRITABLE: u32 = 0o222;
-    let is_marked = status.st_mode & (libc::S_ISVTX | WRITABLE) == libc::S_ISVTX;
-    is_marked
-        && match FileType::from_raw_mode(status.st_mode) {
-            FileType::RegularFile => status.st_size == 0,
-            FileType::Directory => true,
-            _ => false,
-        }
+    FileType::from_raw_mode(status.st_mode).is_dir() && status.st_mode & WRITABLE == 0
 }
 
 /// Below what is no directory, nothing can be as long as that stays where it is.
@@ -250,13 +237,24 @@ fn not_made(errno: Errno) -> Result<There, Errno> {
     }
 }
 
-fn make(directory: &OwnedFd, name: &str, shape: Shape) -> Result<(), Errno> {
-    let mode = Mode::from_raw_mode(shape.mode());
-    if shape == Shape::File {
-        let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        return openat(directory, name, flags, mode).map(drop);
+fn make(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+    mkdirat(directory, name, Mode::from_raw_mode(MODE))?;
+    let made = open(directory, name)?;
+    let status = fstat(&made)?;
+    if !is_unwritable_directory(&status) {
+        // It was replaced before it was opened.
+        return Err(Errno::EXIST);
     }
-    mkdirat(directory, name, mode)
+    if status.st_mode & libc::S_ISVTX == 0 {
+        // Without this mark, only the sandbox that made it knows it.
+        let _ = futimens(&made, &Timestamps { last_access: MARKED, last_modification: MARKED });
+    }
+    Ok(made)
+}
+
+fn open(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(directory, name, flags, Mode::empty())
 }
 
 #[cfg(test)]
@@ -279,8 +277,8 @@ mod tests {
         let (one, other) = (Placeholders::new().expect("made"), Placeholders::new().expect("made"));
         let command = one.hold().expect("a lock");
         for placeholders in [&one, &other, &one] {
-            for (name, shape) in [(".git", Shape::Directory), (".env", Shape::File)] {
-                assert!(matches!(placeholders.put(&root, name, shape), Ok(There::Placeholder(_))));
+            for name in [".git", ".env"] {
+                assert!(matches!(placeholders.put(&root, name), Ok(There::Placeholder(_))));
             }
         }
         one.clear();
@@ -297,14 +295,14 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let root = opened(&directory);
         let placeholders = Placeholders::new().expect("made");
-        placeholders.put(&root, ".git", Shape::Directory).expect("put");
-        placeholders.put(&root, "keys", Shape::Directory).expect("put");
-        placeholders.put(&root, ".env", Shape::File).expect("put");
+        placeholders.put(&root, ".git").expect("put");
+        placeholders.put(&root, "keys").expect("put");
+        placeholders.put(&root, ".env").expect("put");
         let keys = openat(&root, "keys", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("there");
         rustix::fs::chmodat(&root, "keys", Mode::from_raw_mode(0o1755), AtFlags::empty()).expect("changed");
-        make(&keys, "private", Shape::File).expect("made");
-        unlinkat(&root, ".env", AtFlags::empty()).expect("removed");
-        make(&root, ".env", Shape::File).expect("made");
+        make(&keys, "private").expect("made");
+        unlinkat(&root, ".env", AtFlags::REMOVEDIR).expect("removed");
+        make(&root, ".env").expect("made");
         placeholders.clear();
         assert_eq!(names(&directory), [".env", "keys"]);
         let mode = statat(&root, "keys", AtFlags::empty()).expect("there").st_mode;
@@ -319,7 +317,7 @@ mod tests {
             let placeholders = Placeholders::new().expect("made");
             placeholders.lead(&root, "keys").expect("made");
             let keys = openat(&root, "keys", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("there");
-            placeholders.put(&keys, "private", Shape::File).expect("put");
+            placeholders.put(&keys, "private").expect("put");
             if has_more {
                 mkdirat(&keys, "other", Mode::from_raw_mode(0o755)).expect("made");
             }
@@ -333,12 +331,31 @@ mod tests {
     fn what_a_killed_process_left_is_removed_and_what_users_made_is_not() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = opened(&directory);
-        make(&root, ".git", Shape::Directory).expect("made");
+        make(&root, ".git").expect("made");
         mkdirat(&root, "keys", Mode::from_raw_mode(0o755)).expect("made");
         let placeholders = Placeholders::new().expect("made");
-        assert!(matches!(placeholders.put(&root, ".git", Shape::Directory), Ok(There::Placeholder(_))));
-        assert!(matches!(placeholders.put(&root, "keys", Shape::Directory), Ok(There::Another)));
+        assert!(matches!(placeholders.put(&root, ".git"), Ok(There::Placeholder(_))));
+        assert!(matches!(placeholders.put(&root, "keys"), Ok(There::Another)));
         placeholders.clear();
         assert_eq!(names(&directory), ["keys"]);
+    }
+
+    #[test]
+    fn one_without_a_sticky_bit_is_known_by_its_time() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = opened(&directory);
+        let [killed, placeholders] = [(); 2].map(|()| Placeholders::new().expect("made"));
+        killed.put(&root, ".git").expect("put");
+        let held = open(&root, ".git").expect("there");
+        // As a file system does that keeps no such bit.
+        fchmod(&held, Mode::from_raw_mode(MODE & 0o777)).expect("changed");
+        let before = statat(&root, ".git", AtFlags::empty()).expect("there");
+        assert!(matches!(placeholders.put(&root, ".git"), Ok(There::Another)), "{before:?}");
+        futimens(&held, &Timestamps { last_access: MARKED, last_modification: MARKED }).expect("set");
+        assert!(matches!(placeholders.put(&root, ".git"), Ok(There::Placeholder(_))));
+        placeholders.clear();
+        assert_eq!(names(&directory), [".git"], "another sandbox uses it");
+        killed.clear();
+        assert_eq!(names(&directory), [""; 0]);
     }
 }

@@ -35,8 +35,8 @@ use super::trial;
 ///   Landlock where the [helper](SandboxConfig::helper) is found. Where they are not, Landlock and the filter hold
 ///   commands by themselves; that is less, and has to be asked for by requiring
 ///   [less](super::Belt::WITHOUT_NAMESPACES).
-/// * [Protected](SandboxConfig::protected) paths are covered in every command. For those that are missing something
-///   empty stands in the mounted directory while commands run, and goes with the last one.
+/// * [Protected](SandboxConfig::protected) paths are covered in every command. A missing one
+///   has a placeholder while commands run, an empty directory.
 /// * [Protected names](SandboxConfig::protected_names) that are there when a command starts are covered at any depth, and
 ///   so are unix sockets. That takes the [helper](SandboxConfig::helper). What commands that run at the same time do to the
 ///   directories on the way is noticed, and the command not run then; one that moves a directory while the tree is searched

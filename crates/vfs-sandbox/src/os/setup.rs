@@ -136,7 +136,7 @@ impl Setup {
         Ok(launch)
     }
 
-    /// Removes what stands for missing protected paths, unless a command still runs.
+    /// Removes the placeholders of missing protected paths, unless a command still runs.
     pub(super) fn tidy(&self) {
         if let Way::Namespaces(namespaces) = &self.way {
             namespaces.tidy();

@@ -57,6 +57,7 @@ const NAMES: &[(i32, &str)] = &[
     (libc::EXDEV, "EXDEV"),
     (libc::ENODEV, "ENODEV"),
     (libc::ENOTDIR, "ENOTDIR"),
+    (libc::EISDIR, "EISDIR"),
     (libc::EINVAL, "EINVAL"),
     (libc::ENOTTY, "ENOTTY"),
     (libc::EFBIG, "EFBIG"),

@@ -6,6 +6,7 @@
 mod names;
 mod opening;
 mod overlays;
+mod placeholders;
 mod programs;
 mod protection;
 mod shown;
@@ -33,14 +34,19 @@ fn main() -> ExitCode {
     });
     let report = report.expect("a report");
     let missing = (!report.enforces(Belt::Namespaces)).then(|| format!("ignored: {report}"));
-    let trials = TRIALS.iter().map(|&(name, run)| {
-        let trial = Trial::test(format!("sandbox::{name}"), run);
-        match &missing {
-            Some(why) => trial.with_kind(why.replace('\n', "; ")).with_ignored_flag(true),
-            None => trial,
-        }
-    });
+    let trials =
+        TRIALS.iter().map(|&(name, run)| ignored_if(Trial::test(format!("sandbox::{name}"), run), missing.as_deref()));
+    let on_fuse = Trial::test("sandbox::placeholders_go_on_fuse", || runtime().block_on(placeholders::fuse()));
+    let no_fuse = missing.clone().or_else(|| Some(format!("ignored: {}", placeholders::FuseMount::new().err()?)));
+    let trials = trials.chain([ignored_if(on_fuse, no_fuse.as_deref())]);
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+fn ignored_if(trial: Trial, why: Option<&str>) -> Trial {
+    match why {
+        Some(why) => trial.with_kind(why.replace('\n', "; ")).with_ignored_flag(true),
+        None => trial,
+    }
 }
 
 type Run = fn() -> Outcome;
@@ -51,7 +57,8 @@ const TRIALS: &[(&str, Run)] = &[
     ("what_is_protected_from_commands_is_from_file_tools", || runtime().block_on(protection::protected())),
     ("a_link_in_place_of_what_is_protected_stops_commands", || runtime().block_on(protection::links())),
     ("what_is_missing_and_protected_cannot_be_made", || runtime().block_on(protection::missing())),
-    ("what_stands_for_it_goes_with_the_last_command", || runtime().block_on(protection::placeholders())),
+    ("placeholders_go_with_the_last_command", || runtime().block_on(placeholders::last_command())),
+    ("git_lists_no_placeholder", || runtime().block_on(placeholders::git())),
     ("a_link_that_is_swapped_leads_file_tools_nowhere", || runtime().block_on(protection::swapped())),
     ("a_planted_link_is_no_reason_for_less", || runtime().block_on(protection::planted())),
     ("names_are_protected_at_any_depth", || runtime().block_on(names::nested())),

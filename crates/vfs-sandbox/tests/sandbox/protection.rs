@@ -81,35 +81,6 @@ pub(crate) async fn missing() -> Outcome {
     Ok(())
 }
 
-pub(crate) async fn placeholders() -> Outcome {
-    let directory = tempfile::tempdir()?;
-    let (one, other) = (OsSandbox::open(config(&directory)).await?, OsSandbox::open(config(&directory)).await?);
-    assert_eq!(names(&directory)?, [""; 0], "a trial leaves nothing");
-    let (one, other) = (one.into_backend()?, other.into_backend()?);
-    for _ in 0..20 {
-        run(&one, "true").await?;
-        assert_eq!(names(&directory)?, [""; 0]);
-    }
-    // As one ends, a command of the other still has its covers.
-    let waits = async {
-        let ended = run(&one, "until [ -e ended ]; do sleep 0.01; done; mkdir .git || ls -A").await;
-        ended.map(|ended| ended.stdout)
-    };
-    let ends = async {
-        until("the covers are there", || Ok(names(&directory)?.contains(&".git".to_owned()))).await?;
-        for sandbox in [&other, &one] {
-            run(sandbox, "true").await?;
-        }
-        fs::write(directory.path().join("ended"), "")?;
-        Ok::<_, Failed>(())
-    };
-    let (waited, ended) = tokio::join!(waits, ends);
-    ended?;
-    assert_eq!(waited?, ".env\n.git\nended\n");
-    assert_eq!(names(&directory)?, ["ended"]);
-    Ok(())
-}
-
 pub(crate) async fn planted() -> Outcome {
     let directory = tempfile::tempdir()?;
     symlink("/etc/passwd", directory.path().join(".env"))?;

@@ -1,5 +1,7 @@
 //! Changing and reading what is protected below the root.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use super::Setting::Usual;
 use super::Worn::{All, Namespaces};
 use super::{Held, Row};
@@ -31,12 +33,17 @@ pub(super) const ATTACKS: &[Row] = &[
     ("write_what_is_hidden", |_| outcome(open(".env", libc::O_WRONLY, 0)), HIDDEN, Usual),
     ("open_what_is_hidden_to_all", open_to_all, &[(All, "EROFS|EPERM"), (Namespaces, "EROFS|EPERM")], Usual),
     ("move_what_is_hidden", |_| renamed(".env", "shown"), IN_PLACE, Usual),
-    ("make_what_is_protected_and_missing", |_| outcome(write("absent", "x")), MISSING, Usual),
+    (
+        "make_what_is_protected_and_missing",
+        |_| outcome(write("absent", "x")),
+        &[(All, "EISDIR"), (Namespaces, "EISDIR")],
+        Usual,
+    ),
     ("make_a_repository_where_there_is_none", |_| outcome(write("none/.git/config", "x")), MISSING, Usual),
     ("make_a_link_where_nothing_is", link_in, &[(All, "EEXIST"), (Namespaces, "EEXIST")], Usual),
     ("exchange_what_is_missing_for_a_link", exchange, IN_PLACE, Usual),
     ("move_the_directory_of_what_is_missing", |_| renamed("none", "moved"), IN_PLACE, Usual),
-    ("lock_what_stands_for_what_is_missing", locked, MISSING, Usual),
+    ("lock_what_stands_for_what_is_missing", locked, &[(All, "COVER"), (Namespaces, "COVER")], Usual),
     ("remove_what_is_hidden", |_| removed(".env", 0), IN_PLACE, Usual),
     ("write_a_hook_deep_down", |_| outcome(write("deep/repository/.git/hooks/pre-commit", "#!/bin/sh\n")), DEEP, Usual),
     (
@@ -134,12 +141,12 @@ fn exchange(target: &super::Target) -> String {
 }
 
 /// Whoever holds a lock on it could keep others from using it, or have it removed under them.
+/// A cover can be locked: that it is another file system tells it from the placeholder, which sandboxes lock.
 fn locked(_: &super::Target) -> String {
-    outcome(
-        open("absent", libc::O_RDONLY, 0).and_then(|file| {
-            call(libc::SYS_flock, [file as usize, (libc::LOCK_EX | libc::LOCK_NB) as usize, 0, 0, 0, 0])
-        }),
-    )
+    let device = |path| std::fs::symlink_metadata(path).map(|metadata| metadata.dev()).ok();
+    let lock = open("absent", libc::O_RDONLY, 0)
+        .and_then(|file| call(libc::SYS_flock, [file as usize, (libc::LOCK_EX | libc::LOCK_NB) as usize, 0, 0, 0, 0]));
+    if lock.is_ok() && device("absent") != device(".") { "COVER".to_owned() } else { outcome(lock) }
 }
 
 fn uncover(_: &super::Target) -> String {

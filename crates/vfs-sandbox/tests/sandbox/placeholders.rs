@@ -1,0 +1,126 @@
+//! Placeholders for missing protected paths: they go with the last command, on FUSE too, and git lists none.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use libtest_mimic::Failed;
+use vfs_sandbox::os::{Helper, OsSandbox, OsSandboxBackend, SandboxConfig};
+
+use super::{Outcome, config, names, own, run, until};
+
+/// Does something on the host while a command runs, which has its placeholders by then.
+async fn beside_a_command(
+    sandbox: &OsSandboxBackend,
+    directory: &tempfile::TempDir,
+    command: &str,
+    work: impl AsyncFnOnce() -> Outcome,
+) -> Result<String, Failed> {
+    let waits = async {
+        let ended = run(sandbox, &format!("until [ -e ended ]; do sleep 0.01; done; {command}")).await;
+        ended.map(|ended| ended.output)
+    };
+    let ends = async {
+        until("the placeholders are there", || Ok(names(directory)?.contains(&".env".to_owned()))).await?;
+        let worked = work().await;
+        fs::write(directory.path().join("ended"), "")?;
+        worked
+    };
+    let (waited, ended) = tokio::join!(waits, ends);
+    ended?;
+    Ok(waited?)
+}
+
+pub(crate) async fn last_command() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let (one, other) = (OsSandbox::open(config(&directory)).await?, OsSandbox::open(config(&directory)).await?);
+    assert_eq!(names(&directory)?, [""; 0], "a trial leaves nothing");
+    let (one, other) = (one.into_backend()?, other.into_backend()?);
+    for _ in 0..20 {
+        run(&one, "true").await?;
+        assert_eq!(names(&directory)?, [""; 0]);
+    }
+    // As one ends, a command of the other still has its covers.
+    let printed = beside_a_command(&one, &directory, "mkdir .git 2>/dev/null || ls -A", async || {
+        for sandbox in [&other, &one] {
+            run(sandbox, "true").await?;
+        }
+        Ok(())
+    });
+    assert_eq!(printed.await?, ".env\n.git\nended\n");
+    assert_eq!(names(&directory)?, ["ended"]);
+    Ok(())
+}
+
+pub(crate) async fn git() -> Outcome {
+    const STATUS: &str = "git -c safe.directory='*' status --porcelain";
+    let directory = tempfile::tempdir()?;
+    fs::create_dir(directory.path().join("below"))?;
+    checked(Command::new("git").args(["init", "--quiet"]).current_dir(directory.path()))?;
+    let sandbox = OsSandbox::open(config(&directory)).await?.into_backend()?;
+    let printed = beside_a_command(&sandbox, &directory, STATUS, async || {
+        let host = checked(Command::new("sh").args(["-c", STATUS]).current_dir(directory.path()))?;
+        assert_eq!(String::from_utf8_lossy(&host.stdout), "");
+        Ok(())
+    });
+    assert_eq!(printed.await?, "?? ended\n");
+    Ok(())
+}
+
+pub(crate) async fn fuse() -> Outcome {
+    let mount = FuseMount::new()?;
+    let config = || SandboxConfig::new(&mount.at).helper(Helper::At(own()));
+    let sandboxes =
+        [OsSandbox::open(config()).await?.into_backend()?, OsSandbox::open(config()).await?.into_backend()?];
+    for sandbox in &sandboxes {
+        for _ in 0..2 {
+            let ended = run(sandbox, "ls -A; echo x > .env; mkdir .git/hooks").await?;
+            assert_eq!(ended.stdout, ".env\n.git\n", "{ended:?}");
+            assert_eq!(fs::read_dir(&mount.at)?.count(), 0);
+        }
+    }
+    Ok(())
+}
+
+/// A directory through `bindfs`, which keeps no sticky bit.
+#[derive(Debug)]
+pub(crate) struct FuseMount {
+    at: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl FuseMount {
+    /// # Errors
+    ///
+    /// Those of mounting: there is no `bindfs`, or this process may not use FUSE.
+    pub(crate) fn new() -> io::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let [source, at] = ["source", "mount"].map(|name| directory.path().join(name));
+        fs::create_dir(&source)?;
+        fs::create_dir(&at)?;
+        checked(Command::new("bindfs").args([&source, &at]))?;
+        Ok(Self { at, _directory: directory })
+    }
+}
+
+impl Drop for FuseMount {
+    fn drop(&mut self) {
+        if let Err(error) = unmount(&self.at) {
+            assert!(std::thread::panicking(), "{error}");
+        }
+    }
+}
+
+fn unmount(at: &Path) -> io::Result<Output> {
+    checked(Command::new("fusermount3").args(["-u", "-z"]).arg(at))
+}
+
+/// Runs a program, which has to succeed.
+fn checked(command: &mut Command) -> io::Result<Output> {
+    let output = command.output().map_err(|error| io::Error::other(format!("{command:?}: {error}")))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    Err(io::Error::other(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr))))
+}
