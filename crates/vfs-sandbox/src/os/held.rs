@@ -10,6 +10,7 @@ use vfs_core::{Access, Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::{LocalBackend, LocalConfig};
 
 use super::config::{Mount, Protected, Protection, SandboxConfig};
+use super::namespaces::few_descriptors;
 use super::placeholders::{Placeholders, There};
 use super::programs::{is_same, place};
 use super::system::System;
@@ -33,7 +34,7 @@ pub(super) enum Kept {
     ReadOnly,
     HiddenFile,
     HiddenDirectory,
-    /// The path is missing, and an empty directory takes its place, which can be listed.
+    /// A missing path, covered by an empty directory that can be listed.
     Missing,
 }
 
@@ -141,9 +142,8 @@ impl Held {
         let mut path = String::new();
         let mut directory: Option<OwnedFd> = None;
         let mut components = protected.path.components().peekable();
-        let unknown = |errno: Errno| unprotectable("it cannot be looked at").with_source(errno);
-        let unmade =
-            |errno: Errno| unprotectable("nothing can be put in its place while it is missing").with_source(errno);
+        let unknown = |errno: Errno| unprotectable("it cannot be looked at", errno);
+        let unmade = |errno: Errno| unprotectable("nothing can be put in its place while it is missing", errno);
         while let Some(component) = components.next() {
             let below = directory.as_ref().unwrap_or(&self.root);
             let leads_on = components.peek().is_some();
@@ -177,7 +177,8 @@ impl Held {
             };
             let status = rustix::fs::fstat(&found).map_err(unknown)?;
             if FileType::from_raw_mode(status.st_mode) == FileType::Symlink {
-                return Err(unprotectable("it is a link, or below one; protect what it leads to, or replace it"));
+                let why = "it is a link, or below one; protect what it leads to, or replace it";
+                return Err(unprotectable(why, Errno::LOOP));
             }
             if leads_on {
                 let held = duplicate(&found)?;
@@ -204,11 +205,17 @@ fn real(path: &Path) -> std::result::Result<PathBuf, Errno> {
     place(&rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-fn unprotectable(why: &str) -> Error {
-    Error::new(ErrorKind::Unsupported, format!("this path is to be protected from commands and cannot be: {why}"))
+fn unprotectable(why: &str, errno: Errno) -> Error {
+    let error = match errno {
+        Errno::MFILE | Errno::NFILE => few_descriptors(),
+        _ => Error::new(
+            ErrorKind::Unsupported,
+            format!("this path is to be protected from commands and cannot be: {why}"),
+        ),
+    };
+    error.with_source(errno)
 }
 
 pub(super) fn duplicate(held: &OwnedFd) -> Result<OwnedFd> {
-    held.try_clone()
-        .map_err(|source| Error::new(ErrorKind::Unavailable, "no more files can be opened").with_source(source))
+    held.try_clone().map_err(|source| few_descriptors().with_source(source))
 }

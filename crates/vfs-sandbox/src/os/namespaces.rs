@@ -366,7 +366,7 @@ type Check = (PathBuf, Covered);
 fn no_memory(errno: Errno) -> Error {
     let error = match errno {
         Errno::MFILE | Errno::NFILE => few_descriptors(),
-        _ => Error::new(ErrorKind::Unavailable, "there is no memory to start a command"),
+        _ => Error::new(ErrorKind::Unavailable, "there is not enough memory to start a command"),
     };
     error.with_source(errno)
 }

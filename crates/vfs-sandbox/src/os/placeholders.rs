@@ -1,10 +1,10 @@
-//! Placeholders for missing protected paths, which exist while commands run.
+//! Placeholder directories for missing protected paths, present only while commands run.
 //!
 //! Only an existing path can be covered. Without a placeholder, a command could create a missing one: a repository with hooks,
 //! which the next user would run, or a link, which bubblewrap would follow at the start of another command. Since every command
 //! has every protected path covered, none can move, replace or remove a placeholder, and bubblewrap finds what was checked.
 //!
-//! A placeholder is a directory, also for a path that is a file elsewhere: git lists no empty directories.
+//! A placeholder is a directory even for `.env`, which is usually a file: git does not list empty directories.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,12 +21,12 @@ use super::programs::is_same;
 /// The mode of a placeholder. Nobody makes such a directory by accident, so that one that a killed process left is known.
 const MODE: u32 = 0o1500;
 
-/// The mode of a placeholder that cannot be removed, because somebody has put something in.
+/// Mode given to a placeholder that stays because it is no longer empty.
 const ORDINARY_MODE: u32 = 0o755;
 
-/// The time of modification of a placeholder on a file system that does not keep the sticky bit, as FUSE file systems may not:
-/// 2001-02-03 04:05:06.070809 UTC.
-const MARKED: Timespec = Timespec { tv_sec: 981_173_106, tv_nsec: 70_809_000 };
+/// Time of modification of a placeholder on a file system that does not keep its mode, as FUSE and FAT file systems may not:
+/// 2001-02-03 04:05:06 UTC. It is even, since FAT keeps two seconds.
+const MARK: Timespec = Timespec { tv_sec: 981_173_106, tv_nsec: 0 };
 
 /// The placeholders of one sandbox.
 ///
@@ -44,6 +44,8 @@ struct Placeholder {
     directory: OwnedFd,
     name: String,
     held: OwnedFd,
+    /// The mode that it had when it was found.
+    mode: u32,
     role: Role,
 }
 
@@ -53,6 +55,8 @@ enum Role {
     Stands,
     /// It has to be there for one that does.
     Leads,
+    /// It may be the placeholder of another sandbox, which has not marked it yet, and is locked so that it stays.
+    Locked,
 }
 
 /// What is at a path.
@@ -91,28 +95,32 @@ impl Placeholders {
     pub(super) fn put(&self, directory: &OwnedFd, name: &str) -> Result<There, Errno> {
         let mut used = self.used();
         for _ in 0..TRIES {
-            let held = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(status) => {
-                    let is_known = |known: &&Placeholder| fstat(&known.held).is_ok_and(|held| is_same(&held, &status));
-                    if let Some(known) = used.iter().find(is_known) {
-                        return Ok(There::Placeholder(rustix::io::fcntl_dupfd_cloexec(&known.held, 0)?));
+            let status = match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(status) => status,
+                Err(Errno::NOENT) => match mkdirat(directory, name, Mode::from_raw_mode(MODE)) {
+                    // It is looked at again, as another process may have put something else in its place.
+                    Ok(()) => {
+                        mark(directory, name)?;
+                        continue;
                     }
-                    if !is_placeholder(&status) {
-                        return Ok(There::Another);
-                    }
-                    match open(directory, name) {
-                        Ok(held) => held,
-                        // Another user's.
-                        Err(Errno::ACCESS) => return Ok(There::Another),
-                        Err(_) => continue,
-                    }
-                }
-                Err(Errno::NOENT) => match make(directory, name) {
-                    Ok(held) => held,
                     Err(Errno::EXIST) => continue,
                     Err(errno) => return not_made(errno),
                 },
                 Err(errno) => return not_made(errno),
+            };
+            if let Some(known) = used.iter().find(|known| known.is(&status)) {
+                return known.there();
+            }
+            let role = match kind(&status) {
+                Some(role) => role,
+                None => return Ok(There::Another),
+            };
+            let held = match open(directory, name) {
+                Ok(held) => held,
+                // Another user's.
+                Err(Errno::ACCESS) => return Ok(There::Another),
+                Err(errno @ (Errno::MFILE | Errno::NFILE)) => return Err(errno),
+                Err(_) => continue,
             };
             if flock(&held, FlockOperation::NonBlockingLockShared).is_err() {
                 std::thread::sleep(MOMENT);
@@ -121,13 +129,15 @@ impl Placeholders {
             let placeholder = Placeholder {
                 directory: rustix::io::fcntl_dupfd_cloexec(directory, 0)?,
                 name: name.to_owned(),
-                held: rustix::io::fcntl_dupfd_cloexec(&held, 0)?,
-                role: Role::Stands,
+                held,
+                mode: status.st_mode,
+                role,
             };
             // It may have been removed before it was locked.
             if placeholder.is_in_place() {
+                let there = placeholder.there();
                 used.push(placeholder);
-                return Ok(There::Placeholder(held));
+                return there;
             }
         }
         Err(Errno::BUSY)
@@ -149,7 +159,7 @@ impl Placeholders {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let held = openat(directory, name, flags, Mode::empty())?;
         let directory = rustix::io::fcntl_dupfd_cloexec(directory, 0)?;
-        used.push(Placeholder { directory, name: name.to_owned(), held, role: Role::Leads });
+        used.push(Placeholder { directory, name: name.to_owned(), held, mode: 0, role: Role::Leads });
         Ok(There::Another)
     }
 
@@ -159,6 +169,8 @@ impl Placeholders {
         if used.is_empty() || !self.is_idle() {
             return;
         }
+        // A lock of this sandbox would keep its own placeholder.
+        used.retain(|placeholder| placeholder.role != Role::Locked);
         // What is below another one was put after it.
         for placeholder in used.drain(..).rev() {
             placeholder.remove();
@@ -191,6 +203,20 @@ impl Drop for Placeholders {
 }
 
 impl Placeholder {
+    /// Returns whether an entry with this status is this placeholder, as it was found.
+    fn is(&self, status: &Stat) -> bool {
+        self.role != Role::Leads
+            && self.mode == status.st_mode
+            && fstat(&self.held).is_ok_and(|held| is_same(&held, status))
+    }
+
+    fn there(&self) -> Result<There, Errno> {
+        if self.role != Role::Stands {
+            return Ok(There::Another);
+        }
+        rustix::io::fcntl_dupfd_cloexec(&self.held, 0).map(There::Placeholder)
+    }
+
     fn is_in_place(&self) -> bool {
         let there = statat(&self.directory, self.name.as_str(), AtFlags::SYMLINK_NOFOLLOW);
         there.is_ok_and(|there| fstat(&self.held).is_ok_and(|held| is_same(&there, &held)))
@@ -208,25 +234,31 @@ impl Placeholder {
         if flock(&self.held, FlockOperation::NonBlockingLockExclusive).is_err() || !self.is_in_place() {
             return;
         }
-        let is_unchanged = fstat(&self.held).is_ok_and(|status| is_unwritable_directory(&status));
-        let is_removed = is_unchanged && unlinkat(&self.directory, self.name.as_str(), AtFlags::REMOVEDIR).is_ok();
+        let Ok(status) = fstat(&self.held) else { return };
+        let is_removed =
+            status.st_mode == self.mode && unlinkat(&self.directory, self.name.as_str(), AtFlags::REMOVEDIR).is_ok();
         if !is_removed {
-            // It is no placeholder any more; what cannot be changed of it does no harm.
-            let _ = fchmod(&self.held, Mode::from_raw_mode(ORDINARY_MODE));
+            // The directory is in use. If its mode cannot be changed, it stays read-only, which is harmless.
+            let mode = if is_unwritable(&status) { ORDINARY_MODE } else { status.st_mode & 0o777 };
+            let _ = fchmod(&self.held, Mode::from_raw_mode(mode));
         }
     }
 }
 
-/// Returns whether an entry with this status is a placeholder, whichever process made it.
-fn is_placeholder(status: &Stat) -> bool {
-    let is_marked = status.st_mode & libc::S_ISVTX != 0
-        || (status.st_mtime, status.st_mtime_nsec) == (MARKED.tv_sec, MARKED.tv_nsec.unsigned_abs());
-    is_marked && is_unwritable_directory(status)
+/// Returns what an entry with this status is, whichever process made it; `None` for one that is no placeholder.
+fn kind(status: &Stat) -> Option<Role> {
+    let is_sticky = status.st_mode & libc::S_ISVTX != 0;
+    if !FileType::from_raw_mode(status.st_mode).is_dir() {
+        None
+    } else if (is_sticky && is_unwritable(status)) || status.st_mtime == MARK.tv_sec {
+        Some(Role::Stands)
+    } else {
+        (status.st_mode & 0o7777 == MODE & 0o777).then_some(Role::Locked)
+    }
 }
 
-fn is_unwritable_directory(status: &Stat) -> bool {
-    const WRITABLE: u32 = 0o222;
-    FileType::from_raw_mode(status.st_mode).is_dir() && status.st_mode & WRITABLE == 0
+fn is_unwritable(status: &Stat) -> bool {
+    status.st_mode & 0o222 == 0
 }
 
 /// Below what is no directory, nothing can be as long as that stays where it is.
@@ -237,19 +269,21 @@ fn not_made(errno: Errno) -> Result<There, Errno> {
     }
 }
 
-fn make(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
-    mkdirat(directory, name, Mode::from_raw_mode(MODE))?;
-    let made = open(directory, name)?;
-    let status = fstat(&made)?;
-    if !is_unwritable_directory(&status) {
-        // It was replaced before it was opened.
-        return Err(Errno::EXIST);
+/// Marks a directory that was just made, if its mode does not. One that cannot be opened or marked is taken for a user's: it is
+/// covered as well, and stays.
+fn mark(directory: &OwnedFd, name: &str) -> Result<(), Errno> {
+    let made = match open(directory, name) {
+        Ok(made) => made,
+        Err(errno @ (Errno::MFILE | Errno::NFILE)) => {
+            let _ = unlinkat(directory, name, AtFlags::REMOVEDIR);
+            return Err(errno);
+        }
+        Err(_) => return Ok(()),
+    };
+    if kind(&fstat(&made)?) != Some(Role::Stands) {
+        let _ = futimens(&made, &Timestamps { last_access: MARK, last_modification: MARK });
     }
-    if status.st_mode & libc::S_ISVTX == 0 {
-        // Without this mark, only the sandbox that made it knows it.
-        let _ = futimens(&made, &Timestamps { last_access: MARKED, last_modification: MARKED });
-    }
-    Ok(made)
+    Ok(())
 }
 
 fn open(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
@@ -300,9 +334,9 @@ mod tests {
         placeholders.put(&root, ".env").expect("put");
         let keys = openat(&root, "keys", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("there");
         rustix::fs::chmodat(&root, "keys", Mode::from_raw_mode(0o1755), AtFlags::empty()).expect("changed");
-        make(&keys, "private").expect("made");
+        mkdirat(&keys, "private", Mode::from_raw_mode(MODE)).expect("made");
         unlinkat(&root, ".env", AtFlags::REMOVEDIR).expect("removed");
-        make(&root, ".env").expect("made");
+        mkdirat(&root, ".env", Mode::from_raw_mode(MODE)).expect("made");
         placeholders.clear();
         assert_eq!(names(&directory), [".env", "keys"]);
         let mode = statat(&root, "keys", AtFlags::empty()).expect("there").st_mode;
@@ -331,7 +365,7 @@ mod tests {
     fn what_a_killed_process_left_is_removed_and_what_users_made_is_not() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = opened(&directory);
-        make(&root, ".git").expect("made");
+        mkdirat(&root, ".git", Mode::from_raw_mode(MODE)).expect("made");
         mkdirat(&root, "keys", Mode::from_raw_mode(0o755)).expect("made");
         let placeholders = Placeholders::new().expect("made");
         assert!(matches!(placeholders.put(&root, ".git"), Ok(There::Placeholder(_))));
@@ -341,21 +375,51 @@ mod tests {
     }
 
     #[test]
-    fn one_without_a_sticky_bit_is_known_by_its_time() {
+    fn one_whose_mode_was_not_kept_is_known_by_its_time() {
+        for mode in [MODE & 0o777, 0o755] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let root = opened(&directory);
+            let [one, other] = [(); 2].map(|()| Placeholders::new().expect("made"));
+            mkdirat(&root, ".git", Mode::from_raw_mode(mode)).expect("made");
+            assert!(matches!(one.put(&root, ".git"), Ok(There::Another)));
+            one.clear();
+            mark(&root, ".git").expect("marked");
+            for placeholders in [&one, &other] {
+                assert!(matches!(placeholders.put(&root, ".git"), Ok(There::Placeholder(_))));
+            }
+            one.clear();
+            assert_eq!(names(&directory), [".git"], "another sandbox uses it");
+            other.clear();
+            assert_eq!(names(&directory), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn what_may_be_one_stays_while_another_sandbox_uses_it() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = opened(&directory);
-        let [killed, placeholders] = [(); 2].map(|()| Placeholders::new().expect("made"));
-        killed.put(&root, ".git").expect("put");
-        let held = open(&root, ".git").expect("there");
-        // As a file system does that keeps no such bit.
-        fchmod(&held, Mode::from_raw_mode(MODE & 0o777)).expect("changed");
-        let before = statat(&root, ".git", AtFlags::empty()).expect("there");
-        assert!(matches!(placeholders.put(&root, ".git"), Ok(There::Another)), "{before:?}");
-        futimens(&held, &Timestamps { last_access: MARKED, last_modification: MARKED }).expect("set");
-        assert!(matches!(placeholders.put(&root, ".git"), Ok(There::Placeholder(_))));
-        placeholders.clear();
-        assert_eq!(names(&directory), [".git"], "another sandbox uses it");
-        killed.clear();
+        let [one, other] = [(); 2].map(|()| Placeholders::new().expect("made"));
+        mkdirat(&root, ".git", Mode::from_raw_mode(MODE & 0o777)).expect("made");
+        assert!(matches!(other.put(&root, ".git"), Ok(There::Another)));
+        mark(&root, ".git").expect("marked");
+        assert!(matches!(one.put(&root, ".git"), Ok(There::Placeholder(_))));
+        one.clear();
+        assert_eq!(names(&directory), [".git"]);
+        other.clear();
+        one.put(&root, ".git").expect("put");
+        one.clear();
         assert_eq!(names(&directory), [""; 0]);
+    }
+
+    #[test]
+    fn a_mode_that_a_user_gave_it_stays() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = opened(&directory);
+        let placeholders = Placeholders::new().expect("made");
+        placeholders.put(&root, "keys").expect("put");
+        rustix::fs::chmodat(&root, "keys", Mode::from_raw_mode(0o700), AtFlags::empty()).expect("changed");
+        assert!(matches!(placeholders.put(&root, "keys"), Ok(There::Another)), "it is a user's now");
+        placeholders.clear();
+        assert_eq!(statat(&root, "keys", AtFlags::empty()).expect("there").st_mode & 0o7777, 0o700);
     }
 }

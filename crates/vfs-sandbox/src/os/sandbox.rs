@@ -35,8 +35,8 @@ use super::trial;
 ///   Landlock where the [helper](SandboxConfig::helper) is found. Where they are not, Landlock and the filter hold
 ///   commands by themselves; that is less, and has to be asked for by requiring
 ///   [less](super::Belt::WITHOUT_NAMESPACES).
-/// * [Protected](SandboxConfig::protected) paths are covered in every command. A missing one
-///   has a placeholder while commands run, an empty directory.
+/// * [Protected](SandboxConfig::protected) paths are covered in every command. A missing
+///   path is an empty directory while commands run.
 /// * [Protected names](SandboxConfig::protected_names) that are there when a command starts are covered at any depth, and
 ///   so are unix sockets. That takes the [helper](SandboxConfig::helper). What commands that run at the same time do to the
 ///   directories on the way is noticed, and the command not run then; one that moves a directory while the tree is searched
@@ -74,7 +74,7 @@ impl OsSandbox {
     /// `unsupported` where something that is [required](SandboxConfig::required) is not enforced: the message says
     /// what, why, and what can be done; and for a protected path that is a link. `invalid_argument` for mounts that
     /// overlap, that have files of the host in common with each other or with tools, or that lie where the system is;
-    /// those of opening their directories.
+    /// those of opening their directories. `busy` if too few file descriptors are left.
     pub async fn open(config: SandboxConfig) -> Result<Self> {
         let (setup, report) = tried(config).await?;
         match setup {
@@ -141,7 +141,7 @@ fn reasons(report: &SandboxReport) -> Vec<(&str, Vec<&'static str>)> {
 
 /// The best sandbox that works here, and what it enforces.
 async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxReport)> {
-    check_descriptors()?;
+    check_descriptors(&config)?;
     let mounts = Arc::new(Held::open_all(&config).await?);
     // Else it would look as if commands could not be started in namespaces, and they would be held by less.
     for mount in mounts.iter() {
@@ -169,10 +169,13 @@ async fn tried(config: SandboxConfig) -> Result<(Option<Arc<Setup>>, SandboxRepo
 
 /// Fails if few descriptors are left: trials of the sandbox would fail for that reason, and the report would say that the
 /// system lacks namespaces.
-fn check_descriptors() -> Result<()> {
-    /// More than a command with a few mounts needs.
-    const SPARE_DESCRIPTORS: usize = 64;
-    let spare = (0..SPARE_DESCRIPTORS).map(|_| open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()));
+fn check_descriptors(config: &SandboxConfig) -> Result<()> {
+    /// More than a command needs beside what its mounts and protected paths take.
+    const SPARE: usize = 56;
+    /// Protected paths are protected below each mount, which holds two descriptors for each while a command starts.
+    const EACH: usize = 2;
+    let spare = SPARE + config.mounts.len() * (4 + EACH * config.protected.len());
+    let spare = (0..spare).map(|_| open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()));
     match spare.collect::<Result<Vec<_>, _>>() {
         Err(errno @ (Errno::MFILE | Errno::NFILE)) => Err(few_descriptors().with_source(errno)),
         _ => Ok(()),

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     let trials =
         TRIALS.iter().map(|&(name, run)| ignored_if(Trial::test(format!("sandbox::{name}"), run), missing.as_deref()));
     let on_fuse = Trial::test("sandbox::placeholders_go_on_fuse", || runtime().block_on(placeholders::fuse()));
-    let no_fuse = missing.clone().or_else(|| Some(format!("ignored: {}", placeholders::FuseMount::new().err()?)));
+    let no_fuse = missing.clone().or_else(|| Some(format!("ignored: {}", placeholders::FuseMount::new(&[]).err()?)));
     let trials = trials.chain([ignored_if(on_fuse, no_fuse.as_deref())]);
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }

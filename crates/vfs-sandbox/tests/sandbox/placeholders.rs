@@ -69,7 +69,12 @@ pub(crate) async fn git() -> Outcome {
 }
 
 pub(crate) async fn fuse() -> Outcome {
-    let mount = FuseMount::new()?;
+    placeholders_go(&FuseMount::new(&[])?).await?;
+    // As file systems have them that keep no modes.
+    placeholders_go(&FuseMount::new(&["--perms=0755"])?).await
+}
+
+async fn placeholders_go(mount: &FuseMount) -> Outcome {
     let config = || SandboxConfig::new(&mount.at).helper(Helper::At(own()));
     let sandboxes =
         [OsSandbox::open(config()).await?.into_backend()?, OsSandbox::open(config()).await?.into_backend()?];
@@ -94,12 +99,12 @@ impl FuseMount {
     /// # Errors
     ///
     /// Those of mounting: there is no `bindfs`, or this process may not use FUSE.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(crate) fn new(options: &[&str]) -> io::Result<Self> {
         let directory = tempfile::tempdir()?;
         let [source, at] = ["source", "mount"].map(|name| directory.path().join(name));
         fs::create_dir(&source)?;
         fs::create_dir(&at)?;
-        checked(Command::new("bindfs").args([&source, &at]))?;
+        checked(Command::new("bindfs").args(options).args([&source, &at]))?;
         Ok(Self { at, _directory: directory })
     }
 }
