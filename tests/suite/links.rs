@@ -320,6 +320,8 @@ fn a_link_to_a_denied_name_that_is_not_utf8_is_not_described() {
         let guarded = deny(Rule::new(RuleEffect::Deny).path("/secrets")).layer(default);
         let listed = guarded.ls(&OpContext::new(), LsRequest::new(path("/pub"))).await?;
         assert_eq!(listed.entries.iter().map(|entry| entry.path.as_str()).collect::<Vec<_>>(), ["/pub/a"]);
+        guarded.remove("/pub/l").await?;
+        assert!(root.path().join("pub/l").symlink_metadata().is_err(), "a link is removed without what it leads to");
         Ok(())
     });
 }

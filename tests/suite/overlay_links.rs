@@ -229,3 +229,21 @@ fn an_overlay_follows_no_link_that_its_base_does_not_follow() {
         Ok(())
     });
 }
+
+#[test]
+fn a_commit_removes_no_directory_behind_a_link_that_came_above_it() {
+    run(async {
+        let (root, base) = disk(&[("a/x", "x\n"), ("b/y", "y\n")], &[]);
+        let at = |name: &str| root.path().join(name);
+        for empty in ["a/d", "b/d"] {
+            fs::create_dir(at(empty)).expect("a directory can be made");
+        }
+        let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
+        overlay.delete(&cx, DeleteRequest::new(path("/a/d")).recursive()).await?;
+        fs::rename(at("a"), at("moved")).expect("it can be moved");
+        symlink("b", at("a")).expect("a link can be made");
+        overlay.commit(&cx).await?;
+        assert!(at("b/d").exists());
+        Ok(())
+    });
+}

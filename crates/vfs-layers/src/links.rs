@@ -11,7 +11,7 @@ pub(crate) async fn is_link(backend: &dyn Backend, cx: &OpContext, path: &VfsPat
     let real = match backend.resolve(cx, ResolveRequest::new(path.clone())).await {
         Ok(resolved) => resolved.path,
         Err(error) if error.kind() == ErrorKind::PathEscape => return Ok(true),
-        // A link in a circle is there and leads nowhere; any other name that is refused is not there.
+        // A circular link is listed as a problem; any other invalid name does not exist.
         Err(error) if error.kind() == ErrorKind::InvalidPath => {
             let listed = backend.ls(cx, LsRequest::new(parent)).await.map(|listed| listed.problems).unwrap_or_default();
             let is_listed = listed.iter().any(|problem| problem.path == path.as_str());

@@ -165,7 +165,11 @@ impl OverlayBackend {
         let mut changes = Vec::new();
         for path in state.touched.keys() {
             cx.check()?;
-            let before = plan::seen_below(cx, &state, path).await?.unwrap_or(plan::Seen::Nothing);
+            let before = match plan::seen_below(cx, &state, path).await? {
+                Some(before) => before,
+                // A commit is a conflict here; what the path leads to now is what it would change.
+                None => plan::seen(&*state.base, cx, path).await?,
+            };
             let after = fetch_if_there(&state.upper, cx, path).await?;
             let after = after.as_ref().map(|whole| (&whole.content[..], whole.version.clone()));
             changes.extend(plan::file_change(path, &before, after));

@@ -281,9 +281,14 @@ async fn take_back(cx: &OpContext, state: &Merged, applied: Vec<Applied>, left: 
     next
 }
 
+/// Returns whether nothing may be removed at `path`, since a directory above it is a link by now, or may be one.
+async fn leads_elsewhere(cx: &OpContext, base: &dyn Backend, path: &VfsPath) -> bool {
+    is_elsewhere(base, cx, path).await.unwrap_or(true)
+}
+
 /// Makes room in the base for a file at `path`: a directory there that is `gone` here goes, if no file is left in it.
 pub(super) async fn make_room(cx: &OpContext, base: &dyn Backend, gone: &RedBlackTreeSetSync<VfsPath>, path: &VfsPath) {
-    if is_hidden(gone, path) {
+    if is_hidden(gone, path) && !leads_elsewhere(cx, base, path).await {
         // One that stays keeps the file from being written, which says so.
         let _ = prune(base, cx, path).await;
     }
@@ -292,6 +297,9 @@ pub(super) async fn make_room(cx: &OpContext, base: &dyn Backend, gone: &RedBlac
 /// Removes the directories at and below those of `gone` that have no file left in the base.
 pub(super) async fn remove_emptied(cx: &OpContext, base: &dyn Backend, gone: &RedBlackTreeSetSync<VfsPath>) {
     for path in gone {
+        if leads_elsewhere(cx, base, path).await {
+            continue;
+        }
         // A directory that stays is no reason to take files back, and a link is a step of its own.
         if prune(base, cx, path).await.is_err_and(|error| error.kind() == ErrorKind::NotEmpty) {
             remove_empty_below(cx, base, path).await;

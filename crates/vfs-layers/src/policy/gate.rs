@@ -219,8 +219,13 @@ impl Gate {
         }
         let Some(source) = source else { return Ok(None) };
         // A link is moved or removed without the directory that it leads to.
-        if moves_links(action) && is_link(&*self.inner, cx, source).await? {
-            return Ok(None);
+        if moves_links(action) {
+            match is_link(&*self.inner, cx, source).await {
+                Ok(true) => return Ok(None),
+                Err(error) if error.is_temporary() => return Err(error),
+                // What cannot be resolved is checked as if it were a directory.
+                Ok(false) | Err(_) => {}
+            }
         }
         let has_links = self.inner.capabilities(source).links;
         let differs = |path: Option<&VfsPath>| path.is_some_and(|path| self.hook().differs_below(cx, path));
