@@ -24,7 +24,7 @@ use vfs_tests::settings::{directory, setting};
 const STREAMED_LIMIT: u64 = 64_000_000;
 const COLLECTED_LIMIT: u64 = 32_000_000;
 
-/// Size of the file that is edited, which is held once as it was and once as it will be.
+/// Size of the edited file, whose old and new content are in memory together.
 const EDITED_SIZE: usize = 32 << 20;
 const EDIT_LIMIT: u64 = 72 << 20;
 

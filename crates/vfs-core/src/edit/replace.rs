@@ -66,8 +66,8 @@ fn make(content: &[u8], old: &[u8], step: &Step<'_>, max_size: u64) -> Result<(V
     }
 }
 
-/// Returns the bytes with which [`exactly`] makes the same change as [`by_lines`] does with `old`, without a copy of the file; `None`
-/// if the line endings of the file are mixed and matter.
+/// Returns the bytes with which [`exactly`] makes the same change as [`by_lines`] does with `old`, without a copy of the file;
+/// `None` if the file has mixed line endings and `old` or `new` contains a line break.
 fn in_bytes<'t>(content: &[u8], old: &'t [u8], new: &[u8]) -> Result<Option<Cow<'t, [u8]>>> {
     let has = |text, byte| memchr::memchr(byte, text).is_some();
     if has(old, b'\r') || !(has(old, b'\n') || has(new, b'\n')) {
@@ -156,6 +156,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::error::{Error, ErrorKind};
 
     proptest! {
         #[test]
@@ -165,9 +166,13 @@ mod tests {
             old in "[ab\n]{1,4}",
             new in "[ab\n]{0,4}",
             exact in any::<bool>(),
+            all in any::<bool>(),
         ) {
             let content = lines.join(ending).into_bytes();
-            let mut replacement = Replacement::new(old.clone(), new.clone()).all();
+            let mut replacement = Replacement::new(old.clone(), new.clone());
+            if all {
+                replacement = replacement.all();
+            }
             let mut new = Cow::Borrowed(new.as_bytes());
             if exact {
                 replacement.line_endings = NewLineEndings::Exact;
@@ -175,7 +180,8 @@ mod tests {
                 new = endings::to_crlf(&new).expect("there is memory").into_owned().into();
             }
             let step = Step { replacement: &replacement, index: 0, of: 1, encoding: Encoding::Utf8, old: None, new };
-            let made = |result: Result<(Vec<u8>, u64)>| result.map_err(|error| error.kind());
+            let places = |error: Error| (error.kind(), error.detail().filter(|_| error.kind() == ErrorKind::NotUnique).cloned());
+            let made = |result: Result<(Vec<u8>, u64)>| result.map_err(places);
             let by_lines = made(by_lines(&content, old.as_bytes(), &step, u64::MAX));
             if let Some(in_file) = in_bytes(&content, old.as_bytes(), &step.new).expect("there is memory") {
                 prop_assert_eq!(made(exactly(&content, &in_file, &step, u64::MAX)), by_lines);

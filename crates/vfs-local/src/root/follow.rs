@@ -108,14 +108,15 @@ impl Walk<'_> {
 
     /// Ends the walk at its last component.
     fn finish(&mut self, name: Vec<u8>, found: Option<FileType>) -> io::Result<Followed> {
-        let text = String::from_utf8(name.clone()).map_err(|_| Errno::ILSEQ)?;
-        if text.starts_with(RESERVED) {
+        if self.needs_directory && found != Some(FileType::Directory) {
+            self.dead_end.get_or_insert(no_directory(found));
+        } else if name.starts_with(RESERVED.as_bytes()) {
             return Err(Errno::NOENT);
         }
-        let is_no_directory = self.needs_directory && found != Some(FileType::Directory);
-        if let Some(cause) = self.dead_end.or(is_no_directory.then_some(no_directory(found))) {
+        if let Some(cause) = self.dead_end {
             return Ok(self.end([name], End::Absent { cause, is_unreachable: true }));
         }
+        let text = String::from_utf8(name.clone()).map_err(|_| Errno::ILSEQ)?;
         let parent = fs::openat(self.current(), ".", OFlags::PATH | OFlags::DIRECTORY | ALWAYS, Mode::empty())?;
         Ok(self.end([name], End::Entry(Entry { parent, name: text })))
     }
