@@ -284,6 +284,27 @@ requests! {
         };
 }
 
+impl Operation {
+    /// Returns the operation that collects the results of a streaming one: `grep` for `grep_stream`, `execute` for
+    /// `execute_stream`, else the operation itself.
+    ///
+    /// What is configured for an operation by its name holds for its streaming form, too.
+    ///
+    /// ```
+    /// use vfs_core::Operation;
+    ///
+    /// assert_eq!(Operation::GrepStream.collecting(), Operation::Grep);
+    /// assert_eq!(Operation::Read.collecting(), Operation::Read);
+    /// ```
+    pub const fn collecting(self) -> Self {
+        match self {
+            Operation::GrepStream => Operation::Grep,
+            Operation::ExecuteStream => Operation::Execute,
+            other => other,
+        }
+    }
+}
+
 const NO_SHELL: &str = "commands cannot be run here";
 const NO_SNAPSHOTS: &str = "it does not remember states";
 

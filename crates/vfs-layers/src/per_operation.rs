@@ -21,7 +21,7 @@ impl<T: Copy> PerOperation<T> {
     }
 
     pub(crate) fn of(&self, operation: Operation) -> T {
-        self.special.get(&operation).copied().unwrap_or(self.usual)
+        self.only_of(operation).or_else(|| self.only_of(operation.collecting())).unwrap_or(self.usual)
     }
 
     /// The value that was set for just this operation.

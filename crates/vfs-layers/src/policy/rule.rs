@@ -38,7 +38,8 @@ pub struct Rule {
     pub name: Option<String>,
     /// What it says of what it covers.
     pub effect: RuleEffect,
-    /// Permissions (`read`, `write`, `delete`, `execute`) and single operations (`rename`, `glob`, `upload`, ...).
+    /// Permissions (`read`, `write`, `delete`, `execute`) and single operations (`rename`, `glob`, `upload`, ...). `grep`
+    /// includes `grep_stream`, by which `vfs grep` searches.
     /// Default: all but `execute`, which has to be named where it is to be allowed. Denied or asked about, `write` includes
     /// `delete`.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -360,7 +360,9 @@ impl Compiled {
         self.covers_all_operations
             || !self.commands.is_empty()
             || self.permissions.contains(&question.permission)
-            || question.operation.is_some_and(|operation| self.operations.contains(&operation))
+            || question.operation.is_some_and(|operation| {
+                [operation, operation.collecting()].iter().any(|operation| self.operations.contains(operation))
+            })
     }
 
     /// Whether what is done is kept from happening, or asked about, beside what the rule names: who may not change a file may

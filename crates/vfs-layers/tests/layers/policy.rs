@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use vfs_core::{
-    Action, Backend, BackendExt, Call, CopyRequest, DeleteRequest, ErrorKind, ExecuteRequest, Layer, LsRequest,
-    OpContext, ReadRequest, RenameRequest, Result, VfsPath, WriteRequest,
+    Action, Backend, BackendExt, Call, CopyRequest, DeleteRequest, ErrorKind, ExecuteRequest, GrepRequest, Layer,
+    LsRequest, OpContext, ReadRequest, RenameRequest, Result, VfsPath, WriteRequest,
 };
 use vfs_layers::{Approval, ApprovalQueue, Decision, Policy, PolicyHook, Rule, RuleEffect, RuleSet};
 use vfs_memory::MemoryBackend;
@@ -116,6 +116,27 @@ fn to_ask_about_changes_hides_nothing_that_denies_removal() {
         let said = rules(&text).explain(None, operation, &path("/src/x.rs")).expect("a permission");
         let said = said.last().expect("it is about something");
         assert_eq!((said.effect, said.rule), (effect, by), "{operation} by {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_rule_about_an_operation_holds_for_its_stream() {
+    use ErrorKind::{ApprovalRequired, NotFound, PolicyDenied};
+    let (cx, request) = (OpContext::new(), || GrepRequest::literal("text"));
+    for (text, collected, streamed) in [
+        ("[[rules]]\neffect = 'deny'\noperations = ['grep']\n", Some(PolicyDenied), Some(PolicyDenied)),
+        ("[[rules]]\neffect = 'ask'\noperations = ['grep']\n", Some(ApprovalRequired), Some(ApprovalRequired)),
+        ("[[rules]]\neffect = 'deny'\noperations = ['grep_stream']\n", None, Some(PolicyDenied)),
+        ("[[rules]]\neffect = 'deny'\noperations = ['glob']\n", None, None),
+        // The search is allowed, and there is nothing that may be read.
+        ("default = 'deny'\n[[rules]]\noperations = ['grep']\n", Some(NotFound), Some(NotFound)),
+    ] {
+        let guarded = Policy::new(Arc::new(rules(text))).layer(files().await);
+        let found = guarded.grep(&cx, request()).await.err();
+        assert_eq!(found.map(|error| error.kind()), collected, "{text}");
+        let events: Vec<_> = guarded.grep_stream(cx.clone(), request()).collect().await;
+        let refusal = events.into_iter().find_map(Result::err);
+        assert_eq!(refusal.map(|error| error.kind()), streamed, "{text}");
     }
 }
 

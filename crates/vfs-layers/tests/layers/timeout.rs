@@ -46,6 +46,10 @@ async fn an_operation_has_a_time_of_its_own() {
     let files = Timeout::new(minutes(50)).for_operation(Operation::Stat, minutes(150)).layer(slow);
     assert!(files.info("/a").await.is_ok());
     assert!(files.read_text("/a").await.is_err());
+    let files = Timeout::new(minutes(500)).for_operation(Operation::Grep, minutes(50)).layer(stuck().await);
+    let begun = Instant::now();
+    search(&*files, &OpContext::new()).await;
+    assert_eq!(begun.elapsed(), minutes(50) + Timeout::GRACE, "it holds for the stream");
     let endless = Timeout::new(tokio::time::Duration::MAX).layer(memory().await);
     assert!(endless.read_text("/a").await.is_ok());
 }
