@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use vfs_core::Result;
 use vfs_store::{BucketConfig, BucketStore};
-use vfs_testkit::{StoreTarget, Times};
+use vfs_testkit::StoreTarget;
 
 /// In a new bucket of moto's server.
 pub(crate) async fn moto(endpoint: String) -> Result<StoreTarget> {
@@ -28,5 +28,5 @@ pub(crate) async fn opened(bucket: &str, endpoint: &str) -> Result<StoreTarget> 
     let keys = "access_key_id=key&secret_access_key=secret&region=us-east-1";
     let config = BucketConfig::new(&format!("s3://{bucket}/laws?endpoint={endpoint}&allow_http=true&{keys}"))?;
     let (first, second) = (BucketStore::open(config.clone()).await?, BucketStore::open(config).await?);
-    Ok(StoreTarget::new(first).with_second(second).with_times(Times::OfStore))
+    Ok(StoreTarget::new(first).with_second(second))
 }

@@ -24,7 +24,7 @@ use vfs_core::Result;
 use vfs_store::{
     BucketStore, MemoryStore, PostgresConfig, PostgresStore, RedisConfig, RedisStore, SqliteConfig, SqliteStore,
 };
-use vfs_testkit::{StoreFactory, StoreTarget, Times, Versions, store_trials};
+use vfs_testkit::{StoreFactory, StoreTarget, Versions, store_trials};
 
 use crate::servers::{Schema, drop_schema};
 use crate::{buckets, in_process};
@@ -65,7 +65,7 @@ async fn sqlite_in_memory() -> Result<StoreTarget> {
 /// In memory; each object has a version of its own.
 async fn bucket_in_memory() -> Result<StoreTarget> {
     let store = BucketStore::new(Arc::new(InMemory::new()), "laws")?;
-    let target = StoreTarget::new(store.clone()).with_second(store).with_times(Times::OfStore);
+    let target = StoreTarget::new(store.clone()).with_second(store);
     Ok(target.with_versions(Versions::OfChange))
 }
 

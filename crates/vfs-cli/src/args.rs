@@ -6,6 +6,7 @@ mod store;
 
 use std::path::PathBuf;
 
+use chrono::{DateTime, Utc};
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use vfs_config::suggest::similar;
@@ -237,6 +238,9 @@ pub(crate) struct WriteArgs {
     /// What happens to a file that is there: create (refuse), overwrite, append, if-version=V (replace that version)
     #[arg(long, default_value = "create", value_parser = write_mode)]
     pub(crate) mode: WriteMode,
+    /// When the file was changed last, for imports: an RFC 3339 time, such as 2024-05-01T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) modified_at: Option<DateTime<Utc>>,
     /// The file
     pub(crate) path: String,
 }
@@ -406,6 +410,10 @@ fn hidden_names(text: &str) -> Result<HiddenNames, &'static str> {
         "spelled" => Ok(HiddenNames::Spelled),
         _ => Err("write --hidden, --hidden=spelled or --hidden=skip"),
     }
+}
+
+fn time(text: &str) -> Result<DateTime<Utc>, String> {
+    text.parse().map_err(|_| "write it as in RFC 3339: 2024-05-01T12:00:00Z".to_owned())
 }
 
 fn write_mode(text: &str) -> Result<WriteMode, String> {

@@ -31,18 +31,22 @@ pub struct Capabilities {
     pub empty_directories: bool,
     /// Whether symbolic links can exist.
     pub links: bool,
+    /// Whether a write or an upload can set the time of the last change.
+    #[serde(default)]
+    pub set_times: bool,
     /// The largest file that can be written, edited or downloaded whole, in bytes.
     pub max_file_size: u64,
 }
 
 impl Capabilities {
-    /// Read and write, in place, no empty directories, no links, files up to `max_file_size` bytes.
+    /// Read and write, in place, no empty directories, no links, no times to be set, files up to `max_file_size` bytes.
     pub fn new(max_file_size: u64) -> Self {
         Self {
             access: Access::ReadWrite,
             mutations: Mutations::InPlace,
             empty_directories: false,
             links: false,
+            set_times: false,
             max_file_size,
         }
     }

@@ -22,7 +22,7 @@ use vfs_core::{
     FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult,
     MultiModalContent, MultiModalReadRequest, MultiModalReader, Mutations, OpContext, Purpose, ReadRequest, ReadResult,
     RenameRequest, RenameResult, Request, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest,
-    StreamingShell, VfsPath, Watch, WriteMode, WriteRequest, WriteResult, edit,
+    StreamingShell, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
 use vfs_search::Pool;
 
@@ -260,6 +260,7 @@ impl Backend for OverlayBackend {
         let mut capabilities = state.upper.capabilities(at);
         let base = state.base.capabilities(at);
         capabilities.links = base.links;
+        capabilities.set_times = false;
         capabilities.max_file_size = capabilities.max_file_size.min(base.max_file_size);
         (capabilities.access, capabilities.mutations) = (Access::ReadWrite, Mutations::InPlace);
         capabilities
@@ -299,6 +300,7 @@ impl Backend for OverlayBackend {
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        req.refuse_modified_at()?;
         let path = req.path.clone();
         self.mutate(cx, &path, async |draft| draft.write(cx, req).await).await
     }
@@ -352,12 +354,10 @@ impl Backend for OverlayBackend {
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
         let mut answers = Vec::with_capacity(files.len());
-        for FileUpload { path, content, .. } in files {
-            let request = WriteRequest::new(path.clone(), content).mode(WriteMode::Overwrite);
-            answers.push(match self.write(cx, request).await {
-                Ok(written) => FileUploadResponse::ok(path, written.version),
-                Err(error) => FileUploadResponse::failed(path.clone(), error.or_path(&path)),
-            });
+        for file in files {
+            let path = file.path.clone();
+            let written = self.write(cx, file.into()).await.map_err(|error| error.or_path(&path));
+            answers.push(FileUploadResponse::of_write(path, written));
         }
         answers
     }

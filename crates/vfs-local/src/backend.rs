@@ -217,6 +217,7 @@ impl Backend for LocalBackend {
         let mut capabilities = Capabilities::new(self.config.max_file_size);
         capabilities.empty_directories = true;
         capabilities.links = true;
+        capabilities.set_times = true;
         capabilities
     }
 

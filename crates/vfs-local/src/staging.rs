@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use chrono::{DateTime, Utc};
 use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, OpContext, Result};
@@ -36,6 +37,8 @@ pub(crate) struct Staged {
     /// The reserved name, where the file system knows no files without one.
     name: Option<ReservedName>,
     durability: Durability,
+    /// When it is to have been changed last, where that is not when it is finished.
+    modified_at: Option<DateTime<Utc>>,
 }
 
 impl Staged {
@@ -49,7 +52,7 @@ impl Staged {
             retry(|| fs::openat(&entry.parent, ".", flags, mode))
         };
         let staged = match unnamed {
-            Ok(fd) => Self { fd, name: None, durability },
+            Ok(fd) => Self { fd, name: None, durability, modified_at: None },
             // In a directory that was just removed ext4 says EPERM, where a file with a name says ENOENT.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT | Errno::PERM) => {
                 Self::named(entry, mode, durability)?
@@ -71,12 +74,17 @@ impl Staged {
         })?;
         let fd = opened.map_err(error)?;
         mark_alive(&fd).map_err(error)?;
-        Ok(Self { fd, name: Some(ReservedName::of(hidden)), durability })
+        Ok(Self { fd, name: Some(ReservedName::of(hidden)), durability, modified_at: None })
     }
 
     /// A file that has its name already, below a directory that is itself staged and brought to the disk as a whole.
     pub(crate) fn adopt(fd: OwnedFd) -> Self {
-        Self { fd, name: None, durability: Durability::Atomic }
+        Self { fd, name: None, durability: Durability::Atomic, modified_at: None }
+    }
+
+    /// Sets when it was changed last; `None` for when it is finished.
+    pub(crate) fn modified_at(self, at: Option<DateTime<Utc>>) -> Self {
+        Self { modified_at: at, ..self }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -175,11 +183,11 @@ impl Staged {
         Ok(read)
     }
 
-    /// Gives it a time that no other write has, and brings it to the disk where that is asked for.
+    /// Gives it a time that tells it from other writes, and brings it to the disk where that is asked for.
     pub(crate) fn finish(self) -> Result<Finished> {
         let times = Timestamps {
             last_access: Timespec { tv_sec: 0, tv_nsec: fs::UTIME_OMIT },
-            last_modification: unique_time(),
+            last_modification: self.modified_at.map_or_else(unique_time, unique_time_at),
         };
         fs::futimens(&self.fd, &times).map_err(error)?;
         if self.durability == Durability::Full {
@@ -385,6 +393,14 @@ fn unique_time() -> Timespec {
         LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(now.max(last + 1))).unwrap_or_default();
     let unique = now.max(last + 1);
     Timespec { tv_sec: (unique / 1_000_000_000).cast_signed(), tv_nsec: (unique % 1_000_000_000).cast_signed() }
+}
+
+/// The microsecond of `at`, and below it a count of the writes of this process, by which versions tell two writes of one time
+/// apart as long as not a thousand of them fall into one tick of the clock that the kernel notes changes by.
+fn unique_time_at(at: DateTime<Utc>) -> Timespec {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let below = COUNT.fetch_add(1, Ordering::Relaxed) % 1_000;
+    Timespec { tv_sec: at.timestamp(), tv_nsec: i64::from(at.timestamp_subsec_micros()) * 1_000 + below.cast_signed() }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-use bytes::Bytes;
 use rustix::fs::FileType;
 use vfs_core::{
     EditMode, EditRequest, EditResult, Error, ErrorKind, FileUpload, FileUploadResponse, OpContext, Result, Version,
@@ -25,30 +24,27 @@ const MAX_EDIT_ATTEMPTS: usize = 64;
 
 impl Disk {
     pub(crate) fn write(&self, request: WriteRequest, cx: &OpContext) -> Result<WriteResult> {
-        let WriteRequest { path, content, mode, .. } = request;
-        if content.len() as u64 > self.max_file_size {
-            return Err(self.too_large(&path));
+        let path = &request.path;
+        if request.content.len() as u64 > self.max_file_size {
+            return Err(self.too_large(path));
         }
         if path.is_root() {
-            return Err(Error::at(ErrorKind::IsADirectory, &path));
+            return Err(Error::at(ErrorKind::IsADirectory, path));
         }
-        let written = match mode {
-            WriteMode::CreateNew => self.create(&path, &content, cx),
-            WriteMode::Overwrite => self.replace_or_create(&path, &content, cx),
-            WriteMode::Append => self.append(&path, &content, cx),
-            WriteMode::IfVersion(version) => self.replace_version(&path, &content, &version, cx),
+        let written = match &request.mode {
+            WriteMode::CreateNew => self.create(&request, cx),
+            WriteMode::Overwrite => self.replace_or_create(&request, cx),
+            WriteMode::Append => self.append(&request, cx),
+            WriteMode::IfVersion(version) => self.replace_version(&request, version, cx),
             _ => Err(Error::new(ErrorKind::Unsupported, "this write mode is not known here")),
         };
-        let (created, metadata) = written.map_err(|error| error.or_path(&path))?;
-        Ok(WriteResult::new(path, created, metadata.version(), metadata.size()))
+        let (created, metadata) = written.map_err(|error| error.or_path(path))?;
+        Ok(WriteResult::new(request.path, created, metadata.version(), metadata.size()))
     }
 
     pub(crate) fn upload(&self, upload: FileUpload, cx: &OpContext) -> FileUploadResponse {
-        let request = WriteRequest::new(upload.path.clone(), upload.content).mode(WriteMode::Overwrite);
-        match self.write(request, cx) {
-            Ok(written) => FileUploadResponse::ok(written.path, written.version),
-            Err(error) => FileUploadResponse::failed(upload.path, error),
-        }
+        let path = upload.path.clone();
+        FileUploadResponse::of_write(path, self.write(upload.into(), cx))
     }
 
     pub(crate) fn edit(&self, request: EditRequest, cx: &OpContext) -> Result<EditResult> {
@@ -100,9 +96,10 @@ impl Disk {
     }
 
     /// Writes a file that must not be there yet.
-    fn create(&self, path: &VfsPath, content: &Bytes, cx: &OpContext) -> Result<(bool, Metadata)> {
+    fn create(&self, request: &WriteRequest, cx: &OpContext) -> Result<(bool, Metadata)> {
+        let path = &request.path;
         self.with_parents(path, cx, |entry, made| match entry.file_type().map_err(error)? {
-            None => self.create_at(entry, made, content, cx),
+            None => self.create_at(entry, made, request, cx),
             Some(FileType::Directory) => Err(Error::of(ErrorKind::IsADirectory)),
             Some(_) => Err(Error::already_exists(path)),
         })
@@ -113,44 +110,43 @@ impl Disk {
         &self,
         entry: &Entry,
         made: &MadeDirectories,
-        content: &[u8],
+        request: &WriteRequest,
         cx: &OpContext,
     ) -> Result<(bool, Metadata)> {
-        let staged = Staged::new(entry, None, self.durability)?;
-        staged.write(content, cx)?;
+        let staged = Staged::new(entry, None, self.durability)?.modified_at(request.modified_at);
+        staged.write(&request.content, cx)?;
         Ok((true, staged.finish()?.publish_new(entry, || made.sync())?))
     }
 
-    fn replace_or_create(&self, path: &VfsPath, content: &Bytes, cx: &OpContext) -> Result<(bool, Metadata)> {
-        self.change(path, HardLinks::Allow, cx, |held, made| match &held.file {
-            None => self.create_at(held.entry, made, content, cx),
-            Some(file) => self.replace(held.entry, file, content, cx),
+    fn replace_or_create(&self, request: &WriteRequest, cx: &OpContext) -> Result<(bool, Metadata)> {
+        self.change(&request.path, HardLinks::Allow, cx, |held, made| match &held.file {
+            None => self.create_at(held.entry, made, request, cx),
+            Some(file) => {
+                let staged = Staged::new(held.entry, Some(file), self.durability)?.modified_at(request.modified_at);
+                staged.write(&request.content, cx)?;
+                Ok((false, staged.finish()?.publish_over(&self.root, held.entry, file, Expected::File)?))
+            }
         })
     }
 
-    fn append(&self, path: &VfsPath, content: &Bytes, cx: &OpContext) -> Result<(bool, Metadata)> {
-        self.change(path, self.hard_links, cx, |held, made| {
+    fn append(&self, request: &WriteRequest, cx: &OpContext) -> Result<(bool, Metadata)> {
+        self.change(&request.path, self.hard_links, cx, |held, made| {
             let Some(file) = &held.file else {
-                return self.create_at(held.entry, made, content, cx);
+                return self.create_at(held.entry, made, request, cx);
             };
-            if file.metadata.size().saturating_add(content.len() as u64) > self.max_file_size {
-                return Err(self.too_large(path));
+            if file.metadata.size().saturating_add(request.content.len() as u64) > self.max_file_size {
+                return Err(self.too_large(&request.path));
             }
             // A copy with the rest behind it, not a write at the end: a reader or a crash finds all of it or nothing.
-            let staged = Staged::new(held.entry, Some(file), self.durability)?;
+            let staged = Staged::new(held.entry, Some(file), self.durability)?.modified_at(request.modified_at);
             staged.copy_from(file.fd.as_fd(), self.max_file_size, cx)?;
-            staged.write(content, cx)?;
+            staged.write(&request.content, cx)?;
             Ok((false, self.publish_if_unchanged(staged, held.entry, file)?))
         })
     }
 
-    fn replace_version(
-        &self,
-        path: &VfsPath,
-        content: &Bytes,
-        expected: &Version,
-        cx: &OpContext,
-    ) -> Result<(bool, Metadata)> {
+    fn replace_version(&self, request: &WriteRequest, expected: &Version, cx: &OpContext) -> Result<(bool, Metadata)> {
+        let path = &request.path;
         let entry = self.root.followed_entry(path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Error::conflict(path, None),
             _ => error,
@@ -161,8 +157,8 @@ impl Disk {
         if file.metadata.version() != *expected {
             return Err(Error::conflict(path, Some(file.metadata.version())));
         }
-        let staged = Staged::new(&entry, Some(file), self.durability)?;
-        staged.write(content, cx)?;
+        let staged = Staged::new(&entry, Some(file), self.durability)?.modified_at(request.modified_at);
+        staged.write(&request.content, cx)?;
         match self.publish_if_unchanged(staged, &entry, file) {
             Ok(metadata) => Ok((false, metadata)),
             // Another program was there first.
@@ -173,12 +169,6 @@ impl Disk {
             }
             Err(failure) => Err(failure),
         }
-    }
-
-    fn replace(&self, entry: &Entry, file: &HeldFile, content: &[u8], cx: &OpContext) -> Result<(bool, Metadata)> {
-        let staged = Staged::new(entry, Some(file), self.durability)?;
-        staged.write(content, cx)?;
-        Ok((false, staged.finish()?.publish_over(&self.root, entry, file, Expected::File)?))
     }
 
     /// Puts `staged` in the place of `file`; `conflict` where that is not what it was when it was looked at.

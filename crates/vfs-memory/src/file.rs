@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::tree::{Learn, Opened, Sketch};
 use vfs_core::{Error, FileData, FileInfo, FileText, Result, Version, VfsPath};
 
@@ -61,6 +61,12 @@ impl File {
     /// This file, changed at `now` to hold `content`.
     pub(crate) fn changed(&self, content: Bytes, now: DateTime<Utc>) -> Self {
         Self::of(content, self.created_at, now, self.format)
+    }
+
+    /// This file, changed last `at` a time that was asked for, to the microsecond.
+    pub(crate) fn modified_at(mut self, at: DateTime<Utc>) -> Self {
+        self.modified_at = at.trunc_subsecs(6);
+        self
     }
 
     /// A copy of this file, made at `now`.

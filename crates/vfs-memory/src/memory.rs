@@ -160,7 +160,9 @@ impl fmt::Display for MemoryBackend {
 #[async_trait]
 impl Backend for MemoryBackend {
     fn capabilities(&self, _at: &VfsPath) -> Capabilities {
-        Capabilities::new(self.inner.config.max_file_size)
+        let mut capabilities = Capabilities::new(self.inner.config.max_file_size);
+        capabilities.set_times = true;
+        capabilities
     }
 
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
@@ -217,8 +219,9 @@ impl Backend for MemoryBackend {
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
         let upload = |file: FileUpload| {
-            self.mutate(cx, Told::EachFile, |files, rules| ops::upload(files, &file, rules))
-                .unwrap_or_else(|error| FileUploadResponse::failed(file.path, error))
+            let req = WriteRequest::from(file);
+            let written = self.mutate(cx, Told::EachFile, |files, rules| ops::write(files, &req, rules));
+            FileUploadResponse::of_write(req.path, written)
         };
         files.into_iter().map(upload).collect()
     }

@@ -51,7 +51,7 @@ use self::space::{Space, above};
 use self::starts::Starts;
 use self::turns::Turns;
 use self::waiting::CancelOnDrop;
-use crate::store::Store;
+use crate::store::{Store, Times};
 
 /// Files over any store, shared by all processes that use it.
 ///
@@ -227,7 +227,9 @@ impl<S: Store> fmt::Display for StoreBackend<S> {
 #[async_trait]
 impl<S: Store> Backend for StoreBackend<S> {
     fn capabilities(&self, _at: &VfsPath) -> Capabilities {
-        Capabilities::new(self.inner.max_file_size())
+        let mut capabilities = Capabilities::new(self.inner.max_file_size());
+        capabilities.set_times = self.inner.store.abilities().times == Times::Kept;
+        capabilities
     }
 
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {

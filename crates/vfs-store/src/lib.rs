@@ -38,6 +38,6 @@ pub use sqlite::{SqliteConfig, SqliteDurability, SqliteSearchIndex, SqliteStats,
 pub use store::{
     Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Entry,
     Expected, Inspect, LevelOrder, ListRequest, Listed, Needles, NewValue, Outcome, Page, PageToken, Position, Search,
-    Store, StoreStats, Stored, Tell, Value, Write, WriteId,
+    Store, StoreStats, Stored, Tell, Times, Value, Write, WriteId,
 };
 pub use url::{Parameters, StoreUrl};

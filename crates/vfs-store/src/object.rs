@@ -27,7 +27,7 @@ use self::listing::Source;
 use self::names::Layout;
 use self::objects::{Conditions, Found, Labels, Service};
 use crate::key::{Key, Namespace};
-use crate::store::{Abilities, Expected, Inspect, ListRequest, NewValue, Outcome, Page, Store, Stored, Value};
+use crate::store::{Abilities, Expected, Inspect, ListRequest, NewValue, Outcome, Page, Store, Stored, Times, Value};
 
 /// The largest value, in bytes: what every service takes.
 const MAX_VALUE: u64 = 5 << 30;
@@ -178,7 +178,10 @@ impl BucketStore {
 #[async_trait]
 impl Store for BucketStore {
     fn abilities(&self) -> Abilities {
-        Abilities::new(MAX_VALUE).max_path(self.inner.layout.max_path()).level_order(self.inner.source.level_order())
+        Abilities::new(MAX_VALUE)
+            .max_path(self.inner.layout.max_path())
+            .level_order(self.inner.source.level_order())
+            .times(Times::OfStore)
     }
 
     async fn head(&self, key: &Key) -> Result<Option<Stored>> {

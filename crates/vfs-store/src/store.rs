@@ -18,7 +18,7 @@ pub use self::changes::{ChangePage, Changes, Position, Tell};
 pub use self::report::{CheckReport, StoreStats};
 pub use self::values::{
     Abilities, Atomicity, BatchOutcome, Candidates, Condition, Entry, Expected, LevelOrder, ListRequest, Listed,
-    Needles, NewValue, Outcome, Page, PageToken, Stored, Value, Write, WriteId,
+    Needles, NewValue, Outcome, Page, PageToken, Stored, Times, Value, Write, WriteId,
 };
 
 /// Values under keys.

@@ -50,7 +50,7 @@ pub use reducing::Reducing;
 pub use shell_laws::{
     MakeShell, SHELL, ShellFactory, ShellFeature, ShellLaw, ShellNeed, ShellTarget, plant_environment, shell_trials,
 };
-pub use store_laws::{MakeStore, STORE, StoreFactory, StoreLaw, StoreNeed, StoreTarget, Times, Versions, store_trials};
+pub use store_laws::{MakeStore, STORE, StoreFactory, StoreLaw, StoreNeed, StoreTarget, Versions, store_trials};
 pub use strict::StrictBackend;
 pub use target::{LinkMaker, Need, Target, TargetFactory};
 pub use tier::{Tier, runs_every_law};

@@ -132,6 +132,10 @@ pub enum Need {
     EmptyDirectories,
     /// Directories that exist only through their files.
     ImpliedDirectories,
+    /// Times of files that a write sets.
+    SetTimes,
+    /// Times of files that no write sets.
+    FixedTimes,
     /// Symbolic links, and a way to make them.
     Links,
     /// A tree that can be lent.
@@ -151,6 +155,8 @@ impl Need {
                 (capabilities.empty_directories, "directories exist only through their files here")
             }
             Need::ImpliedDirectories => (!capabilities.empty_directories, "directories can exist without files here"),
+            Need::SetTimes => (capabilities.set_times, "no write sets the time of a file here"),
+            Need::FixedTimes => (!capabilities.set_times, "writes can set the time of a file here"),
             Need::Links => (capabilities.links && target.links.is_some(), "there are no links here"),
             Need::Lending => (target.backend.as_searchable().is_some(), "it does not lend its tree"),
             Need::Watching => (target.backend.as_watch().is_some(), "it does not tell of changes"),

@@ -14,7 +14,8 @@ use crate::streams;
 pub(super) async fn run(session: &Session, out: &mut Output, args: WriteArgs) -> Result<Exit, Failure> {
     let path = session.path(&args.path)?;
     let content = content(session, &path)?;
-    let result = session.backend.write(&session.cx, WriteRequest::new(path, content).mode(args.mode)).await?;
+    let request = WriteRequest::new(path, content).mode(args.mode).modified_at(args.modified_at);
+    let result = session.backend.write(&session.cx, request).await?;
     let done = if result.created { "created" } else { "wrote" };
     let path = escaped(result.path.as_str());
     writeln!(out, "{done} {path} ({} bytes, version {})", result.size, result.version)?;

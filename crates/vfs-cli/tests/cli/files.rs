@@ -105,6 +105,11 @@ fn write_has_four_modes() {
     vfs_with_input(&root, &["write", &mode, "/d/a.txt"], b"4\n").failure("conflict: /d/a.txt");
     assert_eq!(content(), "3\n");
     vfs(&root, &["write", "--mode", "sometimes", "/d/a.txt"]).failure("if-version=V");
+
+    let imported = ["write", "--modified-at", "2001-02-03T04:05:06.7Z", "/d/old.txt"];
+    vfs_with_input(&root, &imported, b"1\n").success();
+    assert!(vfs(&root, &["stat", "/d/old.txt"]).success().contains("modified: 2001-02-03T04:05:06.7"));
+    vfs(&root, &["write", "--modified-at", "yesterday", "/d/b.txt"]).failure("2024-05-01T12:00:00Z");
 }
 
 #[test]

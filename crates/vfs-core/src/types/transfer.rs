@@ -3,11 +3,13 @@
 use std::fmt;
 
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::entry::Version;
 use super::state::FilesUpdate;
 use super::wire;
+use super::write::{WriteMode, WriteRequest, WriteResult};
 use crate::error::{Error, ErrorKind};
 use crate::path::VfsPath;
 
@@ -20,12 +22,28 @@ pub struct FileUpload {
     pub path: VfsPath,
     /// Its bytes.
     pub content: Bytes,
+    /// When the file was changed last, as in [`WriteRequest::modified_at`]. Default the time of the upload.
+    pub modified_at: Option<DateTime<Utc>>,
 }
 
 impl FileUpload {
     /// `content` for `path`.
     pub fn new(path: VfsPath, content: impl Into<Bytes>) -> Self {
-        Self { path, content: content.into() }
+        Self { path, content: content.into(), modified_at: None }
+    }
+
+    /// Sets when the file was changed last.
+    #[must_use]
+    pub fn modified_at(mut self, at: impl Into<Option<DateTime<Utc>>>) -> Self {
+        self.modified_at = at.into();
+        self
+    }
+}
+
+/// The write that an upload is: over what is there.
+impl From<FileUpload> for WriteRequest {
+    fn from(upload: FileUpload) -> Self {
+        Self::new(upload.path, upload.content).mode(WriteMode::Overwrite).modified_at(upload.modified_at)
     }
 }
 
@@ -37,12 +55,14 @@ struct WireUpload {
     content: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content_base64: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "wire::time")]
+    modified_at: Option<DateTime<Utc>>,
 }
 
 impl From<FileUpload> for WireUpload {
     fn from(upload: FileUpload) -> Self {
         let (content, content_base64) = wire::split(upload.content);
-        Self { path: upload.path, content, content_base64 }
+        Self { path: upload.path, content, content_base64, modified_at: upload.modified_at }
     }
 }
 
@@ -50,7 +70,8 @@ impl TryFrom<WireUpload> for FileUpload {
     type Error = String;
 
     fn try_from(fields: WireUpload) -> Result<Self, String> {
-        Ok(Self { path: fields.path, content: wire::join((fields.content, fields.content_base64))? })
+        let content = wire::join((fields.content, fields.content_base64))?;
+        Ok(Self { path: fields.path, content, modified_at: fields.modified_at })
     }
 }
 
@@ -148,6 +169,14 @@ impl FileUploadResponse {
             error: Some(FileOperationError::from_kind(cause.kind())),
             cause: Some(cause),
             files_update: None,
+        }
+    }
+
+    /// What the write of `path` that an upload is came to.
+    pub fn of_write(path: VfsPath, written: Result<WriteResult, Error>) -> Self {
+        match written {
+            Ok(written) => Self::ok(written.path, written.version),
+            Err(error) => Self::failed(path, error),
         }
     }
 }

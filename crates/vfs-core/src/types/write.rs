@@ -1,11 +1,13 @@
 //! Writing a whole file, or to its end.
 
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::entry::Version;
 use super::state::FilesUpdate;
 use super::wire;
+use crate::error::{Error, ErrorKind, Result as VfsResult};
 use crate::path::VfsPath;
 
 /// What a write does with a file that is there already.
@@ -46,12 +48,16 @@ pub struct WriteRequest {
     pub content: Bytes,
     /// What happens to a file that is there already. Default [`WriteMode::CreateNew`].
     pub mode: WriteMode,
+    /// When the file was changed last, for imports; kept to the microsecond. Default the time of the write.
+    ///
+    /// `unsupported` where [`Capabilities::set_times`](crate::Capabilities::set_times) is not set.
+    pub modified_at: Option<DateTime<Utc>>,
 }
 
 impl WriteRequest {
     /// Writes `content` to a new file at `path`.
     pub fn new(path: VfsPath, content: impl Into<Bytes>) -> Self {
-        Self { path, content: content.into(), mode: WriteMode::CreateNew }
+        Self { path, content: content.into(), mode: WriteMode::CreateNew, modified_at: None }
     }
 
     /// Sets what happens to a file that is there already.
@@ -59,6 +65,28 @@ impl WriteRequest {
     pub fn mode(mut self, mode: WriteMode) -> Self {
         self.mode = mode;
         self
+    }
+
+    /// Sets when the file was changed last.
+    #[must_use]
+    pub fn modified_at(mut self, at: impl Into<Option<DateTime<Utc>>>) -> Self {
+        self.modified_at = at.into();
+        self
+    }
+
+    /// Refuses a request that sets the time, for backends that cannot.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported` where `modified_at` is set.
+    pub fn refuse_modified_at(&self) -> VfsResult<()> {
+        match self.modified_at {
+            None => Ok(()),
+            Some(_) => {
+                let message = "the time of a file cannot be set here: leave out `modified_at`";
+                Err(Error::new(ErrorKind::Unsupported, message).with_path(&self.path))
+            }
+        }
     }
 }
 
@@ -72,12 +100,14 @@ struct WireWrite {
     content_base64: Option<String>,
     #[serde(default, deserialize_with = "wire::or_default")]
     mode: WriteMode,
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "wire::time")]
+    modified_at: Option<DateTime<Utc>>,
 }
 
 impl From<WriteRequest> for WireWrite {
     fn from(request: WriteRequest) -> Self {
         let (content, content_base64) = wire::split(request.content);
-        Self { path: request.path, content, content_base64, mode: request.mode }
+        Self { path: request.path, content, content_base64, mode: request.mode, modified_at: request.modified_at }
     }
 }
 
@@ -86,7 +116,7 @@ impl TryFrom<WireWrite> for WriteRequest {
 
     fn try_from(fields: WireWrite) -> Result<Self, String> {
         let content = wire::join((fields.content, fields.content_base64))?;
-        Ok(Self { path: fields.path, content, mode: fields.mode })
+        Ok(Self { path: fields.path, content, mode: fields.mode, modified_at: fields.modified_at })
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) use delete::delete;
 pub(crate) use edit::edit;
 pub(crate) use inspect::{download, read, stat};
 pub(crate) use transfer::{copy, rename};
-pub(crate) use write::{upload, write};
+pub(crate) use write::write;
 
 /// A change to make, and what to tell the caller once it is made.
 pub(crate) type Planned<R> = Result<(Change, R)>;

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use vfs_core::{
-    Error, ErrorKind, FileUpload, FileUploadResponse, Result, VfsPath, WriteMode, WriteRequest, WriteResult, buffer,
-};
+use vfs_core::{Error, ErrorKind, Result, VfsPath, WriteMode, WriteRequest, WriteResult, buffer};
 
 use super::Planned;
 use crate::config::Rules;
@@ -13,7 +11,7 @@ use crate::file::File;
 use crate::map::{Entry, FileMap};
 
 pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &Rules<'_>) -> Planned<WriteResult> {
-    let WriteRequest { path, content, mode, .. } = req;
+    let WriteRequest { path, content, mode, modified_at, .. } = req;
     let existing = existing_file(files, path)?;
     check_mode(path, mode, existing)?;
     let kept = match (mode, existing) {
@@ -29,14 +27,12 @@ pub(crate) fn write(files: &FileMap, req: &WriteRequest, rules: &Rules<'_>) -> P
         Some(file) => file.changed(content, rules.now),
         None => File::new(content, rules.now, rules.format),
     };
+    let file = match modified_at {
+        Some(at) => file.modified_at(*at),
+        None => file,
+    };
     let result = WriteResult::new(path.clone(), existing.is_none(), file.version().clone(), size);
     Ok((vec![(path.clone(), Some(Arc::new(file)))], result))
-}
-
-pub(crate) fn upload(files: &FileMap, upload: &FileUpload, rules: &Rules<'_>) -> Planned<FileUploadResponse> {
-    let req = WriteRequest::new(upload.path.clone(), upload.content.clone()).mode(WriteMode::Overwrite);
-    let (change, written) = write(files, &req, rules)?;
-    Ok((change, FileUploadResponse::ok(written.path, written.version)))
 }
 
 /// The file that a write to `path` would replace, where there is one.

@@ -159,13 +159,13 @@ impl StateBackend {
     }
 
     fn upload(&self, cx: &OpContext, file: FileUpload) -> FileUploadResponse {
-        match self.mutate(cx, Told::EachFile, |files, rules| ops::upload(files, &file, rules)) {
-            Ok((update, mut response)) => {
-                response.files_update = update;
-                response
-            }
-            Err(error) => FileUploadResponse::failed(file.path, error),
-        }
+        let req = WriteRequest::from(file);
+        let written = self.mutate(cx, Told::EachFile, |files, rules| ops::write(files, &req, rules));
+        let (update, written) =
+            written.map_or_else(|error| (None, Err(error)), |(update, written)| (update, Ok(written)));
+        let mut response = FileUploadResponse::of_write(req.path, written);
+        response.files_update = update;
+        response
     }
 }
 
@@ -184,6 +184,7 @@ impl Backend for StateBackend {
     fn capabilities(&self, _at: &VfsPath) -> Capabilities {
         let mut capabilities = Capabilities::new(self.config.max_file_size);
         capabilities.mutations = self.mutations;
+        capabilities.set_times = true;
         capabilities
     }
 

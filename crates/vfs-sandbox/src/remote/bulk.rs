@@ -4,9 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
-use vfs_core::{
-    Error, FileDownloadResponse, FileUpload, FileUploadResponse, OpContext, Result, VfsPath, WriteMode, WriteRequest,
-};
+use vfs_core::{Error, FileDownloadResponse, FileUpload, FileUploadResponse, OpContext, Result, VfsPath};
 
 use super::contents::{BESIDE_FILE, LARGE};
 use super::execute::Execute;
@@ -45,12 +43,9 @@ pub(super) async fn upload<E: Execute>(
 }
 
 async fn alone<E: Execute>(place: &Arc<Place<E>>, cx: &OpContext, file: FileUpload) -> FileUploadResponse {
-    let FileUpload { path, content, .. } = file;
-    let request = WriteRequest::new(path.clone(), content).mode(WriteMode::Overwrite);
-    match write(place, cx, request).await {
-        Ok(written) => FileUploadResponse::ok(written.path, written.version),
-        Err(error) => FileUploadResponse::failed(path, error.or_path(&VfsPath::root())),
-    }
+    let path = file.path.clone();
+    let written = write(place, cx, file.into()).await;
+    FileUploadResponse::of_write(path, written.map_err(|error| error.or_path(&VfsPath::root())))
 }
 
 /// The part of a script that writes one file.
@@ -59,7 +54,7 @@ struct Part(String);
 impl Part {
     /// That of `file`, where it is small enough to stand in a script with others.
     fn of(file: &FileUpload, room: usize, max: u64) -> Option<Self> {
-        let is_plain = !file.path.is_root() && refuse_reserved(&file.path).is_ok();
+        let is_plain = !file.path.is_root() && file.modified_at.is_none() && refuse_reserved(&file.path).is_ok();
         if !is_plain || file.content.len() > room / 2 || file.content.len() as u64 > max {
             return None;
         }

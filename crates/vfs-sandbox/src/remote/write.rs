@@ -24,6 +24,7 @@ pub(super) async fn write<E: Execute>(
     cx: &OpContext,
     request: WriteRequest,
 ) -> Result<WriteResult> {
+    request.refuse_modified_at()?;
     let WriteRequest { path, content, mode, .. } = request;
     refuse_reserved(&path)?;
     let max = place.config.max_file_size;

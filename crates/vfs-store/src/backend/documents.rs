@@ -18,7 +18,7 @@ use vfs_core::{Error, ErrorKind, FileData, Problem, Result, Version, VfsPath};
 use crate::key::{Key, Namespace};
 use crate::store::{
     Abilities, Batch, Changes, Entry, Expected, Inspect, ListRequest, NewValue, Outcome, Page, Search, Store, Stored,
-    Value,
+    Times, Value,
 };
 
 /// How many values are looked into at once.
@@ -218,7 +218,8 @@ impl<S: fmt::Display> fmt::Display for Documents<S> {
 #[deny(clippy::missing_trait_methods)]
 impl<S: Store> Store for Documents<S> {
     fn abilities(&self) -> Abilities {
-        self.store.abilities()
+        // A document holds the times of its file.
+        self.store.abilities().times(Times::Kept)
     }
 
     async fn head(&self, key: &Key) -> Result<Option<Stored>> {

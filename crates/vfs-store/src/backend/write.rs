@@ -1,7 +1,7 @@
 //! Writing whole files, and to their ends.
 
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 use vfs_core::{
     Error, ErrorKind, FileUpload, FileUploadResponse, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult,
     buffer,
@@ -10,38 +10,38 @@ use vfs_core::{
 use super::single;
 use super::space::{Found, Space, above, contended};
 use super::waiting::{make_way, settled};
-use crate::store::{BatchOutcome, Condition, Expected, NewValue, Outcome, Store, Stored, Write};
+use crate::store::{BatchOutcome, Condition, Expected, NewValue, Outcome, Store, Stored, Times, Write};
 
 pub(super) async fn write<S: Store>(space: &Space<S>, req: WriteRequest) -> Result<WriteResult> {
-    let WriteRequest { path, content, mode, .. } = req;
+    if space.inner.store.abilities().times == Times::OfStore {
+        req.refuse_modified_at()?;
+    }
+    let WriteRequest { path, content, mode, modified_at, .. } = req;
     space.check_path(&path)?;
+    let new = NewContent { bytes: content, modified_at };
     match mode {
-        WriteMode::CreateNew => create(space, &path, content).await,
-        WriteMode::Overwrite => overwrite(space, &path, content).await,
-        WriteMode::IfVersion(version) => replace(space, &path, content, version).await,
-        WriteMode::Append => append(space, &path, content).await,
+        WriteMode::CreateNew => create(space, &path, new).await,
+        WriteMode::Overwrite => overwrite(space, &path, new).await,
+        WriteMode::IfVersion(version) => replace(space, &path, new, version).await,
+        WriteMode::Append => append(space, &path, new).await,
         _ => Err(Error::at(ErrorKind::Unsupported, &path)),
     }
 }
 
 pub(super) async fn upload<S: Store>(space: &Space<S>, file: FileUpload) -> FileUploadResponse {
-    let FileUpload { path, content, .. } = file;
-    let request = WriteRequest::new(path.clone(), content).mode(WriteMode::Overwrite);
-    match write(space, request).await {
-        Ok(written) => FileUploadResponse::ok(written.path, written.version),
-        Err(error) => FileUploadResponse::failed(path, error),
-    }
+    let path = file.path.clone();
+    FileUploadResponse::of_write(path, write(space, file.into()).await)
 }
 
-async fn create<S: Store>(space: &Space<S>, path: &VfsPath, content: Bytes) -> Result<WriteResult> {
-    if space.check_size(path, content.len() as u64).is_err() {
+async fn create<S: Store>(space: &Space<S>, path: &VfsPath, new: NewContent) -> Result<WriteResult> {
+    if space.check_size(path, new.size()).is_err() {
         refuse_existing(path, space.look_up(path).await?)?;
     }
-    space.check_size(path, content.len() as u64)?;
+    space.check_size(path, new.size())?;
     for attempt in 0..space.inner.config.edit_attempts {
-        match put_new(space, path, new_value(&content, None)).await? {
+        match put_new(space, path, new.value(None)).await? {
             Outcome::Done(stored) => {
-                return Ok(WriteResult::new(path.clone(), true, stored.version, content.len() as u64));
+                return Ok(WriteResult::new(path.clone(), true, stored.version, new.size()));
             }
             Outcome::Refused(_) => refuse_existing(path, space.look_up(path).await?)?,
         }
@@ -68,8 +68,8 @@ async fn existing<S: Store>(space: &Space<S>, path: &VfsPath) -> Result<Option<S
     }
 }
 
-async fn overwrite<S: Store>(space: &Space<S>, path: &VfsPath, content: Bytes) -> Result<WriteResult> {
-    let size = content.len() as u64;
+async fn overwrite<S: Store>(space: &Space<S>, path: &VfsPath, new: NewContent) -> Result<WriteResult> {
+    let size = new.size();
     let mut turn = None;
     for attempt in 0..space.inner.config.edit_attempts {
         if attempt > 0 && turn.is_none() {
@@ -80,7 +80,7 @@ async fn overwrite<S: Store>(space: &Space<S>, path: &VfsPath, content: Bytes) -
             existing(space, path).await?;
         }
         space.check_size(path, size)?;
-        let value = new_value(&content, file.as_ref());
+        let value = new.value(file.as_ref());
         let outcome = match &file {
             None => put_new(space, path, value).await?,
             // Others may have put something below it that knows nothing of directories; the file is there all the same.
@@ -95,38 +95,44 @@ async fn overwrite<S: Store>(space: &Space<S>, path: &VfsPath, content: Bytes) -
     Err(contended(path))
 }
 
-async fn replace<S: Store>(space: &Space<S>, path: &VfsPath, content: Bytes, expected: Version) -> Result<WriteResult> {
-    let size = content.len() as u64;
+async fn replace<S: Store>(
+    space: &Space<S>,
+    path: &VfsPath,
+    new: NewContent,
+    expected: Version,
+) -> Result<WriteResult> {
+    let size = new.size();
     let file = existing(space, path).await?;
     let file = match file {
         Some(file) if file.version == expected => file,
         other => return Err(Error::conflict(path, other.map(|file| file.version))),
     };
     space.check_size(path, size)?;
-    match space.put(path, new_value(&content, Some(&file)), &Expected::Version(expected)).await? {
+    match space.put(path, new.value(Some(&file)), &Expected::Version(expected)).await? {
         Outcome::Done(stored) => Ok(WriteResult::new(path.clone(), false, stored.version, size)),
         Outcome::Refused(found) => Err(Error::conflict(path, found.map(|file| file.version))),
     }
 }
 
-async fn append<S: Store>(space: &Space<S>, path: &VfsPath, added: Bytes) -> Result<WriteResult> {
+async fn append<S: Store>(space: &Space<S>, path: &VfsPath, added: NewContent) -> Result<WriteResult> {
     let _turn = space.turn(path).await?;
     let max = space.inner.max_file_size();
     for attempt in 0..space.inner.config.edit_attempts {
         let outcome;
         let file = space.whole(path, max).await?;
-        let size = file.as_ref().map_or(0, |file| file.stored.size) + added.len() as u64;
+        let size = file.as_ref().map_or(0, |file| file.stored.size) + added.size();
         match &file {
             None => {
                 if space.check_size(path, size).is_err() {
                     existing(space, path).await?;
                 }
                 space.check_size(path, size)?;
-                outcome = put_new(space, path, new_value(&added, None)).await?;
+                outcome = put_new(space, path, added.value(None)).await?;
             }
             Some(file) => {
                 space.check_size(path, size)?;
-                let value = new_value(&buffer::join(&file.content, &added)?, Some(&file.stored));
+                let bytes = buffer::join(&file.content, &added.bytes)?;
+                let value = NewContent { bytes, ..added }.value(Some(&file.stored));
                 outcome = space.put(path, value, &Expected::Version(file.stored.version.clone())).await?;
             }
         }
@@ -137,6 +143,28 @@ async fn append<S: Store>(space: &Space<S>, path: &VfsPath, added: Bytes) -> Res
         make_way(&space.cx, path, attempt).await?;
     }
     Err(contended(path))
+}
+
+/// What a write puts into a file.
+struct NewContent {
+    bytes: Bytes,
+    /// When it is to have been changed last, where that is not now.
+    modified_at: Option<DateTime<Utc>>,
+}
+
+impl NewContent {
+    fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// It as a write to a new file, or in the place of the content of `old`.
+    fn value(&self, old: Option<&Stored>) -> NewValue {
+        let mut value = new_value(&self.bytes, old);
+        if let Some(at) = self.modified_at {
+            value.modified_at = at.trunc_subsecs(6);
+        }
+        value
+    }
 }
 
 /// `content` as a write of now, to a new file or in the place of that of `old`.

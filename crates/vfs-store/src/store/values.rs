@@ -312,6 +312,16 @@ pub enum Atomicity {
     Namespace,
 }
 
+/// Who keeps the time at which a value was changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Times {
+    /// The store keeps what it was told, to the microsecond.
+    #[default]
+    Kept,
+    /// Listings tell of a time of the store's own, and of none at which a value was made, as those of object storage do.
+    OfStore,
+}
+
 /// In which order the pages of a [`Listed::Level`] listing come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -335,12 +345,21 @@ pub struct Abilities {
     pub atomicity: Atomicity,
     /// In which order the pages of one level come.
     pub level_order: LevelOrder,
+    /// Who keeps the time of a change: where the store has one of its own, [`StoreBackend`](crate::StoreBackend) lets nobody
+    /// set it.
+    pub times: Times,
 }
 
 impl Abilities {
     /// Values of up to `max_value` bytes at any path, one change at a time.
     pub fn new(max_value: u64) -> Self {
-        Self { max_value, max_path: 4096, atomicity: Atomicity::Value, level_order: LevelOrder::Any }
+        Self {
+            max_value,
+            max_path: 4096,
+            atomicity: Atomicity::Value,
+            level_order: LevelOrder::Any,
+            times: Times::Kept,
+        }
     }
 
     /// With batches.
@@ -354,6 +373,13 @@ impl Abilities {
     #[must_use]
     pub fn level_order(mut self, order: LevelOrder) -> Self {
         self.level_order = order;
+        self
+    }
+
+    /// With times of the store's own, or as they are told.
+    #[must_use]
+    pub fn times(mut self, times: Times) -> Self {
+        self.times = times;
         self
     }
 

@@ -1,8 +1,10 @@
 //! Writing files.
 
-use vfs_core::{Content, ErrorDetail, ErrorKind, LsRequest, ReadRequest, Version, WriteMode, WriteRequest};
+use chrono::{DateTime, SubsecRound, Utc};
+use vfs_core::{Content, ErrorDetail, ErrorKind, FileUpload, LsRequest, ReadRequest, Version, WriteMode, WriteRequest};
 
 use super::LawResult;
+use super::steps::cx;
 use crate::target::Target;
 
 laws! { "write" in Storage:
@@ -16,6 +18,9 @@ laws! { "write" in Storage:
     "W7" Nothing any_bytes_can_be_written,
     "W7" Nothing an_empty_file_can_be_written,
     "W9" Nothing nothing_but_the_files_is_left_in_a_listing,
+    "W13" SetTimes a_write_sets_the_time_that_it_is_given in Wrapper,
+    "W13" SetTimes contents_of_one_time_have_different_versions,
+    "W14" FixedTimes a_time_that_cannot_be_set_is_refused in Wrapper,
 }
 
 async fn a_new_file_is_made_with_its_parents(t: &Target) -> LawResult {
@@ -122,5 +127,66 @@ async fn nothing_but_the_files_is_left_in_a_listing(t: &Target) -> LawResult {
     let listing = t.ls(LsRequest::new(t.base.clone()).recursive()).await?;
     assert_eq!(t.names(&listing.entries), ["/d", "/d/a.txt"]);
     assert!(listing.problems.is_empty());
+    Ok(())
+}
+
+/// A moment of a time long past, with as many microseconds.
+fn long_ago(microseconds: u32) -> DateTime<Utc> {
+    DateTime::from_timestamp(981_173_106, microseconds * 1_000 + 999).expect("it is a time")
+}
+
+async fn assert_modified_at(t: &Target, name: &str, at: DateTime<Utc>) -> LawResult {
+    let told = t.stat(name).await?.modified_at.map(|at| at.trunc_subsecs(6));
+    assert_eq!(told, Some(at.trunc_subsecs(6)));
+    let listed = t.ls(LsRequest::new(t.path(name).parent().expect("it is below a directory"))).await?.entries;
+    let listed = listed.into_iter().find(|entry| entry.path == t.path(name)).expect("it is listed");
+    assert_eq!(listed.modified_at.map(|at| at.trunc_subsecs(6)), told);
+    Ok(())
+}
+
+/// In every mode, and by an upload; the next write has its own time again.
+async fn a_write_sets_the_time_that_it_is_given(t: &Target) -> LawResult {
+    let write = |content: &'static str, mode| WriteRequest::new(t.path("/d/a.txt"), content).mode(mode);
+    t.write(write("one", WriteMode::CreateNew).modified_at(long_ago(123_456))).await?;
+    assert_modified_at(t, "/d/a.txt", long_ago(123_456)).await?;
+    t.write(write("two", WriteMode::Overwrite).modified_at(long_ago(0))).await?;
+    assert_modified_at(t, "/d/a.txt", long_ago(0)).await?;
+    let version = t.write(write("+", WriteMode::Append).modified_at(long_ago(1))).await?.version;
+    assert_modified_at(t, "/d/a.txt", long_ago(1)).await?;
+    assert_eq!((t.text("/d/a.txt").await?, t.stat("/d/a.txt").await?.version), ("two+".into(), Some(version.clone())));
+    t.write(write("three", WriteMode::IfVersion(version)).modified_at(long_ago(999_999))).await?;
+    assert_modified_at(t, "/d/a.txt", long_ago(999_999)).await?;
+
+    let upload = FileUpload::new(t.path("/d/b.txt"), "four").modified_at(long_ago(7));
+    let answer = t.backend.upload_files(&cx(), vec![upload]).await.remove(0);
+    assert_eq!((answer.cause, answer.version), (None, t.stat("/d/b.txt").await?.version));
+    assert_modified_at(t, "/d/b.txt", long_ago(7)).await?;
+
+    t.write(write("five", WriteMode::Overwrite)).await?;
+    assert!(t.stat("/d/a.txt").await?.modified_at > Some(long_ago(999_999)), "a write has the time of now");
+    Ok(())
+}
+
+async fn contents_of_one_time_have_different_versions(t: &Target) -> LawResult {
+    let mut versions = Vec::new();
+    for n in 100..130 {
+        let request = WriteRequest::new(t.path("/a.txt"), n.to_string()).mode(WriteMode::Overwrite);
+        versions.push(t.write(request.modified_at(long_ago(5))).await?.version);
+    }
+    for (at, version) in versions.iter().enumerate() {
+        assert!(!versions[..at].contains(version), "{version} is told twice");
+    }
+    Ok(())
+}
+
+async fn a_time_that_cannot_be_set_is_refused(t: &Target) -> LawResult {
+    let request = WriteRequest::new(t.path("/a.txt"), "x").modified_at(long_ago(0));
+    t.refused(t.write(request).await, ErrorKind::Unsupported);
+    let files =
+        vec![FileUpload::new(t.path("/b.txt"), "x").modified_at(long_ago(0)), FileUpload::new(t.path("/c.txt"), "x")];
+    let answers = t.backend.upload_files(&cx(), files).await;
+    let kinds: Vec<_> = answers.iter().map(|answer| answer.cause.as_ref().map(vfs_core::Error::kind)).collect();
+    assert_eq!(kinds, [Some(ErrorKind::Unsupported), None]);
+    assert_eq!(t.tree().await?, ["/c.txt"]);
     Ok(())
 }

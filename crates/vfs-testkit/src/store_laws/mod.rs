@@ -75,7 +75,7 @@ mod values;
 mod versions;
 mod waking;
 
-pub use target::{MakeStore, StoreFactory, StoreNeed, StoreTarget, Times, Versions};
+pub use target::{MakeStore, StoreFactory, StoreNeed, StoreTarget, Versions};
 pub use trials::store_trials;
 
 const TABLES: &[&[StoreLaw]] = &[

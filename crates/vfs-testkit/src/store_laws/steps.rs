@@ -9,10 +9,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use vfs_core::{Result, VfsPath};
 use vfs_store::{
     BatchOutcome, Condition, Entry, Expected, Key, ListRequest, Listed, Namespace, NewValue, Outcome, Page, Store,
-    Stored, Value, Write,
+    Stored, Times, Value, Write,
 };
 
-use super::{StoreTarget, Times};
+use super::StoreTarget;
 
 /// How long a law waits for what a correct store always does. This bounds a hang and says nothing about speed.
 pub(super) const HANG_TIMEOUT: Duration = Duration::from_secs(60);
@@ -244,7 +244,7 @@ impl StoreTarget {
     /// Asserts that two operations tell the same of one value, as far as both can.
     pub(super) fn assert_same(&self, a: &Stored, b: &Stored, what: &str) {
         assert_eq!((a.size, &a.version), (b.size, &b.version), "{what}");
-        if self.times == Times::Kept {
+        if self.store.abilities().times == Times::Kept {
             assert_eq!(a, b, "{what}");
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use vfs_core::Result;
-use vfs_store::{Abilities, Store};
+use vfs_store::{Abilities, Store, Times};
 
 use super::StoreLaw;
 
@@ -18,21 +18,10 @@ pub struct StoreTarget {
     pub store: Arc<dyn Store>,
     /// The same values through another handle, opened as another process would.
     pub second: Option<Arc<dyn Store>>,
-    /// Who keeps the time of a change. Default [`Times::Kept`].
-    pub times: Times,
     /// What makes a version another one. Default [`Versions::OfContent`].
     pub versions: Versions,
     exceptions: Vec<(&'static str, &'static str)>,
     guard: Option<Arc<dyn Any + Send + Sync>>,
-}
-
-/// Who keeps the time at which a value was changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Times {
-    /// The store keeps what it was told, to the microsecond.
-    Kept,
-    /// Listings tell of a time of the store's own, and of none at which a value was made, as those of object storage do.
-    OfStore,
 }
 
 /// What makes the version of a value another one.
@@ -50,7 +39,6 @@ impl StoreTarget {
         Self {
             store: Arc::new(store),
             second: None,
-            times: Times::Kept,
             versions: Versions::OfContent,
             exceptions: Vec::new(),
             guard: None,
@@ -61,13 +49,6 @@ impl StoreTarget {
     #[must_use]
     pub fn with_second(mut self, second: impl Store) -> Self {
         self.second = Some(Arc::new(second));
-        self
-    }
-
-    /// Says who keeps the time of a change.
-    #[must_use]
-    pub fn with_times(mut self, times: Times) -> Self {
-        self.times = times;
         self
     }
 
@@ -104,7 +85,6 @@ impl fmt::Debug for StoreTarget {
         f.debug_struct("StoreTarget")
             .field("store", &self.store)
             .field("second", &self.second)
-            .field("times", &self.times)
             .field("versions", &self.versions)
             .field("exceptions", &self.exceptions)
             .field("guard", &self.guard.is_some())
@@ -165,7 +145,7 @@ impl StoreNeed {
             StoreNeed::Second => vec![second],
             StoreNeed::BatchAndSecond => vec![batch, second],
             StoreNeed::ChangesAndSecond => vec![changes, second],
-            StoreNeed::KeptTimes => vec![(target.times == Times::Kept, "it has times of its own")],
+            StoreNeed::KeptTimes => vec![(target.store.abilities().times == Times::Kept, "it has times of its own")],
             StoreNeed::VersionsOfContent => {
                 vec![(target.versions == Versions::OfContent, "each change has a version of its own")]
             }

@@ -1,10 +1,10 @@
 //! When values were made and changed.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use vfs_store::{Expected, ListRequest, NewValue};
+use vfs_store::{Expected, ListRequest, NewValue, Times};
 
+use super::StoreTarget;
 use super::steps::{done, key, moment, path, value};
-use super::{StoreTarget, Times};
 use crate::laws::LawResult;
 
 store_laws! { "times":
@@ -38,7 +38,7 @@ async fn both_times(t: &StoreTarget, made: DateTime<Utc>) -> vfs_core::Result<[D
     let created = stored.created_at.expect("it is known");
     assert_eq!(t.store.get(&key("/a"), None).await?.expect("it is there").stored, stored);
     // A store with times of its own may tell of them here too.
-    let modified = if t.times == Times::Kept { stored.modified_at } else { changed };
+    let modified = if t.store.abilities().times == Times::Kept { stored.modified_at } else { changed };
     Ok([created, modified - TimeDelta::microseconds(1_000_001)])
 }
 
@@ -84,7 +84,7 @@ async fn a_value_has_the_times_of_its_last_change(t: &StoreTarget) -> LawResult 
     done(t.store.put(&key("/a"), second, &Expected::Anything).await?);
     let stored = t.head("/a").await?.expect("it is there");
     assert_eq!(stored.created_at, Some(moment(50)));
-    assert!(t.times == Times::OfStore || stored.modified_at == moment(100), "{stored:?}");
+    assert!(t.store.abilities().times == Times::OfStore || stored.modified_at == moment(100), "{stored:?}");
     let earlier = value("second");
     done(t.store.put(&key("/a"), earlier, &Expected::Anything).await?);
     assert_eq!(t.head("/a").await?.expect("it is there").created_at, Some(moment(0)));
