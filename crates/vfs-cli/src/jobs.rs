@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 
 use vfs_core::JobId;
 
+pub(crate) use self::directory::unknown;
 pub(crate) use self::keeper::keep;
 pub(crate) use self::kept::{Jobs, Kept, State};
 use crate::exit::Failure;

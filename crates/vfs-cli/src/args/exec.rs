@@ -10,14 +10,19 @@ Without --sandbox and --virtual, COMMAND runs on this machine as your user and i
 write whatever you can. --root only sets the directory it starts in.
 
 Examples:
-  vfs exec -- cargo test                   on this machine, as your user, starting in the root
+  vfs exec --inherit-env -- cargo test     on this machine, as your user, with your PATH, starting in the root
   vfs exec --sandbox -- 'make && ./a.out'  where nothing outside the root can be written, without a network
   vfs exec --sandbox --timeout 10 -- 'curl example.org; echo $?'
   vfs --store sqlite:agents.db exec --virtual -- 'grep -r deadline /notes | wc -l'
   vfs exec --background -- 'make watch'    prints the id of a job; 'vfs jobs' says how it goes
 
 The words of COMMAND are joined by spaces and read by a shell, as ssh does it: quote what the shell is to see. The \
-environment is clean: --env sets variables, and --inherit-env passes on those of this one that do not look like secrets.
+environment is clean, PATH too, so that programs below your home directory are not found: --env sets variables, and \
+--inherit-env passes on those of this one that do not look like secrets.
+
+Commands start in the root, where relative paths lead to the same files as in other commands of vfs. An absolute path such as \
+/src/a.rs is that in --virtual; in --sandbox, where the root stands beside the directories of the system, it is \
+/workspace/src/a.rs (with --landlock as without --sandbox, the path on this machine).
 
 In a sandbox, '.git' is read-only and '.env' hidden at any depth. What a command leaves under such a name, or in the shape \
 of a git repository, is a warning on standard error: look at it before git is run there, and let git refuse repositories \

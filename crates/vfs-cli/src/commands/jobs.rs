@@ -7,11 +7,15 @@ use chrono::SecondsFormat;
 use crate::args::{JobsArgs, JobsCommand};
 use crate::escape::escaped;
 use crate::exit::{Exit, Failure};
-use crate::jobs::{Jobs, Kept, State};
+use crate::jobs::{self, Jobs, Kept, State};
 use crate::output::Output;
 
 pub(super) async fn run(out: &mut Output, args: JobsArgs) -> Result<Exit, Failure> {
     let jobs = Jobs::open().await?;
+    if args.command.is_none() && jobs.is_none() {
+        return Ok(Exit::Success);
+    }
+    let jobs = jobs.ok_or_else(jobs::unknown)?;
     match args.command {
         None => {
             for kept in jobs.list().await? {

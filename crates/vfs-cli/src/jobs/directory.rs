@@ -156,7 +156,7 @@ fn below(directory: &OwnedFd, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()))
 }
 
-fn unknown() -> Error {
+pub(crate) fn unknown() -> Error {
     Error::new(ErrorKind::NotFound, "there is no such job; 'vfs jobs' lists them")
 }
 

@@ -42,7 +42,7 @@ pub(crate) async fn keep(
     request: ExecuteRequest,
 ) -> Result<Exit, Failure> {
     let mut job = Job::new(JobId::new(id), request.command.clone(), Utc::now());
-    let directory = Jobs::open().await?.make(&job.id).await?;
+    let directory = Jobs::open_or_make().await?.make(&job.id).await?;
     let mut keeper = match Keeper::begin(&job, &directory, cx, backend, request).await {
         Ok(keeper) => keeper,
         Err(failure) => {

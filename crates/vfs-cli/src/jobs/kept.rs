@@ -1,7 +1,7 @@
 //! What is kept of jobs.
 
 use std::fs::{DirBuilder, File};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -54,21 +54,39 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// Opens their directory, `$XDG_STATE_HOME/vfs/jobs` or `~/.local/state/vfs/jobs`, and makes it where it is not there.
-    pub(crate) async fn open() -> Result<Self, Failure> {
-        let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let state = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")));
-        let root = state
-            .ok_or(Failure::Usage("jobs are kept below XDG_STATE_HOME or HOME; set one of them"))?
-            .join("vfs/jobs");
+    /// Opens their directory, and makes it where it is not there.
+    pub(super) async fn open_or_make() -> Result<Self, Failure> {
+        let root = Self::root()?;
         #[expect(clippy::disallowed_methods, reason = "a backend holds a directory that is there")]
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&root);
         made.map_err(|error| Failure::Jobs(root.clone(), error))?;
+        Self::open_at(&root).await
+    }
+
+    /// Opens their directory; `None` where there never was a job. Nothing is made, which a read-only system would refuse.
+    pub(crate) async fn open() -> Result<Option<Self>, Failure> {
+        let root = Self::root()?;
+        #[expect(clippy::disallowed_methods, reason = "a backend holds a directory that is there")]
+        match root.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            _ => Self::open_at(&root).await.map(Some),
+        }
+    }
+
+    /// Returns where it is: `$XDG_STATE_HOME/vfs/jobs` or `~/.local/state/vfs/jobs`.
+    fn root() -> Result<PathBuf, Failure> {
+        let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let state = variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")));
+        let unset = Failure::Usage("jobs are kept below XDG_STATE_HOME or HOME; set one of them");
+        Ok(state.ok_or(unset)?.join("vfs/jobs"))
+    }
+
+    async fn open_at(root: &Path) -> Result<Self, Failure> {
         // What is written here is not worth waiting for the disk.
-        let opened = LocalConfig::new(&root).durability(Durability::Atomic).open();
-        let files = opened.map_err(|error| Failure::Root(root.clone(), error))?;
+        let opened = LocalConfig::new(root).durability(Durability::Atomic).open();
+        let files = opened.map_err(|error| Failure::Root(root.to_owned(), error))?;
         let held = files.open_directory(&OpContext::new(), &VfsPath::root()).await?;
-        check_private(&held, &root)?;
+        check_private(&held, root)?;
         Ok(Self { files, held })
     }
 
@@ -119,7 +137,12 @@ impl Jobs {
             let state = self.kept(id).await?.state;
             next = directory.print(out, next).await?;
             out.flush()?;
-            let Some(changes) = changes.as_mut().filter(|_| state == State::Running) else { return Ok(()) };
+            let Some(changes) = changes.as_mut().filter(|_| state == State::Running) else {
+                if state == State::Lost {
+                    tell(format_args!("{id}: the process that kept this job was killed, and its command with it"));
+                }
+                return Ok(());
+            };
             // Of the end of a keeper that is killed nothing tells.
             let _changed = timeout(LOOK, changes.next()).await;
         }

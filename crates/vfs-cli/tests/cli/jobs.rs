@@ -301,9 +301,20 @@ fn who_follows_a_job_sees_that_its_keeper_was_killed() {
     assert!(killed.success());
     let mut rest = String::new();
     printed.read_to_string(&mut rest).expect("it ends");
-    assert_eq!((rest.as_str(), follower.wait().expect("it ends").code()), ("", Some(0)));
+    let ended = follower.wait_with_output().expect("it ends");
+    assert_eq!((rest.as_str(), ended.status.code()), ("", Some(0)));
+    let told = String::from_utf8(ended.stderr).expect("text");
+    assert!(told.contains(&format!("{id}: the process that kept this job was killed")), "{told}");
     assert!(jobs.state(&id).contains("lost"));
     jobs.run(&["jobs", "forget", &id]).success();
+}
+
+#[test]
+fn where_there_never_was_a_job_none_is_listed_and_nothing_made() {
+    let jobs = Jobs::below("state");
+    assert_eq!(jobs.run(&["jobs"]).success(), "");
+    jobs.run(&["jobs", "output", "3f9a04c1"]).failure("there is no such job");
+    assert!(!jobs.home.exists());
 }
 
 #[test]
