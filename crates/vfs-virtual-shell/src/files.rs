@@ -170,6 +170,11 @@ impl Files {
     }
 }
 
+/// Whether the interpreter gives `name` to the temporary file of an edit in place.
+fn is_scratch_name(name: &str) -> bool {
+    name.starts_with(".bashkit-") && name.ends_with(".tmp")
+}
+
 fn metadata(info: &FileInfo) -> Metadata {
     let modified = info.modified_at.map_or(SystemTime::UNIX_EPOCH, SystemTime::from);
     Metadata {
@@ -309,6 +314,11 @@ impl FileSystem for Files {
 
     async fn exists(&self, path: &Path) -> Answer<bool> {
         let path = self.path(path).await?;
+        // A tool that edits in place looks for a free name beside the file, to write there and rename. If it may not look, it
+        // writes to the file itself, which for a backend is one atomic change.
+        if path.name().is_some_and(is_scratch_name) {
+            return Err(unsupported());
+        }
         Ok(path.as_str() == NULL || self.info_or_none(&path).await?.is_some())
     }
 

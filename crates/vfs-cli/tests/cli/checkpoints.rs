@@ -32,6 +32,20 @@ fn changes_are_taken_back_by_another_process() {
 }
 
 #[test]
+fn an_edit_in_place_by_a_command_is_one_change() {
+    let text = "[default]\ntype = 'local'\nroot = 'files'\n\
+        layers = [{ type = 'overlay', store = '.vfs/ov' }, { type = 'checkpoints', store = '.vfs/cp' }]\n";
+    let root = tree(&[("vfs.toml", text), ("files/a.txt", "one\n")]);
+    let run = |args: &[&str]| with_config(&root, args);
+    run(&["exec", "--virtual", "--", "sed -i s/one/two/ /a.txt"]).success();
+    let history = json_lines(run(&["history", "--json"]).success());
+    assert_eq!(history.len(), 1, "{history:?}");
+    assert_eq!(history[0]["paths"], serde_json::json!(["/a.txt"]));
+    run(&["undo"]).success();
+    assert_eq!(run(&["read", "/a.txt"]).success(), "one\n");
+}
+
+#[test]
 fn an_undo_over_the_changes_of_others_is_refused() {
     let root = tree(&[("vfs.toml", KEPT), ("a.txt", "one\n")]);
     with_config(&root, &["edit", "--old", "one", "--new", "two", "/p/a.txt"]).success();

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use vfs_core::{
-    Around, Backend, BackendExt, CancelToken, ErrorKind, ExecuteRequest, OpContext, Operation, Request, Result,
-    Shell as _, Wrapped, WriteRequest,
+    Around, Backend, BackendExt, CancelToken, ErrorKind, ExecuteRequest, Layer as _, OpContext, Operation, Request,
+    Result, Shell as _, Wrapped, WriteRequest,
 };
+use vfs_layers::Trace;
 use vfs_local::LocalBackend;
-use vfs_memory::{FilesState, StateBackend};
+use vfs_memory::{FilesState, MemoryBackend, StateBackend};
 
 use crate::support::{HANG_TIMEOUT, execute, in_memory, over, path, run};
 
@@ -46,6 +47,19 @@ async fn a_directory_that_a_command_makes_stays_where_directories_can_be_empty()
     assert!(files.info("/a/b").await.expect("it stays").is_dir);
     let answer = run(&files, "rmdir a/b && ls -A a; rmdir a; echo x > new; mv new old; cat old").await;
     assert_eq!((answer.stdout.as_str(), answer.exit_code), ("x\n", Some(0)), "{answer:?}");
+}
+
+#[tokio::test]
+async fn an_edit_in_place_is_one_write() {
+    let trace = Trace::new();
+    let memory = MemoryBackend::new();
+    memory.create_text("/d/a.txt", "one\n").await.expect("a new file");
+    let files = over(trace.layer(Arc::new(memory)));
+    let answer = run(&files, "sed -i s/one/two/ d/a.txt && cat d/a.txt").await;
+    assert_eq!((answer.stdout.as_str(), answer.exit_code), ("two\n", Some(0)), "{answer:?}");
+    let metrics = trace.metrics();
+    let calls = [Operation::Write, Operation::Rename, Operation::Delete].map(|operation| metrics.of(operation).calls);
+    assert_eq!(calls, [1, 0, 0]);
 }
 
 /// Cancels when something was written.
