@@ -182,6 +182,40 @@ fn a_removed_link_comes_back_by_no_merge_while_something_was_changed_below_it() 
 }
 
 #[test]
+fn a_discard_brings_links_back_as_links_and_goes_through_none() {
+    run(async {
+        let links = [("d/l", "../out"), ("d/broken", "nowhere"), ("dir", "out")];
+        let (root, base) = disk(&[("out/f", "f\n"), ("d/f", "f\n"), ("e/f", "f\n")], &links);
+        let (overlay, cx) = (OverlayBackend::new(base), OpContext::new());
+        let discard = async |at: &str| overlay.discard_paths(&cx, &[path(at)]).await;
+        overlay.delete(&cx, DeleteRequest::new(path("/d")).recursive()).await?;
+        overlay.create_text("/d/l/new", "new\n").await?;
+        // The base has a link above it.
+        discard("/d/l/new").await?;
+        assert!(!overlay.exists("/d/l/f").await? && !overlay.exists("/d/l/new").await?);
+        discard("/d/l").await?;
+        assert_eq!(overlay.read_text("/d/l/f").await?, "f\n");
+        assert!(!overlay.exists("/d/f").await?);
+
+        overlay.write_text("/dir/f", "mine\n").await?;
+        assert!(discard("/dir").await?.is_empty(), "the change is one of '/out/f'");
+        assert_eq!(discard("/out").await?, [path("/out/f")]);
+
+        // A link that came above a changed file.
+        overlay.write_text("/e/f", "mine\n").await?;
+        fs::remove_dir_all(root.path().join("e")).expect("a directory");
+        symlink("out", root.path().join("e")).expect("a link");
+        assert!(matches!(overlay.commit(&cx).await?, Commit::Conflicts(_)));
+        discard("/e/f").await?;
+        assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+        assert_eq!(fs::read_to_string(root.path().join("out/f")).ok().as_deref(), Some("f\n"));
+        assert_eq!(fs::read_link(root.path().join("d/l")).ok().as_deref(), Some("../out".as_ref()));
+        assert!(root.path().join("d/broken").symlink_metadata().is_err() && !root.path().join("d/f").exists());
+        Ok(())
+    });
+}
+
+#[test]
 fn a_directory_of_broken_links_is_not_replaced_in_an_overlay() {
     run(async {
         let (_root, base) = disk(&[("src/sub/f", "f\n"), ("empty/gone", "")], &[("empty/sub", "../secrets/new")]);

@@ -14,8 +14,8 @@ use vfs_core::{HiddenNames, Version, WriteMode};
 
 pub(crate) use self::exec::{ExecArgs, JobsArgs, JobsCommand, SandboxArgs, SandboxCommand, ShellArgs};
 pub(crate) use self::namespace::{
-    ChangesArgs, CheckpointArgs, CheckpointsArgs, ConfigCommand, DiffArgs, ExplainArgs, HistoryArgs, JsonArgs, LogArgs,
-    PolicyCommand, RestoreArgs, UndoArgs, WatchArgs,
+    ChangesArgs, CheckpointArgs, CheckpointsArgs, ConfigCommand, DiffArgs, DiscardArgs, ExplainArgs, HistoryArgs,
+    JsonArgs, LogArgs, PolicyCommand, RestoreArgs, UndoArgs, WatchArgs,
 };
 pub(crate) use self::store::{StoreArgs, StoreBackupArgs, StoreCommand, StoreCopyArgs};
 
@@ -163,8 +163,9 @@ pub(crate) enum Command {
     /// Bring the changes of the overlays to the files beneath
     #[command(after_help = namespace::COMMIT_STATUS)]
     Commit(ChangesArgs),
-    /// Forget the changes of the overlays
-    Discard(ChangesArgs),
+    /// Forget the changes of the overlays, or those of some paths
+    #[command(after_help = namespace::DISCARD_EXAMPLES)]
+    Discard(DiscardArgs),
     /// Take back the last changes
     #[command(after_help = namespace::UNDO_STATUS)]
     Undo(UndoArgs),

@@ -4,7 +4,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use vfs_core::{
     ChangeSet, ErrorKind, OpContext, Operation, Relocate as _, RestoreRequest, Result, SnapshotInfo, SnapshotRequest,
-    Snapshots as _,
+    Snapshots as _, VfsPath,
 };
 use vfs_layers::{AuditOperation, CheckpointedBackend, Commit, Outcome, OverlayBackend, UndoEntry, Undone};
 
@@ -77,15 +77,31 @@ impl Placed<OverlayBackend> {
         .await
     }
 
-    /// Forgets all changes, and returns what they were. It is recorded.
+    /// Discards all changes, and returns what they were. It is recorded.
     ///
     /// # Errors
     ///
     /// Those of [`OverlayBackend::diff`] and [`OverlayBackend::discard`]; `unavailable` where a log cannot be written.
     pub async fn discard(&self, cx: &OpContext) -> Result<ChangeSet> {
+        self.discard_paths(cx, std::slice::from_ref(self.rebase.outer())).await
+    }
+
+    /// Discards the changes at and below each of `paths`, in the namespace of [`Built::backend`](crate::Built::backend), and
+    /// returns what they were. Paths outside of the overlay are skipped. It is recorded.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`OverlayBackend::diff`] and [`OverlayBackend::discard_paths`]; `unavailable` where a log cannot be written.
+    pub async fn discard_paths(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<ChangeSet> {
+        let outer = self.rebase.outer();
+        let inner = paths.iter().filter_map(|path| {
+            if outer.starts_with(path) { Some(self.rebase.inner().clone()) } else { self.rebase.inward(path).ok() }
+        });
+        let inner: Vec<_> = inner.collect();
         let work = async {
-            let changes = self.diff(cx).await?;
-            self.part.discard(cx).await.map_err(|error| self.rebase.error(error))?;
+            let mut changes = self.diff(cx).await?;
+            changes.changes.retain(|change| paths.iter().any(|path| change.path.starts_with(path)));
+            self.part.discard_paths(cx, &inner).await.map_err(|error| self.rebase.error(error))?;
             Ok(changes)
         };
         self.recorded(cx, AuditOperation::Discard, work.boxed(), |changes| (Outcome::Ok, files(changes))).await

@@ -2,6 +2,7 @@
 
 mod change;
 mod commit;
+mod discard;
 mod fork;
 mod kept;
 mod merged;
@@ -28,7 +29,7 @@ use vfs_search::Pool;
 
 pub use self::commit::{Commit, CommitConflict};
 pub use self::fork::Merge;
-use self::kept::{Kept, of_store};
+use self::kept::Kept;
 use self::merged::{Found, Merged, fetch_if_there};
 use crate::place::while_wanted;
 
@@ -39,7 +40,7 @@ use crate::place::while_wanted;
 /// * Files that are written, edited, moved or copied are kept here; what is deleted is hidden. Directories of both merge.
 ///   Reads, listings and searches see the outcome, the base's part as it is at that moment.
 /// * [`diff`](Self::diff) tells what differs from the base, [`commit`](Self::commit) brings it there,
-///   [`discard`](Self::discard) forgets it. [`fork`](Self::fork) makes another overlay that starts with the same changes,
+///   [`discard`](Self::discard) discards all of it and [`discard_paths`](Self::discard_paths) some. [`fork`](Self::fork) makes another overlay that starts with the same changes,
 ///   and [`merge`](Self::merge) brings its changes into this one.
 /// * A directory is there as long as there is a file in it, or an empty one in the base. Moving or copying a large
 ///   directory takes room for all that is in it; a copy of a link to a file in it is a file.
@@ -175,16 +176,6 @@ impl OverlayBackend {
             changes.extend(plan::file_change(path, &before, after));
         }
         Ok(ChangeSet::new(changes))
-    }
-
-    /// Forgets all changes.
-    ///
-    /// # Errors
-    ///
-    /// At the root, those of the store that it is kept in.
-    pub async fn discard(&self, cx: &OpContext) -> Result<()> {
-        let _turn = self.turn(cx, &VfsPath::root()).await?;
-        self.replace(cx, Merged::new(self.base(), self.inner.budget)).await.map_err(of_store)
     }
 
     fn state(&self) -> Arc<Merged> {

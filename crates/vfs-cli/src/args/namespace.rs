@@ -16,13 +16,32 @@ Examples:
   vfs --config vfs.toml diff /src > p.diff
   vfs --config vfs.toml commit             writes it to the files beneath
   vfs --config vfs.toml discard            or forgets it
+  vfs --config vfs.toml discard /src/a.rs  forgets the changes of one file, or below one directory
 
 An overlay with a 'store' keeps changes from one run to the next; without one they are gone with the process. Policies \
 apply to file operations, not to 'diff', 'commit', 'discard', 'history', 'undo', 'checkpoint', 'restore' and 'log': let only those \
 use these commands who may read and change every file.";
 
+pub(super) const DISCARD_EXAMPLES: &str = "\
+Examples:
+  vfs --config vfs.toml discard            forgets every change
+  vfs --config vfs.toml discard /src /a    forgets what was changed at and below these
+
+What was moved was changed in both places: discard both to take it back. Of a directory that was removed, the paths come back \
+alone.";
+
 pub(super) const COMMIT_STATUS: &str = "\
-Nothing of an overlay is applied where somebody else has changed one of its files meanwhile; those files are listed.
+If somebody else has changed a file of an overlay meanwhile, nothing of that overlay is applied and each such file is listed as \
+a conflict. To compare one with the file beneath, and to keep that:
+
+  vfs --config vfs.toml diff /a
+  vfs --config vfs.toml discard /a
+
+To keep the file of the overlay, write it again, on top of what is beneath now:
+
+  vfs --config vfs.toml read /a > mine
+  vfs --config vfs.toml discard /a
+  vfs --config vfs.toml write --mode overwrite /a < mine
 
 Exit status: 0 where all is applied, 1 for conflicts, 2 for an error.";
 
@@ -107,6 +126,15 @@ pub(crate) struct ChangesArgs {
     /// Only the overlays of this mount [default: all]
     #[arg(long, value_name = "PATH")]
     pub(crate) mount: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DiscardArgs {
+    #[command(flatten)]
+    pub(crate) of: ChangesArgs,
+    /// Only what was changed at and below these, as 'vfs diff' names them [default: everything]
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -2,23 +2,30 @@
 
 use std::io::Write;
 
+use vfs_core::VfsPath;
+
 use super::diff::{NO_OVERLAY, change_line};
-use crate::args::ChangesArgs;
+use crate::args::{ChangesArgs, DiscardArgs};
 use crate::exit::{Exit, Failure};
 use crate::layers;
 use crate::output::Output;
 use crate::session::Session;
 
-pub(super) async fn run(session: &Session, out: &mut Output, args: ChangesArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(session: &Session, out: &mut Output, args: DiscardArgs) -> Result<Exit, Failure> {
+    let DiscardArgs { of: ChangesArgs { json, mount }, paths } = args;
+    let mut paths = paths.iter().map(|path| session.path(path)).collect::<Result<Vec<_>, _>>()?;
+    if paths.is_empty() {
+        paths.push(VfsPath::root());
+    }
     let mut files = 0;
-    for overlay in layers::meant(&session.built()?.overlays, args.mount.as_deref(), NO_OVERLAY)? {
-        let changes = overlay.discard(&session.cx).await?.changes;
+    for overlay in layers::meant(&session.built()?.overlays, mount.as_deref(), NO_OVERLAY)? {
+        let changes = overlay.discard_paths(&session.cx, &paths).await?.changes;
         files += changes.len();
         for change in &changes {
-            if args.json { out.json(change)? } else { change_line(out, change)? }
+            if json { out.json(change)? } else { change_line(out, change)? }
         }
     }
-    if !args.json {
+    if !json {
         let noun = if files == 1 { "file" } else { "files" };
         writeln!(out, "discarded the changes of {files} {noun}")?;
     }

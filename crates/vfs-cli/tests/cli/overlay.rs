@@ -47,8 +47,11 @@ fn a_commit_over_the_changes_of_others_lists_them_and_applies_nothing() {
     }
     fs::write(root.path().join("a.txt"), "theirs\n").expect("a file");
     let refused = with_config(&root, &["commit"]);
-    assert!(refused.refused().starts_with("conflict /a.txt (it was "), "{refused:?}");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.out().starts_with("conflict /a.txt (it was "), "{refused:?}");
     assert!(refused.out().ends_with("committed 0 files\n"));
+    assert!(refused.err.starts_with("vfs: conflict: /a.txt: ") && refused.err.lines().count() == 1, "{refused:?}");
+    assert!(refused.err.contains("'vfs diff PATH'") && refused.err.contains("'vfs discard PATH'"), "{refused:?}");
     let json = with_config(&root, &["commit", "--json"]);
     let [conflict] = &json_lines(json.refused())[..] else { panic!("one file: {json:?}") };
     assert_eq!(conflict["path"], "/a.txt");
@@ -57,6 +60,31 @@ fn a_commit_over_the_changes_of_others_lists_them_and_applies_nothing() {
     assert_eq!(with_config(&root, &["discard", "--json"]).success().lines().count(), 2);
     assert_eq!(with_config(&root, &["read", "/a.txt"]).success(), "theirs\n");
     assert_eq!(with_config(&root, &["discard"]).success(), "discarded the changes of 0 files\n");
+}
+
+#[test]
+fn a_conflict_is_settled_for_either_side_and_the_rest_is_committed() {
+    let root = tree(&[("vfs.toml", OVERLAID), ("a.txt", "one\n"), ("b.txt", "b\n"), ("d/c.txt", "c\n")]);
+    let on_disk = |name: &str| fs::read_to_string(root.path().join(name)).expect("a file");
+    let run = |args: &[&str]| with_config(&root, args);
+    for file in ["/a.txt", "/b.txt", "/d/c.txt", "/memories/m"] {
+        finish(configured(&root).args(["write", "--mode", "overwrite", file]), b"mine\n").success();
+    }
+    for file in ["a.txt", "d/c.txt"] {
+        fs::write(root.path().join(file), "theirs\n").expect("a file");
+    }
+    let refused = run(&["commit"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.starts_with("vfs: conflict: /a.txt, /d/c.txt: "), "{refused:?}");
+
+    // Theirs: the change is discarded.
+    assert_eq!(run(&["discard", "d"]).success(), "changed  /d/c.txt\ndiscarded the changes of 1 file\n");
+    // Ours, as the help has it: the file is read, discarded and written again.
+    let mine = run(&["read", "/a.txt"]);
+    assert_eq!(run(&["discard", "/a.txt", "/memories/m"]).success().lines().count(), 2);
+    finish(configured(&root).args(["write", "--mode", "overwrite", "/a.txt"]), &mine.out).success();
+    run(&["commit"]).success();
+    assert_eq!([on_disk("a.txt"), on_disk("b.txt"), on_disk("d/c.txt")], ["mine\n", "mine\n", "theirs\n"]);
 }
 
 #[test]

@@ -208,7 +208,7 @@ impl Merged {
     }
 
     /// A directory is there as long as there is something in it; those above `path` that have nothing left go too.
-    async fn hide_emptied(&mut self, cx: &OpContext, path: &VfsPath) -> Result<()> {
+    pub(super) async fn hide_emptied(&mut self, cx: &OpContext, path: &VfsPath) -> Result<()> {
         let mut above = path.parent();
         while let Some(directory) = above.filter(|directory| !directory.is_root()) {
             match self.ls(cx, LsRequest::new(directory.clone()).limit(1)).await {
@@ -219,7 +219,7 @@ impl Merged {
                     self.hide(&directory);
                 }
                 Ok(_) => break,
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) if error.is_absence() => {}
                 Err(error) => return Err(error),
             }
             above = directory.parent();

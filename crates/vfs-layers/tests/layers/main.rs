@@ -9,6 +9,7 @@ mod kept;
 mod latency;
 mod laws;
 mod overlay;
+mod overlay_discard;
 mod policy;
 mod quota;
 mod read_only;

@@ -317,7 +317,7 @@ async fn searches_see_the_outcome() -> Result<()> {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+pub(crate) enum Step {
     Write(&'static str, &'static str),
     Append(&'static str),
     Delete(&'static str),
@@ -325,7 +325,7 @@ enum Step {
     Copy(&'static str, &'static str),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let at = || prop::sample::select(vec!["/a", "/a/b", "/a/c", "/d", "/d/e/f", "/d/e", "/g"]);
     let text = prop::sample::select(vec!["x\n", "y\n", ""]);
     let step = prop_oneof![
@@ -338,7 +338,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..12)
 }
 
-async fn take(files: &dyn Backend, cx: &OpContext, step: &Step) -> Result<(), ErrorKind> {
+pub(crate) async fn take(files: &dyn Backend, cx: &OpContext, step: &Step) -> Result<(), ErrorKind> {
     let write = |at, text: &str, mode| WriteRequest::new(path(at), text.to_owned()).mode(mode);
     let done = match step {
         Step::Write(at, text) => files.write(cx, write(at, text, WriteMode::Overwrite)).await.map(drop),
