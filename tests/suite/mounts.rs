@@ -200,14 +200,26 @@ fn one_backend_mounted_twice_shows_each_path_once() {
 }
 
 #[tokio::test]
-async fn a_namespace_without_any_feed_says_what_it_cannot_see_and_ends_with_its_context_only() {
+async fn a_namespace_refuses_to_watch_a_mount_without_a_feed_and_leaves_those_below_out() {
     let unseen = || Arc::new(StateBackend::pure(FilesState::new()));
-    let files = CompositeBackend::new(unseen()).with_mount("/m", unseen()).expect("a free place");
+    let files = CompositeBackend::new(unseen()).with_mount("/m", Arc::new(MemoryBackend::new())).expect("a free place");
+    let files = files.with_mount("/m/unseen", unseen()).expect("a free place");
+    assert_eq!(files.mounts().iter().map(|mount| mount.has_feed).collect::<Vec<_>>(), [false, true, false]);
     let cx = OpContext::new();
-    let mut events = files.as_watch().expect("a namespace has one").watch(cx.clone(), WatchRequest::new(path("/m")));
+    let watch = |at| files.as_watch().expect("a namespace has one").watch(cx.clone(), WatchRequest::new(path(at)));
+    for (at, mount) in [("/src", "'/'"), ("/m/unseen", "'/m/unseen'")] {
+        let refused: Vec<_> = watch(at).collect().await;
+        let [Err(error)] = &refused[..] else { panic!("{refused:?}") };
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Unsupported, Some(at)));
+        assert!(error.message().contains(mount), "{error}");
+    }
+    let mut events = watch("/m");
     let event = events.next().await.expect("it is said").expect("no error");
     assert_eq!(event.change, Change::Overflow);
     assert!(poll_immediate(events.next()).await.is_none(), "it waits");
+    files.create_text("/m/x", "x").await.expect("a new file");
+    let event = events.next().await.expect("it goes on").expect("no error");
+    assert!(matches!(&event.change, Change::Created { path, .. } if path.as_str() == "/m/x"), "{event:?}");
     cx.cancel_token().cancel();
     let error = events.next().await.expect("it says why it ends").expect_err("it was cancelled");
     assert_eq!((error.kind(), error.path()), (ErrorKind::Cancelled, Some("/m")));

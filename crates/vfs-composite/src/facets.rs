@@ -224,7 +224,8 @@ impl Searchable for CompositeBackend {
 /// The feeds of all mounts at or below a path, as one.
 ///
 /// The events of one mount come in its order, those of different mounts as they arrive. A cursor is the last cursor of
-/// each mount, as a JSON object by mount point.
+/// each mount, as a JSON object by mount point. If the mount that the path belongs to has no feed, the only item is
+/// `unsupported`; mounts below the path that have none are left out, after one [`Change::Overflow`].
 impl Watch for CompositeBackend {
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
         let mut cursors: BTreeMap<VfsPath, Cursor> = match req.since.as_ref().map(parse_cursor).transpose() {
@@ -233,10 +234,16 @@ impl Watch for CompositeBackend {
         };
         let is_resumed = req.since.is_some();
         let table = self.table();
+        let holder = table.route(&req.path);
+        if holder.backend.as_watch().is_none() {
+            let message =
+                format!("the mount at '{}' has no change feed; watch another mount, or list again", holder.at());
+            return stream::iter([Err(Error::new(ErrorKind::Unsupported, message).with_path(&req.path))]).boxed();
+        }
         let (checked, cx_of_check, watched) = (Arc::clone(&table), cx.clone(), req.path.clone());
         let check = async move { checked.real_path(&cx_of_check, &watched, LinkAtEnd::Followed).await };
         let refusal = stream::once(check).filter_map(|real| ready(real.err().map(Err)));
-        // Nothing is ever told by this one: it ends when the context does, also where no mount has a feed.
+        // No event comes from this one: it ends when the context does, with an error at the path of the request.
         let end = Feed::new().subscribe(cx.clone(), WatchRequest::new(req.path.clone()));
         let end = end.filter_map(|event| ready(event.err().map(Err)));
         let mounts: Vec<_> = [table.route(&req.path)].into_iter().chain(table.below(&req.path)).cloned().collect();

@@ -18,6 +18,8 @@ pub struct MountInfo {
     pub capabilities: Capabilities,
     /// Whether commands run there.
     pub is_executor: bool,
+    /// Whether it has a change feed.
+    pub has_feed: bool,
 }
 
 /// A backend, and where it is.

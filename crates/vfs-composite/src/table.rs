@@ -124,6 +124,7 @@ impl MountTable {
             backend: mount.backend.to_string(),
             capabilities: mount.capabilities(mount.at()),
             is_executor: executor == Some(mount.at()),
+            has_feed: mount.backend.as_watch().is_some(),
         };
         [&self.default].into_iter().chain(self.mounts.values()).map(info).collect()
     }

@@ -51,7 +51,8 @@ use crate::place::while_wanted;
 /// * Links are the base's. What is written, edited or copied to one changes what it leads to; one that is deleted here is
 ///   deleted there as a link; one cannot be moved or made. A link that leads through another one shows what the base has
 ///   there, even where the other one was deleted here.
-/// * There is no shell, no change feed and there are no snapshots: those of the base know nothing of the changes.
+/// * There is no shell, no change feed and there are no snapshots: those of the base do not know of the changes. To watch an
+///   overlay that is mounted in a namespace is `unsupported`.
 ///
 /// A clone is a handle on the same overlay.
 ///

@@ -6,7 +6,8 @@ use clap::{Args as ClapArgs, Subcommand};
 
 pub(super) const WATCH_EXAMPLES: &str = "\
 Lines are 'created /a', 'changed /a', 'removed /a', 'renamed /a to /b', and 'overflow' where events were lost: list again \
-then. What is in place when it starts is not told.
+then. What is in place when it starts is not told. Overlays and some stores have no change feed: to watch one of them is an \
+error, and a mount of one below the path is named in a warning.
 
 Example: vfs watch /src | while read -r what path; do make; done";
 

@@ -3,18 +3,20 @@
 use std::io::{self, Write};
 
 use futures::StreamExt as _;
-use vfs_core::{Backend, Change, Cursor, Error, ErrorKind, WatchRequest};
+use vfs_composite::MountInfo;
+use vfs_core::{Backend, Change, Cursor, Error, ErrorKind, VfsPath, WatchRequest};
 
 use crate::args::WatchArgs;
 use crate::escape::escaped;
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::output::Output;
 use crate::session::Session;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: WatchArgs) -> Result<Exit, Failure> {
     let path = session.path_or_root(args.path.as_deref())?;
-    let none = || Error::new(ErrorKind::Unsupported, "nothing tells of changes here").with_path(&path);
+    let none = || Error::new(ErrorKind::Unsupported, "this backend has no change feed").with_path(&path);
     let watch = session.backend.as_watch().ok_or_else(none)?;
+    warn_without_feed(session, &path);
     let mut request = WatchRequest::new(path.clone());
     request.since = args.since.map(Cursor::new);
     let mut events = watch.watch(session.cx.clone(), request);
@@ -29,6 +31,18 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: WatchArgs) ->
         out.flush()?;
     }
     Ok(Exit::Success)
+}
+
+/// Warns of the mounts below `path` whose changes are not reported.
+fn warn_without_feed(session: &Session, path: &VfsPath) {
+    let Ok(built) = session.built() else { return };
+    let is_silent = |mount: &MountInfo| !mount.has_feed && mount.path != *path && mount.path.starts_with(path);
+    for mount in built.composite.mounts().into_iter().filter(is_silent) {
+        exit::tell(format_args!(
+            "warning: the mount at '{}' has no change feed; its changes are not reported",
+            mount.path
+        ));
+    }
 }
 
 fn print(out: &mut Output, change: &Change) -> io::Result<()> {

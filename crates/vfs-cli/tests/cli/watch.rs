@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::{HANG_TIMEOUT, command, configured, tree};
+use crate::{HANG_TIMEOUT, command, configured, tree, with_config};
 
 /// Time for a change to be told of, if it is.
 const BREATH: Duration = Duration::from_millis(10);
@@ -55,15 +55,21 @@ impl<'a> Watching<'a> {
         self.write_until("an event", |_| lines.recv_timeout(BREATH).ok())
     }
 
-    /// Sees it end by itself, because nobody reads what it says.
-    fn ends_quietly(mut self) {
+    /// Sees it end by itself, without a word.
+    fn ends_quietly(self) {
+        assert_eq!(self.ends(), "");
+    }
+
+    /// Sees it end by itself, because nobody reads its output, and returns what it wrote to standard error.
+    fn ends(mut self) -> String {
         let status = self.write_until("the end", |child| {
             std::thread::sleep(BREATH);
             child.try_wait().expect("it is ours")
         });
         let mut said = String::new();
         self.child.stderr.take().expect("it is piped").read_to_string(&mut said).expect("text");
-        assert!(status.success() && said.is_empty(), "{status}: {said}");
+        assert!(status.success(), "{status}: {said}");
+        said
     }
 }
 
@@ -82,6 +88,22 @@ fn changes_are_told_as_lines_until_nobody_reads_them() {
     let line = watching.first_line();
     assert!(line.starts_with("created /files/"), "{line}");
     watching.ends_quietly();
+}
+
+#[test]
+fn what_has_no_change_feed_is_not_watched_in_silence() {
+    let overlaid = "[default]\ntype = 'local'\nroot = '.'\nlayers = [{ type = 'overlay' }]\n";
+    let root = tree(&[("vfs.toml", overlaid)]);
+    with_config(&root, &["watch"]).failure("unsupported: /: the mount at '/' has no change feed");
+
+    let mounted = "[default]\ntype = 'local'\nroot = '.'\n\
+                   [[mounts]]\npath = '/draft'\ntype = 'memory'\nlayers = [{ type = 'overlay' }]\n";
+    let root = tree(&[("files/a", ""), ("vfs.toml", mounted)]);
+    with_config(&root, &["watch", "/draft/d"]).failure("the mount at '/draft' has no change feed");
+    let mut watching = Watching::start(&root, configured(&root).arg("watch"));
+    assert_eq!(watching.first_line(), "overflow\n");
+    let said = watching.ends();
+    assert_eq!(said, "vfs: warning: the mount at '/draft' has no change feed; its changes are not reported\n");
 }
 
 #[test]
