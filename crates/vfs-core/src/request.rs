@@ -379,7 +379,7 @@ impl std::str::FromStr for Operation {
         let named = Operation::ALL.iter().find(|operation| operation.code() == code);
         named.copied().ok_or_else(|| {
             let known = Operation::ALL.iter().map(|operation| operation.code()).collect::<Vec<_>>().join(", ");
-            Error::invalid_argument(format!("there is no operation of this name; there are {known}"))
+            Error::invalid_argument(format!("there is no operation '{code}'; there are {known}"))
         })
     }
 }

@@ -83,12 +83,12 @@ impl Remembered {
     pub(crate) fn get(&self, id: &SnapshotId) -> Result<Snapshot> {
         let snapshots = self.lock();
         let found = number(id).and_then(|number| snapshots.by_number.get(&number));
-        found.map(|(_, snapshot)| snapshot.clone()).ok_or_else(unknown)
+        found.map(|(_, snapshot)| snapshot.clone()).ok_or_else(|| unknown(id))
     }
 
     pub(crate) fn forget(&self, id: &SnapshotId) -> Result<()> {
         let forgotten = number(id).and_then(|number| self.lock().by_number.remove(&number));
-        forgotten.map(drop).ok_or_else(unknown)
+        forgotten.map(drop).ok_or_else(|| unknown(id))
     }
 
     fn lock(&self) -> MutexGuard<'_, Numbered> {
@@ -103,7 +103,7 @@ fn number(id: &SnapshotId) -> Option<u64> {
     id.as_str().strip_prefix(PREFIX)?.parse().ok()
 }
 
-fn unknown() -> Error {
-    let message = "there is no snapshot of this id; list those that there are, or take one first";
+fn unknown(id: &SnapshotId) -> Error {
+    let message = format!("there is no snapshot with the id '{id}'; list those that exist, or take one first");
     Error::new(ErrorKind::NotFound, message).with_path(&VfsPath::root())
 }

@@ -1,7 +1,7 @@
 //! Which rule decides, without doing anything.
 
 use serde::Serialize;
-use vfs_core::{Error, ExecuteRequest, Operation, Result, VfsPath};
+use vfs_core::{ExecuteRequest, Operation, Result, VfsPath};
 
 use super::Permission;
 use super::command::RequestedCommand;
@@ -45,10 +45,7 @@ impl RuleSet {
         let (operation, permissions) = match (permission, word.parse::<Operation>()) {
             (_, Ok(operation)) => (Some(operation), permissions(operation)),
             (Some(permission), Err(_)) => (None, vec![*permission]),
-            (None, Err(error)) => {
-                let message = format!("'{word}' is neither a permission nor an operation: {}", error.message());
-                return Err(Error::invalid_argument(message));
-            }
+            (None, Err(error)) => return Err(error),
         };
         let has_commands = self.rules().iter().any(|rule| !rule.commands.is_empty());
         let explained = permissions.into_iter().map(|permission| {

@@ -279,7 +279,10 @@ impl RuleSet {
                     (Permission::Execute, Some(rule)) if !rule.commands.is_empty() => {
                         "a command in it is, or may be, one that is not allowed".to_owned()
                     }
-                    (permission, _) => format!("{permission} is not allowed here"),
+                    (permission, _) => match question.operation.and_then(|operation| change(operation, permission)) {
+                        Some(change) => format!("{change} needs {permission}, which is not allowed here"),
+                        None => format!("{permission} is not allowed here"),
+                    },
                 }),
             },
             RuleEffect::Ask => Decision::Ask {
@@ -302,6 +305,16 @@ impl RuleSet {
         // Only rules that come before the one that denies the directory can say another thing below it.
         let mut earlier = self.compiled[..last].iter().filter(|rule| rule.effect != RuleEffect::Deny);
         earlier.any(|rule| rule.is_about(question) && rule.reaches(path))
+    }
+}
+
+/// Returns the name of `operation` if it is a change that needs more than the permission of its own name. Others have no name:
+/// a namespace or layer reads on its own account, by operations that the caller did not ask for.
+fn change(operation: Operation, permission: Permission) -> Option<&'static str> {
+    match operation {
+        Operation::Write if permission == Permission::Read => Some("append"),
+        Operation::Edit | Operation::Rename | Operation::Copy => Some(operation.code()),
+        _ => None,
     }
 }
 

@@ -84,15 +84,15 @@ impl Keeper {
     }
 
     async fn manifest(&self, cx: &OpContext, id: &SnapshotId) -> Result<Manifest> {
-        let number = number(id).ok_or_else(unknown)?;
-        self.store.load(cx, Part::Snapshots, number).await?.ok_or_else(unknown)
+        let number = number(id).ok_or_else(|| unknown(id))?;
+        self.store.load(cx, Part::Snapshots, number).await?.ok_or_else(|| unknown(id))
     }
 
     pub(super) async fn forget(&self, cx: &OpContext, id: &SnapshotId) -> Result<()> {
-        let number = number(id).ok_or_else(unknown)?;
+        let number = number(id).ok_or_else(|| unknown(id))?;
         let numbers = self.store.numbers(cx, Part::Snapshots).await?;
         if !numbers.contains(&(number, true)) {
-            return Err(unknown());
+            return Err(unknown(id));
         }
         // The last number stays taken, so that no other snapshot ever has this name.
         if numbers.last().is_some_and(|(last, _)| *last == number) {
@@ -255,7 +255,7 @@ fn number(id: &SnapshotId) -> Option<u64> {
     (number.to_string() == digits).then_some(number)
 }
 
-fn unknown() -> Error {
-    let message = "there is no snapshot of this id; list those that there are, or take one first";
+fn unknown(id: &SnapshotId) -> Error {
+    let message = format!("there is no snapshot with the id '{id}'; list those that exist, or take one first");
     Error::new(ErrorKind::NotFound, message).with_path(&VfsPath::root())
 }
