@@ -3,11 +3,13 @@
 use std::ops::Range;
 
 use toml::Spanned;
+use vfs_core::Operation;
 use vfs_layers::RuleSet;
 use vfs_store::NamespaceSource;
 
 use crate::error::{ConfigError, ConfigErrorKind};
 use crate::source::Source;
+use crate::suggest::similar;
 use crate::tables::{
     BackendTable, DurableTable, FileTable, LayerTable, PolicyTable, QuotaTable, RetryTable, RuleTable, RulesTable,
 };
@@ -132,11 +134,26 @@ impl Check<'_> {
     }
 
     fn rule(&self, rule: &Spanned<RuleTable>) -> Result<(), ConfigError> {
+        rule.get_ref().operations.iter().try_for_each(|word| self.operation(word))?;
         let compiled = RuleSet::new([rule.get_ref().to_rule()]);
         compiled.map(drop).map_err(|error| {
             let message = error.message().trim_start_matches("rule 1").trim_start_matches(": ").to_owned();
             self.0.error(ConfigErrorKind::Invalid, rule.span(), message)
         })
+    }
+
+    fn operation(&self, word: &Spanned<String>) -> Result<(), ConfigError> {
+        // The words for permissions are operations, too.
+        let names: Vec<_> = Operation::ALL.iter().map(|operation| operation.code()).collect();
+        let written = word.get_ref().as_str();
+        if names.contains(&written) {
+            return Ok(());
+        }
+        let message = match similar(written, names.iter().copied(), 1).first() {
+            Some(near) => format!("unknown operation `{written}`; did you mean `{near}`?"),
+            None => format!("unknown operation `{written}`, expected one of `{}`", names.join("`, `")),
+        };
+        Err(self.0.error(ConfigErrorKind::Invalid, word.span(), message))
     }
 
     fn quota(&self, quota: &QuotaTable, span: Range<usize>) -> Result<(), ConfigError> {

@@ -29,7 +29,13 @@ pub(crate) fn real_directory(path: &Path) -> vfs_core::Result<PathBuf> {
 pub(crate) async fn source(path: &Path) -> Result<Source, ConfigError> {
     let unreadable = |message: &str| ConfigError::new(ConfigErrorKind::Unreadable, message).in_file(path);
     let failed = |error: vfs_core::Error| {
-        let mut told = unreadable(&format!("it cannot be read: {}", error.kind()));
+        let reason = match error.kind() {
+            ErrorKind::NotFound => "the file does not exist; create it, or name another one",
+            ErrorKind::IsADirectory => "it is a directory; name a file",
+            ErrorKind::PermissionDenied => "permission denied; make it readable, or name another one",
+            _ => error.message(),
+        };
+        let mut told = unreadable(&format!("it cannot be read: {reason}"));
         told.cause = Some(error);
         told
     };

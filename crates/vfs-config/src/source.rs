@@ -43,7 +43,7 @@ impl Source {
         let mut error = ConfigError::new(kind, message);
         error.file.clone_from(&self.file);
         error.position = Some(self.position(span.start));
-        error.key = self.key(span.start).map(|key| masked(&key));
+        error.key = self.key(&span).map(|key| masked(&key));
         error
     }
 
@@ -51,11 +51,14 @@ impl Source {
     pub(crate) fn fault(&self, kind: ConfigErrorKind, fault: &toml::de::Error) -> ConfigError {
         let message = fault.message().split_whitespace().collect::<Vec<_>>().join(" ");
         let span = fault.span().unwrap_or_default();
-        let more = match self.key(span.start) {
+        let more = match self.key(&span) {
             Some(key) if message.starts_with("unknown field ") => parse::keys_beside(&key),
             _ => &[],
         };
-        let message = suggest::reword(&message, more).unwrap_or(message);
+        let message = match message.as_str() {
+            "missing field `default`" => format!("{message}: the table [default] says what is at '/'"),
+            _ => suggest::reword(&message, more).unwrap_or(message),
+        };
         self.error(kind, span, message)
     }
 
@@ -65,41 +68,45 @@ impl Source {
         Position { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
     }
 
-    /// The innermost key that `offset` is in, or in the value of. Only errors ask, so the text is parsed again.
-    fn key(&self, offset: usize) -> Option<String> {
+    /// Returns the innermost key that `range` is in, or in the value of; none for an empty range, which is that of the whole file.
+    /// Only errors ask, so the text is parsed again.
+    fn key(&self, range: &Range<usize>) -> Option<String> {
+        if range.is_empty() {
+            return None;
+        }
         let document = DeTable::parse(&self.text).ok()?;
         let mut found = None;
-        key_in_table(document.get_ref(), offset, &mut String::new(), &mut found);
+        key_in_table(document.get_ref(), range, &mut String::new(), &mut found);
         found.map(|(_, key)| key)
     }
 }
 
-/// The length of what was found to hold the offset, and the keys that lead to it.
+/// The length of what was found to hold the range, and the keys that lead to it.
 type Found = Option<(usize, String)>;
 
-fn key_in_table(table: &DeTable<'_>, offset: usize, prefix: &mut String, found: &mut Found) {
+fn key_in_table(table: &DeTable<'_>, range: &Range<usize>, prefix: &mut String, found: &mut Found) {
     for (key, value) in table {
         let length = prefix.len();
         if length > 0 {
             prefix.push('.');
         }
         prefix.push_str(key.get_ref());
-        note(key.span(), offset, prefix, found);
-        note(value.span(), offset, prefix, found);
-        key_in_value(value.get_ref(), offset, prefix, found);
+        note(key.span(), range, prefix, found);
+        note(value.span(), range, prefix, found);
+        key_in_value(value.get_ref(), range, prefix, found);
         prefix.truncate(length);
     }
 }
 
-fn key_in_value(value: &DeValue<'_>, offset: usize, prefix: &mut String, found: &mut Found) {
+fn key_in_value(value: &DeValue<'_>, range: &Range<usize>, prefix: &mut String, found: &mut Found) {
     match value {
-        DeValue::Table(table) => key_in_table(table, offset, prefix, found),
+        DeValue::Table(table) => key_in_table(table, range, prefix, found),
         DeValue::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 let length = prefix.len();
                 prefix.push_str(&format!("[{index}]"));
-                note(item.span(), offset, prefix, found);
-                key_in_value(item.get_ref(), offset, prefix, found);
+                note(item.span(), range, prefix, found);
+                key_in_value(item.get_ref(), range, prefix, found);
                 prefix.truncate(length);
             }
         }
@@ -107,10 +114,13 @@ fn key_in_value(value: &DeValue<'_>, offset: usize, prefix: &mut String, found: 
     }
 }
 
-/// Remembers `key` where it is closer around the offset than what was found before; of two alike, the one further in.
-fn note(span: Range<usize>, offset: usize, key: &str, found: &mut Found) {
+/// Remembers `key` where it is closer around the range than what was found before; of two alike, the one further in.
+fn note(span: Range<usize>, range: &Range<usize>, key: &str, found: &mut Found) {
     let length = span.end.saturating_sub(span.start);
-    if span.contains(&offset) && found.as_ref().is_none_or(|(shortest, _)| length <= *shortest) {
+    if span.contains(&range.start)
+        && range.end <= span.end
+        && found.as_ref().is_none_or(|(shortest, _)| length <= *shortest)
+    {
         *found = Some((length, key.to_owned()));
     }
 }

@@ -95,6 +95,15 @@ fn a_fault_names_its_line_its_key_and_what_to_write() {
 }
 
 #[test]
+fn a_key_that_is_missing_at_the_top_is_not_told_of_another_table() {
+    for text in ["", "[[mounts]]\npath = '/a'\ntype = 'memory'\n"] {
+        let error = Config::parse(text).expect_err("there is no default");
+        let message = "1:1: missing field `default`: the table [default] says what is at '/'";
+        assert_eq!((error.key.as_deref(), error.to_string().as_str()), (None, message));
+    }
+}
+
+#[test]
 fn a_fault_in_a_layer_names_its_line_too() {
     use ConfigErrorKind::{Conflict, Invalid};
     let with = |rest: &str| format!("[default]\ntype = 'memory'\n[[layers]]\n{rest}");
@@ -129,8 +138,12 @@ fn a_fault_in_a_layer_names_its_line_too() {
     refused(&with(both), Conflict, (5, 14), "layers[0].rules_file", "either `rules_file`");
     let glob = "type = 'policy'\nrules = [\n{ effect = 'deny' },\n{ effect = 'deny', paths = ['[a'] },\n]\n";
     refused(&with(glob), Invalid, (7, 1), "layers[0].rules[1]", "[a");
-    let word = "type = 'policy'\nrules = [{ effect = 'deny', operations = ['remove'] }]\n";
-    refused(&with(word), Invalid, (5, 10), "layers[0].rules[0]", "no operation of this name");
+    let word = "type = 'policy'\nrules = [{ effect = 'deny', operations = ['shout'] }]\n";
+    let key = "layers[0].rules[0].operations[0]";
+    refused(&with(word), Invalid, (5, 43), key, "unknown operation `shout`, expected one of `stat`, `resolve`");
+    let word = "type = 'policy'\nrules = [{ effect = 'deny', operations = ['read', 'grap'] }]\n";
+    let key = "layers[0].rules[0].operations[1]";
+    refused(&with(word), Invalid, (5, 51), key, "unknown operation `grap`; did you mean `grep`?");
     let key = "[default]\ntype = 'memory'\nlayers = [{ type = 'quota', max_files = 3, max_fils = 4 }]\n";
     refused(key, Invalid, (3, 44), "default.layers[0].max_fils", "unknown field `max_fils`");
 }

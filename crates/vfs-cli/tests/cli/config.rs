@@ -47,7 +47,10 @@ fn a_fault_names_the_file_the_line_and_the_key() {
     fs::write(root.path().join("vfs.toml"), "[default]\ntype = 'local'\nroot = 'absent'\n").expect("a file");
     with_config(&root, &["config", "check"]).failure("vfs.toml:3:8: default.root: root ");
     fs::remove_file(root.path().join("vfs.toml")).expect("it was there");
-    with_config(&root, &["ls"]).failure("vfs.toml: it cannot be read: not_found");
+    with_config(&root, &["ls"])
+        .failure("vfs.toml: it cannot be read: the file does not exist; create it, or name another one");
+    fs::create_dir(root.path().join("vfs.toml")).expect("a directory");
+    with_config(&root, &["ls"]).failure("vfs.toml: it cannot be read: it is a directory; name a file");
 }
 
 #[test]

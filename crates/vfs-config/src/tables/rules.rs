@@ -32,7 +32,8 @@ pub(crate) struct RuleTable {
     /// Permissions (`read`, `write`, `delete`, `execute`) and single operations (`rename`, `grep`, ...). Default: all, but
     /// for `execute`, which has to be named to be allowed.
     #[serde(default)]
-    operations: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub(crate) operations: Vec<Spanned<String>>,
     /// Globs. One without a `/` is matched against names at any depth; one with a `/` against whole paths. Each covers what
     /// it matches and everything below. Default: everything.
     #[serde(default)]
@@ -54,7 +55,7 @@ impl RuleTable {
     pub(crate) fn to_rule(&self) -> Rule {
         let mut rule = Rule::new(self.effect.into());
         rule.name.clone_from(&self.name);
-        rule.operations.clone_from(&self.operations);
+        rule.operations = self.operations.iter().map(|word| word.get_ref().clone()).collect();
         rule.paths.clone_from(&self.paths);
         rule.commands.clone_from(&self.commands);
         rule.actors.clone_from(&self.actors);
