@@ -44,12 +44,14 @@ Examples:
   vfs grep -E 'fn \\w+_all\\(' -t rust -C 2  a regular expression, in Rust files, with context
   vfs grep -l unsafe -g '*.rs' -g '!tests/**' /crates
   vfs grep -- -Wall /Makefile              a pattern that begins with '-'
+  vfs grep -e TODO -e FIXME /src           lines with one of these texts
 
 Lines are printed as '/path:line:text', context as '/path-line-text'. Hidden files, what ignore files exclude, and \
 files with NUL bytes are left out.
 
-Exit status: 0 for a match, 1 for none, 2 for an error, also where nothing was found and a file could not be read. Files \
-that could not be read are warnings on standard error.";
+Exit status: 0 for a match, 1 for none, 2 for an error, also if nothing was found and a file or directory could not be read. \
+Each of these is a warning on standard error. Links that lead nowhere or outside the root, and special files, are warnings too, \
+but leave the exit status at 1: the search does not include what they lead to.";
 
 const BATCH_EXAMPLES: &str = "\
 Each line of standard input is one request, each line of standard output one answer:
@@ -374,11 +376,14 @@ pub(crate) struct GrepArgs {
     /// Print one JSON event a line
     #[arg(long)]
     pub(crate) json: bool,
-    /// The pattern, for one that begins with '-'
-    #[arg(short = 'e', value_name = "PATTERN", allow_hyphen_values = true)]
-    pub(crate) expression: Option<String>,
+    /// A pattern, which may begin with '-'; may be given more than once, for lines that match one of them
+    #[arg(short = 'e', value_name = "PATTERN", allow_hyphen_values = true, action = ArgAction::Append)]
+    pub(crate) expressions: Vec<String>,
+    /// Search binary files, those with NUL bytes, as if they were text
+    #[arg(short = 'a', long)]
+    pub(crate) text: bool,
     /// The text to find, unless -e gives it
-    #[arg(required_unless_present = "expression")]
+    #[arg(required_unless_present = "expressions")]
     pub(crate) pattern: Option<String>,
     /// The directory or file to search [default: the root]
     pub(crate) path: Option<String>,

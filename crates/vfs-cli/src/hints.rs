@@ -17,12 +17,13 @@ pub(crate) fn literal(pattern: &Pattern, instead: &str) -> Option<String> {
     }
 }
 
-/// Returns how many entries a search left out, and what includes those that can be: `hidden` and `no_ignore` name the options.
-pub(crate) fn left_out(skipped: &Skipped, hidden: &str, no_ignore: &str) -> Option<String> {
+/// Returns how many entries a search left out, and what includes those that can be: `hidden`, `no_ignore` and `text` name the
+/// options.
+pub(crate) fn left_out(skipped: &Skipped, hidden: &str, no_ignore: &str, text: &str) -> Option<String> {
     let counts = [
         (skipped.hidden, format!("hidden ({hidden})")),
         (skipped.ignored, format!("ignored ({no_ignore})")),
-        (skipped.binary, "binary".to_owned()),
+        (skipped.binary, format!("binary ({text})")),
         (skipped.too_large, "too large".to_owned()),
         (skipped.links, "links".to_owned()),
     ];

@@ -13,6 +13,7 @@
 //! in one call, or long in one file while others wait, is stood in for.
 
 mod activity;
+mod alternation;
 mod asked;
 mod beyond;
 mod block;
@@ -76,6 +77,7 @@ use self::frontier::Tuning;
 use self::stream::GrepEvents;
 
 pub use self::activity::Activity;
+pub use self::alternation::any_of;
 pub use self::blocking::{is_starting_thread, run_blocking};
 pub use self::find::{glob, glob_on};
 pub use self::glob::GlobPattern;

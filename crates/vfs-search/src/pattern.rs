@@ -122,7 +122,7 @@ fn as_text(req: &GrepRequest) -> Option<LineMatcher> {
 /// The expression for a text of several lines; what a read showed is found in a file with `\r\n` too.
 ///
 /// A `\r\n` in the text is meant as it is.
-fn literal_lines(text: &str) -> String {
+pub(crate) fn literal_lines(text: &str) -> String {
     let mut expression = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         let Some(content) = line.strip_suffix('\n') else {
@@ -146,7 +146,7 @@ struct Checked {
 
 /// Checks `regex`, and lets each `$` match before `\r\n` as before `\n`.
 fn check(regex: &str, multiline: bool) -> Result<Checked> {
-    let ast = parser().parse(regex).map_err(|error| mistake(regex, &error.kind().to_string(), error.span()))?;
+    let ast = parse(regex)?;
     let hir = TranslatorBuilder::new()
         .utf8(false)
         .multi_line(true)
@@ -189,7 +189,12 @@ fn with_line_ends(regex: &str, ast: &Ast) -> String {
         done = at + 1;
     }
     expression.push_str(&regex[done..]);
-    // The matcher puts the expression into a group, whose end a comment at the expression's end would swallow.
+    // The matcher puts the expression into a group.
+    groupable(expression)
+}
+
+/// Returns `expression` in a form that can be put into a group: the group's end must not become part of a comment.
+pub(crate) fn groupable(mut expression: String) -> String {
     if expression.contains('#') && !is_group(&expression, "") && is_group(&expression, "\n") {
         expression.push('\n');
     }
@@ -225,6 +230,11 @@ fn expansion(hir: &Hir, repeated: Repeated) -> u64 {
         HirKind::Literal(literal) => literal.0.len() as u64,
         HirKind::Empty | HirKind::Look(_) | HirKind::Class(_) => 1,
     }
+}
+
+/// Parses `regex`; the error names the mistake and its place.
+pub(crate) fn parse(regex: &str) -> Result<Ast> {
+    parser().parse(regex).map_err(|error| mistake(regex, &error.kind().to_string(), error.span()))
 }
 
 fn parser() -> ast::parse::Parser {

@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use futures::{FutureExt, StreamExt};
 use vfs_core::{
-    Backend, CaseMode, ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary, LineKind, Pattern, Truncation,
+    Backend, BinaryMode, CaseMode, ErrorKind, GrepEvent, GrepOutput, GrepRequest, GrepSummary, LineKind, Pattern,
+    Skipped, StatRequest, Truncation, VfsPath,
 };
 
 use crate::args::GrepArgs;
@@ -27,18 +28,21 @@ enum Format {
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> Result<Exit, Failure> {
     let json = args.json;
-    let request = request(session, args)?;
-    let literal = if request.invert { None } else { hints::literal(&request.pattern, "use -E") };
+    let (patterns, path) = patterns(&args)?;
+    let literal = patterns.iter().find_map(|pattern| hints::literal(pattern, "use -E")).filter(|_| !args.invert);
+    let request = request(session, args, patterns, path.as_deref())?;
     let mut format = if json {
         Format::Json
     } else {
         let groups = if request.before > 0 || request.after > 0 { Groups::Separated } else { Groups::Joined };
         Format::Text(Printer::new(out.palette, groups))
     };
+    let path = request.path.clone();
     let mut events = session.backend.grep_stream(session.cx.clone(), request);
     let mut progress = Progress::start();
     let mut found = 0;
     let mut unreadable = false;
+    let mut left_out = Skipped::default();
     loop {
         let event = match events.next().now_or_never() {
             Some(event) => event,
@@ -68,17 +72,21 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GrepArgs) -> 
             exit::warn_truncated(*truncated);
         }
         if let (GrepEvent::End(summary), 0) = (&event, found) {
+            left_out = summary.skipped;
             explain_silence(summary);
         }
     }
     if let (Some(hint), 0) = (literal, found) {
         exit::tell(hint);
     }
+    if left_out.binary > 0 && is_file(session, &path).await {
+        exit::tell(format_args!("{path} is a binary file and was not searched; --text searches it as text"));
+    }
     // What could not be read may hold what was searched for: that is not the same as finding nothing.
     if found == 0 && unreadable { Ok(Exit::Unread) } else { Ok(Exit::found(found > 0)) }
 }
 
-/// Whether a file that is there was not searched; links that lead nowhere or outside, and special files, hold nothing.
+/// Whether a file of the tree was not searched. Links that lead nowhere or outside, and special files, hold no text of the tree.
 fn is_failure(problem: ErrorKind) -> bool {
     !matches!(
         problem,
@@ -90,16 +98,30 @@ fn is_failure(problem: ErrorKind) -> bool {
     )
 }
 
-/// The request that the arguments make.
-fn request(session: &Session, args: GrepArgs) -> Result<GrepRequest, Failure> {
-    let (pattern, path) = match (args.expression, args.pattern, args.path) {
-        (None, pattern, path) => (pattern.unwrap_or_default(), path),
-        (Some(expression), path, None) => (expression, path),
-        (Some(_), _, Some(_)) => return Err(Failure::Usage("give the pattern once: with -e, or before the path")),
+/// Returns the patterns and the path that the arguments name; with `-e`, the first positional argument is the path.
+fn patterns(args: &GrepArgs) -> Result<(Vec<Pattern>, Option<String>), Failure> {
+    let (texts, path) = match (&args.expressions[..], &args.pattern, &args.path) {
+        ([], pattern, path) => (vec![pattern.clone().unwrap_or_default()], path),
+        (expressions, path, None) => (expressions.to_vec(), path),
+        (_, _, Some(_)) => {
+            return Err(Failure::Usage("patterns are given at one place only: with -e, or before the path"));
+        }
     };
-    let pattern = if args.extended { Pattern::Regex(pattern) } else { Pattern::Literal(pattern) };
-    let mut request = GrepRequest::new(pattern)
-        .path(session.path_or_root(path.as_deref())?)
+    let kind = if args.extended { Pattern::Regex } else { Pattern::Literal };
+    Ok((texts.into_iter().map(kind).collect(), path.clone()))
+}
+
+/// The request that the arguments make.
+fn request(
+    session: &Session,
+    args: GrepArgs,
+    patterns: Vec<Pattern>,
+    path: Option<&str>,
+) -> Result<GrepRequest, Failure> {
+    let has_line_break = |pattern: &Pattern| matches!(pattern, Pattern::Literal(text) if text.contains('\n'));
+    let multiline = args.multiline || patterns.iter().any(has_line_break);
+    let mut request = GrepRequest::new(vfs_search::any_of(patterns)?)
+        .path(session.path_or_root(path)?)
         .context(args.before.unwrap_or(args.context), args.after.unwrap_or(args.context))
         .case(match (args.ignore_case, args.smart_case) {
             (true, _) => CaseMode::Insensitive,
@@ -116,7 +138,8 @@ fn request(session: &Session, args: GrepArgs) -> Result<GrepRequest, Failure> {
     request.file_types = args.file_types;
     request.whole_word = args.word;
     request.invert = args.invert;
-    request.multiline = args.multiline;
+    request.multiline = multiline;
+    request.binary = if args.text { BinaryMode::Text } else { BinaryMode::Skip };
     request.limit_per_file = args.max_count;
     request.hidden = args.visibility.hidden;
     request.no_ignore = args.visibility.no_ignore;
@@ -141,12 +164,18 @@ fn write_event(out: &mut Output, format: &mut Format, event: &GrepEvent) -> io::
     }
 }
 
+/// Whether `path`, where a search started, is a file, which was named and not found on the way.
+async fn is_file(session: &Session, path: &VfsPath) -> bool {
+    let described = session.backend.stat(&session.cx, StatRequest::new(path.clone())).await;
+    described.is_ok_and(|info| !info.is_dir)
+}
+
 /// Tells a person what was left out where nothing was found, so that silence is not mistaken for absence.
 fn explain_silence(summary: &GrepSummary) {
     if !io::stderr().is_terminal() {
         return;
     }
-    if let Some(counts) = hints::left_out(&summary.skipped, "--hidden", "--no-ignore") {
+    if let Some(counts) = hints::left_out(&summary.skipped, "--hidden", "--no-ignore", "--text") {
         exit::tell(format_args!("no match in {} files; left out: {counts}", summary.files_searched));
     }
 }

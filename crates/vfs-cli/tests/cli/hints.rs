@@ -95,3 +95,5 @@ fn a_refused_edit_shows_the_lines_that_it_is_about() {
     let run = edit(&long);
     assert!(run.err.lines().all(|line| line.len() < 300), "{run:?}");
 }
+    let run = vfs(&root, &["grep", "-e", "absent", "-e", "^foo"]);
+    assert_eq!(run.err, "vfs: no match for the literal text '^foo'; for a regular expression use -E\n");

@@ -74,6 +74,18 @@ fn grep_prints_what_ripgrep_prints() {
         ),
         (
             &["grep", "-B1", "un()", "src"],
+        (&["grep", "-e", "main(", "-e", "todo"], "/src/main.rs:1:fn main() {\n/src/main.rs:6:    todo();\n"),
+        (&["grep", "-e", "ru", "-e", "main", "-w"], "/src/main.rs:1:fn main() {\n"),
+        (
+            &["grep", "-i", "-e", "TODO", "-e", "pub FN", "src"],
+            "/src/lib.rs:1:pub fn Run() {}\n/src/main.rs:6:    todo();\n",
+        ),
+        (&["grep", "-E", "-e", "^run", "-e", r"i.*\{$"], "/Makefile:1:run: -Wall\n/src/main.rs:1:fn main() {\n"),
+        (&["grep", "-v", "-E", "-e", "[a-z]", "-e", "}", "/src/main.rs"], "/src/main.rs:4:\n"),
+        (
+            &["grep", "-e", "() {\n    run", "-e", "todo", "/src"],
+            "/src/main.rs:1:fn main() {\n/src/main.rs:2:    run();\n/src/main.rs:6:    todo();\n",
+        ),
             concat!(
                 "/src/lib.rs:1:pub fn Run() {}\n--\n",
                 "/src/main.rs-1-fn main() {\n/src/main.rs:2:    run();\n--\n",
@@ -97,7 +109,9 @@ fn grep_refuses_what_it_cannot_do_with_one_line() {
         (&["grep", "-t", "klingon", "x"], "klingon"),
         (&["grep", "-g", "[a", "x"], "invalid_pattern"),
         (&["grep"], "PATTERN"),
-        (&["grep", "-e", "x", "y", "z"], "once"),
+        (&["grep", "-e", "x", "y", "z"], "with -e, or before the path"),
+        (&["grep", "-e", "x", "-e", ""], "invalid_argument"),
+        (&["grep", "-E", "-e", "a)|(?:b", "-e", "x"], "Invalid regex pattern: unopened group, at byte 1"),
         (&["grep", "-C", "-1", "x"], "--context"),
         (&["grep", "-A", "4294967295", "-B", "4294967295", "x"], "invalid_argument"),
         (&["frobnicate"], "frobnicate"),
@@ -118,6 +132,33 @@ fn json_is_one_event_a_line() {
     assert_eq!(events[0]["match"]["path"], "/src/main.rs");
     assert_eq!(events[0]["match"]["submatches"], serde_json::json!([{"start": 4, "end": 7}]));
     assert_eq!(events[2]["end"]["matches"], 2);
+#[test]
+fn a_binary_file_that_is_named_is_reported_and_can_be_searched() {
+    let root = tree(&[("data.bin", "head\0 needle\n"), ("a.txt", "x\n")]);
+    let named = vfs(&root, &["grep", "needle", "/data.bin"]);
+    let hint = "vfs: /data.bin is a binary file and was not searched; --text searches it as text\n";
+    assert_eq!((named.code, named.out(), named.err.as_str()), (Some(1), "", hint));
+    assert_eq!(vfs(&root, &["grep", "needle"]).refused(), "");
+    assert_eq!(vfs(&root, &["grep", "--text", "-c", "needle"]).success(), "/data.bin:1\n");
+}
+
+#[test]
+fn a_link_that_leads_outside_leaves_the_exit_status_of_a_search() {
+    let root = tree(&[("a.txt", "x\n")]);
+    symlink("/etc/hostname", root.path().join("out")).expect("a link");
+    let none = vfs(&root, &["grep", "absent"]);
+    assert_eq!((none.code, none.out()), (Some(1), ""));
+    assert!(none.err.contains("/out': it leads outside the root"), "{none:?}");
+    vfs(&root, &["grep", "absent", "/out"]).failure("path_escape: /out");
+    let help = vfs(&root, &["grep", "--help"]);
+    let help = help.success().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        help.contains("Links that lead nowhere or outside the root, and special files, are warnings too"),
+        "{help}"
+    );
+    assert!(help.contains("but leave the exit status at 1"), "{help}");
+}
+
     assert_eq!(vfs(&root, &["grep", "--json", "absent"]).code, Some(1));
 }
 

@@ -189,7 +189,7 @@ async fn grep(session: &Session, cx: &OpContext, mut request: GrepRequest) -> Re
         let requested = if found.truncated == Some(Truncation::MaxBytes) { max_bytes } else { limit };
         return Ok(Performed { result, hint: truncation_hint(requested, found.truncated) });
     }
-    let left_out = hints::left_out(&found.skipped, "`hidden`", "`no_ignore`");
+    let left_out = hints::left_out(&found.skipped, "`hidden`", "`no_ignore`", r#"`binary`: "text""#);
     let left_out = left_out.map(|counts| format!("no match in {} files; left out: {counts}", found.files_searched));
     let hints: Vec<_> = literal.into_iter().chain(left_out).collect();
     Ok(Performed { result, hint: (!hints.is_empty()).then(|| hints.join("; ")) })
