@@ -1,22 +1,26 @@
 //! What the command line may say.
 
+mod batch;
 mod exec;
 mod namespace;
+mod number;
 mod store;
 
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
-use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand};
 use clap_complete::Shell;
 use vfs_config::suggest::similar;
 use vfs_core::{HiddenNames, Version, WriteMode};
 
+pub(crate) use self::batch::BatchArgs;
 pub(crate) use self::exec::{ExecArgs, JobsArgs, JobsCommand, SandboxArgs, SandboxCommand, ShellArgs};
 pub(crate) use self::namespace::{
     ChangesArgs, CheckpointArgs, CheckpointsArgs, ConfigCommand, DiffArgs, DiscardArgs, ExplainArgs, HistoryArgs,
     JsonArgs, LogArgs, PolicyCommand, RestoreArgs, UndoArgs, WatchArgs,
 };
+use self::number::whole;
 pub(crate) use self::store::{StoreArgs, StoreBackupArgs, StoreCommand, StoreCopyArgs};
 
 // Paragraphs are one line each: clap breaks them where the terminal ends.
@@ -52,32 +56,6 @@ files with NUL bytes are left out.
 Exit status: 0 for a match, 1 for none, 2 for an error, also if nothing was found and a file or directory could not be read. \
 Each of these is a warning on standard error. Links that lead nowhere or outside the root, and special files, are warnings too, \
 but leave the exit status at 1: the search does not include what they lead to.";
-
-const BATCH_EXAMPLES: &str = "\
-Each line of standard input is one request, each line of standard output one answer:
-  {\"id\":7,\"op\":\"read\",\"path\":\"/a\",\"offset\":0,\"limit\":10}
-  {\"id\":7,\"ok\":{\"path\":\"/a\",\"content\":{\"text\":\"...\"},...}}
-  {\"id\":7,\"error\":{\"code\":\"not_found\",\"path\":\"/a\",\"message\":\"...\"}}
-
-Operations: stat, ls, read, write, edit, delete, rename, copy, glob, grep, upload_files {\"files\":[...]}, \
-download_files {\"paths\":[...]}, resolve, capabilities; also rm, mv, cp, upload, download. The other fields are those of the \
-request; a write has 'content' or 'content_base64'. 'id' may be any JSON value or be left out; 'file_path' is 'path'.
-
---allow exec adds execute {\"command\":\"make\",\"cwd\":\"/src\"}, jobs, job_output {\"job\":\"...\"} and stop_job \
-{\"job\":\"...\"}. With \"run\":\"background\", execute starts a job, which is stopped when the batch ends.
-
-Every request may have 'timeout_ms'. An operation that exceeds it fails with 'timeout'; a command is stopped, and its answer has \
-the output until then. {\"id\":8,\"op\":\"cancel\",\"request\":7} cancels the requests with the id 7 that have no answer \
-yet; they fail with 'cancelled'. Up to 256 requests, and 128 MiB, are read ahead; a cancellation beyond that waits.
-
-Without 'limit', ls and glob return at most 10,000 entries, with it at most 1,000,000. Without 'limit' and 'max_result_bytes', grep \
-returns at most 10,000 matches and 4 MiB. 'truncated' is set if there are more.
-
-The error for a missing path has 'near', a list of similar paths in its directory, except for 'stat'. The answer to a grep without \
-a match has 'hint' beside 'ok' if the pattern looks like a regular expression, or if entries were left out.
-
-A line that is not a request, or is over 64 MiB, gets an error and does not end the batch; a blank one gets nothing. \
-The exit status is 0 at the end of the input, whatever the answers were.";
 
 /// An agent's view of a directory: list, read, write, edit and search the files below a root
 #[derive(Debug, Parser)]
@@ -143,7 +121,7 @@ pub(crate) enum Command {
     #[command(args_override_self = true, after_help = GREP_EXAMPLES)]
     Grep(GrepArgs),
     /// Answer JSON requests from standard input, one a line
-    #[command(after_help = BATCH_EXAMPLES)]
+    #[command(after_help = batch::BATCH_EXAMPLES)]
     Batch(BatchArgs),
     /// Run a command: on this machine, in a sandbox, or without a process
     #[command(after_help = exec::EXEC_EXAMPLES)]
@@ -227,10 +205,10 @@ pub(crate) struct ReadArgs {
     #[arg(short, long)]
     pub(crate) numbered: bool,
     /// Lines to skip
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole(0..=u64::MAX))]
     pub(crate) offset: u64,
     /// Most lines [default: all]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(0..=u64::MAX))]
     pub(crate) limit: Option<u64>,
     /// The file
     pub(crate) path: String,
@@ -341,10 +319,10 @@ pub(crate) struct GrepArgs {
     #[arg(short = 'U', long)]
     pub(crate) multiline: bool,
     /// Lines of context after each match
-    #[arg(short = 'A', long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(short = 'A', long, value_name = "N", allow_negative_numbers = true, value_parser = whole(0..=u32::MAX))]
     pub(crate) after: Option<u32>,
     /// Lines of context before each match
-    #[arg(short = 'B', long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(short = 'B', long, value_name = "N", allow_negative_numbers = true, value_parser = whole(0..=u32::MAX))]
     pub(crate) before: Option<u32>,
     /// Lines of context on both sides
     #[arg(
@@ -353,7 +331,8 @@ pub(crate) struct GrepArgs {
         value_name = "N",
         default_value_t = 0,
         hide_default_value = true,
-        allow_negative_numbers = true
+        allow_negative_numbers = true,
+        value_parser = whole(0..=u32::MAX)
     )]
     pub(crate) context: u32,
     /// Only files that match GLOB, or with '!' before it all others; may be given more than once
@@ -369,7 +348,7 @@ pub(crate) struct GrepArgs {
     #[arg(short, long, overrides_with = "files")]
     pub(crate) count: bool,
     /// Most matches in one file
-    #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser = whole(0..=u64::MAX))]
     pub(crate) max_count: Option<u64>,
     #[command(flatten)]
     pub(crate) visibility: Visibility,
@@ -387,26 +366,6 @@ pub(crate) struct GrepArgs {
     pub(crate) pattern: Option<String>,
     /// The directory or file to search [default: the root]
     pub(crate) path: Option<String>,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct BatchArgs {
-    /// Most requests at work at once; with 1, answers are in the order of the requests
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) jobs: u16,
-    /// Accept more operations: 'exec' adds execute, jobs, job_output and stop_job. Without --sandbox or --virtual, commands run on
-    /// this machine as your user, as with 'vfs exec'
-    #[arg(long, value_name = "WHAT", value_enum)]
-    pub(crate) allow: Option<Allowed>,
-    #[command(flatten)]
-    pub(crate) shell: ShellArgs,
-}
-
-/// Operations that need `--allow`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Allowed {
-    /// Running commands.
-    Exec,
 }
 
 fn hidden_names(text: &str) -> Result<HiddenNames, &'static str> {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
 
+use super::number::whole;
+
 pub(super) const EXEC_EXAMPLES: &str = "\
 Without --sandbox and --virtual, COMMAND runs on this machine as your user and is not confined by --root: it can read and \
 write whatever you can. --root only sets the directory it starts in.
@@ -69,7 +71,7 @@ pub(crate) struct SandboxArgs {
     #[arg(long)]
     pub(crate) allow_unprotected_names: bool,
     /// Search so many entries for what is protected before a command starts [default: 1000000]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = whole(0..=u64::MAX))]
     pub(crate) max_scanned_entries: Option<u64>,
 }
 
@@ -91,7 +93,7 @@ pub(crate) struct ExecArgs {
     #[command(flatten)]
     pub(crate) shell: ShellArgs,
     /// End it after so many seconds [default: 120; none with --background]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
     /// Print the id of a job and do not wait for it
     #[arg(long, conflicts_with = "json")]
@@ -117,7 +119,7 @@ pub(crate) struct ExecArgs {
     #[arg(long, requires = "json")]
     pub(crate) separate: bool,
     /// With --json: keep at most so many bytes of each output, from its beginning and its end [default: 100000]
-    #[arg(long, value_name = "BYTES", requires = "json", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "BYTES", requires = "json", allow_negative_numbers = true, value_parser = whole(1..=u64::MAX))]
     pub(crate) max_output: Option<u64>,
     /// The command
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
@@ -139,7 +141,7 @@ pub(crate) enum JobsCommand {
     /// Print what a job has printed
     Output {
         /// Begin after so many bytes
-        #[arg(long, value_name = "BYTES", default_value_t = 0)]
+        #[arg(long, value_name = "BYTES", default_value_t = 0, allow_negative_numbers = true, value_parser = whole(0..=u64::MAX))]
         from: u64,
         /// Go on until it ends
         #[arg(long, short)]
@@ -173,7 +175,8 @@ pub(crate) enum SandboxCommand {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let span = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    span.filter(|span| !span.is_zero()).ok_or_else(|| "it is a number of seconds above 0, such as 30 or 0.5".to_owned())
+    span.filter(|span| !span.is_zero())
+        .ok_or_else(|| "expected a number of seconds above 0, such as 30 or 0.5".to_owned())
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

@@ -1,8 +1,8 @@
 //! The commands for namespaces that a file describes.
 
-use std::num::NonZeroUsize;
-
 use clap::{Args as ClapArgs, Subcommand};
+
+use super::number::whole;
 
 pub(super) const WATCH_EXAMPLES: &str = "\
 Lines are 'created /a', 'changed /a', 'removed /a', 'renamed /a to /b', and 'overflow' where events were lost: list again \
@@ -146,8 +146,8 @@ pub(crate) struct UndoArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// How many changes
-    #[arg(value_name = "N", default_value = "1")]
-    pub(crate) operations: NonZeroUsize,
+    #[arg(value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole(1..=usize::MAX))]
+    pub(crate) operations: usize,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -158,7 +158,7 @@ pub(crate) struct HistoryArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// Most changes [default: all]
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = whole(0..=usize::MAX))]
     pub(crate) limit: Option<usize>,
 }
 
@@ -195,7 +195,7 @@ pub(crate) struct LogArgs {
     #[command(flatten)]
     pub(crate) of: OfMount,
     /// Only the last records [default: all]
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = whole(0..=usize::MAX))]
     pub(crate) limit: Option<usize>,
     /// Print the records as they are in the log, one JSON object a line
     #[arg(long)]

@@ -12,7 +12,7 @@ use crate::session::Session;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: UndoArgs) -> Result<Exit, Failure> {
     let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
-    let undone = layer.undo(&session.cx, args.operations.get()).await?;
+    let undone = layer.undo(&session.cx, args.operations).await?;
     if args.json {
         out.json(&undone)?;
     } else {

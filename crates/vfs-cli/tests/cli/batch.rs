@@ -78,7 +78,7 @@ fn faulty_requests_get_their_error_and_change_nothing() {
     let root = tree(&[("a", "text\n")]);
     for (line, id, code, reason) in [
         ("nonsense", None, "invalid_argument", "not a request"),
-        (r#"{"id":7"#, Some(json!(7)), "invalid_argument", "EOF"),
+        (r#"{"id":7"#, Some(json!(7)), "invalid_argument", "ends too early"),
         ("[1,2]", None, "invalid_argument", "object"),
         ("null", None, "invalid_argument", "object"),
         ("{}", None, "invalid_argument", "`op`"),
@@ -159,12 +159,29 @@ fn an_unknown_field_or_operation_names_the_nearest() {
         (r#"{"op":"download","path":["/a"]}"#, "unknown field `path`; did you mean `paths`?"),
         (r#"{"op":"raed","path":"/a"}"#, "unknown op `raed`; did you mean `read`?"),
         (r#"{"opp":"read","path":"/a"}"#, "missing field `op`; did you mean it by `opp`?"),
+        (r#"{"op":"grep","pattern":"x","regex":true}"#, r#"a regular expression is written "pattern":{"regex":"..."}"#),
+        (r#"{"op":"grep","regex":"x"}"#, r#"a regular expression is written "pattern":{"regex":"..."}"#),
     ] {
         let told = one(&root, line)["error"]["message"].as_str().unwrap_or_default().to_owned();
         assert!(told.contains(message) && !told.contains("expected one of"), "{line}: {told}");
     }
     let told = one(&root, r#"{"op":"stat","path":"/a","colour":1}"#);
     assert_eq!(told["error"]["message"], "Error: '/a': unknown field `colour`, expected `path`");
+}
+
+#[test]
+fn a_line_that_is_not_json_is_refused_in_words_and_by_its_column() {
+    let root = tree(&[]);
+    for (line, reason) in [
+        ("not json", r#"a request is a JSON object, such as {"op":"ls","path":"/"}"#),
+        ("[]", r#"a request is a JSON object, such as {"op":"ls","path":"/"}"#),
+        (r#"{"op":"ls""#, "the JSON ends too early, at column 10"),
+        (r#"{"op":ls}"#, "it is not JSON at column 7: expected value"),
+        (r#"{"op":7}"#, "invalid type: integer `7`, expected a string"),
+    ] {
+        let message = one(&root, line)["error"]["message"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(message, format!("Error: the line is not a request: {reason}"));
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn changes_are_taken_back_by_another_process() {
     assert_eq!(run(&["undo", "2"]).success(), "took back edit /p/a.txt\ntook back write /p/new.txt\n");
     assert_eq!(fs::read_to_string(root.path().join("a.txt")).expect("a file"), "one\n");
     assert!(!root.path().join("new.txt").exists());
-    run(&["undo", "0"]).failure("0");
+    run(&["undo", "0"]).failure("expected a whole number from 1");
 }
 
 #[test]

@@ -53,6 +53,28 @@ fn misspelt_arguments_name_the_nearest() {
     suggests(&["write", "--mode", "overwirte", "/a"], "did you mean 'overwrite'?");
 }
 
+#[test]
+fn a_number_that_is_wrong_is_told_its_range() {
+    let any = "expected a whole number from 0 to 18446744073709551615";
+    for (args, range) in [
+        (&["read", "--limit", "-1", "/a"][..], any),
+        (&["read", "--limit", "1e20", "/a"], any),
+        (&["read", "--offset", "x", "/a"], any),
+        (&["grep", "-C", "-1", "x"], "expected a whole number from 0 to 4294967295"),
+        (&["grep", "-m", "99999999999999999999", "x"], any),
+        (&["undo", "0"], "expected a whole number from 1 to 18446744073709551615"),
+        (&["undo", "-1"], "expected a whole number from 1 to 18446744073709551615"),
+        (&["history", "-n", "-1"], any),
+        (&["log", "-n", "1.5"], any),
+        (&["jobs", "output", "--from", "-1", "x"], any),
+        (&["batch", "--jobs", "0"], "expected a whole number from 1 to 1024"),
+        (&["exec", "--json", "--max-output", "0", "true"], "expected a whole number from 1 to 18446744073709551615"),
+        (&["exec", "--timeout", "-1", "true"], "expected a number of seconds above 0, such as 30 or 0.5"),
+    ] {
+        suggests(args, range);
+    }
+}
+
 /// Runs `lines` in a shell, in an empty directory, one after the other; each must succeed.
 #[track_caller]
 fn runs_as_written<'a>(lines: impl Iterator<Item = &'a str>) {

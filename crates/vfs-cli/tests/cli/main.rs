@@ -7,6 +7,7 @@
 mod audit;
 mod batch;
 mod batch_commands;
+mod batch_fields;
 mod checkpoints;
 mod config;
 mod exec;

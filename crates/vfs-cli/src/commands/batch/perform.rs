@@ -59,6 +59,9 @@ fn unknown_operation(op: &str) -> Error {
     })
 }
 
+/// The error of a grep with a field `regex`.
+const REGEX_FIELD: &str = r#"unknown field `regex`; a regular expression is written "pattern":{"regex":"..."}"#;
+
 /// How a request searches for a regular expression.
 const INSTEAD: &str = r#"write {"regex": ...} as the pattern"#;
 
@@ -159,6 +162,7 @@ async fn perform_file_operation(session: &Session, cx: &OpContext, op: &str, mut
             hint = truncation_hint(requested, found.truncated);
             encode(&found)
         }
+        "grep" if fields.contains_key("regex") => Err(Error::invalid_argument(REGEX_FIELD)),
         "grep" => return grep(session, cx, decode(fields)?).await,
         "upload_files" | "upload" => encode(&transfer::upload(session, cx, decode(fields)?).await?),
         "download_files" | "download" => encode(&transfer::download(session, cx, decode(fields)?).await),

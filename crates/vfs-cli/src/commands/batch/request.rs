@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use vfs_config::suggest;
@@ -29,7 +30,24 @@ pub(super) fn parse(line: &[u8]) -> (Request, Result<()>) {
     let mut request = Request::default();
     let mut json = serde_json::Deserializer::from_slice(line);
     let outcome = (&mut request).deserialize(&mut json).and_then(|()| json.end());
-    (request, outcome.map_err(|error| Error::invalid_argument(format!("the line is not a request: {error}"))))
+    let described = |error| Error::invalid_argument(format!("the line is not a request: {}", fault(line, &error)));
+    (request, outcome.map_err(described))
+}
+
+/// Describes what is wrong with `line`, which was refused with `error`.
+fn fault(line: &[u8], error: &serde_json::Error) -> String {
+    if line.trim_ascii_start().first() != Some(&b'{') {
+        return r#"a request is a JSON object, such as {"op":"ls","path":"/"}"#.to_owned();
+    }
+    let text = error.to_string();
+    // The number of the line is that within the request, which is always 1.
+    let reason = text.rsplit_once(" at line ").map_or(&*text, |(reason, _)| reason);
+    let reason = reason.replace("expected ident", "expected `null`, `true` or `false`");
+    match error.classify() {
+        Category::Eof => format!("the JSON ends too early, at column {}", error.column()),
+        Category::Syntax => format!("it is not JSON at column {}: {reason}", error.column()),
+        Category::Data | Category::Io => reason,
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for &mut Request {
@@ -102,10 +120,11 @@ mod tests {
     fn faulty_lines_are_refused_and_keep_the_id_that_came_before_the_fault() {
         let seven = Some("7");
         for (line, id, reason) in [
-            (&b"nonsense"[..], None, "expected ident"),
-            (b"[]", None, "expected an object"),
-            (b"7", None, "expected an object"),
-            (br#"{"id":7,"op":"read""#, seven, "EOF"),
+            (&b"nonsense"[..], None, "a request is a JSON object, such as"),
+            (b"[]", None, "a request is a JSON object"),
+            (b"7", None, "a request is a JSON object"),
+            (br#"{"id":7,"op":"read""#, seven, "the JSON ends too early, at column 19"),
+            (br#"{"id":7,"op":nope}"#, seven, "not JSON at column 15: expected `null`, `true` or `false`"),
             (br#"{"id":7,"path":"\ud800"}"#, seven, "hex escape"),
             (b"{\"id\":7,\"path\":\"\xff\"}", seven, "invalid unicode"),
             (br#"{"id":7,"op":3}"#, seven, "expected a string"),
@@ -117,6 +136,7 @@ mod tests {
             let error = outcome.expect_err(reason);
             assert_eq!(request.id.as_deref().map(RawValue::get), id, "{reason}");
             assert!(error.to_string().contains(reason), "{error}");
+            assert!(!error.to_string().contains("line 1"), "{error}");
         }
     }
 
