@@ -1,7 +1,7 @@
 //! Which of the layers that a `vfs.toml` describes a command is about.
 
 use vfs_config::{Place, Placed};
-use vfs_core::VfsPath;
+use vfs_core::{Error, VfsPath};
 
 use crate::exit::Failure;
 
@@ -16,7 +16,23 @@ pub(crate) fn meant<'a, T>(
         mount.as_ref().is_none_or(|mount| layer.place == Place::Mount && layer.rebase.outer() == mount)
     };
     let meant: Vec<_> = layers.iter().filter(is_meant).collect();
-    if meant.is_empty() { Err(Failure::Usage(missing)) } else { Ok(meant) }
+    match mount {
+        _ if !meant.is_empty() => Ok(meant),
+        Some(mount) if !layers.is_empty() => Err(none_at(&mount, layers)),
+        _ => Err(Failure::Usage(missing)),
+    }
+}
+
+/// Returns the error that none of `layers` is at `mount`, with the mounts that have one.
+fn none_at<T>(mount: &VfsPath, layers: &[Placed<T>]) -> Failure {
+    let mounted = layers.iter().filter(|layer| layer.place == Place::Mount);
+    let mut mounts: Vec<_> = mounted.map(|layer| layer.rebase.outer().as_str()).collect();
+    mounts.dedup();
+    let advice = match &mounts[..] {
+        [] => "leave out --mount for the one around all files".to_owned(),
+        mounts => format!("name {}", mounts.join(" or ")),
+    };
+    Error::invalid_argument(format!("no layer of this type is at the mount '{mount}'; {advice}")).into()
 }
 
 /// The one of them that is meant: the outermost around everything, or of one mount.

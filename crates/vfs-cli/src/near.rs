@@ -1,7 +1,7 @@
 //! Suggestions for paths at which nothing is.
 
 use vfs_config::suggest::similar;
-use vfs_core::{Backend, Error, ErrorKind, LsRequest, VfsPath};
+use vfs_core::{Backend, Error, ErrorKind, LsRequest, StatRequest, VfsPath};
 
 use crate::exit::Failure;
 use crate::session::Session;
@@ -33,14 +33,30 @@ pub(crate) async fn paths(session: &Session, error: &Error) -> Vec<VfsPath> {
 /// Returns `failure` with the paths that may have been meant.
 pub(crate) async fn hinted(session: &Session, failure: Failure) -> Failure {
     let Failure::Operation(error) = failure else { return failure };
-    let paths = paths(session, &error).await;
+    let hints = hints(session, &error).await;
+    if hints.is_empty() { Failure::Operation(error) } else { Failure::Hinted(error, hints) }
+}
+
+/// Returns lines with the paths that may have been meant in place of the missing one that `error` names.
+pub(crate) async fn hints(session: &Session, error: &Error) -> Vec<String> {
+    if let Some(path) = host_path(session, error).await {
+        return vec![format!("paths start at the root of the files; write {path}")];
+    }
+    let paths = paths(session, error).await;
     let names: Vec<_> = paths.iter().map(VfsPath::as_str).collect();
     match &names[..] {
-        [] => Failure::Operation(error),
-        [name] => Failure::Hinted(error, vec![format!("did you mean {name}?")]),
-        [names @ .., last] => {
-            let line = format!("did you mean {} or {last}?", names.join(", "));
-            Failure::Hinted(error, vec![line])
-        }
+        [] => Vec::new(),
+        [name] => vec![format!("did you mean {name}?")],
+        [names @ .., last] => vec![format!("did you mean {} or {last}?", names.join(", "))],
     }
+}
+
+/// Returns the path of the file that the missing path of `error` names if it is taken as a path of this machine.
+async fn host_path(session: &Session, error: &Error) -> Option<VfsPath> {
+    if error.kind() != ErrorKind::NotFound {
+        return None;
+    }
+    let path = session.path_of_host_path(error.path()?)?;
+    session.backend.stat(&session.cx, StatRequest::new(path.clone())).await.ok()?;
+    Some(path)
 }

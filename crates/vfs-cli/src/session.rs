@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vfs_config::{Built, Config, Placed};
 use vfs_core::{Backend, BackendExt as _, Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_layers::BackendSink;
-use vfs_local::LocalBackend;
+use vfs_local::{Confinement, LocalBackend};
 use vfs_sandbox::os::{Belt, Helper, Mechanism, Network, OsSandbox, SandboxConfig, UnixSockets};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_store::{NamespaceSource, StoreBackend, StoreConfig, StoreUrl};
@@ -185,6 +185,19 @@ impl Session {
         }
     }
 
+    /// Returns the path of the file that is at `host_path` on this machine; `None` unless that is below a root directory.
+    pub(crate) fn path_of_host_path(&self, host_path: &str) -> Option<VfsPath> {
+        let Source::Directory(files) = &self.source else { return None };
+        let config = files.config();
+        if config.confinement == Confinement::None {
+            return None;
+        }
+        let named = std::path::absolute(self.root.as_deref().unwrap_or(Path::new("."))).ok();
+        let roots = [Some(config.root.as_path()), named.as_deref()];
+        let below = roots.into_iter().flatten().find_map(|root| Path::new(host_path).strip_prefix(root).ok())?;
+        VfsPath::parse(below.to_str()?).ok()
+    }
+
     /// The same; the root directory where `text` is left out.
     pub(crate) fn path_or_root(&self, text: Option<&str>) -> Result<VfsPath> {
         self.path(text.unwrap_or("."))
@@ -279,7 +292,7 @@ pub(crate) async fn store_url(text: &str, missing: Missing) -> Result<StoreUrl, 
     };
     match url.file()? {
         Some(file) if missing == Missing::Refuse && !is_there(&file).await => {
-            let message = format!("there is no file at '{url}'; look for another path");
+            let message = format!("there is no store at '{url}'; name another file, or create one with 'vfs write'");
             Err(Failure::Operation(Error::new(ErrorKind::NotFound, message)))
         }
         _ => Ok(url),

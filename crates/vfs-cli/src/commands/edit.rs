@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use vfs_core::{Backend, Content, EditRequest, Error, ErrorDetail, ReadRequest, VfsPath};
+use vfs_core::{Backend, Content, EditRequest, Error, ErrorDetail, ErrorKind, ReadRequest, VfsPath};
 
 use crate::args::EditArgs;
 use crate::escape::escaped;
@@ -32,6 +32,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: EditArgs) -> 
         Ok(result) => result,
         Err(error) => {
             let lines = lines(session, &path, &error).await;
+            let error = advised(error, &path);
             return Err(if lines.is_empty() { error.into() } else { Failure::Hinted(error, lines) });
         }
     };
@@ -44,6 +45,17 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: EditArgs) -> 
         }
     }
     Ok(Exit::Success)
+}
+
+/// Returns `error` with the options that help against it.
+fn advised(error: Error, path: &VfsPath) -> Error {
+    match error.kind() {
+        ErrorKind::NotUnique => {
+            let advice = "replace all of them with --all, or add the text around one of them to --old and --new";
+            Error::new(ErrorKind::NotUnique, format!("{}; {advice}", error.message())).with_path(path)
+        }
+        _ => error,
+    }
 }
 
 /// Returns the lines that `error`, of an edit of the file `path`, is about: those that have the text, or those most like it.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use vfs_core::{Backend, GlobRequest};
+use vfs_core::{Backend, Error, ErrorKind, GlobRequest};
 
 use crate::args::GlobArgs;
 use crate::exit::{self, Exit, Failure};
@@ -10,7 +10,15 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::session::Session;
 
+const QUOTE: &str = "quote the pattern, so that the shell does not expand it: vfs glob '*.rs'";
+
 pub(super) async fn run(session: &Session, out: &mut Output, args: GlobArgs) -> Result<Exit, Failure> {
+    if !args.rest.is_empty() {
+        let count = args.rest.len() + 2;
+        let message = format!("a pattern and a directory are expected, not {count} arguments; {QUOTE}");
+        return Err(Error::invalid_argument(message).into());
+    }
+    let is_plain = !args.pattern.contains(['*', '?', '[', '{']);
     let mut request = GlobRequest::new(args.pattern).path(session.path_or_root(args.path.as_deref())?);
     request.hidden = args.visibility.hidden;
     request.no_ignore = args.visibility.no_ignore;
@@ -24,7 +32,11 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: GlobArgs) -> 
         }
     };
     progress.clear();
-    let found = found?;
+    let found = found.map_err(|error| match error.kind() {
+        // The shell has put two names in the place of the pattern.
+        ErrorKind::NotADirectory if is_plain => Failure::Hinted(error, vec![QUOTE.to_owned()]),
+        _ => error.into(),
+    })?;
     let style = out.palette.path;
     for entry in &found.entries {
         writeln!(out, "{style}{}{style:#}", entry.path)?;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use vfs_core::{RestoreRequest, SnapshotId};
+use vfs_core::{ErrorKind, RestoreRequest, SnapshotId};
 
 use super::checkpoint::NO_CHECKPOINTS;
 use crate::args::RestoreArgs;
@@ -15,7 +15,12 @@ use crate::session::Session;
 pub(super) async fn run(session: &Session, out: &mut Output, args: RestoreArgs) -> Result<Exit, Failure> {
     let layer = layers::outermost(&session.built()?.checkpoints, args.of.mount.as_deref(), NO_CHECKPOINTS)?;
     let request = RestoreRequest::new(SnapshotId::new(args.id.as_str()));
-    layer.restore(&session.cx, request).await?;
+    layer.restore(&session.cx, request).await.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            Failure::Hinted(error, vec!["'vfs checkpoints' lists the id of each checkpoint".to_owned()])
+        }
+        _ => error.into(),
+    })?;
     writeln!(out, "restored {}", escaped(&args.id))?;
     Ok(Exit::Success)
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use vfs_core::{Backend, CopyRequest, RenameRequest};
+use vfs_core::{Backend, CopyRequest, Error, ErrorKind, RenameRequest, StatRequest, VfsPath};
 
 use crate::args::TransferArgs;
 use crate::escape::escaped;
@@ -15,7 +15,11 @@ pub(super) async fn rename(session: &Session, out: &mut Output, args: TransferAr
     if args.force {
         request = request.overwrite();
     }
-    let result = session.backend.rename(&session.cx, request).await?;
+    let (from, to) = (request.from.clone(), request.to.clone());
+    let result = match session.backend.rename(&session.cx, request).await {
+        Ok(result) => result,
+        Err(error) => return Err(refused(session, error, &from, &to).await.into()),
+    };
     writeln!(out, "moved {} to {}", escaped(result.from.as_str()), escaped(result.to.as_str()))?;
     Ok(Exit::Success)
 }
@@ -25,9 +29,29 @@ pub(super) async fn copy(session: &Session, out: &mut Output, args: TransferArgs
     if args.force {
         request = request.overwrite();
     }
-    let result = session.backend.copy(&session.cx, request).await?;
+    let (from, to) = (request.from.clone(), request.to.clone());
+    let result = match session.backend.copy(&session.cx, request).await {
+        Ok(result) => result,
+        Err(error) => return Err(refused(session, error, &from, &to).await.into()),
+    };
     let files = if result.files == 1 { "file" } else { "files" };
     let (from, to) = (escaped(result.from.as_str()), escaped(result.to.as_str()));
     writeln!(out, "copied {from} to {to} ({} {files}, {} bytes)", result.files, result.bytes)?;
     Ok(Exit::Success)
+}
+
+/// Returns `error` with what to write instead, if it is about something that is at the target already.
+async fn refused(session: &Session, error: Error, from: &VfsPath, to: &VfsPath) -> Error {
+    let is_about_target = error.path() == Some(to.as_str());
+    if !is_about_target || !matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::IsADirectory) {
+        return error;
+    }
+    let target = session.backend.stat(&session.cx, StatRequest::new(to.clone())).await;
+    let inside = from.name().and_then(|name| to.child(name).ok());
+    let message = match (target.is_ok_and(|info| info.is_dir), inside) {
+        (true, Some(inside)) => format!("it is a directory; write the whole new path: {inside}"),
+        (false, _) if error.kind() == ErrorKind::AlreadyExists => "it already exists; replace it with --force".into(),
+        _ => return error,
+    };
+    Error::new(error.kind(), message).with_path(to)
 }

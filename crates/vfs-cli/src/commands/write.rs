@@ -14,8 +14,14 @@ use crate::streams;
 pub(super) async fn run(session: &Session, out: &mut Output, args: WriteArgs) -> Result<Exit, Failure> {
     let path = session.path(&args.path)?;
     let content = content(session, &path)?;
-    let request = WriteRequest::new(path, content).mode(args.mode).modified_at(args.modified_at);
-    let result = session.backend.write(&session.cx, request).await?;
+    let request = WriteRequest::new(path.clone(), content).mode(args.mode).modified_at(args.modified_at);
+    let result = session.backend.write(&session.cx, request).await.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            let message = "it already exists; replace it with --mode overwrite, or add to it with --mode append";
+            Error::new(ErrorKind::AlreadyExists, message).with_path(&path)
+        }
+        _ => error,
+    })?;
     let done = if result.created { "created" } else { "wrote" };
     let path = escaped(result.path.as_str());
     writeln!(out, "{done} {path} ({} bytes, version {})", result.size, result.version)?;

@@ -71,8 +71,11 @@ fn checkpoints_are_taken_listed_and_restored() {
     assert_eq!(run(&["restore", &id]).success(), format!("restored {id}\n"));
     assert_eq!(fs::read_to_string(root.path().join("d/b.txt")).expect("a file"), "b\n");
     assert!(!root.path().join("new.txt").exists() && root.path().join("vfs.toml").exists());
-    run(&["restore", "nothing"]).failure("not_found");
-    run(&["checkpoint", "--mount", "/"]).failure("there is no layer");
+    run(&["restore", "nothing"]).failure_with_hints(
+        "there is no snapshot with the id 'nothing'",
+        &["vfs: 'vfs checkpoints' lists the id of each checkpoint"],
+    );
+    run(&["checkpoint", "--mount", "/"]).failure("no layer of this type is at the mount '/'; name /p");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! What an error or an empty result says beyond itself: near names, lines, and other ways to ask.
 
 use std::fs;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{json_lines, tree, vfs, vfs_with_input, with_config};
+use crate::{finish, json_lines, tree, vfs, vfs_with_input, with_config};
 
 /// The answer to one request of a batch.
 fn answer(root: &TempDir, request: &Value) -> Value {
@@ -47,6 +48,62 @@ fn a_batch_names_near_paths_in_its_errors() {
 }
 
 #[test]
+fn a_path_of_this_machine_names_the_path_below_the_root() {
+    let root = tree(&[("src/lib.rs", "x\n")]);
+    let host = |path: &str| root.path().join(path).display().to_string();
+    let (file, directory, absent) = (host("src/lib.rs"), host("src"), host("src/absent.rs"));
+    let hint = ["vfs: paths start at the root of the files; write /src/lib.rs"];
+    vfs(&root, &["read", &file]).failure_with_hints(&format!("not_found: {file}"), &hint);
+    vfs(&root, &["edit", "--old", "x", "--new", "y", &file]).failure_with_hints("not_found", &hint);
+    let hint = ["vfs: paths start at the root of the files; write /src"];
+    vfs(&root, &["grep", "x", &directory]).failure_with_hints("not_found", &hint);
+    vfs(&root, &["read", &absent]).failure(&format!("not_found: {absent}"));
+    let mut without_root = Command::new(env!("CARGO_BIN_EXE_vfs"));
+    without_root.current_dir(root.path()).args(["ls", &directory]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(&mut without_root, b"").failure_with_hints("not_found", &hint);
+}
+
+#[test]
+fn a_refusal_names_the_options_of_the_command() {
+    let root = tree(&[("a", "x x\n"), ("b", ""), ("d/c", "")]);
+    for (args, line) in [
+        (&["mv", "a", "d/"][..], "already_exists: /d: it is a directory; write the whole new path: /d/a"),
+        (&["cp", "a", "d"], "already_exists: /d: it is a directory; write the whole new path: /d/a"),
+        (&["mv", "-f", "a", "d"], "is_a_directory: /d: it is a directory; write the whole new path: /d/a"),
+        (&["mv", "a", "b"], "already_exists: /b: it already exists; replace it with --force"),
+        (&["cp", "a", "b"], "already_exists: /b: it already exists; replace it with --force"),
+        (
+            &["write", "a"],
+            "already_exists: /a: it already exists; replace it with --mode overwrite, or add to it with --mode append",
+        ),
+    ] {
+        vfs(&root, args).failure(line);
+    }
+    vfs(&root, &["edit", "--old", "x", "--new", "y", "a"]).failure_with_hints(
+        "not_unique: /a: the text to replace is in the file 2 times; replace all of them with --all, or add the text around \
+         one of them to --old and --new",
+        &["vfs: line 1: x x", "vfs: and 1 more"],
+    );
+}
+
+#[test]
+fn a_denial_names_the_change_that_needs_to_read() {
+    let text = "[default]\ntype = 'local'\nroot = 'files'\n[[layers]]\ntype = 'policy'\n\
+        rules = [{ effect = 'deny', operations = ['read'] }]\n";
+    let root = tree(&[("vfs.toml", text), ("files/a", "x\n")]);
+    for (args, reason) in [
+        (&["write", "--mode", "append", "/a"][..], "append needs read, which is not allowed here"),
+        (&["edit", "--old", "x", "--new", "y", "/a"], "edit needs read, which is not allowed here"),
+        (&["cp", "/a", "/b"], "copy needs read, which is not allowed here"),
+        (&["read", "/a"], "a policy forbids this: read is not allowed here"),
+    ] {
+        with_config(&root, args).failure("policy_denied: /a: ");
+        with_config(&root, args).failure(reason);
+    }
+    assert!(with_config(&root, &["write", "--mode", "overwrite", "/a"]).success().starts_with("wrote /a"));
+}
+
+#[test]
 fn near_names_tell_nothing_that_a_policy_hides() {
     let text = "[default]\ntype = 'local'\nroot = 'files'\n[[layers]]\ntype = 'policy'\n\
         rules = [{ effect = 'deny', paths = ['/secret.txt'] }]\n";
@@ -73,6 +130,8 @@ fn a_literal_that_looks_like_a_regular_expression_says_so() {
     }
     assert_eq!(vfs(&root, &["grep", "-E", "foo.*baz"]).err, "");
     assert_eq!(answer(&root, &json!({"op": "grep", "pattern": "foo"})).get("hint"), None);
+    let run = vfs(&root, &["grep", "-e", "absent", "-e", "^foo"]);
+    assert_eq!(run.err, "vfs: no match for the literal text '^foo'; for a regular expression use -E\n");
     let hidden = answer(&root, &json!({"op": "grep", "pattern": "zzz"}));
     assert!(hidden["hint"].as_str().is_some_and(|hint| hint.contains("1 hidden")), "{hidden}");
 }
@@ -95,5 +154,3 @@ fn a_refused_edit_shows_the_lines_that_it_is_about() {
     let run = edit(&long);
     assert!(run.err.lines().all(|line| line.len() < 300), "{run:?}");
 }
-    let run = vfs(&root, &["grep", "-e", "absent", "-e", "^foo"]);
-    assert_eq!(run.err, "vfs: no match for the literal text '^foo'; for a regular expression use -E\n");

@@ -130,3 +130,17 @@ fn the_layout_of_the_readme_works_for_files_and_for_commands() {
     assert!(run(&["exec", "--virtual", "--", "cat /secrets/key"]).code != Some(0));
     assert!(run(&["diff"]).success().contains("+plan"));
 }
+
+#[test]
+fn a_mount_without_an_overlay_names_those_that_have_one() {
+    let root = tree(&[("vfs.toml", OVERLAID)]);
+    for command in ["commit", "discard"] {
+        with_config(&root, &[command, "--mount", "/nope"])
+            .failure("no layer of this type is at the mount '/nope'; name /");
+    }
+    let around = "[default]\ntype = 'memory'\n[[layers]]\ntype = 'overlay'\n";
+    fs::write(root.path().join("vfs.toml"), around).expect("a file");
+    with_config(&root, &["commit", "--mount", "/nope"]).failure("leave out --mount for the one around all files");
+    fs::write(root.path().join("vfs.toml"), "[default]\ntype = 'memory'\n").expect("a file");
+    with_config(&root, &["commit", "--mount", "/nope"]).failure("there is no layer of the type 'overlay' here");
+}

@@ -41,6 +41,16 @@ fn glob_prints_paths_and_says_by_its_exit_code_whether_there_are_any() {
 }
 
 #[test]
+fn a_glob_that_the_shell_expanded_is_to_be_quoted() {
+    let root = tree(&[("a.rs", ""), ("b.rs", ""), ("c.rs", "")]);
+    let quote = "quote the pattern, so that the shell does not expand it: vfs glob '*.rs'";
+    vfs(&root, &["glob", "a.rs", "b.rs", "c.rs"]).failure(quote);
+    vfs(&root, &["glob", "a.rs", "b.rs"]).failure_with_hints("not_a_directory: /b.rs", &[&format!("vfs: {quote}")]);
+    vfs(&root, &["glob", "*.rs", "b.rs"]).failure("not_a_directory: /b.rs");
+    assert_eq!(vfs(&root, &["glob", "a.rs", "/"]).success(), "/a.rs\n");
+}
+
+#[test]
 fn grep_prints_what_ripgrep_prints() {
     let root = sources();
     for (args, expected) in [
@@ -64,16 +74,6 @@ fn grep_prints_what_ripgrep_prints() {
         (&["grep", "-U", "-E", r"\(\) \{\n    run", "/src"], "/src/main.rs:1:fn main() {\n/src/main.rs:2:    run();\n"),
         (&["grep", "--", "-Wall"], "/Makefile:1:run: -Wall\n"),
         (&["grep", "-e", "-Wall", "/Makefile"], "/Makefile:1:run: -Wall\n"),
-        (&["grep", "-C1", "main"], "/src/main.rs:1:fn main() {\n/src/main.rs-2-    run();\n"),
-        (
-            &["grep", "-A1", "fn ", "src/main.rs"],
-            concat!(
-                "/src/main.rs:1:fn main() {\n/src/main.rs-2-    run();\n--\n",
-                "/src/main.rs:5:fn run() {\n/src/main.rs-6-    todo();\n"
-            ),
-        ),
-        (
-            &["grep", "-B1", "un()", "src"],
         (&["grep", "-e", "main(", "-e", "todo"], "/src/main.rs:1:fn main() {\n/src/main.rs:6:    todo();\n"),
         (&["grep", "-e", "ru", "-e", "main", "-w"], "/src/main.rs:1:fn main() {\n"),
         (
@@ -86,6 +86,16 @@ fn grep_prints_what_ripgrep_prints() {
             &["grep", "-e", "() {\n    run", "-e", "todo", "/src"],
             "/src/main.rs:1:fn main() {\n/src/main.rs:2:    run();\n/src/main.rs:6:    todo();\n",
         ),
+        (&["grep", "-C1", "main"], "/src/main.rs:1:fn main() {\n/src/main.rs-2-    run();\n"),
+        (
+            &["grep", "-A1", "fn ", "src/main.rs"],
+            concat!(
+                "/src/main.rs:1:fn main() {\n/src/main.rs-2-    run();\n--\n",
+                "/src/main.rs:5:fn run() {\n/src/main.rs-6-    todo();\n"
+            ),
+        ),
+        (
+            &["grep", "-B1", "un()", "src"],
             concat!(
                 "/src/lib.rs:1:pub fn Run() {}\n--\n",
                 "/src/main.rs-1-fn main() {\n/src/main.rs:2:    run();\n--\n",
@@ -123,16 +133,6 @@ fn grep_refuses_what_it_cannot_do_with_one_line() {
 }
 
 #[test]
-fn json_is_one_event_a_line() {
-    let root = sources();
-    let run = vfs(&root, &["grep", "--json", "run", "/src"]);
-    let events: Vec<serde_json::Value> =
-        run.success().lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
-    assert_eq!(events.len(), 3);
-    assert_eq!(events[0]["match"]["path"], "/src/main.rs");
-    assert_eq!(events[0]["match"]["submatches"], serde_json::json!([{"start": 4, "end": 7}]));
-    assert_eq!(events[2]["end"]["matches"], 2);
-#[test]
 fn a_binary_file_that_is_named_is_reported_and_can_be_searched() {
     let root = tree(&[("data.bin", "head\0 needle\n"), ("a.txt", "x\n")]);
     let named = vfs(&root, &["grep", "needle", "/data.bin"]);
@@ -159,6 +159,16 @@ fn a_link_that_leads_outside_leaves_the_exit_status_of_a_search() {
     assert!(help.contains("but leave the exit status at 1"), "{help}");
 }
 
+#[test]
+fn json_is_one_event_a_line() {
+    let root = sources();
+    let run = vfs(&root, &["grep", "--json", "run", "/src"]);
+    let events: Vec<serde_json::Value> =
+        run.success().lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
+    assert_eq!(events.len(), 3);
+    assert_eq!(events[0]["match"]["path"], "/src/main.rs");
+    assert_eq!(events[0]["match"]["submatches"], serde_json::json!([{"start": 4, "end": 7}]));
+    assert_eq!(events[2]["end"]["matches"], 2);
     assert_eq!(vfs(&root, &["grep", "--json", "absent"]).code, Some(1));
 }
 

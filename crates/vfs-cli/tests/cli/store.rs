@@ -72,10 +72,11 @@ fn a_store_is_verified_counted_copied_and_backed_up() {
 fn what_a_new_user_gets_wrong_is_told_in_a_line_and_makes_no_file() {
     let root = tempfile::tempdir().expect("a directory");
     let run = |args: &[&str]| bare(&root, args, b"");
-    run(&["store", "check", "sqlite:missing.db"]).failure("no file");
-    run(&["--store", "sqlite:missing.db", "ls", "/"]).failure("no file");
-    run(&["--store", "sqlite:../missing.db", "ls", "/"]).failure("no file");
-    run(&["store", "copy", "sqlite:missing.db", "sqlite:new.db"]).failure("no file");
+    run(&["store", "check", "sqlite:missing.db"]).failure("there is no store at");
+    run(&["--store", "sqlite:missing.db", "ls", "/"])
+        .failure("there is no store at 'sqlite:missing.db'; name another file, or create one with 'vfs write'");
+    run(&["--store", "sqlite:../missing.db", "ls", "/"]).failure("there is no store at");
+    run(&["store", "copy", "sqlite:missing.db", "sqlite:new.db"]).failure("there is no store at");
     run(&["store", "check", "somewhere"]).failure("sqlite:///path/to/file.db");
     run(&["--store", "mysql://u:hidden@h/db", "ls"]).failure("there is no store for 'mysql:'");
     run(&["--store", "sqlite:no/such/directory/a.db", "ls"]).failure("director");
