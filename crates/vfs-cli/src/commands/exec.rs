@@ -100,6 +100,7 @@ async fn stream(
     backend: Arc<dyn Backend>,
     request: ExecuteRequest,
 ) -> Result<Exit, Failure> {
+    let timeout = request.timeout.unwrap_or(ExecuteRequest::DEFAULT_TIMEOUT);
     let mut events = streaming(&*backend)?.execute_stream(session.cx.clone(), request);
     while let Some(event) = events.next().await {
         match event? {
@@ -111,6 +112,12 @@ async fn stream(
             ExecuteEvent::Exit(ended) => {
                 out.flush()?;
                 exit::warn(&ended.problems);
+                if ended.timed_out {
+                    let seconds = timeout.as_secs_f64();
+                    exit::tell(format_args!(
+                        "the command was stopped after {seconds} s; set another time with --timeout"
+                    ));
+                }
                 return Ok(exit_of(&ended));
             }
             _ => {}

@@ -4,11 +4,12 @@ use std::io::{self, Write};
 
 use futures::StreamExt as _;
 use vfs_composite::MountInfo;
-use vfs_core::{Backend, Change, Cursor, Error, ErrorKind, VfsPath, WatchRequest};
+use vfs_core::{Backend, Change, Cursor, Error, ErrorKind, StatRequest, VfsPath, WatchRequest};
 
 use crate::args::WatchArgs;
 use crate::escape::escaped;
 use crate::exit::{self, Exit, Failure};
+use crate::near;
 use crate::output::Output;
 use crate::session::Session;
 
@@ -20,6 +21,13 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: WatchArgs) ->
     let mut request = WatchRequest::new(path.clone());
     request.since = args.since.map(Cursor::new);
     let mut events = watch.watch(session.cx.clone(), request);
+    // A feed may begin before its file exists; for a misspelt path it would be silent for ever.
+    if let Err(error) = session.backend.stat(&session.cx, StatRequest::new(path.clone())).await
+        && error.is_absence()
+    {
+        exit::tell(format_args!("nothing is at {path} yet; changes are reported once something is"));
+        near::hints(session, &error).await.iter().for_each(exit::tell);
+    }
     while let Some(event) = events.next().await {
         let event = event?;
         if args.json {

@@ -27,6 +27,8 @@ fn a_timeout_keeps_what_was_printed() {
         ["0.3", "3", "30"].map(|time| ["exec", "--timeout", time, "--", "echo begun; sleep 1000"]).into_iter();
     let run = runs.find_map(|args| Some(vfs(&root, &args)).filter(|run| !run.out.is_empty())).expect("it prints");
     assert_eq!((run.code, run.out()), (Some(124), "begun\n"));
+    assert!(run.err.starts_with("vfs: the command was stopped after "), "{run:?}");
+    assert!(run.err.ends_with(" s; set another time with --timeout\n"), "{run:?}");
     vfs(&root, &["exec", "--timeout", "0", "--", "true"]).failure("above 0");
 }
 

@@ -118,3 +118,19 @@ fn a_namespace_is_watched_through_its_layers_as_json() {
     assert!(path.starts_with("/m/") && event["cursor"].is_string(), "{line}");
     watching.ends_quietly();
 }
+
+#[test]
+fn a_watch_of_a_missing_path_says_so_and_waits_for_it() {
+    let root = tree(&[("files/a", "")]);
+    let mut watching = Watching::start(&root, command(root.path()).args(["watch", "/fiels"]));
+    let err = BufReader::new(watching.child.stderr.take().expect("it is piped"));
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || err.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    for expected in
+        ["vfs: nothing is at /fiels yet; changes are reported once something is", "vfs: did you mean /files?"]
+    {
+        assert_eq!(lines.recv_timeout(HANG_TIMEOUT).as_deref(), Ok(expected));
+    }
+    fs::create_dir(root.path().join("fiels")).expect("a directory");
+    assert_eq!(watching.first_line(), "created /fiels\n");
+}
