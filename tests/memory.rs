@@ -1,4 +1,4 @@
-//! Peak memory of searches and of an edit, each measured in a process of its own.
+//! Peak memory of searches, an edit and a diff, each measured in a process of its own.
 //!
 //! `VFS_MEMORY_LINES` sets how many matching lines the searched tree has; `VFS_MEMORY_TREE` names another tree, and
 //! `VFS_MEMORY_PATTERN` what to find in it (default `return`).
@@ -41,8 +41,13 @@ const SEARCHES: [(&str, Search, u64); 3] = [
     ("collected_with_a_limit_of_1000", collect, COLLECTED_LIMIT),
 ];
 
-/// The name of the trial that edits a file with `\r\n` on a disk.
-const EDIT: &str = "edit_of_crlf";
+/// Lines on each side of the diff, all of them different, and what holding both sides and the diff may take.
+const DIFF_LINES: u64 = 2_000_000;
+const DIFF_LIMIT: u64 = 160 << 20;
+
+/// What makes its own files, on a disk, in the same form.
+const OWN_FILES: [(&str, Search, u64); 2] =
+    [("edit_of_crlf", edit, EDIT_LIMIT), ("diff_of_all_lines", diff, DIFF_LIMIT)];
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().collect();
@@ -70,8 +75,12 @@ fn main() -> ExitCode {
             trials.push(Trial::test(name, move || check(place, search, &tree, &pattern, limit)));
         }
     }
-    let edit = move || check("local", EDIT, &tree, &pattern, EDIT_LIMIT);
-    trials.push(Trial::test(format!("peak_memory::local::{EDIT}"), edit));
+    for (name, _, limit) in OWN_FILES {
+        let (tree, pattern) = (tree.clone(), pattern.clone());
+        trials.push(Trial::test(format!("peak_memory::local::{name}"), move || {
+            check("local", name, &tree, &pattern, limit)
+        }));
+    }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -112,8 +121,8 @@ fn measure(place: &str, search: &str, tree: &Path, pattern: &str) {
         "memory" => Arc::new(in_memory(tree)),
         _ => Arc::new(LocalBackend::open(tree).expect("the tree can be opened")),
     };
-    let search =
-        SEARCHES.into_iter().find(|(name, ..)| *name == search).map_or(edit as Search, |(_, search, _)| search);
+    let all = || SEARCHES.into_iter().chain(OWN_FILES);
+    let (_, search, _) = all().find(|(name, ..)| *name == search).expect("it is one of them");
     // The peak begins anew, so that what it took to fill the store is no part of it.
     fs::write("/proc/self/clear_refs", "5").expect("a process may forget its own peak");
     let before = Usage::now();
@@ -177,6 +186,14 @@ fn edit(_: &dyn Backend, _: &str) -> u64 {
     let path = VfsPath::parse("/file").expect("it is a path");
     let request = EditRequest::new(path, "the last line\n", "the last line\nand one more\n");
     block_on(files.edit(&OpContext::new(), request)).expect("it edits").occurrences
+}
+
+/// Compares two texts without a common line, and returns how many lines the diff has.
+fn diff(_: &dyn Backend, _: &str) -> u64 {
+    let text = |side: &str| (0..DIFF_LINES).map(|line| format!("{side}{line}\n")).collect::<String>();
+    let path = VfsPath::parse("/file").expect("it is a path");
+    let diff = vfs_core::edit::diff(&path, text("old").as_bytes(), text("new").as_bytes());
+    diff.lines().count() as u64
 }
 
 fn collect(files: &dyn Backend, pattern: &str) -> u64 {

@@ -296,7 +296,7 @@ pub(crate) struct GlobArgs {
     pub(crate) pattern: String,
     /// The directory to search [default: the root]
     pub(crate) path: Option<String>,
-    /// What else there is, as if a shell has expanded the pattern
+    /// Further arguments, as after a shell expanded the pattern
     #[arg(hide = true)]
     pub(crate) rest: Vec<String>,
 }

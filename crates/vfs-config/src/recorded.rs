@@ -98,10 +98,15 @@ impl Placed<OverlayBackend> {
             if outer.starts_with(path) { Some(self.rebase.inner().clone()) } else { self.rebase.inward(path).ok() }
         });
         let inner: Vec<_> = inner.collect();
+        if inner.is_empty() {
+            return Ok(ChangeSet::default());
+        }
         let work = async {
             let mut changes = self.diff(cx).await?;
-            changes.changes.retain(|change| paths.iter().any(|path| change.path.starts_with(path)));
-            self.part.discard_paths(cx, &inner).await.map_err(|error| self.rebase.error(error))?;
+            let discarded = self.part.discard_paths(cx, &inner).await.map_err(|error| self.rebase.error(error))?;
+            changes
+                .changes
+                .retain(|change| self.rebase.inward(&change.path).is_ok_and(|path| discarded.contains(&path)));
             Ok(changes)
         };
         self.recorded(cx, AuditOperation::Discard, work.boxed(), |changes| (Outcome::Ok, files(changes))).await

@@ -89,7 +89,7 @@ fn requests() {
         "ls_request" => LsRequest::new(path("/src")).recursive().max_depth(3).limit(100),
         "read_request" => ReadRequest::new(path("/a")).lines(10, 20).max_bytes(1_000),
         "read_request_bytes" => ReadRequest::new(path("/a")).bytes(5, Some(9)),
-        "write_request" => WriteRequest::new(path("/a"), "text\n").mode(WriteMode::IfVersion(version())),
+        "write_request" => WriteRequest::new(path("/a"), "text\n").mode(WriteMode::IfVersion(version())).modified_at(at()),
         "write_request_bytes" => WriteRequest::new(path("/a"), &b"\xFF\0"[..]).mode(WriteMode::Append),
         "edit_request" => EditRequest::new(path("/a"), "x", "y")
             .replace_all()
@@ -110,7 +110,7 @@ fn requests() {
             .links(LinkMode::Follow)
             .limit(7),
         "grep_request" => grep,
-        "file_upload" => FileUpload::new(path("/a"), "text"),
+        "file_upload" => FileUpload::new(path("/a"), "text").modified_at(at()),
         "execute_request" => execute,
         "multi_modal_read_request" => pages,
     }

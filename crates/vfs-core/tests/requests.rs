@@ -60,7 +60,7 @@ fn null_is_what_is_left_out() {
     }
     let path = json!({"path": "/a"});
     check::<ReadRequest>(path.clone(), &["offset", "limit", "bytes", "max_bytes"]);
-    check::<WriteRequest>(json!({"path": "/a", "content": "x"}), &["content_base64", "mode"]);
+    check::<WriteRequest>(json!({"path": "/a", "content": "x"}), &["content_base64", "mode", "modified_at"]);
     let edit = &["replacements", "replace_all", "line_endings", "expected_version", "mode", "diff"];
     check::<EditRequest>(json!({"path": "/a", "old": "x", "new": "y"}), edit);
     check::<DeleteRequest>(path, &["recursive", "expected_version", "scope"]);

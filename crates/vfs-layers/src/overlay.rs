@@ -40,8 +40,8 @@ use crate::place::while_wanted;
 /// * Files that are written, edited, moved or copied are kept here; what is deleted is hidden. Directories of both merge.
 ///   Reads, listings and searches see the outcome, the base's part as it is at that moment.
 /// * [`diff`](Self::diff) tells what differs from the base, [`commit`](Self::commit) brings it there,
-///   [`discard`](Self::discard) discards all of it and [`discard_paths`](Self::discard_paths) some. [`fork`](Self::fork) makes another overlay that starts with the same changes,
-///   and [`merge`](Self::merge) brings its changes into this one.
+///   [`discard`](Self::discard) discards all of it and [`discard_paths`](Self::discard_paths) some. [`fork`](Self::fork)
+///   makes another overlay that starts with the same changes, and [`merge`](Self::merge) brings its changes into this one.
 /// * A directory is there as long as there is a file in it, or an empty one in the base. Moving or copying a large
 ///   directory takes room for all that is in it; a copy of a link to a file in it is a file.
 /// * Changes take turns. Each shows whole or not at all. A context with a deadline that waits for its turn needs a Tokio

@@ -197,8 +197,8 @@ impl Metadata {
     /// The version of the content.
     ///
     /// Two files of one version have the same inode, size, and times of change of content and of inode. Our own writes
-    /// always make a new inode with a time of their own, so two of them never share a version; a change in place by
-    /// another program moves the inode's time, which no program can set back.
+    /// always make a new inode with a time of their own, or one that was set and a count below it, so that two of them do not
+    /// share a version; a change in place by another program moves the inode's time, which no program can set back.
     ///
     /// The number of a file system without a device of its own (overlay, btrfs, FUSE, network) is another one after each
     /// mount, so it is left out: an untouched file keeps its version.

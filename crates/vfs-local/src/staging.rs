@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -37,7 +38,7 @@ pub(crate) struct Staged {
     /// The reserved name, where the file system knows no files without one.
     name: Option<ReservedName>,
     durability: Durability,
-    /// When it is to have been changed last, where that is not when it is finished.
+    /// The modification time to set; `None` for the time at which it is finished.
     modified_at: Option<DateTime<Utc>>,
 }
 
@@ -395,12 +396,16 @@ fn unique_time() -> Timespec {
     Timespec { tv_sec: (unique / 1_000_000_000).cast_signed(), tv_nsec: (unique % 1_000_000_000).cast_signed() }
 }
 
-/// The microsecond of `at`, and below it a count of the writes of this process, by which versions tell two writes of one time
-/// apart as long as not a thousand of them fall into one tick of the clock that the kernel notes changes by.
+/// Returns `at` in whole microseconds, and below that a count of writes, so that two writes of one time have different versions
+/// unless 999 of them fall into one tick of the clock by which the kernel notes changes.
 fn unique_time_at(at: DateTime<Utc>) -> Timespec {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let below = COUNT.fetch_add(1, Ordering::Relaxed) % 1_000;
-    Timespec { tv_sec: at.timestamp(), tv_nsec: i64::from(at.timestamp_subsec_micros()) * 1_000 + below.cast_signed() }
+    // Processes start at different counts, so that their versions differ, too.
+    static COUNT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(unique_time().tv_nsec.cast_unsigned()));
+    // Never 0: a time of all zeros stands for a file system that has none.
+    let below = COUNT.fetch_add(1, Ordering::Relaxed) % 999 + 1;
+    // During a leap second chrono counts beyond the second, which the kernel refuses.
+    let micros = at.timestamp_subsec_micros().min(999_999);
+    Timespec { tv_sec: at.timestamp(), tv_nsec: i64::from(micros) * 1_000 + below.cast_signed() }
 }
 
 #[cfg(test)]
@@ -416,6 +421,19 @@ mod tests {
     use crate::config::{HardLinks, LocalConfig};
     use crate::disk::Disk;
     use crate::lock::Purpose;
+
+    #[test]
+    fn a_time_that_is_set_is_one_that_the_kernel_takes_and_none_of_zeros() {
+        for (text, seconds, micros) in [
+            ("1970-01-01T00:00:00Z", 0, 0),
+            ("1969-12-31T23:59:59.5Z", -1, 500_000),
+            ("2016-12-31T23:59:60.073741Z", 1_483_228_799, 999_999),
+        ] {
+            let set = unique_time_at(text.parse().expect("it is a time"));
+            assert_eq!((set.tv_sec, set.tv_nsec / 1_000), (seconds, micros), "{text}");
+            assert_ne!(set.tv_nsec % 1_000, 0, "{text}");
+        }
+    }
 
     #[test]
     fn in_a_directory_that_is_gone_nothing_can_be_made() {

@@ -63,7 +63,7 @@ impl File {
         Self::of(content, self.created_at, now, self.format)
     }
 
-    /// This file, changed last `at` a time that was asked for, to the microsecond.
+    /// Returns this file with the modification time `at`, truncated to microseconds.
     pub(crate) fn modified_at(mut self, at: DateTime<Utc>) -> Self {
         self.modified_at = at.trunc_subsecs(6);
         self

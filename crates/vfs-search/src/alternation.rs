@@ -1,14 +1,14 @@
 //! Several patterns as one.
 
-use vfs_core::{Error, Pattern, Result};
+use vfs_core::{Error, ErrorKind, Pattern, Result};
 
-use crate::pattern::{groupable, literal_lines, parse};
+use crate::pattern::{check_regex, groupable, literal_lines};
 
 /// Returns a pattern that matches where one of `patterns` does.
 ///
 /// # Behaviour
 ///
-/// A single pattern is returned as it is. If one of several literals holds a line break, the search has to be multiline.
+/// A single pattern is returned as it is; a carriage return at the end of a literal is found only then. If one of several literals holds a line break, the search has to be multiline.
 ///
 /// # Errors
 ///
@@ -35,11 +35,12 @@ fn group(pattern: &Pattern) -> Result<String> {
             return Err(Error::invalid_argument("`pattern` must not be empty"));
         }
         Pattern::Literal(text) => literal_lines(text),
-        // Parsed alone: `a)|(b` is malformed, although a group around it is not.
-        pattern => {
-            parse(pattern.as_str())?;
-            groupable(pattern.as_str().to_owned())
+        Pattern::Regex(regex) => {
+            // Checked alone: `a)|(b` is malformed, although a group around it is not.
+            check_regex(regex)?;
+            groupable(regex.clone())
         }
+        _ => return Err(Error::new(ErrorKind::Unsupported, "this kind of pattern is not supported")),
     };
     Ok(format!("(?:{expression})"))
 }
@@ -97,6 +98,8 @@ mod tests {
         ] {
             assert_eq!(any_of(patterns.clone()).expect_err("refused").kind(), kind, "{patterns:?}");
         }
+        let error = any_of(regexes(&["x", r"\p{Nope}"])).expect_err("there is no such class");
+        assert!(error.message().contains("byte 0"), "{error}");
         assert_eq!(any_of(regexes(&["("])).expect("left to the search"), Pattern::Regex("(".into()));
     }
 }

@@ -232,8 +232,13 @@ fn expansion(hir: &Hir, repeated: Repeated) -> u64 {
     }
 }
 
+/// Refuses what is not a regex by itself; the error names the mistake and its place.
+pub(crate) fn check_regex(regex: &str) -> Result<()> {
+    check(regex, true).map(drop)
+}
+
 /// Parses `regex`; the error names the mistake and its place.
-pub(crate) fn parse(regex: &str) -> Result<Ast> {
+fn parse(regex: &str) -> Result<Ast> {
     parser().parse(regex).map_err(|error| mistake(regex, &error.kind().to_string(), error.span()))
 }
 

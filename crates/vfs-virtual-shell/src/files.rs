@@ -170,9 +170,11 @@ impl Files {
     }
 }
 
-/// Whether the interpreter gives `name` to the temporary file of an edit in place.
+/// Returns whether the interpreter gives `name` to the temporary file of an edit in place: `.bashkit-NAME-0123456789abcdef.tmp`.
 fn is_scratch_name(name: &str) -> bool {
-    name.starts_with(".bashkit-") && name.ends_with(".tmp")
+    let inner = name.strip_prefix(".bashkit-").and_then(|rest| rest.strip_suffix(".tmp"));
+    let digits = inner.and_then(|inner| inner.rsplit_once('-')).map(|(_, digits)| digits);
+    digits.is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
 }
 
 fn metadata(info: &FileInfo) -> Metadata {

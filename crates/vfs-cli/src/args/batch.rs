@@ -16,7 +16,7 @@ Operations and their fields, optional ones in brackets; docs/batch.md describes 
   capabilities      [path]
   ls                [path recursive max_depth limit]
   read              path [offset limit bytes max_bytes]
-  write             path, content or content_base64 [mode]
+  write             path, content or content_base64 [mode modified_at]
   edit              path, old and new, or replacements [replace_all
                     line_endings expected_version mode diff]
   delete (rm)       path [recursive expected_version scope]
@@ -28,6 +28,7 @@ Operations and their fields, optional ones in brackets; docs/batch.md describes 
                     no_ignore binary links max_file_size max_line_bytes
                     max_result_bytes]
   upload_files      files, each with path, content or content_base64
+                    [modified_at]
   download_files    paths
   cancel            request
 With --allow exec:

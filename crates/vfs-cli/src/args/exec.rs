@@ -30,8 +30,9 @@ In a sandbox, '.git' is read-only and '.env' hidden at any depth. What a command
 of a git repository, is a warning on standard error: look at it before git is run there, and let git refuse repositories \
 that it merely finds with 'git config --global safe.bareRepository explicit'.
 
-Exit status: that of the command; 128 and the number of the signal that ended it; 124 where the time was over, and 2 where \
-it was not run, each with the reason on standard error.";
+Exit status: that of the command; 128 and the number of the signal that ended it; 124 if it was \
+stopped at its timeout, which standard error says, or 'timed_out' with --json; 2 if it was not run, with the reason on standard \
+error.";
 
 pub(super) const JOBS_EXAMPLES: &str = "\
 Examples:

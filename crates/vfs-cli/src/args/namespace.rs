@@ -6,7 +6,7 @@ use super::number::whole;
 
 pub(super) const WATCH_EXAMPLES: &str = "\
 Lines are 'created /a', 'changed /a', 'removed /a', 'renamed /a to /b', and 'overflow' where events were lost: list again \
-then. What is in place when it starts is not told. Overlays and some stores have no change feed: to watch one of them is an \
+then. Files that exist when the watch starts are not reported. Overlays and some stores have no change feed: to watch one of them is an \
 error, and a mount of one below the path is named in a warning.
 
 Example: vfs watch /src | while read -r what path; do make; done";
@@ -40,9 +40,11 @@ a conflict. To compare one with the file beneath, and to keep that:
 
 To keep the file of the overlay, write it again, on top of what is beneath now:
 
-  vfs --config vfs.toml read /a > mine
-  vfs --config vfs.toml discard /a
-  vfs --config vfs.toml write --mode overwrite /a < mine
+  vfs --config vfs.toml read /a > mine &&
+    vfs --config vfs.toml discard /a &&
+    vfs --config vfs.toml write --mode overwrite /a < mine
+
+To keep a deletion, discard the path and remove the file again.
 
 Exit status: 0 where all is applied, 1 for conflicts, 2 for an error.";
 

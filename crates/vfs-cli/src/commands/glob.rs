@@ -13,12 +13,13 @@ use crate::session::Session;
 const QUOTE: &str = "quote the pattern, so that the shell does not expand it: vfs glob '*.rs'";
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: GlobArgs) -> Result<Exit, Failure> {
+    let is_plain = !args.pattern.contains(['*', '?', '[', '{']);
     if !args.rest.is_empty() {
         let count = args.rest.len() + 2;
-        let message = format!("a pattern and a directory are expected, not {count} arguments; {QUOTE}");
+        let advice = if is_plain { QUOTE } else { "search one directory at a time" };
+        let message = format!("a pattern and a directory are expected, not {count} arguments; {advice}");
         return Err(Error::invalid_argument(message).into());
     }
-    let is_plain = !args.pattern.contains(['*', '?', '[', '{']);
     let mut request = GlobRequest::new(args.pattern).path(session.path_or_root(args.path.as_deref())?);
     request.hidden = args.visibility.hidden;
     request.no_ignore = args.visibility.no_ignore;

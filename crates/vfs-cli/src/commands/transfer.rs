@@ -46,11 +46,17 @@ async fn refused(session: &Session, error: Error, from: &VfsPath, to: &VfsPath) 
     if !is_about_target || !matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::IsADirectory) {
         return error;
     }
-    let target = session.backend.stat(&session.cx, StatRequest::new(to.clone())).await;
+    let is_dir = async |path: &VfsPath| {
+        let found = session.backend.stat(&session.cx, StatRequest::new(path.clone())).await;
+        found.is_ok_and(|info| info.is_dir)
+    };
     let inside = from.name().and_then(|name| to.child(name).ok());
-    let message = match (target.is_ok_and(|info| info.is_dir), inside) {
-        (true, Some(inside)) => format!("it is a directory; write the whole new path: {inside}"),
-        (false, _) if error.kind() == ErrorKind::AlreadyExists => "it already exists; replace it with --force".into(),
+    let message = match (is_dir(to).await, inside) {
+        (true, Some(inside)) => format!("the target is a directory; write the whole new path: {inside}"),
+        (false, _) if error.kind() == ErrorKind::AlreadyExists => match is_dir(from).await {
+            true => "the file exists, and a directory cannot replace a file; name another target".into(),
+            false => "the file exists; replace it with --force".into(),
+        },
         _ => return error,
     };
     Error::new(error.kind(), message).with_path(to)

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use vfs_composite::MountInfo;
 use vfs_core::{Backend, Change, Cursor, Error, ErrorKind, StatRequest, VfsPath, WatchRequest};
 
@@ -21,14 +21,22 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: WatchArgs) ->
     let mut request = WatchRequest::new(path.clone());
     request.since = args.since.map(Cursor::new);
     let mut events = watch.watch(session.cx.clone(), request);
+    // A refusal that is known at once says more than that nothing is there.
+    let mut first = events.next().now_or_never();
     // A feed may begin before its file exists; for a misspelt path it would be silent for ever.
-    if let Err(error) = session.backend.stat(&session.cx, StatRequest::new(path.clone())).await
+    if !matches!(first, Some(Some(Err(_))))
+        && let Err(error) = session.backend.stat(&session.cx, StatRequest::new(path.clone())).await
         && error.is_absence()
     {
         exit::tell(format_args!("nothing is at {path} yet; changes are reported once something is"));
         near::hints(session, &error).await.iter().for_each(exit::tell);
     }
-    while let Some(event) = events.next().await {
+    loop {
+        let next = match first.take() {
+            Some(event) => event,
+            None => events.next().await,
+        };
+        let Some(event) = next else { return Ok(Exit::Success) };
         let event = event?;
         if args.json {
             out.json(&event)?
@@ -38,7 +46,6 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: WatchArgs) ->
         // Whoever waits for this line has it now.
         out.flush()?;
     }
-    Ok(Exit::Success)
 }
 
 /// Warns of the mounts below `path` whose changes are not reported.

@@ -139,7 +139,9 @@ impl Jobs {
             out.flush()?;
             let Some(changes) = changes.as_mut().filter(|_| state == State::Running) else {
                 if state == State::Lost {
-                    tell(format_args!("{id}: the process that kept this job was killed, and its command with it"));
+                    tell(format_args!(
+                        "{id}: the process that kept this job is gone, and did not record how the command ended"
+                    ));
                 }
                 return Ok(());
             };

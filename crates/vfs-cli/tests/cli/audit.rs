@@ -176,7 +176,8 @@ fn what_people_do_to_layers_is_recorded_in_every_log_around_them() {
     run(&["restore", &id]).success();
     change("four\n").success();
     fs::write(root.path().join("project/a.txt"), "theirs\n").expect("a file");
-    run(&["commit"]).refused();
+    let refused = run(&["commit"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
     let expected = [
         format!("boss  ok  snapshot /: {id}"),
         "-  ok  write /a.txt".to_owned(),

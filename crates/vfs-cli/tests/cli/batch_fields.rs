@@ -71,6 +71,15 @@ fn the_page_describes_every_field_of_every_operation() {
     for (operations, fields) in on_the_page() {
         let accepted: Fields = operations.iter().flat_map(|op| accepted(&root, op)).collect();
         assert_eq!(fields, accepted, "{operations:?}");
+        if operations.contains(&"upload_files") {
+            let of_a_file = json!({"op": "upload_files", "files": [{"path": "/u", "content": "", "?": 1}]});
+            let answer = answers(&root, &of_a_file.to_string()).remove(0);
+            let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+            let (_, listed) = message.split_once("`?`").unwrap_or_else(|| panic!("{message}"));
+            for field in quoted(listed) {
+                assert!(PAGE.contains(&format!("`{field}`")), "{field} of a file is missing");
+            }
+        }
         described.extend(operations.into_iter().map(str::to_owned));
     }
     assert_eq!(described, OPERATIONS.map(str::to_owned).into());

@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
+use serde_json::json;
 use tempfile::TempDir;
 
-use crate::{command, finish, tree, vfs, vfs_with_input};
+use crate::{command, finish, json_lines, tree, vfs, vfs_with_input};
 
 #[test]
 fn ls_prints_a_path_a_line_and_marks_directories() {
@@ -109,6 +110,14 @@ fn write_has_four_modes() {
     let imported = ["write", "--modified-at", "2001-02-03T04:05:06.7Z", "/d/old.txt"];
     vfs_with_input(&root, &imported, b"1\n").success();
     assert!(vfs(&root, &["stat", "/d/old.txt"]).success().contains("modified: 2001-02-03T04:05:06.7"));
+    for request in [
+        json!({"op": "ls", "timeout_ms": null}),
+        json!({"op": "capabilities", "path": null}),
+        json!({"op": "stat", "path": null, "file_path": "/d/old.txt"}),
+    ] {
+        let answers = json_lines(vfs_with_input(&root, &["batch"], request.to_string().as_bytes()).success());
+        assert!(answers[0]["ok"].is_object(), "{request}: {answers:?}");
+    }
     vfs(&root, &["write", "--modified-at", "yesterday", "/d/b.txt"]).failure("2024-05-01T12:00:00Z");
 }
 

@@ -67,14 +67,15 @@ fn a_path_of_this_machine_names_the_path_below_the_root() {
 fn a_refusal_names_the_options_of_the_command() {
     let root = tree(&[("a", "x x\n"), ("b", ""), ("d/c", "")]);
     for (args, line) in [
-        (&["mv", "a", "d/"][..], "already_exists: /d: it is a directory; write the whole new path: /d/a"),
-        (&["cp", "a", "d"], "already_exists: /d: it is a directory; write the whole new path: /d/a"),
-        (&["mv", "-f", "a", "d"], "is_a_directory: /d: it is a directory; write the whole new path: /d/a"),
-        (&["mv", "a", "b"], "already_exists: /b: it already exists; replace it with --force"),
-        (&["cp", "a", "b"], "already_exists: /b: it already exists; replace it with --force"),
+        (&["mv", "a", "d/"][..], "already_exists: /d: the target is a directory; write the whole new path: /d/a"),
+        (&["cp", "a", "d"], "already_exists: /d: the target is a directory; write the whole new path: /d/a"),
+        (&["mv", "-f", "a", "d"], "is_a_directory: /d: the target is a directory; write the whole new path: /d/a"),
+        (&["mv", "a", "b"], "already_exists: /b: the file exists; replace it with --force"),
+        (&["cp", "a", "b"], "already_exists: /b: the file exists; replace it with --force"),
+        (&["mv", "d", "b"], "already_exists: /b: the file exists, and a directory cannot replace a file"),
         (
             &["write", "a"],
-            "already_exists: /a: it already exists; replace it with --mode overwrite, or add to it with --mode append",
+            "already_exists: /a: the file exists; replace it with --mode overwrite, or add to it with --mode append",
         ),
     ] {
         vfs(&root, args).failure(line);
@@ -101,6 +102,9 @@ fn a_denial_names_the_change_that_needs_to_read() {
         with_config(&root, args).failure(reason);
     }
     assert!(with_config(&root, &["write", "--mode", "overwrite", "/a"]).success().starts_with("wrote /a"));
+    std::fs::write(root.path().join("vfs.toml"), text.replace("'read'", "'edit'")).expect("it is written");
+    let reason = "policy_denied: /a: a policy forbids this: edit is not allowed here";
+    with_config(&root, &["edit", "--old", "x", "--new", "y", "/a"]).failure(reason);
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl FileUpload {
     }
 }
 
-/// The write that an upload is: over what is there.
+/// Converts an upload to a write that overwrites.
 impl From<FileUpload> for WriteRequest {
     fn from(upload: FileUpload) -> Self {
         Self::new(upload.path, upload.content).mode(WriteMode::Overwrite).modified_at(upload.modified_at)
@@ -172,7 +172,7 @@ impl FileUploadResponse {
         }
     }
 
-    /// What the write of `path` that an upload is came to.
+    /// Returns the response of an upload that was performed as a write of `path`.
     pub fn of_write(path: VfsPath, written: Result<WriteResult, Error>) -> Self {
         match written {
             Ok(written) => Self::ok(written.path, written.version),

@@ -23,7 +23,8 @@ impl OverlayBackend {
     ///
     /// # Behaviour
     ///
-    /// * All of `paths` show what the base has there now, or nothing is discarded.
+    /// * All of `paths` show what the base has there now, or nothing is discarded. Behind a link that the base has by now, nothing
+    ///   shows.
     /// * Paths are spelled as [`diff`](Self::diff) and the [conflicts](super::Commit::Conflicts) of a commit spell them: links in
     ///   them are not followed. A path without changes is skipped.
     /// * Of a directory that was removed, only `paths` come back. A move changes both of its ends: to undo it, discard both.

@@ -393,6 +393,6 @@ pub(super) fn of_store(error: Error) -> Error {
 }
 
 fn changed_elsewhere(path: &VfsPath) -> Error {
-    let message = "another process changed the overlay; open it again";
+    let message = "another process changed the overlay; open it again, and let one process at a time change it";
     Error::new(ErrorKind::Conflict, message).with_path(path)
 }

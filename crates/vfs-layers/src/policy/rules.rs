@@ -279,10 +279,16 @@ impl RuleSet {
                     (Permission::Execute, Some(rule)) if !rule.commands.is_empty() => {
                         "a command in it is, or may be, one that is not allowed".to_owned()
                     }
-                    (permission, _) => match question.operation.and_then(|operation| change(operation, permission)) {
-                        Some(change) => format!("{change} needs {permission}, which is not allowed here"),
-                        None => format!("{permission} is not allowed here"),
-                    },
+                    (permission, rule) => {
+                        match question.operation.and_then(|operation| change(operation, permission)) {
+                            // The rule is about the operation itself, whatever that needs.
+                            Some(change) if rule.is_some_and(|rule| names_alone(rule, change, permission)) => {
+                                format!("{change} is not allowed here")
+                            }
+                            Some(change) => format!("{change} needs {permission}, which is not allowed here"),
+                            None => format!("{permission} is not allowed here"),
+                        }
+                    }
                 }),
             },
             RuleEffect::Ask => Decision::Ask {
@@ -316,6 +322,12 @@ fn change(operation: Operation, permission: Permission) -> Option<&'static str> 
         Operation::Edit | Operation::Rename | Operation::Copy => Some(operation.code()),
         _ => None,
     }
+}
+
+/// Returns whether `rule` names the operation `change` and not the permission.
+fn names_alone(rule: &Rule, change: &str, permission: Permission) -> bool {
+    let names = |word: &str| rule.operations.iter().any(|operation| operation == word);
+    names(change) && !names(permission.code())
 }
 
 /// `verdict`, or `asked`, which asks, where that is stricter.

@@ -145,10 +145,10 @@ async fn append<S: Store>(space: &Space<S>, path: &VfsPath, added: NewContent) -
     Err(contended(path))
 }
 
-/// What a write puts into a file.
+/// The new content of a file, with its modification time.
 struct NewContent {
     bytes: Bytes,
-    /// When it is to have been changed last, where that is not now.
+    /// The modification time; `None` for now.
     modified_at: Option<DateTime<Utc>>,
 }
 
@@ -157,7 +157,7 @@ impl NewContent {
         self.bytes.len() as u64
     }
 
-    /// It as a write to a new file, or in the place of the content of `old`.
+    /// Returns the value to store; `old` is the file that is replaced.
     fn value(&self, old: Option<&Stored>) -> NewValue {
         let mut value = new_value(&self.bytes, old);
         if let Some(at) = self.modified_at {

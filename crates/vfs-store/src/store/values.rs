@@ -312,7 +312,7 @@ pub enum Atomicity {
     Namespace,
 }
 
-/// Who keeps the time at which a value was changed.
+/// The source of modification times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Times {
     /// The store keeps what it was told, to the microsecond.
@@ -345,8 +345,7 @@ pub struct Abilities {
     pub atomicity: Atomicity,
     /// In which order the pages of one level come.
     pub level_order: LevelOrder,
-    /// Who keeps the time of a change: where the store has one of its own, [`StoreBackend`](crate::StoreBackend) lets nobody
-    /// set it.
+    /// The source of modification times. If it is the store, [`StoreBackend`](crate::StoreBackend) refuses writes that set one.
     pub times: Times,
 }
 
@@ -376,7 +375,7 @@ impl Abilities {
         self
     }
 
-    /// With times of the store's own, or as they are told.
+    /// Sets the source of modification times.
     #[must_use]
     pub fn times(mut self, times: Times) -> Self {
         self.times = times;

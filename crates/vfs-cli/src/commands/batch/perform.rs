@@ -109,7 +109,7 @@ pub(super) async fn perform(
         name_path(&mut fields);
     }
     let path = fields.get("path").or_else(|| fields.get("from")).and_then(Value::as_str).map(str::to_owned);
-    let timeout = timeout_ms.map(Duration::from_millis);
+    let timeout = timeout_ms.flatten().map(Duration::from_millis);
     let performed = if COMMAND_OPERATIONS.contains(&op.as_str()) {
         perform_command(session, commands, cx, &op, fields, timeout).await
     } else {
@@ -167,7 +167,9 @@ async fn perform_file_operation(session: &Session, cx: &OpContext, op: &str, mut
         "upload_files" | "upload" => encode(&transfer::upload(session, cx, decode(fields)?).await?),
         "download_files" | "download" => encode(&transfer::download(session, cx, decode(fields)?).await),
         "resolve" => encode(&backend.resolve(cx, decode(fields)?).await?),
-        "capabilities" => encode(&backend.capabilities(&decode::<CapabilitiesRequest>(fields)?.path)),
+        "capabilities" => {
+            encode(&backend.capabilities(&decode::<CapabilitiesRequest>(fields)?.path.unwrap_or_default()))
+        }
         other => Err(unknown_operation(other)),
     }?;
     Ok(Performed { result, hint })
@@ -177,8 +179,7 @@ async fn perform_file_operation(session: &Session, cx: &OpContext, op: &str, mut
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CapabilitiesRequest {
-    #[serde(default)]
-    path: VfsPath,
+    path: Option<VfsPath>,
 }
 
 /// Searches; without a match, the hint says how else to ask.

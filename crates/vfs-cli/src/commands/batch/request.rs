@@ -19,8 +19,8 @@ pub(super) struct Request {
     pub(super) id: Option<Box<RawValue>>,
     /// The name of the operation.
     pub(super) op: Option<String>,
-    /// The timeout of the operation in milliseconds.
-    pub(super) timeout_ms: Option<u64>,
+    /// The timeout of the operation in milliseconds, or `null` for none.
+    pub(super) timeout_ms: Option<Option<u64>>,
     /// Everything else.
     pub(super) fields: Fields,
 }
@@ -93,7 +93,7 @@ pub(super) fn parse_paths(fields: &mut Fields, parse: impl Fn(&str) -> Result<Vf
 
 /// Renames `file_path`, as agent frameworks call it, to `path`.
 pub(super) fn name_path(fields: &mut Fields) {
-    if !fields.contains_key("path")
+    if fields.get("path").is_none_or(Value::is_null)
         && let Some(path) = fields.remove("file_path")
     {
         fields.insert("path".to_owned(), path);
