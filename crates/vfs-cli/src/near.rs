@@ -2,6 +2,7 @@
 
 use vfs_config::suggest::similar;
 use vfs_core::{Backend, Error, ErrorKind, LsRequest, StatRequest, VfsPath};
+use vfs_sandbox::os::SandboxConfig;
 
 use crate::exit::Failure;
 use crate::session::Session;
@@ -12,7 +13,8 @@ const MAX_COMPARED: u64 = 1000;
 /// Upper bound on the paths that are suggested.
 const MAX_SUGGESTED: usize = 3;
 
-/// Returns paths beside the missing one that `error` names and with a similar name, the most similar first.
+/// Returns paths that may have been meant by the missing one that `error` names: the file that has this path in a sandbox, or
+/// else those beside it with a similar name, the most similar first.
 ///
 /// The backend of the session lists the directory, so that a policy hides from suggestions what it hides from listings. An
 /// error of the listing means that nothing is suggested.
@@ -21,6 +23,9 @@ pub(crate) async fn paths(session: &Session, error: &Error) -> Vec<VfsPath> {
         return Vec::new();
     }
     let Some(missing) = error.path().and_then(|path| VfsPath::parse(path).ok()) else { return Vec::new() };
+    if let Some(path) = in_sandbox(session, &missing).await {
+        return vec![path];
+    }
     let (Some(directory), Some(name)) = (missing.parent(), missing.name()) else { return Vec::new() };
     let mut request = LsRequest::new(directory);
     request.limit = Some(MAX_COMPARED);
@@ -51,12 +56,22 @@ pub(crate) async fn hints(session: &Session, error: &Error) -> Vec<String> {
     }
 }
 
+/// Returns the path of the file that `missing` is the path of in a sandbox, where the root is not `/`.
+async fn in_sandbox(session: &Session, missing: &VfsPath) -> Option<VfsPath> {
+    let below = missing.as_str().strip_prefix(SandboxConfig::WORKSPACE)?.strip_prefix('/')?;
+    there(session, VfsPath::root().join(below).ok()?).await
+}
+
+/// Returns `path` if something is there.
+async fn there(session: &Session, path: VfsPath) -> Option<VfsPath> {
+    session.backend.stat(&session.cx, StatRequest::new(path.clone())).await.ok()?;
+    Some(path)
+}
+
 /// Returns the path of the file that the missing path of `error` names if it is taken as a path of this machine.
 async fn host_path(session: &Session, error: &Error) -> Option<VfsPath> {
     if error.kind() != ErrorKind::NotFound {
         return None;
     }
-    let path = session.path_of_host_path(error.path()?)?;
-    session.backend.stat(&session.cx, StatRequest::new(path.clone())).await.ok()?;
-    Some(path)
+    there(session, session.path_of_host_path(error.path()?)?).await
 }

@@ -176,6 +176,12 @@ impl Built {
                 if policy.is_guard && explanation.effect == RuleEffect::Allow {
                     continue;
                 }
+                if policy.is_guard {
+                    explanation.rule = None;
+                }
+                if policy.place == Place::Mount {
+                    explanation.mount = Some(policy.rebase.outer().clone());
+                }
                 explanation.path = path.clone();
                 explained.push(explanation);
             }

@@ -48,7 +48,8 @@ yet; they fail with 'cancelled'. Up to 256 requests, and 128 MiB, are read ahead
 Without 'limit', ls and glob return at most 10,000 entries, with it at most 1,000,000. Without 'limit' and 'max_result_bytes', grep \
 returns at most 10,000 matches and 4 MiB. 'truncated' is set if there are more.
 
-The error for a missing path has 'near', a list of similar paths in its directory, except for 'stat'. The answer to a grep without \
+The error for a missing path has 'near', a list of similar paths in its directory, or the path that it has in a sandbox without \
+/workspace, except for 'stat'. The answer to a grep without \
 a match has 'hint' beside 'ok' if the pattern looks like a regular expression, or if entries were left out.
 
 A line that is not a request, or is over 64 MiB, gets an error and does not end the batch; a blank one gets nothing. \

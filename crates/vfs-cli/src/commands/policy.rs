@@ -49,7 +49,9 @@ fn decisions(session: &Session, args: &ExplainArgs, path: &VfsPath) -> Result<Ve
         match decisions.iter_mut().find(of_same) {
             None => decisions.push(explanation),
             Some(decision) => {
-                let weight = |explanation: &Explanation| (strictness(explanation.effect), explanation.rule.is_some());
+                let weight = |explanation: &Explanation| {
+                    (strictness(explanation.effect), explanation.rule.is_some() || explanation.name.is_some())
+                };
                 if weight(&explanation) > weight(decision) {
                     *decision = explanation;
                 }
@@ -87,15 +89,20 @@ fn word(effect: RuleEffect) -> &'static str {
 
 /// Returns `explanation` as a line; `asked` is the path that the caller named.
 fn line(explanation: &Explanation, asked: &VfsPath) -> String {
-    let Explanation { path, permission, effect, rule, name, reason, .. } = explanation;
+    let Explanation { path, permission, effect, rule, mount, name, reason, .. } = explanation;
     let mut line = format!("{permission} {}", escaped(path.as_str()));
     if path != asked {
         line.push_str(&format!(", where {} leads", escaped(asked.as_str())));
     }
-    line.push_str(&match rule {
-        Some(rule) => format!(": {} by rule {rule}", word(*effect)),
-        None => format!(": {} by default", word(*effect)),
+    line.push_str(&match (rule, name) {
+        (Some(rule), _) => format!(": {} by rule {rule}", word(*effect)),
+        // Only a rule has a name; one without a number is in no file.
+        (None, Some(_)) => format!(": {} by a rule of vfs", word(*effect)),
+        (None, None) => format!(": {} by default", word(*effect)),
     });
+    if let Some(mount) = mount.as_ref().filter(|_| rule.is_some() || name.is_none()) {
+        line.push_str(&format!(" of the mount '{}'", escaped(mount.as_str())));
+    }
     if let Some(name) = name {
         line.push_str(&format!(" '{}'", escaped(name)));
     }

@@ -64,6 +64,16 @@ fn a_path_of_this_machine_names_the_path_below_the_root() {
 }
 
 #[test]
+fn a_path_of_a_sandbox_names_the_path_below_the_root() {
+    let root = tree(&[("src/lib.rs", "x\n")]);
+    let hint = ["vfs: did you mean /src/lib.rs?"];
+    vfs(&root, &["read", "/workspace/src/lib.rs"]).failure_with_hints("not_found: /workspace/src/lib.rs", &hint);
+    let error = answer(&root, &json!({"op": "read", "path": "/workspace/src/lib.rs"}))["error"].take();
+    assert_eq!(error["near"], json!(["/src/lib.rs"]), "{error}");
+    vfs(&root, &["read", "/workspace/src/absent.rs"]).failure("not_found");
+}
+
+#[test]
 fn a_refusal_names_the_options_of_the_command() {
     let root = tree(&[("a", "x x\n"), ("b", ""), ("d/c", "")]);
     for (args, line) in [

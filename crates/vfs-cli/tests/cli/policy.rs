@@ -30,7 +30,9 @@ fn explain_says_which_rule_decides_and_why() {
     );
     let allowed = explain(&["rename", "/a.txt"]);
     assert!(allowed.success().contains("write /a.txt: allowed by default\n"), "{allowed:?}");
-    assert!(explain(&["write", "/vfs.toml"]).refused().contains("denied by rule 1 'configuration': this file says"));
+    assert!(
+        explain(&["write", "/vfs.toml"]).refused().contains("denied by a rule of vfs 'configuration': this file says")
+    );
     let json = json_lines(explain(&["--json", "read", "/secrets"]).refused());
     let last = json.last().expect("an answer");
     assert_eq!((&last["effect"], &last["rule"], &last["name"]), (&"deny".into(), &1.into(), &"secrets".into()));
@@ -53,6 +55,18 @@ fn explain_has_one_decision_for_each_permission_and_one_in_all() {
         "read /link: allowed by default\nread /secrets/key, where /link leads: denied by rule 2\nread /link: denied\n";
     assert_eq!(explain(&["read", "/link"]).refused(), linked);
     assert_eq!(json_lines(explain(&["--json", "write", "/docs/a.md"]).refused()).len(), 1);
+}
+
+#[test]
+fn explain_names_the_mount_whose_policy_decides() {
+    let config = "[default]\ntype = 'memory'\n[[layers]]\ntype = 'policy'\nrules = [{ effect = 'deny', paths = ['/a'] }]\n\
+        [[mounts]]\npath = '/notes'\ntype = 'memory'\n\
+        layers = [{ type = 'policy', rules = [{ effect = 'allow', paths = ['/b'] }, { effect = 'deny' }] }]\n";
+    let root = tree(&[("vfs.toml", config)]);
+    let explain = |path: &str| with_config(&root, &["policy", "explain", "read", path]);
+    assert_eq!(explain("/a").refused(), "read /a: denied by rule 1\n");
+    assert_eq!(explain("/notes/c").refused(), "read /notes/c: denied by rule 2 of the mount '/notes'\n");
+    assert_eq!(explain("/notes/b").success(), "read /notes/b: allowed by rule 1 of the mount '/notes'\n");
 }
 
 #[test]

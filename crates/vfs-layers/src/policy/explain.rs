@@ -18,8 +18,11 @@ pub struct Explanation {
     pub permission: Permission,
     /// What becomes of it.
     pub effect: RuleEffect,
-    /// The number of the rule that decides, from 1; `None` where it is the default.
+    /// The number of the rule that decides, from 1; `None` for the default, and for a rule that no user has written.
     pub rule: Option<usize>,
+    /// The mount whose policy decides; `None` for a policy around everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mount: Option<VfsPath>,
     /// What that rule is called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -74,6 +77,7 @@ impl RuleSet {
             permission: question.permission,
             effect: verdict.effect,
             rule: verdict.rule.map(|rule| rule + 1),
+            mount: None,
             name: rule.and_then(|rule| rule.name.clone()),
             reason: self.reason(verdict),
         }
