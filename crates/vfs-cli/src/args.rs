@@ -48,7 +48,7 @@ Examples:
   vfs grep -E 'fn \\w+_all\\(' -t rust -C 2  a regular expression, in Rust files, with context
   vfs grep -l unsafe -g '*.rs' -g '!tests/**' /crates
   vfs grep -- -Wall /Makefile              a pattern that begins with '-'
-  vfs grep -e TODO -e FIXME /src           lines with one of these texts
+  vfs grep -e error -e warning /src        lines with one of these texts
 
 Lines are printed as '/path:line:text', context as '/path-line-text'. Hidden files, what ignore files exclude, and \
 files with NUL bytes are left out.

@@ -62,7 +62,7 @@ async fn in_sandbox(session: &Session, missing: &VfsPath) -> Option<VfsPath> {
     there(session, VfsPath::root().join(below).ok()?).await
 }
 
-/// Returns `path` if something is there.
+/// Returns `path` if it exists and may be looked at; for a suggestion, no error matters.
 async fn there(session: &Session, path: VfsPath) -> Option<VfsPath> {
     session.backend.stat(&session.cx, StatRequest::new(path.clone())).await.ok()?;
     Some(path)

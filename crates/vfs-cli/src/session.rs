@@ -192,6 +192,7 @@ impl Session {
         if config.confinement == Confinement::None {
             return None;
         }
+        // Without a working directory, the path is compared with the real path of the root alone.
         let named = std::path::absolute(self.root.as_deref().unwrap_or(Path::new("."))).ok();
         let roots = [Some(config.root.as_path()), named.as_deref()];
         let below = roots.into_iter().flatten().find_map(|root| Path::new(host_path).strip_prefix(root).ok())?;

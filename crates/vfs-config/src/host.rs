@@ -35,9 +35,9 @@ pub(crate) async fn source(path: &Path) -> Result<Source, ConfigError> {
             ErrorKind::PermissionDenied => "permission denied; make it readable, or name another one",
             _ => error.message(),
         };
-        let mut told = unreadable(&format!("it cannot be read: {reason}"));
-        told.cause = Some(error);
-        told
+        let mut unreadable = unreadable(&format!("it cannot be read: {reason}"));
+        unreadable.cause = Some(error);
+        unreadable
     };
     let (files, name) = parent_of(path).map_err(failed)?;
     let cx = OpContext::new();

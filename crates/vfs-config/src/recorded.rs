@@ -104,9 +104,9 @@ impl Placed<OverlayBackend> {
         let work = async {
             let mut changes = self.diff(cx).await?;
             let discarded = self.part.discard_paths(cx, &inner).await.map_err(|error| self.rebase.error(error))?;
-            changes
-                .changes
-                .retain(|change| self.rebase.inward(&change.path).is_ok_and(|path| discarded.contains(&path)));
+            let is_discarded =
+                |path: &VfsPath| self.rebase.inward(path).is_ok_and(|inner| discarded.binary_search(&inner).is_ok());
+            changes.changes.retain(|change| is_discarded(&change.path));
             Ok(changes)
         };
         self.recorded(cx, AuditOperation::Discard, work.boxed(), |changes| (Outcome::Ok, files(changes))).await

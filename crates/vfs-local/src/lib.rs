@@ -39,6 +39,7 @@ mod tree_sync;
 mod trust;
 mod watch;
 mod write;
+mod write_times;
 
 pub use backend::LocalBackend;
 pub use calls::weakness_between_processes;

@@ -101,6 +101,7 @@ fn is_failure(problem: ErrorKind) -> bool {
 /// Returns the patterns and the path that the arguments name; with `-e`, the first positional argument is the path.
 fn patterns(args: &GrepArgs) -> Result<(Vec<Pattern>, Option<String>), Failure> {
     let (texts, path) = match (&args.expressions[..], &args.pattern, &args.path) {
+        // The parser requires a pattern in one of the two places; an empty one is refused by the search.
         ([], pattern, path) => (vec![pattern.clone().unwrap_or_default()], path),
         (expressions, path, None) => (expressions.to_vec(), path),
         (_, _, Some(_)) => {

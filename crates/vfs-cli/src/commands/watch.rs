@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use futures::{FutureExt as _, StreamExt as _};
+use futures::{FutureExt as _, StreamExt as _, stream};
 use vfs_composite::MountInfo;
 use vfs_core::{Backend, Change, Cursor, Error, ErrorKind, StatRequest, VfsPath, WatchRequest};
 
@@ -20,23 +20,19 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: WatchArgs) ->
     warn_without_feed(session, &path);
     let mut request = WatchRequest::new(path.clone());
     request.since = args.since.map(Cursor::new);
-    let mut events = watch.watch(session.cx.clone(), request);
+    let mut events = watch.watch(session.cx.clone(), request).fuse();
     // A refusal that is known at once says more than that nothing is there.
-    let mut first = events.next().now_or_never();
+    let first = events.next().now_or_never().flatten();
     // A feed may begin before its file exists; for a misspelt path it would be silent for ever.
-    if !matches!(first, Some(Some(Err(_))))
+    if !matches!(first, Some(Err(_)))
         && let Err(error) = session.backend.stat(&session.cx, StatRequest::new(path.clone())).await
         && error.is_absence()
     {
         exit::tell(format_args!("nothing is at {path} yet; changes are reported once something is"));
         near::hints(session, &error).await.iter().for_each(exit::tell);
     }
-    loop {
-        let next = match first.take() {
-            Some(event) => event,
-            None => events.next().await,
-        };
-        let Some(event) = next else { return Ok(Exit::Success) };
+    let mut events = stream::iter(first).chain(events);
+    while let Some(event) = events.next().await {
         let event = event?;
         if args.json {
             out.json(&event)?
@@ -46,6 +42,7 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: WatchArgs) ->
         // Whoever waits for this line has it now.
         out.flush()?;
     }
+    Ok(Exit::Success)
 }
 
 /// Warns of the mounts below `path` whose changes are not reported.

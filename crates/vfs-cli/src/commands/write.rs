@@ -13,17 +13,16 @@ use crate::streams;
 
 pub(super) async fn run(session: &Session, out: &mut Output, args: WriteArgs) -> Result<Exit, Failure> {
     let path = session.path(&args.path)?;
+    if args.modified_at.is_some() && !session.backend.capabilities(&path).set_times {
+        let message = "the time of a file cannot be set here; leave out --modified-at";
+        return Err(Error::new(ErrorKind::Unsupported, message).with_path(&path).into());
+    }
     let content = content(session, &path)?;
-    let has_time = args.modified_at.is_some();
     let request = WriteRequest::new(path.clone(), content).mode(args.mode).modified_at(args.modified_at);
     let result = session.backend.write(&session.cx, request).await.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
             let message = "the file exists; replace it with --mode overwrite, or add to it with --mode append";
             Error::new(ErrorKind::AlreadyExists, message).with_path(&path)
-        }
-        ErrorKind::Unsupported if has_time => {
-            let message = "the time of a file cannot be set here; leave out --modified-at";
-            Error::new(ErrorKind::Unsupported, message).with_path(&path)
         }
         _ => error,
     })?;

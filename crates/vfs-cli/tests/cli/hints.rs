@@ -95,6 +95,10 @@ fn a_refusal_names_the_options_of_the_command() {
          one of them to --old and --new",
         &["vfs: line 1: x x", "vfs: and 1 more"],
     );
+    let overlay = "[default]\ntype = 'memory'\nlayers = [{ type = 'overlay' }]\n";
+    let root = tree(&[("vfs.toml", overlay)]);
+    with_config(&root, &["write", "--modified-at", "2024-05-01T12:00:00Z", "/a"])
+        .failure("unsupported: /a: the time of a file cannot be set here; leave out --modified-at");
 }
 
 #[test]

@@ -303,8 +303,8 @@ fn who_follows_a_job_sees_that_its_keeper_was_killed() {
     printed.read_to_string(&mut rest).expect("it ends");
     let ended = follower.wait_with_output().expect("it ends");
     assert_eq!((rest.as_str(), ended.status.code()), ("", Some(0)));
-    let told = String::from_utf8(ended.stderr).expect("text");
-    assert!(told.contains(&format!("{id}: the process that kept this job is gone")), "{told}");
+    let warning = String::from_utf8(ended.stderr).expect("text");
+    assert!(warning.contains(&format!("{id}: the process that kept this job is gone")), "{warning}");
     assert!(jobs.state(&id).contains("lost"));
     jobs.run(&["jobs", "forget", &id]).success();
 }

@@ -315,10 +315,10 @@ pub enum Atomicity {
 /// The source of modification times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Times {
-    /// The store keeps what it was told, to the microsecond.
+    /// The store keeps the times of [`NewValue`], to the microsecond.
     #[default]
     Kept,
-    /// Listings tell of a time of the store's own, and of none at which a value was made, as those of object storage do.
+    /// Listings return the time at which the store received the value, and no creation time, as in object storage.
     OfStore,
 }
 

@@ -136,11 +136,11 @@ fn long_ago(microseconds: u32) -> DateTime<Utc> {
 }
 
 async fn assert_modified_at(t: &Target, name: &str, at: DateTime<Utc>) -> LawResult {
-    let told = t.stat(name).await?.modified_at.map(|at| at.trunc_subsecs(6));
-    assert_eq!(told, Some(at.trunc_subsecs(6)));
+    let of_stat = t.stat(name).await?.modified_at.map(|at| at.trunc_subsecs(6));
+    assert_eq!(of_stat, Some(at.trunc_subsecs(6)));
     let listed = t.ls(LsRequest::new(t.path(name).parent().expect("it is below a directory"))).await?.entries;
     let listed = listed.into_iter().find(|entry| entry.path == t.path(name)).expect("it is listed");
-    assert_eq!(listed.modified_at.map(|at| at.trunc_subsecs(6)), told);
+    assert_eq!(listed.modified_at.map(|at| at.trunc_subsecs(6)), of_stat);
     Ok(())
 }
 
@@ -174,7 +174,7 @@ async fn contents_of_one_time_have_different_versions(t: &Target) -> LawResult {
         versions.push(t.write(request.modified_at(long_ago(5))).await?.version);
     }
     for (at, version) in versions.iter().enumerate() {
-        assert!(!versions[..at].contains(version), "{version} is told twice");
+        assert!(!versions[..at].contains(version), "two contents have the version {version}");
     }
     Ok(())
 }
