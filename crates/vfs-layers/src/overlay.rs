@@ -7,6 +7,7 @@ mod fork;
 mod kept;
 mod merged;
 mod plan;
+mod steps;
 mod tree;
 
 use std::fmt;
@@ -104,7 +105,8 @@ impl OverlayBackend {
     /// An overlay over `base` whose changes are kept in the directory `directory` of `store` as well, where the next
     /// process finds them. A commit that was cut short there is finished first.
     ///
-    /// One process at a time: of two that change it at once, the later one's change is a `conflict`.
+    /// One process at a time: of two that change it at once, the later one's change is a `conflict`. A process that opens it
+    /// while another commits finishes that commit as well.
     ///
     /// # Errors
     ///

@@ -13,7 +13,8 @@ use vfs_core::{
 use super::OverlayBackend;
 use super::kept::{Finished, Kept, of_store};
 use super::merged::{Before, Merged, is_hidden};
-use super::plan::{Planned, Seen, file_change, is_elsewhere, plan, seen};
+use super::plan::{Planned, file_change, is_elsewhere, plan};
+use super::steps::Steps;
 use crate::links::is_link;
 
 /// How a commit ended.
@@ -48,7 +49,7 @@ impl OverlayBackend {
     /// * Then each is written or deleted on the version that was seen: first what stands in the way of a write goes, a file
     ///   where a directory is to be or the other way round, then all files are written, and then the others are deleted.
     ///   So the base needs room for what is written before what is deleted frees any.
-    /// * Where something fails, all is taken back, and can be committed again. A file that went, because it stood in the way
+    /// * Where something fails, all is rolled back, and can be committed again. A file that went, because it stood in the way
     ///   or before another could not be deleted, comes back with the permissions of a new one. Directories that were made
     ///   stay, an empty one that went does not come back, and a removed link is named in the error.
     /// * Where something cannot be taken back, the error says what. With a journal or a store nothing is changed then before
@@ -56,6 +57,11 @@ impl OverlayBackend {
     ///   overlay is without changes then.
     /// * A crash in the middle leaves some files changed. With a [journal](Self::with_journal), and in an overlay that is
     ///   [kept](Self::open), the rest follows when the commit is [finished](Self::finish_commit).
+    /// * Another process that finds the commit in the store finishes it as well, also while it is made here. What that process
+    ///   applied counts: either all is applied, or all is rolled back. If it finished the commit where a file failed here, the
+    ///   error says so, and the overlay is without changes. If it goes on with what is rolled back here, the error says so, too.
+    /// * A rollback is noted before it begins. If it cannot be, files are restored all the same, and another process that
+    ///   finishes the commit at that moment may pass over one.
     /// * Directories that were deleted here and have no file left go too. Links that were deleted here are removed last, as
     ///   they cannot be put back; those that stand in the way of a write, right before the first one.
     /// * Until it is over, the old contents of all changed files are held in memory, to be put back.
@@ -81,56 +87,70 @@ impl OverlayBackend {
         if !conflicts.is_empty() {
             return Ok(Commit::Conflicts(conflicts));
         }
-        if let Some(kept) = &self.inner.kept {
+        let kept = self.inner.kept.as_ref();
+        if let Some(kept) = kept {
             kept.begin(cx, &state, &planned).await.map_err(of_store)?;
         }
-        let (mut applied, mut left) = (Vec::new(), Vec::new());
-        if let Err(error) = apply_all(cx, &state, planned, &mut applied, &mut left).await {
-            let state = take_back(cx, &state, applied, &mut left).await;
-            return Err(self.go_on(cx, state, &left, error).await);
+        let mut steps = Steps::new(&state, kept, planned);
+        if let Err(error) = steps.apply(cx).await {
+            // The caller may have given up, which is no reason to leave half of it.
+            return Err(self.roll_back(&cx.unhurried(), steps, error).await);
         }
-        let changes = applied.iter().filter_map(|(Planned { path, before, after }, version)| {
+        let changes = steps.applied.iter().filter_map(|(Planned { path, before, after }, version)| {
             file_change(path, before, after.as_deref().zip(version.clone()))
         });
         let mut changes: Vec<_> = changes.collect();
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         // All is applied, whether or not that can be noted.
         self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
-        if let Some(kept) = &self.inner.kept {
+        if let Some(kept) = kept {
             kept.settle(&cx.unhurried()).await.map_err(unsettled)?;
         }
         Ok(Commit::Applied(ChangeSet::new(changes)))
     }
 
-    /// Goes on from `state` after a commit that ended in `error` and was taken back but for the files `left`, and says so.
-    async fn go_on(&self, cx: &OpContext, state: Merged, left: &[VfsPath], error: Error) -> Error {
-        let cx = cx.unhurried();
-        let noted = match &self.inner.kept {
-            Some(kept) if left.is_empty() => kept.end(&cx, &state).await,
-            // It is still to be finished.
-            Some(kept) => kept.note_expected(&cx, &state).await,
+    /// Rolls `steps` back, which ended in `error`, and says what could not be restored or noted.
+    async fn roll_back(&self, cx: &OpContext, mut steps: Steps<'_>, error: Error) -> Error {
+        let kept = self.inner.kept.as_ref();
+        let mut noted = match kept {
+            Some(kept) => kept.begin_rollback(cx).await,
             None => Ok(()),
         };
-        self.inner.state.store(Arc::new(state));
         let mut message = error.message().to_owned();
-        if !left.is_empty() {
-            let left: Vec<_> = left.iter().map(VfsPath::as_str).collect();
-            message += &format!("; these files could not be made what they were: {}", left.join(", "));
+        if is_conflict(&noted) {
+            // The base has all changes.
+            self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
+            message += "; another process has finished the commit";
+            return with_message(error, message);
         }
-        if let Err(noted) = &noted {
-            message +=
-                &format!("; nor could that be noted, so finish the commit before anything else: {}", noted.message());
+        let state = steps.roll_back(cx, noted.is_ok()).await;
+        if let (Some(kept), Ok(())) = (kept, &noted) {
+            // What could not be restored is still to be finished.
+            noted =
+                if steps.left.is_empty() { kept.end(cx, &state).await } else { kept.note_expected(cx, &state).await };
         }
-        if message == error.message() {
-            return error;
+        self.inner.state.store(Arc::new(state));
+        for (what, paths) in [
+            ("these files could not be made what they were", &steps.left),
+            ("these files were restored though another process finishes the commit", &steps.unapplied),
+        ] {
+            if !paths.is_empty() {
+                let paths: Vec<_> = paths.iter().map(VfsPath::as_str).collect();
+                message += &format!("; {what}: {}", paths.join(", "));
+            }
         }
-        let path = error.path().unwrap_or("/").to_owned();
-        Error::new(error.kind(), message).with_path_text(&path).with_source(error)
+        if is_conflict(&noted) {
+            message += "; another process goes on with the commit, so finish it before anything else";
+        } else if let Err(cause) = noted {
+            let why = cause.message();
+            message += &format!("; nor could that be noted, so finish the commit before anything else: {why}");
+        }
+        with_message(error, message)
     }
 
     /// Finishes a commit that a crash cut short, as it is noted in the [journal](Self::with_journal), and says whether
     /// there was one. Where it was this overlay's own, no change is left; where another process began it, the changes that
-    /// were made here stay.
+    /// were made here stay. So they do where another process finished it: a commit passes over what the base has.
     ///
     /// # Errors
     ///
@@ -144,15 +164,27 @@ impl OverlayBackend {
     async fn finish_whole(&self, cx: &OpContext) -> Result<bool> {
         let _turn = self.turn(cx, &VfsPath::root()).await?;
         let Some(kept) = &self.inner.kept else { return Ok(false) };
-        let finished = kept.finish(cx, &*self.base()).await?;
-        if finished == Finished::Own {
-            // What was changed here is in the base by now.
-            self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
-        }
-        if finished != Finished::Nothing {
+        let mut was_noted = false;
+        loop {
+            let finished = match kept.finish(cx, &*self.base()).await {
+                Ok(finished) => finished,
+                // Another process has finished it, or rolls it back, which the journal says.
+                Err(_) if kept.is_journal() && !kept.is_current(cx).await => {
+                    was_noted = true;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if finished == Finished::Nothing {
+                return Ok(was_noted);
+            }
+            if finished == Finished::Own {
+                // What was changed here is in the base by now.
+                self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
+            }
             kept.settle(&cx.unhurried()).await.map_err(unsettled)?;
+            return Ok(true);
         }
-        Ok(finished != Finished::Nothing)
     }
 }
 
@@ -164,58 +196,17 @@ fn unsettled(error: Error) -> Error {
     of_store(Error::new(error.kind(), message).with_source(error))
 }
 
-/// A change that was made in the base, and the version that the file has then.
-type Applied = (Planned, Option<Version>);
-
-/// Makes every change, and notes those that were made in `applied`, and those that may have been in `left`.
-async fn apply_all(
-    cx: &OpContext,
-    state: &Merged,
-    planned: Vec<Planned>,
-    applied: &mut Vec<Applied>,
-    left: &mut Vec<VfsPath>,
-) -> Result<()> {
-    for change in planned {
-        cx.check()?;
-        let (path, before) = (&change.path, change.before.as_before());
-        if before == Before::Nothing {
-            make_room(cx, &*state.base, &state.gone, path).await;
-        }
-        match set(cx, &*state.base, path, &before, change.after.clone()).await {
-            Ok(version) => applied.push((change, version)),
-            Err(error) => {
-                match seen(&*state.base, &cx.unhurried(), path).await {
-                    Ok(there) if is_made(&change, &there, &error) => applied.push((change, there.version().cloned())),
-                    Err(_) if may_be_made(&change, &error) => left.push(change.path),
-                    _ => {}
-                }
-                return Err(error);
-            }
-        }
-    }
-    // All is applied, whatever the caller's context says by now.
-    remove_emptied(&cx.unhurried(), &*state.base, &state.gone).await;
-    Ok(())
+fn is_conflict<T>(outcome: &Result<T>) -> bool {
+    outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Conflict)
 }
 
-/// Whether `change`, which ended in `error` and left what is `there`, was made all the same.
-fn is_made(change: &Planned, there: &Seen, error: &Error) -> bool {
-    match (&change.before, there) {
-        // The link went, and the file that should take its place may not have come.
-        (Seen::Link, Seen::Nothing) => true,
-        // Only the answer may have been lost.
-        (before, there) => {
-            may_be_made(change, error)
-                && there.as_before() != before.as_before()
-                && there.content() == change.after.as_ref()
-        }
+/// `error` with another `message`.
+fn with_message(error: Error, message: String) -> Error {
+    if message == error.message() {
+        return error;
     }
-}
-
-/// Whether `change`, which ended in `error`, may have been made all the same.
-fn may_be_made(change: &Planned, error: &Error) -> bool {
-    let is_halved = matches!(change.before, Seen::Link) && change.after.is_some();
-    is_halved || error.is_temporary() || error.kind() == ErrorKind::Cancelled
+    let path = error.path().unwrap_or("/").to_owned();
+    Error::new(error.kind(), message).with_path_text(&path).with_source(error)
 }
 
 /// Makes the file at `path`, where `before` is, what `after` is, and says what version it has then.
@@ -249,36 +240,6 @@ pub(super) async fn set(
     let Some(content) = after else { return Ok(None) };
     let written = base.write(cx, WriteRequest::new(path.clone(), content).mode(mode)).await?;
     Ok(Some(written.version))
-}
-
-/// Makes every file that was changed what it was, and adds those of which that failed to `left`. Gives the state that expects
-/// what the base has then, which on a disk is another version even of the same content.
-async fn take_back(cx: &OpContext, state: &Merged, applied: Vec<Applied>, left: &mut Vec<VfsPath>) -> Merged {
-    // The caller may have given up, which is no reason to leave half of it.
-    let cx = cx.unhurried();
-    let mut next = state.clone();
-    for (Planned { path, before, .. }, version) in applied.into_iter().rev() {
-        let now = version.map_or(Before::Nothing, Before::File);
-        if now == Before::Nothing {
-            // Directories that were made in its place have no file left. One that stays keeps the file from being restored,
-            // which is reported below.
-            let _ = prune(&*state.base, &cx, &path).await;
-        }
-        let restored = match &before {
-            Seen::Link => Err(Error::at(ErrorKind::Unsupported, &path)),
-            before => set(&cx, &*state.base, &path, &now, before.content().cloned()).await,
-        };
-        match restored {
-            Ok(Some(version)) => next.touched.insert_mut(path, Before::File(version)),
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(%path, %error, "a file that a failed commit changed was not restored");
-                next.touched.insert_mut(path.clone(), now);
-                left.push(path);
-            }
-        }
-    }
-    next
 }
 
 /// Returns whether nothing may be removed at `path`, since a directory above it is a link by now, or may be one.
