@@ -15,12 +15,12 @@ use super::read::CHUNK;
 use super::row;
 use super::server::{Parameter, Server};
 use crate::key::Namespace;
-use crate::store::{BatchOutcome, Condition, Stored, Write};
+use crate::store::{BatchOutcome, Condition, Stored, Write, WriteId};
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 const CHANGE: &str = "SELECT is_done, at_size, at_version, at_created, at_modified, at_path, transaction \
-                      FROM change($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+                      FROM change($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
 
 // In a statement of its own: the row of a namespace that is not committed yet would hold up everyone else in it.
 const MAKE_NAMESPACE: &str = "INSERT INTO namespaces (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
@@ -36,9 +36,8 @@ const STAGE: &str = "INSERT INTO chunks (namespace, content, part, is_text, data
 const FATE: &str = "SELECT pg_xact_status($1::text::xid8)";
 
 // The second says whether changes may have been forgotten, the one that is looked for among them.
-const EVIDENCE: &str = "SELECT EXISTS (SELECT FROM changes WHERE namespace = id AND changes.xmin::text = $2 \
-                            AND coalesce(target, path) = $3), \
-                            coalesce((SELECT min(sequence) FROM changes WHERE namespace = id), 1) > 1 \
+const EVIDENCE: &str = "SELECT EXISTS (SELECT FROM changes WHERE namespace = namespaces.id AND write_id = $2), \
+                            coalesce((SELECT min(sequence) FROM changes WHERE namespace = namespaces.id), 1) > 1 \
                         FROM namespaces WHERE name = $1";
 
 /// How many chunks are on their way at the same time.
@@ -73,7 +72,8 @@ pub(super) async fn change(
     writes: &[Write],
 ) -> Result<BatchOutcome> {
     let (name, conditions, steps) = (namespace.as_str(), Conditions::new(conditions), Steps::new(writes)?);
-    let change = Change { server, channel, name, conditions, steps };
+    let id = WriteId::random().get().to_be_bytes().to_vec();
+    let change = Change { server, channel, name, id, conditions, steps };
     let mut patience = Patience::new(server.config.retry_for);
     let _permit = server.writer().await.map_err(|fault| fault.describe(&server.config))?;
     loop {
@@ -95,6 +95,8 @@ struct Change<'a> {
     server: &'a Server,
     channel: &'a str,
     name: &'a str,
+    /// Of the [`WriteId`] of all attempts.
+    id: Vec<u8>,
     conditions: Conditions<'a>,
     steps: Steps<'a>,
 }
@@ -131,7 +133,7 @@ impl Change<'_> {
                 row => row?.try_get(0)?,
             };
             match status.as_deref() {
-                Some("committed") => self.find_evidence(&connection, transaction).await.map(Some),
+                Some("committed") => self.find_evidence(&connection).await.map(Some),
                 Some("aborted") => Ok(Some(Fate::NotMade)),
                 Some(_) => Ok(None),
                 None => Err(unknown().into()),
@@ -141,15 +143,10 @@ impl Change<'_> {
         connection.finish(answer)
     }
 
-    /// Whether what a committed transaction of this number made is this change: after a crash the server gives the numbers
-    /// again of those that it lost.
-    async fn find_evidence(&self, connection: &Object, transaction: &str) -> Tried<Fate> {
-        // Rows have the lower half of the number.
-        let number = transaction.parse::<u64>().map_err(|_| unknown())? & u64::from(u32::MAX);
-        let last = self.steps.parents.last().zip(self.steps.names.last());
-        let path = last.map(|(parent, name)| format!("{parent}{name}")).ok_or_else(unknown)?;
+    /// Whether the committed transaction is this change: after a crash the server gives the numbers again of those that it lost.
+    async fn find_evidence(&self, connection: &Object) -> Tried<Fate> {
         let statement = connection.prepare_cached(EVIDENCE).await?;
-        let Some(row) = connection.query_opt(&statement, &[&self.name, &number.to_string(), &path]).await? else {
+        let Some(row) = connection.query_opt(&statement, &[&self.name, &self.id]).await? else {
             return Ok(Fate::NotMade);
         };
         match (row.try_get(0)?, row.try_get(1)?) {
@@ -203,7 +200,7 @@ impl Change<'_> {
         }
     }
 
-    fn parameters<'b>(&'b self, contents: &'b Vec<Option<i64>>) -> [Parameter<'b>; 16] {
+    fn parameters<'b>(&'b self, contents: &'b Vec<Option<i64>>) -> [Parameter<'b>; 17] {
         let (conditions, steps) = (&self.conditions, &self.steps);
         [
             &self.name,
@@ -222,6 +219,7 @@ impl Change<'_> {
             &steps.created,
             &steps.modified,
             &self.channel,
+            &self.id,
         ]
     }
 

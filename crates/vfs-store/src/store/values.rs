@@ -1,6 +1,7 @@
 //! What is put into a store and what comes out.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -19,7 +20,9 @@ pub struct WriteId(u128);
 impl WriteId {
     /// An id that nobody else has.
     pub fn random() -> Self {
-        Self(fastrand::u128(..))
+        // Its keys are of the system's random numbers, where those of `fastrand` are of the time.
+        let state = RandomState::new();
+        Self(u128::from(state.hash_one(0)) << 64 | u128::from(state.hash_one(1)))
     }
 
     /// The number.

@@ -118,12 +118,12 @@ async fn a_change_is_not_taken_for_another_with_its_number() {
         let renumber = format!(
             "ALTER FUNCTION change RENAME TO honest_change; \
              CREATE FUNCTION change(text, smallint[], text[], text[], smallint[], text[], text[], text[], bigint[], bytea[], \
-                 boolean[], bigint[], text[], timestamptz[], timestamptz[], text) \
+                 boolean[], bigint[], text[], timestamptz[], timestamptz[], text, bytea) \
              RETURNS TABLE (is_done boolean, at_path text, at_size bigint, at_version text, at_created timestamptz, \
                  at_modified timestamptz, transaction text) \
              LANGUAGE sql AS $$ SELECT is_done, at_path, at_size, at_version, at_created, at_modified, \
                  CASE WHEN transaction IS NOT NULL THEN '{used}' END \
-                 FROM honest_change($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) $$"
+                 FROM honest_change($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) $$"
         );
         lab.client.batch_execute(&renumber).await.expect("it is renumbered");
 
@@ -133,8 +133,14 @@ async fn a_change_is_not_taken_for_another_with_its_number() {
         let put = store.put(&key("/b"), value("2"), &Expected::Nothing).await;
         assert!(matches!(put, Ok(Outcome::Done(_))), "{put:?}");
         assert!(store.head(&key("/b")).await.expect("an answer").is_some(), "it was acknowledged");
+        // Nor where the other one changed the same file.
+        proxy.lose_commit();
+        let put = store.put(&key("/a"), value("3"), &Expected::Anything).await;
+        assert!(matches!(put, Ok(Outcome::Done(_))), "{put:?}");
+        let found = store.get(&key("/a"), None).await.expect("an answer").expect("it is there");
+        assert_eq!(found.content, "3", "it was acknowledged");
         let changes = store.as_changes().expect("it tells").position(&namespace()).await.expect("a position");
-        assert_eq!(changes.0, 2);
+        assert_eq!(changes.0, 3);
     })
     .await;
 }

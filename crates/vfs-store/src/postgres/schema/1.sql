@@ -47,6 +47,8 @@ CREATE INDEX chunks_of_no_text ON chunks (namespace, content) WHERE NOT is_text 
 CREATE TABLE changes (
     namespace bigint NOT NULL,
     sequence bigint NOT NULL,
+    -- Which call made it: a random number, by which one that lost the answer finds out that it was made.
+    write_id bytea NOT NULL,
     -- 1 created, 2 changed, 3 removed, 4 moved.
     kind smallint NOT NULL,
     path text COLLATE "C" NOT NULL,
@@ -149,7 +151,7 @@ CREATE FUNCTION change(
     kinds smallint[], parents text[], names text[], sources text[],
     contents bigint[], datas bytea[], are_texts boolean[],
     sizes bigint[], versions text[], created timestamptz[], modified timestamptz[],
-    channel text
+    channel text, write_id bytea
 ) RETURNS TABLE (
     is_done boolean, at_path text, at_size bigint, at_version text, at_created timestamptz, at_modified timestamptz,
     transaction text
@@ -228,8 +230,8 @@ BEGIN
         END IF;
 
         newest := newest + 1;
-        INSERT INTO changes (namespace, sequence, kind, path, target, size, version, created_at, modified_at)
-        VALUES (space, newest, told,
+        INSERT INTO changes (namespace, sequence, write_id, kind, path, target, size, version, created_at, modified_at)
+        VALUES (space, newest, write_id, told,
             CASE WHEN told = 4 THEN step.source ELSE step.parent || step.name END,
             CASE WHEN told = 4 THEN step.parent || step.name END,
             target.size, target.version, target.created_at, target.modified_at);
