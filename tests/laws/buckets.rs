@@ -1,6 +1,7 @@
 //! Buckets for the laws of stores and of files.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -23,10 +24,14 @@ pub(crate) async fn moto(endpoint: String) -> Result<StoreTarget> {
     opened(&bucket, &endpoint).await
 }
 
+/// After this time without an answer, a service hangs. One that is a process of Python is slow on a machine with other work.
+const HANG_TIMEOUT: Duration = Duration::from_secs(600);
+
 /// The bucket `bucket` of the service at `endpoint`.
 pub(crate) async fn opened(bucket: &str, endpoint: &str) -> Result<StoreTarget> {
     let keys = "access_key_id=key&secret_access_key=secret&region=us-east-1";
     let config = BucketConfig::new(&format!("s3://{bucket}/laws?endpoint={endpoint}&allow_http=true&{keys}"))?;
+    let config = config.request_timeout(HANG_TIMEOUT).retry_timeout(HANG_TIMEOUT);
     let (first, second) = (BucketStore::open(config.clone()).await?, BucketStore::open(config).await?);
     Ok(StoreTarget::new(first).with_second(second))
 }

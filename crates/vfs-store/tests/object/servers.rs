@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming};
@@ -239,6 +240,9 @@ pub(crate) async fn moto() -> Option<MotoBucket> {
     Some(bucket)
 }
 
+/// After this time without an answer, moto's server hangs. It is one process of Python, and slow on a machine with other work.
+const HANG_TIMEOUT: Duration = Duration::from_secs(600);
+
 /// A bucket of a test's own at moto's server.
 pub(crate) struct MotoBucket {
     endpoint: String,
@@ -251,7 +255,9 @@ impl MotoBucket {
             "s3://{}/team?endpoint={}&allow_http=true&access_key_id=k&secret_access_key=s&region=us-east-1",
             self.name, self.endpoint
         );
-        BucketStore::open(BucketConfig::new(&url).expect("a configuration")).await.expect("a store")
+        let config = BucketConfig::new(&url).expect("a configuration");
+        let config = config.request_timeout(HANG_TIMEOUT).retry_timeout(HANG_TIMEOUT);
+        BucketStore::open(config).await.expect("a store")
     }
 
     /// Sends a request as another tool would; `key` is spelled as in a URL.
