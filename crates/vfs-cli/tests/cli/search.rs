@@ -77,7 +77,7 @@ fn grep_prints_what_ripgrep_prints() {
         (&["grep", "-e", "main(", "-e", "todo"], "/src/main.rs:1:fn main() {\n/src/main.rs:6:    todo();\n"),
         (&["grep", "-e", "ru", "-e", "main", "-w"], "/src/main.rs:1:fn main() {\n"),
         (
-            &["grep", "-i", "-e", "TODO", "-e", "pub FN", "src"],
+            &["grep", "-i", "-e", "ToDo", "-e", "pub FN", "src"],
             "/src/lib.rs:1:pub fn Run() {}\n/src/main.rs:6:    todo();\n",
         ),
         (&["grep", "-E", "-e", "^run", "-e", r"i.*\{$"], "/Makefile:1:run: -Wall\n/src/main.rs:1:fn main() {\n"),

@@ -96,6 +96,11 @@ fn also(files: Arc<dyn Backend>, at: &str, nth: usize, event: Event) -> Arc<dyn 
     Arc::new(Wrapped::new(files, Arc::new(eventful)))
 }
 
+/// Does `other` right before.
+fn does<F: Future<Output = ()> + Send + 'static>(other: impl Fn() -> F + Send + Sync + 'static) -> Event {
+    Event::Does(Box::new(move || other().boxed()))
+}
+
 const FULL: Event = Event::Fails(ErrorKind::StorageFull);
 const LOST: Event = Event::Answers(ErrorKind::Unavailable);
 const NOTE: &str = "/journal/overlay.json";
@@ -366,13 +371,24 @@ async fn open(base: Arc<dyn Backend>, store: Arc<dyn Backend>) -> Result<Overlay
     OverlayBackend::open(base, store, path("/journal")).await
 }
 
-/// Another process opens the overlay, which finishes the commit that is noted.
-fn opens(base: &MemoryBackend, store: &MemoryBackend) -> Event {
+/// Another process opens the overlay, which finishes the commit that is noted, and then does something else.
+fn opens_and<F: Future<Output = ()> + Send + 'static>(
+    base: &MemoryBackend,
+    store: &MemoryBackend,
+    then: impl Fn(MemoryBackend) -> F + Copy + Send + Sync + 'static,
+) -> Event {
     let (base, store) = (base.clone(), store.clone());
-    Event::Does(Box::new(move || {
-        let (base, store) = (Arc::new(base.clone()), Arc::new(store.clone()));
-        async move { drop(open(base, store).await.expect("the commit is finished")) }.boxed()
-    }))
+    does(move || {
+        let (base, store) = (base.clone(), store.clone());
+        async move {
+            open(Arc::new(base.clone()), Arc::new(store)).await.expect("the commit is finished");
+            then(base).await;
+        }
+    })
+}
+
+fn opens(base: &MemoryBackend, store: &MemoryBackend) -> Event {
+    opens_and(base, store, |_| async {})
 }
 
 /// Changes of `/a` and `/z`.
@@ -500,17 +516,11 @@ async fn a_commit_makes_no_change_again_after_another_process_finished_it() -> R
     Ok(())
 }
 
-/// Another process opens the overlay, which finishes the commit, and then `/z` is made what it was.
+/// So it does, and then `/z` is made what it was.
 fn finishes_and_resets(base: &MemoryBackend, store: &MemoryBackend) -> Event {
-    let (base, store) = (base.clone(), store.clone());
-    Event::Does(Box::new(move || {
-        let (base, store) = (base.clone(), store.clone());
-        async move {
-            drop(open(Arc::new(base.clone()), Arc::new(store)).await.expect("the commit is finished"));
-            base.write_text("/z", "old").await.expect("it is written");
-        }
-        .boxed()
-    }))
+    opens_and(base, store, |base| async move {
+        base.write_text("/z", "old").await.expect("it is written");
+    })
 }
 
 #[tokio::test]
