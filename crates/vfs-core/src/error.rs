@@ -259,6 +259,25 @@ impl Error {
         self
     }
 
+    /// The same failure with words for the model that say its kind alone, except for `invalid_argument`. The message is for operators:
+    /// it may name a server, which the model can do nothing about.
+    ///
+    /// ```
+    /// use vfs_core::{Error, ErrorKind};
+    ///
+    /// let error = Error::new(ErrorKind::StorageFull, "the disk of db.internal:5432 is full").hidden_from_model();
+    /// assert!(!error.for_model().contains("db.internal"));
+    /// assert!(error.message().contains("db.internal"));
+    /// ```
+    #[must_use]
+    pub fn hidden_from_model(self) -> Self {
+        if self.kind() == ErrorKind::InvalidArgument {
+            return self;
+        }
+        let message = format!("Error: {}", Error::of(self.kind()).message());
+        self.with_model_message(message)
+    }
+
     /// The same failure with what a program may want to know.
     #[must_use]
     pub fn with_detail(mut self, detail: ErrorDetail) -> Self {

@@ -28,7 +28,8 @@ pub(super) async fn read<S: Store>(space: &Space<S>, request: &ReadRequest) -> R
         let range = request.bytes.map_or(0..BLOCK, |asked| first_range(request, asked));
         let start = range.start;
         let Some(Value { stored, content, .. }) = space.get(path, Some(range)).await? else {
-            return Err(space.why_no_file(path).await);
+            space.check_no_file(path).await?;
+            continue;
         };
         if start == 0 && content.len() as u64 >= stored.size {
             return window::read_bytes(&content, request, stored.version);

@@ -31,6 +31,19 @@ pub(super) enum Source {
     Stays,
 }
 
+/// Why a transfer ends early.
+enum Stop {
+    /// Others changed what it was planned on.
+    Overtaken,
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
 /// The same files, for a change of `path` whose answer is waited for; none once the caller has given up.
 fn steady<S: Store>(space: &Space<S>, path: &VfsPath) -> Result<Space<S>> {
     space.cx.check().map_err(|error| error.or_path(path))?;
@@ -75,27 +88,34 @@ pub(super) async fn put_new<S: Store>(space: &Space<S>, path: &VfsPath, value: N
     }
 }
 
-/// Copies each file to its new place, then removes the sources as they were copied. What fails is taken back.
-pub(super) async fn transfer<S: Store>(space: &Space<S>, plan: &Plan, source: Source) -> Result<Vec<Stored>> {
+/// Copies each file to its new place, then removes the sources as they were copied. What fails is taken back, as is what others
+/// overtook, for which the answer is `None`: it can be planned again.
+pub(super) async fn transfer<S: Store>(space: &Space<S>, plan: &Plan, source: Source) -> Result<Option<Vec<Stored>>> {
     let replaced = match &plan.replaced {
         Some(stored) => space.whole(&plan.to, stored.size.max(space.inner.max_file_size())).await?,
         None => None,
     };
     let mut made = Vec::with_capacity(plan.moves.len());
-    match make(space, plan, source, replaced.as_ref(), &mut made).await {
-        Ok(()) => Ok(made.into_iter().filter_map(|made| made.target).collect()),
-        Err(error) => match take_back(&unhurried(space), &made, replaced.as_ref()).await {
-            Ok(()) => Err(error),
-            Err(second) => Err(Error::new(
-                error.kind(),
-                format!(
-                    "{}; and what was done before could not all be taken back: look at source and target",
-                    error.message()
-                ),
-            )
-            .with_path_text(error.path().unwrap_or(plan.to.as_str()))
-            .with_source(second)),
-        },
+    let stop = match make(space, plan, source, replaced.as_ref(), &mut made).await {
+        Ok(()) => return Ok(Some(made.into_iter().filter_map(|made| made.target).collect())),
+        Err(stop) => stop,
+    };
+    let undone = take_back(&unhurried(space), &made, replaced.as_ref()).await;
+    match (stop, undone) {
+        (Stop::Overtaken, Ok(())) => Ok(None),
+        (Stop::Failed(error), Ok(())) => Err(error),
+        (stop, Err(second)) => {
+            let error = match stop {
+                Stop::Overtaken => contended(&plan.to),
+                Stop::Failed(error) => error,
+            };
+            let message = format!(
+                "{}; and what was done before could not all be taken back: look at source and target",
+                error.message()
+            );
+            let path = error.path().unwrap_or(plan.to.as_str());
+            Err(Error::new(error.kind(), message).with_path_text(path).with_source(second))
+        }
     }
 }
 
@@ -105,22 +125,22 @@ async fn make<S: Store>(
     source: Source,
     replaced: Option<&Value>,
     made: &mut Vec<Made>,
-) -> Result<()> {
+) -> Result<(), Stop> {
     let expected = match replaced {
         Some(value) => Expected::Version(value.stored.version.clone()),
         None => Expected::Nothing,
     };
     copy_all(space, plan, source, &expected, made).await?;
     if made.is_empty() {
-        return Err(Error::not_found(&plan.from));
+        return Err(Error::not_found(&plan.from).into());
     }
     if meets_others(space, plan, made).await? {
-        return Err(contended(&plan.to));
+        return Err(Stop::Overtaken);
     }
     if source == Source::Goes {
         remove_sources(space, replaced, made).await?;
         if made.is_empty() {
-            return Err(Error::not_found(&plan.from));
+            return Err(Error::not_found(&plan.from).into());
         }
     }
     Ok(())
@@ -134,7 +154,7 @@ async fn copy_all<S: Store>(
     source: Source,
     expected: &Expected,
     made: &mut Vec<Made>,
-) -> Result<()> {
+) -> Result<(), Stop> {
     let has_failed = AtomicBool::new(false);
     let room = Semaphore::new(MEBIBYTES as usize);
     let copy = async |way: &Move| {
@@ -165,7 +185,7 @@ async fn copy_one<S: Store>(
     source: Source,
     expected: &Expected,
     made: &mut Option<Made>,
-) -> Result<()> {
+) -> Result<(), Stop> {
     let Some(Value { stored, content, .. }) = space.whole_of(&way.from, way.size).await? else { return Ok(()) };
     let copy = match source {
         Source::Goes => moved(content, &stored),
@@ -193,7 +213,11 @@ async fn meets_others<S: Store>(space: &Space<S>, plan: &Plan, made: &[Made]) ->
 }
 
 /// Removes the sources as they were copied. Where another removed one before, its copy goes, too.
-async fn remove_sources<S: Store>(space: &Space<S>, replaced: Option<&Value>, made: &mut Vec<Made>) -> Result<()> {
+async fn remove_sources<S: Store>(
+    space: &Space<S>,
+    replaced: Option<&Value>,
+    made: &mut Vec<Made>,
+) -> Result<(), Stop> {
     for one in made.iter_mut() {
         remove_source(space, one).await?;
     }
@@ -206,7 +230,7 @@ async fn remove_sources<S: Store>(space: &Space<S>, replaced: Option<&Value>, ma
 }
 
 /// Removes a source as it was copied. What was written to it since is copied first.
-async fn remove_source<S: Store>(space: &Space<S>, made: &mut Made) -> Result<()> {
+async fn remove_source<S: Store>(space: &Space<S>, made: &mut Made) -> Result<(), Stop> {
     let from = made.way.from.clone();
     for attempt in 0..space.inner.config.edit_attempts {
         let steady = steady(space, &from)?;
@@ -225,11 +249,11 @@ async fn remove_source<S: Store>(space: &Space<S>, made: &mut Made) -> Result<()
         }
         make_way(&space.cx, &from, attempt).await?;
     }
-    Err(contended(&from))
+    Err(contended(&from).into())
 }
 
 /// Copies a source that was changed since it was copied.
-async fn copy_again<S: Store>(space: &Space<S>, made: &mut Made) -> Result<()> {
+async fn copy_again<S: Store>(space: &Space<S>, made: &mut Made) -> Result<(), Stop> {
     let Some(target) = &made.target else { return Ok(()) };
     let expected = Expected::Version(target.version.clone());
     let Some(Value { stored, content, .. }) = space.whole_of(&made.way.from, made.way.size).await? else {

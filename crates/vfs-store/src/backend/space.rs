@@ -193,19 +193,21 @@ impl<S: Store> Space<S> {
 
     /// All of the file at `path`, where one of at most `max` bytes has to be.
     pub(super) async fn whole_file(&self, path: &VfsPath, max: u64) -> Result<Value> {
-        match self.whole(path, max).await? {
-            Some(value) => Ok(value),
-            None => Err(self.why_no_file(path).await),
+        for _ in 0..READ_ATTEMPTS {
+            if let Some(value) = self.whole(path, max).await? {
+                return Ok(value);
+            }
+            self.check_no_file(path).await?;
         }
+        Err(keeps_changing(path))
     }
 
-    /// Why there is no file at `path`.
-    pub(super) async fn why_no_file(&self, path: &VfsPath) -> Error {
-        match self.look_up(path).await {
-            Ok(Some(Found::Directory)) => Error::at(ErrorKind::IsADirectory, path),
-            Ok(Some(Found::File(_))) => keeps_changing(path),
-            Ok(None) => Error::not_found(path),
-            Err(error) => error,
+    /// Why there is no file at `path`. If one was made since, there is no reason.
+    pub(super) async fn check_no_file(&self, path: &VfsPath) -> Result<()> {
+        match self.look_up(path).await? {
+            Some(Found::File(_)) => Ok(()),
+            Some(Found::Directory) => Err(Error::at(ErrorKind::IsADirectory, path)),
+            None => Err(Error::not_found(path)),
         }
     }
 

@@ -55,7 +55,7 @@ async fn transfer<S: Store>(
                 let (space, plan) = (space.clone(), plan.clone());
                 let cx = space.cx.clone();
                 let work = |cx| async move { single::transfer(&space.with_context(cx), &plan, source).await };
-                Some(settled(&cx, to, work).await?)
+                settled(&cx, to, work).await?
             }
         };
         if let Some(made) = made {

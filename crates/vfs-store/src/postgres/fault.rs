@@ -112,8 +112,7 @@ impl Fault {
                 None => without_state(error, matches!(self, Self::Connect(_)), config),
             },
         };
-        let error = Error::new(kind, message);
-        let error = if kind == ErrorKind::InvalidArgument { error } else { error.with_model_message(for_model(kind)) };
+        let error = Error::new(kind, message).hidden_from_model();
         match self {
             Self::Connect(cause) | Self::Statement(cause) => error.with_source(cause),
             _ => error,
@@ -145,11 +144,6 @@ impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         Self::Ours(error)
     }
-}
-
-/// The model can do nothing about a server, and need not know where it is.
-fn for_model(kind: ErrorKind) -> String {
-    format!("Error: {}", Error::of(kind).message())
 }
 
 fn io_cause(error: &tokio_postgres::Error) -> Option<&io::Error> {
@@ -188,7 +182,7 @@ fn by_state(state: &SqlState, config: &PostgresConfig) -> (ErrorKind, String) {
             "the Postgres server only allows reading; name its primary in the URL of the store".to_owned(),
         ),
         _ if NO_SPACE.contains(state) => {
-            (ErrorKind::QuotaExceeded, "the disk of the Postgres server is full; free some space".to_owned())
+            (ErrorKind::StorageFull, "the disk of the Postgres server is full; free some space".to_owned())
         }
         state if *state == SqlState::QUERY_CANCELED => (
             ErrorKind::Timeout,

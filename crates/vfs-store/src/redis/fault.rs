@@ -65,7 +65,7 @@ impl Fault {
 
     /// The failure in words, of the server at `address`.
     pub(super) fn into_error(self, address: &str) -> Error {
-        let of = |kind, message: String| Error::new(kind, message);
+        let of = |kind, message: String| Error::new(kind, message).hidden_from_model();
         match self {
             Fault::NotConnectedFor(limit) => {
                 let advice = "correct the host and port, or open the firewall";
@@ -157,10 +157,9 @@ fn refused(error: &RedisError, address: &str) -> (ErrorKind, String) {
             (ErrorKind::PermissionDenied, "is in protected mode; set a password there, or bind it to this address")
         }
         "READONLY" => (ErrorKind::Unavailable, "is a read-only replica; use the address of the primary"),
-        "OOM" => (
-            ErrorKind::QuotaExceeded,
-            "has no memory left (its 'maxmemory' is reached); delete files or raise the limit",
-        ),
+        "OOM" => {
+            (ErrorKind::StorageFull, "has no memory left (its 'maxmemory' is reached); delete files or raise the limit")
+        }
         "LOADING" => (ErrorKind::Unavailable, "is still loading its data; try again soon"),
         "BUSY" => (ErrorKind::Busy, "is busy with a long script; try again"),
         "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "NOREPLICAS" => {

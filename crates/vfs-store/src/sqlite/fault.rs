@@ -49,7 +49,7 @@ impl From<Fault> for Error {
         match fault {
             Fault::Database(error) => {
                 let (kind, message) = describe(&error);
-                Error::new(kind, message).with_source(error)
+                Error::new(kind, message).hidden_from_model().with_source(error)
             }
             Fault::Ours(error) => error,
         }
@@ -76,7 +76,7 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, &'static str) {
         }
         Some(Code::DatabaseCorrupt) => (K::InvalidArgument, DAMAGED),
         Some(Code::DiskFull) => {
-            (K::QuotaExceeded, "the disk that the SQLite file of the store is on is full; free some space")
+            (K::StorageFull, "the disk that the SQLite file of the store is on is full; free some space")
         }
         Some(Code::ReadOnly | Code::PermissionDenied | Code::AuthorizationForStatementDenied) => (
             K::PermissionDenied,

@@ -120,8 +120,10 @@ async fn a_server_that_is_full() {
         }
         number += 1;
     };
-    assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
+    assert_eq!(error.kind(), ErrorKind::StorageFull);
     assert!(error.message().contains("maxmemory"), "{error}");
+    let shown = error.for_model();
+    assert!(!shown.contains("127.0.0.1") && !shown.contains("maxmemory"), "{shown}");
     assert_eq!(content(&store, &format!("/{number}")).await, None);
     let report = store.check().await.expect("a report");
     assert_eq!((report.files, report.problems.len()), (number, 0));

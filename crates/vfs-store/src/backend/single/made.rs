@@ -4,10 +4,10 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use vfs_core::{Error, ErrorKind, Result, Version};
 
-use super::super::space::{Space, contended};
+use super::super::space::Space;
 use super::super::transfer::Move;
 use super::super::write::created_at;
-use super::steady;
+use super::{Stop, steady};
 use crate::store::{Expected, NewValue, Outcome, Store, Stored, Value, WriteId, version_of};
 
 /// What tells a value that was sent from any other, where the store did not say what became of it.
@@ -58,7 +58,12 @@ impl Made {
     }
 
     /// Puts it at the target.
-    pub(super) async fn put<S: Store>(&mut self, space: &Space<S>, value: NewValue, expected: &Expected) -> Result<()> {
+    pub(super) async fn put<S: Store>(
+        &mut self,
+        space: &Space<S>,
+        value: NewValue,
+        expected: &Expected,
+    ) -> Result<(), Stop> {
         let to = &self.way.to;
         let steady = steady(space, to)?;
         self.doubtful = Some(Sent::new(&value));
@@ -69,8 +74,7 @@ impl Made {
                 self.target = Some(target);
                 Ok(())
             }
-            Outcome::Refused(Some(_)) if *expected == Expected::Nothing => Err(Error::already_exists(to)),
-            Outcome::Refused(_) => Err(contended(to)),
+            Outcome::Refused(_) => Err(Stop::Overtaken),
         }
     }
 

@@ -105,7 +105,7 @@ async fn a_directory_that_is_made_meanwhile_is_not_merged_into() {
         } else {
             files.rename(&cx(), RenameRequest::new(path("/d"), path("/n"))).await.map(drop)
         };
-        assert_eq!(outcome.expect_err("somebody else is there").kind(), ErrorKind::Busy, "{met}");
+        assert_eq!(outcome.expect_err("somebody else is there").kind(), ErrorKind::AlreadyExists, "{met}");
         assert_eq!(contents(&store).await, expected, "{met} {is_copy}");
     }
 }
@@ -180,4 +180,48 @@ async fn large_files_are_copied_a_few_at_a_time() {
     assert_eq!(copied.files, 8);
     assert_eq!(probe.take("get"), 8, "each comes in one answer");
     assert_eq!(most.load(Ordering::SeqCst), 3, "64 MiB at once");
+}
+
+#[tokio::test]
+async fn a_file_that_is_made_between_two_looks_is_read_and_edited() {
+    for is_edited in [false, true] {
+        let (files, probe, store) = stage().await;
+        probe.take_all();
+        let other = store.clone();
+        // The first look found none; the second is for the reason.
+        probe.before(move |name, count| {
+            if name == "head" && count == 1 {
+                put(&other, "/new", "made\n");
+            }
+        });
+        if is_edited {
+            files.edit_text("/new", "made", "edited").await.expect("it is there by now");
+            assert_eq!(files.read_text("/new").await.expect("it is there"), "edited\n");
+        } else {
+            assert_eq!(files.read_text("/new").await.expect("it is there by now"), "made\n");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_comes_to_the_target_of_an_overwrite_meanwhile_is_replaced() {
+    for is_copy in [false, true] {
+        let (files, probe, store) = stage().await;
+        let other = store.clone();
+        probe.take_all();
+        probe.before(move |name, count| {
+            if name == "put" && count == 1 {
+                put(&other, "/n", "another\n");
+            }
+        });
+        if is_copy {
+            let copied = files.copy(&cx(), CopyRequest::new(path("/d/a"), path("/n")).overwrite()).await;
+            assert!(copied.expect("it replaces").replaced);
+        } else {
+            let moved = files.rename(&cx(), RenameRequest::new(path("/d/a"), path("/n")).overwrite()).await;
+            assert!(moved.expect("it replaces").replaced);
+        }
+        assert_eq!(files.read_text("/n").await.expect("it is there"), "of /d/a\n");
+        assert_eq!(files.exists("/d/a").await.expect("an answer"), is_copy);
+    }
 }

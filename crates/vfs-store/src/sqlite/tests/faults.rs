@@ -134,7 +134,7 @@ async fn a_full_disk_is_told_and_takes_nothing_away() {
     };
     limit(40).await;
     let error = store.put(&key("/a"), value(vec![b'x'; 1 << 20]), &Expected::Anything).await.expect_err("it is full");
-    assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
+    assert_eq!(error.kind(), ErrorKind::StorageFull);
     assert!(error.message().contains("free some space"), "{error}");
     assert_eq!(store.head(&key("/a")).await.expect("it reads"), None);
     assert!(store.head(&key("/before")).await.expect("it reads").is_some());
