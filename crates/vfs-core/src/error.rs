@@ -259,23 +259,40 @@ impl Error {
         self
     }
 
-    /// The same failure with words for the model that say its kind alone, except for `invalid_argument`. The message is for operators:
-    /// it may name a server, which the model can do nothing about.
+    /// The same failure with the advice that belongs to its kind as the words for the model.
+    ///
+    /// Its own message is for operators alone: it may name a server, which the model can do nothing about.
     ///
     /// ```
     /// use vfs_core::{Error, ErrorKind};
     ///
-    /// let error = Error::new(ErrorKind::StorageFull, "the disk of db.internal:5432 is full").hidden_from_model();
-    /// assert!(!error.for_model().contains("db.internal"));
-    /// assert!(error.message().contains("db.internal"));
+    /// let error = Error::new(ErrorKind::StorageFull, "the disk of db.internal:5432 is full").with_generic_model_message();
+    /// assert_eq!(error.for_model(), "Error: no space is left; delete something first");
+    /// assert_eq!(error.message(), "the disk of db.internal:5432 is full");
     /// ```
     #[must_use]
-    pub fn hidden_from_model(self) -> Self {
-        if self.kind() == ErrorKind::InvalidArgument {
-            return self;
-        }
-        let message = format!("Error: {}", Error::of(self.kind()).message());
+    pub fn with_generic_model_message(self) -> Self {
+        let message = format!("Error: {}", self.kind().advice());
         self.with_model_message(message)
+    }
+
+    /// The same failure with what follows from it, after its message and after its words for the model.
+    ///
+    /// ```
+    /// use vfs_core::{Error, ErrorKind};
+    ///
+    /// let error = Error::new(ErrorKind::Unavailable, "db.internal:5432 does not answer").with_generic_model_message();
+    /// let error = error.with_consequence("the file is at both ends");
+    /// assert_eq!(error.message(), "db.internal:5432 does not answer; the file is at both ends");
+    /// assert!(error.for_model().ends_with("; the file is at both ends"));
+    /// ```
+    #[must_use]
+    pub fn with_consequence(mut self, consequence: impl fmt::Display) -> Self {
+        self.0.message = format!("{}; {consequence}", self.0.message).into();
+        if let Some(model) = &self.0.model {
+            self.0.model = Some(format!("{model}; {consequence}").into());
+        }
+        self
     }
 
     /// The same failure with what a program may want to know.
@@ -297,14 +314,10 @@ impl Error {
     /// # Ok::<(), Error>(())
     /// ```
     #[must_use]
-    pub fn after_partial_delete(mut self, files: u64) -> Self {
+    pub fn after_partial_delete(self, files: u64) -> Self {
         let gone = if files == 1 { "1 file is gone".to_owned() } else { format!("{files} files are gone") };
-        let consequence = format!("the delete is partial: {gone}, and the rest is still there");
-        self.0.message = format!("{}; {consequence}", self.0.message).into();
-        if let Some(model) = &self.0.model {
-            self.0.model = Some(format!("{model}; {consequence}").into());
-        }
-        self.with_detail(ErrorDetail::PartialDelete { files })
+        self.with_consequence(format_args!("the delete is partial: {gone}, and the rest is still there"))
+            .with_detail(ErrorDetail::PartialDelete { files })
     }
 
     /// The same failure with its cause, for operators only.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 use vfs_core::{Error, ErrorKind, Problem, Result};
 
-use crate::inspect::place;
+use crate::inspect::{place, problem};
 use crate::key::{Key, Namespace};
 use crate::pages::all;
 use crate::store::{Entry, Expected, ListRequest, NewValue, Outcome, Store, Stored, Value, WriteId};
@@ -116,17 +116,17 @@ pub async fn copy(
                 .map(|entry| copy_entry(from, to, &namespace, entry, options.existing, &room))
                 .buffer_unordered(AT_ONCE);
             while let Some(outcome) = values.next().await {
-                let is_down = outcome.as_ref().is_err_and(|problem| problem.code.is_temporary());
+                let is_down = outcome.as_ref().is_err_and(|(_, error)| error.is_temporary());
                 failures = if is_down { failures + 1 } else { 0 };
                 match outcome {
-                    Err(problem) if failures == FAILURES => return Err(Error::new(problem.code, problem.message)),
+                    Err((_, error)) if failures == FAILURES => return Err(error),
                     Ok(One::Copied(bytes)) => {
                         copied.files += 1;
                         copied.bytes += bytes;
                     }
                     Ok(One::Present) => copied.present += 1,
                     Ok(One::Gone) => {}
-                    Err(problem) => copied.problems.push(problem),
+                    Err((place, error)) => copied.problems.push(problem(place, &error)),
                 }
                 progress(&copied);
             }
@@ -148,12 +148,12 @@ async fn copy_entry(
     entry: Entry,
     existing: Existing,
     room: &Semaphore,
-) -> Result<One, Problem> {
+) -> Result<One, (String, Error)> {
     let key = Key::new(namespace.clone(), entry.path);
     let needed = u32::try_from(entry.stored.size >> 20).unwrap_or(u32::MAX).clamp(1, MEBIBYTES);
     // It is never closed.
     let _held = room.acquire_many(needed).await.ok();
-    copy_value(from, to, &key, &entry.stored, existing).await.map_err(|error| Problem::new(place(&key), &error))
+    copy_value(from, to, &key, &entry.stored, existing).await.map_err(|error| (place(&key), error))
 }
 
 async fn copy_value(from: &dyn Store, to: &dyn Store, key: &Key, listed: &Stored, existing: Existing) -> Result<One> {

@@ -71,7 +71,7 @@ pub async fn stats(store: &dyn Store) -> Result<StoreStats> {
 /// How long the value of `entry` is; `None` where it is another by now.
 async fn read(store: &dyn Store, namespace: &Namespace, entry: Entry) -> Result<Option<u64>, Problem> {
     let key = Key::new(namespace.clone(), entry.path);
-    let problem = |error: &Error| Problem::new(place(&key), error);
+    let problem = |error: &Error| problem(place(&key), error);
     let value = store.get(&key, None).await.map_err(|error| problem(&error))?;
     let Some(value) = value.filter(|value| value.stored.version == entry.stored.version) else { return Ok(None) };
     let bytes = value.content.len() as u64;
@@ -80,6 +80,13 @@ async fn read(store: &dyn Store, namespace: &Namespace, entry: Entry) -> Result<
         return Err(problem(&Error::new(ErrorKind::Internal, message)));
     }
     Ok(Some(bytes))
+}
+
+/// A problem in a report for operators, with the words that are for them.
+pub(crate) fn problem(place: impl Into<String>, error: &Error) -> Problem {
+    let mut problem = Problem::new(place, error);
+    problem.message = error.message().to_owned();
+    problem
 }
 
 /// What a problem calls a value.

@@ -94,7 +94,7 @@ impl SqliteStore {
     /// * `invalid_argument`: the file is not a SQLite database, is another program's, is damaged, or was made by a newer
     ///   version; its directory does not exist; or the `config` is out of its bounds.
     /// * `permission_denied`: this user may not write it. `busy`: others hold it for longer than the busy timeout.
-    /// * `unsupported`: the file system has no shared memory. `quota_exceeded`: the disk is full.
+    /// * `unsupported`: the file system has no shared memory. `storage_full`: the disk is full.
     pub async fn open(mut config: SqliteConfig) -> Result<Self> {
         config.check()?;
         if let Location::File(path) = &mut config.location {

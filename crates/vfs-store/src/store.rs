@@ -39,7 +39,7 @@ pub use self::values::{
 ///
 /// `unavailable` where the server cannot be reached, is overloaded, or the outcome of a change cannot be known; `timeout`;
 /// `busy` where something else holds the store for too long; `permission_denied` for wrong credentials or missing rights;
-/// `quota_exceeded` for a full disk; `too_large` for a value over [`Abilities::max_value`]; `invalid_argument` where the store
+/// `storage_full` for a full disk or memory; `too_large` for a value over [`Abilities::max_value`]; `invalid_argument` where the store
 /// itself is not what it should be (not a database, of a newer version, damaged), saying what to do. Errors need not name a path.
 /// None shows a password.
 #[async_trait]

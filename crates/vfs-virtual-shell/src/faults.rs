@@ -29,6 +29,8 @@ pub(crate) fn told(error: &Error) -> bashkit::Error {
         ErrorKind::Unsupported => why(io::ErrorKind::Unsupported, "Operation not supported"),
         ErrorKind::Timeout => with(io::ErrorKind::TimedOut, "Connection timed out"),
         ErrorKind::Cancelled => with(io::ErrorKind::Other, "Operation canceled"),
+        // Their messages are for operators, and may name a server.
+        ErrorKind::Unavailable | ErrorKind::Internal => with(io::ErrorKind::Other, "Input/output error"),
         _ => why(io::ErrorKind::Other, "Input/output error"),
     }
 }

@@ -217,5 +217,7 @@ fn failed(error: Error) -> Error {
         kind if kind.is_temporary() => kind,
         _ => ErrorKind::Internal,
     };
-    Error::new(kind, format!("the store of checkpoints failed: {}", error.message())).with_source(error)
+    Error::new(kind, format!("the store of checkpoints failed: {}", error.message()))
+        .with_generic_model_message()
+        .with_source(error)
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chrono::Utc;
 use futures::stream::{self, StreamExt as _};
 use tokio::sync::Semaphore;
-use vfs_core::{Error, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use self::made::{Made, Sent, SourceNow, moved};
 use super::space::{Space, contended};
@@ -32,16 +32,25 @@ pub(super) enum Source {
 }
 
 /// Why a transfer ends early.
-enum Stop {
-    /// Others changed what it was planned on.
-    Overtaken,
+enum TransferError {
+    /// Others changed what it was planned on, so that it can be planned again.
+    Conflict,
     Failed(Error),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for TransferError {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
+}
+
+/// What a rollback comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rollback {
+    /// Nothing of the transfer is left.
+    Complete,
+    /// Others changed what was transferred, and theirs stays.
+    Partial,
 }
 
 /// The same files, for a change of `path` whose answer is waited for; none once the caller has given up.
@@ -88,35 +97,37 @@ pub(super) async fn put_new<S: Store>(space: &Space<S>, path: &VfsPath, value: N
     }
 }
 
-/// Copies each file to its new place, then removes the sources as they were copied. What fails is taken back, as is what others
-/// overtook, for which the answer is `None`: it can be planned again.
+/// Copies each file to its new place, then removes the sources as they were copied.
+///
+/// Rolls back on failure. `None` where a change by others made the plan invalid and all of it was rolled back.
 pub(super) async fn transfer<S: Store>(space: &Space<S>, plan: &Plan, source: Source) -> Result<Option<Vec<Stored>>> {
     let replaced = match &plan.replaced {
-        Some(stored) => space.whole(&plan.to, stored.size.max(space.inner.max_file_size())).await?,
+        Some(stored) => match space.whole(&plan.to, stored.size.max(space.inner.max_file_size())).await? {
+            Some(value) => Some(value),
+            None => return Ok(None),
+        },
         None => None,
     };
     let mut made = Vec::with_capacity(plan.moves.len());
-    let stop = match make(space, plan, source, replaced.as_ref(), &mut made).await {
+    let failure = match make(space, plan, source, replaced.as_ref(), &mut made).await {
         Ok(()) => return Ok(Some(made.into_iter().filter_map(|made| made.target).collect())),
-        Err(stop) => stop,
+        Err(failure) => failure,
     };
-    let undone = take_back(&unhurried(space), &made, replaced.as_ref()).await;
-    match (stop, undone) {
-        (Stop::Overtaken, Ok(())) => Ok(None),
-        (Stop::Failed(error), Ok(())) => Err(error),
-        (stop, Err(second)) => {
-            let error = match stop {
-                Stop::Overtaken => contended(&plan.to),
-                Stop::Failed(error) => error,
-            };
-            let message = format!(
-                "{}; and what was done before could not all be taken back: look at source and target",
-                error.message()
-            );
-            let path = error.path().unwrap_or(plan.to.as_str());
-            Err(Error::new(error.kind(), message).with_path_text(path).with_source(second))
+    let rollback = roll_back(&unhurried(space), &made, replaced.as_ref()).await;
+    let error = match (failure, &rollback) {
+        (TransferError::Conflict, Ok(Rollback::Complete)) => return Ok(None),
+        (TransferError::Failed(error), Ok(Rollback::Complete)) => return Err(error),
+        (TransferError::Failed(error), _) => error.or_path(&plan.to),
+        // Not `busy`, after which a caller may assume that nothing was changed.
+        (TransferError::Conflict, _) => {
+            Error::new(ErrorKind::Conflict, "others changed source or target meanwhile").with_path(&plan.to)
         }
-    }
+    };
+    let error = error.with_consequence("a part of it could not be rolled back: look at source and target");
+    Err(match rollback {
+        Ok(_) => error,
+        Err(cause) => error.with_source(cause),
+    })
 }
 
 async fn make<S: Store>(
@@ -125,7 +136,7 @@ async fn make<S: Store>(
     source: Source,
     replaced: Option<&Value>,
     made: &mut Vec<Made>,
-) -> Result<(), Stop> {
+) -> Result<(), TransferError> {
     let expected = match replaced {
         Some(value) => Expected::Version(value.stored.version.clone()),
         None => Expected::Nothing,
@@ -135,7 +146,7 @@ async fn make<S: Store>(
         return Err(Error::not_found(&plan.from).into());
     }
     if meets_others(space, plan, made).await? {
-        return Err(Stop::Overtaken);
+        return Err(TransferError::Conflict);
     }
     if source == Source::Goes {
         remove_sources(space, replaced, made).await?;
@@ -154,7 +165,7 @@ async fn copy_all<S: Store>(
     source: Source,
     expected: &Expected,
     made: &mut Vec<Made>,
-) -> Result<(), Stop> {
+) -> Result<(), TransferError> {
     let has_failed = AtomicBool::new(false);
     let room = Semaphore::new(MEBIBYTES as usize);
     let copy = async |way: &Move| {
@@ -185,7 +196,7 @@ async fn copy_one<S: Store>(
     source: Source,
     expected: &Expected,
     made: &mut Option<Made>,
-) -> Result<(), Stop> {
+) -> Result<(), TransferError> {
     let Some(Value { stored, content, .. }) = space.whole_of(&way.from, way.size).await? else { return Ok(()) };
     let copy = match source {
         Source::Goes => moved(content, &stored),
@@ -198,6 +209,10 @@ async fn copy_one<S: Store>(
 /// something is in the target that was not put there by this transfer.
 async fn meets_others<S: Store>(space: &Space<S>, plan: &Plan, made: &[Made]) -> Result<bool> {
     let to = &plan.to;
+    // A file keeps the place that it has, also where others made one above or below it.
+    if plan.replaced.is_some() {
+        return Ok(false);
+    }
     if space.is_below_file(to).await? {
         return Ok(true);
     }
@@ -217,7 +232,7 @@ async fn remove_sources<S: Store>(
     space: &Space<S>,
     replaced: Option<&Value>,
     made: &mut Vec<Made>,
-) -> Result<(), Stop> {
+) -> Result<(), TransferError> {
     for one in made.iter_mut() {
         remove_source(space, one).await?;
     }
@@ -230,7 +245,7 @@ async fn remove_sources<S: Store>(
 }
 
 /// Removes a source as it was copied. What was written to it since is copied first.
-async fn remove_source<S: Store>(space: &Space<S>, made: &mut Made) -> Result<(), Stop> {
+async fn remove_source<S: Store>(space: &Space<S>, made: &mut Made) -> Result<(), TransferError> {
     let from = made.way.from.clone();
     for attempt in 0..space.inner.config.edit_attempts {
         let steady = steady(space, &from)?;
@@ -253,7 +268,7 @@ async fn remove_source<S: Store>(space: &Space<S>, made: &mut Made) -> Result<()
 }
 
 /// Copies a source that was changed since it was copied.
-async fn copy_again<S: Store>(space: &Space<S>, made: &mut Made) -> Result<(), Stop> {
+async fn copy_again<S: Store>(space: &Space<S>, made: &mut Made) -> Result<(), TransferError> {
     let Some(target) = &made.target else { return Ok(()) };
     let expected = Expected::Version(target.version.clone());
     let Some(Value { stored, content, .. }) = space.whole_of(&made.way.from, made.way.size).await? else {
@@ -264,11 +279,15 @@ async fn copy_again<S: Store>(space: &Space<S>, made: &mut Made) -> Result<(), S
     made.put(space, copy, &expected).await
 }
 
-/// Takes back all that was made.
-async fn take_back<S: Store>(space: &Space<S>, made: &[Made], replaced: Option<&Value>) -> Result<()> {
-    let mut outcome = Ok(());
+/// Rolls back all that was made, whichever part of it fails.
+async fn roll_back<S: Store>(space: &Space<S>, made: &[Made], replaced: Option<&Value>) -> Result<Rollback> {
+    let mut outcome = Ok(Rollback::Complete);
     for one in made {
-        outcome = outcome.and(one.take_back(space, replaced).await);
+        outcome = match (outcome, one.roll_back(space, replaced).await) {
+            (Err(error), _) | (Ok(_), Err(error)) => Err(error),
+            (Ok(Rollback::Complete), Ok(Rollback::Complete)) => Ok(Rollback::Complete),
+            (Ok(_), Ok(_)) => Ok(Rollback::Partial),
+        };
     }
     outcome
 }

@@ -202,7 +202,7 @@ impl<S: Store> Space<S> {
         Err(keeps_changing(path))
     }
 
-    /// Why there is no file at `path`. If one was made since, there is no reason.
+    /// Fails with the reason why no file is at `path`; succeeds if one was created since the last look.
     pub(super) async fn check_no_file(&self, path: &VfsPath) -> Result<()> {
         match self.look_up(path).await? {
             Some(Found::File(_)) => Ok(()),

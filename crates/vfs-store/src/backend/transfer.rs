@@ -109,10 +109,11 @@ fn check_target(source: &Found, target: Option<Found>, to: &VfsPath, mode: Trans
 
 /// Makes the transfer in one step; `None` where what it was planned on has changed.
 async fn batched<S: Store>(space: &Space<S>, plan: &Plan, source: Source) -> Result<Option<Vec<Stored>>> {
-    let mut conditions = room_for(&plan.to);
-    if plan.replaced.is_none() {
-        conditions.push(Condition::At(plan.to.clone(), Expected::Nothing));
-    }
+    let conditions = match &plan.replaced {
+        // A file keeps the place that it has, also where others made one above or below it.
+        Some(replaced) => vec![Condition::At(plan.to.clone(), Expected::Version(replaced.version.clone()))],
+        None => [room_for(&plan.to), vec![Condition::At(plan.to.clone(), Expected::Nothing)]].concat(),
+    };
     let at = Utc::now();
     let write = |Move { from, to, .. }: Move| match source {
         Source::Goes => Write::Move { from, to },

@@ -208,6 +208,7 @@ impl BucketStore {
             ErrorKind::Unsupported,
             format!("{self}: the object store has no entity tags, without which nothing can be changed safely"),
         )
+        .with_generic_model_message()
     }
 }
 

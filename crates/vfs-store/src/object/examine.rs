@@ -10,6 +10,7 @@ use super::BucketStore;
 use super::listing::{Start, Sweep};
 use super::names::{Name, odd};
 use super::raw::Object;
+use crate::inspect;
 use crate::key::{Key, Namespace};
 use crate::store::{CheckReport, Inspect, ListRequest, Listed, StoreStats};
 
@@ -74,7 +75,7 @@ impl BucketStore {
             Name::Odd => return Err(odd(&object.key)),
             Name::File(namespace, path) => self.inner.layout.key(&Key::new(namespace, path)),
         };
-        let problem = |error: Error| Problem::new(&object.key, &error);
+        let problem = |error: Error| inspect::problem(&object.key, &error);
         let value = self.inner.service.get(&location.map_err(problem)?, None).await;
         let Some(value) = value.map_err(|fault| problem(self.error(&fault)))? else { return Ok(None) };
         let bytes = value.content.len() as u64;

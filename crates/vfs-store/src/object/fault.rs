@@ -103,8 +103,7 @@ impl Fault {
             (None, Some(status)) => format!(" ({status})"),
             (None, None) => String::new(),
         };
-        Error::new(kind, format!("{store}: {reason}{detail}"))
-            .with_model_message(format!("Error: {}", Error::of(kind).message()))
+        Error::new(kind, format!("{store}: {reason}{detail}")).with_generic_model_message()
     }
 
     fn explain(&self) -> (ErrorKind, String) {

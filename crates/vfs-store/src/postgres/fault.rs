@@ -112,7 +112,7 @@ impl Fault {
                 None => without_state(error, matches!(self, Self::Connect(_)), config),
             },
         };
-        let error = Error::new(kind, message).hidden_from_model();
+        let error = Error::new(kind, message).with_generic_model_message();
         match self {
             Self::Connect(cause) | Self::Statement(cause) => error.with_source(cause),
             _ => error,

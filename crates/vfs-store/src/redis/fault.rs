@@ -65,7 +65,17 @@ impl Fault {
 
     /// The failure in words, of the server at `address`.
     pub(super) fn into_error(self, address: &str) -> Error {
-        let of = |kind, message: String| Error::new(kind, message).hidden_from_model();
+        let may_have_been_sent = self.may_have_been_sent();
+        let of = |kind, message: String| {
+            let error = Error::new(kind, message);
+            if may_have_been_sent {
+                error.with_model_message(
+                    "Error: the storage failed while it worked on this; if it was a change, read the file to see whether it was made",
+                )
+            } else {
+                error.with_generic_model_message()
+            }
+        };
         match self {
             Fault::NotConnectedFor(limit) => {
                 let advice = "correct the host and port, or open the firewall";
@@ -184,4 +194,25 @@ fn refused(error: &RedisError, address: &str) -> (ErrorKind, String) {
         }
     };
     (kind, format!("the Redis server at {address} {words}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_learns_that_a_change_may_have_been_made_and_no_address() {
+        let cut = || RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
+        for (fault, expected) in [
+            (Fault::NotAnsweredFor(Duration::from_secs(1)), "read the file to see whether it was made"),
+            (Fault::Lost(cut()), "read the file to see whether it was made"),
+            (Fault::NotConnectedFor(Duration::from_secs(1)), "try again later"),
+            (Fault::NotConnected(cut()), "try again later"),
+        ] {
+            let error = fault.into_error("db.internal:6379");
+            assert!(error.message().contains("db.internal:6379"), "{error}");
+            let shown = error.for_model();
+            assert!(shown.contains(expected) && !shown.contains("db.internal"), "{shown}");
+        }
+    }
 }

@@ -10,6 +10,7 @@ use vfs_core::{Error, Problem, Result, VfsPath};
 use super::RedisStore;
 use super::link::{Request, start};
 use super::reply::{self, Parts};
+use crate::inspect;
 use crate::key::{Key, Namespace};
 use crate::store::{CheckReport, Inspect, ListRequest, Store, StoreStats, version_of};
 
@@ -177,5 +178,5 @@ fn read_namespace(name: &[u8]) -> Option<Namespace> {
 fn problem(namespace: &Namespace, name: &[u8], error: &Error) -> Problem {
     let name = String::from_utf8_lossy(name);
     let separator = if namespace.as_str().is_empty() { "" } else { ":" };
-    Problem::new(format!("{namespace}{separator}{name}"), error)
+    inspect::problem(format!("{namespace}{separator}{name}"), error)
 }

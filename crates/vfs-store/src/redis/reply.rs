@@ -68,10 +68,11 @@ pub(super) fn unexpected() -> Error {
         ErrorKind::Unavailable,
         "the server gave an answer that no Redis server gives; is it one, of version 6.2 or later?",
     )
+    .with_generic_model_message()
 }
 
 /// The value at `path` was written by another program.
 pub(super) fn damaged(path: &str) -> Error {
     let message = "another program wrote this value; remove its key from the Redis server, or use another 'prefix'";
-    Error::invalid_argument(message).with_path_text(path)
+    Error::invalid_argument(message).with_path_text(path).with_generic_model_message()
 }

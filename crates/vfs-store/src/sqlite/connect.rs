@@ -50,6 +50,7 @@ pub(super) fn connect(config: &SqliteConfig) -> Tried<Connection> {
             "the SQLite file of the store cannot be written: its file system is read-only, or this user may not write to it and \
              to the directory it is in; allow that",
         )
+        .with_generic_model_message()
         .into());
     }
     let synchronous = match config.durability {
@@ -90,5 +91,5 @@ fn why_closed(path: &Path, error: rusqlite::Error) -> Fault {
             "this user may not open the SQLite file of the store, or make it in its directory; allow it",
         ),
     };
-    Error::new(kind, message).with_source(error).into()
+    Error::new(kind, message).with_generic_model_message().with_source(error).into()
 }

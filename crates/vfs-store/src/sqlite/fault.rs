@@ -18,7 +18,7 @@ pub(super) type Tried<T> = Result<T, Fault>;
 impl Fault {
     /// The file holds what no version of this store writes.
     pub(super) fn damaged() -> Self {
-        Self::Ours(Error::invalid_argument(DAMAGED))
+        Self::Ours(Error::invalid_argument(DAMAGED).with_generic_model_message())
     }
 
     /// Whether another connection was in the way.
@@ -49,7 +49,7 @@ impl From<Fault> for Error {
         match fault {
             Fault::Database(error) => {
                 let (kind, message) = describe(&error);
-                Error::new(kind, message).hidden_from_model().with_source(error)
+                Error::new(kind, message).with_generic_model_message().with_source(error)
             }
             Fault::Ours(error) => error,
         }

@@ -157,7 +157,7 @@ pub(super) fn within_size_limit<T>(work: impl FnOnce() -> Tried<T>) -> Tried<T> 
         }
         let message = "the SQLite file of the store would be larger than this process may write (ulimit -f); raise the limit, or \
                        write less";
-        Error::new(ErrorKind::TooLarge, message).with_source(Error::from(fault)).into()
+        Error::new(ErrorKind::TooLarge, message).with_generic_model_message().with_source(Error::from(fault)).into()
     })
 }
 

@@ -1,4 +1,4 @@
-//! One file of a transfer, and how it is taken back.
+//! One file of a transfer, and its rollback.
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -7,7 +7,7 @@ use vfs_core::{Error, ErrorKind, Result, Version};
 use super::super::space::Space;
 use super::super::transfer::Move;
 use super::super::write::created_at;
-use super::{Stop, steady};
+use super::{Rollback, TransferError, steady};
 use crate::store::{Expected, NewValue, Outcome, Store, Stored, Value, WriteId, version_of};
 
 /// What tells a value that was sent from any other, where the store did not say what became of it.
@@ -63,7 +63,7 @@ impl Made {
         space: &Space<S>,
         value: NewValue,
         expected: &Expected,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TransferError> {
         let to = &self.way.to;
         let steady = steady(space, to)?;
         self.doubtful = Some(Sent::new(&value));
@@ -74,14 +74,14 @@ impl Made {
                 self.target = Some(target);
                 Ok(())
             }
-            Outcome::Refused(_) => Err(Stop::Overtaken),
+            Outcome::Refused(_) => Err(TransferError::Conflict),
         }
     }
 
-    /// Undoes it: the source is put back, and the target is what it was, where nobody changed it since.
-    pub(super) async fn take_back<S: Store>(&self, space: &Space<S>, replaced: Option<&Value>) -> Result<()> {
+    /// Puts the source back, and makes the target what it was, where nobody changed it since.
+    pub(super) async fn roll_back<S: Store>(&self, space: &Space<S>, replaced: Option<&Value>) -> Result<Rollback> {
         if self.source_now == SourceNow::Removed && !self.put_back(space).await? {
-            return Ok(());
+            return Ok(Rollback::Partial);
         }
         self.clear_target(space, replaced).await
     }
@@ -101,21 +101,24 @@ impl Made {
     }
 
     /// Removes what was put at the target, or puts back what it replaced, unless somebody changed it since.
-    pub(super) async fn clear_target<S: Store>(&self, space: &Space<S>, replaced: Option<&Value>) -> Result<()> {
+    pub(super) async fn clear_target<S: Store>(&self, space: &Space<S>, replaced: Option<&Value>) -> Result<Rollback> {
         let version = match (&self.doubtful, &self.target) {
-            (None, None) => return Ok(()),
+            (None, None) => return Ok(Rollback::Complete),
             (None, Some(target)) => target.version.clone(),
             (Some(_), _) => match self.at_target(space).await? {
                 Some(value) => value.stored.version,
-                None => return Ok(()),
+                None => return Ok(Rollback::Complete),
             },
         };
         let (to, expected) = (&self.way.to, Expected::Version(version));
-        let _changed_since = match replaced {
+        let outcome = match replaced {
             Some(old) => space.put(to, moved(old.content.clone(), &old.stored), &expected).await?,
             None => space.delete(to, &expected).await?,
         };
-        Ok(())
+        Ok(match outcome {
+            Outcome::Done(_) | Outcome::Refused(None) => Rollback::Complete,
+            Outcome::Refused(Some(_)) => Rollback::Partial,
+        })
     }
 
     /// What is at the target, where it is what was put there.

@@ -225,3 +225,46 @@ async fn what_comes_to_the_target_of_an_overwrite_meanwhile_is_replaced() {
         assert_eq!(files.exists("/d/a").await.expect("an answer"), is_copy);
     }
 }
+
+#[tokio::test]
+async fn a_file_that_shares_its_path_with_a_directory_can_be_the_target_of_an_overwrite() {
+    for store in [MemoryStore::new(), MemoryStore::single_valued()] {
+        for at in ["/f", "/f/below", "/f/below/that"] {
+            put(&store, at, "old\n");
+        }
+        let files = StoreBackend::new(store.clone());
+        put(&store, "/a", "new\n");
+        let copied = files.copy(&cx(), CopyRequest::new(path("/a"), path("/f")).overwrite()).await;
+        assert!(copied.expect("it replaces").replaced);
+        let moved = files.rename(&cx(), RenameRequest::new(path("/a"), path("/f/below")).overwrite()).await;
+        assert!(moved.expect("it replaces").replaced);
+        for (at, text) in [("/f", "new\n"), ("/f/below", "new\n"), ("/f/below/that", "old\n")] {
+            let value = store.get(&key(at), None).await.expect("memory is there").expect("it is there");
+            assert_eq!(value.content, text, "{at}");
+        }
+        assert!(!files.exists("/a").await.expect("an answer"));
+    }
+}
+
+#[tokio::test]
+async fn a_transfer_that_cannot_be_rolled_back_whole_says_so_and_loses_nothing() {
+    let (files, probe, store) = stage().await;
+    let other = store.clone();
+    probe.take_all();
+    probe.before(move |name, count| {
+        // The first source is gone, its copy is edited, and the second source has another content.
+        if name == "delete" && count == 2 {
+            put(&other, "/n/a", "edited\n");
+            put(&other, "/n/b/c", "edited, too\n");
+            put(&other, "/d/b/c", "newer\n");
+        }
+    });
+    let error = files.rename(&cx(), RenameRequest::new(path("/d"), path("/n"))).await.expect_err("others changed it");
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    assert!(error.message().contains("look at source and target"), "{error}");
+    let left = contents(&store).await;
+    for (at, text) in [("/n/a", "edited\n"), ("/n/b/c", "edited, too\n"), ("/d/b/c", "newer\n"), ("/d/e", "of /d/e\n")]
+    {
+        assert!(left.contains(&(at.to_owned(), text.to_owned())), "{at}: {left:?}");
+    }
+}
