@@ -8,6 +8,7 @@ mod documents;
 mod edit;
 mod index;
 mod lines;
+mod narrow;
 mod needles;
 mod read;
 mod runtime;
@@ -18,6 +19,7 @@ mod starts;
 mod transfer;
 mod tree;
 mod turns;
+mod upload;
 mod waiting;
 mod watch;
 mod write;
@@ -25,7 +27,6 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ pub use self::documents::{DocumentForm, Documents};
 use self::contents::Contents;
 use self::index::Indexes;
 use self::lines::LineIndexes;
-use self::space::{Space, above};
+use self::space::Space;
 use self::starts::Starts;
 use self::turns::Turns;
 use self::waiting::CancelOnDrop;
@@ -163,40 +164,6 @@ impl<S: Store> StoreBackend<S> {
         let namespace = self.inner.config.namespace.of(cx).map_err(|error| error.or_path(path))?;
         Ok(Space { inner: Arc::clone(&self.inner), namespace, cx: cx.clone() })
     }
-
-    async fn upload_wave(&self, cx: &OpContext, wave: Vec<FileUpload>) -> Vec<FileUploadResponse> {
-        let uploads: Vec<_> = wave
-            .into_iter()
-            .map(|file| async move {
-                match self.space(cx, &file.path) {
-                    Ok(space) => write::upload(&space, file).await,
-                    Err(error) => FileUploadResponse::failed(file.path, error),
-                }
-            })
-            .collect();
-        stream::iter(uploads).buffered(self.inner.config.fetches.get()).collect().await
-    }
-}
-
-/// Parts `files` so that those of one part do not depend on one another's order.
-fn waves(files: Vec<FileUpload>) -> Vec<Vec<FileUpload>> {
-    let mut waves = Vec::new();
-    let (mut wave, mut taken, mut above_taken) = (Vec::new(), HashSet::new(), HashSet::new());
-    for file in files {
-        let meets = taken.contains(&file.path)
-            || above_taken.contains(&file.path)
-            || above(&file.path).any(|above| taken.contains(&above));
-        if meets {
-            waves.push(std::mem::take(&mut wave));
-            taken.clear();
-            above_taken.clear();
-        }
-        above_taken.extend(above(&file.path));
-        taken.insert(file.path.clone());
-        wave.push(file);
-    }
-    waves.push(wave);
-    waves
 }
 
 /// Another handle of the same backend.
@@ -315,11 +282,17 @@ impl<S: Store> Backend for StoreBackend<S> {
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
         self.inner.starts.settled().await;
-        let mut answers = Vec::with_capacity(files.len());
-        for wave in waves(files) {
-            answers.extend(self.upload_wave(cx, wave).await);
+        let Some(first) = files.first() else { return Vec::new() };
+        match self.space(cx, &first.path) {
+            Ok(space) => upload::upload_all(&space, files).await,
+            Err(error) => {
+                let failed = |FileUpload { path, .. }| {
+                    let error = error.clone().with_path(&path);
+                    FileUploadResponse::failed(path, error)
+                };
+                files.into_iter().map(failed).collect()
+            }
         }
-        answers
     }
 
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {

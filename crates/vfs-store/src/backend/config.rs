@@ -198,8 +198,9 @@ pub struct StoreConfig {
     /// Most bytes of contents that searches keep, by their versions. 0 keeps none. Default
     /// [`StoreConfig::DEFAULT_CONTENT_CACHE`].
     pub content_cache: u64,
-    /// Most files of a namespace whose names are kept between searches, where the store tells of changes. Larger ones are
-    /// listed by each search. Default [`StoreConfig::DEFAULT_INDEX_ENTRIES`].
+    /// Most files of a namespace whose names are kept between searches, where the store tells of changes. Larger namespaces are
+    /// listed by each search, unless the store has an index of texts by which few files can match: then those alone are looked up,
+    /// and `files_searched`, `skipped` and `problems` are about them. Default [`StoreConfig::DEFAULT_INDEX_ENTRIES`].
     pub index_entries: usize,
     /// Most namespaces whose names are kept; the one that was not searched for longest goes first. Default
     /// [`StoreConfig::DEFAULT_INDEX_NAMESPACES`].

@@ -19,12 +19,15 @@ pub(super) fn needles(req: &GrepRequest) -> Option<Needles> {
     Some(Needles::new(texts, case))
 }
 
+/// The size of the largest file of which nothing but its matches is reported.
+pub(super) const LARGEST_SILENT: u64 = 64 << 20;
+
 /// The largest file of which nothing but its matches is told, whatever its lines are: 64 MiB, and less where an expression
 /// repeats, as that takes only shorter lines.
 pub(super) fn largest_silent(req: &GrepRequest) -> u64 {
     match &req.pattern {
         Pattern::Regex(regex) if regex.contains('{') => 100 << 10,
-        _ => 64 << 20,
+        _ => LARGEST_SILENT,
     }
 }
 

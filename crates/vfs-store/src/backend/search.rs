@@ -9,7 +9,8 @@ use vfs_core::{
 use vfs_search::Coverage;
 
 use super::index::{Reach, listed};
-use super::needles::{largest_silent, needles};
+use super::narrow::names_of;
+use super::needles::{LARGEST_SILENT, largest_silent, needles};
 use super::space::{Found, Space, file_info};
 use super::tree::{Hopes, Names, StoreTree};
 use crate::store::Store;
@@ -67,7 +68,9 @@ pub(super) async fn tree_for_grep<S: Store>(space: &Space<S>, req: &GrepRequest)
     let tree = |names| StoreTree::new(space.clone(), names).max_file_size(req.max_file_size);
     // What is wrong with the request is for the search to say.
     let Ok(coverage) = Coverage::of_grep(req) else { return Ok(Arc::new(tree(None))) };
+    let is_wide = goes_anywhere(&req.path, &coverage);
     let (names, hopes) = futures::try_join!(names(space, &req.path, coverage), hopes(space, &req.path, req))?;
+    let names = if is_wide { names_or_narrow(space, names, hopes.as_ref()).await? } else { names };
     Ok(Arc::new(tree(names).hopes(hopes)))
 }
 
@@ -76,16 +79,16 @@ pub(super) async fn tree_to_lend<S: Store>(space: &Space<S>, req: &LendRequest) 
     let reach = if req.path.is_root() && req.purpose == Purpose::Grep { Reach::All } else { Reach::Part };
     let directories = space.inner.indexes.names(space, reach).await?;
     let names = directories.map(|directories| Names { below: VfsPath::root(), directories });
-    let tree = StoreTree::new(space.clone(), names);
-    let Some(search) = &req.search else { return Ok(Arc::new(tree)) };
+    let Some(search) = &req.search else { return Ok(Arc::new(StoreTree::new(space.clone(), names))) };
     let hopes = hopes(space, &req.path, search).await?;
-    Ok(Arc::new(tree.max_file_size(search.max_file_size).hopes(hopes)))
+    let names = if reach == Reach::All { names_or_narrow(space, names, hopes.as_ref()).await? } else { names };
+    Ok(Arc::new(StoreTree::new(space.clone(), names).max_file_size(search.max_file_size).hopes(hopes)))
 }
 
 /// The names that a request needs which starts at `path`: all of the namespace where it is about all of it, all below the path
 /// where it goes anywhere there, else none, as it lists what it reaches.
 async fn names<S: Store>(space: &Space<S>, path: &VfsPath, coverage: Coverage) -> Result<Option<Names>> {
-    let goes_anywhere = path.join(ANYWHERE).is_ok_and(|anywhere| coverage.reaches(&anywhere));
+    let goes_anywhere = goes_anywhere(path, &coverage);
     let is_about_all = path.is_root() && goes_anywhere;
     let reach = if is_about_all { Reach::All } else { Reach::Part };
     if let Some(directories) = space.inner.indexes.names(space, reach).await? {
@@ -97,6 +100,26 @@ async fn names<S: Store>(space: &Space<S>, path: &VfsPath, coverage: Coverage) -
     }
     let directories = listed(space, path, space.inner.config.index_entries).await?;
     Ok(directories.map(|directories| Names { below: path.clone(), directories }))
+}
+
+/// Whether a request that starts at `path` goes into every directory there.
+fn goes_anywhere(path: &VfsPath, coverage: &Coverage) -> bool {
+    path.join(ANYWHERE).is_ok_and(|anywhere| coverage.reaches(&anywhere))
+}
+
+/// The `names`; where they are too many to be listed, those of the few files that may match.
+async fn names_or_narrow<S: Store>(
+    space: &Space<S>,
+    names: Option<Names>,
+    hopes: Option<&Hopes>,
+) -> Result<Option<Names>> {
+    match hopes.filter(|hopes| names.is_none() && hopes.up_to >= LARGEST_SILENT) {
+        None => Ok(names),
+        Some(Hopes { below, candidates, .. }) => {
+            let narrow = names_of(space, below, candidates).await?;
+            Ok(narrow.map(|directories| Names { below: below.clone(), directories }))
+        }
+    }
 }
 
 /// The files at and below `path` that `req` may find something in, where the store can tell, and does so now.

@@ -2,10 +2,7 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, SubsecRound, Utc};
-use vfs_core::{
-    Error, ErrorKind, FileUpload, FileUploadResponse, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult,
-    buffer,
-};
+use vfs_core::{Error, ErrorKind, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult, buffer};
 
 use super::single;
 use super::space::{Found, Space, above, contended};
@@ -26,11 +23,6 @@ pub(super) async fn write<S: Store>(space: &Space<S>, req: WriteRequest) -> Resu
         WriteMode::Append => append(space, &path, new).await,
         _ => Err(Error::at(ErrorKind::Unsupported, &path)),
     }
-}
-
-pub(super) async fn upload<S: Store>(space: &Space<S>, file: FileUpload) -> FileUploadResponse {
-    let path = file.path.clone();
-    FileUploadResponse::of_write(path, write(space, file.into()).await)
 }
 
 async fn create<S: Store>(space: &Space<S>, path: &VfsPath, new: NewContent) -> Result<WriteResult> {
@@ -146,10 +138,10 @@ async fn append<S: Store>(space: &Space<S>, path: &VfsPath, added: NewContent) -
 }
 
 /// The new content of a file, with its modification time.
-struct NewContent {
-    bytes: Bytes,
+pub(super) struct NewContent {
+    pub(super) bytes: Bytes,
     /// The modification time; `None` for now.
-    modified_at: Option<DateTime<Utc>>,
+    pub(super) modified_at: Option<DateTime<Utc>>,
 }
 
 impl NewContent {
@@ -158,7 +150,7 @@ impl NewContent {
     }
 
     /// Returns the value to store; `old` is the file that is replaced.
-    fn value(&self, old: Option<&Stored>) -> NewValue {
+    pub(super) fn value(&self, old: Option<&Stored>) -> NewValue {
         let mut value = new_value(&self.bytes, old);
         if let Some(at) = self.modified_at {
             value.modified_at = at.trunc_subsecs(6);

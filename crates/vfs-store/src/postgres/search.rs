@@ -31,18 +31,24 @@ pub(super) async fn candidates(
     }
     let mut candidates = Candidates::with_capacity(rows.len());
     for row in rows {
-        let path = row.try_get(0).map_err(|error| super::fault::Fault::from(error).describe(&server.config))?;
+        let path: Option<&str> =
+            row.try_get(0).map_err(|error| super::fault::Fault::from(error).describe(&server.config))?;
+        let Some(path) = path else { return Ok(None) };
         // A path that cannot be named cannot be read either; a listing tells of it.
         candidates.extend(VfsPath::parse(path).ok());
     }
     Ok(Some(candidates))
 }
 
-/// The question for so many patterns, and for one file more than are worth telling. First the contents: what the index finds,
-/// and what it does not know; then their files.
+/// The question for so many patterns, and for at most one file more than `most`. First the contents: what the index finds, and
+/// what it does not know; then their files. Where there are more than `most` contents, the answer is one row without a path.
+///
+/// The index knows trigrams alone, so that the server looks into each content that it finds: the search for contents has a limit,
+/// too, for a text that is nearly everywhere.
 fn question(patterns: usize, most: usize) -> String {
     let like = |number| format!("searchable(data) COLLATE \"C\" LIKE ${number}");
     let any: Vec<String> = (5..5 + patterns).map(like).collect();
+    let most = i64::try_from(most).unwrap_or(i64::MAX - 1).min(i64::MAX - 1);
     format!(
         "WITH found AS MATERIALIZED ( \
              SELECT content FROM chunks \
@@ -50,12 +56,16 @@ fn question(patterns: usize, most: usize) -> String {
              UNION ALL \
              SELECT content FROM chunks \
              WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND NOT is_text AND part = 0 \
+             LIMIT {limit} \
          ) \
-         SELECT path FROM files JOIN found USING (content) \
+         SELECT NULL AS path WHERE (SELECT count(*) FROM found) > {most} \
+         UNION ALL \
+         (SELECT path FROM files JOIN found USING (content) \
          WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND (path = $2 OR (path > $3 AND path < $4)) \
-         LIMIT {}",
+         AND (SELECT count(*) FROM found) <= {most} \
+         LIMIT {limit})",
         any.join(" OR "),
-        i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1),
+        limit = most + 1,
     )
 }
 
@@ -68,12 +78,14 @@ fn patterns(needles: &Needles) -> Option<Vec<String>> {
 }
 
 /// The index knows letters as ASCII folds them. What other letters become when their case is ignored depends on the server, so
-/// that only the ASCII between them is asked for, and nothing where their case is to be ignored.
+/// that only the ASCII between them is asked for, and nothing where their case is to be ignored. Then a `k` and an `s` are not asked
+/// for either: the Kelvin sign and the long s are other cases of them.
 fn pattern(needle: &str, case: CaseMode) -> Option<String> {
     if needle.contains('\0') || (case != CaseMode::Sensitive && !needle.is_ascii()) {
         return None;
     }
-    let runs: Vec<&str> = needle.split(|letter: char| !letter.is_ascii()).filter(|run| run.len() >= SHORTEST).collect();
+    let is_open = |letter: char| !letter.is_ascii() || (case != CaseMode::Sensitive && "kKsS".contains(letter));
+    let runs: Vec<&str> = needle.split(is_open).filter(|run| run.len() >= SHORTEST).collect();
     if runs.is_empty() {
         return None;
     }
@@ -106,6 +118,10 @@ mod tests {
             ("größer als", CaseMode::Insensitive, None),
             ("äöü", CaseMode::Sensitive, None),
             ("abc\u{17f}def", CaseMode::Sensitive, Some("%abc%def%")),
+            ("Kelvin", CaseMode::Sensitive, Some("%kelvin%")),
+            ("Kelvin", CaseMode::Insensitive, Some("%elvin%")),
+            ("password", CaseMode::Smart, Some("%word%")),
+            ("sks", CaseMode::Insensitive, None),
             ("abc\0", CaseMode::Sensitive, None),
         ] {
             assert_eq!(pattern(needle, case).as_deref(), expected, "{needle}");

@@ -23,6 +23,10 @@ pub(super) const MAX_INDEXED: usize = 8 << 20;
 /// How many files wait at most, and how many bytes they have together: a search reads them all.
 const MAX_WAITING: u64 = 64;
 const MAX_WAITING_BYTES: u64 = 1 << 20;
+/// From how many removals in one change on they bring about no merge.
+const MANY_REMOVALS: usize = 64;
+/// How many segments of one level are merged; SQLite's default.
+const AUTOMERGE: i64 = 4;
 /// Most threes that are looked for of one needle, and most needles.
 const MAX_THREES: usize = 24;
 const MAX_NEEDLES: usize = 64;
@@ -108,6 +112,30 @@ pub(super) fn catch_up(connection: &Connection) -> Tried<()> {
 /// Removes the file `id`, which is there.
 pub(super) fn remove(connection: &Connection, id: i64) -> Tried<()> {
     connection.prepare_cached("DELETE FROM texts WHERE rowid = ?1")?.execute([id])?;
+    Ok(())
+}
+
+/// Begins a change that removes `removals` files, which [`end_removals`] ends before it is committed.
+///
+/// SQLite merges as many pages of the index as rows were removed, times its levels, when it writes removals: for a large directory
+/// that is all of the index, for seconds or minutes in which others wait. The removals themselves are written in microseconds each,
+/// and what they leave behind goes with the merges that later writes bring about.
+pub(super) fn begin_removals(connection: &Connection, removals: usize) -> Tried<()> {
+    if removals >= MANY_REMOVALS { set_automerge(connection, 0) } else { Ok(()) }
+}
+
+/// Writes what was removed since [`begin_removals`].
+pub(super) fn end_removals(connection: &Connection, removals: usize) -> Tried<()> {
+    if removals < MANY_REMOVALS {
+        return Ok(());
+    }
+    connection.prepare_cached("INSERT INTO texts (texts) VALUES ('flush')")?.execute([])?;
+    set_automerge(connection, AUTOMERGE)
+}
+
+/// Sets how many segments of one level are merged; 0 for none. A rollback takes it back.
+fn set_automerge(connection: &Connection, segments: i64) -> Tried<()> {
+    connection.prepare_cached("INSERT INTO texts (texts, rank) VALUES ('automerge', ?1)")?.execute([segments])?;
     Ok(())
 }
 

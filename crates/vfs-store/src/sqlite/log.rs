@@ -43,6 +43,11 @@ pub(super) fn append(connection: &Connection, namespace: i64, sequence: i64, tel
     Ok(())
 }
 
+/// Whether the change `sequence` is forgotten when `last` is made, in the same transaction.
+pub(super) fn is_forgotten_at(sequence: i64, last: i64) -> bool {
+    sequence <= last - REMEMBERED
+}
+
 /// Forgets old changes, now that `last` was made after `before`.
 pub(super) fn forget(connection: &Connection, namespace: i64, before: i64, last: i64) -> Tried<()> {
     if before / FORGOTTEN_AT_ONCE != last / FORGOTTEN_AT_ONCE {

@@ -19,11 +19,15 @@ struct Changing<'a> {
     before: i64,
     /// The number of the newest change.
     sequence: i64,
+    /// The number of the last change of all, as each write is one.
+    last: i64,
     files: i64,
     bytes: i64,
     search_index: SqliteSearchIndex,
     /// Whether it left a file that is to be indexed.
     is_any_waiting: bool,
+    /// How many files it removes.
+    removals: usize,
 }
 
 /// Why a batch ends early.
@@ -53,7 +57,7 @@ pub(super) fn batch(
             return Ok(refused);
         }
     }
-    let mut changing = Changing::begin(connection, namespace, search_index)?;
+    let mut changing = Changing::begin(connection, namespace, search_index, &writes)?;
     let mut now = Vec::with_capacity(writes.len());
     for write in writes {
         match changing.make(write) {
@@ -88,25 +92,36 @@ fn is_anything_below(connection: &Connection, namespace: i64, path: &VfsPath) ->
 }
 
 impl<'a> Changing<'a> {
-    fn begin(connection: &'a Connection, namespace: &Namespace, search_index: SqliteSearchIndex) -> Tried<Self> {
+    fn begin(
+        connection: &'a Connection,
+        namespace: &Namespace,
+        search_index: SqliteSearchIndex,
+        writes: &[Write],
+    ) -> Tried<Self> {
         connection
             .prepare_cached("INSERT INTO namespaces (name) VALUES (?1) ON CONFLICT DO NOTHING")?
             .execute([namespace.as_str()])?;
         let mut statement = connection.prepare_cached("SELECT id, sequence FROM namespaces WHERE name = ?1")?;
-        let (id, sequence) = statement.query_row([namespace.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (id, sequence): (i64, i64) =
+            statement.query_row([namespace.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let removals = writes.iter().filter(|write| matches!(write, Write::Delete(_))).count();
+        index::begin_removals(connection, removals)?;
         Ok(Self {
             connection,
             namespace: id,
             before: sequence,
             sequence,
+            last: sequence + i64::try_from(writes.len()).unwrap_or(i64::MAX - sequence),
             files: 0,
             bytes: 0,
             search_index,
             is_any_waiting: false,
+            removals,
         })
     }
 
     fn finish(self) -> Tried<()> {
+        index::end_removals(self.connection, self.removals)?;
         if self.is_any_waiting {
             index::catch_up(self.connection)?;
         }
@@ -253,6 +268,9 @@ impl<'a> Changing<'a> {
 
     fn tell(&mut self, tell: &Tell) -> Tried<()> {
         self.sequence += 1;
+        if log::is_forgotten_at(self.sequence, self.last) {
+            return Ok(());
+        }
         log::append(self.connection, self.namespace, self.sequence, tell)
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use vfs_composite::CompositeBackend;
 use vfs_core::{
-    Backend, BackendExt, BinaryMode, CaseMode, ErrorKind, FileUpload, GrepOutput, GrepRequest, Layer as _, LendRequest,
-    Purpose, Searchable as _, WriteMode, WriteRequest,
+    Backend, BackendExt, BinaryMode, CaseMode, ErrorKind, FileUpload, GrepOutput, GrepRequest, GrepResult, Layer as _,
+    LendRequest, Purpose, Result, Searchable as _, WriteMode, WriteRequest,
 };
 use vfs_layers::{OverlayBackend, Policy, RuleSet, Scoped};
 
-use super::{cx, path, probed};
-use crate::{MemoryStore, Namespace, Needles, Search as _, StoreBackend};
+use super::{Probe, cx, path, probed};
+use crate::{MemoryStore, Namespace, Needles, Search as _, StoreBackend, StoreConfig};
 
 fn corpus() -> Vec<FileUpload> {
     let utf16: Vec<u8> =
@@ -105,6 +105,36 @@ async fn a_result_does_not_depend_on_what_the_store_can_tell() {
             assert_eq!(found, silent.grep(&cx(), request.clone()).await, "{request:?}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_of_too_many_names_finds_the_same_and_lists_none() {
+    let store = MemoryStore::new();
+    let silent = StoreBackend::new(MemoryStore::single_valued());
+    let probe = Arc::new(Probe::new(store.clone()));
+    let large = StoreBackend::with_config(Arc::clone(&probe), StoreConfig::new().index_entries(5));
+    let mut corpus = corpus();
+    corpus.push(FileUpload::new(path("/deep/er/.ignore"), "left-out\n"));
+    corpus.push(FileUpload::new(path("/deep/er/and/left-out"), "needle\n"));
+    corpus.push(FileUpload::new(path("/deep/er/and/found"), "needle\n"));
+    corpus.extend((0..200).map(|n| FileUpload::new(path(&format!("/wide/{n}/f")), "nothing\n")));
+    for answers in [silent.upload_files(&cx(), corpus.clone()).await, large.upload_files(&cx(), corpus).await] {
+        assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
+    }
+    for request in requests() {
+        // Of files that cannot match nothing is said, nor are they counted.
+        let rest = |result: Result<GrepResult>| {
+            result.map(|GrepResult { matches, files, truncated, problems, .. }| (matches, files, truncated, problems))
+        };
+        let found = rest(large.grep(&cx(), request.clone()).await);
+        assert_eq!(found, rest(silent.grep(&cx(), request.clone()).await), "{request:?}");
+    }
+    probe.take_all();
+    let found = large.grep(&cx(), GrepRequest::literal("needle").path(path("/deep"))).await.expect("a search");
+    assert_eq!((found.matches.len(), found.files_searched), (1, 1));
+    large.search("needle").await.expect("a search");
+    let listed = probe.take("list level");
+    assert!(listed < 20, "{listed} of the directories with and without a match");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -156,3 +156,33 @@ async fn the_index_can_be_switched_off_and_on() {
     assert_eq!(found(&without, "/", "needle", Sensitive).await, Some(vec!["/a".to_owned()]));
     assert_clean(&with).await;
 }
+
+#[tokio::test]
+async fn the_removal_of_many_files_does_not_rewrite_the_index() {
+    let directory = directory();
+    let store = open(&directory).await;
+    let names = |numbers: std::ops::Range<u32>| numbers.map(|number| path(&format!("/d/{number}")));
+    let text = |at: &VfsPath| value(format!("the text of {at} and no other: {}", at.as_str().repeat(20)));
+    for first in (0..2048).step_by(128) {
+        let writes = names(first..first + 128).map(|at| Write::Put(at.clone(), text(&at))).collect();
+        assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+    }
+    let size = || {
+        let connection = rusqlite::Connection::open(directory.path().join("store.db")).expect("it opens");
+        let sql = "SELECT sum(length(block)) FROM texts_data";
+        connection.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("it counts")
+    };
+    let before = size();
+    let writes = names(0..1024).map(Write::Delete).collect();
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+    assert!(size() >= before, "{} bytes of {before}", size());
+    assert_eq!(found(&store, "/", "/d/7/d/7", Sensitive).await, Some(vec![]));
+    assert_eq!(found(&store, "/", "/d/1777/d", Sensitive).await, Some(vec!["/d/1777".to_owned()]));
+    // What is written later in the place of those is in the index, too.
+    for first in (0..1024).step_by(64) {
+        let writes = names(first..first + 64).map(|at| Write::Put(at.clone(), text(&at))).collect();
+        assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+    }
+    assert_eq!(found(&store, "/", "/d/7/d/7", Sensitive).await, Some(vec!["/d/7".to_owned()]));
+    assert_clean(&store).await;
+}
