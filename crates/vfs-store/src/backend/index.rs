@@ -94,6 +94,11 @@ impl Indexes {
         }
     }
 
+    /// Whether the namespace had too many files when they were listed last.
+    pub(super) fn is_too_large(&self, namespace: &Namespace) -> bool {
+        self.slot(namespace).has_too_many()
+    }
+
     fn slot(&self, namespace: &Namespace) -> Arc<Slot> {
         let mut slots = lock(&self.slots);
         Arc::clone(slots.get_or_insert(namespace.clone(), Arc::default))

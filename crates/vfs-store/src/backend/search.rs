@@ -9,7 +9,7 @@ use vfs_core::{
 use vfs_search::Coverage;
 
 use super::index::{Reach, listed};
-use super::narrow::names_of;
+use super::narrow::lookup_candidates;
 use super::needles::{LARGEST_SILENT, largest_silent, needles};
 use super::space::{Found, Space, file_info};
 use super::tree::{Hopes, Names, StoreTree};
@@ -69,8 +69,18 @@ pub(super) async fn tree_for_grep<S: Store>(space: &Space<S>, req: &GrepRequest)
     // What is wrong with the request is for the search to say.
     let Ok(coverage) = Coverage::of_grep(req) else { return Ok(Arc::new(tree(None))) };
     let is_wide = goes_anywhere(&req.path, &coverage);
-    let (names, hopes) = futures::try_join!(names(space, &req.path, coverage), hopes(space, &req.path, req))?;
-    let names = if is_wide { names_or_narrow(space, names, hopes.as_ref()).await? } else { names };
+    let is_too_large = || is_wide && space.inner.indexes.is_too_large(&space.namespace);
+    let was_too_large = is_too_large();
+    if was_too_large {
+        let hopes = hopes(space, &req.path, req).await?;
+        if let Some(names) = lookup_hopes(space, hopes.as_ref()).await {
+            return Ok(Arc::new(tree(Some(names)).hopes(hopes)));
+        }
+    }
+    let (mut names, hopes) = futures::try_join!(names(space, &req.path, coverage), hopes(space, &req.path, req))?;
+    if names.is_none() && !was_too_large && is_too_large() {
+        names = lookup_hopes(space, hopes.as_ref()).await;
+    }
     Ok(Arc::new(tree(names).hopes(hopes)))
 }
 
@@ -79,10 +89,10 @@ pub(super) async fn tree_to_lend<S: Store>(space: &Space<S>, req: &LendRequest) 
     let reach = if req.path.is_root() && req.purpose == Purpose::Grep { Reach::All } else { Reach::Part };
     let directories = space.inner.indexes.names(space, reach).await?;
     let names = directories.map(|directories| Names { below: VfsPath::root(), directories });
-    let Some(search) = &req.search else { return Ok(Arc::new(StoreTree::new(space.clone(), names))) };
+    let tree = StoreTree::new(space.clone(), names);
+    let Some(search) = &req.search else { return Ok(Arc::new(tree)) };
     let hopes = hopes(space, &req.path, search).await?;
-    let names = if reach == Reach::All { names_or_narrow(space, names, hopes.as_ref()).await? } else { names };
-    Ok(Arc::new(StoreTree::new(space.clone(), names).max_file_size(search.max_file_size).hopes(hopes)))
+    Ok(Arc::new(tree.max_file_size(search.max_file_size).hopes(hopes)))
 }
 
 /// The names that a request needs which starts at `path`: all of the namespace where it is about all of it, all below the path
@@ -107,19 +117,11 @@ fn goes_anywhere(path: &VfsPath, coverage: &Coverage) -> bool {
     path.join(ANYWHERE).is_ok_and(|anywhere| coverage.reaches(&anywhere))
 }
 
-/// The `names`; where they are too many to be listed, those of the few files that may match.
-async fn names_or_narrow<S: Store>(
-    space: &Space<S>,
-    names: Option<Names>,
-    hopes: Option<&Hopes>,
-) -> Result<Option<Names>> {
-    match hopes.filter(|hopes| names.is_none() && hopes.up_to >= LARGEST_SILENT) {
-        None => Ok(names),
-        Some(Hopes { below, candidates, .. }) => {
-            let narrow = names_of(space, below, candidates).await?;
-            Ok(narrow.map(|directories| Names { below: below.clone(), directories }))
-        }
-    }
+/// The names of the few files that may match, where they are few.
+async fn lookup_hopes<S: Store>(space: &Space<S>, hopes: Option<&Hopes>) -> Option<Names> {
+    let Hopes { below, candidates, .. } = hopes.filter(|hopes| hopes.up_to >= LARGEST_SILENT)?;
+    let directories = lookup_candidates(space, below, candidates).await?;
+    Some(Names { below: below.clone(), directories })
 }
 
 /// The files at and below `path` that `req` may find something in, where the store can tell, and does so now.

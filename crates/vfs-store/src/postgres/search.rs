@@ -41,10 +41,10 @@ pub(super) async fn candidates(
 }
 
 /// The question for so many patterns, and for at most one file more than `most`. First the contents: what the index finds, and
-/// what it does not know; then their files. Where there are more than `most` contents, the answer is one row without a path.
+/// what it does not know; then their files. Where the index finds more than `most`, the answer is one row without a path.
 ///
-/// The index knows trigrams alone, so that the server looks into each content that it finds: the search for contents has a limit,
-/// too, for a text that is nearly everywhere.
+/// The index knows trigrams alone, so that the server looks into each content that it finds: that search has a limit of its own,
+/// for a text that is nearly everywhere.
 fn question(patterns: usize, most: usize) -> String {
     let like = |number| format!("searchable(data) COLLATE \"C\" LIKE ${number}");
     let any: Vec<String> = (5..5 + patterns).map(like).collect();
@@ -53,14 +53,16 @@ fn question(patterns: usize, most: usize) -> String {
         "WITH found AS MATERIALIZED ( \
              SELECT content FROM chunks \
              WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND is_text AND ({}) \
+             LIMIT {limit} \
+         ), possible AS ( \
+             SELECT content FROM found \
              UNION ALL \
              SELECT content FROM chunks \
              WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND NOT is_text AND part = 0 \
-             LIMIT {limit} \
          ) \
          SELECT NULL AS path WHERE (SELECT count(*) FROM found) > {most} \
          UNION ALL \
-         (SELECT path FROM files JOIN found USING (content) \
+         (SELECT path FROM files JOIN possible USING (content) \
          WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND (path = $2 OR (path > $3 AND path < $4)) \
          AND (SELECT count(*) FROM found) <= {most} \
          LIMIT {limit})",

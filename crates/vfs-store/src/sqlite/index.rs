@@ -23,8 +23,8 @@ pub(super) const MAX_INDEXED: usize = 8 << 20;
 /// How many files wait at most, and how many bytes they have together: a search reads them all.
 const MAX_WAITING: u64 = 64;
 const MAX_WAITING_BYTES: u64 = 1 << 20;
-/// From how many removals in one change on they bring about no merge.
-const MANY_REMOVALS: usize = 64;
+/// A change that deletes at least so many files does not merge the index.
+const BULK_DELETE_THRESHOLD: usize = 64;
 /// How many segments of one level are merged; SQLite's default.
 const AUTOMERGE: i64 = 4;
 /// Most threes that are looked for of one needle, and most needles.
@@ -119,14 +119,15 @@ pub(super) fn remove(connection: &Connection, id: i64) -> Tried<()> {
 ///
 /// SQLite merges as many pages of the index as rows were removed, times its levels, when it writes removals: for a large directory
 /// that is all of the index, for seconds or minutes in which others wait. The removals themselves are written in microseconds each,
-/// and what they leave behind goes with the merges that later writes bring about.
+/// and what they leave behind goes with the merges that later writes bring about: 0.2 s at a time after 50,000 of 200,000 files, 2 s
+/// once after nearly all.
 pub(super) fn begin_removals(connection: &Connection, removals: usize) -> Tried<()> {
-    if removals >= MANY_REMOVALS { set_automerge(connection, 0) } else { Ok(()) }
+    if removals >= BULK_DELETE_THRESHOLD { set_automerge(connection, 0) } else { Ok(()) }
 }
 
 /// Writes what was removed since [`begin_removals`].
 pub(super) fn end_removals(connection: &Connection, removals: usize) -> Tried<()> {
-    if removals < MANY_REMOVALS {
+    if removals < BULK_DELETE_THRESHOLD {
         return Ok(());
     }
     connection.prepare_cached("INSERT INTO texts (texts) VALUES ('flush')")?.execute([])?;

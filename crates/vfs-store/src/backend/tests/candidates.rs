@@ -129,12 +129,20 @@ async fn a_search_of_too_many_names_finds_the_same_and_lists_none() {
         let found = rest(large.grep(&cx(), request.clone()).await);
         assert_eq!(found, rest(silent.grep(&cx(), request.clone()).await), "{request:?}");
     }
+    large.search("needle").await.expect("a search");
     probe.take_all();
     let found = large.grep(&cx(), GrepRequest::literal("needle").path(path("/deep"))).await.expect("a search");
     assert_eq!((found.matches.len(), found.files_searched), (1, 1));
     large.search("needle").await.expect("a search");
     let listed = probe.take("list level");
     assert!(listed < 20, "{listed} of the directories with and without a match");
+    // A tree that is merged with others shows all names: the rules in it hold for what others have.
+    let outer =
+        CompositeBackend::new(Arc::new(large)).with_mount("/logs", Arc::new(StoreBackend::new(MemoryStore::new())));
+    let outer = outer.expect("nothing is there");
+    outer.write_text("/logs/new", "a rarity\n").await.expect("it is new");
+    outer.write_text("/.ignore", "/logs/\n").await.expect("it is new");
+    assert_eq!(outer.search("rarity").await.expect("a search"), []);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -253,4 +261,35 @@ async fn what_is_lent_for_one_search_gives_the_same_as_what_is_lent_for_any() {
         }
         assert_eq!(found[0], found[1], "{request:?}");
     }
+}
+
+#[tokio::test]
+async fn an_upload_writes_many_files_in_one_change_and_each_has_an_answer() {
+    let (files, probe) = probed(MemoryStore::new());
+    files.write_text("/file", "old\n").await.expect("it is new");
+    files.write_text("/directory/in", "old\n").await.expect("it is new");
+    let upload = |names: std::ops::Range<u32>| -> Vec<FileUpload> {
+        names.map(|n| FileUpload::new(path(&format!("/many/{n}")), format!("file {n}\n"))).collect()
+    };
+    probe.take_all();
+    let answers = files.upload_files(&cx(), upload(0..300)).await;
+    assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
+    let calls = probe.take_all();
+    assert_eq!((calls.get("batch"), calls.get("put")), (Some(&3), None), "{calls:?}");
+    // One that fails stops no other.
+    let refused = ["/file/below", "/directory", "/"].map(|at| FileUpload::new(path(at), "refused\n"));
+    let large = FileUpload::new(path("/large"), vec![b'x'; 1 << 20]);
+    let mixed = [&upload(290..310)[..], &refused[..], &[large, FileUpload::new(path("/file"), "new\n")]].concat();
+    let answers = files.upload_files(&cx(), mixed.clone()).await;
+    for (file, answer) in mixed.iter().zip(answers) {
+        let is_refused = refused.iter().any(|refused| refused.path == file.path);
+        assert_eq!(answer.path, file.path);
+        assert_eq!(answer.cause.is_some(), is_refused, "{}: {:?}", file.path, answer.cause);
+    }
+    assert_eq!(files.read_text("/file").await.expect("it is there"), "new\n");
+    assert_eq!(files.find("many/*").await.expect("a search").len(), 310);
+    // A lookup that fails leaves the files to themselves.
+    probe.fail(Some(("batch", ErrorKind::TooLarge)));
+    let answers = files.upload_files(&cx(), upload(400..403)).await;
+    assert_eq!(answers.iter().filter_map(|answer| answer.cause.as_ref()).count(), 3, "each is a batch of its own");
 }

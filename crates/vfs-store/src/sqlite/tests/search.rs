@@ -186,3 +186,23 @@ async fn the_removal_of_many_files_does_not_rewrite_the_index() {
     assert_eq!(found(&store, "/", "/d/7/d/7", Sensitive).await, Some(vec!["/d/7".to_owned()]));
     assert_clean(&store).await;
 }
+
+#[tokio::test]
+async fn a_refused_change_of_many_files_leaves_the_index_and_the_log_as_they_were() {
+    let directory = directory();
+    let (store, other) = (open(&directory).await, open(&directory).await);
+    let names = |numbers: std::ops::Range<u32>| numbers.map(|number| path(&format!("/d/{number}")));
+    let writes = names(0..5000).map(|at| Write::Put(at.clone(), value(format!("the text of {at}")))).collect();
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+    assert_clean(&store).await;
+    let writes = names(0..200).chain([path("/missing")]).map(Write::Delete).collect();
+    let refused = store.batch(&space("org/user"), &[], writes).await;
+    assert!(matches!(refused, Ok(BatchOutcome::Refused(at, None)) if at == path("/missing")));
+    assert_clean(&store).await;
+    for (store, numbers) in [(&other, 0..200), (&store, 200..4800)] {
+        let writes = names(numbers).map(Write::Delete).collect();
+        assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+        assert_clean(store).await;
+    }
+    assert_eq!(found(&other, "/", "of /d/4801", Sensitive).await, Some(vec!["/d/4801".to_owned()]));
+}
