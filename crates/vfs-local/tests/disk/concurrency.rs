@@ -5,7 +5,7 @@ use vfs_core::{
     Backend, BackendExt, EditRequest, ErrorKind, OpContext, ReadRequest, ResolveRequest, StatRequest, WriteMode,
     WriteRequest,
 };
-use vfs_local::LocalConfig;
+use vfs_local::{LocalConfig, LockMode};
 
 use crate::{Disk, LOCK_TIMEOUT, path};
 
@@ -215,4 +215,25 @@ async fn a_call_that_is_cancelled_before_it_begins_says_what_it_was_about() {
     for error in errors {
         assert_eq!((error.kind(), error.path()), (ErrorKind::Cancelled, Some("/f")));
     }
+}
+
+#[tokio::test]
+async fn locks_of_a_file_exclude_one_another_and_end_when_they_are_dropped() {
+    let disk = Disk::with(|config| config.lock_timeout(std::time::Duration::from_millis(50)));
+    let (cx, at) = (OpContext::new(), path("/d/lock"));
+    let exclusive = disk.files.lock_file(&cx, &at, LockMode::Exclusive).await.expect("it is made and locked");
+    for mode in [LockMode::Shared, LockMode::Exclusive] {
+        assert!(disk.files.try_lock_file(&cx, &at, mode).await.expect("it is looked at").is_none(), "{mode:?}");
+        let error = disk.files.lock_file(&cx, &at, mode).await.expect_err("it is held");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Busy, Some("/d/lock")));
+    }
+    drop(exclusive);
+    let shared = disk.files.lock_file(&cx, &at, LockMode::Shared).await.expect("it is free");
+    let another = disk.files.try_lock_file(&cx, &at, LockMode::Shared).await.expect("it is looked at");
+    assert!(another.is_some() && disk.files.read_text("/d/lock").await.expect("it can be read").is_empty());
+    assert!(disk.files.try_lock_file(&cx, &at, LockMode::Exclusive).await.expect("it is looked at").is_none());
+    drop((shared, another));
+    assert!(disk.files.try_lock_file(&cx, &at, LockMode::Exclusive).await.expect("it is looked at").is_some());
+    let error = disk.files.lock_file(&cx, &path("/d"), LockMode::Shared).await.expect_err("a directory");
+    assert_eq!(error.kind(), ErrorKind::IsADirectory);
 }
