@@ -38,6 +38,15 @@ pub(crate) const CASES: &[Case] = &[
         check: |disk, is_done| check_move(disk, is_done).boxed(),
     },
     Case {
+        name: "move_of_links_and_empty_directories_across_mounts",
+        prepare: |disk| {
+            disk.lay_out("one", &[("dir/a", "a\n"), ("dir/z", "z\n")]);
+            disk.lay_out_others("one", &[("dir/0", "z"), ("dir/b", "a")], &["dir/empty", "dir/other/empty"]);
+        },
+        perform: |disk| move_directory(disk).boxed(),
+        check: |disk, is_done| check_move_of_links(disk, is_done).boxed(),
+    },
+    Case {
         name: "move_over_a_file_across_mounts",
         prepare: |disk| {
             disk.lay_out("one", &[("f", "new\n")]);
@@ -146,8 +155,8 @@ async fn move_directory(disk: &Disk<'_>) -> Result<()> {
 
 async fn recover(disk: &Disk<'_>) -> std::result::Result<(), String> {
     let told = |error: vfs_core::Error| error.to_string();
-    for moved in mounted(disk).map_err(told)?.recover(&OpContext::new()).await.map_err(told)? {
-        if moved.outcome != Recovered::Finished {
+    for moved in mounted(disk).map_err(told)?.recover(&OpContext::new()).await.map_err(told)?.moves {
+        if !matches!(moved.outcome, Recovered::Finished | Recovered::RolledBack) {
             return Err(format!("it could not be recovered: {moved:?}"));
         }
     }
@@ -163,6 +172,28 @@ async fn check_move(disk: &Disk<'_>, is_done: bool) -> std::result::Result<(), S
         return same("the target", &two, &moved);
     }
     same("the source", &one, &state(TREE))
+}
+
+async fn check_move_of_links(disk: &Disk<'_>, is_done: bool) -> std::result::Result<(), String> {
+    recover(disk).await?;
+    let (one, two) = (disk.state("one"), disk.state("two"));
+    let files = |at: &str| {
+        let texts = [("0", "z\n"), ("a", "a\n"), ("b", "a\n"), ("z", "z\n")];
+        texts.iter().map(|(name, text)| (format!("{at}/{name}"), (*text).to_owned())).collect::<State>()
+    };
+    let is_moved = is_done || !two.is_empty();
+    for directory in ["empty", "other/empty"] {
+        let [is_at_source, is_at_target] =
+            [("one", "dir"), ("two", "moved")].map(|(end, at)| disk.has_directory(end, &format!("{at}/{directory}")));
+        if (is_at_source, is_at_target) != (!is_moved, is_moved) {
+            return Err(format!("{directory} is at the source: {is_at_source}, at the target: {is_at_target}"));
+        }
+    }
+    if is_moved {
+        same("the source", &one, &State::new())?;
+        return same("the target", &two, &files("moved"));
+    }
+    same("the source", &one, &files("dir"))
 }
 
 async fn move_over_file(disk: &Disk<'_>) -> Result<()> {

@@ -9,6 +9,7 @@ mod cases;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -64,6 +65,21 @@ impl<'a> Disk<'a> {
         let mut state = State::new();
         collect(&self.root.join(name), "", &mut state);
         state
+    }
+
+    /// Puts links, each to another name, and empty directories into the directory `name`.
+    pub(crate) fn lay_out_others(&self, name: &str, links: &[(&str, &str)], directories: &[&str]) {
+        for (path, target) in links {
+            symlink(target, self.root.join(name).join(path)).expect("a link can be made");
+        }
+        for path in directories {
+            fs::create_dir_all(self.root.join(name).join(path)).expect("a directory can be made");
+        }
+    }
+
+    /// Whether a directory is at `path` in the directory `name`.
+    pub(crate) fn has_directory(&self, name: &str, path: &str) -> bool {
+        self.root.join(name).join(path).is_dir()
     }
 
     /// Puts `files` into the directory `name`.

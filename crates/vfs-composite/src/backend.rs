@@ -19,7 +19,7 @@ use vfs_core::{
 };
 use vfs_search::{Coverage, Pool};
 
-use crate::journal::Journal;
+use crate::journal::{Journal, JournalLock};
 use crate::mount::{Mount, MountInfo};
 use crate::shadow::{LinkAtEnd, without_shadowed};
 use crate::table::MountTable;
@@ -38,7 +38,7 @@ use crate::union::{Union, UnionTree};
 /// * Every path in every result, error, problem, diff and update is in this namespace.
 /// * A rename or copy within a mount is the backend's own. Across mounts files are copied, and for a rename compared and
 ///   then deleted on the version that was copied; links become what they lead to. What fails is undone. With a
-///   [journal](Self::with_journal) a rename that a crash cut short is finished by [`recover`](Self::recover).
+///   [journal](Self::with_journal) a rename that a crash cut short is completed by [`recover`](Self::recover).
 /// * Mounts may be added and removed while operations run; each works with the mounts it began with.
 /// * Commands run in the mount that is named as [executor](Self::with_executor).
 /// * A backend that lends no tree is searched by itself where the search lies in its mount, and asked for listings and
@@ -83,11 +83,29 @@ impl CompositeBackend {
         Ok(self)
     }
 
-    /// The same with renames across mounts noted in the directory `directory` of `backend`, so that a crash in the middle of one
-    /// can be [recovered](Self::recover) from. The backend must outlive the process, and be no one's to write to.
+    /// Returns this backend with renames across mounts recorded in the directory `directory` of `backend`, so that one which a
+    /// crash interrupts can be [recovered](Self::recover).
+    ///
+    /// # Behaviour
+    ///
+    /// The directory is made with the first rename. The backend must outlive the process, and its callers must not be able to
+    /// write to it: recovery does what the records say. A rename that cannot be recorded fails, and moves nothing.
     #[must_use]
     pub fn with_journal(mut self, backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
-        self.journal = Some(Arc::new(Journal::new(backend, directory)));
+        self.journal = Some(Arc::new(Journal::new(backend, directory, None)));
+        self
+    }
+
+    /// Returns this backend with a [journal](Self::with_journal) that several processes share: `lock` keeps recoveries from
+    /// renames that are under way, and from each other. A file `lock` in the directory is left to it.
+    #[must_use]
+    pub fn with_locked_journal(
+        mut self,
+        backend: Arc<dyn Backend>,
+        directory: VfsPath,
+        lock: Arc<dyn JournalLock>,
+    ) -> Self {
+        self.journal = Some(Arc::new(Journal::new(backend, directory, Some(lock))));
         self
     }
 
@@ -420,7 +438,8 @@ impl CompositeBackend {
     }
 }
 
-fn same_mount(table: &MountTable, from: &VfsPath, to: &VfsPath) -> bool {
+/// Whether both paths belong to one mount.
+pub(crate) fn same_mount(table: &MountTable, from: &VfsPath, to: &VfsPath) -> bool {
     Arc::ptr_eq(table.route(from), table.route(to))
 }
 

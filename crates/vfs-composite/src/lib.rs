@@ -25,11 +25,13 @@ mod backend;
 mod facets;
 mod journal;
 mod mount;
+mod recovery;
 mod shadow;
 mod table;
 mod transfer;
 mod union;
 
 pub use backend::CompositeBackend;
-pub use journal::{Recovered, RecoveredMove};
+pub use journal::{JournalGuard, JournalLock};
 pub use mount::MountInfo;
+pub use recovery::{Recovered, RecoveredMove, Recovery};

@@ -1,5 +1,6 @@
 //! Renames and copies from one mount to another.
 
+mod note;
 mod take_back;
 
 use std::sync::Arc;
@@ -13,7 +14,6 @@ use vfs_core::{
 };
 
 use crate::backend::{CompositeBackend, mounted, replaces};
-use crate::journal::{Note, NotedFile};
 use crate::table::MountTable;
 
 /// A whole file, as it was read or written.
@@ -156,7 +156,7 @@ impl CompositeBackend {
             return Err(if replaces(mode) { link_at_target(&to) } else { Error::at(ErrorKind::AlreadyExists, &to) });
         }
         let replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
-        let note = self.note(cx, &from, &to, &inventory, mode).await?;
+        let note = self.note(cx, &from, &to, &inventory, mode, replaced).await?;
         let mut progress = Progress::default();
         let moved = match self.place_all(cx, &inventory, mode, &mut progress).await {
             Ok(()) => self.take_sources(cx, &from, &mut progress).await,
@@ -170,7 +170,8 @@ impl CompositeBackend {
         if let (Some(journal), Some(note)) = (&self.journal, note) {
             journal.end(&cx.unhurried(), note).await.map_err(|source| {
                 let done = if outcome.is_err() { "it was not moved" } else { "it was moved" };
-                let message = format!("{done}, but the note of it in the journal stays; remove that before a recovery");
+                let message =
+                    format!("{done}, but its record in the journal cannot be removed: the next recovery does that");
                 Error::new(source.kind(), message).with_path(&to).with_source(source)
             })?;
         }
@@ -279,30 +280,6 @@ impl CompositeBackend {
         }
     }
 
-    async fn note(
-        &self,
-        cx: &OpContext,
-        from: &VfsPath,
-        to: &VfsPath,
-        inventory: &Inventory,
-        mode: TransferMode,
-    ) -> Result<Option<VfsPath>> {
-        let Some(journal) = &self.journal else { return Ok(None) };
-        let mut files = Vec::new();
-        for Item { from: source, to: target, kind } in &inventory.files {
-            let missing = || Error::at(ErrorKind::IsADirectory, source);
-            let version = self.stat(cx, StatRequest::new(source.clone())).await?.version.ok_or_else(missing)?;
-            let replaces = match self.stat(cx, StatRequest::new(target.clone())).await {
-                Ok(there) if replaces(mode) => there.version,
-                _ => None,
-            };
-            files.push(NotedFile { from: source.clone(), to: target.clone(), kind: *kind, version, replaces });
-        }
-        let empty = inventory.empty.iter().map(|directory| directory.to.clone());
-        let note = Note { from: from.clone(), to: to.clone(), files, empty: empty.collect() };
-        journal.begin(cx, &note).await.map(Some)
-    }
-
     /// Copies every file, and compares each with its source.
     async fn place_all(
         &self,
@@ -384,8 +361,20 @@ impl CompositeBackend {
         }
         // No operation makes a directory but for a file in it.
         let file = path.child(".vfs-directory")?;
-        let version = self.write(cx, WriteRequest::new(file.clone(), "")).await?.version;
+        let version = match self.write(cx, WriteRequest::new(file.clone(), "")).await {
+            Ok(written) => written.version,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                self.left_marker(cx, &file).await?.ok_or(error)?
+            }
+            Err(error) => return Err(error),
+        };
         self.delete(&cx.unhurried(), DeleteRequest::new(file).expected_version(version)).await.map(drop)
+    }
+
+    /// The version of an empty `file` that a crash left while a directory was made; `None` if it has any content.
+    async fn left_marker(&self, cx: &OpContext, file: &VfsPath) -> Result<Option<Version>> {
+        let info = self.stat(cx, StatRequest::new(file.clone())).await?;
+        Ok(info.version.filter(|_| info.size == 0))
     }
 
     /// Deletes the sources, each on the version that was copied.
