@@ -2,6 +2,7 @@
 
 mod durable;
 mod guard;
+mod journal;
 mod layers;
 mod overlap;
 mod stores;
@@ -19,6 +20,7 @@ use vfs_memory::{MemoryBackend, MemoryConfig};
 
 use self::durable::Opened;
 use self::guard::Guard;
+use self::journal::MoveJournal;
 use self::layers::placed;
 use self::overlap::SharedDirectories;
 use self::stores::Stores;
@@ -31,7 +33,8 @@ use crate::tables::{BackendTable, LayerTable, LocalTable, MemoryTable};
 /// Opens what `config` describes, with relative paths under `base`.
 pub(crate) async fn build(config: &Config, base: &Path) -> Result<Built, ConfigError> {
     let base = real_base(base)?;
-    let stores = Stores::find(config, &base).await?;
+    let mut stores = Stores::find(config, &base).await?;
+    let journal = MoveJournal::find(config, &base, &mut stores)?;
     let guard = Guard::new(config, &base, &stores).await?;
     let (parts, durable) = (Parts::default(), Opened::new());
     let shared = SharedDirectories::default();
@@ -39,7 +42,9 @@ pub(crate) async fn build(config: &Config, base: &Path) -> Result<Built, ConfigE
     let tables = &config.tables;
     let root = VfsPath::root();
     let default = builder.place(&root, &tables.default.backend, &tables.default.layers).await?;
-    let composite = CompositeBackend::new(default);
+    let composite = journal.around(CompositeBackend::new(default)).map_err(|error| {
+        ConfigError::new(ConfigErrorKind::Open, "the journal of moves cannot be used").because(error)
+    })?;
     for mount in &tables.mounts {
         let at = mount.path.get_ref();
         let backend = builder.place(at, &mount.backend, &mount.layers).await?;
@@ -47,12 +52,14 @@ pub(crate) async fn build(config: &Config, base: &Path) -> Result<Built, ConfigE
             config.source.error(ConfigErrorKind::Conflict, mount.path.span(), "it cannot be mounted").because(error)
         })?;
     }
+    let (recovery, recovery_warnings) = journal.recover(&composite).await;
     let everything = Arc::new(composite.clone());
     let backend = builder.around(everything, &tables.layers, Place::Everywhere, &root).await?;
     let backend = builder.guard.around_everything(backend, &mut builder.parts.policies)?;
     let Parts { overlays, policies, audits, checkpoints, quotas } = builder.parts;
-    let warnings = builder.shared.warnings;
-    Ok(Built { backend, composite, overlays, policies, audits, checkpoints, quotas, warnings })
+    let mut warnings = builder.shared.warnings;
+    warnings.extend(recovery_warnings);
+    Ok(Built { backend, composite, overlays, policies, audits, checkpoints, quotas, recovery, warnings })
 }
 
 /// The audit logs that `config` describes, without anything else.

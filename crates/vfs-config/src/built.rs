@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use vfs_composite::CompositeBackend;
+use vfs_composite::{CompositeBackend, Recovery};
 use vfs_core::{Backend, ExecuteRequest, Layer as _, Rebase, Result, VfsPath};
 use vfs_layers::{
     Audit, BackendSink, CheckpointedBackend, Explanation, OverlayBackend, Policy, QuotaMeter, RuleEffect, RuleSet,
@@ -101,8 +101,11 @@ pub struct Built {
     pub checkpoints: Vec<Placed<CheckpointedBackend>>,
     /// How much is used of each quota.
     pub quotas: Vec<Placed<QuotaMeter>>,
+    /// What became of moves across mounts that a crash had interrupted.
+    pub recovery: Recovery,
     /// Likely mistakes and weakened guarantees: directories of the host that are mounted at two places, and those in which
-    /// [concurrent changes by several processes](vfs_local::weakness_between_processes) may be lost.
+    /// [concurrent changes by several processes](vfs_local::weakness_between_processes) may be lost; and interrupted moves that
+    /// could not be recovered as a whole.
     pub warnings: Vec<ConfigError>,
 }
 

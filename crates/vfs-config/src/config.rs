@@ -95,7 +95,9 @@ impl Config {
     ///
     /// # Behaviour
     ///
-    /// Stores that are not there yet are made with the first thing that is kept in them. Nothing else is changed.
+    /// Stores that are not there yet are made with the first thing that is kept in them. Moves across mounts that a crash
+    /// interrupted are recovered from the journal, unless one is under way in another process; those that cannot be are in
+    /// [`Built::warnings`], and tried again the next time. Nothing else is changed.
     ///
     /// # Errors
     ///

@@ -78,7 +78,7 @@ fn parent_of(path: &Path) -> vfs_core::Result<(LocalBackend, VfsPath)> {
 #[derive(Debug, Clone)]
 pub(crate) struct StorePlace {
     /// The innermost directory above it, or it itself, that is there.
-    pub(crate) files: Arc<dyn Backend>,
+    pub(crate) local: LocalBackend,
     /// Where it is in that.
     pub(crate) path: VfsPath,
     /// Where it is on the host.
@@ -86,23 +86,28 @@ pub(crate) struct StorePlace {
 }
 
 impl StorePlace {
+    /// The backend that its path is in.
+    pub(crate) fn files(&self) -> Arc<dyn Backend> {
+        Arc::new(self.local.clone())
+    }
+
     /// Makes the directory, if it is not there yet: what is there can be denied to an agent with all that is above it.
     pub(crate) async fn make_directory(&self) -> vfs_core::Result<()> {
         let cx = OpContext::new();
-        match self.files.stat(&cx, StatRequest::new(self.path.clone())).await {
+        match Backend::stat(&self.local, &cx, StatRequest::new(self.path.clone())).await {
             Ok(_) => return Ok(()),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
         // No operation makes a directory but for a file in it.
         let file = self.path.child(".vfs-directory")?;
-        self.files.write(&cx, WriteRequest::new(file.clone(), "").mode(WriteMode::Overwrite)).await?;
-        self.files.delete(&cx, DeleteRequest::new(file)).await.map(drop)
+        self.local.write(&cx, WriteRequest::new(file.clone(), "").mode(WriteMode::Overwrite)).await?;
+        self.local.delete(&cx, DeleteRequest::new(file)).await.map(drop)
     }
 
     /// Makes the file, if it is not there yet, for the same reason.
     pub(crate) async fn make_file(&self) -> vfs_core::Result<()> {
-        match self.files.write(&OpContext::new(), WriteRequest::new(self.path.clone(), "")).await {
+        match self.local.write(&OpContext::new(), WriteRequest::new(self.path.clone(), "")).await {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
@@ -131,7 +136,7 @@ impl StorePlace {
             let rest = rest.to_str().ok_or_else(|| vfs_core::Error::of(ErrorKind::InvalidPath))?;
             let inside = VfsPath::root().join(rest)?;
             let real = real_directory(above)?.join(inside.relative());
-            return Ok(Self { files: Arc::new(files), path: inside, real });
+            return Ok(Self { local: files, path: inside, real });
         }
         Err(vfs_core::Error::of(ErrorKind::NotFound))
     }

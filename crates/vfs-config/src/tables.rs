@@ -4,10 +4,15 @@ mod backends;
 mod layers;
 mod rules;
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::{Deserializer, IntoDeserializer as _, Visitor};
 use toml::Spanned;
 use vfs_core::VfsPath;
+
+use crate::values::HostPath;
 
 pub(crate) use self::backends::{BackendTable, DurableTable, LocalTable, MemoryTable};
 pub(crate) use self::layers::{
@@ -21,6 +26,11 @@ pub(crate) use self::rules::{RuleTable, RulesTable};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "vfs.toml")]
 pub(crate) struct FileTable {
+    /// The directory of the journal of moves across mounts, from which the next process recovers moves that a crash interrupted;
+    /// or false for none: such a move may then stay at both ends. It is made with the first move, and hidden where it lies in a
+    /// directory that is shown. Default: `.vfs/moves`.
+    #[schemars(with = "Option<JournalSchema>")]
+    pub(crate) journal: Option<Spanned<JournalSetting>>,
     /// What is at `/`, and wherever no mount is.
     pub(crate) default: DefaultTable,
     /// What is at other places.
@@ -30,6 +40,53 @@ pub(crate) struct FileTable {
     #[serde(default)]
     #[schemars(with = "Vec<LayerTable>")]
     pub(crate) layers: Vec<Spanned<LayerTable>>,
+}
+
+/// Where moves across mounts are recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum JournalSetting {
+    /// Nowhere.
+    Off,
+    /// In this directory.
+    Directory(HostPath),
+}
+
+/// A directory, or `false`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum JournalSchema {
+    /// The directory.
+    Directory(HostPath),
+    /// `false` for none.
+    Off(bool),
+}
+
+impl<'de> Deserialize<'de> for JournalSetting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Written;
+
+        impl Visitor<'_> for Written {
+            type Value = JournalSetting;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a directory, or false")
+            }
+
+            fn visit_bool<E: serde::de::Error>(self, is_on: bool) -> Result<JournalSetting, E> {
+                if is_on {
+                    return Err(E::custom("there is a journal by default; name its directory, or leave this out"));
+                }
+                Ok(JournalSetting::Off)
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<JournalSetting, E> {
+                HostPath::deserialize(text.into_deserializer()).map(JournalSetting::Directory)
+            }
+        }
+
+        deserializer.deserialize_any(Written)
+    }
 }
 
 /// A place for files, and the layers around it.

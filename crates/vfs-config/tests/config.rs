@@ -582,3 +582,152 @@ async fn of_what_a_link_leads_to_nothing_is_told_that_may_not_be_read() {
         }
     }
 }
+
+/// Two directories in one namespace, with a move of `/d` to `/m/d` that was interrupted when one of two files was copied.
+async fn interrupted(text: &str) -> TempDir {
+    let root = tree(&[("one/d/a", "a"), ("one/d/b", "b"), ("two/d/a", "a")]);
+    let built = open(&root, text).await.expect("it is valid");
+    let mut files = Vec::new();
+    for name in ["a", "b"] {
+        let from = format!("/d/{name}");
+        let info = built.backend.stat(&OpContext::new(), vfs_core::StatRequest::new(path(&from))).await;
+        let version = info.expect("it is there").version;
+        files.push(serde_json::json!({
+            "from": from, "to": format!("/m/d/{name}"), "kind": "file", "version": version
+        }));
+    }
+    let note = serde_json::json!({ "from": "/d", "to": "/m/d", "files": files });
+    fs::create_dir_all(root.path().join(".vfs/moves")).expect("a directory");
+    fs::write(root.path().join(".vfs/moves/move-1-0.json"), note.to_string()).expect("a file");
+    root
+}
+
+const MOVES: &str = "[default]\ntype = 'local'\nroot = 'one'\n[[mounts]]\npath = '/m'\ntype = 'local'\nroot = 'two'\n";
+
+fn notes(root: &TempDir) -> usize {
+    let entries = fs::read_dir(root.path().join(".vfs/moves")).expect("the journal is there");
+    entries.filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name() != "lock")).count()
+}
+
+fn contents(root: &TempDir, file: &str) -> Option<String> {
+    fs::read_to_string(root.path().join(file)).ok()
+}
+
+#[tokio::test]
+async fn the_journal_is_made_with_the_first_move_and_hidden_wherever_it_is_shown() {
+    let shown = MOVES.replace("root = 'one'", "root = '.'");
+    let root = tree(&[("a", "a"), ("two/x", "")]);
+    let built = open(&root, &shown).await.expect("it is valid");
+    built.backend.list("/").await.expect("a listing");
+    assert!(!root.path().join(".vfs").exists(), "nothing is made before a move");
+    for forged in ["/.vfs/moves/move-1-0.json", "/.VFS/../.vfs/moves/lock"] {
+        assert!(built.backend.create_text(forged, "{}").await.is_err(), "{forged}");
+    }
+    built.backend.create_text("/x/moves/move-1-0.json", "{}").await.expect("another directory");
+    let rename = vfs_core::RenameRequest::new(path("/x"), path("/.vfs"));
+    let forged = built.backend.rename(&OpContext::new(), rename).await.expect_err("it would be the journal");
+    assert_eq!(forged.kind(), ErrorKind::PolicyDenied);
+    let rename = vfs_core::RenameRequest::new(path("/a"), path("/m/a"));
+    built.backend.rename(&OpContext::new(), rename).await.expect("it is moved");
+    assert!(root.path().join(".vfs/moves/lock").exists());
+    assert_eq!(notes(&root), 0);
+    assert_eq!(built.backend.list("/.vfs").await.expect("a listing"), []);
+    assert_eq!(built.backend.remove("/.vfs").await.expect_err("it is hidden").kind(), ErrorKind::PolicyDenied);
+    let built = open(&root, &shown).await.expect("it is valid");
+    assert_eq!(built.recovery, Default::default());
+}
+
+#[tokio::test]
+async fn an_interrupted_move_is_finished_by_the_next_opening() {
+    let root = interrupted(MOVES).await;
+    let built = open(&root, MOVES).await.expect("it is valid");
+    assert_eq!((built.recovery.moves.len(), built.warnings.len()), (1, 0), "{built:?}");
+    assert_eq!((contents(&root, "two/d/a").as_deref(), contents(&root, "two/d/b").as_deref()), (Some("a"), Some("b")));
+    assert!(!root.path().join("one/d").exists());
+    assert_eq!(notes(&root), 0);
+}
+
+#[tokio::test]
+async fn an_opening_leaves_the_moves_of_processes_that_are_alive() {
+    let root = interrupted(MOVES).await;
+    let lock = fs::File::create(root.path().join(".vfs/moves/lock")).expect("a file");
+    lock.lock_shared().expect("it is free");
+    let built = open(&root, MOVES).await.expect("it is valid");
+    assert_eq!((built.recovery.deferred, built.recovery.moves.len(), built.warnings.len()), (1, 0, 0));
+    assert!(contents(&root, "one/d/a").is_some() && contents(&root, "two/d/b").is_none() && notes(&root) == 1);
+    drop(lock);
+    let built = open(&root, MOVES).await.expect("it is valid");
+    assert_eq!((built.recovery.deferred, built.recovery.moves.len()), (0, 1));
+    assert_eq!(notes(&root), 0);
+}
+
+#[tokio::test]
+async fn a_move_that_cannot_be_recovered_is_a_warning_that_names_both_paths() {
+    let root = interrupted(MOVES).await;
+    fs::write(root.path().join("two/d/a"), "changed since").expect("a file");
+    fs::write(root.path().join(".vfs/moves/move-0-0.json"), "{").expect("a file");
+    for _ in 0..2 {
+        let built = open(&root, MOVES).await.expect("it opens all the same");
+        let warnings: Vec<_> = built.warnings.iter().map(ToString::to_string).collect();
+        let [stuck, unreadable] = &warnings[..] else { panic!("{warnings:?}") };
+        assert!(stuck.contains("'/d' to '/m/d'") && stuck.contains("move-1-0.json"), "{stuck}");
+        assert!(unreadable.contains("move-0-0.json"), "{unreadable}");
+        assert_eq!((contents(&root, "one/d/a").as_deref(), contents(&root, "one/d/b")), (Some("a"), None));
+        assert_eq!(contents(&root, "two/d/a").as_deref(), Some("changed since"));
+    }
+    fs::remove_file(root.path().join("one/d/a")).expect("it is there");
+    let built = open(&root, MOVES).await.expect("it is valid");
+    assert_eq!((built.warnings.len(), built.recovery.moves.len(), notes(&root)), (1, 1, 1));
+}
+
+#[tokio::test]
+async fn the_directory_of_the_journal_can_be_named_or_left_out() {
+    let with = |setting: &str| format!("journal = {setting}\n{MOVES}");
+    let root = interrupted(MOVES).await;
+    let built = open(&root, &with("false")).await.expect("it is valid");
+    assert_eq!((built.recovery.moves.len(), notes(&root)), (0, 1));
+    let built = open(&root, &with("'elsewhere'")).await.expect("it is valid");
+    let rename = vfs_core::RenameRequest::new(path("/d/b"), path("/m/b"));
+    built.backend.rename(&OpContext::new(), rename).await.expect("it is moved");
+    assert!(root.path().join("elsewhere/lock").exists());
+    for (setting, words) in [("true", "by default"), ("''", "names nothing"), ("3", "a directory, or false")] {
+        let error = Config::parse(&with(setting)).expect_err(words);
+        assert!(error.message.contains(words) && error.key.as_deref() == Some("journal"), "{error}");
+    }
+    let shared = with("'kept/moves'").replace("'two'\n", "'two'\nlayers = [{ type = 'overlay', store = 'kept' }]\n");
+    let error = open(&root, &shared).await.expect_err("a layer keeps something there");
+    assert_eq!((error.kind, error.position.map(|at| at.line)), (ConfigErrorKind::Conflict, Some(1)), "{error}");
+    // A default that is taken is no reason not to open what could be opened before.
+    let shared = MOVES.replace("'two'\n", "'two'\nlayers = [{ type = 'overlay', store = '.vfs' }]\n");
+    let built = open(&root, &shared).await.expect("it is valid");
+    assert_eq!(built.warnings.len(), 1, "{:?}", built.warnings);
+}
+
+#[tokio::test]
+async fn a_move_that_cannot_be_recorded_fails_with_advice_and_moves_nothing() {
+    let root = tree(&[("one/a", "a"), ("two/x", ""), (".vfs/moves/lock/x", "")]);
+    let built = open(&root, MOVES).await.expect("it is valid");
+    let rename = vfs_core::RenameRequest::new(path("/a"), path("/m/a"));
+    let error = built.backend.rename(&OpContext::new(), rename).await.expect_err("it cannot be recorded");
+    assert!(error.message().contains("nothing was moved") && error.message().contains("`journal`"), "{error}");
+    assert_eq!((error.path(), contents(&root, "one/a").as_deref()), (Some("/a"), Some("a")));
+    assert!(!error.to_string().contains(".vfs/moves/lock"), "{error}");
+}
+
+#[tokio::test]
+async fn a_move_is_recovered_for_the_caller_who_began_it() {
+    let text = "[default]\ntype = 'local'\nroot = 'one'\n\
+        [[mounts]]\npath = '/m'\ntype = 'store'\nurl = 'sqlite:state.db'\nnamespace = 'acme/{actor}'\n";
+    let root = interrupted(text).await;
+    let record = root.path().join(".vfs/moves/move-1-0.json");
+    let note = fs::read_to_string(&record).expect("it is there");
+    fs::write(&record, note.replacen('{', "{\"actor\":\"ann\",", 1)).expect("a file");
+    let ann = OpContext::new().with_actor("ann");
+    let built = open(&root, &text.replacen("[default]", "journal = false\n[default]", 1)).await.expect("it is valid");
+    built.backend.write(&ann, vfs_core::WriteRequest::new(path("/m/d/a"), "a")).await.expect("it is copied");
+    let built = open(&root, text).await.expect("it is valid");
+    assert_eq!((built.recovery.moves.len(), built.warnings.len(), notes(&root)), (1, 0, 0), "{:?}", built.warnings);
+    let moved = built.backend.read(&ann, vfs_core::ReadRequest::new(path("/m/d/b"))).await.expect("it is moved");
+    assert_eq!(moved.content, vfs_core::Content::Text("b".into()));
+    assert!(!root.path().join("one/d").exists());
+}

@@ -114,7 +114,7 @@ impl Builder<'_> {
         placed: Placed<()>,
     ) -> Result<Arc<dyn Backend>, ConfigError> {
         let store = self.stores.of(&table.store)?;
-        let mut checkpoints = Checkpoints::new(Arc::clone(&store.files), store.path.clone());
+        let mut checkpoints = Checkpoints::new(store.files(), store.path.clone());
         // To go back is to write, which nobody does to these; and what people have changed there since is to stay.
         for fixed in self.guard.fixed() {
             if let Some(path) = placed.within(fixed) {
@@ -140,7 +140,7 @@ impl Builder<'_> {
             None => OverlayBackend::new(files),
             Some(named) => {
                 let store = self.stores.of(named)?;
-                let opened = OverlayBackend::open(files, Arc::clone(&store.files), store.path.clone()).await;
+                let opened = OverlayBackend::open(files, store.files(), store.path.clone()).await;
                 opened.map_err(|error| {
                     let message = format!("the overlay store '{}' cannot be opened", store.real.display());
                     self.config.source.error(ConfigErrorKind::Open, named.span(), message).because(error)

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use toml::Spanned;
 use vfs_layers::BackendSink;
@@ -118,10 +117,21 @@ impl Stores {
         Ok(())
     }
 
+    /// Has the journal of moves hidden at `place`, which `span` names; `false` if it is in or around another store.
+    pub(super) fn hide_journal(&mut self, place: &StorePlace, span: Option<Range<usize>>) -> bool {
+        let is_apart = |other: &Path| !place.real.starts_with(other) && !other.starts_with(&place.real);
+        if !self.reals().all(|(other, _)| is_apart(other)) {
+            return false;
+        }
+        let (span, place) = (span.unwrap_or_default(), place.clone());
+        self.0.push(Store { span, place, kind: Kind::Directory, beside: Vec::new() });
+        true
+    }
+
     /// What appends to the audit log of `table`, and reads it.
     pub(super) fn log(&self, table: &AuditTable) -> Result<BackendSink, ConfigError> {
         let store = self.of(&table.file)?;
-        let sink = BackendSink::new(Arc::clone(&store.files), store.path.clone());
+        let sink = BackendSink::new(store.files(), store.path.clone());
         Ok(match table.rotate_at {
             Some(size) => sink.max_size(size.0),
             None => sink,
