@@ -111,6 +111,7 @@ pub(crate) enum Command {
     /// Remove a file or link, or with -r a directory
     Rm(RmArgs),
     /// Move a file or directory
+    #[command(after_help = namespace::MOVE_NOTES)]
     Mv(TransferArgs),
     /// Copy a file or directory
     Cp(TransferArgs),

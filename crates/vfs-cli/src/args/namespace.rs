@@ -4,6 +4,10 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use super::number::whole;
 
+pub(super) const MOVE_NOTES: &str = "\
+Between mounts of a vfs.toml, files are copied, compared and then deleted. If that is interrupted, the next command with the \
+same vfs.toml finishes the move, or rolls it back if nothing has arrived; a warning says so if a file was changed at both ends.";
+
 pub(super) const WATCH_EXAMPLES: &str = "\
 Lines are 'created /a', 'changed /a', 'removed /a', 'renamed /a to /b', and 'overflow' where events were lost: list again \
 then. Files that exist when the watch starts are not reported. Overlays and some stores have no change feed: to watch one of them is an \

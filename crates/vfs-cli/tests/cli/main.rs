@@ -15,6 +15,7 @@ mod files;
 mod help;
 mod hints;
 mod jobs;
+mod moves;
 mod overlay;
 mod policy;
 mod search;
