@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{self, FlockOperation, OFlags};
+use rustix::fs::{self, Access, FlockOperation, OFlags};
 use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath, WriteRequest};
 
@@ -11,6 +11,7 @@ use crate::backend::LocalBackend;
 use crate::disk::Disk;
 use crate::errno::{error, error_at};
 use crate::metadata::Metadata;
+use crate::root::require_access;
 
 /// Longest pause between two attempts to take a lock.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
@@ -61,7 +62,8 @@ impl LocalBackend {
             let until = disk.wait_until();
             disk.lock_file(&at, mode, Some(until), cx)
         });
-        locked.await?.ok_or_else(|| too_long().with_path(path))
+        let busy = || Error::new(ErrorKind::Busy, "another process has locked this file for too long; try again");
+        locked.await?.ok_or_else(|| busy().with_path(path))
     }
 
     /// Locks the file at `path` as [`lock_file`](Self::lock_file) does, without waiting: `None` if another holder excludes it.
@@ -73,10 +75,40 @@ impl LocalBackend {
         let at = path.clone();
         self.on_disk(cx, path.clone(), move |disk, cx| disk.lock_file(&at, mode, None, cx)).await
     }
+
+    /// Returns whether the permissions of the directory at `path`, and its file system, let this process create files in it.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening the directory.
+    ///
+    /// ```no_run
+    /// # async fn example() -> vfs_core::Result<()> {
+    /// use vfs_core::{OpContext, VfsPath};
+    /// use vfs_local::LocalBackend;
+    ///
+    /// let files = LocalBackend::open("/srv/project")?;
+    /// assert!(files.can_create_in(&OpContext::new(), &VfsPath::root()).await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn can_create_in(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+        let at = path.clone();
+        self.on_disk(cx, path.clone(), move |disk, _| disk.can_create_in(&at)).await
+    }
 }
 
 impl Disk {
-    /// Locks the file at `path`, and waits for it until `until`.
+    fn can_create_in(&self, path: &VfsPath) -> Result<bool> {
+        let directory = self.root.open_at(path, OFlags::PATH | OFlags::DIRECTORY)?;
+        match require_access(directory.as_fd(), ".", Access::WRITE_OK | Access::EXEC_OK) {
+            Ok(()) => Ok(true),
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Ok(false),
+            Err(errno) => Err(error_at(errno, path)),
+        }
+    }
+
+    /// Locks the file at `path`; `None` if it is still locked at `until`.
     fn lock_file(
         &self,
         path: &VfsPath,
@@ -139,9 +171,8 @@ fn acquire(file: &OwnedFd, mode: LockMode, until: Option<Instant>, cx: &OpContex
             Ok(()) => return Ok(true),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
-                let Some(until) = until else { return Ok(false) };
-                if Instant::now() >= until {
-                    return Err(too_long());
+                if until.is_none_or(|until| Instant::now() >= until) {
+                    return Ok(false);
                 }
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(MAX_PAUSE);
@@ -154,8 +185,4 @@ fn acquire(file: &OwnedFd, mode: LockMode, until: Option<Instant>, cx: &OpContex
             Err(errno) => return Err(error(errno)),
         }
     }
-}
-
-fn too_long() -> Error {
-    Error::new(ErrorKind::Busy, "another process has locked this file for too long; try again")
 }
