@@ -19,6 +19,7 @@ use vfs_core::{
 };
 use vfs_search::{Coverage, Pool};
 
+use crate::identity::MountIdentity;
 use crate::journal::{Journal, JournalLock};
 use crate::mount::{Mount, MountInfo};
 use crate::shadow::{LinkAtEnd, without_shadowed};
@@ -83,6 +84,17 @@ impl CompositeBackend {
         Ok(self)
     }
 
+    /// Returns this backend with `identity` for the mount at `at`; `/` is the default backend. Records of renames are recovered
+    /// only with the mounts that they were written for, so each mount of a [journal](Self::with_journal) should have one.
+    ///
+    /// # Errors
+    ///
+    /// `not_found` if nothing is mounted there.
+    pub fn with_identity(self, at: &VfsPath, identity: MountIdentity) -> Result<Self> {
+        self.change(|table| Ok((table.with_identity(at, identity.clone())?, ())))?;
+        Ok(self)
+    }
+
     /// Returns this backend with renames across mounts recorded in the directory `directory` of `backend`, so that one which a
     /// crash interrupts can be [recovered](Self::recover).
     ///
@@ -96,8 +108,8 @@ impl CompositeBackend {
         self
     }
 
-    /// Returns this backend with a [journal](Self::with_journal) that several processes share: `lock` keeps recoveries from
-    /// renames that are under way, and from each other. A file `lock` in the directory is left to it.
+    /// Returns this backend with a [journal](Self::with_journal) that several processes share: `lock` separates
+    /// recoveries from renames that are under way, and from each other. A file `lock` in the directory is left to it.
     #[must_use]
     pub fn with_locked_journal(
         mut self,

@@ -1,6 +1,7 @@
 //! A write-ahead log of renames across mounts.
 
 use std::any::Any;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,19 +11,20 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use vfs_core::{
     Backend, DeleteRequest, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Request as _, Result,
-    Version, VfsPath, WriteRequest,
+    Version, VfsPath, WriteMode, WriteRequest,
 };
 
-use crate::transfer::Kind;
+use crate::identity::MountIdentity;
+use crate::transfer::{Copied, Kind};
 
 /// A held [`JournalLock`], released when it is dropped.
 pub type JournalGuard = Box<dyn Any + Send + Sync>;
 
-/// A lock that keeps the renames and the recoveries of all processes that share a journal apart.
+/// A lock that separates the renames and the recoveries of all processes that share a journal.
 ///
 /// # Behaviour
 ///
-/// A rename across mounts holds it shared, from before its note is written until that is removed; a recovery holds it
+/// A rename across mounts holds it shared, from before its record is written until that is removed; a recovery holds it
 /// exclusively. A process that ends has to lose it, in whatever way it ends.
 #[async_trait]
 pub trait JournalLock: fmt::Debug + Send + Sync + 'static {
@@ -36,9 +38,12 @@ pub trait JournalLock: fmt::Debug + Send + Sync + 'static {
 /// The record of one rename.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Note {
+pub(crate) struct MoveRecord {
     pub(crate) from: VfsPath,
     pub(crate) to: VfsPath,
+    /// The mount of the source, and that of the target.
+    pub(crate) source: RecordedMount,
+    pub(crate) target: RecordedMount,
     /// The caller of the rename, whose files those of a store may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) actor: Option<String>,
@@ -47,16 +52,31 @@ pub(crate) struct Note {
     /// Whether the rename replaces what is at the target.
     #[serde(default)]
     pub(crate) replaced: bool,
-    /// The files, each by its path and the version that is to be moved.
-    pub(crate) files: Vec<NotedFile>,
+    /// Whether a file has arrived at the target, so that the rename can only be finished.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) has_arrived: bool,
+    /// Whether the rename failed and its rollback had begun, so that sources may have been written again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_rolling_back: bool,
+    /// The files that are not settled, each by its path and the version that is to be moved.
+    pub(crate) files: Vec<RecordedFile>,
     /// Directories of the target without anything in them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) empty: Vec<VfsPath>,
 }
 
+/// A mount at one end of a rename.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NotedFile {
+pub(crate) struct RecordedMount {
+    pub(crate) path: VfsPath,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) identity: Option<MountIdentity>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RecordedFile {
     pub(crate) from: VfsPath,
     pub(crate) to: VfsPath,
     pub(crate) kind: Kind,
@@ -64,9 +84,25 @@ pub(crate) struct NotedFile {
     /// The version of what is replaced at the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replaces: Option<Version>,
+    /// The digest of what is replaced, since a rollback writes it again in a new version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) replaced_digest: Option<String>,
 }
 
-impl Note {
+impl RecordedFile {
+    /// Whether `there`, a file at the target, is the one that was there before the rename.
+    pub(crate) fn is_replaced(&self, there: &Copied) -> bool {
+        self.replaces.as_ref() == Some(&there.version)
+            || self.replaced_digest.as_ref().is_some_and(|replaced| *replaced == digest(&there.content))
+    }
+}
+
+/// Returns the digest of `content`, as a record has it.
+pub(crate) fn digest(content: &[u8]) -> String {
+    blake3::hash(content).to_hex().to_string()
+}
+
+impl MoveRecord {
     /// The context of the caller who began the rename.
     pub(crate) fn context(&self, cx: &OpContext) -> OpContext {
         let mut cx = cx.clone();
@@ -79,17 +115,30 @@ impl Note {
         cx
     }
 
-    /// Whether all paths are at and below the two ends, each file at the same place of both.
+    /// Whether the rename is one of a directory.
+    pub(crate) fn is_of_directory(&self) -> bool {
+        !self.files.iter().any(|file| file.from == self.from)
+    }
+
+    /// Whether the ends are in two mounts, and all paths at and below the ends: each file at the same place of both, and each
+    /// path once.
     fn is_consistent(&self) -> bool {
-        let below = |path: &VfsPath, end: &VfsPath| path.strip_prefix(end).map(str::to_owned);
-        let is_moved = |file: &NotedFile| {
-            let (from, to) = (below(&file.from, &self.from), below(&file.to, &self.to));
+        let is_moved = |file: &RecordedFile| {
+            let (from, to) = (file.from.strip_prefix(&self.from), file.to.strip_prefix(&self.to));
             from.is_some() && from == to
         };
+        let sources: HashSet<_> = self.files.iter().map(|file| &file.from).collect();
+        let directories: HashSet<_> = self.empty.iter().collect();
         !self.from.is_root()
             && !self.to.is_root()
+            && !self.to.starts_with(&self.from)
+            && self.source.path != self.target.path
+            && self.from.starts_with(&self.source.path)
+            && self.to.starts_with(&self.target.path)
             && self.files.iter().all(is_moved)
+            && sources.len() == self.files.len()
             && self.empty.iter().all(|path| path.starts_with(&self.to))
+            && directories.len() == self.empty.len()
     }
 }
 
@@ -101,64 +150,75 @@ pub(crate) struct Journal {
     lock: Option<Arc<dyn JournalLock>>,
 }
 
-/// A rename that is recorded, and the lock that keeps recoveries from it.
-pub(crate) struct NotedRename {
+/// A rename that is recorded, and the lock that excludes recoveries meanwhile.
+pub(crate) struct RecordedMove {
     path: VfsPath,
+    pub(crate) record: MoveRecord,
     _guard: Option<JournalGuard>,
 }
 
 /// The files in the directory of a journal.
 #[derive(Debug, Default)]
 pub(crate) struct JournalListing {
-    pub(crate) notes: Vec<FileInfo>,
-    /// An error for each entry that cannot be a note.
-    pub(crate) foreign: Vec<Error>,
+    pub(crate) records: Vec<FileInfo>,
+    /// An error for each entry that cannot be a record.
+    pub(crate) unreadable: Vec<Error>,
 }
 
-/// Tells notes that one process begins in the same moment apart.
-static NOTES: AtomicU64 = AtomicU64::new(0);
+/// Number of records that this process has begun, which distinguishes those of the same moment.
+static RECORDS: AtomicU64 = AtomicU64::new(0);
 
 impl Journal {
     /// The name in the directory that is left to a [`JournalLock`].
     const LOCK_FILE: &str = "lock";
 
-    /// Largest note that is read, in bytes; one of a million files has about as many.
-    const MAX_NOTE_SIZE: u64 = 256 << 20;
+    /// Largest record that is read, in bytes; one of a million files has about as many.
+    const MAX_RECORD_SIZE: u64 = 256 << 20;
 
     pub(crate) fn new(backend: Arc<dyn Backend>, directory: VfsPath, lock: Option<Arc<dyn JournalLock>>) -> Self {
         Self { backend, directory, lock }
     }
 
     /// Records a rename that is about to begin.
-    pub(crate) async fn begin(&self, cx: &OpContext, note: &Note) -> Result<NotedRename> {
+    pub(crate) async fn begin(&self, cx: &OpContext, record: MoveRecord) -> Result<RecordedMove> {
         let guard = match &self.lock {
             Some(lock) => Some(lock.lock_shared(cx).await?),
             None => None,
         };
         // A process may have begun several, and another may have gone before it.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let number = NOTES.fetch_add(1, Ordering::Relaxed);
+        let number = RECORDS.fetch_add(1, Ordering::Relaxed);
         let path = self.directory.child(&format!("move-{since}-{number}.json"))?;
-        let text = serde_json::to_vec(note)
-            .map_err(|source| Error::new(ErrorKind::Internal, "the record cannot be encoded").with_source(source))?;
-        let noted = NotedRename { path: path.clone(), _guard: guard };
+        let text = encode(&record)?;
+        let recorded = RecordedMove { path: path.clone(), record, _guard: guard };
         match self.backend.write(cx, WriteRequest::new(path, text)).await {
-            Ok(_) => Ok(noted),
-            // The note may be there all the same; a recovery must not do what was reported as not done.
-            Err(error) => match self.end(&cx.unhurried(), noted).await {
+            Ok(_) => Ok(recorded),
+            // The record may be there all the same; a recovery must not do what was reported as not done.
+            Err(error) => match self.end(&cx.unhurried(), recorded).await {
                 Err(left) if !left.is_absence() => Err(error.with_source(left)),
                 _ => Err(error),
             },
         }
     }
 
-    /// Removes the record of a rename that is over.
-    pub(crate) async fn end(&self, cx: &OpContext, noted: NotedRename) -> Result<()> {
-        self.remove(cx, noted.path.clone()).await
+    /// Records that what `recorded` began is being rolled back.
+    pub(crate) async fn update(&self, cx: &OpContext, recorded: &RecordedMove) -> Result<()> {
+        self.replace(cx, &recorded.path, &recorded.record).await
     }
 
-    pub(crate) async fn remove(&self, cx: &OpContext, note: VfsPath) -> Result<()> {
-        self.backend.delete(cx, DeleteRequest::new(note)).await.map(drop)
+    /// Replaces the record at `path`.
+    pub(crate) async fn replace(&self, cx: &OpContext, path: &VfsPath, record: &MoveRecord) -> Result<()> {
+        let request = WriteRequest::new(path.clone(), encode(record)?).mode(WriteMode::Overwrite);
+        self.backend.write(cx, request).await.map(drop)
+    }
+
+    /// Removes the record of a rename that is over, and then releases the lock.
+    pub(crate) async fn end(&self, cx: &OpContext, recorded: RecordedMove) -> Result<()> {
+        self.remove(cx, recorded.path.clone()).await
+    }
+
+    pub(crate) async fn remove(&self, cx: &OpContext, record: VfsPath) -> Result<()> {
+        self.backend.delete(cx, DeleteRequest::new(record)).await.map(drop)
     }
 
     /// Acquires the journal for a recovery: `None` while a rename or another recovery is under way.
@@ -176,41 +236,46 @@ impl Journal {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(listing),
             Err(error) => return Err(error),
         };
-        let hidden = listed.problems.into_iter();
+        let problems = listed.problems.into_iter();
         listing
-            .foreign
-            .extend(hidden.map(|hidden| Error::new(hidden.code, hidden.message).with_path_text(&hidden.path)));
+            .unreadable
+            .extend(problems.map(|problem| Error::new(problem.code, problem.message).with_path_text(&problem.path)));
         for entry in listed.entries {
             let name = entry.path.name().unwrap_or_default();
             if !entry.is_dir && name.starts_with("move-") && name.ends_with(".json") {
-                listing.notes.push(entry);
+                listing.records.push(entry);
             } else if name != Self::LOCK_FILE {
-                listing.foreign.push(foreign(&entry.path));
+                listing.unreadable.push(invalid_record(&entry.path));
             }
         }
         Ok(listing)
     }
 
-    /// Reads a note.
+    /// Reads a record.
     ///
     /// # Errors
     ///
     /// `too_large` and `conflict` for a file that cannot be one, and those of the backend.
-    pub(crate) async fn read(&self, cx: &OpContext, entry: &FileInfo) -> Result<Note> {
-        if entry.size > Self::MAX_NOTE_SIZE {
+    pub(crate) async fn read(&self, cx: &OpContext, entry: &FileInfo) -> Result<MoveRecord> {
+        if entry.size > Self::MAX_RECORD_SIZE {
             return Err(
                 Error::new(ErrorKind::TooLarge, "it is larger than any record of a move").with_path(&entry.path)
             );
         }
         let answer = DownloadRequest::new(entry.path.clone()).send(&*self.backend, cx).await?;
-        let note: Note = serde_json::from_slice(&answer.content.unwrap_or_default())
-            .map_err(|source| foreign(&entry.path).with_source(source))?;
-        if note.is_consistent() { Ok(note) } else { Err(foreign(&entry.path)) }
+        let record: MoveRecord = serde_json::from_slice(&answer.content.unwrap_or_default())
+            .map_err(|source| invalid_record(&entry.path).with_source(source))?;
+        if record.is_consistent() { Ok(record) } else { Err(invalid_record(&entry.path)) }
     }
 }
 
-/// The error for a file in a journal that is not a note.
-fn foreign(path: &VfsPath) -> Error {
+fn encode(record: &MoveRecord) -> Result<Vec<u8>> {
+    serde_json::to_vec(record)
+        .map_err(|source| Error::new(ErrorKind::Internal, "the record cannot be encoded").with_source(source))
+}
+
+/// Returns the error for a file in a journal that is not a record.
+fn invalid_record(path: &VfsPath) -> Error {
     Error::new(ErrorKind::Conflict, "this is not a record of a move: it is damaged, or of another program")
         .with_path(path)
 }

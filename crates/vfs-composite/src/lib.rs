@@ -23,6 +23,7 @@
 
 mod backend;
 mod facets;
+mod identity;
 mod journal;
 mod mount;
 mod recovery;
@@ -32,6 +33,7 @@ mod transfer;
 mod union;
 
 pub use backend::CompositeBackend;
+pub use identity::MountIdentity;
 pub use journal::{JournalGuard, JournalLock};
 pub use mount::MountInfo;
-pub use recovery::{Recovered, RecoveredMove, Recovery};
+pub use recovery::{Recovered, RecoveredMove, Recovery, RecoveryObserver, RecoveryOptions};

@@ -6,6 +6,8 @@ use serde::Serialize;
 use vfs_core::tree::SharedTree;
 use vfs_core::{Backend, Capabilities, LendRequest, OpContext, Rebase, Relocate, Request, Result, VfsPath};
 
+use crate::identity::MountIdentity;
+
 /// A mount, as a listing of mounts shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -27,11 +29,17 @@ pub struct MountInfo {
 pub(crate) struct Mount {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) rebase: Rebase,
+    pub(crate) identity: Option<MountIdentity>,
 }
 
 impl Mount {
     pub(crate) fn new(at: VfsPath, backend: Arc<dyn Backend>) -> Self {
-        Self { backend, rebase: Rebase::new(at, VfsPath::root()) }
+        Self { backend, rebase: Rebase::new(at, VfsPath::root()), identity: None }
+    }
+
+    /// Returns the same mount with `identity`.
+    pub(crate) fn identified(&self, identity: MountIdentity) -> Self {
+        Self { backend: Arc::clone(&self.backend), rebase: self.rebase.clone(), identity: Some(identity) }
     }
 
     pub(crate) fn at(&self) -> &VfsPath {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use vfs_core::{Backend, Error, ErrorKind, Result, VfsPath};
+use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, VfsPath};
 
+use crate::identity::MountIdentity;
 use crate::mount::{Mount, MountInfo};
 
 /// The mounts of one moment. A change makes another table.
@@ -46,6 +47,17 @@ impl MountTable {
             table.executor = None;
         }
         Ok((table, mount))
+    }
+
+    /// Returns the same table with `identity` for the mount at `at`.
+    pub(crate) fn with_identity(&self, at: &VfsPath, identity: MountIdentity) -> Result<Self> {
+        let mut table = self.clone();
+        let mount = if at.is_root() { Some(&mut table.default) } else { table.mounts.get_mut(at) };
+        let mount = mount.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "no backend is mounted here; list the mounts").with_path(at)
+        })?;
+        *mount = Arc::new(mount.identified(identity));
+        Ok(table)
     }
 
     /// The same with commands running in the mount at `at`.
@@ -115,6 +127,13 @@ impl MountTable {
     pub(crate) fn names_in(&self, directory: &VfsPath) -> BTreeSet<String> {
         let name = |mount: &Arc<Mount>| mount.at().strip_prefix(directory)?.split('/').next().map(str::to_owned);
         self.below(directory).filter_map(name).collect()
+    }
+
+    /// Returns the location of `path` by the identity of its mount, if that has one.
+    pub(crate) fn location(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<String>> {
+        let mount = self.route(path);
+        let Some(identity) = &mount.identity else { return Ok(None) };
+        Ok(identity.location(cx, &mount.rebase.inward(path)?))
     }
 
     pub(crate) fn infos(&self) -> Vec<MountInfo> {

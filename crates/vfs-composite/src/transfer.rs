@@ -1,6 +1,6 @@
 //! Renames and copies from one mount to another.
 
-mod note;
+mod record;
 mod take_back;
 
 use std::sync::Arc;
@@ -8,12 +8,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use vfs_core::{
-    Backend, CopyRequest, CopyResult, DeleteRequest, Error, ErrorKind, FilesUpdate, LsRequest, Mutations, OpContext,
-    RenameRequest, RenameResult, ResolveRequest, Result, StatRequest, TransferMode, Version, VfsPath, WriteMode,
-    WriteRequest,
+    Backend, CopyRequest, CopyResult, DeleteRequest, DownloadRequest, Error, ErrorKind, FilesUpdate, LsRequest,
+    Mutations, OpContext, RenameRequest, RenameResult, Request as _, ResolveRequest, Result, StatRequest, TransferMode,
+    Version, VfsPath, WriteMode, WriteRequest,
 };
 
 use crate::backend::{CompositeBackend, mounted, replaces};
+use crate::identity::is_within;
 use crate::table::MountTable;
 
 /// A whole file, as it was read or written.
@@ -26,6 +27,8 @@ pub(crate) struct Copied {
 /// What is to be transferred.
 struct Inventory {
     is_dir: bool,
+    /// Whether something at the target is replaced.
+    replaced: bool,
     files: Vec<Item>,
     /// Directories without anything in them.
     empty: Vec<EmptyDirectory>,
@@ -125,23 +128,23 @@ impl CompositeBackend {
 
     async fn copy_files(&self, cx: &OpContext, table: &MountTable, req: CopyRequest) -> Result<CopyResult> {
         let CopyRequest { from, to, mode, .. } = req;
-        check_ends(table, &from, &to)?;
-        let inventory = self.inventory(cx, &from, &to).await?;
-        let replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
+        check_ends(cx, table, &from, &to)?;
+        let mut inventory = self.inventory(cx, &from, &to).await?;
+        inventory.replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
         let mut progress = Progress::default();
         if let Err(error) = self.place_all(cx, &inventory, mode, &mut progress).await {
-            let undone = self.put_back(cx, &to, &inventory, replaced, progress, error).await;
+            let undone = self.put_back(cx, &to, &inventory, progress, None, error).await;
             return Err(undone.unwrap_or_else(|error| error));
         }
         let files = progress.placed.len() as u64;
-        let mut result = CopyResult::new(from, to, replaced, files, progress.bytes);
+        let mut result = CopyResult::new(from, to, inventory.replaced, files, progress.bytes);
         result.files_update = progress.update;
         Ok(result)
     }
 
     async fn move_files(&self, cx: &OpContext, table: &MountTable, req: RenameRequest) -> Result<RenameResult> {
         let RenameRequest { from, to, mode, .. } = req;
-        check_ends(table, &from, &to)?;
+        check_ends(cx, table, &from, &to)?;
         if table.holds(&from) {
             return Err(mounted(&from));
         }
@@ -150,13 +153,13 @@ impl CompositeBackend {
                            once the change is merged";
             return Err(Error::new(ErrorKind::CrossBackend, message).with_path(&to));
         }
-        let inventory = self.inventory(cx, &from, &to).await?;
+        let mut inventory = self.inventory(cx, &from, &to).await?;
         // A rename replaces a link, and what is written here would go to what it leads to.
         if self.kind(cx, &to).await? == Kind::Link {
             return Err(if replaces(mode) { link_at_target(&to) } else { Error::at(ErrorKind::AlreadyExists, &to) });
         }
-        let replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
-        let note = self.note(cx, &from, &to, &inventory, mode, replaced).await?;
+        inventory.replaced = self.check_target(cx, table, &inventory, &to, mode).await?;
+        let mut recorded = self.record(cx, table, &from, &to, &inventory, mode).await?;
         let mut progress = Progress::default();
         let moved = match self.place_all(cx, &inventory, mode, &mut progress).await {
             Ok(()) => self.take_sources(cx, &from, &mut progress).await,
@@ -164,18 +167,18 @@ impl CompositeBackend {
         };
         let outcome = match moved {
             Ok(()) => Ok(progress.update),
-            // Where not all could be put back, the note stays for `recover`.
-            Err(error) => Err(self.put_back(cx, &to, &inventory, replaced, progress, error).await?),
+            // If not all could be put back, the record stays for `recover`.
+            Err(error) => Err(self.put_back(cx, &to, &inventory, progress, recorded.as_mut(), error).await?),
         };
-        if let (Some(journal), Some(note)) = (&self.journal, note) {
-            journal.end(&cx.unhurried(), note).await.map_err(|source| {
+        if let (Some(journal), Some(recorded)) = (&self.journal, recorded) {
+            journal.end(&cx.unhurried(), recorded).await.map_err(|source| {
                 let done = if outcome.is_err() { "it was not moved" } else { "it was moved" };
                 let message =
-                    format!("{done}, but its record in the journal cannot be removed: the next recovery does that");
+                    format!("{done}, but its record in the journal cannot be removed; the next recovery removes it");
                 Error::new(source.kind(), message).with_path(&to).with_source(source)
             })?;
         }
-        let mut result = RenameResult::new(from, to, replaced);
+        let mut result = RenameResult::new(from, to, inventory.replaced);
         result.files_update = outcome?;
         Ok(result)
     }
@@ -185,7 +188,7 @@ impl CompositeBackend {
         let kind = self.kind(cx, from).await?;
         if !self.stat(cx, StatRequest::new(from.clone())).await?.is_dir {
             let item = Item { from: from.clone(), to: to.clone(), kind };
-            return Ok(Inventory { is_dir: false, files: vec![item], empty: Vec::new() });
+            return Ok(Inventory { is_dir: false, replaced: false, files: vec![item], empty: Vec::new() });
         }
         if kind == Kind::Link {
             return Err(link_to_directory(from));
@@ -198,7 +201,7 @@ impl CompositeBackend {
         if listed.truncated.is_some() {
             return Err(Error::new(ErrorKind::TooLarge, "it goes too deep to be listed whole").with_path(from));
         }
-        let mut inventory = Inventory { is_dir: true, files: Vec::new(), empty: Vec::new() };
+        let mut inventory = Inventory { is_dir: true, replaced: false, files: Vec::new(), empty: Vec::new() };
         if listed.entries.is_empty() {
             inventory.empty.push(EmptyDirectory { from: from.clone(), to: to.clone() });
         }
@@ -239,7 +242,7 @@ impl CompositeBackend {
         Ok(if parent.child(name)? == real { Kind::File } else { Kind::Link })
     }
 
-    /// Whether changes at `path` are only told, and made by whoever is told.
+    /// Whether changes at `path` are only returned to the caller, who makes them.
     fn returns(&self, path: &VfsPath) -> bool {
         self.capabilities(path).mutations == Mutations::Returned
     }
@@ -277,6 +280,15 @@ impl CompositeBackend {
             (true, true) if table.holds_below(to) || self.has_entries(cx, to).await? => refused(ErrorKind::NotEmpty),
             (true, true) if table.holds(to) => Err(mounted(to)),
             _ => Ok(true),
+        }
+    }
+
+    /// Reads the whole file at `path`.
+    pub(crate) async fn fetch(&self, cx: &OpContext, path: &VfsPath) -> Result<Copied> {
+        let answer = DownloadRequest::new(path.clone()).send(self, cx).await?;
+        match (answer.content, answer.version) {
+            (Some(content), Some(version)) => Ok(Copied { content, version }),
+            _ => Err(Error::new(ErrorKind::Internal, "the backend gave neither file nor error").with_path(path)),
         }
     }
 
@@ -411,7 +423,7 @@ fn link_to_directory(path: &VfsPath) -> Error {
 }
 
 /// Refuses what cannot be transferred wherever the ends are.
-fn check_ends(table: &MountTable, from: &VfsPath, to: &VfsPath) -> Result<()> {
+fn check_ends(cx: &OpContext, table: &MountTable, from: &VfsPath, to: &VfsPath) -> Result<()> {
     let refuse = |message: &'static str, path| Err(Error::invalid_argument(message).with_path(path));
     if from.is_root() || to.is_root() {
         return refuse("the root itself can be neither end; name something below it", from);
@@ -422,16 +434,23 @@ fn check_ends(table: &MountTable, from: &VfsPath, to: &VfsPath) -> Result<()> {
     if to.starts_with(from) {
         return refuse("the target lies inside the source", to);
     }
-    let (source, target) = (table.route(from), table.route(to));
-    // One backend may be mounted twice, and then a path has two names.
-    if Arc::ptr_eq(&source.backend, &target.backend) && !table.holds(from) {
-        let (from_inside, to_inside) = (source.rebase.inward(from)?, target.rebase.inward(to)?);
-        if from_inside == to_inside {
-            return refuse("both ends are the same file, by two mounts of one backend", from);
-        }
-        if to_inside.starts_with(&from_inside) {
-            return refuse("the target lies inside the source, by another mount of the same backend", to);
-        }
+    if table.holds(from) {
+        return Ok(());
     }
-    Ok(())
+    // The same files may be mounted twice, and then a path has two names.
+    let (source, target) = (table.route(from), table.route(to));
+    let ends = if Arc::ptr_eq(&source.backend, &target.backend) {
+        Some((source.rebase.inward(from)?.to_string(), target.rebase.inward(to)?.to_string()))
+    } else {
+        table.location(cx, from)?.zip(table.location(cx, to)?)
+    };
+    match ends {
+        Some((from_inside, to_inside)) if from_inside == to_inside => {
+            refuse("both ends are the same file, by two mounts of one backend", from)
+        }
+        Some((from_inside, to_inside)) if is_within(&to_inside, &from_inside) => {
+            refuse("the target lies inside the source, by another mount of the same backend", to)
+        }
+        _ => Ok(()),
+    }
 }

@@ -2,6 +2,7 @@
 
 mod durable;
 mod guard;
+mod identity;
 mod journal;
 mod layers;
 mod overlap;
@@ -34,7 +35,7 @@ use crate::tables::{BackendTable, LayerTable, LocalTable, MemoryTable};
 pub(crate) async fn build(config: &Config, base: &Path) -> Result<Built, ConfigError> {
     let base = real_base(base)?;
     let mut stores = Stores::find(config, &base).await?;
-    let journal = MoveJournal::find(config, &base, &mut stores)?;
+    let journal = MoveJournal::open(config, &base, &mut stores).await?;
     let guard = Guard::new(config, &base, &stores).await?;
     let (parts, durable) = (Parts::default(), Opened::new());
     let shared = SharedDirectories::default();
@@ -42,17 +43,21 @@ pub(crate) async fn build(config: &Config, base: &Path) -> Result<Built, ConfigE
     let tables = &config.tables;
     let root = VfsPath::root();
     let default = builder.place(&root, &tables.default.backend, &tables.default.layers).await?;
-    let composite = journal.around(CompositeBackend::new(default)).map_err(|error| {
+    let identity = builder.identity(&root, tables.default.backend.get_ref(), &tables.default.layers)?;
+    let composite = CompositeBackend::new(default).with_identity(&root, identity);
+    let mut composite = composite.and_then(|composite| journal.attach(composite)).map_err(|error| {
         ConfigError::new(ConfigErrorKind::Open, "the journal of moves cannot be used").because(error)
     })?;
     for mount in &tables.mounts {
         let at = mount.path.get_ref();
         let backend = builder.place(at, &mount.backend, &mount.layers).await?;
-        composite.mount(at.clone(), backend).map_err(|error| {
+        let identity = builder.identity(at, mount.backend.get_ref(), &mount.layers)?;
+        let mounted = composite.mount(at.clone(), backend).and_then(|()| composite.with_identity(at, identity));
+        composite = mounted.map_err(|error| {
             config.source.error(ConfigErrorKind::Conflict, mount.path.span(), "it cannot be mounted").because(error)
         })?;
     }
-    let (recovery, recovery_warnings) = journal.recover(&composite).await;
+    let (recovery, recovery_warnings) = journal.recover(&composite, config.recovery_observer.clone()).await;
     let everything = Arc::new(composite.clone());
     let backend = builder.around(everything, &tables.layers, Place::Everywhere, &root).await?;
     let backend = builder.guard.around_everything(backend, &mut builder.parts.policies)?;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use vfs_composite::RecoveryObserver;
 use vfs_layers::{Approver, BackendSink};
 
 use crate::build::{audit_logs, build};
@@ -43,6 +44,7 @@ pub struct Config {
     pub(crate) source: Source,
     pub(crate) tables: FileTable,
     pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) recovery_observer: Option<Arc<dyn RecoveryObserver>>,
 }
 
 impl Config {
@@ -70,7 +72,7 @@ impl Config {
     fn of(source: Source) -> Result<Self, ConfigError> {
         let tables = parse::file(&source)?;
         check::file(&source, &tables)?;
-        Ok(Self { source, tables, approver: None })
+        Ok(Self { source, tables, approver: None, recovery_observer: None })
     }
 
     /// Lets `approver` answer what rules with the effect `ask` ask. Default: nobody does, and the operation is
@@ -78,6 +80,13 @@ impl Config {
     #[must_use]
     pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
+        self
+    }
+
+    /// Sends a notice to `observer` before files of an interrupted move are copied while it is built, which may take long.
+    #[must_use]
+    pub fn with_recovery_observer(mut self, observer: Arc<dyn RecoveryObserver>) -> Self {
+        self.recovery_observer = Some(observer);
         self
     }
 
@@ -95,9 +104,10 @@ impl Config {
     ///
     /// # Behaviour
     ///
-    /// Stores that are not there yet are made with the first thing that is kept in them. Moves across mounts that a crash
-    /// interrupted are recovered from the journal, unless one is under way in another process; those that cannot be are in
-    /// [`Built::warnings`], and tried again the next time. Nothing else is changed.
+    /// Stores that are not there yet are made, and so is the journal of moves. Moves across mounts that a crash interrupted are
+    /// recovered from the journal for up to a minute, unless one is under way in another process; those that cannot be are in
+    /// [`Built::warnings`], and tried again the next time. If the default directory of the journal cannot be used, that is a
+    /// warning, and moves go without a journal. Nothing else is changed.
     ///
     /// # Errors
     ///

@@ -27,8 +27,8 @@ pub(crate) use self::rules::{RuleTable, RulesTable};
 #[schemars(rename = "vfs.toml")]
 pub(crate) struct FileTable {
     /// The directory of the journal of moves across mounts, from which the next process recovers moves that a crash interrupted;
-    /// or false for none: such a move may then stay at both ends. It is made with the first move, and hidden where it lies in a
-    /// directory that is shown. Default: `.vfs/moves`.
+    /// or false for none: such a move may then stay at both ends. It is made when the file is opened, and hidden where it lies in a
+    /// directory that is shown. Default: `.vfs/moves`, if it can be written.
     #[schemars(with = "Option<JournalSchema>")]
     pub(crate) journal: Option<Spanned<JournalSetting>>,
     /// What is at `/`, and wherever no mount is.
@@ -64,9 +64,9 @@ enum JournalSchema {
 
 impl<'de> Deserialize<'de> for JournalSetting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
+        struct JournalVisitor;
 
-        impl Visitor<'_> for Written {
+        impl Visitor<'_> for JournalVisitor {
             type Value = JournalSetting;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,7 +85,7 @@ impl<'de> Deserialize<'de> for JournalSetting {
             }
         }
 
-        deserializer.deserialize_any(Written)
+        deserializer.deserialize_any(JournalVisitor)
     }
 }
 

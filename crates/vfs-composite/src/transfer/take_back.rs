@@ -7,6 +7,7 @@ use vfs_core::{
 
 use super::{Inventory, Placed, Progress};
 use crate::backend::CompositeBackend;
+use crate::journal::RecordedMove;
 
 impl CompositeBackend {
     /// Removes the directories that are left at and below `path`, if there is no file in them.
@@ -31,24 +32,36 @@ impl CompositeBackend {
         cx: &OpContext,
         to: &VfsPath,
         inventory: &Inventory,
-        replaced: bool,
         progress: Progress,
+        recorded: Option<&mut RecordedMove>,
         error: Error,
     ) -> Result<Error> {
         // The caller may have given up, which is no reason to leave half of it.
         let cx = cx.unhurried();
+        let is_recorded = recorded.is_some();
         if self.returns(to) {
             // Nothing was done there but told, and is not told now.
             return Ok(error);
         }
+        // Without the mark a recovery deletes nothing that is written here, so it is no reason to leave half of the move.
+        let marked = match recorded {
+            Some(recorded) if !progress.placed.is_empty() => self.record_rollback(&cx, recorded, &progress).await,
+            _ => Ok(()),
+        };
         let mut left = 0_usize;
         for file in progress.placed.into_iter().rev() {
             left += usize::from(self.put_back_file(&cx, file).await.is_err());
         }
         if left > 0 {
             let message = format!(
-                "{}; {left} files could not be put back, and are at the target, whole: finish the move by hand or recover",
-                error.message()
+                "{}; {left} files could not be put back, and are at the target, whole: {}",
+                error.message(),
+                match (is_recorded, &marked) {
+                    (false, _) => "finish the move by hand".to_owned(),
+                    (true, Ok(())) => "the next recovery finishes the move".to_owned(),
+                    (true, Err(failed)) =>
+                        format!("finish the move by hand, as its record cannot be written: {failed}"),
+                }
             );
             return Err(Error::new(error.kind(), message).with_path(to).with_source(error));
         }
@@ -58,7 +71,7 @@ impl CompositeBackend {
                 let _ = self.restore_directory(&cx, &directory.from).await;
             }
         }
-        if inventory.is_dir && !replaced {
+        if inventory.is_dir && !inventory.replaced {
             let _ = self.remove_emptied(&cx, to).await;
         }
         Ok(error)

@@ -1,12 +1,14 @@
 //! The journal of moves across mounts, and the recovery of moves that a crash interrupted.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use vfs_composite::{CompositeBackend, JournalGuard, JournalLock, Recovered, RecoveredMove, Recovery};
-use vfs_core::{Error, OpContext, Result, VfsPath};
+use vfs_composite::{
+    CompositeBackend, JournalGuard, JournalLock, Recovered, RecoveredMove, Recovery, RecoveryObserver, RecoveryOptions,
+};
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_local::{LocalBackend, LockMode};
 
 use super::stores::Stores;
@@ -18,8 +20,14 @@ use crate::tables::JournalSetting;
 /// The directory of the journal, relative to that of the file.
 const DEFAULT_DIRECTORY: &str = ".vfs/moves";
 
+/// The name of the file of its lock.
+const LOCK_FILE: &str = "lock";
+
 /// Largest number of unreadable files that are warned of one by one.
 const MAX_UNREADABLE_WARNINGS: usize = 8;
+
+/// Longest time that an opening takes to recover moves.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The journal of a namespace, if it has one.
 #[derive(Debug, Default)]
@@ -29,61 +37,75 @@ pub(super) struct MoveJournal {
 }
 
 impl MoveJournal {
-    /// Finds the directory of the journal, and has `stores` hide it. Nothing is made yet.
-    pub(super) fn find(config: &Config, base: &Path, stores: &mut Stores) -> std::result::Result<Self, ConfigError> {
-        let Some((path, span)) = directory(config, base) else { return Ok(Self::default()) };
-        match Self::place(config, &path, span.clone(), stores) {
-            Ok(place) => Ok(Self { place: Some(place), warnings: Vec::new() }),
-            // Nobody asked for the default, so it does not stand in the way of a file that worked without it.
-            Err(mut error) if span.is_none() => {
+    /// Opens the journal of `config`, and has `stores` hide it from agents.
+    ///
+    /// The default directory is hidden even if it is not used: a recovery acts on its records below all policies, so nobody may
+    /// write one for a later configuration.
+    pub(super) async fn open(
+        config: &Config,
+        base: &Path,
+        stores: &mut Stores,
+    ) -> std::result::Result<Self, ConfigError> {
+        let default = config.file().map(|_| base.join(DEFAULT_DIRECTORY));
+        if let Some(default) = &default {
+            stores.hide_journal(default.clone());
+        }
+        match (&config.tables.journal, default) {
+            (Some(setting), _) => match setting.get_ref() {
+                JournalSetting::Off => Ok(Self::default()),
+                JournalSetting::Directory(directory) => {
+                    let opened = open_directory(&base.join(directory), stores, Links::Followed).await;
+                    let place = opened.map_err(|error| {
+                        let mut failed = config.source.error(error.kind, setting.span(), error.message);
+                        failed.cause = error.cause;
+                        failed
+                    })?;
+                    stores.hide_journal(place.real.clone());
+                    Ok(Self { place: Some(place), warnings: Vec::new() })
+                }
+            },
+            (None, Some(default)) if !config.tables.mounts.is_empty() => Ok(Self::open_default(&default, stores).await),
+            (None, _) => Ok(Self::default()),
+        }
+    }
+
+    /// Opens the journal in the default directory. The file does not name it, so if it cannot be used there is none.
+    async fn open_default(default: &Path, stores: &Stores) -> Self {
+        match open_directory(default, stores, Links::Refused).await {
+            Ok(place) => Self { place: Some(place), warnings: Vec::new() },
+            Err(mut error) => {
                 error.message = format!(
                     "moves between mounts cannot be recovered after a crash: {}; name another directory with `journal`, or \
                      set it to false",
                     error.message
                 );
-                Ok(Self { place: None, warnings: vec![error] })
+                Self { place: None, warnings: vec![error] }
             }
-            Err(error) => Err(error),
         }
     }
 
-    fn place(
-        config: &Config,
-        path: &Path,
-        span: Option<Range<usize>>,
-        stores: &mut Stores,
-    ) -> std::result::Result<StorePlace, ConfigError> {
-        let failed = |kind, message: String| match &span {
-            Some(span) => config.source.error(kind, span.clone(), message),
-            None => ConfigError::new(kind, message),
-        };
-        let place = StorePlace::directory(path).map_err(|error| {
-            let mut failed = failed(ConfigErrorKind::Open, unopened_directory("journal", path, &error));
-            failed.cause = Some(error);
-            failed
-        })?;
-        if !stores.hide_journal(&place, span.clone()) {
-            let message = format!("the store of a layer is in '{}' or around it", path.display());
-            return Err(failed(ConfigErrorKind::Conflict, message));
-        }
-        Ok(place)
-    }
-
-    /// `composite` with this journal.
-    pub(super) fn around(&self, composite: CompositeBackend) -> Result<CompositeBackend> {
+    /// Returns `composite` with this journal.
+    pub(super) fn attach(&self, composite: CompositeBackend) -> Result<CompositeBackend> {
         let Some(place) = &self.place else { return Ok(composite) };
-        let lock = FileJournalLock { files: place.local.clone(), path: place.path.child("lock")? };
+        let lock = FileJournalLock { files: place.local.clone(), path: place.path.child(LOCK_FILE)? };
         Ok(composite.with_locked_journal(place.files(), place.path.clone(), Arc::new(lock)))
     }
 
-    /// Recovers interrupted moves; and returns warnings about what could not be recovered.
-    pub(super) async fn recover(self, composite: &CompositeBackend) -> (Recovery, Vec<ConfigError>) {
+    /// Recovers interrupted moves, and returns warnings about those that could not be recovered.
+    pub(super) async fn recover(
+        self,
+        composite: &CompositeBackend,
+        observer: Option<Arc<dyn RecoveryObserver>>,
+    ) -> (Recovery, Vec<ConfigError>) {
         let mut warnings = self.warnings;
         let Some(place) = self.place else { return (Recovery::default(), warnings) };
-        match composite.recover(&OpContext::new()).await {
+        let options = RecoveryOptions::default().time_limit(RECOVERY_TIMEOUT);
+        let options = observer.into_iter().fold(options, RecoveryOptions::observer);
+        match composite.recover_with(&OpContext::new(), options).await {
             Ok(recovery) => {
-                warnings.extend(recovery.moves.iter().filter_map(|moved| unfinished(moved, &place)));
-                warnings.extend(unreadable(&recovery.unreadable, &place));
+                warnings.extend(recovery.moves.iter().filter_map(|moved| outcome_warning(moved, &place)));
+                warnings.extend(deferral_warning(recovery.deferred));
+                warnings.extend(unreadable_warnings(&recovery.unreadable, &place));
                 (recovery, warnings)
             }
             Err(error) => {
@@ -95,19 +117,41 @@ impl MoveJournal {
     }
 }
 
-/// The directory that `config` names for the journal, and where; a default has no place in the file.
-fn directory(config: &Config, base: &Path) -> Option<(PathBuf, Option<Range<usize>>)> {
-    if config.tables.mounts.is_empty() {
-        return None;
+/// Whether the path of a journal may lead through links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Links {
+    Followed,
+    /// An agent may have made the link, and the records in the directory that it leads to.
+    Refused,
+}
+
+/// Opens the directory `path` of a journal, and makes it with the file of its lock: what is there can be denied to an agent with
+/// all that is above it.
+async fn open_directory(path: &Path, stores: &Stores, links: Links) -> std::result::Result<StorePlace, ConfigError> {
+    let failed = |error| {
+        let message = format!("the journal of moves '{}' cannot be used", path.display());
+        ConfigError::new(ConfigErrorKind::Open, message).because(error)
+    };
+    let place = StorePlace::directory(path).map_err(|error| {
+        let mut failed = ConfigError::new(ConfigErrorKind::Open, unopened_directory("journal", path, &error));
+        failed.cause = Some(error);
+        failed
+    })?;
+    if links == Links::Refused && place.real != path {
+        let message = format!("'{}' is reached through a link; make it a directory", path.display());
+        return Err(ConfigError::new(ConfigErrorKind::Conflict, message));
     }
-    match &config.tables.journal {
-        Some(setting) => match setting.get_ref() {
-            JournalSetting::Off => None,
-            JournalSetting::Directory(directory) => Some((base.join(directory), Some(setting.span()))),
-        },
-        // A text that is not from a file has no directory of its own.
-        None => config.file().map(|_| (base.join(DEFAULT_DIRECTORY), None)),
+    if stores.overlap(&place.real) {
+        let message = format!("the store of a layer is in '{}' or around it", path.display());
+        return Err(ConfigError::new(ConfigErrorKind::Conflict, message));
     }
+    let cx = OpContext::new();
+    let lock = place.path.child(LOCK_FILE).map_err(failed)?;
+    place.local.try_lock_file(&cx, &lock, LockMode::Shared).await.map_err(failed)?;
+    if !place.local.can_create_in(&cx, &place.path).await.map_err(failed)? {
+        return Err(failed(Error::new(ErrorKind::PermissionDenied, "no file can be created there")));
+    }
+    Ok(place)
 }
 
 /// The lock of a journal: a file in its directory.
@@ -140,9 +184,9 @@ impl JournalLock for FileJournalLock {
     }
 }
 
-/// The warning about a move that is not, or not all, at its target.
-fn unfinished(moved: &RecoveredMove, place: &StorePlace) -> Option<ConfigError> {
-    let RecoveredMove { from, to, note, outcome, .. } = moved;
+/// Returns the warning about a move that is not, or not all, at its target.
+fn outcome_warning(moved: &RecoveredMove, place: &StorePlace) -> Option<ConfigError> {
+    let RecoveredMove { from, to, record, outcome, .. } = moved;
     let message = match outcome {
         Recovered::FinishedExcept(left) => {
             let first = left.first().map(VfsPath::as_str).unwrap_or_default();
@@ -155,11 +199,10 @@ fn unfinished(moved: &RecoveredMove, place: &StorePlace) -> Option<ConfigError> 
             )
         }
         Recovered::Stuck(error) => format!(
-            "the move of '{from}' to '{to}' was interrupted and cannot be finished: {} ({}); nothing is lost: remove or rename \
-             whichever of the two is out of date, and the next command settles the move, or remove '{}' to leave both",
-            error.message(),
+            "the move of '{from}' to '{to}' was interrupted and is not settled at '{}': {}; {}",
             error.path().unwrap_or(to.as_str()),
-            host_path(place, note.as_str()).display(),
+            error.message(),
+            advice(error, &host_path(place, record.as_str())),
         ),
         _ => return None,
     };
@@ -170,8 +213,34 @@ fn unfinished(moved: &RecoveredMove, place: &StorePlace) -> Option<ConfigError> 
     Some(warning)
 }
 
-/// Warnings about files in the journal that are not records of moves.
-fn unreadable(errors: &[Error], place: &StorePlace) -> Vec<ConfigError> {
+/// Returns the advice about a move that is stuck because of `error`, with its record in the file `record`.
+fn advice(error: &Error, record: &Path) -> String {
+    let record = record.display();
+    match error.kind() {
+        kind if kind.is_temporary() => "the next command tries again".to_owned(),
+        ErrorKind::Conflict => format!(
+            "nothing is lost: remove or rename whichever of the two ends is out of date, and the next command settles the move; \
+             or remove '{record}' to leave both"
+        ),
+        // Their messages say what to do.
+        ErrorKind::CrossBackend | ErrorKind::NotFound => format!("the record is '{record}'"),
+        _ => format!("the next command tries again; to leave both ends as they are, remove '{record}'"),
+    }
+}
+
+/// Returns the warning about `deferred` records that are left to a later recovery.
+fn deferral_warning(deferred: usize) -> Option<ConfigError> {
+    let moves = match deferred {
+        0 => return None,
+        1 => "1 move between mounts is".to_owned(),
+        deferred => format!("{deferred} moves between mounts are"),
+    };
+    let message = format!("{moves} under way in another process, or interrupted and left to a later command");
+    Some(ConfigError::new(ConfigErrorKind::Open, message))
+}
+
+/// Returns warnings about files in the journal that are not records of moves, or cannot be updated.
+fn unreadable_warnings(errors: &[Error], place: &StorePlace) -> Vec<ConfigError> {
     let warn = |error: &Error| {
         let file = host_path(place, error.path().unwrap_or_default());
         let message = format!("'{}' in the journal of moves cannot be used, and stays", file.display());
@@ -189,4 +258,26 @@ fn unreadable(errors: &[Error], place: &StorePlace) -> Vec<ConfigError> {
 fn host_path(place: &StorePlace, path: &str) -> PathBuf {
     let name = path.rsplit('/').next().unwrap_or_default();
     place.real.join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_conflict_is_a_reason_to_remove_an_end() {
+        let record = Path::new("/srv/.vfs/moves/move-1-0.json");
+        for (kind, words, names_record) in [
+            (ErrorKind::Conflict, "whichever of the two ends is out of date", true),
+            (ErrorKind::Unavailable, "the next command tries again", false),
+            (ErrorKind::Timeout, "the next command tries again", false),
+            (ErrorKind::PermissionDenied, "the next command tries again; to leave both ends", true),
+            (ErrorKind::CrossBackend, "the record is", true),
+            (ErrorKind::NotFound, "the record is", true),
+        ] {
+            let advice = advice(&Error::of(kind), record);
+            assert!(advice.contains(words) && advice.contains("move-1-0") == names_record, "{kind:?}: {advice}");
+            assert_eq!(advice.contains("out of date"), kind == ErrorKind::Conflict, "{kind:?}");
+        }
+    }
 }

@@ -20,6 +20,11 @@ impl SharedDirectories {
         !self.shown.is_empty()
     }
 
+    /// Returns the directory of the host that is shown at `at`.
+    pub(super) fn directory(&self, at: &VfsPath) -> Option<&Path> {
+        self.shown.iter().find(|(shown, _)| shown == at).map(|(_, real)| real.as_path())
+    }
+
     /// Adds the directory `real` of the host, which `span` of `source` shows at `at`.
     pub(super) fn add(&mut self, source: &Source, span: Range<usize>, at: &VfsPath, real: PathBuf) {
         for (other, other_real) in &self.shown {

@@ -15,7 +15,11 @@ use crate::values::HostPath;
 
 /// All of them that a file names.
 #[derive(Debug)]
-pub(super) struct Stores(Vec<Store>);
+pub(super) struct Stores {
+    stores: Vec<Store>,
+    /// Directories in which a journal of moves is, or may be.
+    journals: Vec<PathBuf>,
+}
 
 #[derive(Debug)]
 struct Store {
@@ -75,7 +79,7 @@ impl Stores {
             })?;
             stores.push(Store { span: named.span(), place, kind, beside: Vec::new() });
         }
-        let mut found = Self(stores);
+        let mut found = Self { stores, journals: Vec::new() };
         for table in config.tables.all_durable() {
             found.find_database(config, table, base).await?;
         }
@@ -91,7 +95,7 @@ impl Stores {
         let url = durable::url_of(config, table, base)?;
         let Some(path) = url.file().map_err(|error| failed(Path::new("the database"), error))? else { return Ok(()) };
         let place = StorePlace::file(&path).map_err(|error| failed(&path, error))?;
-        if self.0.iter().any(|store| store.kind == Kind::Database && store.place.real == place.real) {
+        if self.stores.iter().any(|store| store.kind == Kind::Database && store.place.real == place.real) {
             return Ok(());
         }
         place.make_file().await.map_err(|error| failed(&path, error))?;
@@ -101,7 +105,7 @@ impl Stores {
             let real = &other.place.real;
             names.iter().any(|name| name.starts_with(real) || real.starts_with(name))
         };
-        if self.0.iter().filter(|other| other.kind != Kind::Database).any(is_shared) {
+        if self.stores.iter().filter(|other| other.kind != Kind::Database).any(is_shared) {
             let message = "a layer keeps something here, or around it; give the database a place of its own";
             return Err(source.error(ConfigErrorKind::Conflict, span, message));
         }
@@ -113,19 +117,18 @@ impl Stores {
                 PathBuf::from(file)
             }));
         }
-        self.0.push(Store { span, place, kind: Kind::Database, beside });
+        self.stores.push(Store { span, place, kind: Kind::Database, beside });
         Ok(())
     }
 
-    /// Has the journal of moves hidden at `place`, which `span` names; `false` if it is in or around another store.
-    pub(super) fn hide_journal(&mut self, place: &StorePlace, span: Option<Range<usize>>) -> bool {
-        let is_apart = |other: &Path| !place.real.starts_with(other) && !other.starts_with(&place.real);
-        if !self.reals().all(|(other, _)| is_apart(other)) {
-            return false;
-        }
-        let (span, place) = (span.unwrap_or_default(), place.clone());
-        self.0.push(Store { span, place, kind: Kind::Directory, beside: Vec::new() });
-        true
+    /// Adds the directory `real`, in which a journal of moves is or may be, to what is hidden.
+    pub(super) fn hide_journal(&mut self, real: PathBuf) {
+        self.journals.push(real);
+    }
+
+    /// Whether the store of a layer or a database is in the directory `real`, or around it.
+    pub(super) fn overlap(&self, real: &Path) -> bool {
+        self.store_reals().any(|(store, _)| real.starts_with(store) || store.starts_with(real))
     }
 
     /// What appends to the audit log of `table`, and reads it.
@@ -140,7 +143,7 @@ impl Stores {
 
     /// The one that is named at `named`.
     pub(super) fn of(&self, named: &Spanned<HostPath>) -> Result<&StorePlace, ConfigError> {
-        let found = self.0.iter().find(|store| store.kind != Kind::Database && store.span == named.span());
+        let found = self.stores.iter().find(|store| store.kind != Kind::Database && store.span == named.span());
         found.map(|store| &store.place).ok_or_else(|| {
             ConfigError::new(ConfigErrorKind::Open, "this store was not looked for; that is a fault of this library")
         })
@@ -148,12 +151,17 @@ impl Stores {
 
     /// Whether one of them is the directory `real`, or around it.
     pub(super) fn hold(&self, real: &Path) -> bool {
-        self.0.iter().any(|store| real.starts_with(&store.place.real))
+        let stores = self.stores.iter().map(|store| store.place.real.as_path());
+        stores.chain(self.journals.iter().map(PathBuf::as_path)).any(|store| real.starts_with(store))
     }
 
     /// Where they are on the host, and what each is.
     pub(super) fn reals(&self) -> impl Iterator<Item = (&Path, Kind)> {
-        self.0.iter().flat_map(|store| {
+        self.store_reals().chain(self.journals.iter().map(|journal| (journal.as_path(), Kind::Directory)))
+    }
+
+    fn store_reals(&self) -> impl Iterator<Item = (&Path, Kind)> {
+        self.stores.iter().flat_map(|store| {
             let all = [store.place.real.as_path()].into_iter().chain(store.beside.iter().map(PathBuf::as_path));
             all.map(|real| (real, store.kind))
         })

@@ -1,0 +1,76 @@
+//! The record of a rename that is about to begin.
+
+use std::collections::HashMap;
+
+use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, TransferMode, VfsPath};
+
+use super::{Inventory, Item, Progress};
+use crate::backend::{CompositeBackend, replaces};
+use crate::journal::{MoveRecord, RecordedFile, RecordedMount, RecordedMove, digest};
+use crate::table::MountTable;
+
+impl CompositeBackend {
+    /// Records in the journal, if there is one, what is about to be moved.
+    pub(super) async fn record(
+        &self,
+        cx: &OpContext,
+        table: &MountTable,
+        from: &VfsPath,
+        to: &VfsPath,
+        inventory: &Inventory,
+        mode: TransferMode,
+    ) -> Result<Option<RecordedMove>> {
+        // Of changes that are only returned, nothing is there to be recovered.
+        let Some(journal) = self.journal.as_ref().filter(|_| !self.returns(from)) else { return Ok(None) };
+        let mut files = Vec::new();
+        for Item { from: source, to: target, kind } in &inventory.files {
+            let missing = || Error::at(ErrorKind::IsADirectory, source);
+            let version = self.stat(cx, StatRequest::new(source.clone())).await?.version.ok_or_else(missing)?;
+            let replaces = match self.stat(cx, StatRequest::new(target.clone())).await {
+                Ok(there) if replaces(mode) => there.version,
+                _ => None,
+            };
+            let (from, to) = (source.clone(), target.clone());
+            files.push(RecordedFile { from, to, kind: *kind, version, replaces, replaced_digest: None });
+        }
+        let mount = |end| {
+            let mount = table.route(end);
+            RecordedMount { path: mount.at().clone(), identity: mount.identity.clone() }
+        };
+        let record = MoveRecord {
+            from: from.clone(),
+            to: to.clone(),
+            source: mount(from),
+            target: mount(to),
+            actor: cx.actor().map(str::to_owned),
+            session: cx.session().map(str::to_owned),
+            replaced: inventory.replaced,
+            has_arrived: false,
+            is_rolling_back: false,
+            files,
+            empty: inventory.empty.iter().map(|directory| directory.to.clone()).collect(),
+        };
+        let recorded = journal.begin(cx, record).await;
+        recorded.map(Some).map_err(|source| {
+            let message = format!("nothing was moved, as the journal of moves cannot be written: {}", source.message());
+            Error::new(source.kind(), message).with_path(from).with_source(source)
+        })
+    }
+    /// Marks the record of a rename as being rolled back, with digests of what is put back at the target.
+    pub(super) async fn record_rollback(
+        &self,
+        cx: &OpContext,
+        recorded: &mut RecordedMove,
+        progress: &Progress,
+    ) -> Result<()> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let replaced =
+            progress.placed.iter().filter_map(|file| Some((&file.to, digest(&file.before.as_ref()?.content))));
+        let mut replaced: HashMap<_, _> = replaced.collect();
+        for file in &mut recorded.record.files {
+            file.replaced_digest = replaced.remove(&file.to);
+        }
+        recorded.record.is_rolling_back = true;
+        journal.update(cx, recorded).await
+    }
+}

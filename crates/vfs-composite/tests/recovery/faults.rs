@@ -1,0 +1,119 @@
+//! Backends that fail, and what a recovery does about that.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use serde_json::json;
+use vfs_composite::{CompositeBackend, MountIdentity, Recovered};
+use vfs_core::{
+    Around, Backend, BackendExt, Error, ErrorKind, OpContext, Operation, RenameRequest, Request, Result, Wrapped,
+};
+
+use crate::{Namespace, path};
+
+/// Fails operations, and counts those that it was sent.
+#[derive(Debug)]
+pub(crate) struct Faults {
+    operations: &'static [Operation],
+    kind: ErrorKind,
+    is_failing: AtomicBool,
+    calls: AtomicUsize,
+}
+
+impl Faults {
+    pub(crate) fn new(operations: &'static [Operation], kind: ErrorKind) -> Arc<Self> {
+        Arc::new(Self { operations, kind, is_failing: AtomicBool::new(true), calls: AtomicUsize::new(0) })
+    }
+
+    /// Returns `backend` with these faults.
+    pub(crate) fn layer(self: &Arc<Self>, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
+        Arc::new(Wrapped::new(backend, Arc::clone(self)))
+    }
+
+    fn set_failing(&self, is_failing: bool) {
+        self.is_failing.store(is_failing, Ordering::SeqCst);
+    }
+}
+
+impl Around for Faults {
+    fn name(&self) -> &'static str {
+        "faults"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        if self.is_failing.load(Ordering::SeqCst) && self.operations.contains(&Q::OPERATION) {
+            return Err(Error::of(self.kind));
+        }
+        request.send(inner, cx).await
+    }
+}
+
+#[tokio::test]
+async fn a_rollback_with_nothing_at_the_target_needs_no_right_to_delete_there() -> Result<()> {
+    let denied = Faults::new(&[Operation::Delete], ErrorKind::PermissionDenied);
+    let namespace = Namespace::with(|source| source, |target| denied.layer(target))?;
+    namespace.source.create_text("/d/a", "a").await?;
+    namespace.write_record("move-1-0.json", &namespace.record_of(&["a"]).await?).await?;
+    assert_eq!(namespace.recover_one().await?, Recovered::RolledBack);
+    assert_eq!(namespace.records().await?, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_recovery_ends_at_the_first_temporary_error_and_defers_moves_of_the_same_mounts() -> Result<()> {
+    let down = Faults::new(&Operation::ALL, ErrorKind::Unavailable);
+    down.set_failing(false);
+    let namespace = Namespace::with(|source| source, |target| down.layer(target))?;
+    let names = ["a", "b", "c"];
+    for name in names {
+        namespace.source.create_text(&format!("/d/{name}"), name).await?;
+    }
+    for number in 0..2 {
+        let mut record = namespace.record_of(&names).await?;
+        record["has_arrived"] = json!(true);
+        namespace.write_record(&format!("move-{number}-0.json"), &record).await?;
+    }
+    let other = CompositeBackend::new(Arc::new(namespace.source.clone()))
+        .with_mount("/m", down.layer(Arc::new(namespace.target.clone())))?
+        .with_mount("/n", Arc::new(namespace.target.clone()))?;
+    let other =
+        ["/", "/m", "/n"].iter().try_fold(other, |other, at| other.with_identity(&path(at), MountIdentity::Memory))?;
+    let other = other.with_journal(Arc::new(namespace.journal.clone()), path("/moves"));
+    down.set_failing(true);
+    down.calls.store(0, Ordering::SeqCst);
+    let recovery = other.recover(&OpContext::new()).await?;
+    let [moved] = &recovery.moves[..] else { panic!("one move: {recovery:?}") };
+    assert!(matches!(&moved.outcome, Recovered::Stuck(error) if error.is_temporary()), "{recovery:?}");
+    assert_eq!((recovery.deferred, down.calls.load(Ordering::SeqCst)), (1, 1));
+    assert_eq!(namespace.records().await?, 2);
+    down.set_failing(false);
+    let recovery = other.recover(&OpContext::new()).await?;
+    assert_eq!(recovery.moves[0].outcome, Recovered::Finished);
+    Ok(())
+}
+
+/// The content that is put back at the target gets a version of its own there, as on a disk.
+#[tokio::test]
+async fn an_overwriting_move_that_was_rolled_back_is_settled_if_only_its_record_stays() -> Result<()> {
+    let denied = Faults::new(&[Operation::Delete], ErrorKind::PermissionDenied);
+    let namespace = Namespace::with(|source| denied.layer(source), |target| target)?;
+    let kept = Faults::new(&[Operation::Delete], ErrorKind::PermissionDenied);
+    let files = namespace.files.clone().with_journal(kept.layer(Arc::new(namespace.journal.clone())), path("/moves"));
+    namespace.source.create_text("/f", "new").await?;
+    namespace.target.create_text("/f", "old").await?;
+    let request = RenameRequest::new(path("/f"), path("/m/f")).overwrite();
+    let error = files.rename(&OpContext::new(), request).await.expect_err("the source cannot be deleted");
+    assert!(error.message().contains("it was not moved"), "{error}");
+    assert_eq!(namespace.records().await?, 1);
+    let [entry] = &namespace.journal.list("/moves").await?[..] else { panic!("one record") };
+    let record = namespace.journal.read_text(entry.path.as_str()).await?;
+    let mut record: serde_json::Value = serde_json::from_str(&record).expect("a record");
+    assert_eq!(record["is_rolling_back"], json!(true));
+    record["files"][0]["replaces"] = json!("another version");
+    namespace.journal.write_text(entry.path.as_str(), &record.to_string()).await?;
+    assert_eq!(namespace.recover_one().await?, Recovered::RolledBack);
+    assert_eq!(namespace.source.read_text("/f").await?, "new");
+    assert_eq!(namespace.target.read_text("/f").await?, "old");
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! Records that are bound to the files that they were written for.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use vfs_composite::{CompositeBackend, MountIdentity, Recovered};
+use vfs_core::{Backend as _, BackendExt, ErrorKind, OpContext, RenameRequest, Result};
+
+use crate::{Namespace, path};
+
+fn local(root: &str) -> MountIdentity {
+    MountIdentity::Local { root: root.to_owned() }
+}
+
+fn store(namespace: &str) -> MountIdentity {
+    MountIdentity::Store { url: "sqlite:/team.db".to_owned(), namespace: namespace.to_owned(), directory: path("/") }
+}
+
+/// The namespace of `of` with these identities, and its target replaced by its source if `is_one` is set.
+fn namespace_of(
+    of: &Namespace,
+    source: MountIdentity,
+    target: MountIdentity,
+    is_one: bool,
+) -> Result<CompositeBackend> {
+    let mounted = if is_one { of.source.clone() } else { of.target.clone() };
+    CompositeBackend::new(Arc::new(of.source.clone()))
+        .with_mount("/m", Arc::new(mounted))?
+        .with_identity(&path("/"), source)?
+        .with_identity(&path("/m"), target)
+        .map(|files| files.with_journal(Arc::new(of.journal.clone()), path("/moves")))
+}
+
+#[tokio::test]
+async fn a_record_is_left_to_the_mounts_that_it_was_written_for() -> Result<()> {
+    let namespace = Namespace::new()?;
+    namespace.source.create_text("/d/a", "a").await?;
+    namespace.target.create_text("/d/a", "a").await?;
+    let mut record = namespace.record_of(&["a"]).await?;
+    record["source"]["identity"] = json!(store("one"));
+    record["target"]["identity"] = json!(store("two"));
+    namespace.write_record("move-1-0.json", &record).await?;
+    for (source, target, end) in [
+        (store("one"), local("/other"), "/m/d"),
+        (local("/other"), store("two"), "/d"),
+        (store("one"), local("/two"), "/m/d"),
+    ] {
+        let files = namespace_of(&namespace, source, target, false)?;
+        let recovery = files.recover(&OpContext::new()).await?;
+        let Recovered::Stuck(error) = &recovery.moves[0].outcome else { panic!("{recovery:?}") };
+        assert_eq!((error.kind(), error.path()), (ErrorKind::CrossBackend, Some(end)));
+        assert!(error.message().contains("it was recorded with the store"), "{error}");
+        assert!(namespace.source.exists("/d/a").await? && namespace.records().await? == 1);
+    }
+    let files = namespace_of(&namespace, store("one"), store("two"), false)?;
+    assert_eq!(files.recover(&OpContext::new()).await?.moves[0].outcome, Recovered::Finished);
+    assert!(!namespace.source.exists("/d/a").await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_file_that_may_be_one_at_both_ends_is_never_deleted() -> Result<()> {
+    let cases = [
+        (local("/one"), local("/one")),
+        (local("/one"), local("/one/d")),
+        // A link may lead from one root to the other, which shows in equal versions only.
+        (local("/one"), local("/two")),
+        (store("acme/{actor}"), store("acme/{actor}")),
+        (store("acme/{actor}"), store("acme/ann")),
+    ];
+    for (source, target) in cases {
+        let namespace = Namespace::new()?;
+        namespace.source.create_text("/d/a", "a").await?;
+        let mut record = namespace.record_of(&["a"]).await?;
+        record["source"]["identity"] = json!(source);
+        record["target"]["identity"] = json!(target);
+        record["actor"] = json!("ann");
+        namespace.write_record("move-1-0.json", &record).await?;
+        let files = namespace_of(&namespace, source, target, true)?;
+        let recovery = files.recover(&OpContext::new()).await?;
+        let Recovered::Stuck(error) = &recovery.moves[0].outcome else { panic!("{recovery:?}") };
+        assert_eq!(error.kind(), ErrorKind::CrossBackend, "{error}");
+        assert_eq!(namespace.source.read_text("/d/a").await?, "a");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_move_onto_the_same_file_of_a_store_is_refused() -> Result<()> {
+    let namespace = Namespace::new()?;
+    namespace.source.create_text("/d/a", "a").await?;
+    let files = namespace_of(&namespace, store("acme/{actor}"), store("acme/ann"), true)?;
+    let (ann, bob) = (OpContext::new().with_actor("ann"), OpContext::new().with_actor("bob"));
+    let request = RenameRequest::new(path("/d/a"), path("/m/d/a")).overwrite();
+    let error = files.rename(&ann, request.clone()).await.expect_err("both ends are one file");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert_eq!(namespace.source.read_text("/d/a").await?, "a");
+    let files = namespace_of(&namespace, store("acme/{actor}"), store("acme/ann"), false)?;
+    files.rename(&bob, request).await.map(drop)
+}
+
+#[tokio::test]
+async fn two_names_of_one_file_of_unknown_mounts_are_not_taken_for_two_files() -> Result<()> {
+    let namespace = Namespace::new()?;
+    namespace.source.create_text("/d/a", "a").await?;
+    let files = CompositeBackend::new(Arc::new(namespace.source.clone()))
+        .with_mount("/m", Arc::new(namespace.source.clone()))?
+        .with_journal(Arc::new(namespace.journal.clone()), path("/moves"));
+    let mut record = namespace.record_of(&["a"]).await?;
+    (record["source"], record["target"]) = (json!({ "path": "/" }), json!({ "path": "/m" }));
+    namespace.write_record("move-1-0.json", &record).await?;
+    let recovery = files.recover(&OpContext::new()).await?;
+    assert!(matches!(recovery.moves[0].outcome, Recovered::Stuck(_)), "{recovery:?}");
+    assert!(namespace.source.exists("/d/a").await?);
+    Ok(())
+}

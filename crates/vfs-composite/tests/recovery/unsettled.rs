@@ -1,0 +1,118 @@
+//! Records of which not all can be settled at once.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+use vfs_composite::{Recovered, RecoveryObserver, RecoveryOptions};
+use vfs_core::{BackendExt, ErrorKind, OpContext, Result, VfsPath};
+
+use crate::{Namespace, path};
+
+#[tokio::test]
+async fn a_later_recovery_leaves_files_alone_that_were_settled_by_an_earlier_one() -> Result<()> {
+    let namespace = Namespace::new()?;
+    namespace.source.create_text("/d/a", "a").await?;
+    namespace.source.create_text("/d/b", "b").await?;
+    namespace.write_record("move-1-0.json", &namespace.record_of(&["a", "b"]).await?).await?;
+    namespace.target.create_text("/d/a", "of somebody else").await?;
+    assert!(matches!(namespace.recover_one().await?, Recovered::Stuck(_)));
+    assert_eq!(namespace.target.read_text("/d/b").await?, "b");
+    // A deliberate copy.
+    namespace.source.create_text("/d/b", "b").await?;
+    assert!(matches!(namespace.recover_one().await?, Recovered::Stuck(_)));
+    assert_eq!(namespace.source.read_text("/d/b").await?, "b");
+    // The other file can only be finished, whatever becomes of the one that has arrived.
+    namespace.target.remove("/d/a").await?;
+    namespace.target.remove("/d/b").await?;
+    assert_eq!(namespace.recover_one().await?, Recovered::FinishedExcept(vec![path("/d")]));
+    assert_eq!(namespace.target.read_text("/d/a").await?, "a");
+    assert_eq!(namespace.source.read_text("/d/b").await?, "b");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_source_of_equal_content_in_another_version_is_deleted_only_after_a_rollback_had_begun() -> Result<()> {
+    for is_rolling_back in [false, true] {
+        let namespace = Namespace::new()?;
+        namespace.source.create_text("/d/a", "a").await?;
+        namespace.target.create_text("/d/a", "a").await?;
+        let mut record = namespace.record_of(&["a"]).await?;
+        record["files"][0]["version"] = json!("another version");
+        record["is_rolling_back"] = json!(is_rolling_back);
+        namespace.write_record("move-1-0.json", &record).await?;
+        match namespace.recover_one().await? {
+            Recovered::Finished => assert!(is_rolling_back),
+            Recovered::Stuck(error) => assert_eq!((is_rolling_back, error.kind()), (false, ErrorKind::Conflict)),
+            outcome => panic!("{outcome:?}"),
+        }
+        assert_eq!(namespace.source.exists("/d/a").await?, !is_rolling_back);
+        assert_eq!(namespace.target.read_text("/d/a").await?, "a");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_file_that_is_at_neither_end_is_reported_and_its_record_stays() -> Result<()> {
+    for arrived in [None, Some("/d/b")] {
+        let namespace = Namespace::new()?;
+        namespace.source.create_text("/d/a", "a").await?;
+        namespace.source.create_text("/d/b", "b").await?;
+        namespace.write_record("move-1-0.json", &namespace.record_of(&["a", "b"]).await?).await?;
+        namespace.source.remove("/d/a").await?;
+        if let Some(arrived) = arrived {
+            namespace.target.create_text(arrived, "b").await?;
+        }
+        for _ in 0..2 {
+            let Recovered::Stuck(error) = namespace.recover_one().await? else { panic!("a file is missing") };
+            assert_eq!((error.kind(), error.path()), (ErrorKind::NotFound, Some("/d/a")));
+            assert_eq!(namespace.records().await?, 1);
+        }
+        assert_eq!(namespace.source.exists("/d/b").await?, arrived.is_none());
+    }
+    Ok(())
+}
+
+/// Remembers the moves of which files are copied.
+#[derive(Debug, Default)]
+struct CopiedMoves(Mutex<Vec<String>>);
+
+impl RecoveryObserver for CopiedMoves {
+    fn before_copying(&self, from: &VfsPath, to: &VfsPath) {
+        self.0.lock().expect("not poisoned").push(format!("{from} {to}"));
+    }
+}
+
+#[tokio::test]
+async fn an_observer_is_called_once_before_files_are_copied_and_only_then() -> Result<()> {
+    for copied in [["a", "b", "c"].as_slice(), &[]] {
+        let namespace = Namespace::new()?;
+        for name in ["a", "b", "c", "z"] {
+            namespace.source.create_text(&format!("/d/{name}"), name).await?;
+            if !copied.contains(&name) {
+                namespace.target.create_text(&format!("/d/{name}"), name).await?;
+            }
+        }
+        namespace.write_record("move-1-0.json", &namespace.record_of(&["a", "b", "c", "z"]).await?).await?;
+        let moves = Arc::new(CopiedMoves::default());
+        let options = RecoveryOptions::default().observer(Arc::clone(&moves) as Arc<dyn RecoveryObserver>);
+        let recovery = namespace.files.recover_with(&OpContext::new(), options).await?;
+        assert_eq!(recovery.moves[0].outcome, Recovered::Finished);
+        let expected: &[&str] = if copied.is_empty() { &[] } else { &["/d /m/d"] };
+        assert_eq!(*moves.0.lock().expect("not poisoned"), expected);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn moves_beyond_the_time_limit_are_deferred() -> Result<()> {
+    let namespace = Namespace::new()?;
+    namespace.source.create_text("/d/a", "a").await?;
+    for number in 0..3 {
+        namespace.write_record(&format!("move-{number}-0.json"), &namespace.record_of(&["a"]).await?).await?;
+    }
+    let options = RecoveryOptions::default().time_limit(Duration::ZERO);
+    let recovery = namespace.files.recover_with(&OpContext::new(), options).await?;
+    assert_eq!((recovery.moves.len(), recovery.deferred, namespace.records().await?), (0, 3, 3));
+    Ok(())
+}

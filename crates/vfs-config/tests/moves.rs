@@ -1,0 +1,293 @@
+//! The journal of moves across mounts, and what an opening does about interrupted ones.
+#![allow(clippy::disallowed_methods, reason = "what is opened is set up and looked at from outside")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use vfs_config::{Built, Config, ConfigError, ConfigErrorKind};
+use vfs_core::{
+    Backend, BackendExt, ErrorKind, OpContext, ReadRequest, RenameRequest, StatRequest, VfsPath, WriteRequest,
+};
+
+fn tree(files: &[(&str, &str)]) -> TempDir {
+    let root = tempfile::tempdir().expect("a temporary directory");
+    for (path, content) in files {
+        write(&root, path, content);
+    }
+    root
+}
+
+fn write(root: &TempDir, path: &str, content: &str) {
+    let path = root.path().join(path);
+    fs::create_dir_all(path.parent().expect("it is below the root")).expect("directories");
+    fs::write(path, content).expect("a file");
+}
+
+fn path(text: &str) -> VfsPath {
+    VfsPath::parse(text).expect("a valid path")
+}
+
+async fn open(root: &TempDir, text: &str) -> Result<Built, ConfigError> {
+    write(root, "vfs.toml", text);
+    vfs_config::open(root.path().join("vfs.toml")).await
+}
+
+fn local(root: &TempDir, directory: &str) -> Value {
+    let root = fs::canonicalize(root.path()).expect("it is there").join(directory);
+    json!({ "kind": "local", "root": root })
+}
+
+/// Two directories in one namespace, with a move of `/d` to `/m/d` that was interrupted when one of two files was copied.
+async fn interrupted() -> TempDir {
+    let root = tree(&[("one/d/a", "a"), ("one/d/b", "b"), ("two/d/a", "a")]);
+    let target = local(&root, "two");
+    interrupt(&root, target).await;
+    root
+}
+
+/// Writes the record of a move of `/d` in the directory `one` to `/m/d`, where `target` is mounted.
+async fn interrupt(root: &TempDir, target: Value) {
+    let built = open(root, MOVES).await.expect("it is valid");
+    let mut files = Vec::new();
+    for name in ["a", "b"] {
+        let from = format!("/d/{name}");
+        let info = built.backend.stat(&OpContext::new(), StatRequest::new(path(&from))).await;
+        let version = info.expect("it is there").version;
+        files.push(json!({ "from": from, "to": format!("/m/d/{name}"), "kind": "file", "version": version }));
+    }
+    let record = json!({
+        "from": "/d", "to": "/m/d", "files": files,
+        "source": { "path": "/", "identity": local(root, "one") }, "target": { "path": "/m", "identity": target },
+    });
+    write(root, ".vfs/moves/move-1-0.json", &record.to_string());
+}
+
+async fn rename(built: &Built, from: &str, to: &str) -> vfs_core::Result<()> {
+    built.backend.rename(&OpContext::new(), RenameRequest::new(path(from), path(to))).await.map(drop)
+}
+
+const MOVES: &str = "[default]\ntype = 'local'\nroot = 'one'\n[[mounts]]\npath = '/m'\ntype = 'local'\nroot = 'two'\n";
+
+fn records(root: &TempDir) -> usize {
+    let entries = fs::read_dir(root.path().join(".vfs/moves")).expect("the journal is there");
+    entries.filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name() != "lock")).count()
+}
+
+fn contents(root: &TempDir, file: &str) -> Option<String> {
+    fs::read_to_string(root.path().join(file)).ok()
+}
+
+#[tokio::test]
+async fn an_interrupted_move_is_finished_by_the_next_opening() {
+    let root = interrupted().await;
+    let built = open(&root, MOVES).await.expect("it is valid");
+    assert_eq!((built.recovery.moves.len(), built.warnings.len()), (1, 0), "{built:?}");
+    assert_eq!((contents(&root, "two/d/a").as_deref(), contents(&root, "two/d/b").as_deref()), (Some("a"), Some("b")));
+    assert!(!root.path().join("one/d").exists());
+    assert_eq!(records(&root), 0);
+}
+
+#[tokio::test]
+async fn a_move_that_cannot_be_recovered_is_a_warning_that_names_both_paths() {
+    let root = interrupted().await;
+    fs::write(root.path().join("two/d/a"), "changed since").expect("a file");
+    fs::write(root.path().join(".vfs/moves/move-0-0.json"), "{").expect("a file");
+    for _ in 0..2 {
+        let built = open(&root, MOVES).await.expect("it opens all the same");
+        let warnings: Vec<_> = built.warnings.iter().map(ToString::to_string).collect();
+        let [stuck, unreadable] = &warnings[..] else { panic!("{warnings:?}") };
+        assert!(stuck.contains("'/d' to '/m/d'") && stuck.contains("move-1-0.json"), "{stuck}");
+        assert!(unreadable.contains("move-0-0.json"), "{unreadable}");
+        assert_eq!((contents(&root, "one/d/a").as_deref(), contents(&root, "one/d/b")), (Some("a"), None));
+        assert_eq!(contents(&root, "two/d/a").as_deref(), Some("changed since"));
+    }
+    fs::remove_file(root.path().join("one/d/a")).expect("it is there");
+    let built = open(&root, MOVES).await.expect("it is valid");
+    assert_eq!((built.warnings.len(), built.recovery.moves.len(), records(&root)), (1, 1, 1));
+}
+
+#[tokio::test]
+async fn the_journal_is_made_and_hidden_wherever_it_is_shown() {
+    let shown = MOVES.replace("root = 'one'", "root = '.'");
+    let root = tree(&[("a", "a"), ("two/x", ""), ("forged/moves/move-1-0.json", "{}")]);
+    symlink("forged", root.path().join("link")).expect("a link");
+    let built = open(&root, &shown).await.expect("it is valid");
+    assert!(root.path().join(".vfs/moves/lock").exists());
+    for forged in ["/.vfs/moves/move-1-0.json", "/.VFS/../.vfs/moves/lock"] {
+        assert!(built.backend.create_text(forged, "{}").await.is_err(), "{forged}");
+    }
+    assert_eq!(built.backend.remove("/.vfs").await.expect_err("it is hidden").kind(), ErrorKind::PolicyDenied);
+    for forged in ["/forged", "/link"] {
+        rename(&built, forged, "/.vfs").await.expect_err("it would be the journal");
+        let request = RenameRequest::new(path(forged), path("/.vfs")).overwrite();
+        built.backend.rename(&OpContext::new(), request).await.expect_err("it would be the journal");
+        assert!(root.path().join(".vfs/moves/lock").exists());
+    }
+    rename(&built, "/a", "/m/a").await.expect("it is moved");
+    assert_eq!((records(&root), contents(&root, "two/a").as_deref()), (0, Some("a")));
+    assert_eq!(built.backend.list("/.vfs").await.expect("a listing"), []);
+    let built = open(&root, &shown).await.expect("it is valid");
+    assert_eq!(built.recovery, Default::default());
+}
+
+#[tokio::test]
+async fn nobody_can_write_records_for_a_later_configuration() {
+    let alone = "[default]\ntype = 'local'\nroot = '.'\n";
+    let without = format!("journal = false\n{}", MOVES.replace("root = 'one'", "root = '.'"));
+    for text in [alone, &without] {
+        let root = tree(&[("two/x", ""), ("forged/moves/move-1-0.json", "{}")]);
+        let built = open(&root, text).await.expect("it is valid");
+        assert!(!root.path().join(".vfs").exists(), "a journal that is not used is not made");
+        let error = built.backend.create_text("/.vfs/moves/move-1-0.json", "{}").await.expect_err("it is hidden");
+        assert_eq!(error.kind(), ErrorKind::PolicyDenied);
+        rename(&built, "/forged", "/.vfs").await.expect_err("it would be the journal");
+    }
+}
+
+#[tokio::test]
+async fn a_default_journal_behind_a_link_is_refused_with_a_warning() {
+    for link in [".vfs", ".vfs/moves"] {
+        let root = interrupted().await;
+        let moves = root.path().join(".vfs/moves");
+        fs::rename(&moves, root.path().join("one/moves")).expect("it is there");
+        fs::remove_dir(root.path().join(".vfs")).expect("it is empty");
+        if link == ".vfs" {
+            symlink("one", root.path().join(link)).expect("a link");
+        } else {
+            fs::create_dir(root.path().join(".vfs")).expect("a directory");
+            symlink("../one/moves", root.path().join(link)).expect("a link");
+        }
+        let built = open(&root, MOVES).await.expect("it is valid");
+        let [warning] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
+        assert!(warning.message.contains("is reached through a link"), "{warning}");
+        assert_eq!((built.recovery.moves.len(), contents(&root, "one/d/a").as_deref()), (0, Some("a")));
+        rename(&built, "/d/b", "/m/b").await.expect("it is moved without a journal");
+    }
+}
+
+#[tokio::test]
+async fn an_opening_leaves_the_moves_of_processes_that_are_alive_and_reports_them() {
+    let root = interrupted().await;
+    write(&root, ".vfs/moves/notes.txt", "of somebody else");
+    let lock = fs::File::create(root.path().join(".vfs/moves/lock")).expect("a file");
+    lock.lock_shared().expect("it is free");
+    let built = open(&root, MOVES).await.expect("it is valid");
+    assert_eq!((built.recovery.deferred, built.recovery.moves.len()), (1, 0));
+    let [deferred, unreadable] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
+    assert!(deferred.message.starts_with("1 move between mounts is under way"), "{deferred}");
+    assert!(unreadable.message.contains("notes.txt"), "{unreadable}");
+    assert!(contents(&root, "one/d/a").is_some() && contents(&root, "two/d/b").is_none() && records(&root) == 2);
+    drop(lock);
+    let built = open(&root, MOVES).await.expect("it is valid");
+    assert_eq!((built.recovery.deferred, built.recovery.moves.len()), (0, 1));
+    assert_eq!(records(&root), 1);
+}
+
+#[tokio::test]
+async fn a_record_is_left_to_the_configuration_that_wrote_it() {
+    let root = interrupted().await;
+    for directory in ["one", "three"] {
+        fs::create_dir_all(root.path().join(directory)).expect("a directory");
+        let other = MOVES.replace("'two'", &format!("'{directory}'"));
+        let built = open(&root, &other).await.expect("it is valid");
+        let stuck = built.warnings.iter().find(|warning| warning.message.contains("was interrupted"));
+        let stuck = stuck.unwrap_or_else(|| panic!("{:?}", built.warnings)).to_string();
+        assert!(stuck.contains("/two' at '/m', but this namespace has") && stuck.contains("move-1-0.json"), "{stuck}");
+        assert_eq!(
+            (contents(&root, "one/d/a").as_deref(), contents(&root, "one/d/b").as_deref()),
+            (Some("a"), Some("b"))
+        );
+        assert!(!root.path().join("three/d").exists());
+    }
+    let built = open(&root, MOVES).await.expect("it is valid");
+    assert_eq!((built.warnings.len(), built.recovery.moves.len(), records(&root)), (0, 1, 0), "{:?}", built.warnings);
+}
+
+/// A record as that of an edited file would be, in which both mounts show one directory.
+#[tokio::test]
+async fn the_only_copy_is_never_deleted_if_both_mounts_show_one_directory() {
+    let root = tree(&[("one/d/a", "a"), ("one/d/b", "b")]);
+    symlink("one", root.path().join("two")).expect("a link");
+    let target = local(&root, "one");
+    interrupt(&root, target).await;
+    let built = open(&root, MOVES).await.expect("it is valid");
+    assert!(
+        built.warnings.iter().any(|warning| warning.message.contains("one and the same file")),
+        "{:?}",
+        built.warnings
+    );
+    assert_eq!((contents(&root, "one/d/a").as_deref(), contents(&root, "one/d/b").as_deref()), (Some("a"), Some("b")));
+    assert_eq!(records(&root), 1);
+}
+
+#[tokio::test]
+async fn the_directory_of_the_journal_can_be_named_or_left_out() {
+    let with = |setting: &str| format!("journal = {setting}\n{MOVES}");
+    let root = interrupted().await;
+    let built = open(&root, &with("false")).await.expect("it is valid");
+    assert_eq!((built.recovery.moves.len(), records(&root)), (0, 1));
+    let built = open(&root, &with("'elsewhere'")).await.expect("it is valid");
+    rename(&built, "/d/b", "/m/b").await.expect("it is moved");
+    assert!(root.path().join("elsewhere/lock").exists());
+    for (setting, words) in [("true", "by default"), ("''", "names nothing"), ("3", "a directory, or false")] {
+        let error = Config::parse(&with(setting)).expect_err(words);
+        assert!(error.message.contains(words) && error.key.as_deref() == Some("journal"), "{error}");
+    }
+    let shared = with("'kept/moves'").replace("'two'\n", "'two'\nlayers = [{ type = 'overlay', store = 'kept' }]\n");
+    let error = open(&root, &shared).await.expect_err("a layer keeps something there");
+    assert_eq!((error.kind, error.position.map(|at| at.line)), (ConfigErrorKind::Conflict, Some(1)), "{error}");
+    // A default that is taken is no reason not to open what could be opened before.
+    let shared = MOVES.replace("'two'\n", "'two'\nlayers = [{ type = 'overlay', store = '.vfs' }]\n");
+    let built = open(&root, &shared).await.expect("it is valid");
+    assert_eq!(built.warnings.len(), 1, "{:?}", built.warnings);
+}
+
+#[tokio::test]
+async fn a_journal_that_cannot_be_used_is_a_warning_by_default_and_an_error_if_it_is_named() {
+    for obstacle in [".vfs", ".vfs/moves", ".vfs/moves/lock/x"] {
+        let root = tree(&[("one/a", "a"), ("two/x", ""), (obstacle, "")]);
+        let built = open(&root, MOVES).await.expect("it is valid");
+        let [warning] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
+        assert!(warning.message.starts_with("moves between mounts cannot be recovered after a crash"), "{warning}");
+        rename(&built, "/a", "/m/a").await.expect("it is moved without a journal");
+        assert_eq!(contents(&root, "two/a").as_deref(), Some("a"));
+        let named = format!("journal = '.vfs/moves'\n{MOVES}");
+        let error = open(&root, &named).await.expect_err("it is named");
+        assert_eq!((error.kind, error.position.map(|at| at.line)), (ConfigErrorKind::Open, Some(1)), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_move_that_cannot_be_recorded_fails_with_advice_and_moves_nothing() {
+    let root = tree(&[("one/a", "a"), ("two/x", "")]);
+    let built = open(&root, MOVES).await.expect("it is valid");
+    fs::remove_file(root.path().join(".vfs/moves/lock")).expect("it is there");
+    write(&root, ".vfs/moves/lock/x", "");
+    let error = rename(&built, "/a", "/m/a").await.expect_err("it cannot be recorded");
+    assert!(error.message().contains("nothing was moved") && error.message().contains("`journal`"), "{error}");
+    assert_eq!((error.path(), contents(&root, "one/a").as_deref()), (Some("/a"), Some("a")));
+    assert!(!error.to_string().contains(".vfs/moves/lock"), "{error}");
+}
+
+#[tokio::test]
+async fn a_move_is_recovered_for_the_caller_who_began_it() {
+    let text = "[default]\ntype = 'local'\nroot = 'one'\n\
+        [[mounts]]\npath = '/m'\ntype = 'store'\nurl = 'sqlite:state.db'\nnamespace = 'acme/{actor}'\n";
+    let root = tree(&[("one/d/a", "a"), ("one/d/b", "b"), ("two/x", "")]);
+    let database = fs::canonicalize(root.path()).expect("it is there").join("state.db");
+    let url = format!("sqlite://{}", database.display());
+    interrupt(&root, json!({ "kind": "store", "url": url, "namespace": "acme/{actor}", "directory": "/" })).await;
+    let record = root.path().join(".vfs/moves/move-1-0.json");
+    let content = fs::read_to_string(&record).expect("it is there");
+    fs::write(&record, content.replacen('{', "{\"actor\":\"ann\",", 1)).expect("a file");
+    let ann = OpContext::new().with_actor("ann");
+    let built = open(&root, &text.replacen("[default]", "journal = false\n[default]", 1)).await.expect("it is valid");
+    built.backend.write(&ann, WriteRequest::new(path("/m/d/a"), "a")).await.expect("it is copied");
+    let built = open(&root, text).await.expect("it is valid");
+    assert_eq!((built.recovery.moves.len(), built.warnings.len(), records(&root)), (1, 0, 0), "{:?}", built.warnings);
+    let moved = built.backend.read(&ann, ReadRequest::new(path("/m/d/b"))).await.expect("it is moved");
+    assert_eq!(moved.content, vfs_core::Content::Text("b".into()));
+    assert!(!root.path().join("one/d").exists());
+}
