@@ -1,9 +1,13 @@
 //! What is cut short, and what has to be found afterwards.
 
+use std::sync::Arc;
+
 use futures::future::{BoxFuture, FutureExt as _};
 use vfs_composite::{CompositeBackend, Recovered};
-use vfs_core::{Backend as _, BackendExt as _, CopyRequest, OpContext, RenameRequest, Result, VfsPath};
-use vfs_layers::{Commit, OverlayBackend};
+use vfs_core::{
+    Backend as _, BackendExt as _, CopyRequest, ErrorKind, Layer as _, OpContext, RenameRequest, Result, VfsPath,
+};
+use vfs_layers::{Commit, OverlayBackend, Policy, Rule, RuleEffect, RuleSet};
 
 use crate::{Disk, State};
 
@@ -54,6 +58,21 @@ pub(crate) const CASES: &[Case] = &[
         },
         perform: |disk| move_over_file(disk).boxed(),
         check: |disk, is_done| check_move_over(disk, is_done).boxed(),
+    },
+    Case {
+        name: "failed_move_of_a_directory_across_mounts",
+        prepare: |disk| disk.lay_out("one", TREE),
+        perform: |disk| fail_to_move(disk, RenameRequest::new(path("/dir"), path("/two/moved"))).boxed(),
+        check: |disk, is_done| check_failed_move(disk, is_done).boxed(),
+    },
+    Case {
+        name: "failed_move_over_a_file_across_mounts",
+        prepare: |disk| {
+            disk.lay_out("one", &[("f", "new\n")]);
+            disk.lay_out("two", &[("f", "old\n")]);
+        },
+        perform: |disk| fail_to_move(disk, RenameRequest::new(path("/f"), path("/two/f")).overwrite()).boxed(),
+        check: |disk, is_done| check_failed_move_over(disk, is_done).boxed(),
     },
 ];
 
@@ -217,4 +236,37 @@ async fn check_move_over(disk: &Disk<'_>, is_done: bool) -> std::result::Result<
     }
     same("the target", &two, &new)?;
     if one.is_empty() { Ok(()) } else { same("the source", &one, &state(&[("g", "new\n")])) }
+}
+
+/// A move that is rolled back, as the last of its sources cannot be deleted.
+async fn fail_to_move(disk: &Disk<'_>, request: RenameRequest) -> Result<()> {
+    let kept = Rule::new(RuleEffect::Deny).path("/dir/d").path("/f").operation("delete");
+    let policy = Policy::new(Arc::new(RuleSet::new(vec![kept])?));
+    let files = CompositeBackend::new(policy.layer(disk.open("one"))).with_mount("/two", disk.open("two"))?;
+    let files = files.with_journal(disk.open("journal"), path("/"));
+    let error = files.rename(&OpContext::new(), request).await.expect_err("a source cannot be deleted");
+    if error.kind() == ErrorKind::PolicyDenied { Ok(()) } else { Err(error) }
+}
+
+async fn check_failed_move(disk: &Disk<'_>, is_done: bool) -> std::result::Result<(), String> {
+    recover(disk).await?;
+    let (one, two) = (disk.state("one"), disk.state("two"));
+    if is_done || two.is_empty() {
+        same("the target", &two, &State::new())?;
+        return same("the source", &one, &state(TREE));
+    }
+    same("the source", &one, &state(&[("other", "other\n")]))?;
+    same("the target", &two, &state(&[("moved/a", "a\n"), ("moved/b/c", "c\n"), ("moved/d", "d\n")]))
+}
+
+async fn check_failed_move_over(disk: &Disk<'_>, is_done: bool) -> std::result::Result<(), String> {
+    recover(disk).await?;
+    let (one, two) = (disk.state("one"), disk.state("two"));
+    let (old, new) = (state(&[("f", "old\n")]), state(&[("f", "new\n")]));
+    if is_done || two == old {
+        same("the target", &two, &old)?;
+        return same("the source", &one, &new);
+    }
+    same("the source", &one, &State::new())?;
+    same("the target", &two, &new)
 }
