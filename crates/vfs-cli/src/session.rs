@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use vfs_composite::RecoveryObserver;
 use vfs_config::{Built, Config, Placed};
 use vfs_core::{Backend, BackendExt as _, Error, ErrorKind, OpContext, Result, VfsPath};
 use vfs_layers::BackendSink;
@@ -25,6 +26,16 @@ pub(crate) struct Session {
     source: Source,
     /// The directory that the arguments name.
     pub(crate) root: Option<PathBuf>,
+}
+
+/// Prints a notice before the files of an interrupted move are copied.
+#[derive(Debug)]
+struct RecoveryNotice;
+
+impl RecoveryObserver for RecoveryNotice {
+    fn before_copying(&self, from: &VfsPath, to: &VfsPath) {
+        exit::tell(format_args!("finishing the interrupted move of '{from}' to '{to}' first"));
+    }
 }
 
 /// What the files come from.
@@ -148,7 +159,9 @@ impl Session {
     }
 
     async fn of_config(file: &Path, cx: OpContext) -> Result<Self, Failure> {
-        let built = vfs_config::open(file).await.map_err(Failure::Config)?;
+        let config =
+            Config::load(file).await.map_err(Failure::Config)?.with_recovery_observer(Arc::new(RecoveryNotice));
+        let built = config.build(&config.directory().unwrap_or_default()).await.map_err(Failure::Config)?;
         built.warnings.iter().for_each(|warning| exit::tell(format_args!("warning: {warning}")));
         Ok(Self { backend: Arc::clone(&built.backend), cx, source: Source::Config(Box::new(built)), root: None })
     }

@@ -1,21 +1,24 @@
 //! Moves across mounts that are killed: the next command finds each file at one end, and settles the move.
+//!
+//! A lock of the file that a move changes next holds it up there, so that each kill comes at a known step.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use crate::*;
 
 /// Number of files that are moved.
 const FILES: usize = 24;
 
-const DISKS: &str = "[default]\ntype = 'local'\nroot = 'one'\ndurability = 'atomic'\n\
-    [[mounts]]\npath = '/m'\ntype = 'local'\nroot = 'two'\ndurability = 'atomic'\n";
+const DISKS: &str = "[default]\ntype = 'local'\nroot = 'one'\ndurability = 'atomic'\nlock_timeout = '10m'\n\
+    [[mounts]]\npath = '/m'\ntype = 'local'\nroot = 'two'\ndurability = 'atomic'\nlock_timeout = '10m'\n";
 
-const DATABASE: &str = "[default]\ntype = 'local'\nroot = 'one'\ndurability = 'atomic'\n\
+const DATABASE: &str = "[default]\ntype = 'local'\nroot = 'one'\ndurability = 'atomic'\nlock_timeout = '10m'\n\
     [[mounts]]\npath = '/m'\ntype = 'store'\nurl = 'sqlite:team.db'\n";
 
 /// Number of kills of each test, from the variable `VFS_MOVE_KILLS`.
 fn kills() -> usize {
-    std::env::var("VFS_MOVE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(10)
+    std::env::var("VFS_MOVE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
 }
 
 /// The namespace of `config`, with files in `/d` to be moved.
@@ -62,89 +65,119 @@ fn records(root: &TempDir) -> usize {
     entries.filter_map(Result::ok).filter(|entry| entry.file_name().to_string_lossy().starts_with("move-")).count()
 }
 
-/// The number of changes of files that a move has made: those at the target, and those that are gone from the source.
-fn progress(root: &TempDir) -> usize {
-    let is_at = |end: &str, file: PathBuf| root.path().join(end).join(file).exists();
-    let there = (0..FILES).filter(|index| is_at("two", name(*index))).count();
-    let gone = (0..FILES).filter(|index| !is_at("one", name(*index))).count();
-    there + gone
+/// The files at the source, in the order in which they are deleted.
+fn sources() -> Vec<PathBuf> {
+    let mut sources: Vec<_> = (0..FILES).map(name).collect();
+    sources.sort_unstable();
+    sources
 }
 
-/// Moves, and kills the command once `progress` is at least `step` and the move is recorded. Returns whether it was killed in
-/// the middle.
-fn kill_at(root: &TempDir, step: usize) -> bool {
+/// Begins the move `args`, and kills it when it waits for `locked`, a file that is locked here, after `is_reached` holds.
+fn kill_move(root: &TempDir, args: &[&str], locked: &str, is_reached: impl Fn() -> bool) {
+    let file = fs::File::open(root.path().join(locked)).expect("it is there");
+    file.lock().expect("it is free");
     let mut command = configured(root);
-    command.args(["mv", "/d", "/m/d"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().expect("the binary runs");
-    while child.try_wait().expect("it can be waited for").is_none() && (records(root) == 0 || progress(root) < step) {
-        std::thread::yield_now();
+    let until = Instant::now() + HANG_TIMEOUT;
+    while records(root) == 0 || !is_reached() {
+        assert_eq!(child.try_wait().expect("it can be waited for"), None, "it waits for the lock");
+        assert!(Instant::now() < until, "the step is never reached");
+        std::thread::sleep(Duration::from_millis(1));
     }
     child.kill().expect("it is a child");
     child.wait().expect("it ends");
-    records(root) > 0
+    assert_eq!(records(root), 1);
 }
 
-/// Kills moves at steps that are spread over all steps but the first `steps.start`, and checks what each leaves.
-fn killed(config: &str, steps: std::ops::Range<usize>) {
+/// Moves `/d` to `/m/d`, and kills the command when all files are copied and `step` of them deleted.
+fn kill_at(root: &TempDir, step: usize) {
+    let sources = sources();
+    let is_gone = |source: &PathBuf| !root.path().join("one").join(source).exists();
+    let last = root.path().join("two").join(&sources[FILES - 1]);
+    let locked = Path::new("one").join(&sources[step]);
+    let locked = locked.to_str().expect("it is text");
+    kill_move(root, &["mv", "/d", "/m/d"], locked, || match step {
+        0 => last.exists(),
+        step => is_gone(&sources[step - 1]),
+    });
+    assert_eq!(sources.iter().filter(|source| is_gone(source)).count(), step);
+}
+
+/// Kills moves at steps that are spread over all steps from `first`, and checks that the next command finishes each.
+fn check_kills(config: &str, first: usize) {
     let kills = kills();
-    let mut interrupted = 0;
+    let (source, target) = (all_below("/d"), all_below("/m/d"));
     for kill in 0..kills {
         let root = namespace(config);
-        let step = steps.start + kill * (steps.end - steps.start) / kills;
-        interrupted += usize::from(kill_at(&root, step));
-        let (source, target) = (all_below("/d"), all_below("/m/d"));
-        let is_moved = match found(&root) {
-            lines if lines == target => true,
-            lines => {
-                assert_eq!(lines, source, "killed at step {step}");
-                false
-            }
-        };
-        assert_eq!(records(&root), 0, "killed at step {step}");
-        assert_eq!(root.path().join("one/d").exists(), !is_moved, "killed at step {step}");
-        if is_moved {
-            let again = with_config(&root, &["mv", "/d", "/m/d"]);
-            assert!(again.code == Some(2) && again.err.starts_with("vfs: not_found: /d"), "{again:?}");
-        } else {
-            with_config(&root, &["mv", "/d", "/m/d"]).success();
-        }
+        let step = first + kill * (FILES - first) / kills;
+        kill_at(&root, step);
         assert_eq!(found(&root), target, "killed at step {step}");
+        assert_eq!((records(&root), root.path().join("one/d").exists()), (0, false), "killed at step {step}");
+        let again = with_config(&root, &["mv", "/d", "/m/d"]);
+        assert!(again.code == Some(2) && again.err.starts_with("vfs: not_found: /d"), "{again:?}");
         with_config(&root, &["mv", "/m/d", "/d"]).success();
         assert_eq!(found(&root), source, "killed at step {step}");
     }
-    assert!(interrupted * 2 >= kills, "only {interrupted} of {kills} kills were in the middle of a move");
 }
 
 #[test]
-fn a_killed_move_between_directories_is_settled_by_the_next_command() {
-    killed(DISKS, 0..2 * FILES);
+fn a_killed_move_between_directories_is_finished_by_the_next_command() {
+    check_kills(DISKS, 0);
 }
 
-/// What is in the database cannot be seen from outside, so the steps are those of the source: before its first file goes, and
-/// after each.
+/// Files in the database cannot be seen from outside, so the first step is the one after the first deletion.
 #[test]
-fn a_killed_move_into_a_database_is_settled_by_the_next_command() {
-    killed(DATABASE, 0..FILES);
+fn a_killed_move_into_a_database_is_finished_by_the_next_command() {
+    check_kills(DATABASE, 1);
+}
+
+#[test]
+fn a_move_that_was_killed_before_anything_was_written_is_rolled_back_by_the_next_command() {
+    let root = namespace(DISKS);
+    for (file, content) in [("one/f", "content of f\n"), ("two/f", "replaced\n")] {
+        fs::write(root.path().join(file), content).expect("a file");
+    }
+    kill_move(&root, &["mv", "--force", "/f", "/m/f"], "two/f", || true);
+    assert_eq!(found(&root).iter().filter(|line| line.starts_with("/f:")).count(), 1);
+    let replaced = fs::read_to_string(root.path().join("two/f")).expect("it is there");
+    assert_eq!((records(&root), replaced.as_str()), (0, "replaced\n"));
+    with_config(&root, &["mv", "--force", "/f", "/m/f"]).success();
+    assert_eq!(fs::read_to_string(root.path().join("two/f")).expect("it is there"), "content of f\n");
+}
+
+#[test]
+fn a_recovery_that_copies_prints_a_notice_first() {
+    let root = namespace(DISKS);
+    kill_at(&root, 0);
+    fs::remove_file(root.path().join("two/d/f01")).expect("it is copied");
+    let run = with_config(&root, &["grep", "content", "/"]);
+    assert_eq!(
+        (run.code, run.err.as_str()),
+        (Some(0), "vfs: finishing the interrupted move of '/d' to '/m/d' first\n")
+    );
+    assert_eq!(run.out().lines().collect::<Vec<_>>(), all_below("/m/d"));
+    assert_eq!(records(&root), 0);
 }
 
 #[test]
 fn a_move_that_cannot_be_settled_is_a_warning_and_no_failure() {
     let root = namespace(DISKS);
-    while !kill_at(&root, FILES / 2) {
-        with_config(&root, &["mv", "/m/d", "/d"]).success();
-    }
-    let (source, target) = (root.path().join("one/d/f01"), root.path().join("two/d/f01"));
-    assert!(target.exists(), "files are moved in order");
+    let step = FILES / 2;
+    kill_at(&root, step);
+    let file = &sources()[step];
+    let (source, target) = (root.path().join("one").join(file), root.path().join("two").join(file));
+    let moved = format!("/m/{}", file.display());
     fs::write(&source, "changed at the source\n").expect("it is there");
     fs::write(&target, "changed at the target\n").expect("it is there");
     for _ in 0..2 {
-        let run = with_config(&root, &["read", "/m/d/f01"]);
+        let run = with_config(&root, &["read", &moved]);
         assert_eq!(run.code, Some(0), "{run:?}");
         assert!(run.out().contains("changed at the target"), "{run:?}");
         assert!(run.err.contains("warning: the move of '/d' to '/m/d'") && run.err.lines().count() == 1, "{run:?}");
     }
     assert_eq!(fs::read_to_string(&source).expect("it is kept"), "changed at the source\n");
     fs::remove_file(&source).expect("it is there");
-    assert!(with_config(&root, &["read", "/m/d/f01"]).success().contains("changed at the target"));
+    assert!(with_config(&root, &["read", &moved]).success().contains("changed at the target"));
     assert_eq!((records(&root), root.path().join("one/d").exists()), (0, false));
 }
