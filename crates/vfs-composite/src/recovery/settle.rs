@@ -1,4 +1,4 @@
-//! The recovery of one recorded rename: to its end, or back to its beginning.
+//! The recovery of one recorded rename, to its end or back to its beginning.
 
 use std::collections::BTreeSet;
 use std::mem;
