@@ -425,7 +425,7 @@ async fn a_database_is_seen_by_the_next_process_and_by_whom_it_belongs_to_and_hi
         assert_eq!((nobody.kind(), nobody.path()), (ErrorKind::InvalidArgument, Some("/memories/a.md")));
         let named = built.backend.ls(&ann, vfs_core::LsRequest::new(path("/"))).await.expect("listed");
         let names: Vec<_> = named.entries.iter().map(|entry| entry.path.as_str()).collect();
-        assert_eq!(names, ["/memories", "/notes.md", "/shared", "/vfs.toml"]);
+        assert_eq!(names, ["/.vfs", "/memories", "/notes.md", "/shared", "/vfs.toml"]);
         for hidden in ["/state.db", "/state.db-wal", "/state.db-shm", "/state.db-journal"] {
             let error = built.backend.stat(&ann, stat(hidden)).await.expect_err(hidden);
             assert_eq!(error.kind(), ErrorKind::PolicyDenied, "{hidden}");

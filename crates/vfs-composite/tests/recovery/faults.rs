@@ -62,7 +62,7 @@ async fn a_rollback_with_nothing_at_the_target_needs_no_right_to_delete_there() 
 
 #[tokio::test]
 async fn a_recovery_ends_at_the_first_temporary_error_and_defers_moves_of_the_same_mounts() -> Result<()> {
-    let down = Faults::new(&Operation::ALL, ErrorKind::Unavailable);
+    let down = Faults::new(Operation::ALL, ErrorKind::Unavailable);
     down.set_failing(false);
     let namespace = Namespace::with(|source| source, |target| down.layer(target))?;
     let names = ["a", "b", "c"];

@@ -237,3 +237,23 @@ async fn locks_of_a_file_exclude_one_another_and_end_when_they_are_dropped() {
     let error = disk.files.lock_file(&cx, &path("/d"), LockMode::Shared).await.expect_err("a directory");
     assert_eq!(error.kind(), ErrorKind::IsADirectory);
 }
+
+#[tokio::test]
+async fn a_directory_lets_files_be_created_by_its_permissions() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let disk = Disk::with(|config| config);
+    disk.files.create_text("/d/f", "").await.expect("it is created");
+    let (cx, at) = (OpContext::new(), path("/d"));
+    assert!(disk.files.can_create_in(&cx, &at).await.expect("it is looked at"));
+    let error = disk.files.can_create_in(&cx, &path("/absent")).await.expect_err("nothing is there");
+    assert_eq!((error.kind(), error.path()), (ErrorKind::NotFound, Some("/absent")));
+    let error = disk.files.can_create_in(&cx, &path("/d/f")).await.expect_err("a file");
+    assert_eq!(error.kind(), ErrorKind::NotADirectory);
+    let real = disk.tree.path().join("d");
+    std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o555)).expect("it is owned");
+    // Permissions do not restrict the superuser.
+    let is_created = std::fs::write(real.join("g"), "").is_ok();
+    assert_eq!(disk.files.can_create_in(&cx, &at).await.expect("it is looked at"), is_created);
+    std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o755)).expect("it is owned");
+}
