@@ -250,7 +250,7 @@ async fn a_directory_lets_files_be_created_by_its_permissions() {
     assert_eq!((error.kind(), error.path()), (ErrorKind::NotFound, Some("/absent")));
     let error = disk.files.can_create_in(&cx, &path("/d/f")).await.expect_err("a file");
     assert_eq!(error.kind(), ErrorKind::NotADirectory);
-    let real = disk.tree.path().join("d");
+    let real = disk.root().join("d");
     std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o555)).expect("it is owned");
     // Permissions do not restrict the superuser.
     let is_created = std::fs::write(real.join("g"), "").is_ok();
