@@ -9,6 +9,10 @@
     clippy::print_stdout,
     reason = "a process reports its writes on its standard output, and a skipped test says so"
 )]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the files are those of the servers, and of the kernel about their processes"
+)]
 
 use std::collections::BTreeSet;
 use std::fs::Permissions;
