@@ -23,6 +23,7 @@ use vfs_core::{Error, ErrorKind, Result};
 
 pub use self::config::{BucketConfig, BucketService};
 use self::fault::Fault;
+use self::http::Limit;
 use self::listing::Source;
 use self::names::Layout;
 use self::objects::{Conditions, Found, Labels, Service};
@@ -52,11 +53,13 @@ const MAX_VALUE: u64 = 5 << 30;
 /// * **Values of over 16 MiB** are sent in parts of 8 MiB, four at a time. S3 checks the condition when it puts them together;
 ///   for other services it is checked just before that. Parts of an upload that a crash ended stay in the bucket: let a lifecycle
 ///   rule remove incomplete uploads.
+/// * **A dead network** ends an operation after 35 s, with the defaults of [`BucketConfig`].
 /// * **Large values are read** in pieces of 8 MiB, four at a time, each with its own time and attempts, and all of one version: a
 ///   value that others change meanwhile is begun again.
 /// * **Times** are in the metadata `vfs-created-at` and `vfs-modified-at` of an object, to the microsecond (with `_` on Azure).
 ///   [`head`](Store::head) and [`get`](Store::get) read them; listings know only when an object was put, to the second or
 ///   millisecond, and not when the file was made.
+/// * **Damage.** `vfs-content-hash` has the BLAKE3 hash of the content, which [`check`](crate::check) compares.
 /// * **Listings** are sorted as paths are, but for names with control characters or made of `=` only: beyond 1,000 values they may
 ///   come later than their place. Folders without files, as other tools make them, are directories.
 /// * There are no changes of several files as one, no change notifications and no search.
@@ -107,8 +110,8 @@ impl BucketStore {
     /// # Errors
     ///
     /// `invalid_argument` where there is no such bucket, it is in another region, or the endpoint is not usable as it is;
-    /// `permission_denied` for missing, wrong or expired credentials; `unavailable` or `timeout` where the service does not answer,
-    /// after the retries of the configuration.
+    /// `permission_denied` for missing, wrong or expired credentials; `unavailable` where the service does not answer, after the
+    /// retries of the configuration.
     pub async fn open(config: BucketConfig) -> Result<Self> {
         let (service, source) = connect::connect(&config)?;
         let name = config.to_string();
@@ -136,7 +139,7 @@ impl BucketStore {
             prefix => format!("{objects}/{prefix}"),
         };
         let source = Source::Whole(Arc::clone(&objects));
-        let service = Service { objects, conditions: Conditions::Tags, labels: Labels::HYPHENED };
+        let service = Service { objects, conditions: Conditions::Tags, labels: Labels::HYPHENED, limit: Limit::NONE };
         Ok(Self { inner: Arc::new(Inner { name, layout, service, source, alone: Alone::Yes(RwLock::new(())) }) })
     }
 
@@ -189,7 +192,8 @@ impl Store for BucketStore {
     }
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
-        self.inner.service.get(&self.location(key)?, range).await.map_err(|fault| self.error(&fault))
+        let read = self.inner.service.get(&self.location(key)?, range).await.map_err(|fault| self.error(&fault))?;
+        Ok(read.map(Value::from))
     }
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {

@@ -1,5 +1,7 @@
 //! Puts and deletes that are made once, or not.
 
+use std::time::Duration;
+
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{MultipartUpload, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, UpdateVersion};
@@ -19,6 +21,9 @@ const PART: usize = 8 << 20;
 const PARTS_AT_ONCE: usize = 4;
 /// How often a change is tried that someone else comes before.
 const ROUNDS: usize = 64;
+/// How long the look at what a failed change left, or the removal of its parts, may take: a service that does not answer has
+/// been waited for already.
+const AFTERMATH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What became of one try.
 enum Try {
@@ -82,8 +87,7 @@ impl BucketStore {
         if !fault.is_refusal() && !change.is_doubtful() && self.sees_attempts() {
             return Err(self.error(&fault));
         }
-        let found = self.look(location).await.map_err(|error| self.unknown(&error))?;
-        match found {
+        match self.look_up(location, &fault).await? {
             Some(found) if found.is_by(value.id) => Ok(Try::Over(Outcome::Done(found.stored))),
             found => {
                 let stored = found.map(|found| found.stored);
@@ -106,19 +110,19 @@ impl BucketStore {
         };
         let service = &self.inner.service;
         let options = PutOptions { mode, attributes: service.labels.of(value), ..PutOptions::default() };
-        Ok(service.objects.put_opts(location, PutPayload::from(value.content.clone()), options).await?)
+        service.limit.of(service.objects.put_opts(location, PutPayload::from(value.content.clone()), options)).await
     }
 
     async fn put_parts(&self, location: &Path, value: &NewValue, guard: &Guard) -> Result<PutResult, Fault> {
         let service = &self.inner.service;
         let options = PutMultipartOptions { attributes: service.labels.of(value), ..PutMultipartOptions::default() };
-        let mut upload = service.objects.put_multipart_opts(location, options).await?;
+        let mut upload = service.limit.of(service.objects.put_multipart_opts(location, options)).await?;
         match self.send_parts(location, value, guard, &mut upload).await {
             Ok(put) => Ok(put),
             Err(fault) => {
-                if let Err(error) = upload.abort().await {
-                    // What is left of it is no object, and does no harm but its price.
-                    tracing::debug!(fault = ?Fault::from(error), "the parts of a value that was not put are left in the bucket");
+                // What is left of it is no object, and does no harm but its price.
+                if !matches!(tokio::time::timeout(AFTERMATH_TIMEOUT, upload.abort()).await, Ok(Ok(()))) {
+                    tracing::debug!(bucket = %self, "the parts of a value that was not put are left in the bucket");
                 }
                 Err(fault)
             }
@@ -134,14 +138,15 @@ impl BucketStore {
     ) -> Result<PutResult, Fault> {
         let offsets = (0..value.content.len()).step_by(PART);
         let parts = offsets.map(|from| value.content.slice(from..value.content.len().min(from + PART)));
-        let sent: Vec<_> = parts.map(|part| upload.put_part(PutPayload::from(part))).collect();
+        let service = &self.inner.service;
+        let sent: Vec<_> = parts.map(|part| service.limit.of(upload.put_part(PutPayload::from(part)))).collect();
         stream::iter(sent).buffer_unordered(PARTS_AT_ONCE).try_collect::<()>().await?;
         // S3 checks this itself when the parts are put together; the others do not, and here is the last moment to.
-        let found = self.inner.service.look(location).await?;
+        let found = service.look(location).await?;
         if !guarded(guard, found.as_ref().map(|found| &found.stored)) {
             return Err(Fault::refused());
         }
-        Ok(upload.complete().await?)
+        service.limit.of(upload.complete()).await
     }
 
     /// Removes a value.
@@ -170,11 +175,17 @@ impl BucketStore {
         if !change.is_doubtful() && self.sees_attempts() {
             return Err(self.error(&fault));
         }
-        match self.look(location).await.map_err(|error| self.unknown(&error))? {
+        match self.look_up(location, &fault).await? {
             None => Ok(Try::Over(Outcome::Done(found.stored))),
             Some(now) if now.stored.version == found.stored.version => Err(self.not_yet(&self.error(&fault))),
             Some(_) => Err(self.unknown(&self.error(&fault))),
         }
+    }
+
+    /// What is there after a change that ended with `fault`.
+    async fn look_up(&self, location: &Path, fault: &Fault) -> Result<Option<Found>> {
+        let found = tokio::time::timeout(AFTERMATH_TIMEOUT, self.look(location)).await;
+        found.unwrap_or_else(|_| Err(self.error(fault))).map_err(|error| self.unknown(&error))
     }
 
     fn crowded(&self) -> Error {

@@ -11,7 +11,7 @@ use vfs_core::{Error, Result};
 
 use super::config::{BucketConfig, BucketService};
 use super::fault::Fault;
-use super::http::{Connector, Unsigned};
+use super::http::{Connector, Limit, Unsigned};
 use super::listing::{Keys, Source};
 use super::objects::{Conditions, Labels, Service};
 
@@ -59,7 +59,7 @@ fn s3(config: &BucketConfig) -> Result<(Service, Source)> {
         .with_http_connector(Connector { unsigned: Unsigned::Taken, request_timeout: config.request_timeout })
         .build()
         .map_err(|error| unusable(config, error))?;
-    Ok(parts(store, Conditions::Tags, Labels::HYPHENED, Keys::AsSent))
+    Ok(parts(config, store, Conditions::Tags, Labels::HYPHENED, Keys::AsSent))
 }
 
 #[cfg(feature = "gcp")]
@@ -79,7 +79,7 @@ fn google(config: &BucketConfig) -> Result<(Service, Source)> {
         .with_http_connector(Connector { unsigned: Unsigned::Refused, request_timeout: config.request_timeout })
         .build()
         .map_err(|error| unusable(config, error))?;
-    Ok(parts(store, Conditions::Generations, Labels::HYPHENED, Keys::AsSent))
+    Ok(parts(config, store, Conditions::Generations, Labels::HYPHENED, Keys::AsSent))
 }
 
 #[cfg(feature = "azure")]
@@ -99,18 +99,20 @@ fn azure(config: &BucketConfig) -> Result<(Service, Source)> {
         .with_http_connector(Connector { unsigned: Unsigned::Refused, request_timeout: config.request_timeout })
         .build()
         .map_err(|error| unusable(config, error))?;
-    Ok(parts(store, Conditions::Tags, Labels::UNDERSCORED, Keys::Parsed))
+    Ok(parts(config, store, Conditions::Tags, Labels::UNDERSCORED, Keys::Parsed))
 }
 
 fn parts<S: ObjectStore + PaginatedListStore>(
+    config: &BucketConfig,
     store: S,
     conditions: Conditions,
     labels: Labels,
     keys: Keys,
 ) -> (Service, Source) {
     let store = Arc::new(store);
-    let service = Service { objects: Arc::clone(&store) as Arc<dyn ObjectStore>, conditions, labels };
-    (service, Source::Paged(store, keys))
+    let limit = Limit::new(config.request_timeout.max(config.retry_timeout));
+    let service = Service { objects: Arc::clone(&store) as Arc<dyn ObjectStore>, conditions, labels, limit };
+    (service, Source::Paged { store, keys, limit })
 }
 
 /// The variables of the environment whose names begin with `prefix`, in small letters.

@@ -8,7 +8,7 @@ use vfs_core::{Error, ErrorKind, Problem, Result};
 
 use super::BucketStore;
 use super::listing::{Start, Sweep};
-use super::names::{Name, odd};
+use super::names::{Layout, Name, odd};
 use super::raw::Object;
 use crate::inspect;
 use crate::key::{Key, Namespace};
@@ -21,12 +21,15 @@ const READS_AT_ONCE: usize = 4;
 
 #[async_trait]
 impl Inspect for BucketStore {
-    /// Reads every file. An object that cannot be read, or has not the size that the service told, is a problem; so is one whose
-    /// key no file can have. What is put or removed meanwhile may be in the report or not.
+    /// Reads every file. A problem is an object that cannot be read, has another size than the service reports, has other content
+    /// than was put with its metadata, has a key that no file can have, or is below a file, which hides it. What is put or removed
+    /// meanwhile may be in the report or not.
     async fn check(&self) -> Result<CheckReport> {
         let mut report = CheckReport::default();
         let mut sweep = Sweep::new(self);
+        let mut files = Files::default();
         while let Some(objects) = sweep.next().await? {
+            report.problems.extend(objects.iter().filter_map(|object| files.next(&self.inner.layout, &object.key)));
             let mut looks = stream::iter(objects).map(|object| self.read(object)).buffered(READS_AT_ONCE);
             while let Some(look) = looks.next().await {
                 match look {
@@ -61,6 +64,29 @@ impl Inspect for BucketStore {
     }
 }
 
+/// The files that a sweep is within: those whose keys the current key begins with.
+#[derive(Default)]
+struct Files(Vec<String>);
+
+impl Files {
+    /// Takes the next key, and reports it where it is below a file.
+    ///
+    /// Services list keys in the order of their bytes, in which those that begin with the key of a file follow it directly.
+    fn next(&mut self, layout: &Layout, key: &str) -> Option<Problem> {
+        while self.0.pop_if(|file| !key.starts_with(file.as_str())).is_some() {}
+        if !matches!(layout.name(key), Name::File(..)) {
+            return None;
+        }
+        let file = self.0.iter().find(|file| key[file.len()..].starts_with('/'));
+        let problem = file.map(|file| {
+            let reason = format!("it cannot be reached, as '{file}' is a file; move one of the two");
+            inspect::problem(key, &Error::new(ErrorKind::NotADirectory, reason))
+        });
+        self.0.push(key.to_owned());
+        problem
+    }
+}
+
 impl BucketStore {
     /// Makes sure that the bucket answers.
     pub(super) async fn is_reachable(&self) -> Result<()> {
@@ -78,11 +104,14 @@ impl BucketStore {
         let problem = |error: Error| inspect::problem(&object.key, &error);
         let value = self.inner.service.get(&location.map_err(problem)?, None).await;
         let Some(value) = value.map_err(|fault| problem(self.error(&fault)))? else { return Ok(None) };
-        let bytes = value.content.len() as u64;
-        if bytes == value.stored.size {
+        let (bytes, size) = (value.content.len() as u64, value.found.stored.size);
+        let reason = if bytes != size {
+            format!("{bytes} bytes came where the service reports {size}; write the file again")
+        } else if !value.is_as_written() {
+            "its content is not what was put with its metadata, so it is damaged or another program has replaced it; write the file again".to_owned()
+        } else {
             return Ok(Some(bytes));
-        }
-        let reason = format!("{bytes} bytes came where the service told of {}; put the file again", value.stored.size);
+        };
         Err(problem(Error::new(ErrorKind::Unavailable, reason)))
     }
 

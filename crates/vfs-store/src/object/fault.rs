@@ -70,6 +70,11 @@ impl Fault {
         Self { what: What::Refused, code: None, status: None }
     }
 
+    /// No answer came in time.
+    pub(super) fn unanswered() -> Self {
+        Self { what: What::Unanswered(HttpErrorKind::Timeout, String::new()), code: None, status: None }
+    }
+
     /// Others change an object all the time while it is read.
     pub(super) fn changing() -> Self {
         Self { what: What::Changing, code: None, status: None }
@@ -128,7 +133,7 @@ impl Fault {
             ),
             Some(301 | 307 | 308) => (ErrorKind::InvalidArgument, ELSEWHERE),
             Some(404) => (ErrorKind::InvalidArgument, NO_BUCKET),
-            Some(408 | 504) => (ErrorKind::Timeout, "the service took too long"),
+            Some(408 | 504) => (ErrorKind::Unavailable, "the service took too long; try again later"),
             Some(413) => (ErrorKind::TooLarge, "the value is larger than the service takes"),
             Some(429 | 503) => (ErrorKind::Unavailable, "the service is overloaded; try again later"),
             Some(507) => (ErrorKind::StorageFull, "the service has no space left"),
@@ -151,7 +156,10 @@ impl Fault {
                 ErrorKind::InvalidArgument,
                 "an object in the bucket has a key with empty parts or control characters, which hides what is beside it; rename or remove it".to_owned(),
             ),
-            What::Unanswered(HttpErrorKind::Timeout, reason) => (ErrorKind::Timeout, format!("the service took too long: {reason}")),
+            What::Unanswered(HttpErrorKind::Timeout, _) => (
+                ErrorKind::Unavailable,
+                "the service did not answer in time; check the network, and that the service runs".to_owned(),
+            ),
             What::Unanswered(HttpErrorKind::Connect, reason) => {
                 (ErrorKind::Unavailable, format!("the service cannot be reached: {reason}; check the endpoint, and that it runs"))
             }

@@ -15,6 +15,7 @@ use reqwest::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
+use super::fault::Fault;
 use super::raw::{self, AsSent};
 
 tokio::task_local! {
@@ -103,6 +104,32 @@ impl Change {
             Guard::Nothing => Some((IF_NONE_MATCH, HeaderValue::from_static("*"))),
             Guard::Tag { e_tag, .. } => Some((IF_MATCH, HeaderValue::from_str(e_tag).ok()?)),
         }
+    }
+}
+
+/// How long an operation of a service may take, with all its attempts.
+///
+/// `object_store` looks at the time only between attempts, so that the last may take as long as the first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit(Option<Duration>);
+
+impl Limit {
+    /// None: an object store of any kind has its own.
+    pub(super) const NONE: Self = Self(None);
+
+    /// For operations of at most this time.
+    pub(super) fn new(limit: Duration) -> Self {
+        Self(Some(limit))
+    }
+
+    /// The outcome of an operation. One that is ended leaves its change in doubt.
+    pub(super) async fn of<T>(self, operation: impl Future<Output = object_store::Result<T>>) -> Result<T, Fault> {
+        let Some(limit) = self.0 else { return Ok(operation.await?) };
+        if let Ok(outcome) = tokio::time::timeout(limit, operation).await {
+            return Ok(outcome?);
+        }
+        let _ = CHANGE.try_with(Change::doubt);
+        Err(Fault::unanswered())
     }
 }
 

@@ -12,6 +12,7 @@ use vfs_core::{Error, Result, VfsPath};
 
 use super::BucketStore;
 use super::fault::Fault;
+use super::http::Limit;
 use super::names::{Name, odd};
 use super::objects::version;
 use super::raw::{AsSent, Listing, Object};
@@ -27,7 +28,7 @@ const LOOKS_AT_ONCE: usize = 16;
 #[derive(Clone)]
 pub(super) enum Source {
     /// A service that gives pages.
-    Paged(Arc<dyn PaginatedListStore>, Keys),
+    Paged { store: Arc<dyn PaginatedListStore>, keys: Keys, limit: Limit },
     /// An object store that gives all at once.
     Whole(Arc<dyn ObjectStore>),
 }
@@ -35,7 +36,7 @@ pub(super) enum Source {
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Paged(..) => "Paged",
+            Self::Paged { .. } => "Paged",
             Self::Whole(_) => "Whole",
         })
     }
@@ -66,7 +67,7 @@ impl Source {
     /// Services list by key. What is listed as a whole is cut into pages by path.
     pub(super) fn level_order(&self) -> LevelOrder {
         match self {
-            Self::Paged(..) => LevelOrder::Keys,
+            Self::Paged { .. } => LevelOrder::Keys,
             Self::Whole(_) => LevelOrder::Any,
         }
     }
@@ -74,7 +75,7 @@ impl Source {
     /// Objects whose keys begin with `prefix`, and where the rest begins.
     pub(super) async fn list(&self, prefix: &str, depth: Listed, start: &Start, most: usize) -> Result<Listing, Fault> {
         match self {
-            Self::Paged(store, keys) => {
+            Self::Paged { store, keys, limit } => {
                 let mut options = PaginatedListOptions {
                     delimiter: (depth == Listed::Level).then_some(Cow::Borrowed("/")),
                     max_keys: Some(most.clamp(1, MOST)),
@@ -88,7 +89,8 @@ impl Source {
                 if *keys == Keys::AsSent {
                     options.extensions.insert(AsSent);
                 }
-                let mut answer = store.list_paginated((!prefix.is_empty()).then_some(prefix), options).await?;
+                let listed = store.list_paginated((!prefix.is_empty()).then_some(prefix), options);
+                let mut answer = limit.of(listed).await?;
                 let kept = answer.result.extensions.remove::<Listing>();
                 let mut listing = kept.unwrap_or_else(|| Listing::from(answer.result));
                 listing.next = answer.page_token;

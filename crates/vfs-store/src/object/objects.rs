@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
-use futures::{StreamExt, TryFutureExt, stream};
+use futures::{StreamExt, stream};
 use object_store::path::Path;
-use object_store::{Attribute, Attributes, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{Attribute, Attributes, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
 use vfs_core::Version;
 
 use super::MAX_VALUE;
 use super::fault::Fault;
-use super::http::Guard;
+use super::http::{Guard, Limit};
 use crate::store::{NewValue, Stored, Value, WriteId};
 
 /// More bytes than any object has; some services cannot read a range that ends after it.
@@ -34,6 +34,7 @@ pub(super) struct Service {
     pub(super) objects: Arc<dyn ObjectStore>,
     pub(super) conditions: Conditions,
     pub(super) labels: Labels,
+    pub(super) limit: Limit,
 }
 
 /// What a service decides by whether a put is made.
@@ -52,16 +53,25 @@ pub(super) struct Labels {
     created_at: &'static str,
     modified_at: &'static str,
     write_id: &'static str,
+    content_hash: &'static str,
 }
 
 impl Labels {
     /// As most services have them.
-    pub(super) const HYPHENED: Self =
-        Self { created_at: "vfs-created-at", modified_at: "vfs-modified-at", write_id: "vfs-write-id" };
+    pub(super) const HYPHENED: Self = Self {
+        created_at: "vfs-created-at",
+        modified_at: "vfs-modified-at",
+        write_id: "vfs-write-id",
+        content_hash: "vfs-content-hash",
+    };
     /// As Azure has them, where a name is one of C#.
     #[cfg(feature = "azure")]
-    pub(super) const UNDERSCORED: Self =
-        Self { created_at: "vfs_created_at", modified_at: "vfs_modified_at", write_id: "vfs_write_id" };
+    pub(super) const UNDERSCORED: Self = Self {
+        created_at: "vfs_created_at",
+        modified_at: "vfs_modified_at",
+        write_id: "vfs_write_id",
+        content_hash: "vfs_content_hash",
+    };
 
     /// What goes with a value.
     pub(super) fn of(self, value: &NewValue) -> Attributes {
@@ -70,6 +80,7 @@ impl Labels {
             (self.created_at, time(value.created_at)),
             (self.modified_at, time(value.modified_at)),
             (self.write_id, spell(value.id)),
+            (self.content_hash, blake3::hash(&value.content).to_hex().to_string()),
         ]
         .into_iter()
         .map(|(name, text)| (Attribute::Metadata(name.into()), text))
@@ -88,6 +99,28 @@ pub(super) struct Found {
     /// What a change of just this object depends on; `None` where the service has no tags.
     pub(super) guard: Option<Guard>,
     write_id: Option<String>,
+    content_hash: Option<String>,
+}
+
+/// An object with its content, or the part of it that was requested.
+#[derive(Debug, Clone)]
+pub(super) struct Read {
+    pub(super) found: Found,
+    pub(super) content: Bytes,
+}
+
+impl Read {
+    /// Whether the whole content is what was put with this metadata; objects of other programs name no hash.
+    pub(super) fn is_as_written(&self) -> bool {
+        let hash = self.found.content_hash.as_ref();
+        hash.is_none_or(|hash| blake3::hash(&self.content).to_hex().as_str() == hash)
+    }
+}
+
+impl From<Read> for Value {
+    fn from(Read { found, content }: Read) -> Self {
+        Self::new(found.stored, content)
+    }
 }
 
 impl Found {
@@ -109,7 +142,7 @@ impl Found {
             .and_then(|_| tag(&version))
             .map(|e_tag| Guard::Tag { e_tag, generation: meta.version.clone() });
         let stored = Stored::new(meta.size, version, modified_at.trunc_subsecs(6)).created_at(time(labels.created_at));
-        Self { stored, guard, write_id: text(labels.write_id) }
+        Self { stored, guard, write_id: text(labels.write_id), content_hash: text(labels.content_hash) }
     }
 }
 
@@ -142,7 +175,7 @@ impl Service {
     /// What is at a key.
     pub(super) async fn look(&self, location: &Path) -> Result<Option<Found>, Fault> {
         let options = GetOptions { head: true, ..GetOptions::default() };
-        match self.objects.get_opts(location, options).map_err(Fault::from).await {
+        match self.limit.of(self.objects.get_opts(location, options)).await {
             Ok(answer) => Ok(Some(Found::of(&answer.meta, &answer.attributes, self.labels))),
             Err(fault) if fault.is_missing() => Ok(None),
             Err(fault) => Err(fault),
@@ -150,11 +183,11 @@ impl Service {
     }
 
     /// The content at a key, or a part of it.
-    pub(super) async fn get(&self, location: &Path, range: Option<Range<u64>>) -> Result<Option<Value>, Fault> {
+    pub(super) async fn get(&self, location: &Path, range: Option<Range<u64>>) -> Result<Option<Read>, Fault> {
         let range = range.map_or(0..LARGEST, |range| range.start..range.end.min(LARGEST));
         for _ in 0..READS {
             let Some(first) = self.piece(location, from(&range, range.start), None).await? else { return Ok(None) };
-            let rest = range.start + first.content.len() as u64..range.end.min(first.stored.size);
+            let rest = range.start + first.content.len() as u64..range.end.min(first.found.stored.size);
             if rest.is_empty() {
                 return Ok(Some(first));
             }
@@ -166,9 +199,9 @@ impl Service {
     }
 
     /// `first` with the `rest` after it; `None` where that is of another object by now.
-    async fn join(&self, location: &Path, first: Value, rest: Range<u64>) -> Result<Option<Value>, Fault> {
+    async fn join(&self, location: &Path, first: Read, rest: Range<u64>) -> Result<Option<Read>, Fault> {
         // One that is weak matches nothing; the version is compared all the same.
-        let tag = tag(&first.stored.version).filter(|tag| !tag.starts_with("W/"));
+        let tag = tag(&first.found.stored.version).filter(|tag| !tag.starts_with("W/"));
         let starts = (0..).map(|number| rest.start + number * PIECE).take_while(|start| *start < rest.end);
         let pieces: Vec<_> = starts.map(|start| self.piece(location, from(&rest, start), tag.clone())).collect();
         let mut pieces = stream::iter(pieces).buffered(PIECES_AT_ONCE);
@@ -177,7 +210,7 @@ impl Service {
         content.extend_from_slice(&first.content);
         while let Some(piece) = pieces.next().await {
             match piece {
-                Ok(Some(piece)) if piece.stored == first.stored && !piece.content.is_empty() => {
+                Ok(Some(piece)) if piece.found.stored == first.found.stored && !piece.content.is_empty() => {
                     content.extend_from_slice(&piece.content);
                 }
                 Ok(_) => return Ok(None),
@@ -185,29 +218,24 @@ impl Service {
                 Err(fault) => return Err(fault),
             }
         }
-        Ok(Some(Value::new(first.stored, content.freeze())))
+        Ok(Some(Read { found: first.found, content: content.freeze() }))
     }
 
     /// A part of the content at a key, by one request: of the object with this entity tag, where one is named.
-    async fn piece(
-        &self,
-        location: &Path,
-        range: Range<u64>,
-        if_match: Option<String>,
-    ) -> Result<Option<Value>, Fault> {
+    async fn piece(&self, location: &Path, range: Range<u64>, if_match: Option<String>) -> Result<Option<Read>, Fault> {
         if range.is_empty() {
             return self.empty(location).await;
         }
         let options = GetOptions { range: Some(GetRange::Bounded(range.clone())), if_match, ..GetOptions::default() };
         for attempt in 1.. {
-            match self.objects.get_opts(location, options.clone()).map_err(Fault::from).await {
-                Ok(answer) => return self.read(answer).await.map(Some),
+            match self.limit.of(self.read(location, options.clone())).await {
+                Ok(read) => return Ok(Some(read)),
                 Err(fault) if fault.is_missing() => return Ok(None),
                 // A part that begins at the end or after it is an error for services, and empty here.
                 Err(fault) if fault.may_be_range() => match self.empty(location).await? {
                     // It has grown since, or that was not what the fault was about.
-                    Some(value) if value.stored.size > range.start && attempt == READS => return Err(fault),
-                    Some(value) if value.stored.size > range.start => {}
+                    Some(value) if value.found.stored.size > range.start && attempt == READS => return Err(fault),
+                    Some(value) if value.found.stored.size > range.start => {}
                     value => return Ok(value),
                 },
                 Err(fault) => return Err(fault),
@@ -216,18 +244,19 @@ impl Service {
         Err(Fault::changing())
     }
 
-    async fn read(&self, answer: GetResult) -> Result<Value, Fault> {
-        let stored = Found::of(&answer.meta, &answer.attributes, self.labels).stored;
-        Ok(Value::new(stored, answer.bytes().await?))
+    async fn read(&self, location: &Path, options: GetOptions) -> object_store::Result<Read> {
+        let answer = self.objects.get_opts(location, options).await?;
+        let found = Found::of(&answer.meta, &answer.attributes, self.labels);
+        Ok(Read { found, content: answer.bytes().await? })
     }
 
-    async fn empty(&self, location: &Path) -> Result<Option<Value>, Fault> {
-        Ok(self.look(location).await?.map(|found| Value::new(found.stored, Bytes::new())))
+    async fn empty(&self, location: &Path) -> Result<Option<Read>, Fault> {
+        Ok(self.look(location).await?.map(|found| Read { found, content: Bytes::new() }))
     }
 
     /// Removes what is at a key. That there is nothing is no fault, for most services.
     pub(super) async fn remove(&self, location: &Path) -> Result<(), Fault> {
-        Ok(self.objects.delete(location).await?)
+        self.limit.of(self.objects.delete(location)).await
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use hyper::Method;
 use vfs_core::{Error, ErrorKind};
 use vfs_store::{BucketConfig, BucketStore, Expected, ListRequest, Namespace, NewValue, Outcome, Store};
@@ -74,14 +75,44 @@ async fn a_put_that_takes_too_long_says_that_it_may_be_made() {
     let store = loop {
         match BucketStore::open(config.clone()).await {
             Ok(store) => break store,
-            Err(error) => assert_eq!(error.kind(), ErrorKind::Timeout, "{error}"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
         }
     };
     server.plan(Method::PUT, [Fate::Never]);
     let error = store.put(&key("/a"), value("one"), &Expected::Nothing).await.expect_err("no answer");
-    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.is_temporary() && error.message().contains("may be made yet"), "{error}");
     assert!(error.for_model().contains("read the file again"), "{}", error.for_model());
+}
+
+/// Packets are dropped, or the service is frozen: what is sent gets no answer, and no connection is closed.
+#[tokio::test(start_paused = true)]
+async fn a_network_that_is_dead_fails_each_operation_after_35_s() {
+    let server = Server::start().await;
+    let store = server.store().await;
+    let large = || NewValue::new(Bytes::from(vec![1; (16 << 20) + 1]), at(5));
+    let _ = done(store.put(&key("/a"), value("one"), &Expected::Nothing).await.expect("a put"));
+    for method in [Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE] {
+        server.plan(method, vec![Fate::Never; 100]);
+    }
+    let request = ListRequest::all(vfs_core::VfsPath::root());
+    let (a, new, namespace) = (key("/a"), key("/new"), Namespace::default());
+    let failures: [(&str, BoxFuture<'_, Error>); 6] = [
+        ("head", Box::pin(async { store.head(&a).await.expect_err("no answer") })),
+        ("get", Box::pin(async { store.get(&a, None).await.expect_err("no answer") })),
+        ("list", Box::pin(async { store.list(&namespace, &request).await.expect_err("no answer") })),
+        ("delete", Box::pin(async { store.delete(&a, &Expected::Anything).await.expect_err("no answer") })),
+        ("put", Box::pin(async { store.put(&new, value("two"), &Expected::Nothing).await.expect_err("no answer") })),
+        ("large", Box::pin(async { store.put(&new, large(), &Expected::Nothing).await.expect_err("no answer") })),
+    ];
+    for (operation, failure) in failures {
+        let start = tokio::time::Instant::now();
+        let error = failure.await;
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{operation}: {error}");
+        assert!(error.is_temporary() && error.message().contains("did not answer"), "{operation}: {error}");
+        assert!(start.elapsed() <= Duration::from_secs(35), "{operation}: {:?}", start.elapsed());
+        assert!(!error.for_model().contains("narrow"), "{operation}: {}", error.for_model());
+    }
 }
 
 #[tokio::test]

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use futures::StreamExt;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use object_store::{ObjectStoreExt, PutPayload};
+use object_store::{Attributes, ObjectStore, ObjectStoreExt, PutOptions, PutPayload};
 use vfs_core::ErrorKind;
 use vfs_store::{BucketStore, Expected, Inspect, ListRequest, Namespace, Outcome, Page, PageToken, Store};
 
-use crate::{everywhere, key_in, path, put};
+use crate::{everywhere, key, key_in, path, put};
 
 everywhere!(
     every_value_is_listed_once_whatever_the_pages,
@@ -150,6 +150,40 @@ async fn an_object_of_another_tool_that_no_path_names_is_a_problem() {
     assert_eq!((page.entries.len(), page.problems.len()), (0, 1), "{:?}", page.problems);
     assert_eq!(store.namespaces().await.expect("namespaces"), [Namespace::default()]);
     assert_eq!(store.check().await.expect("a check").problems.len(), 6);
+}
+
+#[tokio::test]
+async fn a_check_finds_what_other_programs_put_below_files_and_over_them() {
+    let objects = Arc::new(InMemory::new());
+    let store = BucketStore::new(Arc::clone(&objects) as Arc<dyn ObjectStore>, "team").expect("a store");
+    for name in ["/a", "/replaced", "/same", "/dir/a"] {
+        put(&store, &key(name), name).await;
+    }
+    let write = |location: &'static str, content: &'static str, attributes: Attributes| {
+        let options = PutOptions { attributes, ..PutOptions::default() };
+        let objects = &objects;
+        async move {
+            objects.put_opts(&Path::from(location), PutPayload::from(content), options).await.expect("a put");
+        }
+    };
+    for (location, content) in [("team/replaced", "foreign!"), ("team/same", "/same")] {
+        let found = objects.get(&Path::from(location)).await.expect("an object");
+        write(location, content, found.attributes).await;
+    }
+    for below in ["team/a-b", "team/a/b", "team/a/c/d", "team/dir/b", "team/new"] {
+        write(below, "foreign", Attributes::new()).await;
+    }
+    let check = store.check().await.expect("a check");
+    let found: Vec<_> = check.problems.iter().map(|problem| (problem.path.as_str(), problem.code)).collect();
+    let expected = [
+        ("team/a/b", ErrorKind::NotADirectory),
+        ("team/a/c/d", ErrorKind::NotADirectory),
+        ("team/replaced", ErrorKind::Unavailable),
+    ];
+    assert_eq!(found, expected, "{:?}", check.problems);
+    for (problem, words) in check.problems.iter().zip(["'team/a' is a file", "'team/a' is a file", "replaced"]) {
+        assert!(problem.message.contains(words), "{problem:?}");
+    }
 }
 
 /// Keys that `object_store` cannot parse hide nothing: they are problems, and folders of other tools are no files.

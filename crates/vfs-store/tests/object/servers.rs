@@ -1,6 +1,6 @@
 //! Buckets to test with.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
@@ -68,8 +68,8 @@ impl Gate {
     }
 }
 
-/// Which requests a fate is for, and the fates of the next ones of them.
-type Plan = Arc<Mutex<(Option<Method>, VecDeque<Fate>)>>;
+/// The fates of the next requests of each method.
+type Plan = Arc<Mutex<HashMap<Method, VecDeque<Fate>>>>;
 
 /// An S3 server in this process, on files of a directory that goes with it.
 pub(crate) struct Server {
@@ -115,7 +115,7 @@ impl Server {
 
     /// What happens to the next requests of a method.
     pub(crate) fn plan(&self, method: Method, fates: impl IntoIterator<Item = Fate>) {
-        *self.plan.lock().expect("a plan") = (Some(method), fates.into_iter().collect());
+        self.plan.lock().expect("a plan").insert(method, fates.into_iter().collect());
     }
 
     /// How many requests of a method came since it was asked last.
@@ -135,7 +135,7 @@ async fn serve(listener: TcpListener, service: S3Service, plan: Plan, seen: Arc<
                 seen.lock().expect("the requests").push(request.method().clone());
                 let fate = {
                     let mut plan = plan.lock().expect("a plan");
-                    if plan.0.as_ref() == Some(request.method()) { plan.1.pop_front() } else { None }
+                    plan.get_mut(request.method()).and_then(VecDeque::pop_front)
                 };
                 match fate {
                     Some(Fate::Cut) => Err(cut()),
