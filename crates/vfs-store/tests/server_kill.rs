@@ -21,7 +21,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -112,9 +112,11 @@ impl Server {
                 let mut command = Command::new("redis-server");
                 command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
                 command.args(["--appendonly", "yes", "--appendfsync", "always", "--dir"]).arg(directory.path());
-                *process = Some(command.stdout(Stdio::null()).spawn().expect("redis-server is installed"));
+                let started = process.insert(command.stdout(Stdio::null()).spawn().expect("redis-server is installed"));
                 // It takes connections as soon as it listens, and answers when it has loaded its data.
                 while TcpStream::connect(("127.0.0.1", *port)).is_err() {
+                    let ended = started.try_wait().expect("it is a child");
+                    assert!(ended.is_none(), "the server does not start with what is on its disk: {ended:?}");
                     std::thread::yield_now();
                 }
                 format!("redis://127.0.0.1:{port}")
@@ -129,8 +131,11 @@ impl Server {
                 let data = directory.path().join("server/data");
                 let text = std::fs::read_to_string(data.join("postmaster.pid")).expect("it runs");
                 let main = text.lines().next().and_then(|line| Pid::from_raw(line.parse().ok()?)).expect("a process");
-                // Stopped, it makes no more processes.
+                // Stopped, it makes no more processes. The signal takes effect later than it is sent.
                 kill_process(main, Signal::STOP).expect("it runs");
+                while state(main).is_some_and(|(state, _)| state != 'T') {
+                    std::thread::yield_now();
+                }
                 let children = children_of(main);
                 kill_process(main, Signal::KILL).expect("it runs");
                 for child in &children {
@@ -302,9 +307,13 @@ fn assert_that_kills_lose_nothing(mut server: Server) {
     });
 }
 
-/// The next `count` reports. That a writer ended is seen by its exit status.
+/// The next `count` reports. That a writer ended is seen by its exit status; that all of them hang, by the time.
 fn receive(reported: &Receiver<String>, count: usize) -> Vec<String> {
-    reported.iter().take(count).collect()
+    let next = |_| match reported.recv_timeout(LONG) {
+        Err(RecvTimeoutError::Timeout) => panic!("no writer has reported anything for {LONG:?}"),
+        report => report.ok(),
+    };
+    (0..count).map_while(next).collect()
 }
 
 #[test]

@@ -99,6 +99,11 @@ impl Indexes {
         self.slot(namespace).has_too_many()
     }
 
+    /// Remembers that a part of the namespace alone has too many files.
+    pub(super) fn mark_too_large(&self, namespace: &Namespace) {
+        self.slot(namespace).keep_too_many();
+    }
+
     fn slot(&self, namespace: &Namespace) -> Arc<Slot> {
         let mut slots = lock(&self.slots);
         Arc::clone(slots.get_or_insert(namespace.clone(), Arc::default))

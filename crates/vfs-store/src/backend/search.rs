@@ -18,6 +18,9 @@ use crate::store::Store;
 /// Names of directories that nobody thinks of: what reaches two of them, one below the other, reaches all.
 const ANYWHERE: &str = "\u{1}/\u{1}";
 
+/// The most candidates that a search with a limit waits for: where more files may match, it soon has enough of them without.
+const MOST_OF_LIMITED: usize = 4096;
+
 /// Lists one level of a directory.
 pub(super) async fn ls<S: Store>(space: &Space<S>, req: &LsRequest) -> Result<LsResult> {
     let path = &req.path;
@@ -70,17 +73,19 @@ pub(super) async fn tree_for_grep<S: Store>(space: &Space<S>, req: &GrepRequest)
     let Ok(coverage) = Coverage::of_grep(req) else { return Ok(Arc::new(tree(None))) };
     let is_wide = goes_anywhere(&req.path, &coverage);
     let is_too_large = || is_wide && space.inner.indexes.is_too_large(&space.namespace);
-    let was_too_large = is_too_large();
-    if was_too_large {
+    let (names, hopes) = if is_too_large() {
         let hopes = hopes(space, &req.path, req).await?;
-        if let Some(names) = lookup_hopes(space, hopes.as_ref()).await {
-            return Ok(Arc::new(tree(Some(names)).hopes(hopes)));
+        match lookup_hopes(space, hopes.as_ref()).await {
+            None => (names(space, &req.path, coverage).await?, hopes),
+            names => (names, hopes),
         }
-    }
-    let (mut names, hopes) = futures::try_join!(names(space, &req.path, coverage), hopes(space, &req.path, req))?;
-    if names.is_none() && !was_too_large && is_too_large() {
-        names = lookup_hopes(space, hopes.as_ref()).await;
-    }
+    } else {
+        let (mut names, hopes) = futures::try_join!(names(space, &req.path, coverage), hopes(space, &req.path, req))?;
+        if names.is_none() && is_too_large() {
+            names = lookup_hopes(space, hopes.as_ref()).await;
+        }
+        (names, hopes)
+    };
     Ok(Arc::new(tree(names).hopes(hopes)))
 }
 
@@ -109,6 +114,9 @@ async fn names<S: Store>(space: &Space<S>, path: &VfsPath, coverage: Coverage) -
         return Ok(None);
     }
     let directories = listed(space, path, space.inner.config.index_entries).await?;
+    if directories.is_none() {
+        space.inner.indexes.mark_too_large(&space.namespace);
+    }
     Ok(directories.map(|directories| Names { below: path.clone(), directories }))
 }
 
@@ -126,7 +134,10 @@ async fn lookup_hopes<S: Store>(space: &Space<S>, hopes: Option<&Hopes>) -> Opti
 
 /// The files at and below `path` that `req` may find something in, where the store can tell, and does so now.
 async fn hopes<S: Store>(space: &Space<S>, path: &VfsPath, req: &GrepRequest) -> Result<Option<Hopes>> {
-    let (Some(search), Some(needles)) = (space.store().as_search(), needles(req)) else { return Ok(None) };
+    let (Some(search), Some(mut needles)) = (space.store().as_search(), needles(req)) else { return Ok(None) };
+    if req.limit.is_some() {
+        needles = needles.most(MOST_OF_LIMITED);
+    }
     let candidates = match space.ask(path, search.candidates(&space.namespace, path, &needles)).await {
         // The search goes on without the answer, unless it was the caller who waited no longer.
         Err(error) if error.is_temporary() && space.cx.check().is_ok() => None,

@@ -16,25 +16,22 @@ const MAX_BATCH_BYTES: usize = 4 << 20;
 /// The largest file, in bytes, that is written together with others: larger ones are sent at the same time instead.
 const MAX_BATCHED_FILE: usize = 256 << 10;
 
-/// Files that are written in the same way.
-enum Group {
-    /// In one change.
-    Batch(Vec<FileUpload>),
-    /// Each in a change of its own, several at a time.
-    Each(Vec<FileUpload>),
-}
+/// What a level of a path counts as, in bytes: each is a condition of the change.
+const LEVEL_BYTES: usize = 1 << 10;
 
 /// Uploads `files`, in their order where that matters. The answers are in the order of `files`.
 pub(super) async fn upload_all<S: Store>(space: &Space<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
     let mut answers = Vec::with_capacity(files.len());
     for wave in split_by_order(files) {
-        let groups = if space.batches().is_some() { split_by_size(wave) } else { vec![Group::Each(wave)] };
-        for group in groups {
-            answers.extend(match group {
-                Group::Batch(files) => upload_batch(space, files).await,
-                Group::Each(files) => upload_each(space, files).await,
-            });
+        if space.batches().is_none() {
+            answers.extend(upload_each(space, wave).await);
+            continue;
         }
+        let is_large: Vec<bool> = wave.iter().map(|file| file.content.len() > MAX_BATCHED_FILE).collect();
+        let (large, small) = wave.into_iter().partition(|file| file.content.len() > MAX_BATCHED_FILE);
+        let (large, small) = futures::join!(upload_each(space, large), upload_batches(space, small));
+        let (mut large, mut small) = (large.into_iter(), small.into_iter());
+        answers.extend(is_large.into_iter().filter_map(|is_large| if is_large { large.next() } else { small.next() }));
     }
     answers
 }
@@ -60,28 +57,32 @@ fn split_by_order(files: Vec<FileUpload>) -> Vec<Vec<FileUpload>> {
     waves
 }
 
-/// Splits `wave` into what is written in the same way.
-fn split_by_size(wave: Vec<FileUpload>) -> Vec<Group> {
-    let mut groups = Vec::new();
+async fn upload_batches<S: Store>(space: &Space<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+    let mut answers = Vec::with_capacity(files.len());
+    for batch in split_by_size(files) {
+        answers.extend(upload_batch(space, batch).await);
+    }
+    answers
+}
+
+/// Splits `files` into what is written in one change.
+fn split_by_size(files: Vec<FileUpload>) -> Vec<Vec<FileUpload>> {
+    let mut batches: Vec<Vec<FileUpload>> = Vec::new();
     let mut bytes = 0;
-    for file in wave {
-        let size = file.content.len();
-        match groups.last_mut() {
-            Some(Group::Each(files)) if size > MAX_BATCHED_FILE => files.push(file),
-            Some(Group::Batch(files))
-                if size <= MAX_BATCHED_FILE && files.len() < MAX_BATCH_FILES && bytes + size <= MAX_BATCH_BYTES =>
-            {
-                files.push(file);
+    for file in files {
+        let size = file.content.len() + LEVEL_BYTES * file.path.components().count();
+        match batches.last_mut() {
+            Some(batch) if batch.len() < MAX_BATCH_FILES && bytes + size <= MAX_BATCH_BYTES => {
+                batch.push(file);
                 bytes += size;
             }
-            _ if size > MAX_BATCHED_FILE => groups.push(Group::Each(vec![file])),
             _ => {
-                groups.push(Group::Batch(vec![file]));
+                batches.push(vec![file]);
                 bytes = size;
             }
         }
     }
-    groups
+    batches
 }
 
 async fn upload_each<S: Store>(space: &Space<S>, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
@@ -99,24 +100,32 @@ async fn upload_batch<S: Store>(space: &Space<S>, files: Vec<FileUpload>) -> Vec
         return upload_each(space, files).await;
     };
     match space.batch(&first.path, &batch.conditions, batch.writes).await {
-        Ok(BatchOutcome::Done(stored)) => {
+        Ok(BatchOutcome::Done(stored)) if stored.len() == files.len() => {
             let answer = |(file, stored): (FileUpload, Stored)| FileUploadResponse::ok(file.path, stored.version);
             files.into_iter().zip(stored).map(answer).collect()
         }
-        // The store may still make the change.
-        Err(error) if is_undecided(&error) || space.cx.check().is_err() => {
-            let answer = |FileUpload { path, .. }| {
-                let error = error.clone().with_path(&path);
-                FileUploadResponse::failed(path, error)
-            };
-            files.into_iter().map(answer).collect()
+        Err(error) if is_undecided(&error) || space.cx.check().is_err() => fail_all(files, &error),
+        Ok(BatchOutcome::Done(stored)) => {
+            let reason = format!("{} of {} writes were reported by the store", stored.len(), files.len());
+            fail_all(files, &Error::new(ErrorKind::Internal, reason))
         }
         Ok(BatchOutcome::Refused(..)) | Err(_) => upload_each(space, files).await,
     }
 }
 
+fn fail_all(files: Vec<FileUpload>, error: &Error) -> Vec<FileUploadResponse> {
+    files
+        .into_iter()
+        .map(|FileUpload { path, .. }| {
+            let error = error.clone().with_path(&path);
+            FileUploadResponse::failed(path, error)
+        })
+        .collect()
+}
+
+/// Whether a change that ended with `error` may have been made: a second one could overwrite what others made of it.
 fn is_undecided(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Cancelled)
+    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Cancelled)
 }
 
 struct BatchPlan {

@@ -146,6 +146,23 @@ async fn a_search_of_too_many_names_finds_the_same_and_lists_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn searches_of_a_directory_alone_learn_that_it_has_too_many_names() {
+    let probe = Arc::new(Probe::new(MemoryStore::new()));
+    let files = StoreBackend::with_config(Arc::clone(&probe), StoreConfig::new().index_entries(5));
+    let upload =
+        (0..50).map(|n| FileUpload::new(path(&format!("/wide/{n}/f")), if n == 7 { "needle\n" } else { "nothing\n" }));
+    let answers = files.upload_files(&cx(), upload.collect()).await;
+    assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
+    let search = async || files.grep(&cx(), GrepRequest::literal("needle").path(path("/wide"))).await;
+    let first = search().await.expect("a search");
+    assert!(probe.take_all().contains_key("list all"));
+    let second = search().await.expect("a search");
+    assert_eq!((first.matches.len(), first.matches), (1, second.matches));
+    let (all, level) = (probe.take("list all"), probe.take("list level"));
+    assert!(all + level < 10, "{all} and {level} listings, of the way to the one file and of no other directory");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_what_may_match_is_fetched_and_only_once() {
     let (files, probe) = probed(MemoryStore::new());
     for n in 0..100 {
@@ -288,7 +305,7 @@ async fn an_upload_writes_many_files_in_one_change_and_each_has_an_answer() {
     }
     assert_eq!(files.read_text("/file").await.expect("it is there"), "new\n");
     assert_eq!(files.find("many/*").await.expect("a search").len(), 310);
-    // A lookup that fails leaves the files to themselves.
+    // A change that is refused as a whole leaves each file to itself.
     probe.fail(Some(("batch", ErrorKind::TooLarge)));
     let answers = files.upload_files(&cx(), upload(400..403)).await;
     assert_eq!(answers.iter().filter_map(|answer| answer.cause.as_ref()).count(), 3, "each is a batch of its own");

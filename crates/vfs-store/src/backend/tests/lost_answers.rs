@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vfs_core::{Backend, BackendExt, CopyRequest, Error, ErrorKind, OpContext, RenameRequest, WriteRequest};
+use vfs_core::{
+    Backend, BackendExt, CopyRequest, Error, ErrorKind, FileUpload, OpContext, RenameRequest, WriteMode, WriteRequest,
+};
 
 use super::probe::Lost;
 use super::taken_back::{contents, stage};
-use super::{Probe, cx, path};
-use crate::{Expected, Key, Namespace, NewValue, Outcome, Store as _, StoreBackend};
+use super::{Probe, cx, path, probed};
+use crate::{Expected, Key, MemoryStore, Namespace, NewValue, Outcome, Store as _, StoreBackend};
 
 async fn rename(files: &StoreBackend<Arc<Probe>>, cx: &OpContext, (from, to): (&str, &str)) -> Result<(), Error> {
     let request = RenameRequest::new(path(from), path(to)).overwrite();
@@ -46,6 +48,28 @@ async fn a_copy_that_may_have_been_made_is_taken_back() {
         let error = files.copy(&cx(), CopyRequest::new(path("/d"), path("/n"))).await.expect_err("nobody knows");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert_eq!(contents(&store).await, before, "{count}");
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_may_have_been_made_overwrites_no_later_edit() {
+    for lost in [Lost::Unavailable, Lost::Timeout] {
+        let (files, probe) = probed(MemoryStore::new());
+        let other = StoreBackend::new(probe.store.clone());
+        probe.take_all();
+        probe.lose("batch", 1, lost);
+        probe.before(move |name, _| {
+            if name == "batch made" {
+                let edit = WriteRequest::new(path("/u/1"), "edited\n").mode(WriteMode::Overwrite);
+                futures::executor::block_on(other.write(&cx(), edit)).expect("it is there");
+            }
+        });
+        let upload = ["/u/1", "/u/2"].map(|at| FileUpload::new(path(at), "uploaded\n"));
+        for answer in files.upload_files(&cx(), upload.to_vec()).await {
+            let error = answer.cause.expect("nobody knows what became of it");
+            assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout), "{lost:?}: {error}");
+        }
+        assert_eq!(files.read_text("/u/1").await.expect("it is there"), "edited\n", "{lost:?}");
     }
 }
 

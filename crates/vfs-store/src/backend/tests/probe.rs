@@ -24,6 +24,8 @@ type Hook = Arc<dyn Fn(&str, usize) + Send + Sync>;
 pub(super) enum Lost {
     /// It is told that nobody knows.
     Unavailable,
+    /// It is told that it took too long.
+    Timeout,
     /// It never comes.
     Forever,
 }
@@ -98,15 +100,16 @@ impl Probe {
     }
 
     /// Tells what became of the call `count` of `name`.
-    async fn told(&self, name: &'static str, count: usize, made: Outcome) -> Result<Outcome> {
+    async fn told<T>(&self, name: &'static str, count: usize, made: T) -> Result<T> {
         let hook = self.hook.lock().expect("no panic").clone();
         if let Some(hook) = hook {
-            hook(if name == "put" { "put made" } else { "delete made" }, count);
+            hook(&format!("{name} made"), count);
         }
         let lost = *self.lost.lock().expect("no panic");
         match lost.filter(|(lost, at, _)| (*lost, *at) == (name, count)) {
             None => Ok(made),
             Some((_, _, Lost::Unavailable)) => Err(Error::of(ErrorKind::Unavailable)),
+            Some((_, _, Lost::Timeout)) => Err(Error::of(ErrorKind::Timeout)),
             Some((_, _, Lost::Forever)) => futures::future::pending().await,
         }
     }
@@ -205,9 +208,10 @@ impl Store for Probe {
 #[async_trait]
 impl Batch for Probe {
     async fn batch(&self, namespace: &Namespace, conditions: &[Condition], writes: Vec<Write>) -> Result<BatchOutcome> {
-        self.called("batch").await?;
+        let count = self.called("batch").await?;
         self.change()?;
-        self.store.batch(namespace, conditions, writes).await
+        let made = self.store.batch(namespace, conditions, writes).await?;
+        self.told("batch", count, made).await
     }
 }
 
