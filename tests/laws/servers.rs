@@ -11,6 +11,8 @@ pub(crate) struct Schema {
 impl Schema {
     /// One whose name begins with `purpose`.
     pub(crate) fn new(url: &str, purpose: &str) -> Self {
+        // What follows the '?' is for the store, and not for the server.
+        let url = url.split('?').next().unwrap_or_default();
         Self { url: url.to_owned(), name: format!("{purpose}_{:016x}", fastrand::u64(..)) }
     }
 }

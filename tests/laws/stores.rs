@@ -37,6 +37,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         StoreFactory::new("sqlite", sqlite),
         StoreFactory::new("sqlite-memory", sqlite_in_memory),
         from_env("postgres", "VFS_TEST_POSTGRES", "VFS_TEST_POSTGRES is not the URL of a Postgres server", postgres),
+        from_env("postgres-pooled", "VFS_TEST_PGBOUNCER", "VFS_TEST_PGBOUNCER is not the URL of a pooler", postgres),
         StoreFactory::new("bucket-memory", bucket_in_memory),
         StoreFactory::new("bucket-s3s-fs", in_process::s3s_fs),
         from_env("bucket-moto", "VFS_TEST_S3", "VFS_TEST_S3 is not the endpoint of a moto server", buckets::moto),

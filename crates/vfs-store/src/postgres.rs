@@ -15,6 +15,7 @@ mod row;
 mod schema;
 mod search;
 mod server;
+mod statement;
 mod tls;
 
 use std::fmt;
@@ -48,6 +49,7 @@ pub use self::config::{PostgresConfig, PostgresTls};
 ///   client is gone.
 /// * Values have up to 256 MiB, paths up to 2,048 bytes. Times are kept to the microsecond.
 /// * A copy shares the content of its source, whatever its size; so does a move.
+/// * Behind a pooler such as PgBouncer, the URL names its mode: nothing more in session mode, `pooled=true` in transaction mode.
 /// * Waiting for changes costs a connection more. As long as somebody waits for those of a namespace, its commits and those of
 ///   other such namespaces wait for each other, as is the way of `NOTIFY`.
 /// * Where the extension `pg_trgm` is there or this user may make it, [`Search`] finds the UTF-8 files of at most 128 KiB that

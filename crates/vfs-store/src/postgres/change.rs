@@ -4,8 +4,8 @@ use deadpool_postgres::Object;
 use futures::future::join;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
+use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Row, Statement};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::fault::{Fault, Tried};
@@ -13,11 +13,12 @@ use super::patience::Patience;
 use super::plan::{Conditions, Staged, Steps};
 use super::read::CHUNK;
 use super::row;
-use super::server::{Parameter, Server};
+use super::server::Server;
+use super::statement::{Parameter, only};
 use crate::key::Namespace;
 use crate::store::{BatchOutcome, Condition, Stored, Write, WriteId};
 
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+const MODE: &str = "ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 const CHANGE: &str = "SELECT is_done, at_size, at_version, at_created, at_modified, at_path, transaction \
                       FROM change($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
@@ -27,7 +28,8 @@ const MAKE_NAMESPACE: &str = "INSERT INTO namespaces (name) VALUES ($1) ON CONFL
 
 const FIND_NAMESPACE: &str = "SELECT id FROM namespaces WHERE name = $1";
 
-const REFUSAL: &str = "SELECT at_size, at_version, at_created, at_modified, at_path FROM refusal($1, $2, $3, $4)";
+const REFUSAL: &str = "SELECT at_size, at_version, at_created, at_modified, at_path \
+                       FROM refusal((SELECT id FROM namespaces WHERE name = $1), $2, $3, $4)";
 
 const NEW_CONTENTS: &str = "SELECT nextval('contents') FROM generate_series(1, $1)";
 
@@ -124,13 +126,13 @@ impl Change<'_> {
     async fn look_up(&self, transaction: &str) -> Tried<Option<Fate>> {
         let connection = self.server.connection().await?;
         let work = async {
-            let statement = connection.prepare_cached(FATE).await?;
-            let status: Option<String> = match connection.query_one(&statement, &[&transaction]).await {
+            let status: Option<String> = match self.server.sending.query_alone(&connection, FATE, &[&transaction]).await
+            {
                 // The id is in the future: the server crashed before the transaction was durable, and will assign the id again.
                 Err(error) if error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => {
                     return Ok(Some(Fate::NotMade));
                 }
-                row => row?.try_get(0)?,
+                rows => only(rows?)?.try_get(0)?,
             };
             match status.as_deref() {
                 Some("committed") => self.find_evidence(&connection).await.map(Some),
@@ -145,10 +147,8 @@ impl Change<'_> {
 
     /// Whether the committed transaction is this change: after a crash the server gives the numbers again of those that it lost.
     async fn find_evidence(&self, connection: &Object) -> Tried<Fate> {
-        let statement = connection.prepare_cached(EVIDENCE).await?;
-        let Some(row) = connection.query_opt(&statement, &[&self.name, &self.id]).await? else {
-            return Ok(Fate::NotMade);
-        };
+        let rows = self.server.sending.query_alone(connection, EVIDENCE, &[&self.name, &self.id]).await?;
+        let Some(row) = rows.first() else { return Ok(Fate::NotMade) };
         match (row.try_get(0)?, row.try_get(1)?) {
             (true, _) => Ok(Fate::Made),
             (false, false) => Ok(Fate::NotMade),
@@ -174,19 +174,19 @@ impl Change<'_> {
         {
             return Ok(refused);
         }
-        let statement = self.server.within(connection.prepare_cached(CHANGE)).await?;
+        let (sending, begin) = (&self.server.sending, self.server.sending.begin(MODE));
         let rows = if self.steps.staged.is_empty() {
             let contents = vec![None; self.steps.kinds.len()];
             let parameters = self.parameters(&contents);
             // Both are on their way before the first is answered. Should it fail alone, the second is a transaction of its own, and
             // the commit that follows one of nothing.
-            let work = join(connection.batch_execute(BEGIN), connection.query(&statement, &parameters));
+            let work = join(connection.batch_execute(&begin), sending.query(connection, CHANGE, &parameters));
             let (_, rows) = self.server.within(work.map(Ok::<_, Fault>)).await?;
             rows.map_err(Fault::from)?
         } else {
-            self.server.within(connection.batch_execute(BEGIN)).await?;
+            self.server.within(connection.batch_execute(&begin)).await?;
             let contents = self.stage(connection).await?;
-            self.server.within(connection.query(&statement, &self.parameters(&contents))).await?
+            self.server.within(sending.query(connection, CHANGE, &self.parameters(&contents))).await?
         };
         let (outcome, id) = read(&rows)?;
         let Some(id) = id else {
@@ -226,32 +226,25 @@ impl Change<'_> {
     /// Makes sure that the namespace is there, and that the contents are not sent for nothing.
     async fn prepare_to_stage(&self, connection: &Object) -> Tried<Option<BatchOutcome>> {
         let work = async {
-            connection.execute(&connection.prepare_cached(MAKE_NAMESPACE).await?, &[&self.name]).await?;
-            let space = self.find_namespace(connection).await?;
-            let refusal = connection.prepare_cached(REFUSAL).await?;
+            let sending = &self.server.sending;
+            sending.query_alone(connection, MAKE_NAMESPACE, &[&self.name]).await?;
             let Conditions { kinds, paths, versions } = &self.conditions;
-            let Some(row) = connection.query_opt(&refusal, &[&space, kinds, paths, versions]).await? else {
-                return Ok::<_, Fault>(None);
-            };
-            Ok(Some(BatchOutcome::Refused(path(&row, 4)?, row::stored(&row, 0)?)))
+            let rows = sending.query_alone(connection, REFUSAL, &[&self.name, kinds, paths, versions]).await?;
+            let Some(row) = rows.first() else { return Ok::<_, Fault>(None) };
+            Ok(Some(BatchOutcome::Refused(path(row, 4)?, row::stored(row, 0)?)))
         };
         self.server.within(work).await
-    }
-
-    async fn find_namespace(&self, connection: &Object) -> Tried<i64> {
-        let statement = connection.prepare_cached(FIND_NAMESPACE).await?;
-        Ok(connection.query_one(&statement, &[&self.name]).await?.try_get(0)?)
     }
 
     /// Sends the contents ahead, before the namespace is locked; the number of each for its step.
     async fn stage(&self, connection: &Object) -> Tried<Vec<Option<i64>>> {
         let prepare = async {
-            let space = self.find_namespace(connection).await?;
-            let statement = connection.prepare_cached(NEW_CONTENTS).await?;
-            let numbers = connection.query(&statement, &[&(self.steps.staged.len() as i32)]).await?;
-            Ok::<_, Fault>((space, numbers, connection.prepare_cached(STAGE).await?))
+            let sending = &self.server.sending;
+            let space: i64 = only(sending.query(connection, FIND_NAMESPACE, &[&self.name]).await?)?.try_get(0)?;
+            let count = self.steps.staged.len() as i32;
+            Ok::<_, Fault>((space, sending.query(connection, NEW_CONTENTS, &[&count]).await?))
         };
-        let (space, numbers, statement) = self.server.within(prepare).await?;
+        let (space, numbers) = self.server.within(prepare).await?;
         let mut contents = vec![None; self.steps.kinds.len()];
         let mut on_their_way = FuturesUnordered::new();
         for (Staged { step, content, is_text }, number) in self.steps.staged.iter().zip(&numbers) {
@@ -261,21 +254,17 @@ impl Change<'_> {
                 if on_their_way.len() == IN_FLIGHT {
                     on_their_way.next().await.transpose()?;
                 }
-                on_their_way.push(self.send(
-                    connection,
-                    &statement,
-                    Chunk { space, number, part, is_text: *is_text, data },
-                ));
+                on_their_way.push(self.send(connection, Chunk { space, number, part, is_text: *is_text, data }));
             }
         }
         while on_their_way.next().await.transpose()?.is_some() {}
         Ok(contents)
     }
 
-    async fn send(&self, connection: &Object, statement: &Statement, chunk: Chunk<'_>) -> Tried<()> {
+    async fn send(&self, connection: &Object, chunk: Chunk<'_>) -> Tried<()> {
         let Chunk { space, number, part, is_text, data } = chunk;
         let parameters: [Parameter<'_>; 5] = [&space, &number, &part, &is_text, &data];
-        self.server.within(connection.execute(statement, &parameters)).await?;
+        self.server.within(self.server.sending.query(connection, STAGE, &parameters)).await?;
         Ok(())
     }
 }

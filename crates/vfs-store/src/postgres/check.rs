@@ -3,7 +3,7 @@
 use blake3::Hasher;
 use deadpool_postgres::Object;
 use futures::TryStreamExt;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{IsolationLevel, Row};
 use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 
@@ -11,6 +11,7 @@ use super::fault::{Fault, Tried};
 use super::plan::is_searchable;
 use super::read::CHUNK;
 use super::server::Server;
+use super::statement::{Sending, only};
 use crate::key::Namespace;
 use crate::store::{CheckReport, StoreStats};
 
@@ -48,29 +49,29 @@ pub(super) async fn stats(server: &Server) -> Result<StoreStats> {
 pub(super) async fn check(server: &Server) -> Result<CheckReport> {
     let tried = async {
         let mut connection = server.connection().await?;
-        let answer = look(&mut connection).await;
+        let answer = look(&mut connection, &server.sending).await;
         connection.finish(answer)
     };
     tried.await.map_err(|fault: Fault| fault.describe(&server.config))
 }
 
 /// All at one moment, however long it takes.
-async fn look(connection: &mut Object) -> Tried<CheckReport> {
+async fn look(connection: &mut Object, sending: &Sending) -> Tried<CheckReport> {
     let transaction =
         connection.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start().await?;
-    transaction.batch_execute("SET LOCAL statement_timeout = 0").await?;
+    transaction.batch_execute(&format!("{}; SET LOCAL statement_timeout = 0", sending.settings())).await?;
     let mut check = Check::default();
-    let none: [&(dyn ToSql + Sync); 0] = [];
-    let rows = transaction.query_raw(FILES, none).await?;
+    let none: [(&(dyn ToSql + Sync), Type); 0] = [];
+    let rows = transaction.query_typed_raw(FILES, none).await?;
     let mut rows = std::pin::pin!(rows);
     while let Some(row) = rows.try_next().await? {
         check.row(&row)?;
     }
     check.finish_file();
-    for row in transaction.query(LOGS, &[]).await? {
+    for row in transaction.query_typed(LOGS, &[]).await? {
         check.problem(row.try_get(0)?, "its changes are not all there");
     }
-    let orphans: i64 = transaction.query_one(ORPHANS, &[]).await?.try_get(0)?;
+    let orphans: i64 = only(transaction.query_typed(ORPHANS, &[]).await?)?.try_get(0)?;
     if orphans > 0 {
         check.problem("", &format!("{orphans} chunks of content belong to no file"));
     }

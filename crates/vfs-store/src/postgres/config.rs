@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio_postgres::config::{Host, SslMode};
 use vfs_core::{Error, Result};
 
+use super::statement::Sending;
 use crate::url::{Parameters, StoreUrl};
 
 /// How many connections a store can have.
@@ -20,7 +21,7 @@ const MAX_SCHEMA: usize = 48;
 const SERVERS_OWN: [&str; 8] =
     ["host", "port", "user", "password", "dbname", "application_name", "target_session_attrs", "channel_binding"];
 const KNOWN: &str = "schema, pool_size, connect_timeout, pool_timeout, statement_timeout, lock_timeout, \
-                     prepare_timeout, retry_for, sslmode, \
+                     prepare_timeout, retry_for, sslmode, pooled, listen_url, \
                      host, port, user, password, dbname, application_name, target_session_attrs and channel_binding";
 
 /// Whether a connection is encrypted, and whom it trusts, in the words of Postgres' own clients.
@@ -67,12 +68,11 @@ impl std::str::FromStr for PostgresTls {
 /// | `prepare_timeout`   | [`prepare_timeout`](Self::prepare_timeout)       | `10min`  | `1ms` to `24h` |
 /// | `retry_for`         | [`retry_for`](Self::retry_for)                   | `10s`    | `0s` to `1h`   |
 /// | `sslmode`           | [`tls`](Self::tls)                               | `prefer` |                |
+/// | `pooled`            | [`pooled`](Self::pooled)                         | `false`  |                |
+/// | `listen_url`        | [`listen_url`](Self::listen_url)                 | none     |                |
 ///
 /// `host`, `port`, `user`, `password`, `dbname`, `application_name`, `target_session_attrs` and `channel_binding` mean what they
 /// mean to Postgres' own clients; `?host=/var/run/postgresql` is a Unix socket.
-///
-/// Behind a proxy that shares connections between clients, such as PgBouncer, each client must keep its connection for as long as
-/// its session lasts.
 ///
 /// ```
 /// use std::time::Duration;
@@ -97,6 +97,8 @@ pub struct PostgresConfig {
     pub(super) lock_timeout: Duration,
     pub(super) prepare_timeout: Duration,
     pub(super) retry_for: Duration,
+    pub(super) is_pooled: bool,
+    pub(super) listener: Option<tokio_postgres::Config>,
 }
 
 impl PostgresConfig {
@@ -126,14 +128,7 @@ impl PostgresConfig {
                 bare.query_pairs_mut().append_pair(name, &value);
             }
         }
-        // The server's own parser takes a '+' as it is, which of a parameter means a space.
-        let query = bare.query().map(|query| query.replace('+', "%20"));
-        bare.set_query(query.as_deref());
-        // The cause may repeat what was secret.
-        let server: tokio_postgres::Config = bare.as_str().parse().map_err(|_| {
-            let hint = "write it as 'postgres://user:password@host:5432/database', with '%40' for an '@' in a name or password";
-            Error::invalid_argument(format!("the URL of the Postgres store cannot be read; {hint}"))
-        })?;
+        let server = server(bare)?;
         let mut config = Self {
             server,
             tls: PostgresTls::default(),
@@ -146,6 +141,8 @@ impl PostgresConfig {
             lock_timeout: Duration::from_secs(5),
             prepare_timeout: Duration::from_secs(600),
             retry_for: Duration::from_secs(10),
+            is_pooled: false,
+            listener: None,
         };
         config.take(&mut parameters)?;
         parameters.finish(KNOWN)?;
@@ -162,6 +159,12 @@ impl PostgresConfig {
         }
         if let Some(mode) = parameters.take("sslmode") {
             self.tls = mode.parse()?;
+        }
+        if let Some(is_pooled) = parameters.take_as("pooled")? {
+            self.is_pooled = is_pooled;
+        }
+        if let Some(url) = parameters.take("listen_url") {
+            self.listener = Some(Self::new(&url)?.server);
         }
         for (name, time) in [
             ("connect_timeout", &mut self.connect_timeout),
@@ -243,6 +246,28 @@ impl PostgresConfig {
         self
     }
 
+    /// Whether the server is behind a pooler in transaction mode, such as PgBouncer with `pool_mode = transaction`, where each
+    /// transaction may be on another connection. Then nothing is prepared, and each transaction begins with its settings. Default
+    /// `false`.
+    ///
+    /// Waiting for changes polls every 750 ms then, unless there is a [`listen_url`](Self::listen_url).
+    #[must_use]
+    pub fn pooled(mut self, is_pooled: bool) -> Self {
+        self.is_pooled = is_pooled;
+        self
+    }
+
+    /// The URL of the same database without a pooler, for the connection that listens for changes. As a parameter of a URL its
+    /// letters are escaped: `listen_url=postgres%3A%2F%2Fagents%3Asecret%40db.example.org%2Ffiles`. TLS is that of the store.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`new`](Self::new).
+    pub fn listen_url(mut self, url: &str) -> Result<Self> {
+        self.listener = Some(Self::new(url)?.server);
+        Ok(self)
+    }
+
     /// Whether a connection is encrypted, and whom it trusts. Default [`PostgresTls::Prefer`].
     #[must_use]
     pub fn tls(mut self, tls: PostgresTls) -> Self {
@@ -298,21 +323,52 @@ impl PostgresConfig {
         Ok(())
     }
 
-    /// All that a connection is told when it is made.
+    /// How a connection of the pool is made.
     pub(super) fn session(&self) -> tokio_postgres::Config {
-        let mut session = self.server.clone();
-        // A transaction whose client is gone without a word is ended, or its namespace would stay locked. Every statement here
-        // has its index; a plan that was made while the tables were small must not outlive that.
-        let options = format!(
-            "-c search_path={} -c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout=30s \
-             -c default_transaction_isolation=read\\ committed -c enable_seqscan=off -c plan_cache_mode=force_generic_plan \
-             -c client_min_messages=error -c client_encoding=UTF8 -c synchronous_commit=on",
-            self.schema,
-            self.statement_timeout.as_millis(),
-            self.lock_timeout.as_millis(),
-        );
+        let mut session = self.connection(self.server.clone());
+        if !self.is_pooled {
+            session.options(
+                self.settings().map(|(name, value)| format!("-c {name}={}", value.replace(' ', "\\ "))).join(" "),
+            );
+        }
         session
-            .options(options)
+    }
+
+    /// How the connection that listens for changes is made; `None` where a pooler would lose what it listens for.
+    pub(super) fn listener(&self) -> Option<tokio_postgres::Config> {
+        let direct = self.listener.clone().or_else(|| (!self.is_pooled).then(|| self.server.clone()));
+        direct.map(|server| self.connection(server))
+    }
+
+    /// How statements are sent.
+    pub(super) fn sending(&self) -> Sending {
+        if !self.is_pooled {
+            return Sending::Session;
+        }
+        let set = self.settings().map(|(name, value)| format!("SET LOCAL {name} = '{value}'"));
+        Sending::Transaction { settings: set.join("; ") }
+    }
+
+    /// The settings of the server for each transaction.
+    ///
+    /// A transaction whose client is gone without a word is ended, or its namespace would stay locked. Every statement here has its
+    /// index; a plan that was made while the tables were small must not outlive that.
+    fn settings(&self) -> [(&'static str, String); 9] {
+        [
+            ("search_path", self.schema.clone()),
+            ("statement_timeout", self.statement_timeout.as_millis().to_string()),
+            ("lock_timeout", self.lock_timeout.as_millis().to_string()),
+            ("idle_in_transaction_session_timeout", "30s".to_owned()),
+            ("default_transaction_isolation", "read committed".to_owned()),
+            ("enable_seqscan", "off".to_owned()),
+            ("plan_cache_mode", "force_generic_plan".to_owned()),
+            ("client_min_messages", "error".to_owned()),
+            ("synchronous_commit", "on".to_owned()),
+        ]
+    }
+
+    fn connection(&self, mut server: tokio_postgres::Config) -> tokio_postgres::Config {
+        server
             .ssl_mode(match self.tls {
                 PostgresTls::Disable => SslMode::Disable,
                 PostgresTls::Prefer => SslMode::Prefer,
@@ -322,10 +378,10 @@ impl PostgresConfig {
             .keepalives_idle(Duration::from_secs(30))
             .keepalives_interval(Duration::from_secs(10))
             .keepalives_retries(3);
-        if session.get_application_name().is_none() {
-            session.application_name("vfs");
+        if server.get_application_name().is_none() {
+            server.application_name("vfs");
         }
-        session
+        server
     }
 
     /// Where the server is.
@@ -373,8 +429,22 @@ impl fmt::Debug for PostgresConfig {
             .field("lock_timeout", &self.lock_timeout)
             .field("prepare_timeout", &self.prepare_timeout)
             .field("retry_for", &self.retry_for)
+            .field("is_pooled", &self.is_pooled)
             .finish_non_exhaustive()
     }
+}
+
+/// What a URL with the server's own parameters alone says.
+fn server(mut url: url::Url) -> Result<tokio_postgres::Config> {
+    // The server's own parser takes a '+' as it is, which of a parameter means a space.
+    let query = url.query().map(|query| query.replace('+', "%20"));
+    url.set_query(query.as_deref());
+    // The cause may repeat what was secret.
+    url.as_str().parse().map_err(|_| {
+        let hint =
+            "write it as 'postgres://user:password@host:5432/database', with '%40' for an '@' in a name or password";
+        Error::invalid_argument(format!("the URL of the Postgres store cannot be read; {hint}"))
+    })
 }
 
 #[cfg(test)]

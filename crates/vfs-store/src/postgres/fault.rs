@@ -58,7 +58,7 @@ impl Fault {
         match self {
             Self::ConnectTimeout | Self::Silence => true,
             Self::PoolTimeout | Self::Ours(_) => false,
-            Self::Connect(error) if is_tls(error) => false,
+            Self::Connect(error) if is_tls(error) || is_of_pooler(error) => false,
             Self::Connect(error) | Self::Statement(error) => match error.code() {
                 None => error.is_closed() || io_cause(error).is_some(),
                 Some(state) => {
@@ -107,6 +107,14 @@ impl Fault {
                 ErrorKind::Unavailable,
                 format!("the Postgres server at {} stopped answering; try again later", config.address()),
             ),
+            Self::Connect(error) if is_of_pooler(error) => (
+                ErrorKind::InvalidArgument,
+                format!(
+                    "a pooler at {} takes none of the settings that a session of the Postgres store begins with; add \
+                     'pooled=true' to the URL of the store",
+                    config.address(),
+                ),
+            ),
             Self::Connect(error) | Self::Statement(error) => match error.code() {
                 Some(state) => by_state(state, config),
                 None => without_state(error, matches!(self, Self::Connect(_)), config),
@@ -153,6 +161,11 @@ fn io_cause(error: &tokio_postgres::Error) -> Option<&io::Error> {
 fn is_tls(error: &tokio_postgres::Error) -> bool {
     io_cause(error).and_then(io::Error::get_ref).is_some_and(|cause| cause.is::<rustls::Error>())
         || error.to_string().contains("TLS")
+}
+
+/// Whether a pooler refused the settings of a session.
+fn is_of_pooler(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_some_and(|error| error.message().contains("unsupported startup parameter"))
 }
 
 fn by_state(state: &SqlState, config: &PostgresConfig) -> (ErrorKind, String) {

@@ -37,7 +37,8 @@ impl News {
 
 /// A connection of its own that listens, from the first time that somebody wants to know. It is made again where it is lost.
 pub(super) struct Listener {
-    config: tokio_postgres::Config,
+    /// `None` behind a pooler, where nobody can listen.
+    config: Option<tokio_postgres::Config>,
     tls: MakeRustlsConnect,
     channel: Arc<str>,
     news: broadcast::Sender<News>,
@@ -47,17 +48,18 @@ pub(super) struct Listener {
 impl Listener {
     pub(super) fn new(server: &Server, channel: Arc<str>) -> Self {
         let (news, _) = broadcast::channel(WAITING);
-        Self { config: server.config.session(), tls: server.tls.clone(), channel, news, task: Mutex::default() }
+        Self { config: server.config.listener(), tls: server.tls.clone(), channel, news, task: Mutex::default() }
     }
 
-    /// What is told from now on.
-    pub(super) fn listen(&self) -> broadcast::Receiver<News> {
+    /// What is told from now on; `None` where nothing is, and the caller has to poll.
+    pub(super) fn listen(&self) -> Option<broadcast::Receiver<News>> {
+        let config = self.config.as_ref()?;
         let receiver = self.news.subscribe();
         // Nothing that can panic runs while it is held.
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         // The task ends with the runtime that it was begun on, which may not be the last.
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
-            let (config, tls) = (self.config.clone(), self.tls.clone());
+            let (config, tls) = (config.clone(), self.tls.clone());
             let (channel, news) = (Arc::clone(&self.channel), self.news.clone());
             *task = Some(tokio::spawn(async move {
                 loop {
@@ -68,7 +70,7 @@ impl Listener {
                 }
             }));
         }
-        receiver
+        Some(receiver)
     }
 }
 

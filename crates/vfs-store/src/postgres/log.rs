@@ -97,6 +97,7 @@ pub(super) async fn changed(server: &Server, listener: &Listener, namespace: &Na
             return Ok(());
         }
         let told = async {
+            let Some(news) = &mut news else { return std::future::pending().await };
             loop {
                 match news.recv().await {
                     Ok(news) if news.namespace == namespace.as_str() && news.position != seen => return,

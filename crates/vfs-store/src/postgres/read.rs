@@ -37,7 +37,7 @@ pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -
     // More than the largest value there can be, and few enough for all sums.
     let bounded = |at: u64| i64::try_from(at).unwrap_or(i64::MAX).min(1 << 40);
     let range = range.map_or(0..bounded(u64::MAX), |range| bounded(range.start)..bounded(range.end));
-    let parameters: [super::server::Parameter<'_>; 4] =
+    let parameters: [super::statement::Parameter<'_>; 4] =
         [&key.namespace.as_str(), &key.path.as_str(), &range.start, &range.end];
     let rows = server.rows(GET, &parameters).await?;
     let describe = |fault: super::fault::Fault| fault.describe(&server.config).or_path(&key.path);

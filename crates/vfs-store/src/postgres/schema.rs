@@ -1,13 +1,16 @@
 //! The tables, and how a database comes to have them.
 
-use deadpool_postgres::{GenericClient, Object, Transaction};
+use deadpool_postgres::{Object, Transaction};
 use tokio::time::timeout;
+use tokio_postgres::GenericClient;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
 use vfs_core::{Error, ErrorKind};
 
 use super::config::PostgresConfig;
 use super::fault::{Fault, Tried};
 use super::server::{GRACE, Server};
+use super::statement::only;
 
 /// What makes a schema of each version into one of the next; the first makes it of an empty one.
 ///
@@ -48,7 +51,7 @@ pub(super) async fn prepare(server: &Server, connection: &mut Object) -> Tried<b
     let config = &server.config;
     let is_prepared = async {
         let found = look(connection, config).await?;
-        Ok::<_, Fault>(found.has_tables && version(&*connection).await? == VERSION && found.has_index)
+        Ok::<_, Fault>(found.has_tables && version(&***connection, &config.schema).await? == VERSION && found.has_index)
     };
     if server.within(is_prepared).await? {
         return Ok(true);
@@ -79,13 +82,16 @@ fn takes_too_long(config: &PostgresConfig) -> Fault {
 async fn in_turn<'a>(connection: &'a mut Object, config: &PostgresConfig) -> Tried<Transaction<'a>> {
     let transaction = connection.transaction().await?;
     let limit = config.prepare_timeout.as_millis();
-    transaction.batch_execute(&format!("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = {limit}")).await?;
-    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    let path = &config.schema;
+    let settings = "SET LOCAL lock_timeout = 0; SET LOCAL client_min_messages = error";
+    let limits = format!("{settings}; SET LOCAL search_path = {path}; SET LOCAL statement_timeout = {limit}");
+    transaction.batch_execute(&limits).await?;
+    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
     Ok(transaction)
 }
 
 async fn look(connection: &Object, config: &PostgresConfig) -> Tried<Found> {
-    let row = connection.query_one(SERVER, &[&config.schema]).await?;
+    let row = only(connection.query_typed(SERVER, &[(&config.schema, Type::TEXT)]).await?)?;
     let refuse = |message: String| Err(Error::invalid_argument(message).into());
     if row.try_get::<_, i32>(0)? < OLDEST_SERVER {
         return refuse("the Postgres server is older than version 13; use a newer one".to_owned());
@@ -102,8 +108,9 @@ async fn look(connection: &Object, config: &PostgresConfig) -> Tried<Found> {
 }
 
 /// The version of the schema, refused where it is newer than this program.
-async fn version(connection: &impl GenericClient) -> Tried<i32> {
-    let row = connection.query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[]).await?;
+async fn version(connection: &impl GenericClient, schema: &str) -> Tried<i32> {
+    let versions = format!("SELECT coalesce(max(version), 0) FROM {schema}.schema_version");
+    let row = only(connection.query_typed(&versions, &[]).await?)?;
     let version = row.try_get(0)?;
     if version > VERSION {
         return Err(Error::invalid_argument(format!(
@@ -119,7 +126,7 @@ async fn make_tables(connection: &mut Object, config: &PostgresConfig) -> Tried<
     let schema = &config.schema;
     let transaction = in_turn(connection, config).await?;
     // Another process may have been first; and who may use a schema need not be allowed to make one.
-    let row = transaction.query_one(SERVER, &[schema]).await?;
+    let row = only(transaction.query_typed(SERVER, &[(&schema, Type::TEXT)]).await?)?;
     if !row.try_get::<_, bool>(2)? {
         transaction.batch_execute(&format!("CREATE SCHEMA {schema}")).await?;
     }
@@ -128,10 +135,10 @@ async fn make_tables(connection: &mut Object, config: &PostgresConfig) -> Tried<
             "CREATE TABLE schema_version (version integer PRIMARY KEY, made_at timestamptz NOT NULL DEFAULT now())";
         transaction.batch_execute(table).await?;
     }
-    let found = version(&transaction).await?;
+    let found = version(&*transaction, schema).await?;
     for (number, step) in (1..).zip(STEPS).filter(|(number, _)| *number > found) {
         transaction.batch_execute(step).await?;
-        transaction.execute("INSERT INTO schema_version (version) VALUES ($1)", &[&number]).await?;
+        transaction.batch_execute(&format!("INSERT INTO schema_version (version) VALUES ({number})")).await?;
     }
     Ok(transaction.commit().await?)
 }

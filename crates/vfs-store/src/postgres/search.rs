@@ -1,10 +1,10 @@
 //! Which files may hold a text.
 
-use tokio_postgres::types::Type;
 use vfs_core::{CaseMode, Result, VfsPath};
 
 use super::row;
-use super::server::{Parameter, Server};
+use super::server::Server;
+use super::statement::Parameter;
 use crate::key::Namespace;
 use crate::store::{Candidates, Needles};
 
@@ -22,9 +22,8 @@ pub(super) async fn candidates(
     let Some(patterns) = patterns(needles) else { return Ok(None) };
     let (name, at) = (namespace.as_str(), prefix.as_str());
     let (beginning, beyond) = row::inside(prefix);
-    let mut parameters: Vec<(Parameter<'_>, Type)> =
-        vec![(&name, Type::TEXT), (&at, Type::TEXT), (&beginning, Type::TEXT), (&beyond, Type::TEXT)];
-    parameters.extend(patterns.iter().map(|pattern| (pattern as Parameter<'_>, Type::TEXT)));
+    let mut parameters: Vec<Parameter<'_>> = vec![&name, &at, &beginning, &beyond];
+    parameters.extend(patterns.iter().map(|pattern| pattern as Parameter<'_>));
     let rows = server.rows_planned(&question(patterns.len(), needles.most), &parameters).await?;
     if rows.len() > needles.most {
         return Ok(None);

@@ -7,7 +7,6 @@ use std::time::Duration;
 use deadpool_postgres::{ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime, Timeouts};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_postgres::Row;
-use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use vfs_core::{Error, ErrorKind, Result};
 
@@ -15,17 +14,17 @@ use super::config::PostgresConfig;
 use super::connection::Connection;
 use super::fault::{Fault, Tried};
 use super::patience::Patience;
+use super::statement::{Parameter, Sending};
 use super::tls;
 
 /// How much longer than the server's own limit a connection is waited for before it counts as lost.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
-pub(super) type Parameter<'a> = &'a (dyn ToSql + Sync);
-
 /// A server and the connections to it.
 pub(super) struct Server {
     pub(super) config: PostgresConfig,
     pub(super) tls: MakeRustlsConnect,
+    pub(super) sending: Sending,
     pool: Pool,
     writers: Semaphore,
 }
@@ -52,7 +51,8 @@ impl Server {
             .build()
             .map_err(|error| Error::new(ErrorKind::Internal, "there is no pool of connections").with_source(error))?;
         let writers = Semaphore::new((config.pool_size * 3 / 4).max(1));
-        Ok(Self { config, tls, pool, writers })
+        let sending = config.sending();
+        Ok(Self { config, tls, sending, pool, writers })
     }
 
     pub(super) async fn connection(&self) -> Tried<Connection> {
@@ -94,12 +94,12 @@ impl Server {
     }
 
     /// As [`rows`](Self::rows), and planned for these very parameters.
-    pub(super) async fn rows_planned(&self, sql: &str, parameters: &[(Parameter<'_>, Type)]) -> Result<Vec<Row>> {
+    pub(super) async fn rows_planned(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>> {
         let mut patience = Patience::new(self.config.retry_for);
         loop {
             let tried = async {
                 let connection = self.connection().await?;
-                let answer = self.within(connection.query_typed(sql, parameters)).await;
+                let answer = self.within(self.sending.query_planned(&connection, sql, parameters)).await;
                 connection.finish(answer)
             };
             match tried.await {
@@ -112,12 +112,7 @@ impl Server {
 
     async fn rows_once(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Tried<Vec<Row>> {
         let connection = self.connection().await?;
-        let answer = self
-            .within(async {
-                let statement = connection.prepare_cached(sql).await?;
-                connection.query(&statement, parameters).await
-            })
-            .await;
+        let answer = self.within(self.sending.query_alone(&connection, sql, parameters)).await;
         connection.finish(answer)
     }
 }

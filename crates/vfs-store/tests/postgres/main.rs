@@ -13,6 +13,7 @@ mod given_up;
 mod lab;
 mod listing;
 mod opening;
+mod pooler;
 mod proxy;
 mod restart;
 mod search;

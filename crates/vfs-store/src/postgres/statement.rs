@@ -1,0 +1,143 @@
+//! Statements with parameters, prepared where the connection has a session that keeps them.
+
+use chrono::{DateTime, Utc};
+use deadpool_postgres::Object;
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+use vfs_core::{Error, ErrorKind};
+
+use super::fault::{Fault, Tried};
+
+/// A parameter of a statement that knows its type: behind a pooler nothing is prepared that the server could tell it of.
+pub(super) trait Typed: ToSql + Sync {
+    /// The type that the server knows it as.
+    fn sql_type(&self) -> Type;
+}
+
+pub(super) type Parameter<'a> = &'a dyn Typed;
+
+macro_rules! typed {
+    ($($rust:ty => $sql:ident),+ $(,)?) => {
+        $(impl Typed for $rust {
+            fn sql_type(&self) -> Type {
+                Type::$sql
+            }
+        })+
+    };
+}
+
+typed! {
+    &str => TEXT,
+    String => TEXT,
+    Option<&str> => TEXT,
+    i16 => INT2,
+    i32 => INT4,
+    i64 => INT8,
+    bool => BOOL,
+    &[u8] => BYTEA,
+    Vec<u8> => BYTEA,
+    Vec<i16> => INT2_ARRAY,
+    Vec<bool> => BOOL_ARRAY,
+    Vec<&str> => TEXT_ARRAY,
+    Vec<Option<&str>> => TEXT_ARRAY,
+    Vec<Option<String>> => TEXT_ARRAY,
+    Vec<Option<i64>> => INT8_ARRAY,
+    Vec<Option<&[u8]>> => BYTEA_ARRAY,
+    Vec<Option<DateTime<Utc>>> => TIMESTAMPTZ_ARRAY,
+}
+
+/// How statements are sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Sending {
+    /// The connection is a session with its settings, in which statements are prepared once.
+    Session,
+    /// Each transaction may be on another connection of a pooler, and so begins with these settings.
+    Transaction { settings: String },
+}
+
+impl Sending {
+    /// The rows of a statement in a transaction that has begun.
+    pub(super) async fn query(
+        &self,
+        connection: &Object,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        match self {
+            Self::Session => {
+                let statement = connection.prepare_cached(sql).await?;
+                let parameters: Vec<_> = parameters.iter().map(|value| *value as &(dyn ToSql + Sync)).collect();
+                connection.query(&statement, &parameters).await
+            }
+            Self::Transaction { .. } => query_unprepared(connection, sql, parameters).await,
+        }
+    }
+
+    /// The rows of a statement that is a transaction of its own.
+    pub(super) async fn query_alone(
+        &self,
+        connection: &Object,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        match self {
+            Self::Session => self.query(connection, sql, parameters).await,
+            Self::Transaction { .. } => self.enclose(connection, query_unprepared(connection, sql, parameters)).await,
+        }
+    }
+
+    /// As [`query_alone`](Self::query_alone), and planned for these very parameters.
+    pub(super) async fn query_planned(
+        &self,
+        connection: &Object,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        match self {
+            Self::Session => query_unprepared(connection, sql, parameters).await,
+            Self::Transaction { .. } => self.query_alone(connection, sql, parameters).await,
+        }
+    }
+
+    /// The statements that begin a transaction.
+    pub(super) fn begin(&self, mode: &str) -> String {
+        format!("BEGIN {mode}; {}", self.settings())
+    }
+
+    /// The statements at the beginning of a transaction that has begun otherwise.
+    pub(super) fn settings(&self) -> &str {
+        match self {
+            Self::Session => "",
+            Self::Transaction { settings } => settings,
+        }
+    }
+
+    /// A query between the beginning and the end of a transaction, all on their way before the first is answered: one that fails
+    /// rolls back.
+    async fn enclose(
+        &self,
+        connection: &Object,
+        query: impl Future<Output = Result<Vec<Row>, tokio_postgres::Error>>,
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let begin = self.begin("ISOLATION LEVEL READ COMMITTED READ WRITE");
+        let (begun, rows, committed) =
+            futures::join!(connection.batch_execute(&begin), query, connection.batch_execute("COMMIT"));
+        let rows = rows?;
+        begun.and(committed).map(|()| rows)
+    }
+}
+
+/// The row of a statement that always has one.
+pub(super) fn only(rows: Vec<Row>) -> Tried<Row> {
+    let none = || Error::new(ErrorKind::Internal, "a statement of the Postgres store has no row; report it");
+    rows.into_iter().next().ok_or_else(|| Fault::Ours(none()))
+}
+
+async fn query_unprepared(
+    connection: &Object,
+    sql: &str,
+    parameters: &[Parameter<'_>],
+) -> Result<Vec<Row>, tokio_postgres::Error> {
+    let parameters: Vec<_> = parameters.iter().map(|value| (*value as &(dyn ToSql + Sync), value.sql_type())).collect();
+    connection.query_typed(sql, &parameters).await
+}
