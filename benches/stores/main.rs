@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "the table is what it is for")]
 
 mod fill;
+mod plain;
 mod rival;
 mod timed;
 
@@ -16,7 +17,7 @@ use vfs_core::{
 };
 use vfs_store::{Key, Namespace, Store, StoreBackend, StoreConfig, StoreUrl, open_store};
 
-use fill::{NEEDLE, middle, path};
+use fill::{NEEDLE, PHRASE, middle, path};
 use timed::{Times, median};
 
 /// Times operations on durable stores of several sizes.
@@ -40,15 +41,18 @@ struct Args {
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     println!(
-        "| store | files | fill, files/s | ls of 10 | glob of a prefix | read | edit | grep, first | grep, next | grep after an edit | reading all |"
+        "| store | files | fill, files/s | upload, files/s | ls of 10 | glob of a prefix | read | edit | grep, first | grep, next | grep after an edit | grep of a common phrase | its first 20 | reading all |"
     );
-    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
-    for url in &args.store {
-        let url = StoreUrl::parse(url)?;
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    for text in &args.store {
+        let url = StoreUrl::parse(text)?;
         let store = open_store(&url).await?;
         for files in &args.files {
             let row = measure(Arc::clone(&store), *files, args.samples).await?;
             println!("| {} | {files} | {row} |", url.scheme());
+            if let Some(mut plain) = plain::Plain::open(text, *files).await? {
+                println!("| its SQL alone | {files} | {} |", plain.measure(args.samples).await?);
+            }
         }
     }
     if let Some(python) = &args.python {
@@ -97,8 +101,13 @@ async fn measure(store: Arc<dyn Store>, files: usize, samples: usize) -> anyhow:
         }
     })
     .await?;
+    let phrase = || GrepRequest::literal(PHRASE);
+    let common = median(1, || backend.grep(&cx, phrase())).await?;
+    let first_20 = median(samples, || backend.grep(&cx, phrase().limit(20))).await?;
     let all = timed::of(read_all(&*store, &namespace, files)).await?;
-    Ok(Times { fill, operations: vec![ls, glob, read, edit, first, next, after_edit, all] })
+    let uploads = StoreConfig::new().namespace(Namespace::parse("bench/uploads")?);
+    let upload = Some(fill::upload(&StoreBackend::with_config(Arc::clone(&store), uploads), files).await?);
+    Ok(Times { fill, upload, operations: vec![ls, glob, read, edit, first, next, after_edit, common, first_20, all] })
 }
 
 /// What a search costs that reads every file.

@@ -19,5 +19,5 @@ pub(crate) fn time(python: &str, files: usize) -> anyhow::Result<String> {
         let millis = times[name].as_f64().with_context(|| format!("{name} was not timed"))?;
         anyhow::Ok(shown(Duration::from_secs_f64(millis / 1e3)))
     };
-    Ok(format!("{} | {} | {} | | | {} | |", cell("ls")?, cell("glob")?, cell("read")?, cell("grep")?))
+    Ok(format!("| {} | {} | {} | | | {} | | | |", cell("ls")?, cell("glob")?, cell("read")?, cell("grep")?))
 }

@@ -5,18 +5,20 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 /// A row of the table.
+#[derive(Default)]
 pub(crate) struct Times {
-    /// Files written in a second; `None` where they were there.
+    /// Files written in a second, in transactions of 500; `None` where they were there.
     pub(crate) fill: Option<f64>,
+    /// Files written in a second by uploads.
+    pub(crate) upload: Option<f64>,
+    /// The others, in the order of the columns.
     pub(crate) operations: Vec<Duration>,
 }
 
 impl fmt::Display for Times {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.fill {
-            Some(rate) => write!(f, "{rate:.0}")?,
-            None => write!(f, "-")?,
-        }
+        let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{rate:.0}"));
+        write!(f, "{} | {}", rate(self.fill), rate(self.upload))?;
         self.operations.iter().try_for_each(|took| write!(f, " | {}", shown(*took)))
     }
 }
@@ -33,9 +35,9 @@ pub(crate) fn shown(took: Duration) -> String {
 
 /// How long `work` takes.
 pub(crate) async fn of<T, E>(work: impl Future<Output = Result<T, E>>) -> Result<Duration, E> {
-    let begun = Instant::now();
+    let start_time = Instant::now();
     work.await?;
-    Ok(begun.elapsed())
+    Ok(start_time.elapsed())
 }
 
 /// The median of `samples` runs of `work`, and of one before that does not count.
