@@ -28,12 +28,12 @@ pub(crate) struct Session {
     pub(crate) root: Option<PathBuf>,
 }
 
-/// Prints a notice before the files of an interrupted move are copied.
+/// Prints a notice about the recovery of an interrupted move that may take long.
 #[derive(Debug)]
 struct RecoveryNotice;
 
 impl RecoveryObserver for RecoveryNotice {
-    fn before_copying(&self, from: &VfsPath, to: &VfsPath) {
+    fn on_recovery(&self, from: &VfsPath, to: &VfsPath) {
         exit::tell(format_args!("finishing the interrupted move of '{from}' to '{to}' first"));
     }
 }

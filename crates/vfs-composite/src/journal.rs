@@ -55,6 +55,9 @@ pub(crate) struct MoveRecord {
     /// Whether a file has arrived at the target, so that the rename can only be finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) has_arrived: bool,
+    /// Number of the first files that a recovery has found at the source and not at the target.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) not_arrived: usize,
     /// Whether the rename failed and its rollback had begun, so that sources may have been written again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_rolling_back: bool,
@@ -87,6 +90,9 @@ pub(crate) struct RecordedFile {
     /// The digest of what is replaced, since a rollback writes it again in a new version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replaced_digest: Option<String>,
+    /// Whether a recovery has copied it, or found it at the target. Only links are marked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_placed: bool,
 }
 
 impl RecordedFile {
@@ -95,6 +101,11 @@ impl RecordedFile {
         self.replaces.as_ref() == Some(&there.version)
             || self.replaced_digest.as_ref().is_some_and(|replaced| *replaced == digest(&there.content))
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Returns the digest of `content`, as a record has it.

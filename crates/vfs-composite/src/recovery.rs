@@ -1,13 +1,15 @@
 //! Recovery of renames across mounts that a crash interrupted.
 
+mod notice;
 mod settle;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
+use self::notice::Notice;
 use self::settle::Settlement;
 use crate::backend::CompositeBackend;
 use crate::journal::{Journal, MoveRecord};
@@ -51,6 +53,12 @@ pub enum Recovered {
     FinishedExcept(Vec<VfsPath>),
     /// Nothing had arrived at the target: every file is at the source, and the rename did not take place.
     RolledBack,
+    /// The time was over before everything was settled: this many files and empty directories are left to the next recovery, which
+    /// goes on where this one ended.
+    Unfinished {
+        /// Number of files and empty directories that are not settled.
+        remaining: usize,
+    },
     /// The rename cannot be completed because of this error: a `conflict` about a file that was changed at both ends,
     /// `cross_backend` if other files are mounted, or may be mounted at both ends, and those of the mounts. Its record stays
     /// for the next recovery, with the files that are not settled, and nothing is lost.
@@ -59,8 +67,9 @@ pub enum Recovered {
 
 /// A receiver of notices about a recovery.
 pub trait RecoveryObserver: fmt::Debug + Send + Sync {
-    /// Called once for each rename of which files are about to be copied, which may take long.
-    fn before_copying(&self, from: &VfsPath, to: &VfsPath);
+    /// Called at most once for each rename, when its recovery begins to copy files or has taken half a second. It may be called on
+    /// another thread, and must not block.
+    fn on_recovery(&self, from: &VfsPath, to: &VfsPath);
 }
 
 /// The settings of one recovery.
@@ -68,6 +77,7 @@ pub trait RecoveryObserver: fmt::Debug + Send + Sync {
 #[non_exhaustive]
 pub struct RecoveryOptions {
     time_limit: Option<Duration>,
+    yield_after: Option<Duration>,
     observer: Option<Arc<dyn RecoveryObserver>>,
 }
 
@@ -76,6 +86,14 @@ impl RecoveryOptions {
     #[must_use]
     pub fn time_limit(mut self, time_limit: Duration) -> Self {
         self.time_limit = Some(time_limit);
+        self
+    }
+
+    /// Begins nothing more after `duration`, once the recovery has made progress. In contrast to the
+    /// [time limit](Self::time_limit), it does not end the file that is being moved, so that each recovery settles one at least.
+    #[must_use]
+    pub fn yield_after(mut self, duration: Duration) -> Self {
+        self.yield_after = Some(duration);
         self
     }
 
@@ -101,6 +119,8 @@ impl CompositeBackend {
     ///   changed since, and which is not at the target, stays at the source. A rename of which both ends have different contents
     ///   is [stuck](Recovered::Stuck): its record is rewritten with the files that are not settled, and the next recovery tries
     ///   them again, until one of the two is gone.
+    /// * If the time is over, the files that were settled are, and the record is rewritten with the others, so that each recovery
+    ///   makes progress.
     /// * At the first [temporary](Error::is_temporary) error of a rename it ends, and later ones of the same mounts are deferred.
     /// * With a [lock](Self::with_locked_journal) nothing is done while a rename or another recovery is under way, and an empty
     ///   journal takes no lock. Without one, call this before renames begin.
@@ -141,10 +161,13 @@ impl CompositeBackend {
         let listed = journal.list(cx).await?;
         let mut recovery = Recovery { unreadable: listed.unreadable, ..Recovery::default() };
         let limited = options.time_limit.map_or_else(|| cx.clone(), |limit| cx.clone().with_timeout(limit));
+        let yield_at = options.yield_after.and_then(|duration| Instant::now().checked_add(duration));
         let mut failed_mounts: Vec<VfsPath> = Vec::new();
         for entry in listed.records {
             cx.check()?;
-            if limited.check().is_err() {
+            let has_progressed = recovery.moves.iter().any(|moved| !matches!(moved.outcome, Recovered::Stuck(_)));
+            let is_over = has_progressed && yield_at.is_some_and(|moment| Instant::now() >= moment);
+            if is_over || limited.check().is_err() {
                 recovery.deferred += 1;
                 continue;
             }
@@ -160,14 +183,17 @@ impl CompositeBackend {
                 recovery.deferred += 1;
                 continue;
             }
-            let mut settlement = Settlement::new(self, &limited, record, options.observer.as_deref());
+            let observer = options.observer.clone();
+            let notice = observer.map(|observer| Arc::new(Notice::new(observer, &record.from, &record.to)));
+            let mut settlement = Settlement::new(self, &limited, record, yield_at, notice);
             let settled = settlement.settle().await;
             let (record, is_changed) = settlement.into_record();
             let outcome = match settled {
+                Ok(unfinished @ Recovered::Unfinished { .. }) => Ok(unfinished),
                 Ok(outcome) => journal.remove(cx, entry.path.clone()).await.map(|()| outcome).map_err(removal_failure),
                 Err(error) => Err(error),
             };
-            if is_changed && outcome.is_err() {
+            if is_changed && matches!(outcome, Ok(Recovered::Unfinished { .. }) | Err(_)) {
                 let updated = journal.replace(&cx.unhurried(), &entry.path, &record).await;
                 recovery.unreadable.extend(updated.err().map(|error| error.or_path(&entry.path)));
             }

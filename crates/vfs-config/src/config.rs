@@ -83,7 +83,7 @@ impl Config {
         self
     }
 
-    /// Sends a notice to `observer` before files of an interrupted move are copied while it is built, which may take long.
+    /// Sends a notice to `observer` if the recovery of an interrupted move copies files or takes long while it is built.
     #[must_use]
     pub fn with_recovery_observer(mut self, observer: Arc<dyn RecoveryObserver>) -> Self {
         self.recovery_observer = Some(observer);

@@ -109,6 +109,33 @@ async fn a_move_that_cannot_be_recovered_is_a_warning_that_names_both_paths() {
 }
 
 #[tokio::test]
+async fn a_file_stays_at_the_source_as_long_as_a_link_to_it_cannot_be_copied() {
+    let root = tree(&[("one/d/a", "a"), ("two/d/a", "a"), ("two/d/b", "of somebody else")]);
+    symlink("a", root.path().join("one/d/b")).expect("a link");
+    let target = local(&root, "two");
+    interrupt(&root, target).await;
+    let record = root.path().join(".vfs/moves/move-1-0.json");
+    let mut text: Value = serde_json::from_str(&fs::read_to_string(&record).expect("it is there")).expect("a record");
+    text["files"][1]["kind"] = json!("link");
+    fs::write(&record, text.to_string()).expect("a file");
+    for _ in 0..2 {
+        let built = open(&root, MOVES).await.expect("it opens all the same");
+        let [stuck] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
+        assert!(stuck.message.contains("is not settled at '/m/d/b'"), "{stuck}");
+        assert_eq!(
+            (contents(&root, "one/d/a").as_deref(), contents(&root, "one/d/b").as_deref()),
+            (Some("a"), Some("a"))
+        );
+        assert_eq!(contents(&root, "two/d/b").as_deref(), Some("of somebody else"));
+    }
+    fs::remove_file(root.path().join("two/d/b")).expect("it is there");
+    let built = open(&root, MOVES).await.expect("it is valid");
+    assert_eq!((built.warnings.len(), records(&root)), (0, 0), "{:?}", built.warnings);
+    assert_eq!((contents(&root, "two/d/a").as_deref(), contents(&root, "two/d/b").as_deref()), (Some("a"), Some("a")));
+    assert!(!root.path().join("one/d").exists());
+}
+
+#[tokio::test]
 async fn the_journal_is_made_and_hidden_wherever_it_is_shown() {
     let shown = MOVES.replace("root = 'one'", "root = '.'");
     let root = tree(&[("a", "a"), ("two/x", ""), ("forged/moves/move-1-0.json", "{}")]);

@@ -1,17 +1,24 @@
 //! The recovery of one recorded rename, to its end or back to its beginning.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::mem;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use vfs_core::alarm::Alarm;
 use vfs_core::{
     Backend as _, DeleteRequest, Error, ErrorKind, OpContext, ResolveRequest, Result, StatRequest, Version, VfsPath,
 };
 
-use super::{Recovered, RecoveryObserver};
+use super::Recovered;
+use super::notice::Notice;
 use crate::backend::CompositeBackend;
 use crate::identity::{is_within, versions_name_files};
 use crate::journal::{MoveRecord, RecordedFile, RecordedMount};
 use crate::transfer::{Kind, link_at_target};
+
+/// Time after which the observer is called, also if nothing is copied.
+const NOTICE_DELAY: Duration = Duration::from_millis(500);
 
 /// The recovery of one rename.
 pub(super) struct Settlement<'a> {
@@ -19,10 +26,12 @@ pub(super) struct Settlement<'a> {
     /// The context of the caller of the rename.
     cx: OpContext,
     record: MoveRecord,
-    /// Whether `record` has fewer files than that in the journal.
+    /// Whether `record` is another one than that in the journal.
     is_changed: bool,
-    /// Called, and taken, before the first file is copied.
-    observer: Option<&'a dyn RecoveryObserver>,
+    /// The moment after which no step begins but the first one.
+    yield_at: Option<Instant>,
+    has_begun: bool,
+    notice: Option<Arc<Notice>>,
 }
 
 /// The place of one file of a rename.
@@ -41,9 +50,10 @@ impl<'a> Settlement<'a> {
         composite: &'a CompositeBackend,
         cx: &OpContext,
         record: MoveRecord,
-        observer: Option<&'a dyn RecoveryObserver>,
+        yield_at: Option<Instant>,
+        notice: Option<Arc<Notice>>,
     ) -> Self {
-        Self { composite, cx: record.context(cx), record, is_changed: false, observer }
+        Self { composite, cx: record.context(cx), record, is_changed: false, yield_at, has_begun: false, notice }
     }
 
     /// Returns the record with the files that are not settled, and whether that is another one than before.
@@ -54,12 +64,24 @@ impl<'a> Settlement<'a> {
     /// Finishes the rename, or rolls it back if nothing has arrived.
     pub(super) async fn settle(&mut self) -> Result<Recovered> {
         self.check_mounts()?;
-        if !self.record.has_arrived && !self.record.files.is_empty() && !self.has_arrived().await? {
-            return self.roll_back().await;
+        let notice = self.notice.clone();
+        let _alarm = notice.map(|notice| Alarm::set(Instant::now() + NOTICE_DELAY, move || notice.send()));
+        if !self.record.has_arrived && !self.record.files.is_empty() {
+            match self.has_arrived().await? {
+                None => return Ok(self.unfinished()),
+                Some(false) => return self.roll_back().await,
+                // That was found by the steps that there was time for; a file is tried all the same.
+                Some(true) => self.has_begun = false,
+            }
         }
-        let mut left = self.finish_files().await?;
-        for directory in &self.record.empty {
-            self.composite.make_directory(&self.cx, directory).await?;
+        let Some(mut left) = self.finish_files().await? else { return Ok(self.unfinished()) };
+        while let Some(directory) = self.record.empty.last().cloned() {
+            if !self.begin_step() {
+                return Ok(self.unfinished());
+            }
+            self.composite.make_directory(&self.cx, &directory).await?;
+            self.record.empty.pop();
+            self.is_changed = true;
         }
         match self.composite.remove_emptied(&self.cx, &self.record.from).await {
             Err(error) if error.kind() == ErrorKind::NotEmpty => {
@@ -70,6 +92,16 @@ impl<'a> Settlement<'a> {
             removed => removed?,
         }
         Ok(if left.is_empty() { Recovered::Finished } else { Recovered::FinishedExcept(left) })
+    }
+
+    /// Whether there is time for another step. There always is for the first one, so that each recovery makes progress.
+    fn begin_step(&mut self) -> bool {
+        let is_over = self.yield_at.is_some_and(|moment| Instant::now() >= moment);
+        !(mem::replace(&mut self.has_begun, true) && is_over) && self.cx.check().is_ok()
+    }
+
+    fn unfinished(&self) -> Recovered {
+        Recovered::Unfinished { remaining: self.record.files.len() + self.record.empty.len() }
     }
 
     /// Fails if other files are mounted than those of the record, or if both ends may be the same files.
@@ -89,14 +121,31 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    /// Whether any file is at the target that was not there before the rename.
-    async fn has_arrived(&self) -> Result<bool> {
-        for file in &self.record.files {
+    /// Whether any file is at the target that was not there before the rename; `None` if the time is over. If none is, every
+    /// file is at the source.
+    async fn has_arrived(&mut self) -> Result<Option<bool>> {
+        let mut missing = None;
+        for index in self.record.not_arrived..self.record.files.len() {
+            if !self.begin_step() {
+                return Ok(None);
+            }
+            let file = &self.record.files[index];
             if self.is_at_target(file).await? {
-                return Ok(true);
+                return Ok(Some(true));
+            }
+            match self.composite.stat(&self.cx, StatRequest::new(file.from.clone())).await {
+                Err(error) if error.is_absence() => missing = missing.or_else(|| Some(missing_at_both(&file.from))),
+                there => drop(there?),
+            }
+            if missing.is_none() {
+                self.record.not_arrived = index + 1;
+                self.is_changed = true;
             }
         }
-        Ok(false)
+        match missing {
+            Some(error) => Err(error),
+            None => Ok(Some(false)),
+        }
     }
 
     /// Whether a file is at the target of `file` that was not there before the rename.
@@ -110,15 +159,8 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    /// Verifies that every file is at the source, and removes directories that the rename has made.
+    /// Removes directories that a rename has made of which nothing has arrived.
     async fn roll_back(&self) -> Result<Recovered> {
-        for file in &self.record.files {
-            match self.composite.stat(&self.cx, StatRequest::new(file.from.clone())).await {
-                Ok(_) => {}
-                Err(error) if error.is_absence() => return Err(missing_at_both(&file.from)),
-                Err(error) => return Err(error),
-            }
-        }
         if !self.record.replaced && self.record.is_of_directory() {
             self.remove_made_directories().await;
         }
@@ -147,58 +189,112 @@ impl<'a> Settlement<'a> {
         }
     }
 
-    /// Moves the files that are not settled; returns those that stay at the source.
+    /// Moves the files that are not settled; returns those that stay at the source, or `None` if the time is over.
     ///
     /// # Errors
     ///
     /// A temporary one, at which the rest is left as it is; otherwise the first one, and the other files are moved all the same.
-    async fn finish_files(&mut self) -> Result<Vec<VfsPath>> {
+    async fn finish_files(&mut self) -> Result<Option<Vec<VfsPath>>> {
         let files = mem::take(&mut self.record.files);
-        let (mut settled, mut left, mut failure) = (BTreeSet::new(), Vec::new(), None);
-        // All are copied before any is deleted: one may be a link to another.
-        let placements = self.place_files(&files, &mut failure).await;
-        for (index, placement) in placements {
-            if failure.as_ref().is_some_and(Error::is_temporary) {
+        self.record.not_arrived = 0;
+        let (mut links, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.kind == Kind::Link);
+        let (mut failure, mut failed, mut left) = (None, Vec::new(), Vec::new());
+        let needed = self.place_links(&mut links, &mut failure).await;
+        let mut files: VecDeque<_> = links.into_iter().chain(files).collect();
+        let Some(mut needed) = needed else {
+            self.record.files = files.into();
+            return failure.map_or(Ok(None), Err);
+        };
+        while let Some(file) = files.pop_front() {
+            if failure.as_ref().is_some_and(Error::is_temporary) || !self.begin_step() {
+                files.push_front(file);
                 break;
             }
-            match self.clear_source(&files[index], placement).await {
+            if needed.contains(&file.from) {
+                failed.push(file);
+                continue;
+            }
+            match self.settle_file(&file).await {
                 Ok(is_moved) => {
-                    settled.insert(index);
+                    self.is_changed = true;
                     if is_moved {
                         self.record.has_arrived = true;
                     } else {
-                        left.push(files[index].from.clone());
+                        left.push(file.from);
                     }
                 }
-                Err(error) => add_failure(&mut failure, error),
+                Err(error) => {
+                    add_failure(&mut failure, error);
+                    if file.kind == Kind::Link {
+                        self.add_link_target(&file.from, &mut needed, &mut failure).await;
+                    }
+                    failed.push(file);
+                }
             }
         }
-        self.is_changed = !settled.is_empty();
-        let unsettled = files.into_iter().enumerate().filter(|(index, _)| !settled.contains(index));
-        self.record.files = unsettled.map(|(_, file)| file).collect();
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(left),
+        let is_complete = files.is_empty();
+        // The next recovery begins with those that were not tried.
+        self.is_changed |= !is_complete && !failed.is_empty();
+        files.extend(failed);
+        self.record.files = files.into();
+        failure.map_or(Ok(is_complete.then_some(left)), Err)
+    }
+
+    /// Copies the links that are not at the target; returns the paths that must stay at the source for those that cannot be copied,
+    /// or `None` if not all were tried.
+    ///
+    /// A link may lead to another one or to a file of this rename, so that nothing is deleted before it is at the target.
+    async fn place_links(
+        &mut self,
+        links: &mut [RecordedFile],
+        failure: &mut Option<Error>,
+    ) -> Option<HashSet<VfsPath>> {
+        let mut needed = HashSet::new();
+        for link in links.iter_mut().filter(|link| !link.is_placed) {
+            if !self.begin_step() {
+                return None;
+            }
+            match self.place_file(link).await {
+                Ok(_) => {
+                    link.is_placed = true;
+                    self.is_changed = true;
+                }
+                Err(error) => {
+                    add_failure(failure, error);
+                    self.add_link_target(&link.from, &mut needed, failure).await;
+                }
+            }
+            if failure.as_ref().is_some_and(Error::is_temporary) {
+                return None;
+            }
+        }
+        // Resolving does not name the links on the way.
+        if links.iter().any(|link| !link.is_placed) {
+            needed.extend(links.iter().map(|link| link.from.clone()));
+        }
+        Some(needed)
+    }
+
+    /// Adds the path to which the link at `link` leads, if it is in the mount.
+    async fn add_link_target(&self, link: &VfsPath, needed: &mut HashSet<VfsPath>, failure: &mut Option<Error>) {
+        match self.composite.resolve(&self.cx, ResolveRequest::new(link.clone())).await {
+            Ok(resolved) => drop(needed.insert(resolved.path)),
+            Err(error) if error.kind() == ErrorKind::PathEscape || error.is_absence() => {}
+            Err(error) => add_failure(failure, error),
         }
     }
 
-    /// Copies the files that are not at the target, up to the first temporary error; returns those that did not fail.
-    async fn place_files(&mut self, files: &[RecordedFile], failure: &mut Option<Error>) -> Vec<(usize, Placement)> {
-        let mut placements = Vec::new();
-        for (index, file) in files.iter().enumerate() {
-            match self.place_file(file).await {
-                Ok(placement) => placements.push((index, placement)),
-                Err(error) => add_failure(failure, error),
-            }
-            if failure.as_ref().is_some_and(Error::is_temporary) {
-                break;
-            }
+    /// Copies a file, unless that was done, and deletes its source; `false` if something stays at the source.
+    async fn settle_file(&self, file: &RecordedFile) -> Result<bool> {
+        match self.place_file(file).await? {
+            Placement::Both(version) => self.remove_source(file, version).await.map(|()| true),
+            Placement::NotAtSource => self.clear_missing(file).await,
+            Placement::OnlyAtSource => Ok(false),
         }
-        placements
     }
 
     /// Copies a file, unless it is at the target or must stay at the source.
-    async fn place_file(&mut self, file: &RecordedFile) -> Result<Placement> {
+    async fn place_file(&self, file: &RecordedFile) -> Result<Placement> {
         let source = match self.composite.fetch(&self.cx, &file.from).await {
             Ok(source) => source,
             Err(error) if error.is_absence() => return Ok(Placement::NotAtSource),
@@ -225,8 +321,8 @@ impl<'a> Settlement<'a> {
             Some(there) if there.content == source.content => {}
             Some(there) if !is_untouched => return Err(Error::conflict(&file.to, Some(there.version))),
             there => {
-                if let Some(observer) = self.observer.take() {
-                    observer.before_copying(&self.record.from, &self.record.to);
+                if let Some(notice) = &self.notice {
+                    notice.send();
                 }
                 self.composite.put(&self.cx, &file.to, &source, there.as_ref()).await?;
                 self.composite.compare(&self.cx, &file.to, &source).await?;
@@ -237,15 +333,6 @@ impl<'a> Settlement<'a> {
 
     fn do_versions_name_files(&self) -> bool {
         versions_name_files(self.record.source.identity.as_ref(), self.record.target.identity.as_ref())
-    }
-
-    /// Deletes the source of a file that is at the target; `false` if something stays at the source.
-    async fn clear_source(&self, file: &RecordedFile, placement: Placement) -> Result<bool> {
-        match placement {
-            Placement::Both(version) => self.remove_source(file, version).await.map(|()| true),
-            Placement::NotAtSource => self.clear_missing(file).await,
-            Placement::OnlyAtSource => Ok(false),
-        }
     }
 
     /// Deletes the source of a file that is at the target, in the version whose content is there.

@@ -31,7 +31,15 @@ impl CompositeBackend {
                 _ => None,
             };
             let (from, to) = (source.clone(), target.clone());
-            files.push(RecordedFile { from, to, kind: *kind, version, replaces, replaced_digest: None });
+            files.push(RecordedFile {
+                from,
+                to,
+                kind: *kind,
+                version,
+                replaces,
+                replaced_digest: None,
+                is_placed: false,
+            });
         }
         let mount = |end| {
             let mount = table.route(end);
@@ -46,6 +54,7 @@ impl CompositeBackend {
             session: cx.session().map(str::to_owned),
             replaced: inventory.replaced,
             has_arrived: false,
+            not_arrived: 0,
             is_rolling_back: false,
             files,
             empty: inventory.empty.iter().map(|directory| directory.to.clone()).collect(),

@@ -30,7 +30,7 @@ impl Faults {
         Arc::new(Wrapped::new(backend, Arc::clone(self)))
     }
 
-    fn set_failing(&self, is_failing: bool) {
+    pub(crate) fn set_failing(&self, is_failing: bool) {
         self.is_failing.store(is_failing, Ordering::SeqCst);
     }
 }

@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::sync::Semaphore;
 use vfs_composite::{Recovered, RecoveryObserver, RecoveryOptions};
-use vfs_core::{BackendExt, ErrorKind, OpContext, Result, VfsPath};
+use vfs_core::{Around, Backend, BackendExt, ErrorKind, OpContext, Operation, Request, Result, VfsPath, Wrapped};
 
+use crate::faults::Faults;
 use crate::{Namespace, path};
 
 #[tokio::test]
@@ -78,7 +80,7 @@ async fn a_file_that_is_at_neither_end_is_reported_and_its_record_stays() -> Res
 struct CopiedMoves(Mutex<Vec<String>>);
 
 impl RecoveryObserver for CopiedMoves {
-    fn before_copying(&self, from: &VfsPath, to: &VfsPath) {
+    fn on_recovery(&self, from: &VfsPath, to: &VfsPath) {
         self.0.lock().expect("not poisoned").push(format!("{from} {to}"));
     }
 }
@@ -114,5 +116,117 @@ async fn moves_beyond_the_time_limit_are_deferred() -> Result<()> {
     let options = RecoveryOptions::default().time_limit(Duration::ZERO);
     let recovery = namespace.files.recover_with(&OpContext::new(), options).await?;
     assert_eq!((recovery.moves.len(), recovery.deferred, namespace.records().await?), (0, 3, 3));
+    Ok(())
+}
+
+#[tokio::test]
+async fn each_recovery_settles_a_file_whatever_time_it_has() -> Result<()> {
+    let names = ["a", "b", "c", "z"];
+    for arrived in [&names[..0], &names[..1]] {
+        let namespace = Namespace::new()?;
+        for name in names {
+            namespace.source.create_text(&format!("/d/{name}"), name).await?;
+        }
+        for name in arrived {
+            namespace.target.create_text(&format!("/d/{name}"), name).await?;
+        }
+        let mut record = namespace.record_of(&names).await?;
+        record["has_arrived"] = json!(!arrived.is_empty());
+        namespace.write_record("move-1-0.json", &record).await?;
+        let options = RecoveryOptions::default().yield_after(Duration::ZERO);
+        for settled in 1..names.len() {
+            let recovery = namespace.files.recover_with(&OpContext::new(), options.clone()).await?;
+            let at_source = namespace.source.find("/d/*").await?.len();
+            if arrived.is_empty() {
+                assert!(matches!(recovery.moves[0].outcome, Recovered::Unfinished { remaining: 4 }), "{recovery:?}");
+                assert_eq!(at_source, names.len(), "it is still being looked at");
+            } else {
+                let remaining = names.len() - settled;
+                assert_eq!(recovery.moves[0].outcome, Recovered::Unfinished { remaining });
+                assert_eq!((at_source, namespace.target.find("/d/*").await?.len()), (remaining, settled));
+            }
+        }
+        let recovery = namespace.files.recover_with(&OpContext::new(), options).await?;
+        let outcome = if arrived.is_empty() { Recovered::RolledBack } else { Recovered::Finished };
+        assert_eq!((&recovery.moves[0].outcome, namespace.records().await?), (&outcome, 0));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn each_recovery_makes_progress_if_a_later_file_is_the_one_that_has_arrived() -> Result<()> {
+    let namespace = Namespace::new()?;
+    let names = ["a", "b", "c"];
+    for name in names {
+        namespace.source.create_text(&format!("/d/{name}"), name).await?;
+    }
+    namespace.target.create_text("/d/c", "c").await?;
+    namespace.write_record("move-1-0.json", &namespace.record_of(&names).await?).await?;
+    let options = RecoveryOptions::default().yield_after(Duration::ZERO);
+    for at_source in [3, 3, 2, 1] {
+        let recovery = namespace.files.recover_with(&OpContext::new(), options.clone()).await?;
+        assert!(matches!(recovery.moves[0].outcome, Recovered::Unfinished { .. }), "{recovery:?}");
+        assert_eq!(namespace.source.find("/d/*").await?.len(), at_source);
+    }
+    let recovery = namespace.files.recover_with(&OpContext::new(), options).await?;
+    assert_eq!(recovery.moves[0].outcome, Recovered::Finished);
+    Ok(())
+}
+
+#[tokio::test]
+async fn files_that_were_settled_before_the_time_limit_stay_settled() -> Result<()> {
+    let late = Faults::new(&[Operation::Write], ErrorKind::Timeout);
+    let namespace = Namespace::with(|source| source, |target| late.layer(target))?;
+    for name in ["a", "b"] {
+        namespace.source.create_text(&format!("/d/{name}"), name).await?;
+    }
+    namespace.target.create_text("/d/a", "a").await?;
+    namespace.write_record("move-1-0.json", &namespace.record_of(&["a", "b"]).await?).await?;
+    let Recovered::Stuck(error) = namespace.recover_one().await? else { panic!("it cannot be finished") };
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(!namespace.source.exists("/d/a").await? && namespace.source.exists("/d/b").await?);
+    // The record has only the other one, so this copy is left alone.
+    namespace.source.create_text("/d/a", "a").await?;
+    late.set_failing(false);
+    assert_eq!(namespace.recover_one().await?, Recovered::FinishedExcept(vec![path("/d")]));
+    assert_eq!(namespace.target.read_text("/d/b").await?, "b");
+    Ok(())
+}
+
+/// Holds up listings until an observer is called.
+#[derive(Debug)]
+struct UntilNotice(Semaphore);
+
+impl RecoveryObserver for UntilNotice {
+    fn on_recovery(&self, _from: &VfsPath, _to: &VfsPath) {
+        self.0.close();
+    }
+}
+
+impl Around for UntilNotice {
+    fn name(&self) -> &'static str {
+        "until_notice"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        if Q::OPERATION == Operation::Stat && cx.actor() == Some("slow") {
+            self.0.acquire().await.expect_err("it is closed by the notice");
+        }
+        request.send(inner, cx).await
+    }
+}
+
+#[tokio::test]
+async fn an_observer_is_called_if_a_recovery_takes_long_without_copying() -> Result<()> {
+    let slow = Arc::new(UntilNotice(Semaphore::new(0)));
+    let layer = Arc::clone(&slow);
+    let namespace = Namespace::with(|source| source, |target| Arc::new(Wrapped::new(target, layer)))?;
+    namespace.source.create_text("/d/a", "a").await?;
+    let mut record = namespace.record_of(&["a"]).await?;
+    record["actor"] = json!("slow");
+    namespace.write_record("move-1-0.json", &record).await?;
+    let options = RecoveryOptions::default().observer(slow);
+    let recovery = namespace.files.recover_with(&OpContext::new(), options).await?;
+    assert_eq!(recovery.moves[0].outcome, Recovered::RolledBack);
     Ok(())
 }

@@ -26,7 +26,10 @@ const LOCK_FILE: &str = "lock";
 /// Largest number of unreadable files that are warned of one by one.
 const MAX_UNREADABLE_WARNINGS: usize = 8;
 
-/// Longest time that an opening takes to recover moves.
+/// Time after which an opening moves no further file.
+const YIELD_AFTER: Duration = Duration::from_secs(5);
+
+/// Longest time that an opening takes to recover moves, which is for a file that takes longer than [`YIELD_AFTER`].
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The journal of a namespace, if it has one.
@@ -99,7 +102,7 @@ impl MoveJournal {
     ) -> (Recovery, Vec<ConfigError>) {
         let mut warnings = self.warnings;
         let Some(place) = self.place else { return (Recovery::default(), warnings) };
-        let options = RecoveryOptions::default().time_limit(RECOVERY_TIMEOUT);
+        let options = RecoveryOptions::default().time_limit(RECOVERY_TIMEOUT).yield_after(YIELD_AFTER);
         let options = observer.into_iter().fold(options, RecoveryOptions::observer);
         match composite.recover_with(&OpContext::new(), options).await {
             Ok(recovery) => {
@@ -196,6 +199,11 @@ fn outcome_warning(moved: &RecoveredMove, place: &StorePlace) -> Option<ConfigEr
             };
             format!(
                 "the interrupted move of '{from}' to '{to}' was finished, but for '{first}'{more}, changed since and left there"
+            )
+        }
+        Recovered::Unfinished { remaining } => {
+            format!(
+                "the interrupted move of '{from}' to '{to}' is not finished: {remaining} files are left to later commands"
             )
         }
         Recovered::Stuck(error) => format!(

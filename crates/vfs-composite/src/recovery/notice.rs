@@ -1,0 +1,29 @@
+//! The notice about the recovery of one rename, which is sent once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use vfs_core::VfsPath;
+
+use super::RecoveryObserver;
+
+/// A notice that is sent before files are copied, or when the recovery has taken some time.
+#[derive(Debug)]
+pub(super) struct Notice {
+    observer: Arc<dyn RecoveryObserver>,
+    from: VfsPath,
+    to: VfsPath,
+    is_sent: AtomicBool,
+}
+
+impl Notice {
+    pub(super) fn new(observer: Arc<dyn RecoveryObserver>, from: &VfsPath, to: &VfsPath) -> Self {
+        Self { observer, from: from.clone(), to: to.clone(), is_sent: AtomicBool::new(false) }
+    }
+
+    pub(super) fn send(&self) {
+        if !self.is_sent.swap(true, Ordering::Relaxed) {
+            self.observer.on_recovery(&self.from, &self.to);
+        }
+    }
+}
