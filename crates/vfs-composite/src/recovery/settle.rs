@@ -113,6 +113,10 @@ impl<'a> Settlement<'a> {
             if mounted != *recorded {
                 return Err(other_mount(end, recorded, &mounted));
             }
+            // Files below it would be routed to other files than those of the record.
+            if let Some(inside) = table.below(end).next() {
+                return Err(mount_inside(end, inside.at()));
+            }
         }
         let (from, to) = (table.location(&self.cx, &record.from)?, table.location(&self.cx, &record.to)?);
         match from.zip(to) {
@@ -379,6 +383,15 @@ fn other_mount(end: &VfsPath, recorded: &RecordedMount, mounted: &RecordedMount)
          record if both ends are as they should be",
         describe(recorded),
         describe(mounted)
+    );
+    Error::new(ErrorKind::CrossBackend, message).with_path(end)
+}
+
+/// Returns the error for an end in which a backend is mounted now.
+fn mount_inside(end: &VfsPath, at: &VfsPath) -> Error {
+    let message = format!(
+        "a backend is mounted at '{at}' since the move was recorded; open the configuration that it was recorded with, or remove \
+         the record if both ends are as they should be"
     );
     Error::new(ErrorKind::CrossBackend, message).with_path(end)
 }

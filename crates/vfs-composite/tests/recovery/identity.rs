@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use vfs_composite::{CompositeBackend, MountIdentity, Recovered};
 use vfs_core::{Backend as _, BackendExt, ErrorKind, OpContext, RenameRequest, Result};
+use vfs_memory::MemoryBackend;
 
 use crate::{Namespace, path};
 
@@ -55,6 +56,29 @@ async fn a_record_is_left_to_the_mounts_that_it_was_written_for() -> Result<()> 
     let files = namespace_of(&namespace, store("one"), store("two"), false)?;
     assert_eq!(files.recover(&OpContext::new()).await?.moves[0].outcome, Recovered::Finished);
     assert!(!namespace.source.exists("/d/a").await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_is_touched_if_a_backend_is_mounted_inside_an_end() -> Result<()> {
+    for (at, end) in [("/m/d/sub", "/m/d"), ("/d/sub", "/d"), ("/m/d", "/m/d"), ("/d", "/d")] {
+        let namespace = Namespace::new()?;
+        for name in ["a", "sub/b"] {
+            namespace.source.create_text(&format!("/d/{name}"), name).await?;
+        }
+        namespace.target.create_text("/d/a", "a").await?;
+        namespace.write_record("move-1-0.json", &namespace.record_of(&["a", "sub/b"]).await?).await?;
+        let added = MemoryBackend::new();
+        added.create_text("/b", "of another backend").await?;
+        namespace.files.mount(path(at), Arc::new(added.clone()))?;
+        let Recovered::Stuck(error) = namespace.recover_one().await? else { panic!("{at}") };
+        assert_eq!((error.kind(), error.path()), (ErrorKind::CrossBackend, Some(end)), "{error}");
+        assert_eq!(namespace.source.find("/d/**").await?.len(), 2, "{at}");
+        assert_eq!((namespace.target.find("/d/**").await?.len(), added.find("/**").await?.len()), (1, 1), "{at}");
+        namespace.files.unmount(&path(at))?;
+        assert_eq!(namespace.recover_one().await?, Recovered::Finished, "{at}");
+        assert_eq!(namespace.target.read_text("/d/sub/b").await?, "sub/b");
+    }
     Ok(())
 }
 
