@@ -121,7 +121,7 @@ impl CompositeBackend {
     ///   them again, until one of the two is gone.
     /// * If the time is over, the files that were settled are, and the record is rewritten with the others, so that each recovery
     ///   makes progress.
-    /// * At the first [temporary](Error::is_temporary) error of a rename it ends, and later ones of the same mounts are deferred.
+    /// * At the first [temporary](Error::is_temporary) error of a rename it ends, and later ones of the mount that failed are deferred.
     /// * With a [lock](Self::with_locked_journal) nothing is done while a rename or another recovery is under way, and an empty
     ///   journal takes no lock. Without one, call this before renames begin.
     /// * It is done for the actor and session of the rename, in the layers around each mount. Layers around this backend do
@@ -198,8 +198,15 @@ impl CompositeBackend {
                 recovery.unreadable.extend(updated.err().map(|error| error.or_path(&entry.path)));
             }
             let MoveRecord { from, to, source, target, .. } = record;
-            if outcome.as_ref().is_err_and(Error::is_temporary) {
-                failed_mounts.extend([source.path, target.path]);
+            if let Err(error) = &outcome
+                && error.is_temporary()
+            {
+                let path = error.path().and_then(|path| VfsPath::parse(path).ok());
+                let failed = path.map(|path| self.table().route(&path).at().clone());
+                match failed.filter(|mount| *mount == source.path || *mount == target.path) {
+                    Some(mount) => failed_mounts.push(mount),
+                    None => failed_mounts.extend([source.path, target.path]),
+                }
             }
             let outcome = outcome.unwrap_or_else(Recovered::Stuck);
             recovery.moves.push(RecoveredMove { from, to, record: entry.path, outcome });

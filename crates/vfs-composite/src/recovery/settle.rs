@@ -15,7 +15,7 @@ use super::notice::Notice;
 use crate::backend::CompositeBackend;
 use crate::identity::{is_within, versions_name_files};
 use crate::journal::{MoveRecord, RecordedFile, RecordedMount};
-use crate::transfer::{Kind, link_at_target};
+use crate::transfer::{Copied, Kind, link_at_target};
 
 /// Time after which the observer is called, also if nothing is copied.
 const NOTICE_DELAY: Duration = Duration::from_millis(500);
@@ -139,7 +139,7 @@ impl<'a> Settlement<'a> {
             }
             match self.composite.stat(&self.cx, StatRequest::new(file.from.clone())).await {
                 Err(error) if error.is_absence() => missing = missing.or_else(|| Some(missing_at_both(&file.from))),
-                there => drop(there?),
+                there => drop(there.map_err(|error| error.or_path(&file.from))?),
             }
             if missing.is_none() {
                 self.record.not_arrived = index + 1;
@@ -154,13 +154,14 @@ impl<'a> Settlement<'a> {
 
     /// Whether a file is at the target of `file` that was not there before the rename.
     async fn is_at_target(&self, file: &RecordedFile) -> Result<bool> {
-        match self.composite.stat(&self.cx, StatRequest::new(file.to.clone())).await {
+        let is_at_target = match self.composite.stat(&self.cx, StatRequest::new(file.to.clone())).await {
             Ok(there) if there.version == file.replaces => Ok(false),
             Ok(_) if file.replaced_digest.is_none() => Ok(true),
-            Ok(_) => Ok(!file.is_replaced(&self.composite.fetch(&self.cx, &file.to).await?)),
+            Ok(_) => self.composite.fetch(&self.cx, &file.to).await.map(|there| !file.is_replaced(&there)),
             Err(error) if error.is_absence() => Ok(false),
             Err(error) => Err(error),
-        }
+        };
+        is_at_target.map_err(|error| error.or_path(&file.to))
     }
 
     /// Removes directories that a rename has made of which nothing has arrived.
@@ -290,11 +291,12 @@ impl<'a> Settlement<'a> {
 
     /// Copies a file, unless that was done, and deletes its source; `false` if something stays at the source.
     async fn settle_file(&self, file: &RecordedFile) -> Result<bool> {
-        match self.place_file(file).await? {
+        let is_moved = match self.place_file(file).await? {
             Placement::Both(version) => self.remove_source(file, version).await.map(|()| true),
             Placement::NotAtSource => self.clear_missing(file).await,
             Placement::OnlyAtSource => Ok(false),
-        }
+        };
+        is_moved.map_err(|error| error.or_path(&file.from))
     }
 
     /// Copies a file, unless it is at the target or must stay at the source.
@@ -302,8 +304,13 @@ impl<'a> Settlement<'a> {
         let source = match self.composite.fetch(&self.cx, &file.from).await {
             Ok(source) => source,
             Err(error) if error.is_absence() => return Ok(Placement::NotAtSource),
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.or_path(&file.from)),
         };
+        self.place_source(file, source).await.map_err(|error| error.or_path(&file.to))
+    }
+
+    /// Copies `source`, the content of a file, unless it is at the target or must stay at the source.
+    async fn place_source(&self, file: &RecordedFile, source: Copied) -> Result<Placement> {
         let there = match self.composite.fetch(&self.cx, &file.to).await {
             Ok(target) => Some(target),
             Err(error) if error.kind() == ErrorKind::NotFound => None,

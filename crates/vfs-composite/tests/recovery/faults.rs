@@ -61,11 +61,12 @@ async fn a_rollback_with_nothing_at_the_target_needs_no_right_to_delete_there() 
 }
 
 #[tokio::test]
-async fn a_recovery_ends_at_the_first_temporary_error_and_defers_moves_of_the_same_mounts() -> Result<()> {
+async fn a_recovery_ends_at_the_first_temporary_error_and_defers_moves_of_the_same_mount() -> Result<()> {
     let down = Faults::new(Operation::ALL, ErrorKind::Unavailable);
     down.set_failing(false);
     let namespace = Namespace::with(|source| source, |target| down.layer(target))?;
     let names = ["a", "b", "c"];
+    namespace.source.create_text("/e/a", "a").await?;
     for name in names {
         namespace.source.create_text(&format!("/d/{name}"), name).await?;
     }
@@ -74,6 +75,10 @@ async fn a_recovery_ends_at_the_first_temporary_error_and_defers_moves_of_the_sa
         record["has_arrived"] = json!(true);
         namespace.write_record(&format!("move-{number}-0.json"), &record).await?;
     }
+    // A move between others of the mounts is none of the failed one's.
+    let mut record = namespace.record_of(&["a"]).await?.to_string().replace("/m", "/n");
+    record = record.replace("\"/d", "\"/e").replace("/n/d", "/n/e");
+    namespace.journal.create_text("/moves/move-2-0.json", &record).await?;
     let other = CompositeBackend::new(Arc::new(namespace.source.clone()))
         .with_mount("/m", down.layer(Arc::new(namespace.target.clone())))?
         .with_mount("/n", Arc::new(namespace.target.clone()))?;
@@ -83,7 +88,8 @@ async fn a_recovery_ends_at_the_first_temporary_error_and_defers_moves_of_the_sa
     down.set_failing(true);
     down.calls.store(0, Ordering::SeqCst);
     let recovery = other.recover(&OpContext::new()).await?;
-    let [moved] = &recovery.moves[..] else { panic!("one move: {recovery:?}") };
+    let [moved, unrelated] = &recovery.moves[..] else { panic!("two moves: {recovery:?}") };
+    assert_eq!((unrelated.to.as_str(), &unrelated.outcome), ("/n/e", &Recovered::RolledBack));
     assert!(matches!(&moved.outcome, Recovered::Stuck(error) if error.is_temporary()), "{recovery:?}");
     assert_eq!((recovery.deferred, down.calls.load(Ordering::SeqCst)), (1, 1));
     assert_eq!(namespace.records().await?, 2);
