@@ -101,7 +101,8 @@ impl CompositeBackend {
     /// # Behaviour
     ///
     /// The directory is made with the first rename. The backend must outlive the process, and its callers must not be able to
-    /// write to it: recovery does what the records say. A rename that cannot be recorded fails, and moves nothing.
+    /// write to it: recovery does what the records say. A rename that cannot be recorded fails, and moves nothing. One from or to
+    /// files in memory, by the [identity](Self::with_identity) of their mount, is not recorded.
     #[must_use]
     pub fn with_journal(mut self, backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
         self.journal = Some(Arc::new(Journal::new(backend, directory, None)));

@@ -48,6 +48,11 @@ pub enum MountIdentity {
 }
 
 impl MountIdentity {
+    /// Whether changes of the files end with the process.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self, Self::Memory | Self::Overlay { store: None, .. })
+    }
+
     /// Returns a text that is equal for two paths inside mounts if they lead to one file without links; `None` if the files
     /// cannot be those of another mount.
     pub(crate) fn location(&self, cx: &OpContext, inside: &VfsPath) -> Option<String> {

@@ -6,6 +6,7 @@ use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, T
 
 use super::{Inventory, Item, Progress};
 use crate::backend::{CompositeBackend, replaces};
+use crate::identity::MountIdentity;
 use crate::journal::{MoveRecord, RecordedFile, RecordedMount, RecordedMove, digest};
 use crate::table::MountTable;
 
@@ -22,6 +23,11 @@ impl CompositeBackend {
     ) -> Result<Option<RecordedMove>> {
         // Of changes that are only returned, nothing is there to be recovered.
         let Some(journal) = self.journal.as_ref().filter(|_| !self.returns(from)) else { return Ok(None) };
+        // Of an end in memory nothing is left after a crash, so that a recovery could not settle the rename.
+        let is_in_memory = |end| table.route(end).identity.as_ref().is_some_and(MountIdentity::is_in_memory);
+        if is_in_memory(from) || is_in_memory(to) {
+            return Ok(None);
+        }
         let mut files = Vec::new();
         for Item { from: source, to: target, kind } in &inventory.files {
             let missing = || Error::at(ErrorKind::IsADirectory, source);
@@ -65,6 +71,7 @@ impl CompositeBackend {
             Error::new(source.kind(), message).with_path(from).with_source(source)
         })
     }
+
     /// Marks the record of a rename as being rolled back, with digests of what is put back at the target.
     pub(super) async fn record_rollback(
         &self,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
-use vfs_composite::{CompositeBackend, MountIdentity, Recovered};
+use vfs_composite::{CompositeBackend, Recovered};
 use vfs_core::{
     Around, Backend, BackendExt, Error, ErrorKind, OpContext, Operation, RenameRequest, Request, Result, Wrapped,
 };
 
-use crate::{Namespace, path};
+use crate::{Namespace, path, store};
 
 /// Fails operations, and counts those that it was sent.
 #[derive(Debug)]
@@ -82,8 +82,8 @@ async fn a_recovery_ends_at_the_first_temporary_error_and_defers_moves_of_the_sa
     let other = CompositeBackend::new(Arc::new(namespace.source.clone()))
         .with_mount("/m", down.layer(Arc::new(namespace.target.clone())))?
         .with_mount("/n", Arc::new(namespace.target.clone()))?;
-    let other =
-        ["/", "/m", "/n"].iter().try_fold(other, |other, at| other.with_identity(&path(at), MountIdentity::Memory))?;
+    let other = other.with_identity(&path("/"), store("one"))?.with_identity(&path("/m"), store("two"))?;
+    let other = other.with_identity(&path("/n"), store("two"))?;
     let other = other.with_journal(Arc::new(namespace.journal.clone()), path("/moves"));
     down.set_failing(true);
     down.calls.store(0, Ordering::SeqCst);

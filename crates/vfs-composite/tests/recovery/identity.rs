@@ -4,17 +4,14 @@ use std::sync::Arc;
 
 use serde_json::json;
 use vfs_composite::{CompositeBackend, MountIdentity, Recovered};
-use vfs_core::{Backend as _, BackendExt, ErrorKind, OpContext, RenameRequest, Result};
+use vfs_core::{Backend as _, BackendExt, ErrorKind, OpContext, Operation, RenameRequest, Result};
 use vfs_memory::MemoryBackend;
 
-use crate::{Namespace, path};
+use crate::faults::Faults;
+use crate::{Namespace, path, store};
 
 fn local(root: &str) -> MountIdentity {
     MountIdentity::Local { root: root.to_owned() }
-}
-
-fn store(namespace: &str) -> MountIdentity {
-    MountIdentity::Store { url: "sqlite:/team.db".to_owned(), namespace: namespace.to_owned(), directory: path("/") }
 }
 
 /// The namespace of `of` with these identities, and its target replaced by its source if `is_one` is set.
@@ -105,6 +102,27 @@ async fn a_file_that_may_be_one_at_both_ends_is_never_deleted() -> Result<()> {
         let Recovered::Stuck(error) = &recovery.moves[0].outcome else { panic!("{recovery:?}") };
         assert_eq!(error.kind(), ErrorKind::CrossBackend, "{error}");
         assert_eq!(namespace.source.read_text("/d/a").await?, "a");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_move_from_or_to_memory_is_not_recorded() -> Result<()> {
+    let overlay = |base| MountIdentity::Overlay { store: None, base: Box::new(base) };
+    let kept = |base| MountIdentity::Overlay { store: Some("/kept".to_owned()), base: Box::new(base) };
+    let refused = Faults::new(&[Operation::Write], ErrorKind::PermissionDenied);
+    for (source, target, is_recorded) in [
+        (MountIdentity::Memory, store("two"), false),
+        (store("one"), MountIdentity::Memory, false),
+        (overlay(store("one")), store("two"), false),
+        (store("one"), kept(MountIdentity::Memory), true),
+    ] {
+        let namespace = Namespace::new()?;
+        namespace.source.create_text("/d/a", "a").await?;
+        let journal = refused.layer(Arc::new(namespace.journal.clone()));
+        let files = namespace_of(&namespace, source, target, false)?.with_journal(journal, path("/moves"));
+        let moved = files.rename(&OpContext::new(), RenameRequest::new(path("/d"), path("/m/d"))).await;
+        assert_eq!(moved.is_err(), is_recorded, "{moved:?}");
     }
     Ok(())
 }

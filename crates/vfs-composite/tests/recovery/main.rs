@@ -16,6 +16,10 @@ fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a valid path")
 }
 
+fn store(namespace: &str) -> MountIdentity {
+    MountIdentity::Store { url: "sqlite:/team.db".to_owned(), namespace: namespace.to_owned(), directory: path("/") }
+}
+
 /// Two backends in one namespace, and its journal.
 struct Namespace {
     source: MemoryBackend,
@@ -37,8 +41,8 @@ impl Namespace {
         let (source, target, journal) = (MemoryBackend::new(), MemoryBackend::new(), MemoryBackend::new());
         let files = CompositeBackend::new(source_layer(Arc::new(source.clone())))
             .with_mount("/m", target_layer(Arc::new(target.clone())))?
-            .with_identity(&path("/"), MountIdentity::Memory)?
-            .with_identity(&path("/m"), MountIdentity::Memory)?
+            .with_identity(&path("/"), store("one"))?
+            .with_identity(&path("/m"), store("two"))?
             .with_journal(Arc::new(journal.clone()), path("/moves"));
         Ok(Self { source, target, journal, files })
     }
@@ -56,8 +60,9 @@ impl Namespace {
             let version = self.version(&from).await?;
             recorded.push(json!({ "from": from, "to": format!("/m/d/{name}"), "kind": "file", "version": version }));
         }
-        let mount = |at: &str| json!({ "path": at, "identity": { "kind": "memory" } });
-        Ok(json!({ "from": "/d", "to": "/m/d", "source": mount("/"), "target": mount("/m"), "files": recorded }))
+        let mount = |at: &str, identity| json!({ "path": at, "identity": identity });
+        let (source, target) = (mount("/", store("one")), mount("/m", store("two")));
+        Ok(json!({ "from": "/d", "to": "/m/d", "source": source, "target": target, "files": recorded }))
     }
 
     async fn write_record(&self, name: &str, record: &Value) -> Result<()> {
