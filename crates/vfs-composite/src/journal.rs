@@ -35,10 +35,33 @@ pub trait JournalLock: fmt::Debug + Send + Sync + 'static {
     async fn try_lock_exclusive(&self, cx: &OpContext) -> Result<Option<JournalGuard>>;
 }
 
+/// The format of a record. Any change that this version would not read gets another number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RecordFormat(u32);
+
+impl RecordFormat {
+    const CURRENT: Self = Self(1);
+}
+
+impl Default for RecordFormat {
+    fn default() -> Self {
+        Self::CURRENT
+    }
+}
+
+/// The part of a record that every version reads.
+#[derive(Deserialize)]
+struct RecordHeader {
+    #[serde(default)]
+    format: RecordFormat,
+}
+
 /// The record of one rename.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MoveRecord {
+    #[serde(default)]
+    pub(crate) format: RecordFormat,
     pub(crate) from: VfsPath,
     pub(crate) to: VfsPath,
     /// The mount of the source, and that of the target.
@@ -274,8 +297,16 @@ impl Journal {
             );
         }
         let answer = DownloadRequest::new(entry.path.clone()).send(&*self.backend, cx).await?;
-        let record: MoveRecord = serde_json::from_slice(&answer.content.unwrap_or_default())
-            .map_err(|source| invalid_record(&entry.path).with_source(source))?;
+        let content = answer.content.unwrap_or_default();
+        let record: MoveRecord = serde_json::from_slice(&content).map_err(|source| {
+            let header = serde_json::from_slice::<RecordHeader>(&content);
+            let is_newer = header.is_ok_and(|header| header.format != RecordFormat::CURRENT);
+            let error = if is_newer { newer_record(&entry.path) } else { invalid_record(&entry.path) };
+            error.with_source(source)
+        })?;
+        if record.format != RecordFormat::CURRENT {
+            return Err(newer_record(&entry.path));
+        }
         if record.is_consistent() { Ok(record) } else { Err(invalid_record(&entry.path)) }
     }
 }
@@ -283,6 +314,12 @@ impl Journal {
 fn encode(record: &MoveRecord) -> Result<Vec<u8>> {
     serde_json::to_vec(record)
         .map_err(|source| Error::new(ErrorKind::Internal, "the record cannot be encoded").with_source(source))
+}
+
+/// Returns the error for a record of another format than this version writes.
+fn newer_record(path: &VfsPath) -> Error {
+    Error::new(ErrorKind::Unsupported, "this record of a move was written by a newer version; recover it with that one")
+        .with_path(path)
 }
 
 /// Returns the error for a file in a journal that is not a record.

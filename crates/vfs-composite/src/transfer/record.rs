@@ -7,7 +7,7 @@ use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, T
 use super::{Inventory, Item, Progress};
 use crate::backend::{CompositeBackend, replaces};
 use crate::identity::MountIdentity;
-use crate::journal::{MoveRecord, RecordedFile, RecordedMount, RecordedMove, digest};
+use crate::journal::{MoveRecord, RecordFormat, RecordedFile, RecordedMount, RecordedMove, digest};
 use crate::table::MountTable;
 
 impl CompositeBackend {
@@ -52,6 +52,7 @@ impl CompositeBackend {
             RecordedMount { path: mount.at().clone(), identity: mount.identity.clone() }
         };
         let record = MoveRecord {
+            format: RecordFormat::default(),
             from: from.clone(),
             to: to.clone(),
             source: mount(from),

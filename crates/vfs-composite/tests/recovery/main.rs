@@ -158,6 +158,26 @@ async fn a_target_of_another_content_is_never_replaced_nor_its_source_deleted() 
     Ok(())
 }
 
+#[tokio::test]
+async fn a_record_of_a_newer_version_is_reported_as_one_and_left_alone() -> Result<()> {
+    for has_other_fields in [false, true] {
+        let namespace = Namespace::new()?;
+        namespace.source.create_text("/d/a", "a").await?;
+        namespace.target.create_text("/d/a", "a").await?;
+        let mut record = namespace.record_of(&["a"]).await?;
+        record["format"] = json!(2);
+        if has_other_fields {
+            record["compression"] = json!("zstd");
+        }
+        namespace.write_record("move-1-0.json", &record).await?;
+        let recovery = namespace.recover().await?;
+        let [error] = &recovery.unreadable[..] else { panic!("{recovery:?}") };
+        assert!(error.message().contains("by a newer version"), "{error}");
+        assert!(recovery.moves.is_empty() && namespace.source.exists("/d/a").await?);
+    }
+    Ok(())
+}
+
 /// Values that no rename writes to a record, and their places in it.
 fn forgeries(record: &Value) -> Vec<(&'static str, Value)> {
     let twice = json!([record["files"][0], record["files"][0]]);
