@@ -235,7 +235,7 @@ impl Journal {
         }
     }
 
-    /// Records that what `recorded` began is being rolled back.
+    /// Replaces the record of a rename that failed.
     pub(crate) async fn update(&self, cx: &OpContext, recorded: &RecordedMove) -> Result<()> {
         self.replace(cx, &recorded.path, &recorded.record).await
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, TransferMode, VfsPath};
+use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, TransferMode, Version, VfsPath};
 
 use super::{Inventory, Item, Progress};
 use crate::backend::{CompositeBackend, replaces};
@@ -88,6 +88,28 @@ impl CompositeBackend {
             file.replaced_digest = replaced.remove(&file.to);
         }
         recorded.record.is_rolling_back = true;
+        journal.update(cx, recorded).await
+    }
+
+    /// Reduces the record of a rename that was rolled back to the files that could not be: `left`, each by its source and the version
+    /// that is there or was.
+    pub(super) async fn record_left(
+        &self,
+        cx: &OpContext,
+        recorded: &mut RecordedMove,
+        mut left: HashMap<VfsPath, Version>,
+    ) -> Result<()> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let record = &mut recorded.record;
+        let recorded_files = record.files.len();
+        record.files.retain_mut(|file| {
+            let version = left.remove(&file.from);
+            version.map(|version| file.version = version).is_some()
+        });
+        if record.files.len() < recorded_files {
+            record.empty.clear();
+        }
+        (record.has_arrived, record.is_rolling_back) = (true, false);
         journal.update(cx, recorded).await
     }
 }

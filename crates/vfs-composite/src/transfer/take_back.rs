@@ -1,5 +1,7 @@
 //! Making everything as it was before a transfer that failed.
 
+use std::collections::HashMap;
+
 use vfs_core::{
     Backend as _, DeleteRequest, Error, ErrorKind, OpContext, Result, StatRequest, VfsPath, WriteMode, WriteRequest,
     prune,
@@ -33,7 +35,7 @@ impl CompositeBackend {
         to: &VfsPath,
         inventory: &Inventory,
         progress: Progress,
-        recorded: Option<&mut RecordedMove>,
+        mut recorded: Option<&mut RecordedMove>,
         error: Error,
     ) -> Result<Error> {
         // The caller may have given up, which is no reason to leave half of it.
@@ -44,21 +46,28 @@ impl CompositeBackend {
             return Ok(error);
         }
         // Without the mark a recovery deletes nothing that is written here, so it is no reason to leave half of the move.
-        let marked = match recorded {
+        let marked = match &mut recorded {
             Some(recorded) if !progress.placed.is_empty() => self.record_rollback(&cx, recorded, &progress).await,
             _ => Ok(()),
         };
-        let mut left = 0_usize;
-        for file in progress.placed.into_iter().rev() {
-            left += usize::from(self.put_back_file(&cx, file).await.is_err());
+        let mut left = HashMap::new();
+        for mut file in progress.placed.into_iter().rev() {
+            if self.put_back_file(&cx, &mut file).await.is_err() {
+                left.insert(file.from, file.source);
+            }
         }
-        if left > 0 {
+        if !left.is_empty() {
+            let count = left.len();
+            let updated = match recorded {
+                Some(recorded) if marked.is_ok() => self.record_left(&cx, recorded, left).await,
+                _ => marked,
+            };
             let message = format!(
-                "{}; {left} files could not be put back, and are at the target, whole: {}",
+                "{}; {count} files could not be put back, and are at the target, whole: {}",
                 error.message(),
-                match (is_recorded, &marked) {
+                match (is_recorded, &updated) {
                     (false, _) => "finish the move by hand".to_owned(),
-                    (true, Ok(())) => "the next recovery finishes the move".to_owned(),
+                    (true, Ok(())) => "the next recovery finishes their move".to_owned(),
                     (true, Err(failed)) =>
                         format!("finish the move by hand, as its record cannot be written: {failed}"),
                 }
@@ -85,32 +94,33 @@ impl CompositeBackend {
         }
     }
 
-    /// Puts a source back that was, or may have been, removed.
-    async fn restore_source(&self, cx: &OpContext, file: &Placed) -> Result<()> {
+    /// Puts a source back that was, or may have been, removed, and sets the version that is there.
+    async fn restore_source(&self, cx: &OpContext, file: &mut Placed) -> Result<()> {
         match self.stat(cx, StatRequest::new(file.from.clone())).await {
             Ok(source) if source.version.as_ref() == Some(&file.source) => Ok(()),
             // It was changed since: what was copied is only at the target.
             Ok(source) => Err(Error::conflict(&file.from, source.version)),
             Err(error) if error.is_absence() => {
                 let copy = self.fetch(cx, &file.to).await?;
-                self.put(cx, &file.from, &copy, None).await?;
+                file.source = self.put(cx, &file.from, &copy, None).await?.version;
                 self.compare(cx, &file.from, &copy).await
             }
             Err(error) => Err(error),
         }
     }
 
-    async fn put_back_file(&self, cx: &OpContext, file: Placed) -> Result<()> {
+    async fn put_back_file(&self, cx: &OpContext, file: &mut Placed) -> Result<()> {
         // A source that this transfer did not touch is its owner's, whatever became of it meanwhile.
         if file.is_taken {
-            self.restore_source(cx, &file).await?;
+            self.restore_source(cx, file).await?;
         }
-        match file.before {
+        let (to, version) = (file.to.clone(), file.version.clone());
+        match &file.before {
             Some(before) => {
-                let request = WriteRequest::new(file.to, before.content).mode(WriteMode::IfVersion(file.version));
+                let request = WriteRequest::new(to, before.content.clone()).mode(WriteMode::IfVersion(version));
                 self.write(cx, request).await.map(drop)
             }
-            None => self.delete(cx, DeleteRequest::new(file.to).expected_version(file.version)).await.map(drop),
+            None => self.delete(cx, DeleteRequest::new(to).expected_version(version)).await.map(drop),
         }
     }
 }

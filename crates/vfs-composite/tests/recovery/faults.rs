@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::json;
 use vfs_composite::{CompositeBackend, Recovered};
 use vfs_core::{
-    Around, Backend, BackendExt, Error, ErrorKind, OpContext, Operation, RenameRequest, Request, Result, Wrapped,
+    Around, Backend, BackendExt, Error, ErrorKind, OpContext, Operation, RenameRequest, Request, Result, VfsPath,
+    Wrapped,
 };
 
 use crate::{Namespace, path, store};
@@ -96,6 +97,47 @@ async fn a_recovery_ends_at_the_first_temporary_error_and_defers_moves_of_the_sa
     down.set_failing(false);
     let recovery = other.recover(&OpContext::new()).await?;
     assert_eq!(recovery.moves[0].outcome, Recovered::Finished);
+    Ok(())
+}
+
+/// Fails deletions of files with these names.
+#[derive(Debug)]
+struct Undeletable(&'static [&'static str]);
+
+impl Around for Undeletable {
+    fn name(&self) -> &'static str {
+        "undeletable"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let is_named = |path: &VfsPath| path.name().is_some_and(|name| self.0.contains(&name));
+        if Q::OPERATION == Operation::Delete && request.action().paths().any(is_named) {
+            return Err(Error::of(ErrorKind::PermissionDenied));
+        }
+        request.send(inner, cx).await
+    }
+}
+
+#[tokio::test]
+async fn only_files_that_a_failed_move_could_not_put_back_are_moved_by_a_recovery() -> Result<()> {
+    let namespace = Namespace::with(
+        |source| Arc::new(Wrapped::new(source, Arc::new(Undeletable(&["c"])))),
+        |target| Arc::new(Wrapped::new(target, Arc::new(Undeletable(&["a"])))),
+    )?;
+    for name in ["a", "b", "c"] {
+        namespace.source.create_text(&format!("/d/{name}"), name).await?;
+    }
+    let request = RenameRequest::new(path("/d"), path("/m/d"));
+    let error = namespace.files.rename(&OpContext::new(), request).await.expect_err("a source cannot be deleted");
+    assert!(error.message().contains("1 files could not be put back"), "{error}");
+    // The caller was told that the others were not moved, and copies one.
+    namespace.target.create_text("/d/b", "b").await?;
+    assert_eq!(namespace.recover_one().await?, Recovered::FinishedExcept(vec![path("/d")]));
+    assert_eq!(namespace.records().await?, 0);
+    for (name, is_at_source) in [("a", false), ("b", true), ("c", true)] {
+        assert_eq!(namespace.source.exists(&format!("/d/{name}")).await?, is_at_source, "{name}");
+    }
+    assert_eq!(namespace.target.read_text("/d/a").await?, "a");
     Ok(())
 }
 
