@@ -17,6 +17,9 @@ use crate::backend::{CompositeBackend, mounted, replaces};
 use crate::identity::is_within;
 use crate::table::MountTable;
 
+/// The name of the file with which a directory is made that has nothing in it.
+const DIRECTORY_MARKER: &str = ".vfs-directory";
+
 /// A whole file, as it was read or written.
 #[derive(Debug, Clone)]
 pub(crate) struct Copied {
@@ -372,7 +375,7 @@ impl CompositeBackend {
             return Ok(());
         }
         // No operation makes a directory but for a file in it.
-        let file = path.child(".vfs-directory")?;
+        let file = path.child(DIRECTORY_MARKER)?;
         let version = match self.write(cx, WriteRequest::new(file.clone(), "")).await {
             Ok(written) => written.version,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -381,6 +384,15 @@ impl CompositeBackend {
             Err(error) => return Err(error),
         };
         self.delete(&cx.unhurried(), DeleteRequest::new(file).expected_version(version)).await.map(drop)
+    }
+
+    /// Removes the file that a crash left in the directory `path` while that was made.
+    pub(crate) async fn remove_marker(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
+        let file = path.child(DIRECTORY_MARKER)?;
+        match self.left_marker(cx, &file).await? {
+            Some(version) => self.delete(cx, DeleteRequest::new(file).expected_version(version)).await.map(drop),
+            None => Ok(()),
+        }
     }
 
     /// The version of an empty `file` that a crash left while a directory was made; `None` if it has any content.

@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use vfs_composite::Recovered;
 use vfs_config::{Built, Config, ConfigError, ConfigErrorKind};
 use vfs_core::{
     Backend, BackendExt, ErrorKind, OpContext, ReadRequest, RenameRequest, StatRequest, VfsPath, WriteRequest,
@@ -106,6 +107,25 @@ async fn a_move_that_cannot_be_recovered_is_a_warning_that_names_both_paths() {
     fs::remove_file(root.path().join("one/d/a")).expect("it is there");
     let built = open(&root, MOVES).await.expect("it is valid");
     assert_eq!((built.warnings.len(), built.recovery.moves.len(), records(&root)), (1, 1, 1));
+}
+
+#[tokio::test]
+async fn a_rollback_that_was_interrupted_restores_directories_without_files() {
+    let root = tree(&[("one/d/a", "a"), ("one/d/b", "b"), ("two/d/empty/.vfs-directory", "")]);
+    let target = local(&root, "two");
+    interrupt(&root, target).await;
+    let record = root.path().join(".vfs/moves/move-1-0.json");
+    let mut text: Value = serde_json::from_str(&fs::read_to_string(&record).expect("it is there")).expect("a record");
+    text["empty"] = json!(["/m/d/empty", "/m/d/other/empty"]);
+    text["is_rolling_back"] = json!(true);
+    fs::write(&record, text.to_string()).expect("a file");
+    let built = open(&root, MOVES).await.expect("it is valid");
+    assert_eq!((&built.recovery.moves[0].outcome, built.warnings.len()), (&Recovered::RolledBack, 0));
+    for directory in ["empty", "other/empty"] {
+        let entries = fs::read_dir(root.path().join("one/d").join(directory)).expect("it is restored");
+        assert_eq!(entries.count(), 0);
+    }
+    assert!(!root.path().join("two/d").exists());
 }
 
 #[tokio::test]

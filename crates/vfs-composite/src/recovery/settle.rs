@@ -164,8 +164,19 @@ impl<'a> Settlement<'a> {
         is_at_target.map_err(|error| error.or_path(&file.to))
     }
 
-    /// Removes directories that a rename has made of which nothing has arrived.
+    /// Removes directories that a rename has made of which nothing has arrived, and makes those without files at the source again that
+    /// its rollback had not come to.
     async fn roll_back(&self) -> Result<Recovered> {
+        for directory in self.record.empty.iter().filter(|_| self.record.is_rolling_back) {
+            let below = directory.strip_prefix(&self.record.to).unwrap_or_default();
+            let made = self.composite.make_directory(&self.cx, &self.record.from.join(below)?).await;
+            // If something else is there by now, it stays.
+            if let Err(error) = made
+                && error.is_temporary()
+            {
+                return Err(error);
+            }
+        }
         if !self.record.replaced && self.record.is_of_directory() {
             self.remove_made_directories().await;
         }
@@ -190,6 +201,7 @@ impl<'a> Settlement<'a> {
         // In the order of paths, a directory comes after the one that it is in. One that stays does no harm, and may be
         // somebody else's.
         for directory in needed.into_iter().rev() {
+            let _ = self.composite.remove_marker(&self.cx, &directory).await;
             let _ = self.composite.delete(&self.cx, DeleteRequest::new(directory).only_empty()).await;
         }
     }
