@@ -135,7 +135,8 @@ impl StorePlace {
             let rest = path.strip_prefix(above).unwrap_or(path);
             let rest = rest.to_str().ok_or_else(|| vfs_core::Error::of(ErrorKind::InvalidPath))?;
             let inside = VfsPath::root().join(rest)?;
-            let real = real_directory(above)?.join(inside.relative());
+            // Components, so that no path ends in a slash.
+            let real = real_directory(above)?.join(inside.relative()).components().collect();
             return Ok(Self { local: files, path: inside, real });
         }
         Err(vfs_core::Error::of(ErrorKind::NotFound))

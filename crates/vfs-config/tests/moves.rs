@@ -194,6 +194,26 @@ async fn nobody_can_write_records_for_a_later_configuration() {
 }
 
 #[tokio::test]
+async fn an_agent_cannot_put_records_in_the_place_of_a_named_journal() {
+    let text = format!("journal = 'state/moves'\n{}", MOVES.replace("root = 'one'", "root = '.'"));
+    let (root, outside) = (interrupted().await, tree(&[("moves/x", "")]));
+    symlink(outside.path(), root.path().join("state")).expect("a link");
+    let error = open(&root, &text).await.expect_err("the link could be replaced");
+    assert_eq!((error.kind, error.position.map(|at| at.line)), (ConfigErrorKind::Conflict, Some(1)), "{error}");
+    let real = fs::canonicalize(outside.path().join("moves")).expect("it is there");
+    assert!(error.message.contains(&format!("'{}'", real.display())), "{error}");
+    open(&root, &text.replace("state/moves", real.to_str().expect("it is text"))).await.expect("it has no link");
+
+    fs::remove_file(root.path().join("state")).expect("it is a link");
+    for named in ["state/moves", "one/../state/./moves/"] {
+        let built = open(&root, &text.replace("state/moves", named)).await.expect("it has no link");
+        built.backend.remove("/state").await.expect_err("it holds the journal");
+        rename(&built, "/state", "/elsewhere").await.expect_err("it holds the journal");
+        built.backend.create_text("/state/moves/move-1-0.json", "{}").await.expect_err("it is hidden");
+    }
+}
+
+#[tokio::test]
 async fn a_default_journal_behind_a_link_is_refused_with_a_warning() {
     for link in [".vfs", ".vfs/moves"] {
         let root = interrupted().await;

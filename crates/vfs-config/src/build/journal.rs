@@ -1,6 +1,6 @@
 //! The journal of moves across mounts, and the recovery of moves that a crash interrupted.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl MoveJournal {
             (Some(setting), _) => match setting.get_ref() {
                 JournalSetting::Off => Ok(Self::default()),
                 JournalSetting::Directory(directory) => {
-                    let opened = open_directory(&base.join(directory), stores, Links::Followed).await;
+                    let opened = open_directory(&base.join(directory), stores).await;
                     let place = opened.map_err(|error| {
                         let mut failed = config.source.error(error.kind, setting.span(), error.message);
                         failed.cause = error.cause;
@@ -74,7 +74,7 @@ impl MoveJournal {
 
     /// Opens the journal in the default directory. The file does not name it, so if it cannot be used there is none.
     async fn open_default(default: &Path, stores: &Stores) -> Self {
-        match open_directory(default, stores, Links::Refused).await {
+        match open_directory(default, stores).await {
             Ok(place) => Self { place: Some(place), warnings: Vec::new() },
             Err(mut error) => {
                 error.message = format!(
@@ -120,17 +120,9 @@ impl MoveJournal {
     }
 }
 
-/// Whether the path of a journal may lead through links.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Links {
-    Followed,
-    /// An agent may have made the link, and the records in the directory that it leads to.
-    Refused,
-}
-
 /// Opens the directory `path` of a journal, and makes it with the file of its lock: what is there can be denied to an agent with
 /// all that is above it.
-async fn open_directory(path: &Path, stores: &Stores, links: Links) -> std::result::Result<StorePlace, ConfigError> {
+async fn open_directory(path: &Path, stores: &Stores) -> std::result::Result<StorePlace, ConfigError> {
     let failed = |error| {
         let message = format!("the journal of moves '{}' cannot be used", path.display());
         ConfigError::new(ConfigErrorKind::Open, message).because(error)
@@ -140,8 +132,14 @@ async fn open_directory(path: &Path, stores: &Stores, links: Links) -> std::resu
         failed.cause = Some(error);
         failed
     })?;
-    if links == Links::Refused && place.real != path {
-        let message = format!("'{}' is reached through a link; make it a directory", path.display());
+    // An agent may have made the link, and the records in the directory that it leads to, or may replace it by a directory with
+    // records of its own.
+    if place.real != normalized(path) {
+        let message = format!(
+            "'{}' is reached through a link, which could be replaced; name the directory that it leads to, '{}'",
+            path.display(),
+            place.real.display()
+        );
         return Err(ConfigError::new(ConfigErrorKind::Conflict, message));
     }
     if stores.overlap(&place.real) {
@@ -155,6 +153,18 @@ async fn open_directory(path: &Path, stores: &Stores, links: Links) -> std::resu
         return Err(failed(Error::new(ErrorKind::PermissionDenied, "no file can be created there")));
     }
     Ok(place)
+}
+
+/// Returns `path` without dots.
+fn normalized(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut normalized, component| {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => drop(normalized.pop()),
+            component => normalized.push(component),
+        }
+        normalized
+    })
 }
 
 /// The lock of a journal: a file in its directory.
