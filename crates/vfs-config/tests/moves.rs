@@ -290,6 +290,23 @@ async fn the_only_copy_is_never_deleted_if_both_mounts_show_one_directory() {
 }
 
 #[tokio::test]
+async fn records_that_the_configuration_does_not_recover_are_a_warning() {
+    let root = interrupted().await;
+    let alone = "[default]\ntype = 'local'\nroot = 'one'\n".to_owned();
+    for text in [alone, format!("journal = false\n{MOVES}"), format!("journal = 'elsewhere'\n{MOVES}")] {
+        let built = open(&root, &text).await.expect("it is valid");
+        let [warning] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
+        assert!(
+            warning.message.starts_with("1 record of a move") && warning.message.contains(".vfs/moves'"),
+            "{warning}"
+        );
+        assert_eq!((built.recovery.moves.len(), records(&root)), (0, 1));
+    }
+    let built = open(&root, &format!("journal = '.vfs/moves'\n{MOVES}")).await.expect("it is valid");
+    assert_eq!((built.warnings.len(), built.recovery.moves.len(), records(&root)), (0, 1, 0));
+}
+
+#[tokio::test]
 async fn the_directory_of_the_journal_can_be_named_or_left_out() {
     let with = |setting: &str| format!("journal = {setting}\n{MOVES}");
     let root = interrupted().await;

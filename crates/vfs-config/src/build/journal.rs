@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use vfs_composite::{
     CompositeBackend, JournalGuard, JournalLock, Recovered, RecoveredMove, Recovery, RecoveryObserver, RecoveryOptions,
 };
-use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_core::{Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result, VfsPath};
 use vfs_local::{LocalBackend, LockMode};
 
 use super::stores::Stores;
@@ -54,8 +54,8 @@ impl MoveJournal {
             stores.hide_journal(default.clone());
         }
         match (&config.tables.journal, default) {
-            (Some(setting), _) => match setting.get_ref() {
-                JournalSetting::Off => Ok(Self::default()),
+            (Some(setting), default) => match setting.get_ref() {
+                JournalSetting::Off => Ok(Self::unused(default.as_deref()).await),
                 JournalSetting::Directory(directory) => {
                     let opened = open_directory(&base.join(directory), stores).await;
                     let place = opened.map_err(|error| {
@@ -64,12 +64,19 @@ impl MoveJournal {
                         failed
                     })?;
                     stores.hide_journal(place.real.clone());
-                    Ok(Self { place: Some(place), warnings: Vec::new() })
+                    let default = default.filter(|default| *default != place.real);
+                    let warnings = pending_warning(default.as_deref()).await.into_iter().collect();
+                    Ok(Self { place: Some(place), warnings })
                 }
             },
             (None, Some(default)) if !config.tables.mounts.is_empty() => Ok(Self::open_default(&default, stores).await),
-            (None, _) => Ok(Self::default()),
+            (None, default) => Ok(Self::unused(default.as_deref()).await),
         }
+    }
+
+    /// Returns no journal.
+    async fn unused(default: Option<&Path>) -> Self {
+        Self { place: None, warnings: pending_warning(default).await.into_iter().collect() }
     }
 
     /// Opens the journal in the default directory. The file does not name it, so if it cannot be used there is none.
@@ -153,6 +160,24 @@ async fn open_directory(path: &Path, stores: &Stores) -> std::result::Result<Sto
         return Err(failed(Error::new(ErrorKind::PermissionDenied, "no file can be created there")));
     }
     Ok(place)
+}
+
+/// Returns a warning about records in the default directory, if it is not the journal of this configuration.
+async fn pending_warning(default: Option<&Path>) -> Option<ConfigError> {
+    let place = StorePlace::directory(default?).ok().filter(|place| Some(place.real.as_path()) == default)?;
+    let listed = Backend::ls(&place.local, &OpContext::new(), LsRequest::new(place.path.clone())).await.ok()?;
+    let is_record = |entry: &&FileInfo| entry.path.name().is_some_and(|name| name.starts_with("move-"));
+    let records = match listed.entries.iter().filter(is_record).count() {
+        0 => return None,
+        1 => "1 record of a move between mounts".to_owned(),
+        records => format!("{records} records of moves between mounts"),
+    };
+    let message = format!(
+        "{records} in '{}' cannot be recovered with these settings, as that is not the journal; open those that the moves were \
+         made with, or remove the records if both ends are as they should be",
+        place.real.display()
+    );
+    Some(ConfigError::new(ConfigErrorKind::Conflict, message))
 }
 
 /// Returns `path` without dots.
