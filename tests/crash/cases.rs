@@ -37,16 +37,13 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "move_of_a_directory_across_mounts",
-        prepare: |disk| disk.lay_out("one", TREE),
+        prepare: lay_out_tree,
         perform: |disk| move_directory(disk).boxed(),
         check: |disk, is_done| check_move(disk, is_done).boxed(),
     },
     Case {
         name: "move_of_links_and_empty_directories_across_mounts",
-        prepare: |disk| {
-            disk.lay_out("one", &[("dir/a", "a\n"), ("dir/z", "z\n")]);
-            disk.lay_out_others("one", &[("dir/0", "z"), ("dir/b", "a")], &["dir/empty", "dir/other/empty"]);
-        },
+        prepare: lay_out_links,
         perform: |disk| move_directory(disk).boxed(),
         check: |disk, is_done| check_move_of_links(disk, is_done).boxed(),
     },
@@ -61,8 +58,8 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "failed_move_of_a_directory_across_mounts",
-        prepare: |disk| disk.lay_out("one", TREE),
-        perform: |disk| fail_to_move(disk, RenameRequest::new(path("/dir"), path("/two/moved"))).boxed(),
+        prepare: lay_out_tree,
+        perform: |disk| fail_to_move_directory(disk).boxed(),
         check: |disk, is_done| check_failed_move(disk, is_done).boxed(),
     },
     Case {
@@ -73,6 +70,37 @@ pub(crate) const CASES: &[Case] = &[
         },
         perform: |disk| fail_to_move(disk, RenameRequest::new(path("/f"), path("/two/f")).overwrite()).boxed(),
         check: |disk, is_done| check_failed_move_over(disk, is_done).boxed(),
+    },
+    Case {
+        name: "recovery_of_a_move_that_was_copying",
+        prepare: |disk| disk.interrupt((1, 2), lay_out_tree, |disk| move_directory(disk).boxed()),
+        perform: |disk| recover_once(disk).boxed(),
+        check: |disk, _| check_move(disk, true).boxed(),
+    },
+    Case {
+        name: "recovery_of_a_move_that_was_deleting",
+        prepare: |disk| disk.interrupt((4, 5), lay_out_tree, |disk| move_directory(disk).boxed()),
+        perform: |disk| recover_once(disk).boxed(),
+        check: |disk, _| check_move(disk, true).boxed(),
+    },
+    Case {
+        name: "recovery_of_a_move_of_links_that_was_copying",
+        prepare: |disk| disk.interrupt((1, 2), lay_out_links, |disk| move_directory(disk).boxed()),
+        perform: |disk| recover_once(disk).boxed(),
+        check: |disk, _| check_move_of_links(disk, true).boxed(),
+    },
+    Case {
+        name: "recovery_of_a_move_of_links_that_was_deleting",
+        prepare: |disk| disk.interrupt((4, 5), lay_out_links, |disk| move_directory(disk).boxed()),
+        perform: |disk| recover_once(disk).boxed(),
+        check: |disk, _| check_move_of_links(disk, true).boxed(),
+    },
+    Case {
+        name: "recovery_of_a_move_that_was_rolled_back",
+        prepare: |disk| disk.interrupt((4, 5), lay_out_tree, |disk| fail_to_move_directory(disk).boxed()),
+        perform: |disk| recover_once(disk).boxed(),
+        // The recovery may finish the move or roll it back.
+        check: |disk, _| check_failed_move(disk, false).boxed(),
     },
 ];
 
@@ -91,6 +119,15 @@ fn path(text: &str) -> VfsPath {
 
 fn base(disk: &Disk<'_>) {
     disk.lay_out("base", BEFORE);
+}
+
+fn lay_out_tree(disk: &Disk<'_>) {
+    disk.lay_out("one", TREE);
+}
+
+fn lay_out_links(disk: &Disk<'_>) {
+    disk.lay_out("one", &[("dir/a", "a\n"), ("dir/z", "z\n")]);
+    disk.lay_out_others("one", &[("dir/0", "z"), ("dir/b", "a")], &["dir/empty", "dir/other/empty"]);
 }
 
 fn same(what: &str, found: &State, expected: &State) -> std::result::Result<(), String> {
@@ -172,6 +209,10 @@ async fn move_directory(disk: &Disk<'_>) -> Result<()> {
     files.rename(&OpContext::new(), RenameRequest::new(path("/dir"), path("/two/moved"))).await.map(drop)
 }
 
+async fn recover_once(disk: &Disk<'_>) -> Result<()> {
+    mounted(disk)?.recover(&OpContext::new()).await.map(drop)
+}
+
 async fn recover(disk: &Disk<'_>) -> std::result::Result<(), String> {
     let told = |error: vfs_core::Error| error.to_string();
     for moved in mounted(disk).map_err(told)?.recover(&OpContext::new()).await.map_err(told)?.moves {
@@ -246,6 +287,10 @@ async fn fail_to_move(disk: &Disk<'_>, request: RenameRequest) -> Result<()> {
     let files = files.with_journal(disk.open("journal"), path("/"));
     let error = files.rename(&OpContext::new(), request).await.expect_err("a source cannot be deleted");
     if error.kind() == ErrorKind::PolicyDenied { Ok(()) } else { Err(error) }
+}
+
+async fn fail_to_move_directory(disk: &Disk<'_>) -> Result<()> {
+    fail_to_move(disk, RenameRequest::new(path("/dir"), path("/two/moved"))).await
 }
 
 async fn check_failed_move(disk: &Disk<'_>, is_done: bool) -> std::result::Result<(), String> {

@@ -9,14 +9,18 @@ mod cases;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::future::pending;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::pin::pin;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures::executor::block_on;
+use futures::future::{BoxFuture, Either, select};
 use libtest_mimic::{Arguments, Failed, Trial};
-use vfs_core::{Around, Backend, OpContext, Request, Result, Wrapped};
+use vfs_core::{Around, Backend, CancelToken, OpContext, Request, Result, Wrapped};
 use vfs_local::{Durability, LocalConfig};
 
 use cases::{CASES, Case};
@@ -31,7 +35,7 @@ fn main() -> ExitCode {
     {
         let case = CASES.iter().find(|case| case.name == name).expect("the parent knows the cases");
         let disk = Disk::new(Path::new(root), step.parse().expect("the parent counts the steps"));
-        futures::executor::block_on((case.perform)(&disk)).expect("nothing but the end of the process disturbs it");
+        block_on((case.perform)(&disk)).expect("nothing but the end of the process disturbs it");
         return ExitCode::SUCCESS;
     }
     let trials = CASES.iter().map(|case| Trial::test(format!("crash::{}", case.name), || ended_at_each_step(case)));
@@ -49,7 +53,27 @@ pub(crate) struct Disk<'a> {
 
 impl<'a> Disk<'a> {
     pub(crate) fn new(root: &'a Path, step: usize) -> Self {
-        Self { root, fuse: Arc::new(Fuse { taken: AtomicUsize::new(0), last: step }) }
+        Self { root, fuse: Arc::new(Fuse { taken: AtomicUsize::new(0), last: step, stalled: None }) }
+    }
+
+    /// Performs `work` up to `part` of its steps, and leaves what it has done by then. `prepare` lays out what it begins with.
+    pub(crate) fn interrupt(
+        &self,
+        (part, parts): (usize, usize),
+        prepare: fn(&Disk<'_>),
+        work: for<'b> fn(&'b Disk<'b>) -> BoxFuture<'b, Result<()>>,
+    ) {
+        let scratch = tempfile::tempdir().expect("a temporary directory");
+        let whole = Disk::new(scratch.path(), NEVER);
+        prepare(&whole);
+        block_on(work(&whole)).expect("nothing disturbs it");
+        let last = whole.fuse.taken.load(Ordering::SeqCst) * part / parts;
+        let stalled = CancelToken::new();
+        let fuse = Fuse { taken: AtomicUsize::new(0), last, stalled: Some(stalled.clone()) };
+        let disk = Disk { root: self.root, fuse: Arc::new(fuse) };
+        prepare(&disk);
+        let is_stalled = matches!(block_on(select(work(&disk), pin!(stalled.cancelled()))), Either::Right(_));
+        assert!(is_stalled, "it stalls before its end");
     }
 
     /// A backend over the directory `name`.
@@ -105,18 +129,25 @@ fn collect(directory: &Path, prefix: &str, state: &mut State) {
     }
 }
 
-/// Ends the process at a step.
+/// Ends the process at a step, or stalls there.
 #[derive(Debug)]
 struct Fuse {
     taken: AtomicUsize,
     last: usize,
+    /// Cancelled at the step, which never ends then.
+    stalled: Option<CancelToken>,
 }
 
 impl Fuse {
-    fn step(&self) {
-        if self.taken.fetch_add(1, Ordering::SeqCst) == self.last {
-            std::process::abort();
+    async fn step(&self) {
+        if self.taken.fetch_add(1, Ordering::SeqCst) != self.last {
+            return;
         }
+        match &self.stalled {
+            None => std::process::abort(),
+            Some(stalled) => stalled.cancel(),
+        }
+        pending().await
     }
 }
 
@@ -126,9 +157,9 @@ impl Around for Fuse {
     }
 
     async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        self.step();
+        self.step().await;
         let answer = request.send(inner, cx).await;
-        self.step();
+        self.step().await;
         answer
     }
 }
@@ -146,8 +177,7 @@ fn ended_at_each_step(case: &Case) -> std::result::Result<(), Failed> {
             .arg(step.to_string())
             .stderr(Stdio::null())
             .status()?;
-        futures::executor::block_on((case.check)(&disk, child.success()))
-            .map_err(|failure| format!("ended at step {step}: {failure}"))?;
+        block_on((case.check)(&disk, child.success())).map_err(|failure| format!("ended at step {step}: {failure}"))?;
         if child.success() {
             break;
         }
