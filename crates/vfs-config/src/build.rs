@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::Spanned;
-use vfs_composite::CompositeBackend;
+use vfs_composite::{CompositeBackend, Recovery};
 use vfs_core::{Backend, Rebase, VfsPath};
 use vfs_layers::{BackendSink, CheckpointedBackend, OverlayBackend, QuotaMeter, RuleSet};
 use vfs_local::{Confinement, LocalConfig};
@@ -57,13 +57,19 @@ pub(crate) async fn build(config: &Config, base: &Path) -> Result<Built, ConfigE
             config.source.error(ConfigErrorKind::Conflict, mount.path.span(), "it cannot be mounted").because(error)
         })?;
     }
-    let (recovery, recovery_warnings) = journal.recover(&composite, config.recovery_observer.clone()).await;
+    let is_read_only = tables.layers.iter().any(|layer| matches!(layer.get_ref(), LayerTable::ReadOnly(_)));
+    let (recovery, recovery_warnings) = if is_read_only {
+        (Recovery::default(), journal.leave_records().await)
+    } else {
+        journal.recover(&composite, config.recovery_observer.clone()).await
+    };
     let everything = Arc::new(composite.clone());
     let backend = builder.around(everything, &tables.layers, Place::Everywhere, &root).await?;
     let backend = builder.guard.around_everything(backend, &mut builder.parts.policies)?;
     let Parts { overlays, policies, audits, checkpoints, quotas } = builder.parts;
     let mut warnings = builder.shared.warnings;
     warnings.extend(recovery_warnings);
+    warnings.extend(self::journal::audit_recovery(&recovery, &audits).await);
     Ok(Built { backend, composite, overlays, policies, audits, checkpoints, quotas, recovery, warnings })
 }
 

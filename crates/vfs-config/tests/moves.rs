@@ -91,6 +91,30 @@ async fn an_interrupted_move_is_finished_by_the_next_opening() {
 }
 
 #[tokio::test]
+async fn a_recovery_is_recorded_in_the_audit_log_around_the_namespace() {
+    let root = interrupted().await;
+    let text = format!("layers = [{{ type = 'audit', file = 'audit.jsonl' }}]\n{MOVES}");
+    for _ in 0..2 {
+        let built = open(&root, &text).await.expect("it is valid");
+        assert!(built.warnings.is_empty(), "{:?}", built.warnings);
+        let log = contents(&root, "audit.jsonl").expect("it is there");
+        let records: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+        let [record] = &records[..] else { panic!("{log}") };
+        assert_eq!((&record["operation"], &record["path"]), (&json!("recover"), &json!("/d")), "{log}");
+        assert_eq!((&record["outcome"], &record["detail"]), (&json!("ok"), &json!("to /m/d: finished")), "{log}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_recovered_in_a_read_only_namespace() {
+    let root = interrupted().await;
+    let built = open(&root, &format!("layers = [{{ type = 'read_only' }}]\n{MOVES}")).await.expect("it is valid");
+    let [warning] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
+    assert!(warning.message.contains("the namespace is read-only"), "{warning}");
+    assert_eq!((built.recovery.moves.len(), records(&root), contents(&root, "two/d/b")), (0, 1, None));
+}
+
+#[tokio::test]
 async fn a_move_that_cannot_be_recovered_is_a_warning_that_names_both_paths() {
     let root = interrupted().await;
     fs::write(root.path().join("two/d/a"), "changed since").expect("a file");

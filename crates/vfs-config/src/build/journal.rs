@@ -9,9 +9,11 @@ use vfs_composite::{
     CompositeBackend, JournalGuard, JournalLock, Recovered, RecoveredMove, Recovery, RecoveryObserver, RecoveryOptions,
 };
 use vfs_core::{Backend, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result, VfsPath};
+use vfs_layers::{AuditOperation, Outcome};
 use vfs_local::{LocalBackend, LockMode};
 
 use super::stores::Stores;
+use crate::built::{AuditLog, Place, Placed};
 use crate::config::Config;
 use crate::error::{ConfigError, ConfigErrorKind, unopened_directory};
 use crate::host::StorePlace;
@@ -101,6 +103,21 @@ impl MoveJournal {
         Ok(composite.with_locked_journal(place.files(), place.path.clone(), Arc::new(lock)))
     }
 
+    /// Returns warnings about interrupted moves of a namespace that is read-only, which are not recovered.
+    pub(super) async fn leave_records(self) -> Vec<ConfigError> {
+        let mut warnings = self.warnings;
+        if let Some(place) = self.place
+            && let Some(records) = count_records(&place).await
+        {
+            let message = format!(
+                "{records} in '{}' cannot be recovered, as the namespace is read-only; open it with settings in which it is not",
+                place.real.display()
+            );
+            warnings.push(ConfigError::new(ConfigErrorKind::Conflict, message));
+        }
+        warnings
+    }
+
     /// Recovers interrupted moves, and returns warnings about those that could not be recovered.
     pub(super) async fn recover(
         self,
@@ -165,19 +182,54 @@ async fn open_directory(path: &Path, stores: &Stores) -> std::result::Result<Sto
 /// Returns a warning about records in the default directory, if it is not the journal of this configuration.
 async fn pending_warning(default: Option<&Path>) -> Option<ConfigError> {
     let place = StorePlace::directory(default?).ok().filter(|place| Some(place.real.as_path()) == default)?;
-    let listed = Backend::ls(&place.local, &OpContext::new(), LsRequest::new(place.path.clone())).await.ok()?;
-    let is_record = |entry: &&FileInfo| entry.path.name().is_some_and(|name| name.starts_with("move-"));
-    let records = match listed.entries.iter().filter(is_record).count() {
-        0 => return None,
-        1 => "1 record of a move between mounts".to_owned(),
-        records => format!("{records} records of moves between mounts"),
-    };
+    let records = count_records(&place).await?;
     let message = format!(
         "{records} in '{}' cannot be recovered with these settings, as that is not the journal; open those that the moves were \
          made with, or remove the records if both ends are as they should be",
         place.real.display()
     );
     Some(ConfigError::new(ConfigErrorKind::Conflict, message))
+}
+
+/// Returns the number of records in the journal at `place` in words; `None` if there is none.
+async fn count_records(place: &StorePlace) -> Option<String> {
+    let listed = Backend::ls(&place.local, &OpContext::new(), LsRequest::new(place.path.clone())).await.ok()?;
+    let is_record = |entry: &&FileInfo| entry.path.name().is_some_and(|name| name.starts_with("move-"));
+    match listed.entries.iter().filter(is_record).count() {
+        0 => None,
+        1 => Some("1 record of a move between mounts".to_owned()),
+        records => Some(format!("{records} records of moves between mounts")),
+    }
+}
+
+/// Records in the audit logs around the namespace what became of interrupted moves; returns a warning if one cannot be written.
+///
+/// The logs have no record of such a move, as that is made when an operation ends.
+pub(super) async fn audit_recovery(recovery: &Recovery, audits: &[Placed<AuditLog>]) -> Option<ConfigError> {
+    let cx = OpContext::new();
+    let mut failure = None;
+    for log in audits.iter().filter(|log| log.place == Place::Everywhere) {
+        for moved in &recovery.moves {
+            let work = async { Ok(moved) };
+            let recorded =
+                log.part.audit.record(&cx, AuditOperation::Recover, &moved.from, work, |moved| describe(moved));
+            failure = recorded.await.err().or(failure);
+        }
+    }
+    let message = "the recovery of interrupted moves is not in the audit log";
+    failure.map(|error| ConfigError::new(ConfigErrorKind::Open, message).because(error))
+}
+
+/// Returns the outcome of recovering `moved` for an audit log.
+fn describe(moved: &RecoveredMove) -> (Outcome, String) {
+    let (outcome, words) = match &moved.outcome {
+        Recovered::RolledBack => (Outcome::Ok, "rolled back".to_owned()),
+        Recovered::FinishedExcept(left) => (Outcome::Ok, format!("finished but for {} paths", left.len())),
+        Recovered::Unfinished { remaining } => (Outcome::Ok, format!("{remaining} files are left")),
+        Recovered::Stuck(error) => (Outcome::Failed(error.kind()), error.message().to_owned()),
+        _ => (Outcome::Ok, "finished".to_owned()),
+    };
+    (outcome, format!("to {}: {words}", moved.to))
 }
 
 /// Returns `path` without dots.

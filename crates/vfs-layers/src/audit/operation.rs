@@ -18,13 +18,15 @@ pub enum AuditOperation {
     Discard,
     /// Operations were undone.
     Undo,
+    /// A move across mounts that a crash had interrupted was finished or rolled back, or could not be.
+    Recover,
     /// Records are missing here, as the sink refused them for too long.
     Gap,
 }
 
 impl AuditOperation {
     /// Those that are no operation of a backend.
-    const OTHERS: [Self; 4] = [Self::Commit, Self::Discard, Self::Undo, Self::Gap];
+    const OTHERS: [Self; 5] = [Self::Commit, Self::Discard, Self::Undo, Self::Recover, Self::Gap];
 
     /// The stable snake_case word for it.
     pub const fn code(self) -> &'static str {
@@ -33,6 +35,7 @@ impl AuditOperation {
             Self::Commit => "commit",
             Self::Discard => "discard",
             Self::Undo => "undo",
+            Self::Recover => "recover",
             Self::Gap => "gap",
         }
     }
