@@ -172,7 +172,10 @@ async fn open_directory(path: &Path, stores: &Stores) -> std::result::Result<Sto
     }
     let cx = OpContext::new();
     let lock = place.path.child(LOCK_FILE).map_err(failed)?;
-    place.local.try_lock_file(&cx, &lock, LockMode::Shared).await.map_err(failed)?;
+    // Records were written under a lock, so that there are locks here; to hold it now would keep another process from recovering.
+    if count_records(&place).await.is_none() {
+        place.local.try_lock_file(&cx, &lock, LockMode::Shared).await.map_err(failed)?;
+    }
     if !place.local.can_create_in(&cx, &place.path).await.map_err(failed)? {
         return Err(failed(Error::new(ErrorKind::PermissionDenied, "no file can be created there")));
     }
