@@ -426,7 +426,7 @@ async fn a_database_is_seen_by_the_next_process_and_by_whom_it_belongs_to_and_hi
         let named = built.backend.ls(&ann, vfs_core::LsRequest::new(path("/"))).await.expect("listed");
         let names: Vec<_> = named.entries.iter().map(|entry| entry.path.as_str()).collect();
         assert_eq!(names, ["/.vfs", "/memories", "/notes.md", "/shared", "/vfs.toml"]);
-        for hidden in ["/state.db", "/state.db-wal", "/state.db-shm", "/state.db-journal"] {
+        for hidden in ["/state.db", "/state.db-wal", "/state.db-shm", "/state.db-journal", "/state.db-reserve"] {
             let error = built.backend.stat(&ann, stat(hidden)).await.expect_err(hidden);
             assert_eq!(error.kind(), ErrorKind::PolicyDenied, "{hidden}");
         }

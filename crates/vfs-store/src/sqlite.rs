@@ -10,6 +10,7 @@ mod index;
 mod list;
 mod log;
 mod pool;
+mod reserve;
 mod rows;
 mod schema;
 mod stats;
@@ -33,6 +34,7 @@ use vfs_search::run_blocking;
 use self::config::Location;
 use self::fault::Fault;
 use self::pool::{Ending, Pool, within_size_limit};
+use self::reserve::Reserve;
 use self::stop::Stop;
 use self::watch::Watch;
 use crate::key::{Key, Namespace};
@@ -54,6 +56,8 @@ pub use self::stats::SqliteStats;
 /// * Beside the file are two others, with `-wal` and `-shm` at the end of their names: part of it, to be moved and copied only
 ///   together while nobody uses them. [`backup`](Self::backup) makes a copy while it is in use.
 /// * The file is to be on a local disk. It never becomes smaller; what is freed is used again.
+/// * On Linux a file with `-reserve` at the end of its name sets aside half of the free space, 6 MiB at most, so that files
+///   can be removed once the disk is full: those whose removal writes no more than that.
 /// * A value has at most 1 GiB. A change of that size takes seconds, in which other changes wait.
 /// * Text of up to 8 MiB is indexed for [`Search`]: what is UTF-8 without NUL. Anything else may always match.
 /// * It needs a tokio runtime, and uses its threads for blocking work: one hop for each operation.
@@ -84,6 +88,7 @@ struct Inner {
     writer: Arc<Pool>,
     readers: Arc<Pool>,
     watch: Watch,
+    reserve: Arc<Reserve>,
 }
 
 impl SqliteStore {
@@ -104,8 +109,13 @@ impl SqliteStore {
             })?;
         }
         let config = Arc::new(config);
-        let opened = Arc::clone(&config);
-        let open = move || within_size_limit(|| connect::open(&opened));
+        let reserve = Arc::new(Reserve::new(&config.location));
+        let (opened, beside) = (Arc::clone(&config), Arc::clone(&reserve));
+        let open = move || {
+            let connection = within_size_limit(|| connect::open(&opened))?;
+            beside.set_aside();
+            Ok::<_, Fault>(connection)
+        };
         let first = run_blocking(&Handle::current(), open).await??;
         let pool = |size, open| Pool::new(Arc::clone(&config), size, open);
         let writer = Arc::new(pool(1, vec![first]));
@@ -113,7 +123,7 @@ impl SqliteStore {
             Location::File(_) => (Arc::new(pool(config.readers, Vec::new())), Watch::new(Some(pool(1, Vec::new())))),
             Location::Memory => (Arc::clone(&writer), Watch::new(None)),
         };
-        Ok(Self { inner: Arc::new(Inner { config, writer, readers, watch }) })
+        Ok(Self { inner: Arc::new(Inner { config, writer, readers, watch, reserve }) })
     }
 
     /// Where it is, and how it is used.
@@ -160,6 +170,39 @@ impl SqliteStore {
                 return Err(Error::new(ErrorKind::TooLarge, reason).with_path(path));
             }
         }
+        if !writes.iter().all(|write| matches!(write, Write::Delete(_))) {
+            return self.make(namespace, conditions, writes).await;
+        }
+        match self.make(namespace, conditions.clone(), writes.clone()).await {
+            Err(error) if error.kind() == ErrorKind::StorageFull => {
+                let reserve = Arc::clone(&self.inner.reserve);
+                let make_room = move |connection: &mut Connection| {
+                    reserve.give_back();
+                    // With some room for the file, what is in the log goes there and leaves the log empty.
+                    let shortened = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+                    if let Err(error) = shortened {
+                        tracing::debug!(%error, "the log of a SQLite file on a full disk was not shortened");
+                    }
+                    Ok(())
+                };
+                self.inner.writer.run(make_room).await?;
+                let outcome = self.make(namespace, conditions, writes).await;
+                let reserve = Arc::clone(&self.inner.reserve);
+                if let Err(error) = run_blocking(&Handle::current(), move || reserve.set_aside()).await {
+                    tracing::debug!(%error, "no space is set aside for later removals");
+                }
+                outcome
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn make(
+        &self,
+        namespace: &Namespace,
+        conditions: Vec<Condition>,
+        writes: Vec<Write>,
+    ) -> Result<BatchOutcome> {
         let (namespace, search_index) = (namespace.clone(), self.inner.config.search_index);
         let work = move |connection: &Connection| {
             let outcome = write::batch(connection, &namespace, search_index, &conditions, writes)?;

@@ -43,7 +43,7 @@ pub(super) enum Kind {
 }
 
 /// What SQLite calls the files that it has beside a database.
-const BESIDE_A_DATABASE: [&str; 3] = ["-wal", "-shm", "-journal"];
+const BESIDE_A_DATABASE: [&str; 4] = ["-wal", "-shm", "-journal", "-reserve"];
 
 impl Stores {
     /// Finds them on the host, and makes those that are not there yet; none may be, or be in, another.
