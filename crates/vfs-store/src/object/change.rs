@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
-use object_store::{MultipartUpload, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, UpdateVersion};
+use object_store::{
+    Attributes, MultipartUpload, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, UpdateVersion,
+};
 use vfs_core::{Error, ErrorKind, Result};
 
 use super::BucketStore;
@@ -35,12 +37,13 @@ enum Try {
 impl BucketStore {
     /// Puts a value.
     pub(super) async fn put_value(&self, location: &Path, value: &NewValue, expected: &Expected) -> Result<Outcome> {
+        let labels = self.inner.service.labels.of(value).await?;
         for _ in 0..ROUNDS {
             let guard = match self.guard(location, expected).await? {
                 Ok(guard) => guard,
                 Err(found) => return Ok(Outcome::Refused(found)),
             };
-            if let Try::Over(outcome) = self.try_put(location, value, expected, guard).await? {
+            if let Try::Over(outcome) = self.try_put(location, value, &labels, expected, guard).await? {
                 return Ok(outcome);
             }
         }
@@ -71,13 +74,20 @@ impl BucketStore {
         }
     }
 
-    async fn try_put(&self, location: &Path, value: &NewValue, expected: &Expected, guard: Guard) -> Result<Try> {
+    async fn try_put(
+        &self,
+        location: &Path,
+        value: &NewValue,
+        labels: &Attributes,
+        expected: &Expected,
+        guard: Guard,
+    ) -> Result<Try> {
         let (change, answer) = if value.content.len() <= WHOLE {
             let change = Change::new();
-            (change.clone(), change.make(self.put_whole(location, value, &guard)).await)
+            (change.clone(), change.make(self.put_whole(location, value, labels, &guard)).await)
         } else {
             let change = Change::on(guard.clone());
-            (change.clone(), change.make(self.put_parts(location, value, &guard)).await)
+            (change.clone(), change.make(self.put_parts(location, value, labels, &guard)).await)
         };
         let fault = match answer {
             Ok(PutResult { e_tag: Some(e_tag), .. }) => return Ok(Try::Over(Outcome::Done(put_now(value, &e_tag)))),
@@ -101,7 +111,13 @@ impl BucketStore {
         }
     }
 
-    async fn put_whole(&self, location: &Path, value: &NewValue, guard: &Guard) -> Result<PutResult, Fault> {
+    async fn put_whole(
+        &self,
+        location: &Path,
+        value: &NewValue,
+        labels: &Attributes,
+        guard: &Guard,
+    ) -> Result<PutResult, Fault> {
         let mode = match guard.clone() {
             Guard::Nothing => PutMode::Create,
             Guard::Tag { e_tag, generation } => {
@@ -109,19 +125,26 @@ impl BucketStore {
             }
         };
         let service = &self.inner.service;
-        let options = PutOptions { mode, attributes: service.labels.of(value), ..PutOptions::default() };
+        let options = PutOptions { mode, attributes: labels.clone(), ..PutOptions::default() };
         service.limit.of(service.objects.put_opts(location, PutPayload::from(value.content.clone()), options)).await
     }
 
-    async fn put_parts(&self, location: &Path, value: &NewValue, guard: &Guard) -> Result<PutResult, Fault> {
+    async fn put_parts(
+        &self,
+        location: &Path,
+        value: &NewValue,
+        labels: &Attributes,
+        guard: &Guard,
+    ) -> Result<PutResult, Fault> {
         let service = &self.inner.service;
-        let options = PutMultipartOptions { attributes: service.labels.of(value), ..PutMultipartOptions::default() };
+        let options = PutMultipartOptions { attributes: labels.clone(), ..PutMultipartOptions::default() };
         let mut upload = service.limit.of(service.objects.put_multipart_opts(location, options)).await?;
         match self.send_parts(location, value, guard, &mut upload).await {
             Ok(put) => Ok(put),
             Err(fault) => {
-                // What is left of it is no object, and does no harm but its price.
-                if !matches!(tokio::time::timeout(AFTERMATH_TIMEOUT, upload.abort()).await, Ok(Ok(()))) {
+                // What is left of it is no object, and does no harm but its price. A service that is gone is not waited for again.
+                let is_gone = fault.is_unanswered();
+                if is_gone || !matches!(tokio::time::timeout(AFTERMATH_TIMEOUT, upload.abort()).await, Ok(Ok(()))) {
                     tracing::debug!(bucket = %self, "the parts of a value that was not put are left in the bucket");
                 }
                 Err(fault)

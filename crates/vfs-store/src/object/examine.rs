@@ -38,7 +38,8 @@ impl Inspect for BucketStore {
                         report.files += 1;
                         report.bytes += bytes;
                     }
-                    Err(problem) => report.problems.push(problem),
+                    Err(Unread::Problem(problem)) => report.problems.push(problem),
+                    Err(Unread::Unanswered(error)) => return Err(error),
                 }
             }
         }
@@ -62,6 +63,14 @@ impl Inspect for BucketStore {
         stats.namespaces = namespaces.len() as u64;
         Ok(stats)
     }
+}
+
+/// Why a file was not read.
+enum Unread {
+    /// It is damaged, or its name is none.
+    Problem(Problem),
+    /// The service is gone, and so would the other files be.
+    Unanswered(Error),
 }
 
 /// The files that a sweep is within: those whose keys the current key begins with.
@@ -95,19 +104,23 @@ impl BucketStore {
     }
 
     /// How many bytes the file of an object has; `None` where it is no file, or gone.
-    async fn read(&self, object: Object) -> Result<Option<u64>, Problem> {
+    async fn read(&self, object: Object) -> Result<Option<u64>, Unread> {
         let location = match self.inner.layout.name(&object.key) {
             Name::Folder => return Ok(None),
-            Name::Odd => return Err(odd(&object.key)),
+            Name::Odd => return Err(Unread::Problem(odd(&object.key))),
             Name::File(namespace, path) => self.inner.layout.key(&Key::new(namespace, path)),
         };
-        let problem = |error: Error| inspect::problem(&object.key, &error);
+        let problem = |error: Error| Unread::Problem(inspect::problem(&object.key, &error));
         let value = self.inner.service.get(&location.map_err(problem)?, None).await;
-        let Some(value) = value.map_err(|fault| problem(self.error(&fault)))? else { return Ok(None) };
+        let value = value.map_err(|fault| match self.error(&fault) {
+            error if fault.is_unanswered() => Unread::Unanswered(error),
+            error => problem(error),
+        })?;
+        let Some(value) = value else { return Ok(None) };
         let (bytes, size) = (value.content.len() as u64, value.found.stored.size);
         let reason = if bytes != size {
             format!("{bytes} bytes came where the service reports {size}; write the file again")
-        } else if !value.is_as_written() {
+        } else if !value.is_as_written().await.map_err(problem)? {
             "its content is not what was put with its metadata, so it is damaged or another program has replaced it; write the file again".to_owned()
         } else {
             return Ok(Some(bytes));

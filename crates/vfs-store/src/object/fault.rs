@@ -95,6 +95,11 @@ impl Fault {
         self.status == Some(416) || matches!(self.what, What::Other(_)) && self.status.is_none()
     }
 
+    /// Whether no answer came at all.
+    pub(super) fn is_unanswered(&self) -> bool {
+        matches!(self.what, What::Unanswered(HttpErrorKind::Timeout | HttpErrorKind::Connect, _))
+    }
+
     fn is_of_bucket(&self) -> bool {
         matches!(self.code.as_deref(), Some("NoSuchBucket" | "ContainerNotFound"))
     }

@@ -179,6 +179,11 @@ impl Connector {
             .https_only(!may_be_open)
             .connect_timeout(seconds(ClientConfigKey::ConnectTimeout).unwrap_or(Duration::from_secs(5)))
             .timeout(self.request_timeout);
+        // A connection that is dead on the way ends sooner than the request, which then has time for another.
+        #[cfg(target_os = "linux")]
+        {
+            builder = builder.tcp_user_timeout(self.request_timeout / 3);
+        }
         if let Some(proxy) = option(ClientConfigKey::ProxyUrl) {
             let excluded =
                 option(ClientConfigKey::ProxyExcludes).and_then(|hosts| reqwest::NoProxy::from_string(&hosts));

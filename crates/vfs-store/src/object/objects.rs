@@ -8,7 +8,9 @@ use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use futures::{StreamExt, stream};
 use object_store::path::Path;
 use object_store::{Attribute, Attributes, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
-use vfs_core::Version;
+use tokio::runtime::Handle;
+use vfs_core::{Error, Version};
+use vfs_search::run_blocking;
 
 use super::MAX_VALUE;
 use super::fault::Fault;
@@ -24,6 +26,9 @@ const PIECE: u64 = 8 << 20;
 const PIECES_AT_ONCE: usize = 4;
 /// How often an object is begun again that changes while it is read.
 const READS: usize = 4;
+
+/// A larger content, in bytes, is hashed on a thread that may be busy for a while.
+const HASHED_IN_PLACE: usize = 256 << 10;
 
 /// The longest entity tag, in bytes; those of services have under 100.
 const LONGEST_TAG: usize = 512;
@@ -74,17 +79,27 @@ impl Labels {
     };
 
     /// What goes with a value.
-    pub(super) fn of(self, value: &NewValue) -> Attributes {
+    pub(super) async fn of(self, value: &NewValue) -> Result<Attributes, Error> {
         let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Micros, true);
-        [
+        let labels = [
             (self.created_at, time(value.created_at)),
             (self.modified_at, time(value.modified_at)),
             (self.write_id, spell(value.id)),
-            (self.content_hash, blake3::hash(&value.content).to_hex().to_string()),
-        ]
-        .into_iter()
-        .map(|(name, text)| (Attribute::Metadata(name.into()), text))
-        .collect()
+            (self.content_hash, hash(&value.content).await?),
+        ];
+        Ok(labels.into_iter().map(|(name, text)| (Attribute::Metadata(name.into()), text)).collect())
+    }
+}
+
+/// The BLAKE3 hash of a content, in hexadecimal digits.
+async fn hash(content: &Bytes) -> Result<String, Error> {
+    let hash = |content: &[u8]| blake3::hash(content).to_hex().to_string();
+    match Handle::try_current() {
+        Ok(runtime) if content.len() > HASHED_IN_PLACE => {
+            let content = content.clone();
+            run_blocking(&runtime, move || hash(&content)).await
+        }
+        _ => Ok(hash(content)),
     }
 }
 
@@ -111,9 +126,9 @@ pub(super) struct Read {
 
 impl Read {
     /// Whether the whole content is what was put with this metadata; objects of other programs name no hash.
-    pub(super) fn is_as_written(&self) -> bool {
-        let hash = self.found.content_hash.as_ref();
-        hash.is_none_or(|hash| blake3::hash(&self.content).to_hex().as_str() == hash)
+    pub(super) async fn is_as_written(&self) -> Result<bool, Error> {
+        let Some(expected) = &self.found.content_hash else { return Ok(true) };
+        Ok(hash(&self.content).await? == *expected)
     }
 }
 
