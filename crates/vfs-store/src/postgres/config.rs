@@ -164,7 +164,7 @@ impl PostgresConfig {
             self.is_pooled = is_pooled;
         }
         if let Some(url) = parameters.take("listen_url") {
-            self.listener = Some(Self::new(&url)?.server);
+            self.listener = Some(listener(&url)?);
         }
         for (name, time) in [
             ("connect_timeout", &mut self.connect_timeout),
@@ -246,9 +246,9 @@ impl PostgresConfig {
         self
     }
 
-    /// Whether the server is behind a pooler in transaction mode, such as PgBouncer with `pool_mode = transaction`, where each
-    /// transaction may be on another connection. Then nothing is prepared, and each transaction begins with its settings. Default
-    /// `false`.
+    /// Whether the server is behind a pooler such as PgBouncer, which takes no settings when a connection is made, and in transaction
+    /// mode may make each transaction on another connection. Then nothing is prepared, and each transaction begins with its
+    /// settings. Default `false`.
     ///
     /// Waiting for changes polls every 750 ms then, unless there is a [`listen_url`](Self::listen_url).
     #[must_use]
@@ -258,13 +258,14 @@ impl PostgresConfig {
     }
 
     /// The URL of the same database without a pooler, for the connection that listens for changes. As a parameter of a URL its
-    /// letters are escaped: `listen_url=postgres%3A%2F%2Fagents%3Asecret%40db.example.org%2Ffiles`. TLS is that of the store.
+    /// letters are escaped: `listen_url=postgres%3A%2F%2Fagents%3Asecret%40db.example.org%2Ffiles`. TLS and times are those of the
+    /// store.
     ///
     /// # Errors
     ///
-    /// As those of [`new`](Self::new).
+    /// As those of [`new`](Self::new), and `invalid_argument` for parameters that are for a store, such as `sslmode`.
     pub fn listen_url(mut self, url: &str) -> Result<Self> {
-        self.listener = Some(Self::new(url)?.server);
+        self.listener = Some(listener(url)?);
         Ok(self)
     }
 
@@ -432,6 +433,17 @@ impl fmt::Debug for PostgresConfig {
             .field("is_pooled", &self.is_pooled)
             .finish_non_exhaustive()
     }
+}
+
+/// Where to listen, of a URL without parameters for a store.
+fn listener(url: &str) -> Result<tokio_postgres::Config> {
+    let config = PostgresConfig::new(url)?;
+    let bare = PostgresConfig { server: config.server.clone(), ..PostgresConfig::new("postgres://localhost")? };
+    if config != bare {
+        let reason = "the listen_url of a Postgres store has parameters that are for the store; write them in the URL of the store";
+        return Err(Error::invalid_argument(reason));
+    }
+    Ok(config.server)
 }
 
 /// What a URL with the server's own parameters alone says.

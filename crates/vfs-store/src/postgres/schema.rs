@@ -30,7 +30,8 @@ const SERVER: &str = "SELECT current_setting('server_version_num')::integer, cur
                       to_regnamespace($1) IS NOT NULL, to_regclass($1 || '.schema_version') IS NOT NULL, \
                       EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_trgm'), \
                       coalesce((SELECT indisvalid FROM pg_index \
-                          WHERE indexrelid = to_regclass($1 || '.chunks_searched')), false)";
+                          WHERE indexrelid = to_regclass($1 || '.chunks_searched')), false), \
+                      current_setting('search_path')";
 
 // The operators are in the schema of the extension, which may be any.
 const MAKE_INDEX: &str = "DO $do$ BEGIN EXECUTE format('CREATE INDEX IF NOT EXISTS chunks_searched ON chunks \
@@ -102,6 +103,14 @@ async fn look(connection: &Object, config: &PostgresConfig) -> Tried<Found> {
             "the Postgres database '{0}' is encoded in {encoding}; make one with 'createdb --encoding=UTF8 \
              --template=template0 {0}'",
             config.database()
+        ));
+    }
+    let path: &str = row.try_get(6)?;
+    if !config.is_pooled && path != config.schema {
+        return refuse(format!(
+            "the Postgres server at {} does not know the settings that a session of the store begins with, as behind a pooler; add \
+             'pooled=true' to the URL of the store",
+            config.address()
         ));
     }
     Ok(Found { has_tables: row.try_get(3)?, has_trigrams: row.try_get(4)?, has_index: row.try_get(5)? })
