@@ -40,8 +40,8 @@ use self::watch::Watch;
 use crate::key::{Key, Namespace};
 use crate::store::{
     Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Expected,
-    Inspect, LevelOrder, ListRequest, Needles, NewValue, Outcome, Page, Position, Search, Store, StoreStats, Stored,
-    Value, Write,
+    Inspect, LevelOrder, ListRequest, Needles, NewValue, Outcome, Page, Position, Search, Store, StoreStats,
+    Stored, Value, Write,
 };
 
 pub use self::config::{SqliteConfig, SqliteDurability, SqliteSearchIndex};
@@ -56,8 +56,8 @@ pub use self::stats::SqliteStats;
 /// * Beside the file are two others, with `-wal` and `-shm` at the end of their names: part of it, to be moved and copied only
 ///   together while nobody uses them. [`backup`](Self::backup) makes a copy while it is in use.
 /// * The file is to be on a local disk. It never becomes smaller; what is freed is used again.
-/// * On Linux a file with `-reserve` at the end of its name sets aside half of the free space, 6 MiB at most, so that files
-///   can be removed once the disk is full: those whose removal writes no more than that.
+/// * On Linux a third file, with `-reserve` at the end of its name, sets aside three quarters of the free space, 6 MiB at most, so
+///   that files can be removed once the disk is full: those whose removal writes no more than that. It holds nothing.
 /// * A value has at most 1 GiB. A change of that size takes seconds, in which other changes wait.
 /// * Text of up to 8 MiB is indexed for [`Search`]: what is UTF-8 without NUL. Anything else may always match.
 /// * It needs a tokio runtime, and uses its threads for blocking work: one hop for each operation.
@@ -109,21 +109,21 @@ impl SqliteStore {
             })?;
         }
         let config = Arc::new(config);
-        let reserve = Arc::new(Reserve::new(&config.location));
-        let (opened, beside) = (Arc::clone(&config), Arc::clone(&reserve));
+        let opened = Arc::clone(&config);
         let open = move || {
             let connection = within_size_limit(|| connect::open(&opened))?;
-            beside.set_aside();
-            Ok::<_, Fault>(connection)
+            let reserve = Reserve::beside(&opened.location);
+            reserve.set_aside();
+            Ok::<_, Fault>((connection, reserve))
         };
-        let first = run_blocking(&Handle::current(), open).await??;
+        let (first, reserve) = run_blocking(&Handle::current(), open).await??;
         let pool = |size, open| Pool::new(Arc::clone(&config), size, open);
         let writer = Arc::new(pool(1, vec![first]));
         let (readers, watch) = match config.location {
             Location::File(_) => (Arc::new(pool(config.readers, Vec::new())), Watch::new(Some(pool(1, Vec::new())))),
             Location::Memory => (Arc::clone(&writer), Watch::new(None)),
         };
-        Ok(Self { inner: Arc::new(Inner { config, writer, readers, watch, reserve }) })
+        Ok(Self { inner: Arc::new(Inner { config, writer, readers, watch, reserve: Arc::new(reserve) }) })
     }
 
     /// Where it is, and how it is used.
@@ -170,42 +170,11 @@ impl SqliteStore {
                 return Err(Error::new(ErrorKind::TooLarge, reason).with_path(path));
             }
         }
-        if !writes.iter().all(|write| matches!(write, Write::Delete(_))) {
-            return self.make(namespace, conditions, writes).await;
-        }
-        match self.make(namespace, conditions.clone(), writes.clone()).await {
-            Err(error) if error.kind() == ErrorKind::StorageFull => {
-                let reserve = Arc::clone(&self.inner.reserve);
-                let make_room = move |connection: &mut Connection| {
-                    reserve.give_back();
-                    // With some room for the file, what is in the log goes there and leaves the log empty.
-                    let shortened = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-                    if let Err(error) = shortened {
-                        tracing::debug!(%error, "the log of a SQLite file on a full disk was not shortened");
-                    }
-                    Ok(())
-                };
-                self.inner.writer.run(make_room).await?;
-                let outcome = self.make(namespace, conditions, writes).await;
-                let reserve = Arc::clone(&self.inner.reserve);
-                if let Err(error) = run_blocking(&Handle::current(), move || reserve.set_aside()).await {
-                    tracing::debug!(%error, "no space is set aside for later removals");
-                }
-                outcome
-            }
-            outcome => outcome,
-        }
-    }
-
-    async fn make(
-        &self,
-        namespace: &Namespace,
-        conditions: Vec<Condition>,
-        writes: Vec<Write>,
-    ) -> Result<BatchOutcome> {
+        let reserve =
+            writes.iter().all(|write| matches!(write, Write::Delete(_))).then(|| Arc::clone(&self.inner.reserve));
         let (namespace, search_index) = (namespace.clone(), self.inner.config.search_index);
         let work = move |connection: &Connection| {
-            let outcome = write::batch(connection, &namespace, search_index, &conditions, writes)?;
+            let outcome = write::batch(connection, &namespace, search_index, &conditions, &writes)?;
             Ok(match outcome {
                 done @ BatchOutcome::Done(_) => Ending::Commit(done),
                 refused => Ending::RollBack(refused),
@@ -213,7 +182,7 @@ impl SqliteStore {
         };
         // Told where it is made, as nobody may wait here any more by then.
         let inner = Arc::clone(&self.inner);
-        self.inner.writer.change(work, move || inner.watch.tell()).await
+        self.inner.writer.change(work, reserve, move || inner.watch.tell()).await
     }
 
     /// A batch of one `write` at `path`.

@@ -46,7 +46,7 @@ fn a_process_with_a_small_disk() {
     runtime.block_on(async {
         let config = SqliteConfig::new(Path::new(&disk).join("store.db"));
         let (mut first, mut end) = (0, 0);
-        for _ in 0..3 {
+        for _ in 0..10 {
             // Each round is by a store that is opened while the disk is full.
             let store = SqliteStore::open(config.clone()).await.expect("it opens");
             end = fill(&store, end).await;

@@ -21,6 +21,14 @@ impl Fault {
         Self::Ours(Error::invalid_argument(DAMAGED).with_generic_model_message())
     }
 
+    /// Whether the disk is full.
+    pub(super) fn is_full(&self) -> bool {
+        match self {
+            Self::Database(error) => describe(error).0 == ErrorKind::StorageFull,
+            Self::Ours(error) => error.kind() == ErrorKind::StorageFull,
+        }
+    }
+
     /// Whether another connection was in the way.
     pub(super) fn is_busy(&self) -> bool {
         match self {

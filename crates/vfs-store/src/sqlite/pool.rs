@@ -14,6 +14,7 @@ use vfs_search::{run_blocking, without_size_signal};
 use super::config::SqliteConfig;
 use super::connect;
 use super::fault::{Fault, Tried};
+use super::reserve::Reserve;
 
 /// Some connections to one file, opened when they are first needed.
 #[derive(Debug)]
@@ -105,27 +106,30 @@ impl Pool {
     }
 
     /// Lends a connection to `work` that changes the file, with nobody else changing it in between, and tells by
-    /// `committed` when it is done.
-    pub(super) async fn change<T, F>(self: &Arc<Self>, work: F, committed: impl FnOnce() + Send + 'static) -> Result<T>
+    /// `committed` when it is done. On a full disk it is made again with the space of the `reserve`.
+    pub(super) async fn change<T, F>(
+        self: &Arc<Self>,
+        work: F,
+        reserve: Option<Arc<Reserve>>,
+        committed: impl Fn() + Send + 'static,
+    ) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Tried<Ending<T>> + Send + 'static,
+        F: Fn(&Connection) -> Tried<Ending<T>> + Send + 'static,
     {
         let config = Arc::clone(&self.config);
         self.run(move |connection| {
-            within_size_limit(|| {
-                let transaction = begin(connection, &config)?;
-                match work(&transaction)? {
-                    Ending::Commit(done) => {
-                        transaction.commit()?;
-                        committed();
-                        Ok(done)
-                    }
-                    Ending::RollBack(found) => {
-                        transaction.rollback()?;
-                        Ok(found)
-                    }
+            within_size_limit(|| match (change(connection, &config, &work, &committed), reserve) {
+                (Err(fault), Some(reserve)) if fault.is_full() => {
+                    reserve.give_back();
+                    // With some room for the file, what is in the log goes there and leaves the log empty.
+                    shorten_log(connection);
+                    let changed = change(connection, &config, &work, &committed);
+                    shorten_log(connection);
+                    reserve.set_aside();
+                    changed
                 }
+                (changed, _) => changed,
             })
         })
         .await
@@ -159,6 +163,33 @@ pub(super) fn within_size_limit<T>(work: impl FnOnce() -> Tried<T>) -> Tried<T> 
                        write less";
         Error::new(ErrorKind::TooLarge, message).with_generic_model_message().with_source(Error::from(fault)).into()
     })
+}
+
+fn change<T>(
+    connection: &Connection,
+    config: &SqliteConfig,
+    work: &impl Fn(&Connection) -> Tried<Ending<T>>,
+    committed: &impl Fn(),
+) -> Tried<T> {
+    let transaction = begin(connection, config)?;
+    match work(&transaction)? {
+        Ending::Commit(done) => {
+            transaction.commit()?;
+            committed();
+            Ok(done)
+        }
+        Ending::RollBack(found) => {
+            transaction.rollback()?;
+            Ok(found)
+        }
+    }
+}
+
+/// Writes the log to the file as far as there is room and nobody reads what was before.
+fn shorten_log(connection: &Connection) {
+    if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
+        tracing::debug!(%error, "the log of a SQLite file on a full disk was not shortened");
+    }
 }
 
 fn closed_error() -> Error {

@@ -71,6 +71,13 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
+/// Whether there are files below `path`.
+pub(super) fn has_below(connection: &Connection, namespace: i64, path: &VfsPath) -> Tried<bool> {
+    let (start, end) = below(path);
+    let sql = "SELECT EXISTS (SELECT 1 FROM files WHERE namespace = ?1 AND path >= ?2 AND path < ?3)";
+    Ok(connection.prepare_cached(sql)?.query_row((namespace, start, end), |row| row.get(0))?)
+}
+
 /// The id of `namespace`, where it was ever written to.
 pub(super) fn namespace_id(connection: &Connection, namespace: &Namespace) -> Tried<Option<i64>> {
     let mut statement = connection.prepare_cached("SELECT id FROM namespaces WHERE name = ?1")?;

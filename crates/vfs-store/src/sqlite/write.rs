@@ -49,7 +49,7 @@ pub(super) fn batch(
     namespace: &Namespace,
     search_index: SqliteSearchIndex,
     conditions: &[Condition],
-    writes: Vec<Write>,
+    writes: &[Write],
 ) -> Tried<BatchOutcome> {
     let id = rows::namespace_id(connection, namespace)?;
     for condition in conditions {
@@ -57,10 +57,10 @@ pub(super) fn batch(
             return Ok(refused);
         }
     }
-    let mut changing = Changing::begin(connection, namespace, search_index, &writes)?;
+    let mut changing = Changing::begin(connection, namespace, search_index, writes)?;
     let mut now = Vec::with_capacity(writes.len());
     for write in writes {
-        match changing.make(write) {
+        match changing.make(write.clone()) {
             Ok(stored) => now.push(stored),
             Err(Stop::Missing(path)) => return Ok(BatchOutcome::Refused(path, None)),
             Err(Stop::Fault(fault)) => return Err(fault),
@@ -79,16 +79,10 @@ fn refused(connection: &Connection, namespace: Option<i64>, condition: &Conditio
     };
     let holds = match (condition, namespace) {
         (Condition::At(_, expected), _) => expected.holds(found.as_ref()),
-        (Condition::NothingBelow(_), Some(namespace)) => !is_anything_below(connection, namespace, path)?,
+        (Condition::NothingBelow(_), Some(namespace)) => !rows::has_below(connection, namespace, path)?,
         (Condition::NothingBelow(_), None) => true,
     };
     Ok((!holds).then(|| BatchOutcome::Refused(path.clone(), found)))
-}
-
-fn is_anything_below(connection: &Connection, namespace: i64, path: &VfsPath) -> Tried<bool> {
-    let (start, end) = rows::below(path);
-    let sql = "SELECT EXISTS (SELECT 1 FROM files WHERE namespace = ?1 AND path >= ?2 AND path < ?3)";
-    Ok(connection.prepare_cached(sql)?.query_row((namespace, start, end), |row| row.get(0))?)
 }
 
 impl<'a> Changing<'a> {
