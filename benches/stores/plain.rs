@@ -27,8 +27,8 @@ enum Database {
 impl Plain {
     /// A connection to the database at `url`, or for SQLite to a file beside it; `None` where that is none of SQL.
     pub(crate) async fn open(url: &str, files: usize) -> anyhow::Result<Option<Self>> {
-        let database = if let Some(file) = url.strip_prefix("sqlite:") {
-            let file = file.split('?').next().unwrap_or_default();
+        let url = url.split('?').next().unwrap_or_default();
+        let database = if let Some(file) = url.strip_prefix("sqlite:").filter(|file| *file != ":memory:") {
             let connection = rusqlite::Connection::open(format!("{file}.plain"))?;
             connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;
             Database::Sqlite(connection)
