@@ -9,6 +9,7 @@ mod made;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use chrono::Utc;
 use futures::stream::{self, StreamExt as _};
@@ -18,11 +19,16 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use self::made::{Made, Sent, SourceNow, moved};
 use super::space::{Space, contended};
 use super::transfer::{Move, Plan};
-use super::waiting::make_way;
+use super::waiting::{make_way, within};
 use crate::store::{Expected, NewValue, Outcome, Store, Stored, Value};
 
 /// How much a transfer holds at once, in mebibytes; one file may be larger.
 const MEBIBYTES: u32 = 64;
+
+/// How long a look at what a failed change left may take: a store that is gone has been waited for already.
+const AFTERMATH_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many files in a row a store is not there for, after which no more are rolled back.
+const FAILURES_IN_A_ROW: usize = 3;
 
 /// What becomes of the source of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +86,14 @@ pub(super) async fn put_new<S: Store>(space: &Space<S>, path: &VfsPath, value: N
         return Ok(Outcome::Refused(found));
     }
     // Somebody may have looked before this was here and write now: whoever looks second sees the other.
-    let has_room = has_room(&steady, path).await;
+    let has_room = match &put {
+        Ok(_) => has_room(&steady, path).await,
+        // A store that failed may be gone, and has been waited for already.
+        Err(error) => match within(AFTERMATH_TIMEOUT, has_room(&steady, path)).await {
+            Some(has_room) => has_room,
+            None => return Err(error.clone()),
+        },
+    };
     match (put, has_room) {
         (Ok(put), Ok(true)) => Ok(put),
         (Ok(Outcome::Done(stored)), has_room) => {
@@ -279,11 +292,20 @@ async fn copy_again<S: Store>(space: &Space<S>, made: &mut Made) -> Result<(), T
     made.put(space, copy, &expected).await
 }
 
-/// Rolls back all that was made, whichever part of it fails.
+/// Rolls back all that was made, whichever part of it fails, unless the store is gone.
 async fn roll_back<S: Store>(space: &Space<S>, made: &[Made], replaced: Option<&Value>) -> Result<Rollback> {
     let mut outcome = Ok(Rollback::Complete);
+    let mut failures = 0;
     for one in made {
-        outcome = match (outcome, one.roll_back(space, replaced).await) {
+        if failures == FAILURES_IN_A_ROW {
+            break;
+        }
+        let rolled_back = one.roll_back(space, replaced).await;
+        failures = match &rolled_back {
+            Err(error) if error.kind() == ErrorKind::Unavailable => failures + 1,
+            _ => 0,
+        };
+        outcome = match (outcome, rolled_back) {
             (Err(error), _) | (Ok(_), Err(error)) => Err(error),
             (Ok(Rollback::Complete), Ok(Rollback::Complete)) => Ok(Rollback::Complete),
             (Ok(_), Ok(_)) => Ok(Rollback::Partial),

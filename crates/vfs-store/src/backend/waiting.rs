@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::{Either, pending, select};
 use tokio::runtime::Handle;
-use tokio::time::{sleep, sleep_until};
+use tokio::time::{sleep, sleep_until, timeout};
 use vfs_core::{CancelToken, Error, ErrorKind, OpContext, Result, VfsPath};
 
 /// What `work` gives, unless the caller cancels or its deadline passes first. Errors name `path` unless they name another.
@@ -91,5 +91,13 @@ where
             );
             Err(Error::new(error.kind(), message).with_path(path))
         }
+    }
+}
+
+/// The outcome of `work`; `None` where it takes longer than `limit`, if there is a tokio timer to tell.
+pub(super) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    match Handle::try_current() {
+        Ok(_) => timeout(limit, work).await.ok(),
+        Err(_) => Some(work.await),
     }
 }
