@@ -11,6 +11,7 @@ mod lines;
 mod narrow;
 mod needles;
 mod read;
+mod read_ahead;
 mod runtime;
 mod search;
 mod single;

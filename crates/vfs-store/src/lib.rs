@@ -37,7 +37,7 @@ pub use redis::{RedisConfig, RedisStore};
 pub use sqlite::{SqliteConfig, SqliteDurability, SqliteSearchIndex, SqliteStats, SqliteStore};
 pub use store::{
     Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Entry,
-    Expected, Inspect, LevelOrder, ListRequest, Listed, Needles, NewValue, Outcome, Page, PageToken, Position, Search,
-    Store, StoreStats, Stored, Tell, Times, Value, Write, WriteId,
+    Expected, Inspect, LevelOrder, ListRequest, Listed, Needles, NewValue, Outcome, Page, PageToken, PathStat,
+    Position, Search, Store, StoreStats, Stored, Tell, Times, Value, Write, WriteId,
 };
 pub use url::{Parameters, StoreUrl};

@@ -16,7 +16,8 @@ use self::space::Space;
 use crate::key::{Key, Namespace};
 use crate::store::{
     Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, Condition, Expected, Inspect,
-    LevelOrder, ListRequest, Needles, NewValue, Outcome, Page, Position, Search, Store, Stored, Value, Write,
+    LevelOrder, ListRequest, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store, Stored, Value, Write,
+    get_each, stat_each,
 };
 
 /// A store in memory, gone with its last handle: for tests, and for files that need not outlive the process.
@@ -151,6 +152,14 @@ impl Store for MemoryStore {
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
         Ok(self.look(&key.namespace, |space| space.get(&key.path, range)))
+    }
+
+    async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
+        stat_each(self, namespace, paths).await
+    }
+
+    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+        get_each(self, namespace, paths, max_size).await
     }
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {

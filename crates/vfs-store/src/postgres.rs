@@ -32,7 +32,8 @@ use self::server::Server;
 use crate::key::{Key, Namespace};
 use crate::store::{
     Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Expected,
-    Inspect, ListRequest, Needles, NewValue, Outcome, Page, Position, Search, Store, StoreStats, Stored, Value, Write,
+    Inspect, ListRequest, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store, StoreStats, Stored,
+    Value, Write,
 };
 
 pub use self::config::{PostgresConfig, PostgresTls};
@@ -49,7 +50,7 @@ pub use self::config::{PostgresConfig, PostgresTls};
 ///   client is gone.
 /// * Values have up to 256 MiB, paths up to 2,048 bytes. Times are kept to the microsecond.
 /// * A copy shares the content of its source, whatever its size; so does a move.
-/// * Behind a pooler such as PgBouncer, the URL names its mode: nothing more in session mode, `pooled=true` in transaction mode.
+/// * Behind a pooler such as PgBouncer, in whatever mode, the URL says `pooled=true`.
 /// * Waiting for changes costs a connection more. As long as somebody waits for those of a namespace, its commits and those of
 ///   other such namespaces wait for each other, as is the way of `NOTIFY`.
 /// * Where the extension `pg_trgm` is there or this user may make it, [`Search`] finds the UTF-8 files of at most 128 KiB that
@@ -158,6 +159,14 @@ impl Store for PostgresStore {
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
         read::get(&self.0.server, key, range).await
+    }
+
+    async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
+        read::stat_many(&self.0.server, namespace, paths).await
+    }
+
+    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+        read::get_many(&self.0.server, namespace, paths, max_size).await
     }
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
-use vfs_core::{Error, ErrorKind, Result};
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use self::feed::Waiting;
 use self::head::HEAD;
@@ -28,7 +28,7 @@ use self::reply::Parts;
 use crate::key::{Key, Namespace};
 use crate::store::{
     Abilities, Atomicity, Batch, BatchOutcome, Changes, Condition, Expected, Inspect, LevelOrder, ListRequest,
-    NewValue, Outcome, Page, Search, Store, Stored, Value, Write,
+    NewValue, Outcome, Page, PathStat, Search, Store, Stored, Value, Write, get_each, stat_each,
 };
 
 pub use self::config::RedisConfig;
@@ -193,6 +193,14 @@ impl Store for RedisStore {
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
         self.read(key, range.unwrap_or(0..u64::MAX)).await
+    }
+
+    async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
+        stat_each(self, namespace, paths).await
+    }
+
+    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+        get_each(self, namespace, paths, max_size).await
     }
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {

@@ -40,7 +40,7 @@ use self::watch::Watch;
 use crate::key::{Key, Namespace};
 use crate::store::{
     Abilities, Atomicity, Batch, BatchOutcome, Candidates, ChangePage, Changes, CheckReport, Condition, Expected,
-    Inspect, LevelOrder, ListRequest, Needles, NewValue, Outcome, Page, Position, Search, Store, StoreStats,
+    Inspect, LevelOrder, ListRequest, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store, StoreStats,
     Stored, Value, Write,
 };
 
@@ -236,6 +236,38 @@ impl Store for SqliteStore {
             let Some(found) = rows::find(connection, id, path.as_str())? else { return Ok(None) };
             let content = content::read(connection, found.id, found.stored.size, range)?;
             Ok(Some(Value::new(found.stored, content)))
+        };
+        self.inner.readers.read(read).await
+    }
+
+    async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
+        let (namespace, paths) = (namespace.clone(), paths.to_vec());
+        let stat = move |connection: &Connection| {
+            let Some(id) = rows::namespace_id(connection, &namespace)? else {
+                return Ok(vec![PathStat::default(); paths.len()]);
+            };
+            let stat = |path: &VfsPath| {
+                let found = rows::find(connection, id, path.as_str())?;
+                Ok(PathStat::new(found.map(|found| found.stored), rows::has_below(connection, id, path)?))
+            };
+            paths.iter().map(stat).collect()
+        };
+        self.inner.readers.read(stat).await
+    }
+
+    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+        let (namespace, paths) = (namespace.clone(), paths.to_vec());
+        let read = move |connection: &Connection| {
+            let Some(id) = rows::namespace_id(connection, &namespace)? else { return Ok(vec![None; paths.len()]) };
+            let read = |path: &VfsPath| {
+                let Some(found) = rows::find(connection, id, path.as_str())? else { return Ok(None) };
+                if found.stored.size > max_size {
+                    return Ok(None);
+                }
+                let content = content::read(connection, found.id, found.stored.size, None)?;
+                Ok(Some(Value::new(found.stored, content)))
+            };
+            paths.iter().map(read).collect()
         };
         self.inner.readers.read(read).await
     }

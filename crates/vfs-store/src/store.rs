@@ -8,7 +8,8 @@ use std::fmt;
 use std::ops::Range;
 
 use async_trait::async_trait;
-use vfs_core::Result;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use vfs_core::{Result, VfsPath};
 
 use crate::key::{Key, Namespace};
 
@@ -18,7 +19,7 @@ pub use self::changes::{ChangePage, Changes, Position, Tell};
 pub use self::report::{CheckReport, StoreStats};
 pub use self::values::{
     Abilities, Atomicity, BatchOutcome, Candidates, Condition, Entry, Expected, LevelOrder, ListRequest, Listed,
-    Needles, NewValue, Outcome, Page, PageToken, Stored, Times, Value, Write, WriteId,
+    Needles, NewValue, Outcome, Page, PageToken, PathStat, Stored, Times, Value, Write, WriteId,
 };
 
 /// Values under keys.
@@ -53,6 +54,21 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// A value, or the part of it that `range` (in bytes, cut at its end) asks for; `None` where there is none.
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>>;
 
+    /// What is at and below each of `paths`, in their order.
+    ///
+    /// Looks at one after the other, unless the store can answer for all at once.
+    async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
+        stat_each(self, namespace, paths).await
+    }
+
+    /// The values at `paths` that have at most `max_size` bytes, in their order; `None` where there is none, or a larger one. A store
+    /// may leave out those of over 64 KiB whatever `max_size` is.
+    ///
+    /// Gets one after the other, unless the store can send all at once.
+    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+        get_each(self, namespace, paths, max_size).await
+    }
+
     /// Puts a value in place of what is there, if that is what is `expected`.
     async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome>;
 
@@ -83,6 +99,61 @@ pub trait Store: fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// Looks at the store as a whole, where it can say more than its values do.
     fn as_inspect(&self) -> Option<&dyn Inspect> {
         None
+    }
+}
+
+/// How many requests for several values are on their way at once.
+const REQUESTS_AT_ONCE: usize = 16;
+
+/// [`Store::stat_many`] by requests for one path each.
+pub(crate) async fn stat_each<S: Store + ?Sized>(
+    store: &S,
+    namespace: &Namespace,
+    paths: &[VfsPath],
+) -> Result<Vec<PathStat>> {
+    let stats: Vec<_> = paths.iter().map(|path| stat(store, namespace, path)).collect();
+    stream::iter(stats).buffered(REQUESTS_AT_ONCE).try_collect().await
+}
+
+/// [`Store::get_many`] by requests for one path each.
+pub(crate) async fn get_each<S: Store + ?Sized>(
+    store: &S,
+    namespace: &Namespace,
+    paths: &[VfsPath],
+    max_size: u64,
+) -> Result<Vec<Option<Value>>> {
+    let get = |path: &VfsPath| {
+        let key = Key::new(namespace.clone(), path.clone());
+        async move {
+            if key.path.is_root() {
+                return Ok(None);
+            }
+            let value = store.get(&key, Some(0..max_size)).await?;
+            Ok(value.filter(|value| value.stored.size <= max_size))
+        }
+    };
+    let values: Vec<_> = paths.iter().map(get).collect();
+    stream::iter(values).buffered(REQUESTS_AT_ONCE).try_collect().await
+}
+
+async fn stat<S: Store + ?Sized>(store: &S, namespace: &Namespace, path: &VfsPath) -> Result<PathStat> {
+    let key = Key::new(namespace.clone(), path.clone());
+    let (stored, has_below) = futures::try_join!(
+        async { if path.is_root() { Ok(None) } else { store.head(&key).await } },
+        has_below(store, namespace, path)
+    )?;
+    Ok(PathStat::new(stored, has_below))
+}
+
+async fn has_below<S: Store + ?Sized>(store: &S, namespace: &Namespace, path: &VfsPath) -> Result<bool> {
+    let mut request = ListRequest::level(path.clone()).limit(1);
+    loop {
+        let page = store.list(namespace, &request).await?;
+        if !page.entries.is_empty() || !page.directories.is_empty() || !page.problems.is_empty() {
+            return Ok(true);
+        }
+        let Some(next) = page.next else { return Ok(false) };
+        request = request.from(next);
     }
 }
 
@@ -142,6 +213,19 @@ macro_rules! forward_store {
 
             async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
                 (**self).get(key, range).await
+            }
+
+            async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
+                (**self).stat_many(namespace, paths).await
+            }
+
+            async fn get_many(
+                &self,
+                namespace: &Namespace,
+                paths: &[VfsPath],
+                max_size: u64,
+            ) -> Result<Vec<Option<Value>>> {
+                (**self).get_many(namespace, paths, max_size).await
             }
 
             async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {

@@ -48,6 +48,16 @@ impl Contents {
         Self { most, entries: Mutex::new(Entries { by_key: LruCache::unbounded(), weight: 0 }) }
     }
 
+    /// How many bytes are kept at most.
+    pub(super) fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// Whether a content of the file is kept, of whatever version.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.lock().by_key.contains(key)
+    }
+
     /// The content of this version, where it is kept.
     pub(super) fn get(&self, key: &Key, version: &Version) -> Option<Content> {
         let mut entries = self.lock();

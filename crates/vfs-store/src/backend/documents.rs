@@ -17,8 +17,8 @@ use vfs_core::{Error, ErrorKind, FileData, Problem, Result, Version, VfsPath};
 
 use crate::key::{Key, Namespace};
 use crate::store::{
-    Abilities, Batch, Changes, Entry, Expected, Inspect, ListRequest, NewValue, Outcome, Page, Search, Store, Stored,
-    Times, Value,
+    Abilities, Batch, Changes, Entry, Expected, Inspect, ListRequest, NewValue, Outcome, Page, PathStat, Search, Store,
+    Stored, Times, Value, get_each, stat_each,
 };
 
 /// How many values are looked into at once.
@@ -246,6 +246,14 @@ impl<S: Store> Store for Documents<S> {
             *self.last() = Some((key.clone(), file));
         }
         Ok(Some(Value::new(stored, part)))
+    }
+
+    async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
+        stat_each(self, namespace, paths).await
+    }
+
+    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+        get_each(self, namespace, paths, max_size).await
     }
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {

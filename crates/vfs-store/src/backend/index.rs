@@ -45,8 +45,8 @@ enum Kept {
     Nothing,
     /// The files as they were at a place in the changes.
     Names(Position, Directories),
-    /// There were too many, at this time.
-    TooMany(Instant),
+    /// There were too many in this directory, at this time.
+    TooMany(Instant, VfsPath),
 }
 
 /// Which directories a search is about.
@@ -94,14 +94,19 @@ impl Indexes {
         }
     }
 
-    /// Whether the namespace had too many files when they were listed last.
-    pub(super) fn is_too_large(&self, namespace: &Namespace) -> bool {
-        self.slot(namespace).has_too_many()
+    /// Whether `path` had too many files when they were listed last.
+    pub(super) fn is_too_large(&self, namespace: &Namespace, path: &VfsPath) -> bool {
+        self.slot(namespace).has_too_many_below(path)
     }
 
-    /// Remembers that a part of the namespace alone has too many files.
-    pub(super) fn mark_too_large(&self, namespace: &Namespace) {
-        self.slot(namespace).keep_too_many();
+    /// Whether the names are kept, as they were when they were used last.
+    pub(super) fn has_names(&self, namespace: &Namespace) -> bool {
+        matches!(*lock(&self.slot(namespace).kept), Kept::Names(..))
+    }
+
+    /// Remembers that `path` has too many files.
+    pub(super) fn mark_too_large(&self, namespace: &Namespace, path: &VfsPath) {
+        self.slot(namespace).keep_too_many(path);
     }
 
     fn slot(&self, namespace: &Namespace) -> Arc<Slot> {
@@ -120,7 +125,7 @@ impl Indexes {
         let root = VfsPath::root();
         let position = space.ask(&root, changes.position(&space.namespace)).await?;
         let Some(names) = listed(space, &root, self.most).await? else {
-            slot.keep_too_many();
+            slot.keep_too_many(&root);
             return Ok(None);
         };
         self.caught_up(space, changes, slot, (position, names)).await
@@ -142,7 +147,7 @@ impl Indexes {
                     changes.into_iter().for_each(|(_, tell)| names.apply(tell));
                     position = next;
                     if names.files() > self.most {
-                        slot.keep_too_many();
+                        slot.keep_too_many(&VfsPath::root());
                         return Ok(None);
                     }
                     if !has_more {
@@ -168,7 +173,11 @@ impl Slot {
     }
 
     fn has_too_many(&self) -> bool {
-        matches!(*lock(&self.kept), Kept::TooMany(at) if at.elapsed() < TOO_MANY)
+        self.has_too_many_below(&VfsPath::root())
+    }
+
+    fn has_too_many_below(&self, path: &VfsPath) -> bool {
+        matches!(&*lock(&self.kept), Kept::TooMany(at, of) if at.elapsed() < TOO_MANY && of.starts_with(path))
     }
 
     /// Keeps `names`, unless somebody was here with newer ones.
@@ -179,8 +188,8 @@ impl Slot {
         }
     }
 
-    fn keep_too_many(&self) {
-        *lock(&self.kept) = Kept::TooMany(Instant::now());
+    fn keep_too_many(&self, path: &VfsPath) {
+        *lock(&self.kept) = Kept::TooMany(Instant::now(), path.clone());
     }
 
     /// Forgets what is kept, unless somebody was here with what is not of `position`.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use vfs_core::{Error, Result, VfsPath};
 
 use super::directory::Directories;
@@ -11,6 +10,8 @@ use crate::store::{Candidates, Entry, ListRequest, Page, Store};
 
 /// The most paths that are looked up, after which a listing is cheaper.
 const MAX_LOOKUPS: usize = 4096;
+/// How many paths are looked up in one request.
+const LOOKUPS_AT_ONCE: usize = 1024;
 /// The files below a directory with the rules of what a search leaves out.
 const RULE_FILES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 
@@ -37,30 +38,29 @@ pub(super) async fn lookup_candidates<S: Store>(
         }
     }
     files.extend(directories.iter().filter(|directory| !directory.is_root()).cloned());
-    let found: Vec<_> = files.into_iter().map(|path| lookup(space, path)).collect();
-    let repositories: Vec<_> = directories.into_iter().map(|path| lookup_repository(space, path)).collect();
-    let (mut entries, repositories) = futures::try_join!(
-        stream::iter(found).buffered(space.fetches()).try_collect::<Vec<_>>(),
-        stream::iter(repositories).buffered(space.fetches()).try_collect::<Vec<_>>()
-    )
-    .ok()?;
-    entries.extend(repositories);
+    let repositories: BTreeSet<_> = directories.iter().filter_map(|directory| directory.child(".git").ok()).collect();
+    let paths: Vec<_> = files.union(&repositories).cloned().collect();
+    let mut entries = Vec::with_capacity(paths.len());
+    for paths in paths.chunks(LOOKUPS_AT_ONCE) {
+        let stats = space.stat_many(below, paths).await.ok()?;
+        for (path, stat) in paths.iter().zip(stats) {
+            match stat.stored {
+                Some(stored) => entries.push(Entry { path: path.clone(), stored }),
+                None if stat.has_below && repositories.contains(path) => {
+                    entries.extend(any_below(space, path).await.ok()?)
+                }
+                None => {}
+            }
+        }
+    }
     let mut names = Directories::default();
-    names.add_page(Page { entries: entries.into_iter().flatten().collect(), ..Page::default() });
+    names.add_page(Page { entries, ..Page::default() });
     Some(names)
 }
 
-async fn lookup<S: Store>(space: &Space<S>, path: VfsPath) -> Result<Option<Entry>> {
-    Ok(space.head(&path).await?.map(|stored| Entry { path, stored }))
-}
-
-/// Returns something in the `.git` of `directory`, which makes it a repository, where the rules in `.gitignore` apply.
-async fn lookup_repository<S: Store>(space: &Space<S>, directory: VfsPath) -> Result<Option<Entry>> {
-    let Ok(git) = directory.child(".git") else { return Ok(None) };
-    if let Some(file) = lookup(space, git.clone()).await? {
-        return Ok(Some(file));
-    }
-    let mut request = ListRequest::all(git).limit(1);
+/// Returns a file in `repository`, the `.git` of a directory: what makes that a repository, where the rules in `.gitignore` apply.
+async fn any_below<S: Store>(space: &Space<S>, repository: &VfsPath) -> Result<Option<Entry>> {
+    let mut request = ListRequest::all(repository.clone()).limit(1);
     loop {
         let page = space.page(&request).await?;
         match (page.entries.into_iter().next(), page.problems.into_iter().next(), page.next) {

@@ -1,7 +1,9 @@
 //! What a search goes through: the names that it needs, from where they are cheapest.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
 use vfs_core::{
     Error, ErrorKind, FileInfo, GlobRequest, GrepRequest, LendRequest, LsRequest, LsResult, Purpose, Result,
     Truncation, VfsPath,
@@ -11,15 +13,18 @@ use vfs_search::Coverage;
 use super::index::{Reach, listed};
 use super::narrow::lookup_candidates;
 use super::needles::{LARGEST_SILENT, largest_silent, needles};
-use super::space::{Found, Space, file_info};
+use super::space::{Found, Space, above, file_info};
 use super::tree::{Hopes, Names, StoreTree};
-use crate::store::Store;
+use crate::store::{Needles, PathStat, Store};
+
+/// What a directory may hold that decides what a walk shows below it.
+const RULES: [&str; 3] = [".ignore", ".gitignore", ".git"];
 
 /// Names of directories that nobody thinks of: what reaches two of them, one below the other, reaches all.
 const ANYWHERE: &str = "\u{1}/\u{1}";
 
-/// The most candidates that a search with a limit waits for: where more files may match, it soon has enough of them without.
-const MOST_OF_LIMITED: usize = 4096;
+/// The most candidates that a search of too many files is narrowed to.
+const MAX_NARROWED: usize = 4096;
 
 /// Lists one level of a directory.
 pub(super) async fn ls<S: Store>(space: &Space<S>, req: &LsRequest) -> Result<LsResult> {
@@ -56,14 +61,14 @@ pub(super) async fn ls<S: Store>(space: &Space<S>, req: &LsRequest) -> Result<Ls
 
 /// The tree for a listing of several levels.
 pub(super) async fn tree_for_ls<S: Store>(space: &Space<S>, req: &LsRequest) -> Result<Arc<StoreTree<S>>> {
-    let names = names(space, &req.path, Coverage::of_ls(req)).await?;
-    Ok(Arc::new(StoreTree::new(space.clone(), names)))
+    let (names, above) = futures::join!(names(space, &req.path, Coverage::of_ls(req)), stat_above(space, &req.path));
+    Ok(Arc::new(StoreTree::new(space.clone(), names?).above(above)))
 }
 
 /// The tree for a glob.
 pub(super) async fn tree_for_glob<S: Store>(space: &Space<S>, req: &GlobRequest) -> Result<Arc<StoreTree<S>>> {
-    let names = names(space, &req.path, Coverage::of_glob(req)?).await?;
-    Ok(Arc::new(StoreTree::new(space.clone(), names)))
+    let (names, above) = futures::join!(names(space, &req.path, Coverage::of_glob(req)?), stat_above(space, &req.path));
+    Ok(Arc::new(StoreTree::new(space.clone(), names?).above(above)))
 }
 
 /// The tree for a search.
@@ -72,21 +77,27 @@ pub(super) async fn tree_for_grep<S: Store>(space: &Space<S>, req: &GrepRequest)
     // What is wrong with the request is for the search to say.
     let Ok(coverage) = Coverage::of_grep(req) else { return Ok(Arc::new(tree(None))) };
     let is_wide = goes_anywhere(&req.path, &coverage);
-    let is_too_large = || is_wide && space.inner.indexes.is_too_large(&space.namespace);
-    let (names, hopes) = if is_too_large() {
-        let hopes = hopes(space, &req.path, req).await?;
-        match lookup_hopes(space, hopes.as_ref()).await {
-            None => (names(space, &req.path, coverage).await?, hopes),
-            names => (names, hopes),
+    let above = stat_above(space, &req.path).await;
+    let is_too_large = || is_wide && space.inner.indexes.is_too_large(&space.namespace, &req.path);
+    if is_too_large() {
+        let few = hopes(space, &req.path, req, MAX_NARROWED).await?;
+        if let Some(names) = lookup_hopes(space, few.as_ref()).await {
+            return Ok(Arc::new(tree(Some(names)).above(above).hopes(few)));
         }
-    } else {
-        let (mut names, hopes) = futures::try_join!(names(space, &req.path, coverage), hopes(space, &req.path, req))?;
-        if names.is_none() && is_too_large() {
-            names = lookup_hopes(space, hopes.as_ref()).await;
-        }
-        (names, hopes)
-    };
-    Ok(Arc::new(tree(names).hopes(hopes)))
+    }
+    // A search with a limit may have enough before the store has answered, and begins.
+    if let (Some(_), Ok(runtime)) = (req.limit, Handle::try_current()) {
+        let names = names(space, &req.path, coverage).await?;
+        let (space, req) = (space.clone(), req.clone());
+        let hopes = async move { hopes(&space, &req.path, &req, Needles::DEFAULT_MOST).await };
+        return Ok(Arc::new(tree(names).above(above).hopes_later(&runtime, hopes)));
+    }
+    let hopes = hopes(space, &req.path, req, Needles::DEFAULT_MOST);
+    let (mut names, hopes) = futures::try_join!(names(space, &req.path, coverage), hopes)?;
+    if names.is_none() && is_too_large() {
+        names = lookup_hopes(space, hopes.as_ref()).await;
+    }
+    Ok(Arc::new(tree(names).above(above).hopes(hopes)))
 }
 
 /// The tree to be lent.
@@ -96,7 +107,7 @@ pub(super) async fn tree_to_lend<S: Store>(space: &Space<S>, req: &LendRequest) 
     let names = directories.map(|directories| Names { below: VfsPath::root(), directories });
     let tree = StoreTree::new(space.clone(), names);
     let Some(search) = &req.search else { return Ok(Arc::new(tree)) };
-    let hopes = hopes(space, &req.path, search).await?;
+    let hopes = hopes(space, &req.path, search, Needles::DEFAULT_MOST).await?;
     Ok(Arc::new(tree.max_file_size(search.max_file_size).hopes(hopes)))
 }
 
@@ -115,9 +126,29 @@ async fn names<S: Store>(space: &Space<S>, path: &VfsPath, coverage: Coverage) -
     }
     let directories = listed(space, path, space.inner.config.index_entries).await?;
     if directories.is_none() {
-        space.inner.indexes.mark_too_large(&space.namespace);
+        space.inner.indexes.mark_too_large(&space.namespace, path);
     }
     Ok(directories.map(|directories| Names { below: path.clone(), directories }))
+}
+
+/// Looks up all at once what a walk that starts at `path` looks at above it: the directories, and the rules in them.
+///
+/// Of what is not looked up, nothing is in the answer, nor after a failure: then the walk looks for itself, and reports it.
+async fn stat_above<S: Store>(space: &Space<S>, path: &VfsPath) -> HashMap<VfsPath, PathStat> {
+    if path.is_root() || space.inner.indexes.has_names(&space.namespace) {
+        return HashMap::new();
+    }
+    let directories: Vec<_> = above(path).chain([VfsPath::root()]).collect();
+    let rules = directories.iter().flat_map(|directory| RULES.iter().filter_map(|name| directory.child(name).ok()));
+    let parents = directories.iter().filter(|directory| !directory.is_root()).cloned();
+    let paths: Vec<_> = rules.chain(parents).chain([path.clone()]).collect();
+    match space.stat_many(path, &paths).await {
+        Ok(stats) => paths.into_iter().zip(stats).collect(),
+        Err(error) => {
+            tracing::debug!(%error, "what is above the start of a walk was not looked up beforehand");
+            HashMap::new()
+        }
+    }
 }
 
 /// Whether a request that starts at `path` goes into every directory there.
@@ -132,12 +163,10 @@ async fn lookup_hopes<S: Store>(space: &Space<S>, hopes: Option<&Hopes>) -> Opti
     Some(Names { below: below.clone(), directories })
 }
 
-/// The files at and below `path` that `req` may find something in, where the store can tell, and does so now.
-async fn hopes<S: Store>(space: &Space<S>, path: &VfsPath, req: &GrepRequest) -> Result<Option<Hopes>> {
-    let (Some(search), Some(mut needles)) = (space.store().as_search(), needles(req)) else { return Ok(None) };
-    if req.limit.is_some() {
-        needles = needles.most(MOST_OF_LIMITED);
-    }
+/// The files at and below `path` that `req` may find something in, where the store can tell, and does so now: `most` of them at most.
+async fn hopes<S: Store>(space: &Space<S>, path: &VfsPath, req: &GrepRequest, most: usize) -> Result<Option<Hopes>> {
+    let (Some(search), Some(needles)) = (space.store().as_search(), needles(req)) else { return Ok(None) };
+    let needles = needles.most(most);
     let candidates = match space.ask(path, search.candidates(&space.namespace, path, &needles)).await {
         // The search goes on without the answer, unless it was the caller who waited no longer.
         Err(error) if error.is_temporary() && space.cx.check().is_ok() => None,

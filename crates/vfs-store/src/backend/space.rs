@@ -11,8 +11,8 @@ use super::directory::Directory;
 use super::waiting::while_wanted;
 use crate::key::{Key, Namespace};
 use crate::store::{
-    Batch, BatchOutcome, Condition, Entry, Expected, LevelOrder, ListRequest, NewValue, Outcome, Page, Store, Stored,
-    Value, Write,
+    Batch, BatchOutcome, Condition, Entry, Expected, LevelOrder, ListRequest, NewValue, Outcome, Page, PathStat, Store,
+    Stored, Value, Write,
 };
 
 /// How much of a file is asked for at once: 4 MiB. Smaller ones come in one answer.
@@ -120,6 +120,23 @@ impl<S: Store> Space<S> {
             return Ok(None);
         }
         self.ask(path, self.store().head(&self.key(path))).await
+    }
+
+    /// What is at and below each of `paths`, for a request about `path`.
+    pub(super) async fn stat_many(&self, path: &VfsPath, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
+        let mut stats = vec![PathStat::default(); paths.len()];
+        let max = self.store().abilities().max_path;
+        let (places, short): (Vec<_>, Vec<_>) = paths
+            .iter()
+            .enumerate()
+            .filter(|(_, path)| path.as_str().len() <= max)
+            .map(|(at, path)| (at, path.clone()))
+            .unzip();
+        for (at, stat) in places.into_iter().zip(self.ask(path, self.store().stat_many(&self.namespace, &short)).await?)
+        {
+            stats[at] = stat;
+        }
+        Ok(stats)
     }
 
     pub(super) async fn get(&self, path: &VfsPath, range: Option<Range<u64>>) -> Result<Option<Value>> {

@@ -1,18 +1,22 @@
 //! The files of a store as the tree that is searched.
 
+use std::collections::HashMap;
 use std::io::{self, Read};
 use std::sync::{Arc, OnceLock};
 
 use bytes::{Buf as _, Bytes};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
 use vfs_core::{Error, ErrorKind, FileInfo, Resolved, Result, Version, VfsPath};
 
 use super::contents::Content;
 use super::directory::{Directories, Directory, shadowed};
+use super::read_ahead::{self, ReadAhead};
 use super::runtime::Runtime;
 use super::space::{BLOCK, Found, Space, above, file_info, keeps_changing};
-use crate::store::{Candidates, Store, Stored, Value};
+use crate::store::{Candidates, PathStat, Store, Stored, Value};
 
 /// Names of files that a search may read for the rules in them, whatever it looks for.
 const RULES: [&str; 3] = [".gitignore", ".ignore", "exclude"];
@@ -27,8 +31,13 @@ pub(super) struct StoreTree<S> {
     runtime: Option<Arc<Runtime>>,
     /// The names of now, as far as they are known.
     names: Option<Names>,
+    /// What is at some paths above the start, where it was looked up beforehand.
+    above: HashMap<VfsPath, PathStat>,
     /// The files that may hold what is looked for, where that is known.
-    hopes: Option<Hopes>,
+    hopes: Arc<OnceLock<Hopes>>,
+    /// What asks for them while the search has begun.
+    asking: Option<Asking>,
+    ahead: OnceLock<ReadAhead>,
     /// Files over so many bytes are not searched.
     max_file_size: u64,
 }
@@ -49,6 +58,16 @@ pub(super) struct Hopes {
     pub(super) candidates: Candidates,
     /// Larger files are looked at all the same, as the search may have something to say of their lines.
     pub(super) up_to: u64,
+}
+
+/// A task that ends with this.
+#[derive(Debug)]
+struct Asking(AbortHandle);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// A directory, and what is in it once that was looked at.
@@ -74,12 +93,46 @@ impl StoreDir {
 impl<S: Store> StoreTree<S> {
     /// A tree whose names are `names`, or else those that the store lists when they are asked for.
     pub(super) fn new(space: Space<S>, names: Option<Names>) -> Self {
-        Self { space, runtime: Runtime::current().map(Arc::new), names, hopes: None, max_file_size: u64::MAX }
+        Self {
+            space,
+            runtime: Runtime::current().map(Arc::new),
+            names,
+            above: HashMap::new(),
+            hopes: Arc::default(),
+            asking: None,
+            ahead: OnceLock::new(),
+            max_file_size: u64::MAX,
+        }
     }
 
     /// This tree, for a search that finds something where there are `hopes` only: other files are shown empty.
     pub(super) fn hopes(mut self, hopes: Option<Hopes>) -> Self {
-        self.hopes = hopes;
+        self.hopes = Arc::new(hopes.map_or_else(OnceLock::new, OnceLock::from));
+        self
+    }
+
+    /// As [`hopes`](Self::hopes), of which the search hears on its way.
+    pub(super) fn hopes_later(
+        mut self,
+        runtime: &Handle,
+        hopes: impl Future<Output = Result<Option<Hopes>>> + Send + 'static,
+    ) -> Self {
+        let known = Arc::clone(&self.hopes);
+        let task = runtime.spawn(async move {
+            match hopes.await {
+                Ok(Some(hopes)) => drop(known.set(hopes)),
+                Ok(None) => {}
+                // The search goes on without the answer, and meets whatever keeps the store from one.
+                Err(error) => tracing::debug!(%error, "a search reads files that may hold nothing"),
+            }
+        });
+        self.asking = Some(Asking(task.abort_handle()));
+        self
+    }
+
+    /// This tree, which need not look up what is `above` its start.
+    pub(super) fn above(mut self, above: HashMap<VfsPath, PathStat>) -> Self {
+        self.above = above;
         self
     }
 
@@ -113,7 +166,10 @@ impl<S: Store> StoreTree<S> {
     fn find(&self, path: &VfsPath) -> Result<Found> {
         // What a path is, its parent says; the names below a directory do not say whether it is one.
         let Some(names) = path.parent().and_then(|parent| self.names_in(&parent)) else {
-            return self.wait(self.space.find(path));
+            return match self.above.get(path) {
+                Some(stat) => self.found_above(path, stat),
+                None => self.wait(self.space.find(path)),
+            };
         };
         if let Some(found) = names.find(path) {
             return Ok(found);
@@ -123,9 +179,22 @@ impl<S: Store> StoreTree<S> {
         Err(Error::at(kind, path))
     }
 
+    /// What is at a path that was looked up beforehand, with all that is above it.
+    fn found_above(&self, path: &VfsPath, stat: &PathStat) -> Result<Found> {
+        if let Some(stored) = &stat.stored {
+            return Ok(Found::File(stored.clone()));
+        }
+        if stat.has_below {
+            return Ok(Found::Directory);
+        }
+        let is_file = |path: VfsPath| self.above.get(&path).is_some_and(|stat| stat.stored.is_some());
+        let kind = if above(path).any(is_file) { ErrorKind::NotADirectory } else { ErrorKind::NotFound };
+        Err(Error::at(kind, path))
+    }
+
     /// Whether the content of a file need not be looked at: it is text, and holds nothing that is looked for.
     fn is_hopeless(&self, path: &VfsPath, name: &str, size: u64) -> bool {
-        let hopes = self.hopes.as_ref().filter(|hopes| size <= hopes.up_to && !RULES.contains(&name));
+        let hopes = self.hopes.get().filter(|hopes| size <= hopes.up_to && !RULES.contains(&name));
         hopes.is_some_and(|hopes| path.starts_with(&hopes.below) && !hopes.candidates.contains(path))
     }
 
@@ -134,6 +203,13 @@ impl<S: Store> StoreTree<S> {
         let (key, contents) = (self.space.key(path), &self.space.inner.contents);
         if let Some(kept) = contents.get(&key, &stored.version) {
             return Ok(kept);
+        }
+        if let Some(hopes) = self.hopes.get() {
+            let ahead = self.ahead.get_or_init(|| ReadAhead::new(&self.space, &hopes.candidates));
+            ahead.ensure(&self.space, path, |paths| self.wait(read_ahead::fetch(&self.space, paths)));
+            if let Some(kept) = contents.get(&key, &stored.version) {
+                return Ok(kept);
+            }
         }
         let max = self.space.inner.max_file_size().max(stored.size);
         let Value { stored, content, .. } = self.wait(self.space.whole_file(path, max))?;

@@ -1,15 +1,17 @@
 //! Getting values.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
-use vfs_core::{Error, ErrorKind, Result};
+use tokio_postgres::Row;
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use super::fault::Tried;
 use super::row;
 use super::server::Server;
-use crate::key::Key;
-use crate::store::{Stored, Value};
+use crate::key::{Key, Namespace};
+use crate::store::{PathStat, Stored, Value};
 
 /// Bytes of content in a row.
 pub(super) const CHUNK: usize = 1 << 20;
@@ -26,6 +28,20 @@ const GET: &str = "SELECT size, version, created_at, modified_at, part, \
                    LEFT JOIN chunks ON chunks.namespace = files.namespace AND chunks.content = files.content \
                        AND $3::bigint < $4::bigint AND part BETWEEN $3::bigint / 1048576 AND ($4::bigint - 1) / 1048576 \
                    WHERE files.namespace = (SELECT id FROM namespaces WHERE name = $1) AND path = $2";
+
+const STAT_MANY: &str = "SELECT size, version, created_at, modified_at, EXISTS ( \
+                             SELECT FROM files AS below WHERE below.namespace = space.id \
+                             AND below.path > rtrim(wanted.path, '/') || '/' AND below.path < rtrim(wanted.path, '/') || '0' \
+                         ) \
+                         FROM unnest($2::text[]) WITH ORDINALITY AS wanted (path, number) \
+                         LEFT JOIN namespaces AS space ON space.name = $1 \
+                         LEFT JOIN files ON files.namespace = space.id AND files.path = wanted.path \
+                         ORDER BY wanted.number";
+
+const GET_MANY: &str = "SELECT path, size, version, created_at, modified_at, data FROM files \
+                        LEFT JOIN chunks ON chunks.namespace = files.namespace AND chunks.content = files.content AND part = 0 \
+                        WHERE files.namespace = (SELECT id FROM namespaces WHERE name = $1) AND path = ANY ($2::text[]) \
+                        AND size <= $3";
 
 pub(super) async fn head(server: &Server, key: &Key) -> Result<Option<Stored>> {
     let found = server.row(HEAD, &[&key.namespace.as_str(), &key.path.as_str()]).await?;
@@ -49,8 +65,41 @@ pub(super) async fn get(server: &Server, key: &Key, range: Option<Range<u64>>) -
     Ok(Some(Value::new(stored, content)))
 }
 
+pub(super) async fn stat_many(server: &Server, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
+    let texts: Vec<&str> = paths.iter().map(VfsPath::as_str).collect();
+    let rows = server.rows(STAT_MANY, &[&namespace.as_str(), &texts]).await?;
+    let read = |row: &Row| -> Tried<PathStat> { Ok(PathStat::new(row::stored(row, 0)?, row.try_get(4)?)) };
+    rows.iter().map(|row| read(row).map_err(|fault| fault.describe(&server.config))).collect()
+}
+
+/// Larger values than a chunk are left to be gotten each on its own.
+pub(super) async fn get_many(
+    server: &Server,
+    namespace: &Namespace,
+    paths: &[VfsPath],
+    max_size: u64,
+) -> Result<Vec<Option<Value>>> {
+    let texts: Vec<&str> = paths.iter().map(VfsPath::as_str).collect();
+    let max = max_size.min(CHUNK as u64) as i64;
+    let rows = server.rows(GET_MANY, &[&namespace.as_str(), &texts, &max]).await?;
+    let read = |row: &Row| -> Tried<Option<(String, Value)>> {
+        let Some(stored) = row::stored(row, 1)? else { return Ok(None) };
+        let data = row.try_get::<_, Option<&[u8]>>(5)?.unwrap_or_default();
+        // One that is damaged is an error where it is gotten on its own.
+        if data.len() as u64 != stored.size {
+            return Ok(None);
+        }
+        Ok(Some((row.try_get(0)?, Value::new(stored, Bytes::copy_from_slice(data)))))
+    };
+    let mut found = HashMap::with_capacity(rows.len());
+    for row in &rows {
+        found.extend(read(row).map_err(|fault| fault.describe(&server.config))?);
+    }
+    Ok(paths.iter().map(|path| found.remove(path.as_str())).collect())
+}
+
 /// The bytes from `start` to `end`, of chunks in whatever order.
-fn assemble(rows: &[tokio_postgres::Row], start: u64, end: u64) -> Tried<Bytes> {
+fn assemble(rows: &[Row], start: u64, end: u64) -> Tried<Bytes> {
     let damaged = || {
         Error::new(
             ErrorKind::InvalidArgument,

@@ -104,6 +104,23 @@ impl Value {
     }
 }
 
+/// What is at a path, and below it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathStat {
+    /// The value at the path, if there is one.
+    pub stored: Option<Stored>,
+    /// Whether there are values below the path.
+    pub has_below: bool,
+}
+
+impl PathStat {
+    /// What a store found.
+    pub fn new(stored: Option<Stored>, has_below: bool) -> Self {
+        Self { stored, has_below }
+    }
+}
+
 /// What must be there for a change to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {

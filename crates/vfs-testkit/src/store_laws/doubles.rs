@@ -12,7 +12,7 @@ use tokio::task::yield_now;
 use vfs_core::{CaseMode, Result, VfsPath};
 use vfs_store::{
     Abilities, Batch, BatchOutcome, Candidates, ChangePage, Changes, Condition, Expected, Key, ListRequest, Listed,
-    MemoryStore, Namespace, Needles, NewValue, Outcome, Page, Position, Search, Store, Stored, Value, Write,
+    MemoryStore, Namespace, Needles, NewValue, Outcome, Page, PathStat, Position, Search, Store, Stored, Value, Write,
 };
 
 use super::steps::moment;
@@ -45,6 +45,7 @@ enum Fault {
     MissesOverCuts,
     MissesNonAsciiCase,
     MissesBinary,
+    MixesUpMany,
 }
 
 /// A store in memory with a fault, which lets others come in at every operation.
@@ -134,6 +135,24 @@ impl Store for Bent {
             _ => range,
         };
         self.inner.get(&self.key(key), range).await
+    }
+
+    async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
+        yield_now().await;
+        let mut stats = self.inner.stat_many(namespace, paths).await?;
+        if self.fault == Fault::MixesUpMany {
+            stats.reverse();
+        }
+        Ok(stats)
+    }
+
+    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+        yield_now().await;
+        let mut values = self.inner.get_many(namespace, paths, max_size).await?;
+        if self.fault == Fault::MixesUpMany {
+            values.reverse();
+        }
+        Ok(values)
     }
 
     async fn put(&self, key: &Key, mut value: NewValue, expected: &Expected) -> Result<Outcome> {
@@ -362,6 +381,7 @@ fn a_fault_breaks_the_laws_that_are_about_it() {
         (Fault::MissesOverCuts, &["SS2"]),
         (Fault::MissesNonAsciiCase, &["SS11", "SS12"]),
         (Fault::MissesBinary, &["SS4"]),
+        (Fault::MixesUpMany, &["SV10", "SV11"]),
     ];
     let pairs = faults.iter().flat_map(|(fault, numbers)| numbers.iter().map(move |number| (*fault, *number)));
     let missed: Vec<_> = pairs.filter(|(fault, number)| holds(law(number), *fault)).collect();

@@ -7,7 +7,7 @@ use vfs_core::ErrorKind;
 use vfs_store::{Atomicity, Expected, ListRequest};
 
 use super::StoreTarget;
-use super::steps::{delete, done, key, moment, noise, path, put, refused, value};
+use super::steps::{delete, done, home, key, moment, namespace, noise, path, put, refused, value};
 use super::target::SMALL;
 use crate::laws::LawResult;
 
@@ -21,6 +21,8 @@ store_laws! { "values":
     "SV7" Nothing what_is_deleted_is_gone_and_can_be_put_again,
     "SV8" SmallValues a_value_over_the_limit_is_refused,
     "SV9" Nothing abilities_say_what_the_store_has,
+    "SV10" Nothing many_paths_are_looked_at_as_each_is,
+    "SV11" Nothing many_values_are_read_as_each_is,
 }
 
 const MIB: usize = 1 << 20;
@@ -86,6 +88,63 @@ async fn what_is_not_there_is_nothing(t: &StoreTarget) -> LawResult {
         assert_eq!(refused(t.store.delete(&key(at), &Expected::Anything).await?), None, "{at}");
     }
     assert_eq!(t.content("/d/x/y").await?.as_deref(), Some(&b"here"[..]));
+    Ok(())
+}
+
+/// Values, directories, both at one path, neither, the root, one path twice, and names that mean something to some stores.
+async fn many_paths_are_looked_at_as_each_is(t: &StoreTarget) -> LawResult {
+    t.put_each(&["/a", "/d/x", "/d/y/z", "/d-e", "/d.e/f", "/%", "/_", "/both", "/both/below"]).await?;
+    let texts = [
+        "/",
+        "/a",
+        "/d",
+        "/d/x",
+        "/d/y",
+        "/d/y/z",
+        "/d-e",
+        "/d.e",
+        "/e",
+        "/d/x/below",
+        "/%",
+        "/_",
+        "/b",
+        "/both",
+        "/D",
+        "/a",
+        "/both/below",
+        "/none/at/all",
+    ];
+    let paths: Vec<_> = texts.iter().map(|text| path(text)).collect();
+    let stats = t.store.stat_many(&home(), &paths).await?;
+    assert_eq!(stats.len(), paths.len());
+    for (at, stat) in paths.iter().zip(stats) {
+        let stored = if at.is_root() { None } else { t.head(at.as_str()).await? };
+        assert_eq!(stat.stored, stored, "{at}");
+        let below = t.list(ListRequest::level(at.clone())).await?;
+        assert_eq!(stat.has_below, !(below.entries.is_empty() && below.directories.is_empty()), "{at}");
+    }
+    assert_eq!(t.store.stat_many(&home(), &[]).await?, []);
+    let elsewhere = t.store.stat_many(&namespace("nobody/here"), &paths).await?;
+    assert!(elsewhere.iter().all(|stat| stat.stored.is_none() && !stat.has_below), "{elsewhere:?}");
+    Ok(())
+}
+
+async fn many_values_are_read_as_each_is(t: &StoreTarget) -> LawResult {
+    let sizes = [0, 1, 1000, 4095, 4096, 65_535, 65_536, 65_537, 100_000];
+    for (size, seed) in sizes.iter().zip(1..).filter(|(size, _)| **size <= limit_of(t)) {
+        t.put(&format!("/d/{size}"), noise(*size, seed)).await?;
+    }
+    let missing = ["/d", "/d/2", "/", "/d/1/below"].into_iter().map(path);
+    let paths: Vec<_> = sizes.iter().map(|size| path(&format!("/d/{size}"))).chain(missing).collect();
+    for max_size in [0, 1, 4096, 65_536] {
+        let values = t.store.get_many(&home(), &paths, max_size).await?;
+        assert_eq!(values.len(), paths.len());
+        for (at, value) in paths.iter().zip(values) {
+            let single = if at.is_root() { None } else { t.store.get(&key(at.as_str()), None).await? };
+            assert_eq!(value, single.filter(|value| value.stored.size <= max_size), "{at} of at most {max_size} bytes");
+        }
+    }
+    assert_eq!(t.store.get_many(&home(), &[], 1).await?, []);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::store::{
     Abilities, Batch, BatchOutcome, Candidates, ChangePage, Changes, Condition, Expected, ListRequest, Listed, Needles,
-    NewValue, Outcome, Page, Position, Search, Store, Stored, Value, Write,
+    NewValue, Outcome, Page, PathStat, Position, Search, Store, Stored, Value, Write,
 };
 use crate::{Key, MemoryStore, Namespace};
 
@@ -166,6 +166,16 @@ impl Store for Probe {
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Option<Value>> {
         self.called("get").await?;
         self.store.get(key, range).await
+    }
+
+    async fn stat_many(&self, namespace: &Namespace, paths: &[VfsPath]) -> Result<Vec<PathStat>> {
+        self.called("stat many").await?;
+        self.store.stat_many(namespace, paths).await
+    }
+
+    async fn get_many(&self, namespace: &Namespace, paths: &[VfsPath], max_size: u64) -> Result<Vec<Option<Value>>> {
+        self.called("get many").await?;
+        self.store.get_many(namespace, paths, max_size).await
     }
 
     async fn put(&self, key: &Key, value: NewValue, expected: &Expected) -> Result<Outcome> {
