@@ -78,9 +78,12 @@ pub(crate) struct MoveRecord {
     /// Whether a file has arrived at the target, so that the rename can only be finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) has_arrived: bool,
-    /// Number of the first files that a recovery has found at the source and not at the target.
+    /// Number of the first files that a recovery has not found at the target.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) not_arrived: usize,
+    /// The source of the first of those that is not there either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) missing: Option<VfsPath>,
     /// Whether the rename failed and its rollback had begun, so that sources may have been written again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_rolling_back: bool,

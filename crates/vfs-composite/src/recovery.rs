@@ -163,9 +163,9 @@ impl CompositeBackend {
         let limited = options.time_limit.map_or_else(|| cx.clone(), |limit| cx.clone().with_timeout(limit));
         let yield_at = options.yield_after.and_then(|duration| Instant::now().checked_add(duration));
         let mut failed_mounts: Vec<VfsPath> = Vec::new();
+        let mut has_progressed = false;
         for entry in listed.records {
             cx.check()?;
-            let has_progressed = recovery.moves.iter().any(|moved| !matches!(moved.outcome, Recovered::Stuck(_)));
             let is_over = has_progressed && yield_at.is_some_and(|moment| Instant::now() >= moment);
             if is_over || limited.check().is_err() {
                 recovery.deferred += 1;
@@ -192,6 +192,10 @@ impl CompositeBackend {
                 Ok(unfinished @ Recovered::Unfinished { .. }) => Ok(unfinished),
                 Ok(outcome) => journal.remove(cx, entry.path.clone()).await.map(|()| outcome).map_err(removal_failure),
                 Err(error) => Err(error),
+            };
+            has_progressed |= match &outcome {
+                Ok(Recovered::Unfinished { .. }) => is_changed,
+                outcome => outcome.is_ok(),
             };
             if is_changed && matches!(outcome, Ok(Recovered::Unfinished { .. }) | Err(_)) {
                 let updated = journal.replace(&cx.unhurried(), &entry.path, &record).await;

@@ -128,27 +128,42 @@ impl<'a> Settlement<'a> {
     /// Whether any file is at the target that was not there before the rename; `None` if the time is over. If none is, every
     /// file is at the source.
     async fn has_arrived(&mut self) -> Result<Option<bool>> {
-        let mut missing = None;
-        for index in self.record.not_arrived..self.record.files.len() {
+        let is_missing = |file: &RecordedFile| self.record.missing.as_ref() == Some(&file.from);
+        if self.record.not_arrived >= self.record.files.len()
+            && let Some(index) = self.record.files.iter().position(is_missing)
+        {
+            let file = &self.record.files[index];
+            if !self.is_at_source(file).await? && !self.is_at_target(file).await? {
+                return Err(missing_at_both(&file.from));
+            }
+            // Others may be missing after it.
+            (self.record.not_arrived, self.record.missing) = (index, None);
+        }
+        while let Some(file) = self.record.files.get(self.record.not_arrived).cloned() {
             if !self.begin_step() {
                 return Ok(None);
             }
-            let file = &self.record.files[index];
-            if self.is_at_target(file).await? {
+            if self.is_at_target(&file).await? {
                 return Ok(Some(true));
             }
-            match self.composite.stat(&self.cx, StatRequest::new(file.from.clone())).await {
-                Err(error) if error.is_absence() => missing = missing.or_else(|| Some(missing_at_both(&file.from))),
-                there => drop(there.map_err(|error| error.or_path(&file.from))?),
+            if self.record.missing.is_none() && !self.is_at_source(&file).await? {
+                self.record.missing = Some(file.from);
             }
-            if missing.is_none() {
-                self.record.not_arrived = index + 1;
-                self.is_changed = true;
-            }
+            self.record.not_arrived += 1;
+            self.is_changed = true;
         }
-        match missing {
-            Some(error) => Err(error),
+        match &self.record.missing {
+            Some(missing) => Err(missing_at_both(missing)),
             None => Ok(Some(false)),
+        }
+    }
+
+    /// Whether anything is at the source of `file`.
+    async fn is_at_source(&self, file: &RecordedFile) -> Result<bool> {
+        match self.composite.stat(&self.cx, StatRequest::new(file.from.clone())).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_absence() => Ok(false),
+            Err(error) => Err(error.or_path(&file.from)),
         }
     }
 
@@ -213,7 +228,7 @@ impl<'a> Settlement<'a> {
     /// A temporary one, at which the rest is left as it is; otherwise the first one, and the other files are moved all the same.
     async fn finish_files(&mut self) -> Result<Option<Vec<VfsPath>>> {
         let files = mem::take(&mut self.record.files);
-        self.record.not_arrived = 0;
+        (self.record.not_arrived, self.record.missing) = (0, None);
         let (mut links, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.kind == Kind::Link);
         let (mut failure, mut failed, mut left) = (None, Vec::new(), Vec::new());
         let needed = self.place_links(&mut links, &mut failure).await;

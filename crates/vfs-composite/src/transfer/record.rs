@@ -62,6 +62,7 @@ impl CompositeBackend {
             replaced: inventory.replaced,
             has_arrived: false,
             not_arrived: 0,
+            missing: None,
             is_rolling_back: false,
             files,
             empty: inventory.empty.iter().map(|directory| directory.to.clone()).collect(),

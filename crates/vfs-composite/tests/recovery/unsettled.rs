@@ -154,6 +154,39 @@ async fn each_recovery_settles_a_file_whatever_time_it_has() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_missing_file_is_reported_whatever_time_each_recovery_has_and_blocks_no_other_move() -> Result<()> {
+    let namespace = Namespace::new()?;
+    let names = ["a", "b", "c"];
+    for name in names {
+        namespace.source.create_text(&format!("/d/{name}"), name).await?;
+    }
+    namespace.write_record("move-1-0.json", &namespace.record_of(&names).await?).await?;
+    namespace.write_record("move-2-0.json", &namespace.record_of(&["b"]).await?).await?;
+    namespace.source.remove("/d/a").await?;
+    let options = RecoveryOptions::default().yield_after(Duration::ZERO);
+    let cx = OpContext::new();
+    let recover = || namespace.files.recover_with(&cx, options.clone());
+    for _ in 0..2 {
+        let recovery = recover().await?;
+        assert!(matches!(recovery.moves[0].outcome, Recovered::Unfinished { remaining: 3 }), "{recovery:?}");
+        assert_eq!((recovery.moves.len(), recovery.deferred), (1, 1));
+    }
+    for moves in [2, 1] {
+        let recovery = recover().await?;
+        let Recovered::Stuck(error) = &recovery.moves[0].outcome else { panic!("{recovery:?}") };
+        assert_eq!((error.kind(), error.path()), (ErrorKind::NotFound, Some("/d/a")));
+        assert_eq!((recovery.moves.len(), recovery.deferred, namespace.records().await?), (moves, 0, 1));
+    }
+    namespace.source.create_text("/d/a", "a").await?;
+    for _ in 0..2 {
+        let recovery = recover().await?;
+        assert!(matches!(recovery.moves[0].outcome, Recovered::Unfinished { remaining: 3 }), "{recovery:?}");
+    }
+    assert_eq!(recover().await?.moves[0].outcome, Recovered::RolledBack);
+    Ok(())
+}
+
+#[tokio::test]
 async fn each_recovery_makes_progress_if_a_later_file_is_the_one_that_has_arrived() -> Result<()> {
     let namespace = Namespace::new()?;
     let names = ["a", "b", "c"];
