@@ -119,6 +119,9 @@ pub(crate) struct RecordedFile {
     /// Whether a recovery has copied it, or found it at the target. Only links are marked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_placed: bool,
+    /// Whether a rollback that failed may have written the source again, in another version than `version`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_restored: bool,
 }
 
 impl RecordedFile {

@@ -83,6 +83,8 @@ struct Placed {
     is_taken: bool,
     /// The version that was copied.
     source: Version,
+    /// Whether a rollback may have written the source again, in another version than `source`.
+    is_restored: bool,
     to: VfsPath,
     version: Version,
     before: Option<Copied>,
@@ -317,6 +319,7 @@ impl CompositeBackend {
                 kind: *kind,
                 is_taken: false,
                 source: source.version.clone(),
+                is_restored: false,
                 to: to.clone(),
                 version,
                 before,

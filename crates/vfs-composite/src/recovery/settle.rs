@@ -350,8 +350,10 @@ impl<'a> Settlement<'a> {
         if there.as_ref().is_some_and(|there| there.version == source.version) && self.do_versions_name_files() {
             return Err(same_files(&file.to));
         }
-        // A rollback writes sources again, in new versions.
-        let is_expected = source.version == file.version || self.record.is_rolling_back;
+        // A rollback writes sources again, in new versions. Once it has failed, other contents may be somebody else's.
+        let is_restored = |there: &Copied| file.is_restored && there.content == source.content;
+        let is_expected =
+            source.version == file.version || self.record.is_rolling_back || there.as_ref().is_some_and(is_restored);
         let is_untouched = there.as_ref().is_none_or(|there| file.is_replaced(there));
         match there {
             _ if !is_expected && is_untouched => return Ok(Placement::OnlyAtSource),

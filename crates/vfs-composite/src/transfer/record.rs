@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, TransferMode, Version, VfsPath};
+use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, TransferMode, VfsPath};
 
-use super::{Inventory, Item, Progress};
+use super::{Inventory, Item, Placed, Progress};
 use crate::backend::{CompositeBackend, replaces};
 use crate::identity::MountIdentity;
 use crate::journal::{MoveRecord, RecordFormat, RecordedFile, RecordedMount, RecordedMove, digest};
@@ -45,6 +45,7 @@ impl CompositeBackend {
                 replaces,
                 replaced_digest: None,
                 is_placed: false,
+                is_restored: false,
             });
         }
         let mount = |end| {
@@ -92,20 +93,19 @@ impl CompositeBackend {
         journal.update(cx, recorded).await
     }
 
-    /// Reduces the record of a rename that was rolled back to the files that could not be: `left`, each by its source and the version
-    /// that is there or was.
+    /// Reduces the record of a rename that was rolled back to the files that could not be: `left`, each by its source.
     pub(super) async fn record_left(
         &self,
         cx: &OpContext,
         recorded: &mut RecordedMove,
-        mut left: HashMap<VfsPath, Version>,
+        mut left: HashMap<VfsPath, Placed>,
     ) -> Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let record = &mut recorded.record;
         let recorded_files = record.files.len();
         record.files.retain_mut(|file| {
-            let version = left.remove(&file.from);
-            version.map(|version| file.version = version).is_some()
+            let left = left.remove(&file.from);
+            left.map(|left| (file.version, file.is_restored) = (left.source, left.is_restored)).is_some()
         });
         if record.files.len() < recorded_files {
             record.empty.clear();

@@ -52,8 +52,9 @@ impl CompositeBackend {
         };
         let mut left = HashMap::new();
         for mut file in progress.placed.into_iter().rev() {
-            if self.put_back_file(&cx, &mut file).await.is_err() {
-                left.insert(file.from, file.source);
+            // It may have been put back all the same, with only an answer lost.
+            if self.put_back_file(&cx, &mut file).await.is_err() && !self.is_back(&cx, &file).await {
+                left.insert(file.from.clone(), file);
             }
         }
         if !left.is_empty() {
@@ -102,7 +103,9 @@ impl CompositeBackend {
             Ok(source) => Err(Error::conflict(&file.from, source.version)),
             Err(error) if error.is_absence() => {
                 let copy = self.fetch(cx, &file.to).await?;
+                file.is_restored = true;
                 file.source = self.put(cx, &file.from, &copy, None).await?.version;
+                file.is_restored = false;
                 self.compare(cx, &file.from, &copy).await
             }
             Err(error) => Err(error),
@@ -122,5 +125,15 @@ impl CompositeBackend {
             }
             None => self.delete(cx, DeleteRequest::new(to).expected_version(version)).await.map(drop),
         }
+    }
+
+    /// Whether a file is at the source, and at the target what was there before.
+    async fn is_back(&self, cx: &OpContext, file: &Placed) -> bool {
+        let is_before = match (self.fetch(cx, &file.to).await, &file.before) {
+            (Ok(there), Some(before)) => there.content == before.content,
+            (Err(error), None) => error.kind() == ErrorKind::NotFound,
+            _ => false,
+        };
+        is_before && self.stat(cx, StatRequest::new(file.from.clone())).await.is_ok()
     }
 }

@@ -118,6 +118,81 @@ impl Around for Undeletable {
     }
 }
 
+/// Loses the answers of an operation on files with this name.
+#[derive(Debug)]
+struct LostAnswers(Operation, &'static str);
+
+impl Around for LostAnswers {
+    fn name(&self) -> &'static str {
+        "lost_answers"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let is_named = request.action().paths().any(|path| path.name() == Some(self.1));
+        let answer = request.send(inner, cx).await?;
+        if Q::OPERATION == self.0 && is_named { Err(Error::of(ErrorKind::Unavailable)) } else { Ok(answer) }
+    }
+}
+
+#[tokio::test]
+async fn a_move_whose_rollback_lost_only_an_answer_of_the_target_is_rolled_back() -> Result<()> {
+    let namespace = Namespace::with(
+        |source| Arc::new(Wrapped::new(source, Arc::new(Undeletable(&["c"])))),
+        |target| Arc::new(Wrapped::new(target, Arc::new(LostAnswers(Operation::Delete, "b")))),
+    )?;
+    for name in ["a", "b", "c"] {
+        namespace.source.create_text(&format!("/d/{name}"), name).await?;
+    }
+    let request = RenameRequest::new(path("/d"), path("/m/d"));
+    let error = namespace.files.rename(&OpContext::new(), request).await.expect_err("a source cannot be deleted");
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+    assert_eq!((namespace.source.find("/d/*").await?.len(), namespace.records().await?), (3, 0));
+    assert!(!namespace.target.exists("/d").await?);
+
+    let namespace = Namespace::with(
+        |source| source,
+        |target| Arc::new(Wrapped::new(target, Arc::new(LostAnswers(Operation::Write, "f")))),
+    )?;
+    namespace.source.create_text("/f", "new").await?;
+    namespace.target.create_text("/f", "old").await?;
+    let request = RenameRequest::new(path("/f"), path("/m/f")).overwrite();
+    let error = namespace.files.rename(&OpContext::new(), request).await.expect_err("the answer is lost");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!((namespace.target.read_text("/f").await?.as_str(), namespace.records().await?), ("old", 0));
+    Ok(())
+}
+
+/// The content that is put back at the source gets a version of its own there, as on a disk.
+#[tokio::test]
+async fn a_source_that_was_put_back_without_an_answer_is_moved_by_the_next_recovery() -> Result<()> {
+    let namespace = Namespace::with(
+        |source| {
+            let source = Arc::new(Wrapped::new(source, Arc::new(Undeletable(&["c"]))));
+            Arc::new(Wrapped::new(source, Arc::new(LostAnswers(Operation::Write, "b"))))
+        },
+        |target| target,
+    )?;
+    for name in ["a", "b", "c"] {
+        namespace.source.create_text(&format!("/d/{name}"), name).await?;
+    }
+    let request = RenameRequest::new(path("/d"), path("/m/d"));
+    let error = namespace.files.rename(&OpContext::new(), request).await.expect_err("a source cannot be deleted");
+    assert!(error.message().contains("1 files could not be put back"), "{error}");
+    let [entry] = &namespace.journal.list("/moves").await?[..] else { panic!("one record") };
+    let record = namespace.journal.read_text(entry.path.as_str()).await?;
+    let mut record: serde_json::Value = serde_json::from_str(&record).expect("a record");
+    record["files"][0]["version"] = json!("another version");
+    namespace.journal.write_text(entry.path.as_str(), &record.to_string()).await?;
+    // Other contents are its owner's.
+    namespace.source.write_text("/d/b", "changed since").await?;
+    assert!(matches!(namespace.recover_one().await?, Recovered::Stuck(_)));
+    namespace.source.write_text("/d/b", "b").await?;
+    assert_eq!(namespace.recover_one().await?, Recovered::FinishedExcept(vec![path("/d")]));
+    assert_eq!((namespace.source.find("/d/*").await?.len(), namespace.target.find("/d/*").await?.len()), (2, 1));
+    assert_eq!((namespace.target.read_text("/d/b").await?.as_str(), namespace.records().await?), ("b", 0));
+    Ok(())
+}
+
 #[tokio::test]
 async fn only_files_that_a_failed_move_could_not_put_back_are_moved_by_a_recovery() -> Result<()> {
     let namespace = Namespace::with(
