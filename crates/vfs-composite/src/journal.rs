@@ -87,6 +87,9 @@ pub(crate) struct MoveRecord {
     /// Whether the rename failed and its rollback had begun, so that sources may have been written again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_rolling_back: bool,
+    /// Real paths to which links lead that stay at the source as they were changed. Files there stay, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) kept: Vec<VfsPath>,
     /// The files that are not settled, each by its path and the version that is to be moved.
     pub(crate) files: Vec<RecordedFile>,
     /// Directories of the target without anything in them.

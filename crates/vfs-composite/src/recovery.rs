@@ -48,8 +48,8 @@ pub struct RecoveredMove {
 pub enum Recovered {
     /// Everything is at the target now, and nothing at the source.
     Finished,
-    /// As [`Finished`](Self::Finished), but for these: they were changed or added at the source since, stay there, and are
-    /// not at the target.
+    /// As [`Finished`](Self::Finished), but for these, which stay at the source: they were changed or added there since, and are
+    /// not at the target, or a link that was changed leads to them.
     FinishedExcept(Vec<VfsPath>),
     /// Nothing had arrived at the target: every file is at the source, and the rename did not take place.
     RolledBack,

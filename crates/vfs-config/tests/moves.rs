@@ -65,6 +65,14 @@ async fn interrupt(root: &TempDir, target: Value) {
     write(root, ".vfs/moves/move-1-0.json", &record.to_string());
 }
 
+/// Rewrites the record of the move.
+fn edit_record(root: &TempDir, edit: impl FnOnce(&mut Value)) {
+    let record = root.path().join(".vfs/moves/move-1-0.json");
+    let mut value = serde_json::from_str(&fs::read_to_string(&record).expect("it is there")).expect("a record");
+    edit(&mut value);
+    fs::write(&record, value.to_string()).expect("a file");
+}
+
 async fn rename(built: &Built, from: &str, to: &str) -> vfs_core::Result<()> {
     built.backend.rename(&OpContext::new(), RenameRequest::new(path(from), path(to))).await.map(drop)
 }
@@ -138,11 +146,10 @@ async fn a_rollback_that_was_interrupted_restores_directories_without_files() {
     let root = tree(&[("one/d/a", "a"), ("one/d/b", "b"), ("two/d/empty/.vfs-directory", "")]);
     let target = local(&root, "two");
     interrupt(&root, target).await;
-    let record = root.path().join(".vfs/moves/move-1-0.json");
-    let mut text: Value = serde_json::from_str(&fs::read_to_string(&record).expect("it is there")).expect("a record");
-    text["empty"] = json!(["/m/d/empty", "/m/d/other/empty"]);
-    text["is_rolling_back"] = json!(true);
-    fs::write(&record, text.to_string()).expect("a file");
+    edit_record(&root, |record| {
+        record["empty"] = json!(["/m/d/empty", "/m/d/other/empty"]);
+        record["is_rolling_back"] = json!(true);
+    });
     let built = open(&root, MOVES).await.expect("it is valid");
     assert_eq!((&built.recovery.moves[0].outcome, built.warnings.len()), (&Recovered::RolledBack, 0));
     for directory in ["empty", "other/empty"] {
@@ -154,29 +161,59 @@ async fn a_rollback_that_was_interrupted_restores_directories_without_files() {
 
 #[tokio::test]
 async fn a_file_stays_at_the_source_as_long_as_a_link_to_it_cannot_be_copied() {
-    let root = tree(&[("one/d/a", "a"), ("two/d/a", "a"), ("two/d/b", "of somebody else")]);
-    symlink("a", root.path().join("one/d/b")).expect("a link");
+    for is_reached_through_a_link in [false, true] {
+        let root = tree(&[("one/real/d/a", "a"), ("two/d/a", "a"), ("two/d/b", "of somebody else")]);
+        symlink("a", root.path().join("one/real/d/b")).expect("a link");
+        symlink("real", root.path().join("one/ln")).expect("a link");
+        symlink("real/d", root.path().join("one/d")).expect("a link");
+        let target = local(&root, "two");
+        interrupt(&root, target).await;
+        edit_record(&root, |record| {
+            record["files"][1]["kind"] = json!("link");
+            let from = if is_reached_through_a_link { "/ln/d" } else { "/real/d" };
+            record["from"] = json!(from);
+            for (file, name) in [(0, "a"), (1, "b")] {
+                record["files"][file]["from"] = json!(format!("{from}/{name}"));
+            }
+        });
+        for _ in 0..2 {
+            let built = open(&root, MOVES).await.expect("it opens all the same");
+            let [stuck] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
+            assert!(stuck.message.contains("is not settled at '/m/d/b'"), "{stuck}");
+            for name in ["a", "b"] {
+                assert_eq!(contents(&root, &format!("one/real/d/{name}")).as_deref(), Some("a"));
+            }
+            assert_eq!(contents(&root, "two/d/b").as_deref(), Some("of somebody else"));
+        }
+        fs::remove_file(root.path().join("two/d/b")).expect("it is there");
+        let built = open(&root, MOVES).await.expect("it is valid");
+        assert_eq!((built.warnings.len(), records(&root)), (0, 0), "{:?}", built.warnings);
+        for name in ["a", "b"] {
+            assert_eq!(contents(&root, &format!("two/d/{name}")).as_deref(), Some("a"));
+        }
+        assert!(!root.path().join("one/real/d").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_was_changed_stays_at_the_source_with_the_file_that_it_leads_to() {
+    let root = tree(&[("one/d/a", "a"), ("one/other", "other"), ("two/x", "")]);
+    symlink("../other", root.path().join("one/d/b")).expect("a link");
     let target = local(&root, "two");
     interrupt(&root, target).await;
-    let record = root.path().join(".vfs/moves/move-1-0.json");
-    let mut text: Value = serde_json::from_str(&fs::read_to_string(&record).expect("it is there")).expect("a record");
-    text["files"][1]["kind"] = json!("link");
-    fs::write(&record, text.to_string()).expect("a file");
-    for _ in 0..2 {
-        let built = open(&root, MOVES).await.expect("it opens all the same");
-        let [stuck] = &built.warnings[..] else { panic!("{:?}", built.warnings) };
-        assert!(stuck.message.contains("is not settled at '/m/d/b'"), "{stuck}");
-        assert_eq!(
-            (contents(&root, "one/d/a").as_deref(), contents(&root, "one/d/b").as_deref()),
-            (Some("a"), Some("a"))
-        );
-        assert_eq!(contents(&root, "two/d/b").as_deref(), Some("of somebody else"));
-    }
-    fs::remove_file(root.path().join("two/d/b")).expect("it is there");
+    edit_record(&root, |record| {
+        record["files"][1]["kind"] = json!("link");
+        record["has_arrived"] = json!(true);
+    });
+    fs::remove_file(root.path().join("one/d/b")).expect("it is there");
+    symlink("a", root.path().join("one/d/b")).expect("a link");
     let built = open(&root, MOVES).await.expect("it is valid");
-    assert_eq!((built.warnings.len(), records(&root)), (0, 0), "{:?}", built.warnings);
-    assert_eq!((contents(&root, "two/d/a").as_deref(), contents(&root, "two/d/b").as_deref()), (Some("a"), Some("a")));
-    assert!(!root.path().join("one/d").exists());
+    let left = Recovered::FinishedExcept(vec![path("/d/b"), path("/d/a")]);
+    assert_eq!((&built.recovery.moves[0].outcome, records(&root)), (&left, 0));
+    for name in ["a", "b"] {
+        assert_eq!(contents(&root, &format!("one/d/{name}")).as_deref(), Some("a"));
+    }
+    assert!(!root.path().join("two/d").exists());
 }
 
 #[tokio::test]
@@ -387,9 +424,7 @@ async fn a_move_is_recovered_for_the_caller_who_began_it() {
     let database = fs::canonicalize(root.path()).expect("it is there").join("state.db");
     let url = format!("sqlite://{}", database.display());
     interrupt(&root, json!({ "kind": "store", "url": url, "namespace": "acme/{actor}", "directory": "/" })).await;
-    let record = root.path().join(".vfs/moves/move-1-0.json");
-    let content = fs::read_to_string(&record).expect("it is there");
-    fs::write(&record, content.replacen('{', "{\"actor\":\"ann\",", 1)).expect("a file");
+    edit_record(&root, |record| record["actor"] = json!("ann"));
     let ann = OpContext::new().with_actor("ann");
     let built = open(&root, &text.replacen("[default]", "journal = false\n[default]", 1)).await.expect("it is valid");
     built.backend.write(&ann, WriteRequest::new(path("/m/d/a"), "a")).await.expect("it is copied");

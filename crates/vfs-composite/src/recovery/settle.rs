@@ -45,6 +45,15 @@ enum Placement {
     OnlyAtSource,
 }
 
+/// What is to be done with one file of a rename.
+enum Duty {
+    Move,
+    /// It stays until a link to it is copied.
+    Wait,
+    /// It stays for good, as a link to it does.
+    Stay,
+}
+
 impl<'a> Settlement<'a> {
     pub(super) fn new(
         composite: &'a CompositeBackend,
@@ -242,11 +251,16 @@ impl<'a> Settlement<'a> {
                 files.push_front(file);
                 break;
             }
-            if needed.contains(&file.from) {
-                failed.push(file);
-                continue;
-            }
-            match self.settle_file(&file).await {
+            let settled = match self.duty(&file, &needed).await {
+                Ok(Duty::Wait) => {
+                    failed.push(file);
+                    continue;
+                }
+                Ok(Duty::Stay) => Ok(false),
+                Ok(Duty::Move) => self.settle_file(&file).await,
+                Err(error) => Err(error),
+            };
+            match settled {
                 Ok(is_moved) => {
                     self.is_changed = true;
                     if is_moved {
@@ -286,8 +300,15 @@ impl<'a> Settlement<'a> {
             if !self.begin_step() {
                 return None;
             }
-            match self.place_file(link).await {
-                Ok(_) => {
+            let placed = match self.place_file(link).await {
+                // Its target stays, also if this recovery ends before it comes to that.
+                Ok(Placement::OnlyAtSource) => {
+                    self.real_path(&link.from).await.map(|real| self.record.kept.extend(real))
+                }
+                placed => placed.map(drop),
+            };
+            match placed {
+                Ok(()) => {
                     link.is_placed = true;
                     self.is_changed = true;
                 }
@@ -300,20 +321,37 @@ impl<'a> Settlement<'a> {
                 return None;
             }
         }
-        // Resolving does not name the links on the way.
-        if links.iter().any(|link| !link.is_placed) {
-            needed.extend(links.iter().map(|link| link.from.clone()));
-        }
         Some(needed)
     }
 
     /// Adds the path to which the link at `link` leads, if it is in the mount.
     async fn add_link_target(&self, link: &VfsPath, needed: &mut HashSet<VfsPath>, failure: &mut Option<Error>) {
-        match self.composite.resolve(&self.cx, ResolveRequest::new(link.clone())).await {
-            Ok(resolved) => drop(needed.insert(resolved.path)),
-            Err(error) if error.kind() == ErrorKind::PathEscape || error.is_absence() => {}
+        match self.real_path(link).await {
+            Ok(real) => needed.extend(real),
             Err(error) => add_failure(failure, error),
         }
+    }
+
+    /// Returns where `path` really is; `None` if that is not in the mount.
+    async fn real_path(&self, path: &VfsPath) -> Result<Option<VfsPath>> {
+        match self.composite.resolve(&self.cx, ResolveRequest::new(path.clone())).await {
+            Ok(resolved) => Ok(Some(resolved.path)),
+            Err(error) if error.kind() == ErrorKind::PathEscape || error.is_absence() => Ok(None),
+            Err(error) => Err(error.or_path(path)),
+        }
+    }
+
+    /// Returns what is to be done with `file`, where links that lead to `needed` could not be copied.
+    async fn duty(&self, file: &RecordedFile, needed: &HashSet<VfsPath>) -> Result<Duty> {
+        if needed.is_empty() && self.record.kept.is_empty() {
+            return Ok(Duty::Move);
+        }
+        // Resolving does not name the links on the way, but those lead to the same file.
+        Ok(match self.real_path(&file.from).await? {
+            Some(real) if needed.contains(&real) => Duty::Wait,
+            Some(real) if file.kind == Kind::File && self.record.kept.contains(&real) => Duty::Stay,
+            _ => Duty::Move,
+        })
     }
 
     /// Copies a file, unless that was done, and deletes its source; `false` if something stays at the source.

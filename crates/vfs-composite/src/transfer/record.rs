@@ -65,6 +65,7 @@ impl CompositeBackend {
             not_arrived: 0,
             missing: None,
             is_rolling_back: false,
+            kept: Vec::new(),
             files,
             empty: inventory.empty.iter().map(|directory| directory.to.clone()).collect(),
         };
