@@ -1,7 +1,7 @@
 //! A write-ahead log of renames across mounts.
 
 use std::any::Any;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,6 +90,9 @@ pub(crate) struct MoveRecord {
     /// Real paths to which links lead that stay at the source as they were changed. Files there stay, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) kept: Vec<VfsPath>,
+    /// The problems with which recoveries ended, each a code and a path.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) problems: BTreeSet<String>,
     /// The files that are not settled, each by its path and the version that is to be moved.
     pub(crate) files: Vec<RecordedFile>,
     /// Directories of the target without anything in them.

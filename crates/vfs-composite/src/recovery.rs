@@ -38,8 +38,14 @@ pub struct RecoveredMove {
     pub to: VfsPath,
     /// The path of its record in the backend of the journal.
     pub record: VfsPath,
+    /// The actor who began it.
+    pub actor: Option<String>,
+    /// The session in which it was begun.
+    pub session: Option<String>,
     /// The outcome of its recovery.
     pub outcome: Recovered,
+    /// Whether the outcome is news: `false` if nothing was settled, and a recovery has ended with this problem before.
+    pub is_new: bool,
 }
 
 /// The outcome of recovering one rename.
@@ -185,23 +191,30 @@ impl CompositeBackend {
             }
             let observer = options.observer.clone();
             let notice = observer.map(|observer| Arc::new(Notice::new(observer, &record.from, &record.to)));
+            let recorded = record.files.len();
             let mut settlement = Settlement::new(self, &limited, record, yield_at, notice);
             let settled = settlement.settle().await;
-            let (record, is_changed) = settlement.into_record();
+            let (mut record, mut is_changed) = settlement.into_record();
             let outcome = match settled {
                 Ok(unfinished @ Recovered::Unfinished { .. }) => Ok(unfinished),
                 Ok(outcome) => journal.remove(cx, entry.path.clone()).await.map(|()| outcome).map_err(removal_failure),
                 Err(error) => Err(error),
             };
-            has_progressed |= match &outcome {
+            let is_new = match &outcome {
                 Ok(Recovered::Unfinished { .. }) => is_changed,
-                outcome => outcome.is_ok(),
+                Ok(_) => true,
+                Err(error) => {
+                    let problem = format!("{} {}", error.kind().code(), error.path().unwrap_or_default());
+                    record.problems.insert(problem) || record.files.len() < recorded
+                }
             };
+            has_progressed |= is_new && outcome.is_ok();
+            is_changed |= is_new;
             if is_changed && matches!(outcome, Ok(Recovered::Unfinished { .. }) | Err(_)) {
                 let updated = journal.replace(&cx.unhurried(), &entry.path, &record).await;
                 recovery.unreadable.extend(updated.err().map(|error| error.or_path(&entry.path)));
             }
-            let MoveRecord { from, to, source, target, .. } = record;
+            let MoveRecord { from, to, source, target, actor, session, .. } = record;
             if let Err(error) = &outcome
                 && error.is_temporary()
             {
@@ -213,7 +226,7 @@ impl CompositeBackend {
                 }
             }
             let outcome = outcome.unwrap_or_else(Recovered::Stuck);
-            recovery.moves.push(RecoveredMove { from, to, record: entry.path, outcome });
+            recovery.moves.push(RecoveredMove { from, to, record: entry.path, actor, session, outcome, is_new });
         }
         Ok(recovery)
     }

@@ -114,6 +114,30 @@ async fn a_recovery_is_recorded_in_the_audit_log_around_the_namespace() {
 }
 
 #[tokio::test]
+async fn a_problem_of_a_recovery_is_recorded_once_for_the_caller_of_the_move() {
+    let root = interrupted().await;
+    edit_record(&root, |record| record["actor"] = json!("ann"));
+    fs::write(root.path().join("two/d/a"), "changed since").expect("a file");
+    let text = format!("layers = [{{ type = 'audit', file = 'audit.jsonl' }}]\n{MOVES}");
+    let log = || {
+        let log = contents(&root, "audit.jsonl").expect("it is there");
+        let records: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+        records
+    };
+    for _ in 0..3 {
+        let built = open(&root, &text).await.expect("it is valid");
+        assert_eq!(built.warnings.len(), 1, "{:?}", built.warnings);
+        let [record] = &log()[..] else { panic!("{:?}", log()) };
+        assert_eq!((&record["operation"], &record["actor"]), (&json!("recover"), &json!("ann")));
+        assert_eq!(record["outcome"], json!("conflict"), "{record}");
+    }
+    fs::remove_file(root.path().join("one/d/a")).expect("it is there");
+    open(&root, &text).await.expect("it is valid");
+    let [_, record] = &log()[..] else { panic!("{:?}", log()) };
+    assert_eq!((&record["actor"], &record["detail"]), (&json!("ann"), &json!("to /m/d: finished")));
+}
+
+#[tokio::test]
 async fn nothing_is_recovered_in_a_read_only_namespace() {
     let root = interrupted().await;
     let built = open(&root, &format!("layers = [{{ type = 'read_only' }}]\n{MOVES}")).await.expect("it is valid");

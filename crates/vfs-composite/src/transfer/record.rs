@@ -1,6 +1,6 @@
 //! The record of a rename that is about to begin.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use vfs_core::{Backend as _, Error, ErrorKind, OpContext, Result, StatRequest, TransferMode, VfsPath};
 
@@ -66,6 +66,7 @@ impl CompositeBackend {
             missing: None,
             is_rolling_back: false,
             kept: Vec::new(),
+            problems: BTreeSet::new(),
             files,
             empty: inventory.empty.iter().map(|directory| directory.to.clone()).collect(),
         };

@@ -205,14 +205,16 @@ async fn count_records(place: &StorePlace) -> Option<String> {
     }
 }
 
-/// Records in the audit logs around the namespace what became of interrupted moves; returns a warning if one cannot be written.
+/// Records in the audit logs around the namespace what became of interrupted moves, for the caller of each and without what was
+/// recorded before; returns a warning if one cannot be written.
 ///
 /// The logs have no record of such a move, as that is made when an operation ends.
 pub(super) async fn audit_recovery(recovery: &Recovery, audits: &[Placed<AuditLog>]) -> Option<ConfigError> {
-    let cx = OpContext::new();
     let mut failure = None;
     for log in audits.iter().filter(|log| log.place == Place::Everywhere) {
-        for moved in &recovery.moves {
+        for moved in recovery.moves.iter().filter(|moved| moved.is_new) {
+            let cx = moved.actor.iter().fold(OpContext::new(), |cx, actor| cx.with_actor(actor.as_str()));
+            let cx = moved.session.iter().fold(cx, |cx, session| cx.with_session(session.as_str()));
             let work = async { Ok(moved) };
             let recorded =
                 log.part.audit.record(&cx, AuditOperation::Recover, &moved.from, work, |moved| describe(moved));
