@@ -3,14 +3,18 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use vfs_composite::Recovered;
+use vfs_composite::{CompositeBackend, Recovered};
 use vfs_config::{Built, Config, ConfigError, ConfigErrorKind};
 use vfs_core::{
-    Backend, BackendExt, ErrorKind, OpContext, ReadRequest, RenameRequest, StatRequest, VfsPath, WriteRequest,
+    Around, Backend, BackendExt, Error, ErrorKind, OpContext, Operation, ReadRequest, RenameRequest, Request,
+    StatRequest, VfsPath, Wrapped, WriteRequest,
 };
+use vfs_local::LocalBackend;
 
 fn tree(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().expect("a temporary directory");
@@ -237,6 +241,42 @@ async fn a_link_that_was_changed_stays_at_the_source_with_the_file_that_it_leads
     for name in ["a", "b"] {
         assert_eq!(contents(&root, &format!("one/d/{name}")).as_deref(), Some("a"));
     }
+    assert!(!root.path().join("two/d").exists());
+}
+
+/// Fails the first deletion of the file with which a directory is made.
+#[derive(Debug, Default)]
+struct Undeletable {
+    has_failed: AtomicBool,
+}
+
+impl Around for Undeletable {
+    fn name(&self) -> &'static str {
+        "undeletable"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> vfs_core::Result<Q::Output> {
+        let is_marker = |path: &VfsPath| path.name() == Some(".vfs-directory");
+        if Q::OPERATION == Operation::Delete
+            && request.action().paths().any(is_marker)
+            && !self.has_failed.swap(true, Ordering::SeqCst)
+        {
+            return Err(Error::of(ErrorKind::Unavailable));
+        }
+        request.send(inner, cx).await
+    }
+}
+
+#[tokio::test]
+async fn of_a_move_that_failed_while_it_made_a_directory_nothing_is_left_at_the_target() {
+    let root = tree(&[("one/d/a", "a"), ("two/x", "")]);
+    fs::create_dir(root.path().join("one/d/empty")).expect("a directory");
+    let [source, target] = ["one", "two"].map(|name| LocalBackend::open(root.path().join(name)).expect("it is there"));
+    let target = Wrapped::new(Arc::new(target), Arc::new(Undeletable::default()));
+    let files = CompositeBackend::new(Arc::new(source)).with_mount("/m", Arc::new(target)).expect("it is free");
+    let moved = files.rename(&OpContext::new(), RenameRequest::new(path("/d"), path("/m/d"))).await;
+    assert_eq!(moved.expect_err("the directory is not made").kind(), ErrorKind::Unavailable);
+    assert_eq!(contents(&root, "one/d/a").as_deref(), Some("a"));
     assert!(!root.path().join("two/d").exists());
 }
 

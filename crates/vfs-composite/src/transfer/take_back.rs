@@ -81,6 +81,10 @@ impl CompositeBackend {
                 let _ = self.restore_directory(&cx, &directory.from).await;
             }
         }
+        for directory in &inventory.empty {
+            // Making it may have failed midway.
+            let _ = self.remove_marker(&cx, &directory.to).await;
+        }
         if inventory.is_dir && !inventory.replaced {
             let _ = self.remove_emptied(&cx, to).await;
         }
