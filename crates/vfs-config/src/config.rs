@@ -105,9 +105,10 @@ impl Config {
     /// # Behaviour
     ///
     /// Stores that are not there yet are made, and so is the journal of moves. Moves across mounts that a crash interrupted are
-    /// recovered from the journal for up to a minute, unless one is under way in another process; those that cannot be are in
-    /// [`Built::warnings`], and tried again the next time. If the default directory of the journal cannot be used, that is a
-    /// warning, and moves go without a journal. Nothing else is changed.
+    /// recovered from the journal, unless one is under way in another process: after five seconds no further file is begun, and a
+    /// file that takes longer is given up after a minute. Those that cannot be recovered are in [`Built::warnings`], and tried
+    /// again the next time. If the default directory of the journal cannot be used, that is a warning, and moves go without a
+    /// journal. Nothing else is changed.
     ///
     /// # Errors
     ///
