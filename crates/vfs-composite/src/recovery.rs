@@ -235,5 +235,5 @@ impl CompositeBackend {
 /// Returns the error for a rename that is settled, of which the record cannot be removed.
 fn removal_failure(source: Error) -> Error {
     let message = format!("the move is settled, but its record cannot be removed: {}", source.message());
-    Error::new(source.kind(), message).with_source(source)
+    Error::new(source.kind(), message).with_generic_model_message().with_source(source)
 }

@@ -71,9 +71,8 @@ impl CompositeBackend {
             empty: inventory.empty.iter().map(|directory| directory.to.clone()).collect(),
         };
         let recorded = journal.begin(cx, record).await;
-        recorded.map(Some).map_err(|source| {
-            let message = format!("nothing was moved, as the journal of moves cannot be written: {}", source.message());
-            Error::new(source.kind(), message).with_path(from).with_source(source)
+        recorded.map(Some).map_err(|error| {
+            error.with_consequence("nothing was moved, as the journal of moves cannot be written").with_path(from)
         })
     }
 

@@ -63,17 +63,18 @@ impl CompositeBackend {
                 Some(recorded) if marked.is_ok() => self.record_left(&cx, recorded, left).await,
                 _ => marked,
             };
-            let message = format!(
-                "{}; {count} files could not be put back, and are at the target, whole: {}",
-                error.message(),
-                match (is_recorded, &updated) {
-                    (false, _) => "finish the move by hand".to_owned(),
-                    (true, Ok(())) => "the next recovery finishes their move".to_owned(),
-                    (true, Err(failed)) =>
-                        format!("finish the move by hand, as its record cannot be written: {failed}"),
-                }
-            );
-            return Err(Error::new(error.kind(), message).with_path(to).with_source(error));
+            let advice = match (is_recorded, &updated) {
+                (false, _) => "finish the move by hand",
+                (true, Ok(())) => "the next recovery finishes their move",
+                (true, Err(_)) => "finish the move by hand, as its record cannot be written",
+            };
+            let error = error.or_path(to).with_consequence(format_args!(
+                "{count} files could not be put back, and are at the target, whole: {advice}"
+            ));
+            return Err(match updated {
+                Ok(()) => error,
+                Err(failed) => error.with_source(failed),
+            });
         }
         // Directories without files do no harm, whether they are missing at the source or left at the target.
         if progress.has_emptied {

@@ -112,7 +112,8 @@ impl Around for Undeletable {
     async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let is_named = |path: &VfsPath| path.name().is_some_and(|name| self.0.contains(&name));
         if Q::OPERATION == Operation::Delete && request.action().paths().any(is_named) {
-            return Err(Error::of(ErrorKind::PermissionDenied));
+            let error = Error::new(ErrorKind::PermissionDenied, "db.internal:5432 refuses it");
+            return Err(error.with_generic_model_message());
         }
         request.send(inner, cx).await
     }
@@ -205,6 +206,8 @@ async fn only_files_that_a_failed_move_could_not_put_back_are_moved_by_a_recover
     let request = RenameRequest::new(path("/d"), path("/m/d"));
     let error = namespace.files.rename(&OpContext::new(), request).await.expect_err("a source cannot be deleted");
     assert!(error.message().contains("1 files could not be put back"), "{error}");
+    let words = error.for_model();
+    assert!(words.contains("1 files could not be put back") && !words.contains("db.internal"), "{words}");
     // The caller was told that the others were not moved, and copies one.
     namespace.target.create_text("/d/b", "b").await?;
     assert_eq!(namespace.recover_one().await?, Recovered::FinishedExcept(vec![path("/d")]));

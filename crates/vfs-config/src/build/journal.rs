@@ -262,14 +262,10 @@ impl JournalLock for FileJournalLock {
         match self.files.lock_file(cx, &self.path, LockMode::Shared).await {
             Ok(lock) => Ok(Box::new(lock)),
             Err(error) if error.is_temporary() => Err(error),
-            Err(error) => {
-                let message = format!(
-                    "{}; make the directory of the journal, '.vfs/moves' by default, writable, or set `journal` in vfs.toml to \
-                     another one, or to false to move without a journal",
-                    error.message()
-                );
-                Err(Error::new(error.kind(), message).with_source(error))
-            }
+            Err(error) => Err(error.with_consequence(
+                "make the directory of the journal, '.vfs/moves' by default, writable, or set `journal` in vfs.toml to another \
+                 one, or to false to move without a journal",
+            )),
         }
     }
 

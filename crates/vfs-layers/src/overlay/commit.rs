@@ -111,17 +111,16 @@ impl OverlayBackend {
 
     /// Rolls `steps` back, which ended in `error`, and says what could not be restored or noted.
     async fn roll_back(&self, cx: &OpContext, mut steps: Steps<'_>, error: Error) -> Error {
+        let mut error = error.or_path(&VfsPath::root());
         let kept = self.inner.kept.as_ref();
         let mut noted = match kept {
             Some(kept) => kept.begin_rollback(cx).await,
             None => Ok(()),
         };
-        let mut message = error.message().to_owned();
         if is_conflict(&noted) {
             // The base has all changes.
             self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
-            message += "; another process has finished the commit";
-            return with_message(error, message);
+            return error.with_consequence("another process has finished the commit");
         }
         let state = steps.roll_back(cx, noted.is_ok()).await;
         if let (Some(kept), Ok(())) = (kept, &noted) {
@@ -136,16 +135,18 @@ impl OverlayBackend {
         ] {
             if !paths.is_empty() {
                 let paths: Vec<_> = paths.iter().map(VfsPath::as_str).collect();
-                message += &format!("; {what}: {}", paths.join(", "));
+                error = error.with_consequence(format_args!("{what}: {}", paths.join(", ")));
             }
         }
-        if is_conflict(&noted) {
-            message += "; another process goes on with the commit, so finish it before anything else";
-        } else if let Err(cause) = noted {
-            let why = cause.message();
-            message += &format!("; nor could that be noted, so finish the commit before anything else: {why}");
+        match noted {
+            Ok(()) => error,
+            Err(cause) if cause.kind() == ErrorKind::Conflict => {
+                error.with_consequence("another process goes on with the commit, so finish it before anything else")
+            }
+            Err(cause) => error
+                .with_consequence("nor could that be noted, so finish the commit before anything else")
+                .with_source(cause),
         }
-        with_message(error, message)
     }
 
     /// Finishes a commit that a crash cut short, as it is noted in the [journal](Self::with_journal), and says whether
@@ -190,23 +191,12 @@ impl OverlayBackend {
 
 /// Says that all was applied, though `error` kept that from being noted.
 fn unsettled(error: Error) -> Error {
-    let why = error.message();
-    let message =
-        format!("all was applied, but that could not be noted, so finish the commit before anything else: {why}");
-    of_store(Error::new(error.kind(), message).with_source(error))
+    let consequence = "all was applied, but that could not be noted, so finish the commit before anything else";
+    of_store(error.with_consequence(consequence))
 }
 
 fn is_conflict<T>(outcome: &Result<T>) -> bool {
     outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Conflict)
-}
-
-/// `error` with another `message`.
-fn with_message(error: Error, message: String) -> Error {
-    if message == error.message() {
-        return error;
-    }
-    let path = error.path().unwrap_or("/").to_owned();
-    Error::new(error.kind(), message).with_path_text(&path).with_source(error)
 }
 
 /// Makes the file at `path`, where `before` is, what `after` is, and says what version it has then.

@@ -120,20 +120,7 @@ fn with_lost(error: Error, lost: &[VfsPath]) -> Error {
     if lost.len() > SHOWN {
         names = format!("{names} and {} more", lost.len() - SHOWN);
     }
-    let message = format!("{}; what was done before could not be undone at: {names}", error.message());
-    reworded(error, message)
-}
-
-/// `error` with another message.
-pub(super) fn reworded(error: Error, message: String) -> Error {
-    let mut told = Error::new(error.kind(), message);
-    if let Some(path) = error.path() {
-        told = told.with_path_text(path);
-    }
-    if let Some(detail) = error.detail() {
-        told = told.with_detail(detail.clone());
-    }
-    told.with_source(error)
+    error.with_consequence(format_args!("what was done before could not be undone at: {names}"))
 }
 
 /// `error` as what it means here: the file is not what it was a moment ago.

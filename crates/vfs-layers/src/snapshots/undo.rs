@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use vfs_core::{Error, ErrorKind, Operation, RenameRequest, Result, Version, VfsPath};
 
 use super::Keeper;
-use super::apply::{Failure, Step, Versions, apply, changed, reworded, there};
+use super::apply::{Failure, Step, Versions, apply, changed, there};
 use super::files::{Files, Image, Images, Tree, unhurried};
 use super::notes::{Note, Turn, versions};
 use super::store::Part;
@@ -253,6 +253,5 @@ fn stopped(error: Error, undone: &Undone) -> Error {
     if undone.entries.is_empty() {
         return error;
     }
-    let message = format!("{}; of those asked for, {} were taken back before", error.message(), undone.entries.len());
-    reworded(error, message)
+    error.with_consequence(format_args!("of those asked for, {} were taken back before", undone.entries.len()))
 }

@@ -53,7 +53,10 @@ impl Around for Eventful {
     }
 
     async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let error = |kind| Error::new(kind, "it fails on purpose").with_path(&self.at);
+        let error = |kind| {
+            let error = Error::new(kind, "it fails on purpose on db.internal:5432").with_path(&self.at);
+            error.with_generic_model_message()
+        };
         if matches!(self.event, Event::Leaves) && self.calls.load(Ordering::Relaxed) > self.nth {
             return Err(error(ErrorKind::Unavailable));
         }
@@ -294,7 +297,10 @@ async fn a_change_of_which_nobody_knows_whether_it_was_made_is_told_and_can_be_f
     let overlay = journaled(eventful(&base, "/z", 0, Event::Leaves), Arc::new(store.clone()));
     overlay.write_text("/z", "mine").await?;
     let error = commit(&overlay).await.expect_err("the base is gone");
-    assert!(error.message().ends_with("these files could not be made what they were: /z"), "{error}");
+    for words in [error.message(), &error.for_model()] {
+        assert!(words.ends_with("these files could not be made what they were: /z"), "{words}");
+    }
+    assert!(!error.for_model().contains("db.internal"), "{}", error.for_model());
     assert_eq!(overlay.discard(&cx).await.expect_err("to be finished").kind(), ErrorKind::Conflict);
 
     let next = journaled(Arc::new(base.clone()), Arc::new(store.clone()));
@@ -337,7 +343,10 @@ async fn errors_of_the_store_name_none_of_its_paths() -> Result<()> {
     overlay.write_text("/a", "mine").await?;
     let error = commit(&overlay).await.expect_err("the store is full");
     assert_eq!((error.kind(), error.path()), (ErrorKind::StorageFull, root));
-    assert!(error.message().starts_with("all was applied, but that could not be noted"), "{error}");
+    for words in [error.message(), &error.for_model()] {
+        assert!(words.contains("; all was applied, but that could not be noted"), "{words}");
+    }
+    assert!(!error.for_model().contains("db.internal"), "{}", error.for_model());
     assert!(!error.to_string().contains("/journal"), "{error}");
     assert_eq!(overlay.commit(&cx).await.expect_err("to be finished").path(), root);
     assert_eq!(overlay.discard(&cx).await.expect_err("to be finished").path(), root);
