@@ -4,6 +4,7 @@
 //! table is in Markdown, times are medians.
 #![expect(clippy::print_stdout, reason = "the table is what it is for")]
 
+mod directory;
 mod fill;
 mod plain;
 mod rival;
@@ -32,6 +33,9 @@ struct Args {
     /// How often each operation is timed
     #[arg(long, default_value_t = 21)]
     samples: usize,
+    /// Rename, copy and delete a directory with a quarter of the files instead, with the longest wait of others in brackets
+    #[arg(long)]
+    directory: bool,
     /// A Python that has deepagents, whose store is timed beside ours
     #[arg(long)]
     python: Option<String>,
@@ -40,6 +44,9 @@ struct Args {
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
+    if args.directory {
+        return directories(&args).await;
+    }
     println!(
         "| store | files | fill, files/s | upload, files/s | ls of 10 | glob of a prefix | read | edit | grep, first | grep, next | grep after an edit | grep of a common phrase | its first 20 | reading all |"
     );
@@ -58,6 +65,18 @@ async fn main() -> anyhow::Result<()> {
     if let Some(python) = &args.python {
         for files in &args.files {
             println!("| deepagents, in memory | {files} | | {} |", rival::time(python, *files)?);
+        }
+    }
+    Ok(())
+}
+
+async fn directories(args: &Args) -> anyhow::Result<()> {
+    println!("| store | files | rename | copy | delete |");
+    println!("|---|--:|--:|--:|--:|");
+    for url in &args.store {
+        let url = StoreUrl::parse(url)?;
+        for files in &args.files {
+            println!("| {} | {files} | {} |", url.scheme(), directory::measure(&url, *files).await?);
         }
     }
     Ok(())
