@@ -18,7 +18,7 @@ pub(crate) struct Case {
     pub(crate) prepare: fn(&Disk<'_>),
     /// What the process does that may end.
     pub(crate) perform: for<'a> fn(&'a Disk<'a>) -> BoxFuture<'a, Result<()>>,
-    /// Recovers in another process, and compares; told whether the first one came to its end.
+    /// Recovers in another process, and compares; the argument is whether the first one came to its end.
     pub(crate) check: for<'a> fn(&'a Disk<'a>, bool) -> BoxFuture<'a, std::result::Result<(), String>>,
 }
 
@@ -174,8 +174,8 @@ async fn commit_of_a_kept_overlay(disk: &Disk<'_>) -> Result<()> {
 }
 
 async fn check_kept(disk: &Disk<'_>, is_done: bool) -> std::result::Result<(), String> {
-    let told = |error: vfs_core::Error| error.to_string();
-    let overlay = kept(disk).await.map_err(told)?;
+    let message = |error: vfs_core::Error| error.to_string();
+    let overlay = kept(disk).await.map_err(message)?;
     let found = disk.state("base");
     if is_done || found == state(AFTER) {
         return same("the base", &found, &state(AFTER));
@@ -183,17 +183,17 @@ async fn check_kept(disk: &Disk<'_>, is_done: bool) -> std::result::Result<(), S
     same("the base", &found, &state(BEFORE))?;
     // Each acknowledged change is still there: those that were made are a beginning of the list.
     let made = [
-        overlay.read_text("/a").await.map_err(told)? == "A\n",
-        !overlay.exists("/b").await.map_err(told)?,
-        overlay.exists("/f").await.map_err(told)?,
-        overlay.read_text("/d/g").await.map_err(told)? == "g\nmore\n",
-        overlay.exists("/n/new").await.map_err(told)?,
+        overlay.read_text("/a").await.map_err(message)? == "A\n",
+        !overlay.exists("/b").await.map_err(message)?,
+        overlay.exists("/f").await.map_err(message)?,
+        overlay.read_text("/d/g").await.map_err(message)? == "g\nmore\n",
+        overlay.exists("/n/new").await.map_err(message)?,
     ];
     if !made.is_sorted_by(|earlier, later| earlier >= later) {
         return Err(format!("the changes that are there are {made:?}"));
     }
     if made.iter().all(|made| *made) {
-        overlay.commit(&OpContext::new()).await.map_err(told)?;
+        overlay.commit(&OpContext::new()).await.map_err(message)?;
         same("the base after another commit", &disk.state("base"), &state(AFTER))?;
     }
     Ok(())
@@ -214,8 +214,8 @@ async fn recover_once(disk: &Disk<'_>) -> Result<()> {
 }
 
 async fn recover(disk: &Disk<'_>) -> std::result::Result<(), String> {
-    let told = |error: vfs_core::Error| error.to_string();
-    for moved in mounted(disk).map_err(told)?.recover(&OpContext::new()).await.map_err(told)?.moves {
+    let message = |error: vfs_core::Error| error.to_string();
+    for moved in mounted(disk).map_err(message)?.recover(&OpContext::new()).await.map_err(message)?.moves {
         if !matches!(moved.outcome, Recovered::Finished | Recovered::RolledBack) {
             return Err(format!("it could not be recovered: {moved:?}"));
         }

@@ -208,7 +208,7 @@ async fn only_files_that_a_failed_move_could_not_put_back_are_moved_by_a_recover
     assert!(error.message().contains("1 files could not be put back"), "{error}");
     let words = error.for_model();
     assert!(words.contains("1 files could not be put back") && !words.contains("db.internal"), "{words}");
-    // The caller was told that the others were not moved, and copies one.
+    // The error says that the others were not moved, and the caller copies one.
     namespace.target.create_text("/d/b", "b").await?;
     assert_eq!(namespace.recover_one().await?, Recovered::FinishedExcept(vec![path("/d")]));
     assert_eq!(namespace.records().await?, 0);

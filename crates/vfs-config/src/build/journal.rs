@@ -144,8 +144,8 @@ impl MoveJournal {
     }
 }
 
-/// Opens the directory `path` of a journal, and makes it with the file of its lock: what is there can be denied to an agent with
-/// all that is above it.
+/// Opens the directory `path` of a journal, and makes it with the file of its lock. Only an existing directory can be hidden
+/// from agents together with its parents.
 async fn open_directory(path: &Path, stores: &Stores) -> std::result::Result<StorePlace, ConfigError> {
     let failed = |error| {
         let message = format!("the journal of moves '{}' cannot be used", path.display());

@@ -1,4 +1,4 @@
-//! The connection that is told of changes.
+//! The connection that listens for notifications of changes.
 
 use std::fmt;
 use std::future::{pending, poll_fn};
@@ -51,7 +51,7 @@ impl Listener {
         Self { config: server.config.listener(), tls: server.tls.clone(), channel, news, task: Mutex::default() }
     }
 
-    /// What is told from now on; `None` where nothing is, and the caller has to poll.
+    /// Notifications from now on; `None` behind a pooler, where the caller has to poll.
     pub(super) fn listen(&self) -> Option<broadcast::Receiver<News>> {
         let config = self.config.as_ref()?;
         let receiver = self.news.subscribe();
@@ -89,7 +89,7 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// Tells what one connection is told, until it is lost.
+/// Passes on the notifications of one connection, until it is lost.
 async fn session(
     config: &tokio_postgres::Config,
     tls: MakeRustlsConnect,
@@ -105,10 +105,10 @@ async fn session(
     let tell = async {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notification(notification) = message?
-                && let Some(told) = News::read(notification.payload())
+                && let Some(read) = News::read(notification.payload())
             {
                 // Nobody may be waiting.
-                let _ = news.send(told);
+                let _ = news.send(read);
             }
         }
         Ok(())

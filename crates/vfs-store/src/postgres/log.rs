@@ -99,7 +99,7 @@ pub(super) async fn changed(server: &Server, listener: &Listener, namespace: &Na
         if position(server, namespace).await? != seen {
             return Ok(());
         }
-        let told = async {
+        let notified = async {
             let Some(news) = &mut news else { return std::future::pending().await };
             loop {
                 match news.recv().await {
@@ -110,7 +110,7 @@ pub(super) async fn changed(server: &Server, listener: &Listener, namespace: &Na
                 }
             }
         };
-        if tokio::time::timeout(LOOK_EVERY, told).await.is_ok() {
+        if tokio::time::timeout(LOOK_EVERY, notified).await.is_ok() {
             return Ok(());
         }
     }

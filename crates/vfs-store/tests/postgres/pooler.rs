@@ -92,7 +92,7 @@ async fn large_contents_batches_listings_and_searches_are_those_of_a_session() {
 }
 
 #[tokio::test]
-async fn changes_are_told_by_polling_and_by_a_connection_of_their_own() {
+async fn changes_arrive_by_polling_and_by_a_connection_of_their_own() {
     let Some(url) = pooler() else { return };
     in_lab(async |lab| {
         let polling = config(&url, lab);
@@ -107,8 +107,8 @@ async fn changes_are_told_by_polling_and_by_a_connection_of_their_own() {
                 let _ = direct.put(&name, value("1"), &Expected::Nothing).await.expect("it is put");
             };
             let both = futures::future::join(changed, change);
-            let (changed, ()) = tokio::time::timeout(HANG_TIMEOUT, both).await.expect("it is told");
-            changed.expect("it is told");
+            let (changed, ()) = tokio::time::timeout(HANG_TIMEOUT, both).await.expect("the change arrives");
+            changed.expect("the change arrives");
             let page = pooled.since(&namespace(), seen, 10).await.expect("the changes");
             assert!(matches!(page, ChangePage::Changes { changes, .. } if changes.len() == 1));
         }

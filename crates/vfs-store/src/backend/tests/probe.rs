@@ -1,4 +1,4 @@
-//! A store that counts its calls, answers in small pages and late, and fails or waits where it is told to.
+//! A store that counts its calls, answers in small pages and late, and fails or waits on request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,9 +22,9 @@ type Hook = Arc<dyn Fn(&str, usize) + Send + Sync>;
 /// What becomes of the answer of a change that is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// It is told that nobody knows.
+    /// An error says that the outcome is unknown.
     Unavailable,
-    /// It is told that it took too long.
+    /// An error says that the change took too long.
     Timeout,
     /// It never comes.
     Forever,
@@ -70,7 +70,7 @@ impl Probe {
     }
 
     /// Does `hook` before each call, with its name and how many of it there were, and again after a put or delete was made and
-    /// before that is told, with `made` after its name.
+    /// before its outcome is returned, with `made` after its name.
     pub(super) fn before(&self, hook: impl Fn(&str, usize) + Send + Sync + 'static) {
         *self.hook.lock().expect("no panic") = Some(Arc::new(hook));
     }
@@ -94,13 +94,13 @@ impl Probe {
         self.changes_left.store(changes, Ordering::SeqCst);
     }
 
-    /// Makes the change that is the call `count` of `name`, and does not tell.
+    /// Makes the change that is the call `count` of `name`, and loses its outcome.
     pub(super) fn lose(&self, name: &'static str, count: usize, lost: Lost) {
         *self.lost.lock().expect("no panic") = Some((name, count, lost));
     }
 
-    /// Tells what became of the call `count` of `name`.
-    async fn told<T>(&self, name: &'static str, count: usize, made: T) -> Result<T> {
+    /// Returns or loses the outcome of the call `count` of `name`.
+    async fn outcome<T>(&self, name: &'static str, count: usize, made: T) -> Result<T> {
         let hook = self.hook.lock().expect("no panic").clone();
         if let Some(hook) = hook {
             hook(&format!("{name} made"), count);
@@ -182,14 +182,14 @@ impl Store for Probe {
         let count = self.called("put").await?;
         self.change()?;
         let made = self.store.put(key, value, expected).await?;
-        self.told("put", count, made).await
+        self.outcome("put", count, made).await
     }
 
     async fn delete(&self, key: &Key, expected: &Expected) -> Result<Outcome> {
         let count = self.called("delete").await?;
         self.change()?;
         let made = self.store.delete(key, expected).await?;
-        self.told("delete", count, made).await
+        self.outcome("delete", count, made).await
     }
 
     async fn list(&self, namespace: &Namespace, request: &ListRequest) -> Result<Page> {
@@ -221,7 +221,7 @@ impl Batch for Probe {
         let count = self.called("batch").await?;
         self.change()?;
         let made = self.store.batch(namespace, conditions, writes).await?;
-        self.told("batch", count, made).await
+        self.outcome("batch", count, made).await
     }
 }
 
