@@ -24,6 +24,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::Connection;
@@ -46,6 +47,9 @@ use crate::store::{
 
 pub use self::config::{SqliteConfig, SqliteDurability, SqliteSearchIndex};
 pub use self::stats::SqliteStats;
+
+/// The time between two changes of a removal from the search index, in which others who wait for the file look for it again.
+const TURN: Duration = Duration::from_millis(4);
 
 /// A store in one SQLite file, which any number of processes on one machine use at the same time.
 ///
@@ -172,6 +176,7 @@ impl SqliteStore {
         }
         let reserve =
             writes.iter().all(|write| matches!(write, Write::Delete(_))).then(|| Arc::clone(&self.inner.reserve));
+        let is_bulk_removal = index::Bulk::of(&writes).is_removal;
         let (namespace, search_index) = (namespace.clone(), self.inner.config.search_index);
         let work = move |connection: &Connection| {
             let outcome = write::batch(connection, &namespace, search_index, &conditions, &writes)?;
@@ -182,7 +187,27 @@ impl SqliteStore {
         };
         // Told where it is made, as nobody may wait here any more by then.
         let inner = Arc::clone(&self.inner);
-        self.inner.writer.change(work, reserve, move || inner.watch.tell()).await
+        let outcome = self.inner.writer.change(work, reserve, move || inner.watch.tell()).await?;
+        if is_bulk_removal {
+            self.forget_removed().await;
+        }
+        Ok(outcome)
+    }
+
+    /// Removes from the search index what was removed from the files, in changes of their own between which others have a turn.
+    /// What it leaves where it fails goes with later changes.
+    async fn forget_removed(&self) {
+        let forget = |connection: &Connection| index::forget_removed(connection).map(Ending::Commit);
+        loop {
+            match self.inner.writer.change(forget, None, || {}).await {
+                Ok(true) => tokio::time::sleep(TURN).await,
+                Ok(false) => return,
+                Err(error) => {
+                    tracing::debug!(%error, "removed files are still in the search index of a SQLite store");
+                    return;
+                }
+            }
+        }
     }
 
     /// A batch of one `write` at `path`.

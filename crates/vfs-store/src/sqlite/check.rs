@@ -215,6 +215,17 @@ impl Check<'_> {
                 self.problem(None, None, format!("there is content of a file {id} that is not there"));
             }
         }
+        let mut removed = connection.prepare("SELECT id FROM removed")?;
+        for id in removed.query_map([], |row| row.get::<_, i64>(0))? {
+            let id = id?;
+            if self.ids.contains(&id) || self.index.remove(&id).is_none() {
+                self.problem(
+                    None,
+                    None,
+                    format!("a file {id} is to leave the search index, and is there or not in it"),
+                );
+            }
+        }
         let mut left: Vec<i64> = self.index.keys().copied().collect();
         left.sort_unstable();
         for id in left {

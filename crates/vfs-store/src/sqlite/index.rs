@@ -16,15 +16,17 @@ use vfs_core::{CaseMode, VfsPath};
 use super::content;
 use super::fault::Tried;
 use super::rows::{self, Indexed};
-use crate::store::{Candidates, Needles};
+use crate::store::{Candidates, Needles, Write};
 
 /// The largest content that is indexed, in bytes.
 pub(super) const MAX_INDEXED: usize = 8 << 20;
 /// How many files wait at most, and how many bytes they have together: a search reads them all.
 const MAX_WAITING: u64 = 64;
 const MAX_WAITING_BYTES: u64 = 1 << 20;
-/// A change that deletes at least so many files does not merge the index.
+/// A change that removes at least so many files leaves them in the index.
 const BULK_DELETE_THRESHOLD: usize = 64;
+/// How many of these are removed from the index in one change. Others wait for some 10 ms.
+const REMOVED_AT_ONCE: u16 = 1000;
 /// How many segments of one level are merged; SQLite's default.
 const AUTOMERGE: i64 = 4;
 /// Most threes that are looked for of one needle, and most needles.
@@ -78,6 +80,23 @@ fn mark(namespace: i64) -> [char; 3] {
     })
 }
 
+/// When the index learns of the files of a change.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bulk {
+    /// Whether those that are written are indexed in it, as they are too many to wait.
+    pub(super) is_write: bool,
+    /// Whether those that are removed leave the index later.
+    pub(super) is_removal: bool,
+}
+
+impl Bulk {
+    pub(super) fn of(writes: &[Write]) -> Self {
+        let written = writes.iter().filter(|write| matches!(write, Write::Put(..))).count();
+        let removed = writes.iter().filter(|write| matches!(write, Write::Delete(_))).count();
+        Self { is_write: written as u64 >= MAX_WAITING, is_removal: removed >= BULK_DELETE_THRESHOLD }
+    }
+}
+
 /// Indexes all files that wait, if they are many.
 pub(super) fn catch_up(connection: &Connection) -> Tried<()> {
     let sql = "SELECT count(*), coalesce(sum(size), 0) FROM files WHERE indexed >= 2";
@@ -86,6 +105,7 @@ pub(super) fn catch_up(connection: &Connection) -> Tried<()> {
     if files.unsigned_abs() < MAX_WAITING && bytes.unsigned_abs() < MAX_WAITING_BYTES {
         return Ok(());
     }
+    forget_removed(connection)?;
     let sql = concat!("SELECT namespace, path, ", rows::columns!(), " FROM files WHERE indexed >= 2");
     let mut waiting = Vec::new();
     let mut statement = connection.prepare_cached(sql)?;
@@ -93,20 +113,28 @@ pub(super) fn catch_up(connection: &Connection) -> Tried<()> {
     while let Some(row) = found.next()? {
         waiting.push((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, rows::found(row, 2)?));
     }
-    let mut insert = connection.prepare_cached("INSERT INTO texts (rowid, body) VALUES (?1, ?2)")?;
     let mut note = connection.prepare_cached("UPDATE files SET indexed = ?3 WHERE namespace = ?1 AND path = ?2")?;
     for (namespace, path, file) in waiting {
-        if file.indexed.has_row() {
-            remove(connection, file.id)?;
-        }
         let content = content::read(connection, file.id, file.stored.size, None)?;
-        let text = folded(namespace, &content);
-        if let Some(text) = &text {
-            insert.execute((file.id, text))?;
-        }
-        note.execute((namespace, path, if text.is_some() { Indexed::Current } else { Indexed::Never }))?;
+        note.execute((namespace, path, write(connection, namespace, file.id, file.indexed, &content)?))?;
     }
     Ok(())
+}
+
+/// Indexes the `content` of the file `id`, of which it has what `indexed` says.
+pub(super) fn write(
+    connection: &Connection,
+    namespace: i64,
+    id: i64,
+    indexed: Indexed,
+    content: &[u8],
+) -> Tried<Indexed> {
+    if indexed.has_row() {
+        remove(connection, id)?;
+    }
+    let Some(text) = folded(namespace, content) else { return Ok(Indexed::Never) };
+    connection.prepare_cached("INSERT INTO texts (rowid, body) VALUES (?1, ?2)")?.execute((id, text))?;
+    Ok(Indexed::Current)
 }
 
 /// Removes the file `id`, which is there.
@@ -115,22 +143,27 @@ pub(super) fn remove(connection: &Connection, id: i64) -> Tried<()> {
     Ok(())
 }
 
-/// Begins a change that removes `removals` files, which [`end_removals`] ends before it is committed.
-///
-/// SQLite merges segments of the index when it commits removals, which takes seconds in a large index while others wait: 10 s for
-/// 12,000 of 200,000 files, 1 s for 50,000. The removals themselves take microseconds each, and what they leave behind goes with the
-/// merges that later writes bring about.
-pub(super) fn begin_removals(connection: &Connection, removals: usize) -> Tried<()> {
-    if removals >= BULK_DELETE_THRESHOLD { set_automerge(connection, 0) } else { Ok(()) }
+/// Leaves the file `id`, which is there, to [`forget_removed`].
+pub(super) fn remove_later(connection: &Connection, id: i64) -> Tried<()> {
+    connection.prepare_cached("INSERT INTO removed (id) VALUES (?1)")?.execute([id])?;
+    Ok(())
 }
 
-/// Writes what was removed since [`begin_removals`].
-pub(super) fn end_removals(connection: &Connection, removals: usize) -> Tried<()> {
-    if removals < BULK_DELETE_THRESHOLD {
-        return Ok(());
-    }
+/// Removes some of the files that were left to it. Returns whether others are left.
+///
+/// SQLite merges segments of the index when it commits removals, which takes seconds in a large index while others wait: 10 s for
+/// 12,000 of 200,000 files. The removals themselves take microseconds each, and what they leave behind goes with the merges that
+/// later writes bring about.
+pub(super) fn forget_removed(connection: &Connection) -> Tried<bool> {
+    let mut statement = connection.prepare_cached("SELECT id FROM removed ORDER BY id LIMIT ?1")?;
+    let ids = statement.query_map([REMOVED_AT_ONCE], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+    let Some(last) = ids.last() else { return Ok(false) };
+    set_automerge(connection, 0)?;
+    ids.iter().try_for_each(|id| remove(connection, *id))?;
     connection.prepare_cached("INSERT INTO texts (texts) VALUES ('flush')")?.execute([])?;
-    set_automerge(connection, AUTOMERGE)
+    set_automerge(connection, AUTOMERGE)?;
+    connection.prepare_cached("DELETE FROM removed WHERE id <= ?1")?.execute([last])?;
+    Ok(ids.len() == usize::from(REMOVED_AT_ONCE))
 }
 
 /// Sets how many segments of one level are merged; 0 for none. A rollback takes it back.

@@ -11,7 +11,7 @@ const APPLICATION: i32 = 0x7666_7373;
 /// What makes a file of each version into one of the next; the first makes it of an empty one.
 ///
 /// A step is never changed once it was released: files of its version are out there.
-const STEPS: &[&str] = &[include_str!("schema/1.sql")];
+const STEPS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 
 /// The version of files that this program writes.
 pub(super) const VERSION: usize = STEPS.len();
@@ -69,6 +69,17 @@ mod tests {
         prepare(&mut connection).expect("the second time");
         assert_eq!(connection.total_changes(), changes);
         assert_eq!(version(&connection.transaction().expect("it begins")).expect("ours"), VERSION);
+    }
+
+    #[test]
+    fn a_file_of_an_earlier_version_is_brought_to_this_one() {
+        let mut connection = Connection::open_in_memory().expect("memory");
+        connection.execute_batch(STEPS[0]).expect("the first version");
+        connection.pragma_update(None, "application_id", APPLICATION).expect("it is marked");
+        connection.pragma_update(None, "user_version", 1).expect("it is marked");
+        prepare(&mut connection).expect("it is ours");
+        assert_eq!(version(&connection.transaction().expect("it begins")).expect("ours"), VERSION);
+        connection.execute("INSERT INTO removed VALUES (1)", []).expect("the table of the second version");
     }
 
     #[test]

@@ -61,12 +61,15 @@ async fn assert_clean(store: &SqliteStore) {
     assert_eq!(store.check().await.expect("it checks").problems, []);
 }
 
-/// Writes so many files that none of those before waits for being indexed any more, and removes them.
+/// Writes so many files, one by one, that none of those before waits for being indexed any more, and removes them.
 async fn settle(store: &SqliteStore) {
     let namespace = space("somebody/else");
     let names = || (0..64).map(|number| path(&format!("/{number}")));
-    let writes = names().map(|at| Write::Put(at, value("padding"))).collect();
-    assert!(matches!(store.batch(&namespace, &[], writes).await.expect("it writes"), BatchOutcome::Done(_)));
+    for name in names() {
+        let key = Key::new(namespace.clone(), name);
+        let outcome = store.put(&key, value("padding"), &Expected::Anything).await.expect("it writes");
+        assert!(matches!(outcome, Outcome::Done(_)));
+    }
     let writes = names().map(Write::Delete).collect();
     assert!(matches!(store.batch(&namespace, &[], writes).await.expect("it deletes"), BatchOutcome::Done(_)));
 }

@@ -6,8 +6,9 @@ use vfs_core::VfsPath;
 
 use super::config::SqliteSearchIndex;
 use super::fault::{Fault, Tried};
+use super::index::{self, Bulk};
 use super::rows::{self, Found, Indexed};
-use super::{content, index, log};
+use super::{content, log};
 use crate::key::Namespace;
 use crate::store::{BatchOutcome, Condition, NewValue, Stored, Tell, Write, WriteId, version_of};
 
@@ -24,10 +25,11 @@ struct Changing<'a> {
     files: i64,
     bytes: i64,
     search_index: SqliteSearchIndex,
+    bulk: Bulk,
     /// Whether it left a file that is to be indexed.
     is_any_waiting: bool,
-    /// How many files it removes.
-    removals: usize,
+    /// The id of the next file that is new, once one was.
+    next_id: Option<i64>,
 }
 
 /// Why a batch ends early.
@@ -98,8 +100,6 @@ impl<'a> Changing<'a> {
         let mut statement = connection.prepare_cached("SELECT id, sequence FROM namespaces WHERE name = ?1")?;
         let (id, sequence): (i64, i64) =
             statement.query_row([namespace.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let removals = writes.iter().filter(|write| matches!(write, Write::Delete(_))).count();
-        index::begin_removals(connection, removals)?;
         Ok(Self {
             connection,
             namespace: id,
@@ -109,13 +109,13 @@ impl<'a> Changing<'a> {
             files: 0,
             bytes: 0,
             search_index,
+            bulk: Bulk::of(writes),
             is_any_waiting: false,
-            removals,
+            next_id: None,
         })
     }
 
     fn finish(self) -> Tried<()> {
-        index::end_removals(self.connection, self.removals)?;
         if self.is_any_waiting {
             index::catch_up(self.connection)?;
         }
@@ -161,8 +161,13 @@ impl<'a> Changing<'a> {
         if !is_same {
             content::write(self.connection, id, &value.content)?;
         }
-        let is_text = self.search_index == SqliteSearchIndex::On && index::is_text(&value.content);
-        let indexed = self.index(before.as_ref(), is_same, is_text)?;
+        let is_indexed = self.search_index == SqliteSearchIndex::On;
+        let indexed = if is_indexed && self.bulk.is_write && !is_same {
+            let known = before.as_ref().map_or(Indexed::Never, |found| found.indexed);
+            index::write(self.connection, self.namespace, id, known, &value.content)?
+        } else {
+            self.index(before.as_ref(), is_same, is_indexed && index::is_text(&value.content))?
+        };
         self.place(path, Found { id, stored, indexed }, before.as_ref(), value.id)
     }
 
@@ -182,15 +187,23 @@ impl<'a> Changing<'a> {
 
     /// The id of a file whose content is to be written: that of what was there `before`, whose content is removed unless it
     /// stays the same, or one that is not used.
-    fn emptied(&self, before: Option<&Found>, is_same: bool) -> Tried<i64> {
-        let Some(found) = before else {
-            let mut statement = self.connection.prepare_cached("SELECT coalesce(max(id), 0) + 1 FROM files")?;
-            return Ok(statement.query_row([], |row| row.get(0))?);
-        };
+    fn emptied(&mut self, before: Option<&Found>, is_same: bool) -> Tried<i64> {
+        let Some(found) = before else { return self.new_id() };
         if !is_same {
             content::remove(self.connection, found.id)?;
         }
         Ok(found.id)
+    }
+
+    fn new_id(&mut self) -> Tried<i64> {
+        let sql =
+            "SELECT max(coalesce((SELECT max(id) FROM files), 0), coalesce((SELECT max(id) FROM removed), 0)) + 1";
+        let id = match self.next_id {
+            Some(id) => id,
+            None => self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?,
+        };
+        self.next_id = Some(id + 1);
+        Ok(id)
     }
 
     /// What the index knows of a file that takes the place of `before`.
@@ -251,7 +264,8 @@ impl<'a> Changing<'a> {
     fn remove(&mut self, path: &VfsPath, found: &Found) -> Tried<()> {
         content::remove(self.connection, found.id)?;
         if found.indexed.has_row() {
-            index::remove(self.connection, found.id)?;
+            let remove = if self.bulk.is_removal { index::remove_later } else { index::remove };
+            remove(self.connection, found.id)?;
         }
         let mut statement = self.connection.prepare_cached("DELETE FROM files WHERE namespace = ?1 AND path = ?2")?;
         statement.execute((self.namespace, path.as_str()))?;

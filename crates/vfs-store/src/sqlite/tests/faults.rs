@@ -34,9 +34,9 @@ async fn a_database_of_others_or_of_a_newer_version_is_refused() {
     let directory = directory();
     let config = config(&directory);
     drop(SqliteStore::open(config.clone()).await.expect("it opens"));
-    edit(&config, "PRAGMA user_version = 2");
+    edit(&config, "PRAGMA user_version = 3");
     refused(config.clone(), ErrorKind::InvalidArgument, "newer program").await;
-    edit(&config, "PRAGMA user_version = 1; PRAGMA application_id = 5");
+    edit(&config, "PRAGMA user_version = 2; PRAGMA application_id = 5");
     refused(config, ErrorKind::InvalidArgument, "another program's").await;
 }
 

@@ -43,6 +43,8 @@ async fn every_kind_of_damage_is_found_by_a_check() {
         ("DELETE FROM texts WHERE rowid = 1", "search index"),
         ("INSERT OR REPLACE INTO texts (rowid, body) VALUES (1, 'something else')", "search index"),
         ("INSERT INTO texts (rowid, body) VALUES (99, 'something else')", "a file 99"),
+        ("INSERT INTO removed VALUES (1)", "a file 1 is to leave the search index"),
+        ("INSERT INTO removed VALUES (98)", "a file 98 is to leave the search index"),
         ("UPDATE namespaces SET files = files + 1", "counts"),
         ("UPDATE namespaces SET bytes = bytes + 1", "counts"),
         ("UPDATE namespaces SET sequence = sequence + 1", "log of changes"),
@@ -149,7 +151,7 @@ async fn stats_count_what_is_there() {
     let stats = store.stats().await.expect("it counts");
     assert_eq!((stats.namespaces, stats.files, stats.bytes), (1, 2, 3004));
     let stats = store.file_stats().await.expect("it counts");
-    assert_eq!((stats.not_indexed, stats.changes, stats.schema_version, stats.page_size), (2, 4, 1, 4096));
+    assert_eq!((stats.not_indexed, stats.changes, stats.schema_version, stats.page_size), (2, 4, 2, 4096));
     assert!(stats.pages > 5);
 }
 

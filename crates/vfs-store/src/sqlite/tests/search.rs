@@ -206,3 +206,56 @@ async fn a_refused_change_of_many_files_leaves_the_index_and_the_log_as_they_wer
     }
     assert_eq!(found(&other, "/", "of /d/4801", Sensitive).await, Some(vec!["/d/4801".to_owned()]));
 }
+
+#[tokio::test]
+async fn files_that_are_removed_with_many_others_leave_the_index_in_later_changes() {
+    let directory = directory();
+    let store = open(&directory).await;
+    let names = |numbers: std::ops::Range<u32>| numbers.map(|number| path(&format!("/d/{number}")));
+    let writes = names(0..3000).map(|at| Write::Put(at.clone(), value(format!("the text of {at}")))).collect();
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+
+    // A process that ends right after the removal.
+    let mut connection = rusqlite::Connection::open(directory.path().join("store.db")).expect("it opens");
+    let transaction = connection.transaction().expect("it begins");
+    let writes: Vec<_> = names(500..3000).map(Write::Delete).collect();
+    let outcome = write::batch(&transaction, &space("org/user"), SqliteSearchIndex::On, &[], &writes);
+    assert!(matches!(outcome, Ok(BatchOutcome::Done(_))));
+    transaction.commit().expect("it commits");
+    let left = || {
+        let sql = "SELECT count(*) FROM removed";
+        connection.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("it counts")
+    };
+    assert_eq!(left(), 2500);
+    assert_clean(&store).await;
+    assert_eq!(found(&store, "/", "the text of /d/2999", Sensitive).await, Some(vec![]));
+
+    for at in names(5000..5064) {
+        put(&store, at.as_str(), format!("the text of {at}")).await;
+    }
+    assert_eq!(left(), 1500);
+    assert_clean(&store).await;
+    assert_eq!(found(&store, "/", "the text of /d/5063", Sensitive).await, Some(vec!["/d/5063".to_owned()]));
+    let writes = names(0..100).map(Write::Delete).collect();
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+    assert_eq!(left(), 0);
+    assert_clean(&store).await;
+}
+
+#[tokio::test]
+async fn files_that_are_written_with_many_others_do_not_wait_for_being_indexed() {
+    let store = memory().await;
+    put(&store, "/0", "one that waits").await;
+    let write = |number: u32| Write::Put(path(&format!("/{number}")), value(format!("text {number}")));
+    let binary = Write::Put(path("/binary"), value("a\0b"));
+    let writes = (0..64).map(write).chain([binary]).collect();
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+    assert_eq!(store.file_stats().await.expect("it counts").not_indexed, 1);
+    let both = ["/7", "/binary"].map(str::to_owned);
+    assert_eq!(found(&store, "/", "text 7", Sensitive).await, Some(both.into()));
+    assert_clean(&store).await;
+    let writes = (0..64).map(write).chain([Write::Put(path("/binary"), value("text"))]).collect();
+    assert!(matches!(store.batch(&space("org/user"), &[], writes).await, Ok(BatchOutcome::Done(_))));
+    assert_eq!(store.file_stats().await.expect("it counts").not_indexed, 0);
+    assert_clean(&store).await;
+}
