@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use futures::stream::{self, StreamExt as _};
 use vfs_core::{Error, ErrorKind, FileUpload, FileUploadResponse, WriteRequest};
 
 use super::space::{Space, above};
@@ -10,7 +10,7 @@ use super::write::{self, NewContent};
 use crate::store::{BatchOutcome, Condition, Expected, Store, Stored, Times, Write};
 
 /// The most files in one change. Others who change the namespace wait as long as it takes.
-const MAX_BATCH_FILES: usize = 128;
+const MAX_BATCH_FILES: usize = 256;
 /// The most bytes in one change.
 const MAX_BATCH_BYTES: usize = 4 << 20;
 /// The largest file, in bytes, that is written together with others: larger ones are sent at the same time instead.
@@ -147,8 +147,9 @@ async fn plan_batch<S: Store>(space: &Space<S>, files: &[FileUpload]) -> Option<
     if !files.iter().all(is_allowed) {
         return None;
     }
-    let lookups: Vec<_> = files.iter().map(|file| space.head(&file.path)).collect();
-    let found: Vec<Option<Stored>> = stream::iter(lookups).buffered(space.fetches()).try_collect().await.ok()?;
+    let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
+    let stats = space.stat_many(&paths[0], &paths).await.ok()?;
+    let found: Vec<Option<Stored>> = stats.into_iter().map(|stat| stat.stored).collect();
     let write = |(file, found): (&FileUpload, &Option<Stored>)| {
         let content = NewContent { bytes: file.content.clone(), modified_at: file.modified_at };
         Write::Put(file.path.clone(), content.value(found.as_ref()))

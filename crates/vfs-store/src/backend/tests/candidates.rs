@@ -296,7 +296,7 @@ async fn an_upload_writes_many_files_in_one_change_and_each_has_an_answer() {
     let answers = files.upload_files(&cx(), upload(0..300)).await;
     assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
     let calls = probe.take_all();
-    assert_eq!((calls.get("batch"), calls.get("put")), (Some(&3), None), "{calls:?}");
+    assert_eq!((calls.get("batch"), calls.get("put")), (Some(&2), None), "{calls:?}");
     // One that fails stops no other.
     let refused = ["/file/below", "/directory", "/"].map(|at| FileUpload::new(path(at), "refused\n"));
     let large = FileUpload::new(path("/large"), vec![b'x'; 1 << 20]);
