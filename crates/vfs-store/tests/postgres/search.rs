@@ -125,3 +125,28 @@ async fn no_more_are_told_than_are_worth_it() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_that_are_nearly_everywhere_or_short_are_looked_for_without_the_index() {
+    in_lab(async |lab| {
+        let store = lab.store().await;
+        let batch = store.as_batch().expect("it makes batches");
+        let content = |number| if number % 10 == 0 { "nothing" } else { "the Needle and the Größe" };
+        let put = |number| vfs_store::Write::Put(path(&format!("/d{}/{number}", number % 7)), value(content(number)));
+        let _ = batch.batch(&namespace(), &[], (0..2500).map(put).collect()).await.expect("it is made");
+        let _ = store.put(&key("/binary"), value("a\0b"), &Expected::Nothing).await.expect("it is put");
+        let count = async |below: &str, needle: &str, case| {
+            candidates(&store, below, &Needles::new(vec![needle.to_owned()], case)).await.map(|found| found.len())
+        };
+        for needle in ["the Needle", "Größe", "ö"] {
+            assert_eq!(count("/", needle, CaseMode::Sensitive).await, Some(2251), "{needle}");
+            assert_eq!(count("/d3", needle, CaseMode::Sensitive).await, Some(321), "{needle}");
+        }
+        assert_eq!(count("/", "THE NEEDLE", CaseMode::Insensitive).await, Some(2251));
+        assert_eq!(count("/", "the needle", CaseMode::Sensitive).await, Some(1));
+        assert_eq!(count("/", "GRÖSSE", CaseMode::Insensitive).await, None);
+        let few = Needles::new(vec!["the Needle".to_owned()], CaseMode::Sensitive).most(2249);
+        assert_eq!(candidates(&store, "/", &few).await, None);
+    })
+    .await;
+}
