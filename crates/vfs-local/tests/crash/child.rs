@@ -1,0 +1,100 @@
+//! The process that makes one operation, and what is seen of its system calls.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use futures::executor::block_on;
+use vfs_core::{Backend, DeleteRequest, ErrorDetail, OpContext, WriteMode, WriteRequest};
+use vfs_local::{LocalBackend, LocalConfig};
+
+use super::cases::{CASES, OTHERS, big, path};
+
+/// The child's part: one operation, and one line that says how it went.
+pub(super) fn perform(case: &str, root: &Path) -> ExitCode {
+    let files = match LocalBackend::open(root) {
+        Ok(files) => files,
+        Err(error) => return say(&format!("error {}", error.kind())),
+    };
+    // Where the injection counts from.
+    let cases = CASES.iter().map(|case| (case.name, case.run)).chain(OTHERS);
+    let Some((_, run)) = cases.into_iter().find(|(name, _)| *name == case) else { return say("ready") };
+    match run(&files, &OpContext::new()) {
+        Ok(()) => say("ok"),
+        Err(error) => say(&told(&error)),
+    }
+}
+
+/// What a caller is told of a failure, on one line.
+fn told(error: &vfs_core::Error) -> String {
+    let gone = match error.detail() {
+        Some(ErrorDetail::PartialDelete { files }) => format!(" after {files}"),
+        _ => String::new(),
+    };
+    format!("error {} at {}{gone}", error.kind(), error.path().unwrap_or("no path"))
+}
+
+fn say(line: &str) -> ExitCode {
+    println!("{line}");
+    ExitCode::SUCCESS
+}
+
+/// A child that writes one of two long contents to a file, and makes and removes others, until it is killed. Prints a line
+/// after each.
+pub(super) fn write_forever(root: &Path) -> ExitCode {
+    let config = LocalConfig::new(root).durability(vfs_local::Durability::Atomic);
+    let files = config.open().expect("the root opens");
+    let cx = OpContext::new();
+    for letter in ['a', 'b'].into_iter().cycle() {
+        let write = WriteRequest::new(path("/f"), big(letter)).mode(WriteMode::Overwrite);
+        block_on(files.write(&cx, write)).expect("it writes");
+        println!("written");
+        block_on(files.write(&cx, WriteRequest::new(path("/new/er"), big('c')))).expect("it writes");
+        println!("made");
+        block_on(files.delete(&cx, DeleteRequest::new(path("/new")).recursive())).expect("it deletes");
+        println!("deleted");
+    }
+    ExitCode::SUCCESS
+}
+
+/// How often each system call on files is made by the child, in the order of their first use.
+pub(super) fn calls(case: &str, root: &Path) -> BTreeMap<String, usize> {
+    counted(&strace(&["-e", "trace=%file,%desc"], case, root).trace)
+}
+
+/// How often each system call is in a trace.
+pub(super) fn counted(trace: &str) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for line in trace.lines() {
+        // `PID call(arguments) = result`
+        let call = line.split_whitespace().nth(1).and_then(|text| text.split('(').next()).unwrap_or_default();
+        if !call.is_empty() && call.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            *counts.entry(call.to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+pub(super) struct Traced {
+    pub(super) said: String,
+    pub(super) trace: String,
+}
+
+pub(super) fn strace(options: &[&str], case: &str, root: &Path) -> Traced {
+    let trace = root.with_extension("trace");
+    let child = Command::new("strace")
+        .args(["-f", "-qq", "-o"])
+        .arg(&trace)
+        .args(options)
+        .arg(std::env::current_exe().expect("this program has a path"))
+        .args(["perform", case])
+        .arg(root)
+        .stderr(Stdio::null())
+        .output()
+        .expect("strace starts");
+    Traced {
+        said: String::from_utf8_lossy(&child.stdout).trim().to_owned(),
+        trace: fs::read_to_string(trace).expect("strace writes its trace"),
+    }
+}
