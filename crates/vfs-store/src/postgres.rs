@@ -15,6 +15,7 @@ mod row;
 mod schema;
 mod search;
 mod server;
+mod session;
 mod statement;
 mod tls;
 

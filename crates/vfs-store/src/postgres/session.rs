@@ -1,0 +1,71 @@
+//! How connections are made, and with which settings statements are sent on them.
+
+use std::time::Duration;
+
+use tokio_postgres::config::SslMode;
+
+use super::config::{PostgresConfig, PostgresTls};
+use super::statement::Sending;
+
+impl PostgresConfig {
+    /// How a connection of the pool is made.
+    pub(super) fn session(&self) -> tokio_postgres::Config {
+        let mut session = self.connection(self.server.clone());
+        if !self.is_pooled {
+            session.options(
+                self.settings().map(|(name, value)| format!("-c {name}={}", value.replace(' ', "\\ "))).join(" "),
+            );
+        }
+        session
+    }
+
+    /// How the connection that listens for changes is made; `None` where a pooler would lose what it listens for.
+    pub(super) fn listener(&self) -> Option<tokio_postgres::Config> {
+        let direct = self.listener.clone().or_else(|| (!self.is_pooled).then(|| self.server.clone()));
+        direct.map(|server| self.connection(server))
+    }
+
+    /// How statements are sent.
+    pub(super) fn sending(&self) -> Sending {
+        if !self.is_pooled {
+            return Sending::Session;
+        }
+        let set = self.settings().map(|(name, value)| format!("SET LOCAL {name} = '{value}'"));
+        Sending::Transaction { settings: set.join("; ") }
+    }
+
+    /// The settings of the server for each transaction.
+    ///
+    /// A transaction whose client is gone without a word is ended, or its namespace would stay locked. Every statement here has its
+    /// index; a plan that was made while the tables were small must not outlive that.
+    fn settings(&self) -> [(&'static str, String); 9] {
+        [
+            ("search_path", self.schema.clone()),
+            ("statement_timeout", self.statement_timeout.as_millis().to_string()),
+            ("lock_timeout", self.lock_timeout.as_millis().to_string()),
+            ("idle_in_transaction_session_timeout", "30s".to_owned()),
+            ("default_transaction_isolation", "read committed".to_owned()),
+            ("enable_seqscan", "off".to_owned()),
+            ("plan_cache_mode", "force_generic_plan".to_owned()),
+            ("client_min_messages", "error".to_owned()),
+            ("synchronous_commit", "on".to_owned()),
+        ]
+    }
+
+    fn connection(&self, mut server: tokio_postgres::Config) -> tokio_postgres::Config {
+        server
+            .ssl_mode(match self.tls {
+                PostgresTls::Disable => SslMode::Disable,
+                PostgresTls::Prefer => SslMode::Prefer,
+                PostgresTls::Require | PostgresTls::VerifyFull => SslMode::Require,
+            })
+            .connect_timeout(self.connect_timeout)
+            .keepalives_idle(Duration::from_secs(30))
+            .keepalives_interval(Duration::from_secs(10))
+            .keepalives_retries(3);
+        if server.get_application_name().is_none() {
+            server.application_name("vfs");
+        }
+        server
+    }
+}
