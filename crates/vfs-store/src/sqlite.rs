@@ -48,8 +48,9 @@ use crate::store::{
 pub use self::config::{SqliteConfig, SqliteDurability, SqliteSearchIndex};
 pub use self::stats::SqliteStats;
 
-/// The time between two changes of a removal from the search index, in which others who wait for the file look for it again.
-const TURN: Duration = Duration::from_millis(4);
+/// The time between two changes that remove files from the search index. It is longer than the longest pause of those who wait for
+/// the file, so that they find it free.
+const PURGE_PAUSE: Duration = Duration::from_millis(4);
 
 /// A store in one SQLite file, which any number of processes on one machine use at the same time.
 ///
@@ -176,7 +177,7 @@ impl SqliteStore {
         }
         let reserve =
             writes.iter().all(|write| matches!(write, Write::Delete(_))).then(|| Arc::clone(&self.inner.reserve));
-        let is_bulk_removal = index::Bulk::of(&writes).is_removal;
+        let purge_passes = index::IndexTiming::of(&writes).purge_passes;
         let (namespace, search_index) = (namespace.clone(), self.inner.config.search_index);
         let work = move |connection: &Connection| {
             let outcome = write::batch(connection, &namespace, search_index, &conditions, &writes)?;
@@ -188,22 +189,29 @@ impl SqliteStore {
         // Told where it is made, as nobody may wait here any more by then.
         let inner = Arc::clone(&self.inner);
         let outcome = self.inner.writer.change(work, reserve, move || inner.watch.tell()).await?;
-        if is_bulk_removal {
-            self.forget_removed().await;
+        if matches!(outcome, BatchOutcome::Done(_)) {
+            self.purge_removed(purge_passes).await;
         }
         Ok(outcome)
     }
 
-    /// Removes from the search index what was removed from the files, in changes of their own between which others have a turn.
-    /// What it leaves where it fails goes with later changes.
-    async fn forget_removed(&self) {
-        let forget = |connection: &Connection| index::forget_removed(connection).map(Ending::Commit);
-        loop {
-            match self.inner.writer.change(forget, None, || {}).await {
-                Ok(true) => tokio::time::sleep(TURN).await,
+    /// Removes from the search index what was removed from the files, in up to `passes` changes, between which others may change the
+    /// file. Later changes remove what is left after these, or after a failure.
+    async fn purge_removed(&self, passes: usize) {
+        let purge = |connection: &Connection| index::purge_removed(connection).map(Ending::Commit);
+        for pass in 0..passes {
+            if pass > 0 {
+                tokio::time::sleep(PURGE_PAUSE).await;
+            }
+            match self.inner.writer.change(purge, None, || {}).await {
+                Ok(true) => {}
                 Ok(false) => return,
-                Err(error) => {
+                Err(error) if error.is_temporary() => {
                     tracing::debug!(%error, "removed files are still in the search index of a SQLite store");
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "removed files are still in the search index of a SQLite store");
                     return;
                 }
             }

@@ -218,12 +218,10 @@ impl Check<'_> {
         let mut removed = connection.prepare("SELECT id FROM removed")?;
         for id in removed.query_map([], |row| row.get::<_, i64>(0))? {
             let id = id?;
-            if self.ids.contains(&id) || self.index.remove(&id).is_none() {
-                self.problem(
-                    None,
-                    None,
-                    format!("a file {id} is to leave the search index, and is there or not in it"),
-                );
+            if self.ids.contains(&id) {
+                self.problem(None, None, format!("the file {id} is recorded as removed but still exists"));
+            } else if self.index.remove(&id).is_none() {
+                self.problem(None, None, format!("the removed file {id} has no entry in the search index"));
             }
         }
         let mut left: Vec<i64> = self.index.keys().copied().collect();

@@ -23,10 +23,10 @@ pub(super) const MAX_INDEXED: usize = 8 << 20;
 /// How many files wait at most, and how many bytes they have together: a search reads them all.
 const MAX_WAITING: u64 = 64;
 const MAX_WAITING_BYTES: u64 = 1 << 20;
-/// A change that removes at least so many files leaves them in the index.
+/// A change that removes at least so many files does not remove them from the index.
 const BULK_DELETE_THRESHOLD: usize = 64;
-/// How many of these are removed from the index in one change. Others wait for some 10 ms.
-const REMOVED_AT_ONCE: u16 = 1000;
+/// How many of these a later change removes from the index. Others wait for some 10 ms.
+const PURGED_AT_ONCE: u16 = 1000;
 /// How many segments of one level are merged; SQLite's default.
 const AUTOMERGE: i64 = 4;
 /// Most threes that are looked for of one needle, and most needles.
@@ -80,20 +80,24 @@ fn mark(namespace: i64) -> [char; 3] {
     })
 }
 
-/// When the index learns of the files of a change.
+/// Whether the index is updated in the transaction that changes the files, or afterwards.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bulk {
-    /// Whether those that are written are indexed in it, as they are too many to wait.
-    pub(super) is_write: bool,
-    /// Whether those that are removed leave the index later.
-    pub(super) is_removal: bool,
+pub(super) struct IndexTiming {
+    /// Whether files that are written are indexed in that transaction, as they are too many to wait.
+    pub(super) indexes_immediately: bool,
+    /// How many calls of [`purge_removed`] follow the transaction; 0 where it updates the index itself. One more than its own files
+    /// need, so that a backlog of earlier changes shrinks.
+    pub(super) purge_passes: usize,
 }
 
-impl Bulk {
+impl IndexTiming {
     pub(super) fn of(writes: &[Write]) -> Self {
         let written = writes.iter().filter(|write| matches!(write, Write::Put(..))).count();
-        let removed = writes.iter().filter(|write| matches!(write, Write::Delete(_))).count();
-        Self { is_write: written as u64 >= MAX_WAITING, is_removal: removed >= BULK_DELETE_THRESHOLD }
+        let deleted = writes.iter().filter(|write| matches!(write, Write::Delete(_))).count();
+        // A file may be moved onto each of the others.
+        let purge_passes =
+            if deleted < BULK_DELETE_THRESHOLD { 0 } else { 1 + writes.len().div_ceil(PURGED_AT_ONCE.into()) };
+        Self { indexes_immediately: written as u64 >= MAX_WAITING, purge_passes }
     }
 }
 
@@ -105,7 +109,7 @@ pub(super) fn catch_up(connection: &Connection) -> Tried<()> {
     if files.unsigned_abs() < MAX_WAITING && bytes.unsigned_abs() < MAX_WAITING_BYTES {
         return Ok(());
     }
-    forget_removed(connection)?;
+    purge_removed(connection)?;
     let sql = concat!("SELECT namespace, path, ", rows::columns!(), " FROM files WHERE indexed >= 2");
     let mut waiting = Vec::new();
     let mut statement = connection.prepare_cached(sql)?;
@@ -143,7 +147,7 @@ pub(super) fn remove(connection: &Connection, id: i64) -> Tried<()> {
     Ok(())
 }
 
-/// Leaves the file `id`, which is there, to [`forget_removed`].
+/// Leaves the file `id`, which is there, to [`purge_removed`].
 pub(super) fn remove_later(connection: &Connection, id: i64) -> Tried<()> {
     connection.prepare_cached("INSERT INTO removed (id) VALUES (?1)")?.execute([id])?;
     Ok(())
@@ -154,16 +158,16 @@ pub(super) fn remove_later(connection: &Connection, id: i64) -> Tried<()> {
 /// SQLite merges segments of the index when it commits removals, which takes seconds in a large index while others wait: 10 s for
 /// 12,000 of 200,000 files. The removals themselves take microseconds each, and what they leave behind goes with the merges that
 /// later writes bring about.
-pub(super) fn forget_removed(connection: &Connection) -> Tried<bool> {
+pub(super) fn purge_removed(connection: &Connection) -> Tried<bool> {
     let mut statement = connection.prepare_cached("SELECT id FROM removed ORDER BY id LIMIT ?1")?;
-    let ids = statement.query_map([REMOVED_AT_ONCE], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+    let ids = statement.query_map([PURGED_AT_ONCE], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
     let Some(last) = ids.last() else { return Ok(false) };
     set_automerge(connection, 0)?;
     ids.iter().try_for_each(|id| remove(connection, *id))?;
     connection.prepare_cached("INSERT INTO texts (texts) VALUES ('flush')")?.execute([])?;
     set_automerge(connection, AUTOMERGE)?;
     connection.prepare_cached("DELETE FROM removed WHERE id <= ?1")?.execute([last])?;
-    Ok(ids.len() == usize::from(REMOVED_AT_ONCE))
+    Ok(ids.len() == usize::from(PURGED_AT_ONCE))
 }
 
 /// Sets how many segments of one level are merged; 0 for none. A rollback takes it back.

@@ -15,6 +15,7 @@ use super::config::SqliteConfig;
 use super::connect;
 use super::fault::{Fault, Tried};
 use super::reserve::Reserve;
+use super::schema;
 
 /// Some connections to one file, opened when they are first needed.
 #[derive(Debug)]
@@ -172,6 +173,7 @@ fn change<T>(
     committed: &impl Fn(),
 ) -> Tried<T> {
     let transaction = begin(connection, config)?;
+    schema::require_current(&transaction)?;
     match work(&transaction)? {
         Ending::Commit(done) => {
             transaction.commit()?;

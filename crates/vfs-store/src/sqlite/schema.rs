@@ -38,6 +38,26 @@ pub(super) fn prepare(connection: &mut Connection) -> Tried<()> {
     Ok(transaction.commit()?)
 }
 
+/// Refuses to change a file that has another version than when it was opened: a newer program upgraded it, or another file was put
+/// in its place.
+pub(super) fn require_current(connection: &Connection) -> Tried<()> {
+    let version: i64 = connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?;
+    let message = match usize::try_from(version) {
+        Ok(VERSION) => return Ok(()),
+        Ok(earlier) if earlier < VERSION => format!(
+            "the SQLite file of the store was replaced by one of version {version} while it was open; open the store again"
+        ),
+        _ => unknown_version(version),
+    };
+    Err(Error::invalid_argument(message).with_generic_model_message().into())
+}
+
+fn unknown_version(version: i64) -> String {
+    format!(
+        "the SQLite file of the store is of version {version}, and this program knows those up to {VERSION}; use a newer program"
+    )
+}
+
 /// The version that the file is of; 0 where it is empty.
 fn version(transaction: &Transaction<'_>) -> Tried<usize> {
     let application: i32 = transaction.pragma_query_value(None, "application_id", |row| row.get(0))?;
@@ -50,10 +70,7 @@ fn version(transaction: &Transaction<'_>) -> Tried<usize> {
             refuse("the SQLite file of the store is another program's; name a file of its own".to_owned())
         }
         Ok(version @ 1..=VERSION) => Ok(version),
-        _ => refuse(format!(
-            "the SQLite file of the store is of version {version}, and this program knows those up to {VERSION}; use a \
-             newer program"
-        )),
+        _ => refuse(unknown_version(version)),
     }
 }
 

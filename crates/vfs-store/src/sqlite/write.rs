@@ -6,7 +6,7 @@ use vfs_core::VfsPath;
 
 use super::config::SqliteSearchIndex;
 use super::fault::{Fault, Tried};
-use super::index::{self, Bulk};
+use super::index::{self, IndexTiming};
 use super::rows::{self, Found, Indexed};
 use super::{content, log};
 use crate::key::Namespace;
@@ -25,7 +25,7 @@ struct Changing<'a> {
     files: i64,
     bytes: i64,
     search_index: SqliteSearchIndex,
-    bulk: Bulk,
+    timing: IndexTiming,
     /// Whether it left a file that is to be indexed.
     is_any_waiting: bool,
     /// The id of the next file that is new, once one was.
@@ -109,7 +109,7 @@ impl<'a> Changing<'a> {
             files: 0,
             bytes: 0,
             search_index,
-            bulk: Bulk::of(writes),
+            timing: IndexTiming::of(writes),
             is_any_waiting: false,
             next_id: None,
         })
@@ -162,7 +162,7 @@ impl<'a> Changing<'a> {
             content::write(self.connection, id, &value.content)?;
         }
         let is_indexed = self.search_index == SqliteSearchIndex::On;
-        let indexed = if is_indexed && self.bulk.is_write && !is_same {
+        let indexed = if is_indexed && self.timing.indexes_immediately && !is_same {
             let known = before.as_ref().map_or(Indexed::Never, |found| found.indexed);
             index::write(self.connection, self.namespace, id, known, &value.content)?
         } else {
@@ -264,7 +264,7 @@ impl<'a> Changing<'a> {
     fn remove(&mut self, path: &VfsPath, found: &Found) -> Tried<()> {
         content::remove(self.connection, found.id)?;
         if found.indexed.has_row() {
-            let remove = if self.bulk.is_removal { index::remove_later } else { index::remove };
+            let remove = if self.timing.purge_passes > 0 { index::remove_later } else { index::remove };
             remove(self.connection, found.id)?;
         }
         let mut statement = self.connection.prepare_cached("DELETE FROM files WHERE namespace = ?1 AND path = ?2")?;

@@ -34,10 +34,24 @@ async fn a_database_of_others_or_of_a_newer_version_is_refused() {
     let directory = directory();
     let config = config(&directory);
     drop(SqliteStore::open(config.clone()).await.expect("it opens"));
-    edit(&config, "PRAGMA user_version = 3");
+    edit(&config, &format!("PRAGMA user_version = {}", schema::VERSION + 1));
     refused(config.clone(), ErrorKind::InvalidArgument, "newer program").await;
-    edit(&config, "PRAGMA user_version = 2; PRAGMA application_id = 5");
+    edit(&config, &format!("PRAGMA user_version = {}; PRAGMA application_id = 5", schema::VERSION));
     refused(config, ErrorKind::InvalidArgument, "another program's").await;
+}
+
+#[tokio::test]
+async fn a_file_that_has_another_version_than_when_it_was_opened_is_not_changed() {
+    let directory = directory();
+    let (config, store) = (config(&directory), open(&directory).await);
+    let before = put(&store, "/a", "text").await;
+    for (version, word) in [(schema::VERSION + 1, "newer program"), (schema::VERSION - 1, "open the store again")] {
+        edit(&config, &format!("PRAGMA user_version = {version}"));
+        let error = store.put(&key("/a"), value("other"), &Expected::Anything).await.expect_err("it is refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert!(error.message().contains(word), "{error}");
+    }
+    assert_eq!(store.head(&key("/a")).await.expect("it reads"), Some(before));
 }
 
 #[tokio::test]
