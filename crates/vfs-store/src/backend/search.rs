@@ -169,7 +169,10 @@ async fn hopes<S: Store>(space: &Space<S>, path: &VfsPath, req: &GrepRequest, mo
     let needles = needles.most(most);
     let candidates = match space.ask(path, search.candidates(&space.namespace, path, &needles)).await {
         // The search goes on without the answer, unless it was the caller who waited no longer.
-        Err(error) if error.is_temporary() && space.cx.check().is_ok() => None,
+        Err(error) if error.is_temporary() && space.cx.check().is_ok() => {
+            tracing::debug!(%error, "the search index of the store did not answer; the search reads all files");
+            None
+        }
         answer => answer?,
     };
     Ok(candidates.map(|candidates| Hopes { below: path.clone(), candidates, up_to: largest_silent(req) }))

@@ -1,5 +1,7 @@
 //! Which files may hold a text.
 
+use std::collections::BTreeSet;
+
 use vfs_core::{CaseMode, Result, VfsPath};
 
 use super::fault::Fault;
@@ -13,9 +15,12 @@ use crate::store::{Candidates, Needles};
 const SHORTEST: usize = 3;
 /// With more texts, looking for them takes longer than it saves.
 const MOST_NEEDLES: usize = 64;
-/// The most contents that are found by the index where case matters. For more, and for texts that are too short for the index, all
-/// contents are scanned: what the index finds is folded before it is compared, which takes ten times as long as looking for bytes.
+/// The most contents that the index finds where case matters. For more, and for texts that the index does not know, the contents
+/// at and below the start are scanned: what the index finds is folded before it is compared, which takes ten times as long as
+/// looking for bytes.
 const MAX_RECHECKS: usize = 2048;
+/// The most texts that contents are scanned for, as each is looked for in each content.
+const MAX_SCANNED_TEXTS: usize = 8;
 
 pub(super) async fn candidates(
     server: &Server,
@@ -23,44 +28,58 @@ pub(super) async fn candidates(
     prefix: &VfsPath,
     needles: &Needles,
 ) -> Result<Option<Candidates>> {
-    if needles.texts.is_empty() || needles.texts.len() > MOST_NEEDLES {
+    let texts = &needles.texts;
+    // Every file contains the empty text, but an empty file has no row in `chunks`, so that the query would miss it.
+    if texts.is_empty() || texts.len() > MOST_NEEDLES || texts.iter().any(String::is_empty) {
         return Ok(None);
     }
     let lookup = Lookup { server, namespace, prefix, most: needles.most };
-    let can_scan = needles.case == CaseMode::Sensitive;
+    let is_sensitive = needles.case == CaseMode::Sensitive;
+    let can_scan = is_sensitive && texts.len() <= MAX_SCANNED_TEXTS;
     if let Some(patterns) = patterns(needles) {
         let patterns: Vec<_> = patterns.iter().map(|pattern| pattern as Parameter<'_>).collect();
-        let most_contents = if can_scan { needles.most.min(MAX_RECHECKS) } else { needles.most };
-        let found = lookup.find(Condition::Indexed, &patterns, most_contents).await?;
-        if found.is_some() || most_contents == needles.most {
-            return Ok(found);
+        let most_contents = if is_sensitive { needles.most.min(MAX_RECHECKS) } else { needles.most };
+        match lookup.find(TextPredicate::Like, &patterns, most_contents).await? {
+            LookupOutcome::Files(files) => return Ok(Some(files)),
+            LookupOutcome::TooManyContents => {}
+            LookupOutcome::TooManyFiles => return Ok(None),
         }
     }
     if !can_scan {
         return Ok(None);
     }
-    let bytes: Vec<_> = needles.texts.iter().map(|text| text.as_bytes()).collect();
+    let bytes: Vec<_> = texts.iter().map(|text| text.as_bytes()).collect();
     let bytes: Vec<_> = bytes.iter().map(|bytes| bytes as Parameter<'_>).collect();
-    lookup.find(Condition::Scanned, &bytes, needles.most).await
+    match lookup.find(TextPredicate::Contains, &bytes, needles.most).await? {
+        LookupOutcome::Files(files) => Ok(Some(files)),
+        LookupOutcome::TooManyContents | LookupOutcome::TooManyFiles => Ok(None),
+    }
 }
 
-/// What a content is to be like.
+/// What is required of a content.
 #[derive(Debug, Clone, Copy)]
-enum Condition {
-    /// As a pattern, which the index looks for.
-    Indexed,
-    /// It holds some bytes, which are looked for in every content.
-    Scanned,
+enum TextPredicate {
+    /// Its folded text matches a pattern; the trigram index finds those.
+    Like,
+    /// It contains some bytes; every content is scanned for them.
+    Contains,
 }
 
-impl Condition {
+impl TextPredicate {
     /// The condition on `data` and the parameter `number`.
     fn sql(self, number: usize) -> String {
         match self {
-            Self::Indexed => format!("searchable(data) COLLATE \"C\" LIKE ${number}"),
-            Self::Scanned => format!("position(${number} in data) > 0"),
+            Self::Like => format!("searchable(data) COLLATE \"C\" LIKE ${number}"),
+            Self::Contains => format!("position(${number} in data) > 0"),
         }
     }
+}
+
+/// The outcome of one lookup.
+enum LookupOutcome {
+    Files(Candidates),
+    TooManyContents,
+    TooManyFiles,
 }
 
 /// A search for the files at and below `prefix`, `most` of them at most.
@@ -72,68 +91,70 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// The files with a content that is as `condition` says of one of `texts`; `None` where there are too many, or more such
-    /// contents than `most_contents`.
+    /// The files with a content that the `predicate` holds for with one of `texts`, if there are at most `most_contents` of these.
     async fn find(
         &self,
-        condition: Condition,
+        predicate: TextPredicate,
         texts: &[Parameter<'_>],
         most_contents: usize,
-    ) -> Result<Option<Candidates>> {
+    ) -> Result<LookupOutcome> {
         let (name, at) = (self.namespace.as_str(), self.prefix.as_str());
         let (beginning, beyond) = row::inside(self.prefix);
         let mut parameters: Vec<Parameter<'_>> = vec![&name, &at, &beginning, &beyond];
         parameters.extend(texts);
-        let question = question(condition, texts.len(), most_contents, self.most);
-        let rows = self.server.rows_planned(&question, &parameters).await?;
+        let rows = self.server.rows_planned(&self.query(predicate, texts.len(), most_contents), &parameters).await?;
         if rows.len() > self.most {
-            return Ok(None);
+            return Ok(LookupOutcome::TooManyFiles);
         }
-        let mut candidates = Candidates::with_capacity(rows.len());
+        let mut files = Candidates::with_capacity(rows.len());
         for row in rows {
             let path: Option<&str> =
                 row.try_get(0).map_err(|error| Fault::from(error).describe(&self.server.config))?;
-            let Some(path) = path else { return Ok(None) };
+            let Some(path) = path else { return Ok(LookupOutcome::TooManyContents) };
             // A path that cannot be named cannot be read either; a listing tells of it.
-            candidates.extend(VfsPath::parse(path).ok());
+            files.extend(VfsPath::parse(path).ok());
         }
-        Ok(Some(candidates))
+        Ok(LookupOutcome::Files(files))
+    }
+
+    /// The query for `text_count` texts. First the contents: those that the predicate holds for, and those that are no text; then
+    /// their files. Where the predicate holds for more than `most_contents`, the answer is one row without a path.
+    ///
+    /// The index knows trigrams alone, so that the server looks into each content that it finds: that search has a limit of its
+    /// own, for a text that is nearly everywhere. A scan below a directory looks into the contents of files there alone.
+    fn query(&self, predicate: TextPredicate, text_count: usize, most_contents: usize) -> String {
+        let any: Vec<String> = (5..5 + text_count).map(|number| predicate.sql(number)).collect();
+        let bounded = |most: usize| i64::try_from(most).unwrap_or(i64::MAX - 1).min(i64::MAX - 1);
+        let (most_contents, most) = (bounded(most_contents), bounded(self.most));
+        let in_namespace = "namespace = (SELECT id FROM namespaces WHERE name = $1)";
+        let below_prefix = "(path = $2 OR (path > $3 AND path < $4))";
+        let prefix_filter = match predicate {
+            TextPredicate::Contains if !self.prefix.is_root() => {
+                format!("AND content = ANY (ARRAY(SELECT content FROM files WHERE {in_namespace} AND {below_prefix}))")
+            }
+            TextPredicate::Contains | TextPredicate::Like => String::new(),
+        };
+        format!(
+            "WITH found AS MATERIALIZED ( \
+                 SELECT content FROM chunks WHERE {in_namespace} AND is_text {prefix_filter} AND ({}) \
+                 LIMIT {most_contents} + 1 \
+             ), possible AS ( \
+                 SELECT content FROM found \
+                 UNION ALL \
+                 SELECT content FROM chunks WHERE {in_namespace} AND NOT is_text AND part = 0 \
+             ) \
+             SELECT NULL AS path WHERE (SELECT count(*) FROM found) > {most_contents} \
+             UNION ALL \
+             (SELECT path FROM files JOIN possible USING (content) \
+             WHERE {in_namespace} AND {below_prefix} AND (SELECT count(*) FROM found) <= {most_contents} \
+             LIMIT {most} + 1)",
+            any.join(" OR "),
+        )
     }
 }
 
-/// The question for so many `texts`, and for at most one file more than `most`. First the contents: those that the condition holds
-/// for, and those that are no text; then their files. Where the condition holds for more than `most_contents`, the answer
-/// is one row without a path.
-///
-/// The index knows trigrams alone, so that the server looks into each content that it finds: that search has a limit of its own,
-/// for a text that is nearly everywhere.
-fn question(condition: Condition, texts: usize, most_contents: usize, most: usize) -> String {
-    let any: Vec<String> = (5..5 + texts).map(|number| condition.sql(number)).collect();
-    let bounded = |most: usize| i64::try_from(most).unwrap_or(i64::MAX - 1).min(i64::MAX - 1);
-    let (most_contents, most) = (bounded(most_contents), bounded(most));
-    format!(
-        "WITH found AS MATERIALIZED ( \
-             SELECT content FROM chunks \
-             WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND is_text AND ({}) \
-             LIMIT {most_contents} + 1 \
-         ), possible AS ( \
-             SELECT content FROM found \
-             UNION ALL \
-             SELECT content FROM chunks \
-             WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND NOT is_text AND part = 0 \
-         ) \
-         SELECT NULL AS path WHERE (SELECT count(*) FROM found) > {most_contents} \
-         UNION ALL \
-         (SELECT path FROM files JOIN possible USING (content) \
-         WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND (path = $2 OR (path > $3 AND path < $4)) \
-         AND (SELECT count(*) FROM found) <= {most_contents} \
-         LIMIT {most} + 1)",
-        any.join(" OR "),
-    )
-}
-
 /// What texts with one of the needles are like, in the letters of the index; `None` where that says too little.
-fn patterns(needles: &Needles) -> Option<Vec<String>> {
+fn patterns(needles: &Needles) -> Option<BTreeSet<String>> {
     needles.texts.iter().map(|text| pattern(text, needles.case)).collect()
 }
 
@@ -186,6 +207,8 @@ mod tests {
         ] {
             assert_eq!(pattern(needle, case).as_deref(), expected, "{needle}");
         }
-        assert_eq!(patterns(&Needles::new(vec!["abc".into(), "ab".into()], CaseMode::Sensitive)), None);
+        let all = |texts: [&str; 2]| patterns(&Needles::new(texts.map(String::from).to_vec(), CaseMode::Sensitive));
+        assert_eq!(all(["abc", "ab"]), None);
+        assert_eq!(all(["abc", "ABC"]), Some(BTreeSet::from(["%abc%".to_owned()])));
     }
 }

@@ -145,6 +145,9 @@ async fn texts_that_are_nearly_everywhere_or_short_are_looked_for_without_the_in
         assert_eq!(count("/", "THE NEEDLE", CaseMode::Insensitive).await, Some(2251));
         assert_eq!(count("/", "the needle", CaseMode::Sensitive).await, Some(1));
         assert_eq!(count("/", "GRÖSSE", CaseMode::Insensitive).await, None);
+        assert_eq!(count("/", "", CaseMode::Sensitive).await, None);
+        let many = Needles::new((0..9).map(|number| format!("Größe{number}")).collect(), CaseMode::Sensitive);
+        assert_eq!(candidates(&store, "/", &many).await.map(|found| found.len()), None);
         let few = Needles::new(vec!["the Needle".to_owned()], CaseMode::Sensitive).most(2249);
         assert_eq!(candidates(&store, "/", &few).await, None);
     })
