@@ -1,4 +1,5 @@
 //! The wire format: each request and result, filled, is the JSON of its file in `golden/`, and comes back from it equal.
+//! Values with fields at their defaults, and the words of enums, are in the tests themselves.
 //!
 //! A difference here is a change that every front end and stored request sees.
 
@@ -21,6 +22,27 @@ fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(name: &str, golden
     let json = serde_json::to_string_pretty(value).expect("serialises") + "\n";
     assert_eq!(json, golden, "tests/golden/{name}.json should be:\n{json}");
     assert_eq!(&serde_json::from_str::<T>(golden).expect("deserialises"), value, "{name}");
+}
+
+/// Each value is its line of JSON, and comes back from it equal.
+macro_rules! lines {
+    ($($json:literal => $value:expr,)+) => {
+        $(check_line($json, &$value);)+
+    };
+}
+
+#[track_caller]
+fn check_line<T: Serialize + DeserializeOwned + PartialEq + Debug>(json: &str, value: &T) {
+    assert_eq!(serde_json::to_string(value).expect("serialises"), json);
+    assert_eq!(&serde_json::from_str::<T>(json).expect("deserialises"), value, "{json}");
+}
+
+/// Checks that the JSON of `values` is a list of `words`, and that they come back from it equal.
+#[track_caller]
+fn check_words<T: Serialize + DeserializeOwned + PartialEq + Debug>(values: &[T], words: &[&str]) {
+    let json = serde_json::to_string(words).expect("serialises");
+    assert_eq!(serde_json::to_string(values).expect("serialises"), json);
+    assert_eq!(serde_json::from_str::<Vec<T>>(&json).expect("deserialises"), values);
 }
 
 fn path(text: &str) -> VfsPath {
@@ -61,6 +83,7 @@ fn requests() {
     execute.timeout = Some(Duration::from_millis(1_500));
     execute.stdin = Some("y\n".into());
     execute.max_output_bytes = Some(1_000);
+    execute.terminal = Some(TerminalSize { rows: 50, columns: 120 });
     execute.run = RunMode::Background;
     let mut pages = MultiModalReadRequest::new(ReadRequest::new(path("/a.pdf")));
     pages.pages = Some("1-5".into());
@@ -211,6 +234,8 @@ fn commands_and_events() {
     (response.output_bytes, response.full_output, response.job) = (2, Some(path("/out")), Some(JobId::new("j1")));
     response.problems = vec![Error::new(ErrorKind::PolicyDenied, "new").with_path(&path("/a/.git")).into()];
     let mut running = Job::new(JobId::new("j1"), "make", at());
+    let mut more = JobOutputRequest::new(JobId::new("j1")).from(10).wait(Duration::from_millis(1_500));
+    more.max_bytes = Some(1_000);
     let mut printed = JobOutput::default();
     (printed.output, printed.cursor, printed.missed_bytes) = ("ab".into(), 12, 10);
     let mut exit = CommandExit::default();
@@ -220,7 +245,7 @@ fn commands_and_events() {
         "execute_response" => response,
         "jobs_request" => JobsRequest::new(),
         "jobs" => vec![Job::new(JobId::new("j0"), "make watch", at()), running],
-        "job_output_request" => JobOutputRequest::new(JobId::new("j1")).from(10).wait(Duration::from_millis(1_500)),
+        "job_output_request" => more,
         "job_output" => printed,
         "stop_job_request" => StopJobRequest::new(JobId::new("j1")),
         "execute_events" => vec![
@@ -272,4 +297,273 @@ fn errors() {
         "error_past_end" => past_end.expect_err("fails"),
         "error_conflict" => Error::conflict(&path("/a"), Some(version())),
     }
+}
+
+#[test]
+fn requests_leave_out_optional_fields_that_are_not_set() {
+    lines! {
+        r#"{"path":"/a","recursive":false}"# => LsRequest::new(path("/a")),
+        r#"{"path":"/a","offset":0}"# => ReadRequest::new(path("/a")),
+        r#"{"path":"/a","offset":0,"bytes":{"start":5}}"# => ReadRequest::new(path("/a")).bytes(5, None),
+        r#"{"path":"/a","content":"x","mode":"create_new"}"# => WriteRequest::new(path("/a"), "x"),
+        r#"{"path":"/a","mode":"apply","diff":"on_dry_run"}"# => EditRequest::list(path("/a"), Vec::new()),
+        r#"{"old":"x","new":"y","occurrences":"unique","line_endings":"match"}"# => Replacement::new("x", "y"),
+        r#"{"path":"/a","recursive":false}"# => DeleteRequest::new(path("/a")),
+        r#"{"pattern":"*","path":"/","kinds":"files","hidden":false,"no_ignore":false,"links":"skip"}"# =>
+            GlobRequest::new("*"),
+        r#"{"path":"/a","content":"x"}"# => FileUpload::new(path("/a"), "x"),
+        r#"{"path":"/a","content_base64":"/w=="}"# => FileUpload::new(path("/a"), &b"\xFF"[..]),
+        r#"{"read":{"path":"/a","offset":0}}"# => MultiModalReadRequest::new(ReadRequest::new(path("/a"))),
+        r#"{"command":"ls","cwd":"/","base_env":"clean","full_output":"dropped","run":"foreground"}"# =>
+            ExecuteRequest::new("ls"),
+        r#"{"id":"j1","cursor":0}"# => JobOutputRequest::new(JobId::new("j1")),
+        r#"{}"# => SnapshotRequest::new(),
+        r#"{"from":"s1"}"# => DiffRequest::since(SnapshotId::new("s1")),
+        r#"{"path":"/"}"# => WatchRequest::default(),
+    }
+}
+
+#[test]
+fn results_leave_out_optional_fields_that_are_not_set() {
+    lines! {
+        r#"{"entries":[]}"# => LsResult::default(),
+        r#"{"entries":[]}"# => GlobResult::default(),
+        r#"{"matches":[],"files_searched":0}"# => GrepResult::default(),
+        r#"{"hidden":0,"ignored":0,"binary":0,"too_large":0,"links":0}"# => Skipped::default(),
+        r#"{"path":"/a","created":false,"version":"v1","size":5}"# => WriteResult::new(path("/a"), false, version(), 5),
+        r#"{"path":"/a","occurrences":2,"version":"v1","size":5}"# => EditResult::new(path("/a"), 2, version(), 5),
+        r#"{"path":"/a","files":3}"# => DeleteResult::new(path("/a"), 3),
+        r#"{"from":"/a","to":"/b","replaced":false}"# => RenameResult::new(path("/a"), path("/b"), false),
+        r#"{"from":"/a","to":"/b","replaced":true,"files":2,"bytes":10}"# =>
+            CopyResult::new(path("/a"), path("/b"), true, 2, 10),
+        r#"{"path":"/a","version":"v1"}"# => FileUploadResponse::ok(path("/a"), version()),
+        r#"{"path":"/a","content_base64":"/w==","version":"v1"}"# =>
+            FileDownloadResponse::ok(path("/a"), bytes::Bytes::from_static(b"\xFF"), version()),
+        r#"{"output":"","cursor":0,"missed_bytes":0}"# => JobOutput::default(),
+        r#"{"exit_code":null,"signal":null,"timed_out":false,"duration":0.0}"# => CommandExit::default(),
+        r#"{"path":"/a","names":1,"leads_nowhere":true}"# => Resolved::at(path("/a")).leads_nowhere(true),
+        r#"{"id":"s1","taken_at":"2025-01-15T10:30:00.123456Z","files":0,"bytes":0}"# =>
+            SnapshotInfo::new(SnapshotId::new("s1"), at()),
+        r#"{"changes":[]}"# => ChangeSet::default(),
+        r#"{"path":"/a","kind":"removed"}"# => FileChange::new(path("/a"), ChangeKind::Removed),
+        r#"{"code":"internal","message":"Error: fault"}"# => Error::new(ErrorKind::Internal, "fault"),
+    }
+}
+
+#[test]
+fn details_of_errors_are_tagged_with_their_kind() {
+    lines! {
+        r#"{"no_match":{"replacement":1,"nearest":[],"hint":"line_endings"}}"# =>
+            ErrorDetail::NoMatch { replacement: 1, nearest: Vec::new(), hint: Some(NoMatchHint::LineEndings) },
+        r#"{"empty_old":{"replacement":1}}"# => ErrorDetail::EmptyOld { replacement: 1 },
+        r#"{"invalid_path":{"fault":"link_loop"}}"# => ErrorDetail::InvalidPath { fault: PathFault::LinkLoop },
+        r#"{"conflict":{"actual":null}}"# => ErrorDetail::Conflict { actual: None },
+        r#"{"partial_delete":{"files":3}}"# => ErrorDetail::PartialDelete { files: 3 },
+    }
+}
+
+#[test]
+fn options_of_requests_are_words() {
+    check_words(
+        &[WriteMode::CreateNew, WriteMode::Overwrite, WriteMode::Append],
+        &["create_new", "overwrite", "append"],
+    );
+    check_words(&[Occurrences::Unique, Occurrences::All], &["unique", "all"]);
+    check_words(&[NewLineEndings::Match, NewLineEndings::Exact], &["match", "exact"]);
+    check_words(&[EditMode::Apply, EditMode::DryRun], &["apply", "dry_run"]);
+    check_words(&[DiffOutput::OnDryRun, DiffOutput::Always], &["on_dry_run", "always"]);
+    check_words(&[DeleteScope::Anything, DeleteScope::EmptyDirectory], &["anything", "empty_directory"]);
+    check_words(&[TransferMode::CreateNew, TransferMode::Overwrite], &["create_new", "overwrite"]);
+    check_words(&[EntryKinds::Files, EntryKinds::Directories, EntryKinds::All], &["files", "directories", "all"]);
+    check_words(&[LinkMode::Skip, LinkMode::Follow], &["skip", "follow"]);
+    check_words(&[CaseMode::Sensitive, CaseMode::Insensitive, CaseMode::Smart], &["sensitive", "insensitive", "smart"]);
+    check_words(&[GrepOutput::Matches, GrepOutput::Files, GrepOutput::Counts], &["matches", "files", "counts"]);
+    check_words(&[BinaryMode::Skip, BinaryMode::Text], &["skip", "text"]);
+    check_words(&[Purpose::List, Purpose::Glob, Purpose::Grep], &["list", "glob", "grep"]);
+    check_words(&[BaseEnvironment::Clean, BaseEnvironment::Inherited], &["clean", "inherited"]);
+    check_words(&[FullOutput::Dropped, FullOutput::File], &["dropped", "file"]);
+    check_words(&[RunMode::Foreground, RunMode::Background], &["foreground", "background"]);
+}
+
+#[test]
+fn enums_of_results_are_words() {
+    check_words(&[Access::ReadWrite, Access::ReadOnly], &["read_write", "read_only"]);
+    check_words(&[Mutations::InPlace, Mutations::Returned], &["in_place", "returned"]);
+    check_words(
+        &[
+            Truncation::Limit,
+            Truncation::MaxBytes,
+            Truncation::LongLine,
+            Truncation::Depth,
+            Truncation::MaxEntries,
+            Truncation::Memory,
+        ],
+        &["limit", "max_bytes", "long_line", "depth", "max_entries", "memory"],
+    );
+    check_words(
+        &[LineEnding::None, LineEnding::Lf, LineEnding::Crlf, LineEnding::Mixed],
+        &["none", "lf", "crlf", "mixed"],
+    );
+    let legacy = Encoding::Legacy(encoding_rs::SHIFT_JIS);
+    check_words(
+        &[Encoding::Utf8, Encoding::Utf8Bom, Encoding::Utf16Le, Encoding::Utf16Be, legacy],
+        &["utf-8", "utf-8-bom", "utf-16le", "utf-16be", "shift_jis"],
+    );
+    check_words(&[LineKind::Match, LineKind::Context], &["match", "context"]);
+    check_words(&[PartKind::Image, PartKind::Pdf], &["image", "pdf"]);
+    check_words(&[ChangeKind::Added, ChangeKind::Changed, ChangeKind::Removed], &["added", "changed", "removed"]);
+    check_words(
+        &[
+            FileOperationError::FileNotFound,
+            FileOperationError::PermissionDenied,
+            FileOperationError::IsDirectory,
+            FileOperationError::InvalidPath,
+        ],
+        &["file_not_found", "permission_denied", "is_directory", "invalid_path"],
+    );
+    check_words(&[Effect::Looks, Effect::Changes, Effect::Runs], &["looks", "changes", "runs"]);
+}
+
+#[test]
+fn kinds_and_faults_of_errors_are_words() {
+    check_words(
+        ErrorKind::ALL,
+        &[
+            "not_found",
+            "already_exists",
+            "is_a_directory",
+            "not_a_directory",
+            "not_empty",
+            "permission_denied",
+            "policy_denied",
+            "approval_required",
+            "path_escape",
+            "invalid_path",
+            "invalid_pattern",
+            "invalid_argument",
+            "no_match",
+            "not_unique",
+            "conflict",
+            "cross_backend",
+            "too_large",
+            "quota_exceeded",
+            "storage_full",
+            "busy",
+            "timeout",
+            "cancelled",
+            "unsupported",
+            "not_text",
+            "unavailable",
+            "internal",
+        ],
+    );
+    check_words(
+        &[
+            PathFault::ParentComponent,
+            PathFault::Nul,
+            PathFault::HomeDirectory,
+            PathFault::DriveLetter,
+            PathFault::Unc,
+            PathFault::LongName,
+            PathFault::LongPath,
+            PathFault::NotOneName,
+            PathFault::LinkLoop,
+        ],
+        &[
+            "parent_component",
+            "nul",
+            "home_directory",
+            "drive_letter",
+            "unc",
+            "long_name",
+            "long_path",
+            "not_one_name",
+            "link_loop",
+        ],
+    );
+    check_words(&[NoMatchHint::FinalLineBreak, NoMatchHint::LineEndings], &["final_line_break", "line_endings"]);
+}
+
+#[test]
+fn operations_are_words() {
+    check_words(
+        Operation::ALL,
+        &[
+            "stat",
+            "resolve",
+            "ls",
+            "read",
+            "write",
+            "edit",
+            "delete",
+            "rename",
+            "copy",
+            "glob",
+            "grep",
+            "grep_stream",
+            "upload",
+            "download",
+            "multi_modal_read",
+            "lend",
+            "execute",
+            "execute_stream",
+            "jobs",
+            "job_output",
+            "stop_job",
+            "snapshot",
+            "snapshots",
+            "restore",
+            "forget",
+            "diff",
+            "watch",
+        ],
+    );
+}
+
+/// Returns `request` as a call, and the JSON of the request itself.
+fn call_and_json<Q: Request + Serialize>(request: Q) -> (Call, String) {
+    let json = serde_json::to_string(&request).expect("serialises");
+    (request.into_call(), json)
+}
+
+#[test]
+fn calls_have_the_word_of_their_operation_and_the_fields_of_their_request() {
+    let (grep, execute, read) = (GrepRequest::literal("x"), ExecuteRequest::new("ls"), ReadRequest::new(path("/a")));
+    let (job, snapshot) = (JobId::new("j1"), SnapshotId::new("s1"));
+    let calls = [
+        call_and_json(StatRequest::new(path("/a"))),
+        call_and_json(ResolveRequest::new(path("/a"))),
+        call_and_json(LsRequest::new(path("/a"))),
+        call_and_json(read.clone()),
+        call_and_json(WriteRequest::new(path("/a"), "x")),
+        call_and_json(EditRequest::new(path("/a"), "x", "y")),
+        call_and_json(DeleteRequest::new(path("/a"))),
+        call_and_json(RenameRequest::new(path("/a"), path("/b"))),
+        call_and_json(CopyRequest::new(path("/a"), path("/b"))),
+        call_and_json(GlobRequest::new("*")),
+        call_and_json(grep.clone()),
+        call_and_json(GrepStreamRequest(grep.clone())),
+        call_and_json(FileUpload::new(path("/a"), "x")),
+        call_and_json(DownloadRequest::new(path("/a"))),
+        call_and_json(MultiModalReadRequest::new(read)),
+        call_and_json(LendRequest::new(path("/a"), Purpose::List)),
+        call_and_json(execute.clone()),
+        call_and_json(ExecuteStreamRequest(execute.clone())),
+        call_and_json(JobsRequest::new()),
+        call_and_json(JobOutputRequest::new(job.clone())),
+        call_and_json(StopJobRequest::new(job)),
+        call_and_json(SnapshotRequest::new()),
+        call_and_json(SnapshotsRequest),
+        call_and_json(RestoreRequest::new(snapshot.clone())),
+        call_and_json(ForgetRequest::new(snapshot.clone())),
+        call_and_json(DiffRequest::since(snapshot)),
+        call_and_json(WatchRequest::default()),
+    ];
+    assert_eq!(calls.len(), Operation::ALL.len());
+    for ((call, request), operation) in calls.iter().zip(Operation::ALL) {
+        check_line(&format!(r#"{{"operation":"{operation}","request":{request}}}"#), call);
+    }
+    check_line("null", &SnapshotsRequest);
+    check_line(&call_and_json(grep.clone()).1, &GrepStreamRequest(grep));
+    check_line(&call_and_json(execute.clone()).1, &ExecuteStreamRequest(execute));
 }
