@@ -339,3 +339,21 @@ fn invalid_record(path: &VfsPath) -> Error {
     Error::new(ErrorKind::Conflict, "this is not a record of a move: it is damaged, or of another program")
         .with_path(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_written_with_the_names_with_which_it_is_read() {
+        let filled = include_str!("../tests/golden/move_record.json");
+        let record: MoveRecord = serde_json::from_str(filled).expect("a record");
+        assert_eq!(serde_json::to_string_pretty(&record).expect("JSON") + "\n", filled);
+        let least = concat!(
+            r#"{"format":1,"from":"/a","to":"/m/a","source":{"path":"/"},"target":{"path":"/m"},"#,
+            r#""replaced":false,"files":[]}"#
+        );
+        let record: MoveRecord = serde_json::from_str(least).expect("a record");
+        assert_eq!(serde_json::to_string(&record).expect("JSON"), least);
+    }
+}

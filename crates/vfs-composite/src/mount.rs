@@ -74,3 +74,21 @@ impl Mount {
         Ok(if self.at().is_root() { tree } else { tree.rebased(self.rebase.clone()) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_listed_with_the_names_of_its_golden_file() {
+        let info = MountInfo {
+            path: VfsPath::parse("/m").expect("a valid path"),
+            backend: "memory".to_owned(),
+            capabilities: Capabilities::new(1 << 20),
+            is_executor: true,
+            has_feed: true,
+        };
+        let json = serde_json::to_string_pretty(&info).expect("JSON") + "\n";
+        assert_eq!(json, include_str!("../tests/golden/mount_info.json"));
+    }
+}

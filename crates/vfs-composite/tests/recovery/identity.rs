@@ -156,3 +156,21 @@ async fn two_names_of_one_file_of_unknown_mounts_are_not_taken_for_two_files() -
     assert!(namespace.source.exists("/d/a").await?);
     Ok(())
 }
+
+#[test]
+fn an_identity_is_recorded_with_the_names_with_which_it_is_read() {
+    let overlay = |store: Option<&str>| {
+        let (store, base) = (store.map(str::to_owned), Box::new(MountIdentity::Memory));
+        MountIdentity::Overlay { store, base }
+    };
+    for (identity, json) in [
+        (local("/srv"), r#"{"kind":"local","root":"/srv"}"#),
+        (store("one"), r#"{"kind":"store","url":"sqlite:/team.db","namespace":"one","directory":"/"}"#),
+        (MountIdentity::Memory, r#"{"kind":"memory"}"#),
+        (overlay(Some("/changes")), r#"{"kind":"overlay","store":"/changes","base":{"kind":"memory"}}"#),
+        (overlay(None), r#"{"kind":"overlay","store":null,"base":{"kind":"memory"}}"#),
+    ] {
+        assert_eq!(serde_json::to_string(&identity).expect("JSON"), json);
+        assert_eq!(serde_json::from_str::<MountIdentity>(json).expect("an identity"), identity);
+    }
+}
