@@ -259,3 +259,17 @@ fn unknown(id: &SnapshotId) -> Error {
     let message = format!("there is no snapshot with the id '{id}'; list those that exist, or take one first");
     Error::new(ErrorKind::NotFound, message).with_path(&VfsPath::root())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_is_written_with_the_names_with_which_it_is_read() {
+        let golden = include_str!("../../tests/golden/snapshot_manifest.json");
+        for json in [golden.to_owned(), golden.replace("  \"label\": \"before\",\n", "")] {
+            let manifest: Manifest = serde_json::from_str(&json).expect("a manifest");
+            assert_eq!(serde_json::to_string_pretty(&manifest).expect("JSON") + "\n", json);
+        }
+    }
+}

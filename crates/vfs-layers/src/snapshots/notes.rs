@@ -349,3 +349,17 @@ async fn moved(files: &Files<'_>, from: &VfsPath, to: &VfsPath, mode: TransferMo
         _ => Ok(Some(files.real(to, Last::Kept).await)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_written_with_the_names_with_which_it_is_read() {
+        let golden = include_str!("../../tests/golden/undo_note.json");
+        for json in [golden.to_owned(), golden.replace("  \"actor\": \"ann\",\n", "")] {
+            let note: Note = serde_json::from_str(&json).expect("a note");
+            assert_eq!(serde_json::to_string_pretty(&note).expect("JSON") + "\n", json);
+        }
+    }
+}

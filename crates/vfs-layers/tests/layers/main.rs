@@ -5,6 +5,7 @@ mod cache;
 mod concurrency;
 mod facets;
 mod fault;
+mod golden;
 mod kept;
 mod latency;
 mod laws;

@@ -95,3 +95,17 @@ impl Note {
         Ok(Bytes::from(text))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_written_with_the_names_with_which_it_is_read() {
+        let (golden, at) = (include_str!("../../../tests/golden/overlay_note.json"), VfsPath::root());
+        let note = Note::decode(golden.as_bytes(), &at).expect("a note");
+        assert_eq!(serde_json::to_string_pretty(&note).expect("JSON") + "\n", golden);
+        let empty = Note::default().encode(&at).expect("JSON");
+        assert_eq!(empty, r#"{"mark":0,"generation":0,"files":{},"touched":{},"gone":[]}"#);
+    }
+}
