@@ -398,3 +398,14 @@ fn a_workspace_is_discarded_where_the_runtime_does_no_work() {
     block_on(workspace.discard()).expect("all of it goes");
     assert!(!here.exists());
 }
+
+#[test]
+fn what_was_collected_is_written_with_the_names_with_which_it_is_read() {
+    let json = concat!(
+        r#"{"changes":{"changes":[{"path":"/a","kind":"added","after":"v1"}]},"#,
+        r#""conflicts":[{"path":"/b","expected":"v1","actual":null}],"#,
+        r#""problems":[{"path":"/c","code":"unsupported","message":"Error: '/c': it is a socket"}]}"#
+    );
+    let collected: Collected = serde_json::from_str(json).expect("the names are known");
+    assert_eq!(serde_json::to_string(&collected).expect("JSON"), json);
+}

@@ -81,3 +81,44 @@ impl fmt::Display for SandboxReport {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::belt::Mechanism;
+    use super::*;
+
+    #[test]
+    fn a_report_is_written_with_the_names_with_which_it_is_read() {
+        let findings = [
+            (Belt::Namespaces, Holding::Enforced("bwrap".to_owned()), true),
+            (Belt::Memory, Holding::Missing("no cgroup".to_owned()), false),
+            (Belt::NoNetwork, Holding::NotAsked, true),
+        ];
+        let findings = findings.map(|(belt, holding, required)| Finding { belt, holding, required });
+        let report = SandboxReport { findings: findings.into() };
+        let json = concat!(
+            r#"{"findings":[{"belt":"namespaces","holding":{"enforced":"bwrap"},"required":true},"#,
+            r#"{"belt":"memory","holding":{"missing":"no cgroup"},"required":false},"#,
+            r#"{"belt":"no_network","holding":"not_asked","required":true}]}"#
+        );
+        assert_eq!(serde_json::to_string(&report).expect("JSON"), json);
+        assert_eq!(serde_json::from_str::<SandboxReport>(json).expect("a report"), report);
+    }
+
+    #[test]
+    fn belts_and_mechanisms_are_words() {
+        let belts = concat!(
+            r#"["namespaces","seccomp","landlock_files","landlock_network","landlock_scope","no_new_privileges","#,
+            r#""read_only_system","private_files","private_tmp","no_network","private_processes","#,
+            r#""hidden_processes","protected_paths","protected_names","unix_sockets","host_paths","processes","memory"]"#
+        );
+        assert_eq!(serde_json::to_string(Belt::ALL).expect("JSON"), belts);
+        assert_eq!(serde_json::from_str::<Vec<Belt>>(belts).expect("belts"), Belt::ALL);
+        for belt in Belt::ALL {
+            assert_eq!(serde_json::to_string(belt).expect("JSON"), format!("\"{}\"", belt.code()));
+        }
+        let mechanisms = r#"["namespaces","landlock","seccomp"]"#;
+        assert_eq!(serde_json::to_string(Mechanism::ALL).expect("JSON"), mechanisms);
+        assert_eq!(serde_json::from_str::<Vec<Mechanism>>(mechanisms).expect("mechanisms"), Mechanism::ALL);
+    }
+}

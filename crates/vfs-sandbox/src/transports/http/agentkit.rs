@@ -222,3 +222,26 @@ fn not_run(result: &Value) -> Error {
         format!("the service's Python did not bring the command to its end{reason}; what it did is not known");
     Error::new(ErrorKind::Unavailable, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_answers_have_the_names_of_the_service() {
+        let call = InvokeTool {
+            tool_id: "t",
+            user_session_id: "u",
+            operation_type: "RunCode",
+            operation_payload: "{}".to_owned(),
+            ttl: Some(60),
+        };
+        let json = r#"{"ToolId":"t","UserSessionId":"u","OperationType":"RunCode","OperationPayload":"{}","Ttl":60}"#;
+        assert_eq!(serde_json::to_string(&call).expect("JSON"), json);
+        let json = r#"{"ResponseMetadata":{"Error":{"Code":"No","Message":"not now"}},"Result":{"Result":"{}"}}"#;
+        let Invoked { metadata, result } = serde_json::from_str(json).expect("an answer");
+        let error = metadata.error.expect("an error");
+        assert_eq!((error.code.as_str(), error.message.as_str()), ("No", "not now"));
+        assert_eq!(result.expect("a result").result, "{}");
+    }
+}

@@ -167,3 +167,27 @@ impl Sign for BearerToken {
         Ok(vec![("authorization".to_owned(), format!("Bearer {}", self.token.reveal()))])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_answers_have_the_documented_names() {
+        let (script, stdin, keep) = ("cat", "aGk=".to_owned(), "ends");
+        let call = Call { script, stdin, timeout_ms: 120_000, max_output_bytes: None, keep };
+        let json = r#"{"script":"cat","stdin":"aGk=","timeout_ms":120000,"max_output_bytes":null,"keep":"ends"}"#;
+        assert_eq!(serde_json::to_string(&call).expect("JSON"), json);
+        let json = concat!(
+            r#"{"exit_code":3,"signal":9,"timed_out":true,"truncated":true,"#,
+            r#""stdout":"aGk=","stderr":"eW8=","stdout_bytes":20,"stderr_bytes":30}"#
+        );
+        let Answer { exit_code, signal, timed_out, truncated, printed } =
+            serde_json::from_str(json).expect("an answer");
+        assert_eq!((exit_code, signal, timed_out, truncated), (Some(3), Some(9), true, true));
+        let Printed { stdout, stderr, stdout_bytes, stderr_bytes } = printed;
+        assert_eq!((stdout.as_str(), stderr.as_str(), stdout_bytes, stderr_bytes), ("aGk=", "eW8=", 20, 30));
+        let complaint: Complaint = serde_json::from_str(r#"{"error":"too busy"}"#).expect("a complaint");
+        assert_eq!(complaint.error, "too busy");
+    }
+}
