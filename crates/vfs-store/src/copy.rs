@@ -254,6 +254,13 @@ mod tests {
         assert!(matches!(store.put(key, value, &Expected::Anything).await, Ok(Outcome::Done(_))));
     }
 
+    #[test]
+    fn the_outcome_of_a_copy_has_these_names_in_json() {
+        let copied = Copied { files: 2, bytes: 10, present: 1, problems: Vec::new() };
+        let json = r#"{"files":2,"bytes":10,"present":1,"problems":[]}"#;
+        assert_eq!(serde_json::to_string(&copied).expect("JSON"), json);
+    }
+
     #[tokio::test]
     async fn a_copy_has_every_namespace_with_its_times_and_a_second_one_writes_nothing() {
         let (from, to) = (MemoryStore::new(), MemoryStore::single_valued());

@@ -26,3 +26,16 @@ pub struct StoreStats {
     /// Bytes of content.
     pub bytes: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_have_these_names_in_json() {
+        let report = CheckReport { files: 2, bytes: 10, problems: Vec::new() };
+        assert_eq!(serde_json::to_string(&report).expect("JSON"), r#"{"files":2,"bytes":10,"problems":[]}"#);
+        let stats = StoreStats { namespaces: 1, files: 2, bytes: 10 };
+        assert_eq!(serde_json::to_string(&stats).expect("JSON"), r#"{"namespaces":1,"files":2,"bytes":10}"#);
+    }
+}
