@@ -202,3 +202,19 @@ fn check_private(held: &OwnedFd, root: &Path) -> Result<(), Failure> {
     };
     Err(Error::new(ErrorKind::PermissionDenied, message).into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_printed_with_its_state_beside_its_fields() {
+        let started = "2025-01-15T10:30:00Z".parse().expect("a time");
+        let job = Job::new(JobId::new("j1"), "make", started);
+        for (state, word) in [(State::Running, "running"), (State::Ended, "ended"), (State::Lost, "lost")] {
+            let json = serde_json::to_string(&Kept { job: job.clone(), state }).expect("JSON");
+            let fields = r#""id":"j1","command":"make","started":"2025-01-15T10:30:00Z""#;
+            assert_eq!(json, format!(r#"{{{fields},"state":"{word}"}}"#));
+        }
+    }
+}

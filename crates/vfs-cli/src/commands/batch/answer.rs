@@ -87,3 +87,30 @@ impl Answer {
         out.write_all(b"}\n")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_a_result_with_its_hint_or_an_error_with_near_paths() {
+        let written = |answer: Answer| {
+            let mut line = Vec::new();
+            answer.write(&mut line).expect("memory takes it");
+            String::from_utf8(line).expect("it is text")
+        };
+        let path = |text| VfsPath::parse(text).expect("a valid path");
+        let id = RawValue::from_string("7".to_owned()).expect("JSON");
+        let performed = |hint| Ok(Performed { result: b"{}".to_vec(), hint });
+        assert_eq!(written(Answer::new(None, performed(None))), "{\"ok\":{}}\n");
+        let hinted = Answer::new(Some(id), performed(Some("more".to_owned())));
+        assert_eq!(written(hinted), "{\"id\":7,\"ok\":{},\"hint\":\"more\"}\n");
+        let refused = |near| {
+            let error = Error::not_found(&path("/a"));
+            written(Answer { id: None, outcome: Err(Refusal { error, near }) })
+        };
+        let error = r#"{"error":{"code":"not_found","path":"/a","message":"Error: File '/a' not found""#;
+        assert_eq!(refused(Vec::new()), format!("{error}}}}}\n"));
+        assert_eq!(refused(vec![path("/b")]), format!("{error},\"near\":[\"/b\"]}}}}\n"));
+    }
+}
