@@ -37,8 +37,9 @@ impl PostgresConfig {
     /// The settings of the server for each transaction.
     ///
     /// A transaction whose client is gone without a word is ended, or its namespace would stay locked. Every statement here has its
-    /// index; a plan that was made while the tables were small must not outlive that.
-    fn settings(&self) -> [(&'static str, String); 9] {
+    /// index; a plan that was made while the tables were small must not outlive that. To compile a statement takes half a second,
+    /// which the server does where it expects much work, and all the more without sequential scans.
+    fn settings(&self) -> [(&'static str, String); 10] {
         [
             ("search_path", self.schema.clone()),
             ("statement_timeout", self.statement_timeout.as_millis().to_string()),
@@ -46,6 +47,7 @@ impl PostgresConfig {
             ("idle_in_transaction_session_timeout", "30s".to_owned()),
             ("default_transaction_isolation", "read committed".to_owned()),
             ("enable_seqscan", "off".to_owned()),
+            ("jit", "off".to_owned()),
             ("plan_cache_mode", "force_generic_plan".to_owned()),
             ("client_min_messages", "error".to_owned()),
             ("synchronous_commit", "on".to_owned()),
