@@ -6,14 +6,14 @@ use vfs_core::{Result, VfsPath};
 
 use super::contents::Content;
 use super::space::Space;
-use crate::store::{Candidates, Store};
+use crate::store::Store;
 
 /// How many files are fetched at once.
 const BLOCK_FILES: usize = 64;
 /// The largest of them, in bytes: larger ones are fetched each on its own.
-const MAX_FILE_BYTES: u64 = 64 << 10;
+pub(super) const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// The files that a search is likely to read, in their order, in blocks that are fetched once.
+/// The files that a search is likely to read, in blocks that are fetched once.
 ///
 /// Their contents are kept with those of other searches. Where there is no room for several blocks, nothing is read ahead.
 #[derive(Debug)]
@@ -23,10 +23,10 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    pub(super) fn new<S: Store>(space: &Space<S>, candidates: &Candidates) -> Self {
+    pub(super) fn new<S: Store>(space: &Space<S>, paths: impl IntoIterator<Item = VfsPath>) -> Self {
         let has_room = space.inner.contents.most() >= 4 * BLOCK_FILES as u64 * MAX_FILE_BYTES;
-        let mut paths: Vec<_> = candidates.iter().filter(|_| has_room).cloned().collect();
-        paths.sort_unstable();
+        let mut paths: Vec<_> = paths.into_iter().filter(|_| has_room).collect();
+        paths.sort_unstable_by(|a, b| order(a).cmp(&order(b)));
         let fetched = paths.chunks(BLOCK_FILES).map(|_| OnceLock::new()).collect();
         Self { paths, fetched }
     }
@@ -40,7 +40,7 @@ impl ReadAhead {
         path: &VfsPath,
         fetch: impl FnOnce(&[VfsPath]) -> Result<()>,
     ) {
-        let Ok(at) = self.paths.binary_search(path) else { return };
+        let Ok(at) = self.paths.binary_search_by(|known| order(known).cmp(&order(path))) else { return };
         let block = at / BLOCK_FILES;
         self.fetched[block].get_or_init(|| {
             let end = self.paths.len().min((block + 1) * BLOCK_FILES);
@@ -50,6 +50,13 @@ impl ReadAhead {
             }
         });
     }
+}
+
+/// Returns the directory, extension and name of a file: a search often reads the files of one extension alone.
+fn order(path: &VfsPath) -> (&str, &str, &str) {
+    let (directory, name) = path.as_str().rsplit_once('/').unwrap_or_default();
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    (directory, extension, name)
 }
 
 /// Fetches the small ones of `paths`, and keeps their contents.

@@ -10,6 +10,7 @@ mod met;
 mod namespaces;
 mod probe;
 mod races;
+mod read_ahead;
 mod reads;
 mod taken_back;
 mod watching;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::{Buf as _, Bytes};
@@ -37,6 +38,7 @@ pub(super) struct StoreTree<S> {
     hopes: Arc<OnceLock<Hopes>>,
     /// What asks for them while the search has begun.
     asking: Option<Asking>,
+    /// The candidates.
     ahead: OnceLock<ReadAhead>,
     /// Files over so many bytes are not searched.
     max_file_size: u64,
@@ -78,11 +80,16 @@ pub(super) struct StoreDir(Arc<DirInner>);
 struct DirInner {
     path: VfsPath,
     listed: OnceLock<Directory>,
+    /// Whether the search has read a file of it.
+    is_read: AtomicBool,
+    /// Its small files.
+    ahead: OnceLock<ReadAhead>,
 }
 
 impl StoreDir {
     fn new(path: VfsPath) -> Self {
-        Self(Arc::new(DirInner { path, listed: OnceLock::new() }))
+        let (listed, is_read, ahead) = (OnceLock::new(), AtomicBool::new(false), OnceLock::new());
+        Self(Arc::new(DirInner { path, listed, is_read, ahead }))
     }
 
     fn stored(&self, name: &str) -> Option<&Stored> {
@@ -198,14 +205,32 @@ impl<S: Store> StoreTree<S> {
         hopes.is_some_and(|hopes| path.starts_with(&hopes.below) && !hopes.candidates.contains(path))
     }
 
-    /// The content of the file at `path`, which is likely to be `stored`.
-    fn content(&self, path: &VfsPath, stored: &Stored) -> Result<Content> {
+    /// Returns the files to read ahead when a file of `dir` is read: the candidates of the search, or else the small files of the
+    /// directory from the second one on, as the first may be its rules or all that the search needs.
+    ///
+    /// Stores without an index get many files no faster than one by one.
+    fn read_ahead<'a>(&'a self, dir: &'a StoreDir) -> Option<&'a ReadAhead> {
+        if let Some(hopes) = self.hopes.get() {
+            return Some(self.ahead.get_or_init(|| ReadAhead::new(&self.space, hopes.candidates.iter().cloned())));
+        }
+        let listed = dir.0.listed.get().filter(|_| self.space.store().as_search().is_some())?;
+        if !dir.0.is_read.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        Some(dir.0.ahead.get_or_init(|| {
+            let max = read_ahead::MAX_FILE_BYTES.min(self.max_file_size);
+            let small = listed.files().filter(|(_, stored)| stored.size <= max);
+            ReadAhead::new(&self.space, small.filter_map(|(name, _)| dir.0.path.child(name).ok()))
+        }))
+    }
+
+    /// The content of the file at `path` in `dir`, which is likely to be `stored`.
+    fn content(&self, dir: &StoreDir, path: &VfsPath, stored: &Stored) -> Result<Content> {
         let (key, contents) = (self.space.key(path), &self.space.inner.contents);
         if let Some(kept) = contents.get(&key, &stored.version) {
             return Ok(kept);
         }
-        if let Some(hopes) = self.hopes.get() {
-            let ahead = self.ahead.get_or_init(|| ReadAhead::new(&self.space, &hopes.candidates));
+        if let Some(ahead) = self.read_ahead(dir) {
             ahead.ensure(&self.space, path, |paths| self.wait(read_ahead::fetch(&self.space, paths)));
             if let Some(kept) = contents.get(&key, &stored.version) {
                 return Ok(kept);
@@ -306,7 +331,7 @@ impl<S: Store> Tree for StoreTree<S> {
             let reader = Blocks { space, runtime, path, version: None, at: 0, block: Bytes::new() };
             return Ok(Opened::reader(reader, size));
         }
-        let Content { bytes, is_binary } = self.content(&path, &stored)?;
+        let Content { bytes, is_binary } = self.content(dir, &path, &stored)?;
         Ok(Opened::Bytes { bytes, is_binary: Some(is_binary), learn: None })
     }
 

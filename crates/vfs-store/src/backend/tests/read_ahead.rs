@@ -1,0 +1,48 @@
+//! Searches that no index narrows get the small files of a directory many at a time.
+
+use vfs_core::{Backend, FileUpload, GrepRequest};
+
+use super::{cx, path, probed};
+use crate::MemoryStore;
+
+fn files(extension: &str, count: usize) -> impl Iterator<Item = FileUpload> {
+    (0..count).map(move |n| FileUpload::new(path(&format!("/src/{n}.{extension}")), format!("line {n}\n")))
+}
+
+fn words() -> GrepRequest {
+    GrepRequest::regex("[a-z]+")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_files_of_a_directory_are_fetched_in_blocks_from_the_second_one_on() {
+    // Each with what is uploaded, what is searched, and the expected calls of `get` and `get_many`.
+    let cases: [(Vec<_>, _, _); 6] = [
+        (files("rs", 1).collect(), words(), (1, 0)),
+        (files("rs", 2).collect(), words(), (1, 1)),
+        (files("rs", 65).collect(), words(), (1, 2)),
+        (files("rs", 65).collect(), words().max_file_size(4), (0, 0)),
+        (files("rs", 65).collect(), words().path(path("/src/7.rs")), (1, 0)),
+        (files("a", 64).chain(files("b", 64)).collect(), words().glob("*.b"), (1, 1)),
+    ];
+    for (uploads, request, expected) in cases {
+        let (backend, probe) = probed(MemoryStore::new());
+        let answers = backend.upload_files(&cx(), uploads).await;
+        assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
+        probe.take_all();
+        let first = backend.grep(&cx(), request.clone()).await.expect("a search");
+        assert_eq!((probe.take("get"), probe.take("get many")), expected, "{request:?}");
+        let second = backend.grep(&cx(), request.clone()).await.expect("a search");
+        assert_eq!((probe.take("get"), probe.take("get many")), (0, 0), "all contents are cached: {request:?}");
+        assert_eq!(first, second);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_without_a_search_index_gets_each_file_on_its_own() {
+    let (backend, probe) = probed(MemoryStore::single_valued());
+    let answers = backend.upload_files(&cx(), files("rs", 10).collect()).await;
+    assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");
+    probe.take_all();
+    let found = backend.grep(&cx(), words()).await.expect("a search");
+    assert_eq!((found.files_searched, probe.take("get"), probe.take("get many")), (10, 10, 0));
+}
