@@ -240,7 +240,7 @@ impl Journal {
         match self.backend.write(cx, WriteRequest::new(path, text)).await {
             Ok(_) => Ok(recorded),
             // The record may be there all the same; a recovery must not do what was reported as not done.
-            Err(error) => match self.end(&cx.unhurried(), recorded).await {
+            Err(error) => match self.end(&cx.for_cleanup(), recorded).await {
                 Err(left) if !left.is_absence() => Err(error.with_source(left)),
                 _ => Err(error),
             },

@@ -211,7 +211,7 @@ impl CompositeBackend {
             has_progressed |= is_new && outcome.is_ok();
             is_changed |= is_new;
             if is_changed && matches!(outcome, Ok(Recovered::Unfinished { .. }) | Err(_)) {
-                let updated = journal.replace(&cx.unhurried(), &entry.path, &record).await;
+                let updated = journal.replace(&cx.for_cleanup(), &entry.path, &record).await;
                 recovery.unreadable.extend(updated.err().map(|error| error.or_path(&entry.path)));
             }
             let MoveRecord { from, to, source, target, actor, session, .. } = record;

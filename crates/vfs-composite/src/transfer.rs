@@ -176,7 +176,7 @@ impl CompositeBackend {
             Err(error) => Err(self.put_back(cx, &to, &inventory, progress, recorded.as_mut(), error).await?),
         };
         if let (Some(journal), Some(recorded)) = (&self.journal, recorded) {
-            journal.end(&cx.unhurried(), recorded).await.map_err(|source| {
+            journal.end(&cx.for_cleanup(), recorded).await.map_err(|source| {
                 let done = if outcome.is_err() { "it was not moved" } else { "it was moved" };
                 let message =
                     format!("{done}, but its record in the journal cannot be removed; the next recovery removes it");
@@ -333,7 +333,7 @@ impl CompositeBackend {
                 Err(error) => {
                     // It may have been written all the same, with only the answer lost.
                     if error.is_temporary()
-                        && let Ok(found) = self.fetch(&cx.unhurried(), to).await
+                        && let Ok(found) = self.fetch(&cx.for_cleanup(), to).await
                         && found.content == source.content
                         && before.as_ref().is_none_or(|before| before.version != found.version)
                     {
@@ -386,7 +386,7 @@ impl CompositeBackend {
             }
             Err(error) => return Err(error),
         };
-        self.delete(&cx.unhurried(), DeleteRequest::new(file).expected_version(version)).await.map(drop)
+        self.delete(&cx.for_cleanup(), DeleteRequest::new(file).expected_version(version)).await.map(drop)
     }
 
     /// Removes the file that a crash left in the directory `path` while that was made.

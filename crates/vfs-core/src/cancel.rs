@@ -70,6 +70,21 @@ impl CancelToken {
         self.0.cancelled.load(Ordering::Acquire)
     }
 
+    /// Returns a guard that cancels this token when it is dropped.
+    ///
+    /// ```
+    /// use vfs_core::CancelToken;
+    ///
+    /// let token = CancelToken::new();
+    /// let guard = token.clone().drop_guard();
+    /// assert!(!token.is_cancelled());
+    /// drop(guard);
+    /// assert!(token.is_cancelled());
+    /// ```
+    pub fn drop_guard(self) -> DropGuard {
+        DropGuard(self)
+    }
+
     /// Waits until it is cancelled.
     pub async fn cancelled(&self) {
         while !self.is_cancelled() {
@@ -79,6 +94,17 @@ impl CancelToken {
             }
             cancelled.await;
         }
+    }
+}
+
+/// Cancels a [`CancelToken`] when it is dropped: work on other threads ends with the future that waits for it.
+#[derive(Debug)]
+#[must_use = "the token is cancelled as soon as the guard is dropped"]
+pub struct DropGuard(CancelToken);
+
+impl Drop for DropGuard {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
 
-use crate::cancel::CancelToken;
+use crate::cancel::{CancelToken, DropGuard};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The circumstances of one operation: cheap to clone, never implicit.
@@ -94,10 +94,24 @@ impl OpContext {
         self
     }
 
-    /// The same caller, but neither cancelled nor late: for work that puts something right, which goes on when the caller
-    /// has given up.
+    /// Returns a copy of this context that is also cancelled when the guard is dropped.
+    ///
+    /// ```
+    /// use vfs_core::OpContext;
+    ///
+    /// let caller = OpContext::new();
+    /// let (cx, guard) = caller.cancel_on_drop();
+    /// drop(guard);
+    /// assert!(cx.check().is_err() && caller.check().is_ok());
+    /// ```
+    pub fn cancel_on_drop(&self) -> (Self, DropGuard) {
+        let token = self.cancel.child();
+        (self.clone().with_cancel_token(token.clone()), token.drop_guard())
+    }
+
+    /// Returns a copy of this context without deadline or cancellation, for cleanup that goes on when the caller has given up.
     #[must_use]
-    pub fn unhurried(&self) -> Self {
+    pub fn for_cleanup(&self) -> Self {
         Self { cancel: CancelToken::new(), deadline: None, ..self.clone() }
     }
 
@@ -162,10 +176,10 @@ impl OpContext {
         }
     }
 
-    /// What `work` gives, unless the caller cancels or the deadline passes first: then `work` is dropped where it is.
+    /// Returns what `work` returns, unless the context is cancelled or its deadline passes first: then `work` is dropped.
     ///
-    /// `timer` makes a future that ends at a moment, by the clock of the runtime that the work is in, as this crate has none. It is
-    /// asked for nothing where there is no deadline.
+    /// `timer` makes a future that completes at an instant, by the clock of the caller's runtime, as this crate has none. Without
+    /// a deadline it is not called.
     ///
     /// # Errors
     ///
@@ -178,13 +192,13 @@ impl OpContext {
     ///
     /// # futures::executor::block_on(async {
     /// let cx = OpContext::new().with_timeout(Duration::from_secs(60));
-    /// assert_eq!(cx.while_wanted(|_| pending(), ready(7)).await?, 7);
-    /// let late = cx.while_wanted(|_| ready(()), pending::<()>()).await.expect_err("the timer has ended");
+    /// assert_eq!(cx.run_until_cancelled(|_| pending(), ready(7)).await?, 7);
+    /// let late = cx.run_until_cancelled(|_| ready(()), pending::<()>()).await.expect_err("the timer has ended");
     /// assert_eq!(late.kind(), ErrorKind::Timeout);
     /// # Ok::<(), vfs_core::Error>(())
     /// # }).expect("it works");
     /// ```
-    pub async fn while_wanted<T, Timer>(
+    pub async fn run_until_cancelled<T, Timer>(
         &self,
         timer: impl FnOnce(Instant) -> Timer,
         work: impl Future<Output = T>,
@@ -252,9 +266,9 @@ mod tests {
 
         let cx = OpContext::new();
         let cancel = async { cx.cancel_token().cancel() };
-        let (waited, ()) = block_on(join(cx.while_wanted(|_| pending(), pending::<()>()), cancel));
+        let (waited, ()) = block_on(join(cx.run_until_cancelled(|_| pending(), pending::<()>()), cancel));
         assert_eq!(waited.expect_err("it was cancelled").kind(), ErrorKind::Cancelled);
-        let begun = cx.while_wanted(|_| pending(), async { panic!("it is not begun") });
+        let begun = cx.run_until_cancelled(|_| pending(), async { panic!("it is not begun") });
         assert_eq!(block_on(begun).map(|()| 0).expect_err("it is over").kind(), ErrorKind::Cancelled);
     }
 

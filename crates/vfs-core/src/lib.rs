@@ -44,7 +44,7 @@ pub mod window;
 
 pub use around::{Around, Wrapped};
 pub use backend::{Access, Backend, Capabilities, Mutations};
-pub use cancel::CancelToken;
+pub use cancel::{CancelToken, DropGuard};
 pub use context::OpContext;
 pub use error::{Error, ErrorDetail, ErrorKind, NearLine, NoMatchHint, Result};
 pub use ext::BackendExt;

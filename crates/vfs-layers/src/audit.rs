@@ -218,7 +218,7 @@ impl Around for Audit {
                 if effect == Effect::Changes {
                     // The caller may have gone or be late, and what it did is looked at all the same.
                     let path = entry.record.to.as_ref().or(entry.record.path.as_ref());
-                    entry.record.after = state(inner, &cx.unhurried(), path).await;
+                    entry.record.after = state(inner, &cx.for_cleanup(), path).await;
                 }
                 entry.end().await;
                 answer

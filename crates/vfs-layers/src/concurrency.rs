@@ -11,7 +11,7 @@ use vfs_core::{
 };
 
 use crate::outputs::{Items, OnStream, is_stream, on_stream};
-use crate::place::{place, while_wanted};
+use crate::place::place;
 
 /// Lets at most so many operations run at once.
 ///
@@ -33,6 +33,7 @@ use crate::place::{place, while_wanted};
 /// ```
 /// use std::sync::Arc;
 /// use vfs_core::Layer;
+use vfs_search::run_until_cancelled;
 /// use vfs_layers::ConcurrencyLimit;
 /// use vfs_memory::MemoryBackend;
 ///
@@ -84,7 +85,7 @@ impl Slots {
 
     async fn wait(&self, cx: &OpContext, path: VfsPath) -> Result<SemaphorePermit<'_>> {
         let _place = self.queue(&path)?;
-        let slot = while_wanted(cx, &path, self.free.acquire()).await?;
+        let slot = run_until_cancelled(cx, &path, self.free.acquire()).await?;
         // It is never closed; were it, there would be no order to wait in.
         slot.map_err(|_| Error::at(ErrorKind::Internal, &path))
     }

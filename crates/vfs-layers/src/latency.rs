@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use vfs_core::{Around, Backend, Layer, OpContext, Operation, Request, Result, Wrapped};
 
 use crate::per_operation::PerOperation;
-use crate::place::{place, while_wanted};
+use crate::place::place;
 
 /// Waits before every operation, for tests of what is slow.
 ///
@@ -25,6 +25,7 @@ use crate::place::{place, while_wanted};
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use vfs_core::{Layer, Operation};
+use vfs_search::run_until_cancelled;
 /// use vfs_layers::Latency;
 /// use vfs_memory::MemoryBackend;
 ///
@@ -65,7 +66,7 @@ impl Around for Latency {
     async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let wait = self.waits.of(Q::OPERATION);
         if !wait.is_zero() {
-            while_wanted(cx, &place(request.action()), sleep(wait)).await?;
+            run_until_cancelled(cx, &place(request.action()), sleep(wait)).await?;
         }
         request.send(inner, cx).await
     }

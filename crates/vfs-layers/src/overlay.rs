@@ -26,13 +26,12 @@ use vfs_core::{
     RenameRequest, RenameResult, Request, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest,
     StreamingShell, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
-use vfs_search::Pool;
+use vfs_search::{Pool, run_until_cancelled};
 
 pub use self::commit::{Commit, CommitConflict};
 pub use self::fork::Merge;
 use self::kept::Kept;
 use self::merged::{Found, Merged, fetch_if_there};
-use crate::place::while_wanted;
 
 /// A backend over another that is never written to until its changes are committed.
 ///
@@ -187,7 +186,7 @@ impl OverlayBackend {
 
     /// Waits for the turn of a change of `path`, as long as that is wanted.
     async fn turn(&self, cx: &OpContext, path: &VfsPath) -> Result<MutexGuard<'_, ()>> {
-        while_wanted(cx, path, self.inner.turn.lock()).await
+        run_until_cancelled(cx, path, self.inner.turn.lock()).await
     }
 
     /// Puts `next` in the place of the state, in the store first. To be called in one's turn.

@@ -24,7 +24,7 @@ use self::gate::{Gate, Held};
 use self::ledger::Ledger;
 use self::rate::Rate;
 use crate::outputs::{Items, OnStream, on_stream};
-use crate::place::{place, target, while_wanted};
+use crate::place::{place, target};
 
 /// Limits what is stored and how often it is asked, by the callers in this process.
 ///
@@ -67,6 +67,7 @@ use crate::place::{place, target, while_wanted};
 /// ```
 /// use std::sync::Arc;
 /// use vfs_core::{BackendExt, ErrorKind, Layer};
+use vfs_search::run_until_cancelled;
 /// use vfs_layers::{Quota, QuotaLimits};
 /// use vfs_memory::MemoryBackend;
 ///
@@ -154,7 +155,7 @@ impl QuotaMeter {
     pub async fn usage(&self, cx: &OpContext) -> Result<QuotaUsage> {
         let root = VfsPath::root();
         self.meters.look_at_background(&*self.inner).await;
-        let _held = while_wanted(cx, &root, self.meters.gate.enter(None)).await?;
+        let _held = run_until_cancelled(cx, &root, self.meters.gate.enter(None)).await?;
         if !(self.meters.keeps() && self.meters.ledger.is_known()) {
             self.meters.count(&*self.inner, cx).await?;
         }
@@ -221,12 +222,12 @@ impl Meters {
         let file = changed_file(inner, cx, action).await;
         loop {
             if self.keeps() && !self.ledger.is_known() {
-                let _all = while_wanted(cx, path, self.gate.enter(None)).await?;
+                let _all = run_until_cancelled(cx, path, self.gate.enter(None)).await?;
                 if !self.ledger.is_known() {
                     self.count(inner, cx).await?;
                 }
             }
-            let held = while_wanted(cx, path, self.gate.enter(file.as_ref())).await?;
+            let held = run_until_cancelled(cx, path, self.gate.enter(file.as_ref())).await?;
             if !self.keeps() || self.ledger.is_known() {
                 return Ok(held);
             }

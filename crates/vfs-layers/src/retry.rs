@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 use vfs_core::{Action, Around, Backend, Error, ErrorKind, Layer, OpContext, Request, Result, Wrapped};
 
 use crate::outputs::first_error;
-use crate::place::{place, while_wanted};
+use crate::place::place;
 
 /// Tries an operation again where that may help and cannot harm.
 ///
@@ -33,6 +33,7 @@ use crate::place::{place, while_wanted};
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use vfs_core::Layer;
+use vfs_search::run_until_cancelled;
 /// use vfs_layers::Retry;
 /// use vfs_memory::MemoryBackend;
 ///
@@ -122,7 +123,7 @@ impl Around for Retry {
             if attempt >= self.attempts || !may_repeat(&error, request.action()) || !fits(cx, delay) {
                 return Err(error);
             }
-            while_wanted(cx, &place(request.action()), sleep(delay)).await?;
+            run_until_cancelled(cx, &place(request.action()), sleep(delay)).await?;
             attempt += 1;
         }
     }

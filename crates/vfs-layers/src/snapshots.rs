@@ -19,7 +19,7 @@ pub use self::undo::{UndoEntry, Undone};
 use self::files::Files;
 use self::notes::{Ending, Turn};
 use self::store::Store;
-use crate::place::{place, while_wanted};
+use crate::place::place;
 
 /// How many operations can be taken back, by default.
 const MOST_UNDO: u64 = 1000;
@@ -71,6 +71,7 @@ const MOST_UNDO: u64 = 1000;
 /// ```
 /// use std::sync::Arc;
 /// use vfs_core::{Backend, BackendExt, OpContext, RestoreRequest, SnapshotRequest, VfsPath};
+use vfs_search::run_until_cancelled;
 /// use vfs_layers::Checkpoints;
 /// use vfs_memory::MemoryBackend;
 ///
@@ -163,7 +164,7 @@ impl Around for Keeper {
         if !is_change || inner.capabilities(&path).mutations == Mutations::Returned {
             return request.send(inner, cx).await;
         }
-        let mut turn = while_wanted(cx, &path, self.turn.lock()).await?;
+        let mut turn = run_until_cancelled(cx, &path, self.turn.lock()).await?;
         let files = Files { inner, cx, excluded: &self.excluded };
         let note = self.begin(&files, &mut turn, request.action()).await.map_err(|error| error.or_path(&path))?;
         let answer = request.send(inner, cx).await;

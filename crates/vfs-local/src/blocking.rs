@@ -1,16 +1,7 @@
 //! The bridge from async code to what waits for the disk.
 
-use vfs_core::{CancelToken, OpContext, Result};
+use vfs_core::{OpContext, Result};
 use vfs_search::run_blocking;
-
-/// Cancels what runs on behalf of a future when that is dropped.
-struct CancelOnDrop(CancelToken);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
 
 /// Runs `work` on the runtime's blocking pool: one hop for a whole operation, however many system calls it takes.
 ///
@@ -21,8 +12,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&OpContext) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     cx.check()?;
-    let guard = CancelOnDrop(cx.cancel_token().child());
-    let cx = cx.clone().with_cancel_token(guard.0.clone());
+    let (cx, _guard) = cx.cancel_on_drop();
     let run = move || {
         // The call may have waited for a thread.
         cx.check()?;

@@ -132,7 +132,7 @@ impl Running {
 
     /// It goes on when the call that started it has ended, until `stop` is cancelled.
     pub(crate) fn outliving(mut self, stop: CancelToken) -> Self {
-        self.cx = self.cx.unhurried().with_cancel_token(stop);
+        self.cx = self.cx.for_cleanup().with_cancel_token(stop);
         self
     }
 

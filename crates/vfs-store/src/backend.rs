@@ -52,7 +52,6 @@ use self::lines::LineIndexes;
 use self::space::Space;
 use self::starts::Starts;
 use self::turns::Turns;
-use self::waiting::CancelOnDrop;
 use crate::store::{Store, Times};
 
 /// Files over any store, shared by all processes that use it.
@@ -214,7 +213,7 @@ impl<S: Store> Backend for StoreBackend<S> {
         if !req.recursive {
             return search::ls(&space, &req).await;
         }
-        let (_guard, wanted) = CancelOnDrop::new(cx);
+        let (wanted, _guard) = cx.cancel_on_drop();
         let tree = search::tree_for_ls(&space.with_context(wanted), &req).await?;
         vfs_search::ls_on(&self.inner.pool, tree, cx.clone(), req).await
     }
@@ -250,14 +249,14 @@ impl<S: Store> Backend for StoreBackend<S> {
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
-        let (_guard, wanted) = CancelOnDrop::new(cx);
+        let (wanted, _guard) = cx.cancel_on_drop();
         let space = self.space(cx, &req.path)?.with_context(wanted);
         let tree = search::tree_for_glob(&space, &req).await?;
         vfs_search::glob_on(&self.inner.pool, tree, cx.clone(), req).await
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
-        let (_guard, wanted) = CancelOnDrop::new(cx);
+        let (wanted, _guard) = cx.cancel_on_drop();
         let space = self.space(cx, &req.path)?.with_context(wanted);
         let tree = search::tree_for_grep(&space, &req).await?;
         vfs_search::grep_on(&self.inner.pool, tree, cx.clone(), req).await
@@ -265,7 +264,7 @@ impl<S: Store> Backend for StoreBackend<S> {
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let this = self.clone();
-        let (guard, wanted) = CancelOnDrop::new(&cx);
+        let (wanted, guard) = cx.cancel_on_drop();
         let begin = async move {
             let tree = async {
                 let space = this.space(&cx, &req.path)?.with_context(wanted);

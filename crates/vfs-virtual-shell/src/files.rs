@@ -139,7 +139,7 @@ impl Files {
             {
                 return written.map(drop);
             }
-            let deleted = backend.delete(&cx.unhurried(), DeleteRequest::new(file)).await;
+            let deleted = backend.delete(&cx.for_cleanup(), DeleteRequest::new(file)).await;
             written.and(deleted.map(drop))
         });
         made.await.map_err(|error| told(&error))

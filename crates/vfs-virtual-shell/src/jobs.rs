@@ -69,7 +69,7 @@ impl Inner {
         let moment = req.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let end = moment.map(|moment| (moment, Reason::Timeout));
         let stop = Arc::new(Stop::new(CancelToken::new()));
-        let (cx, command) = (cx.unhurried(), req.command.clone());
+        let (cx, command) = (cx.for_cleanup(), req.command.clone());
         let logged = Arc::new(Logged::new());
         let starting = self.starting(&cx, req, stop, permit, end);
         let running = start(self, starting, Arc::clone(&logged) as Arc<dyn Audience>)?;

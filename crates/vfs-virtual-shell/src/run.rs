@@ -261,7 +261,7 @@ impl Command {
     fn cx_for_output(&self) -> Option<OpContext> {
         match self.stop.reason() {
             None => Some(self.cx.clone()),
-            Some(reason) => (!reason.is_given_up() || reason == Reason::Stopped).then(|| self.cx.unhurried()),
+            Some(reason) => (!reason.is_given_up() || reason == Reason::Stopped).then(|| self.cx.for_cleanup()),
         }
     }
 

@@ -39,7 +39,7 @@ impl CompositeBackend {
         error: Error,
     ) -> Result<Error> {
         // The caller may have given up, which is no reason to leave half of it.
-        let cx = cx.unhurried();
+        let cx = cx.for_cleanup();
         let is_recorded = recorded.is_some();
         if self.returns(to) {
             // Nothing was done there but told, and is not told now.

@@ -94,7 +94,7 @@ impl OverlayBackend {
         let mut steps = Steps::new(&state, kept, planned);
         if let Err(error) = steps.apply(cx).await {
             // The caller may have given up, which is no reason to leave half of it.
-            return Err(self.roll_back(&cx.unhurried(), steps, error).await);
+            return Err(self.roll_back(&cx.for_cleanup(), steps, error).await);
         }
         let changes = steps.applied.iter().filter_map(|(Planned { path, before, after }, version)| {
             file_change(path, before, after.as_deref().zip(version.clone()))
@@ -104,7 +104,7 @@ impl OverlayBackend {
         // All is applied, whether or not that can be noted.
         self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
         if let Some(kept) = kept {
-            kept.settle(&cx.unhurried()).await.map_err(unsettled)?;
+            kept.settle(&cx.for_cleanup()).await.map_err(unsettled)?;
         }
         Ok(Commit::Applied(ChangeSet::new(changes)))
     }
@@ -183,7 +183,7 @@ impl OverlayBackend {
                 // What was changed here is in the base by now.
                 self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
             }
-            kept.settle(&cx.unhurried()).await.map_err(unsettled)?;
+            kept.settle(&cx.for_cleanup()).await.map_err(unsettled)?;
             return Ok(true);
         }
     }

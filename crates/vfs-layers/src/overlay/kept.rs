@@ -290,7 +290,7 @@ impl Kept {
                 }
             }
         }
-        remove_emptied(&cx.unhurried(), base, &gone).await;
+        remove_emptied(&cx.for_cleanup(), base, &gone).await;
         Ok(finished)
     }
 

@@ -38,7 +38,7 @@ impl<'a> Steps<'a> {
             cx.check()?;
             if !self.is_noted(cx).await {
                 // Another process noted the end, after which what is in the base may be changed again.
-                self.add_steps_of_others(&cx.unhurried()).await;
+                self.add_steps_of_others(&cx.for_cleanup()).await;
                 return Ok(());
             }
             let before = step.before.as_before();
@@ -47,11 +47,11 @@ impl<'a> Steps<'a> {
             }
             match set(cx, base, &step.path, &before, step.after.clone()).await {
                 Ok(version) => self.advance(version),
-                Err(error) => self.resume(&cx.unhurried(), error).await?,
+                Err(error) => self.resume(&cx.for_cleanup(), error).await?,
             }
         }
         // All is applied, whatever the caller's context says by now.
-        remove_emptied(&cx.unhurried(), base, &self.state.gone).await;
+        remove_emptied(&cx.for_cleanup(), base, &self.state.gone).await;
         Ok(())
     }
 

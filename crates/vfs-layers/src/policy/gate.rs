@@ -7,12 +7,13 @@ use vfs_core::{
     Action, Backend, Error, ErrorKind, LsRequest, OpContext, Request, ResolveRequest, Resolved, Result, StatRequest,
     VfsPath,
 };
+use vfs_search::run_until_cancelled;
 
 use super::needs::{Reach, needs};
 use super::rule::HardLinks;
 use super::{Approval, Decision, Permission, Policy, PolicyHook};
 use crate::links::is_link;
-use crate::place::{place, while_wanted};
+use crate::place::place;
 
 /// A backend, and the policy in front of it.
 #[derive(Debug, Clone)]
@@ -282,7 +283,8 @@ impl Gate {
             return Err(required(format!("this needs somebody's approval first: {prompt}")));
         };
         let call = request.clone().into_call();
-        let answer = while_wanted(cx, &at, timeout(self.policy.approval_timeout, approver.approve(cx, &call, prompt)));
+        let answer =
+            run_until_cancelled(cx, &at, timeout(self.policy.approval_timeout, approver.approve(cx, &call, prompt)));
         match answer.await? {
             Err(_) => Err(required(format!("nobody answered in time: {prompt}"))),
             Ok(Approval::Approve) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use vfs_core::{Error, ErrorDetail, ErrorKind, Result, Version, VfsPath};
 
-use super::files::{Files, Image, unhurried};
+use super::files::{Files, Image, for_cleanup};
 use super::store::Store;
 
 /// One file that becomes what it was; `None` is no file.
@@ -81,7 +81,7 @@ async fn reach(
         Ok(version) => return Ok(version),
         Err(error) => error,
     };
-    let cx = unhurried(files.cx);
+    let cx = for_cleanup(files.cx);
     let files = Files { cx: &cx, ..*files };
     let Ok(now) = files.file(path).await else { return Err(error) };
     match files.holds(path, now.as_ref(), then).await {
@@ -92,7 +92,7 @@ async fn reach(
 
 /// Undoes `steps`, the last first, after `error`.
 async fn take_back(store: &Store, files: &Files<'_>, steps: &[Step], mut versions: Versions, error: Error) -> Failure {
-    let cx = unhurried(files.cx);
+    let cx = for_cleanup(files.cx);
     let files = Files { cx: &cx, ..*files };
     let mut lost = Vec::new();
     for step in steps.iter().rev() {

@@ -15,12 +15,12 @@ use vfs_core::{
     Searchable, Shell, SnapshotInfo, SnapshotRequest, Snapshots, StatRequest, StreamingShell, VfsPath, Watch, Wrapped,
     WriteRequest, WriteResult,
 };
+use vfs_search::run_until_cancelled;
 
 use super::Keeper;
-use super::files::{Files, unhurried};
+use super::files::{Files, for_cleanup};
 use super::notes::Turn;
 use super::undo::{UndoEntry, Undone};
-use crate::place::while_wanted;
 
 /// A backend with [`Checkpoints`](super::Checkpoints) around it; made by [`Checkpoints::over`](super::Checkpoints::over).
 /// Clones are handles on the same.
@@ -100,7 +100,7 @@ impl CheckpointedBackend {
         self.keeper.settle(&files, &mut turn).await.map_err(at_root)?;
         let current = self.keeper.current(&files, paths).await.map_err(at_root)?;
         let outcome = work.await;
-        let cx = unhurried(cx);
+        let cx = for_cleanup(cx);
         if let Err(error) = self.keeper.renew_versions(&self.files_of(&cx), current).await {
             tracing::warn!(%error, "operations before a commit cannot be undone, as their notes could not be renewed");
         }
@@ -113,7 +113,7 @@ impl CheckpointedBackend {
 
     /// Waits until no change is under way.
     async fn turn(&self, cx: &OpContext) -> Result<MutexGuard<'_, Turn>> {
-        while_wanted(cx, &VfsPath::root(), self.keeper.turn.lock()).await
+        run_until_cancelled(cx, &VfsPath::root(), self.keeper.turn.lock()).await
     }
 
     fn check_in_place(&self) -> Result<()> {

@@ -186,7 +186,7 @@ pub(super) fn is_absent(kind: ErrorKind) -> bool {
 }
 
 /// The same caller, without its deadline and its token: for what has to be brought to an end.
-pub(super) fn unhurried(cx: &OpContext) -> OpContext {
+pub(super) fn for_cleanup(cx: &OpContext) -> OpContext {
     let mut fresh = OpContext::new().with_span(cx.span().clone());
     if let Some(actor) = cx.actor() {
         fresh = fresh.with_actor(actor);

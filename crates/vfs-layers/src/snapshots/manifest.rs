@@ -12,7 +12,7 @@ use vfs_core::{
 
 use super::Keeper;
 use super::apply::{Failure, Step, apply};
-use super::files::{Files, Image, Images, Seen, Tree, unhurried};
+use super::files::{Files, Image, Images, Seen, Tree, for_cleanup};
 use super::notes::{Note, Turn};
 use super::store::Part;
 
@@ -141,7 +141,7 @@ impl Keeper {
             Err(Failure { error, left }) => (left, Err(error)),
         };
         if let Some(note) = note {
-            self.end_restore(&unhurried(files.cx), turn, note, left).await;
+            self.end_restore(&for_cleanup(files.cx), turn, note, left).await;
         }
         result
     }

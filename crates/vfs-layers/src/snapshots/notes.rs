@@ -11,7 +11,7 @@ use vfs_core::{
 
 use super::Keeper;
 use super::apply::{Versions, there};
-use super::files::{Files, Image, Images, Last, Tree, unhurried};
+use super::files::{Files, Image, Images, Last, Tree, for_cleanup};
 use super::store::Part;
 use crate::outputs::as_type;
 
@@ -222,7 +222,7 @@ impl Keeper {
 
     /// Completes or removes `note` after its operation.
     pub(super) async fn conclude(&self, files: &Files<'_>, turn: &mut Turn, mut note: Note, ending: Ending) {
-        let cx = unhurried(files.cx);
+        let cx = for_cleanup(files.cx);
         let files = Files { cx: &cx, ..*files };
         let concluded = match ending {
             Ending::Left(after) => {

@@ -9,7 +9,7 @@ use vfs_core::{Error, ErrorKind, Operation, RenameRequest, Result, Version, VfsP
 
 use super::Keeper;
 use super::apply::{Failure, Step, Versions, apply, changed, there};
-use super::files::{Files, Image, Images, Tree, unhurried};
+use super::files::{Files, Image, Images, Tree, for_cleanup};
 use super::notes::{Note, Turn, versions};
 use super::store::Part;
 use crate::objects::ObjectId;
@@ -137,7 +137,8 @@ impl Keeper {
                 (touched.after, is_changed) = (version, true);
             }
         }
-        if is_changed && let Err(error) = self.store.save(&unhurried(files.cx), Part::Undo, note.number, &note).await {
+        if is_changed && let Err(error) = self.store.save(&for_cleanup(files.cx), Part::Undo, note.number, &note).await
+        {
             tracing::warn!(%error, "an operation cannot be undone any more, as its note could not be renewed");
         }
     }

@@ -19,7 +19,6 @@ use super::config::RemoteConfig;
 use super::execute::Execute;
 use super::listing::Reach;
 use super::place::Place;
-use super::read::CancelOnDrop;
 use super::tree::{RemoteTree, everything};
 use super::{bulk, edit, look, read, remove, transfer, write};
 
@@ -172,9 +171,9 @@ impl<E: Execute> Backend for SandboxBackend<E> {
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
-        let guard = CancelOnDrop::new(cx);
+        let (wanted, _guard) = cx.cancel_on_drop();
         let path = req.path.clone();
-        let tree = self.tree(&guard.1, &path, reach_of_ls(&req)).await?;
+        let tree = self.tree(&wanted, &path, reach_of_ls(&req)).await?;
         vfs_search::ls_on(&self.pool, Arc::new(tree), cx.clone(), req).await.map_err(|error| error.or_path(&path))
     }
 
@@ -203,23 +202,22 @@ impl<E: Execute> Backend for SandboxBackend<E> {
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
-        let guard = CancelOnDrop::new(cx);
+        let (wanted, _guard) = cx.cancel_on_drop();
         let path = req.path.clone();
-        let tree = self.tree(&guard.1, &path, reach_of_glob(&req)).await?;
+        let tree = self.tree(&wanted, &path, reach_of_glob(&req)).await?;
         vfs_search::glob_on(&self.pool, Arc::new(tree), cx.clone(), req).await.map_err(|error| error.or_path(&path))
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
-        let guard = CancelOnDrop::new(cx);
+        let (wanted, _guard) = cx.cancel_on_drop();
         let path = req.path.clone();
-        let tree = self.tree(&guard.1, &path, reach_of_grep(&req)).await?;
+        let tree = self.tree(&wanted, &path, reach_of_grep(&req)).await?;
         vfs_search::grep_on(&self.pool, Arc::new(tree), cx.clone(), req).await.map_err(|error| error.or_path(&path))
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let this = self.clone();
-        let guard = CancelOnDrop::new(&cx);
-        let wanted = guard.1.clone();
+        let (wanted, guard) = cx.cancel_on_drop();
         let begin = async move {
             match this.tree(&wanted, &req.path, reach_of_grep(&req)).await {
                 Ok(tree) => vfs_search::grep_stream_on(&this.pool, Arc::new(tree), cx, req),

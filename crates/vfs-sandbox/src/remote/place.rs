@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::{Either, pending, select};
-use std::pin::pin;
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, Semaphore};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{sleep, timeout};
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_search::run_until_cancelled;
 
 use super::config::RemoteConfig;
 use super::execute::{Completed, Execute, Invocation};
@@ -103,7 +102,8 @@ impl<E: Execute> Place<E> {
         path: &VfsPath,
         functions: impl FnOnce(&Abilities) -> String,
     ) -> Result<Script> {
-        let abilities = while_wanted(cx, path, self.abilities()).await?;
+        let abilities =
+            run_until_cancelled(cx, path, self.abilities()).await.flatten().map_err(|error| error.or_path(path))?;
         let mut script = Script::new(&self.config.root, &(abilities.looking() + &functions(abilities)));
         script.push("top");
         Ok(script)
@@ -111,7 +111,7 @@ impl<E: Execute> Place<E> {
 
     /// Asks for something that changes nothing, and can be given up at any time.
     pub(super) async fn ask(&self, cx: &OpContext, path: &VfsPath, script: Script) -> Result<Answer> {
-        while_wanted(cx, path, self.run(script)).await
+        run_until_cancelled(cx, path, self.run(script)).await.flatten().map_err(|error| error.or_path(path))
     }
 
     /// As [`ask`](Self::ask), as the operation's own answer.
@@ -163,12 +163,9 @@ impl<E: Execute> Place<E> {
         };
         let place = Arc::clone(self);
         let mut task = runtime.spawn(async move { place.run(script).await });
-        let outcome = match select(&mut task, pin!(ended(cx, path))).await {
-            Either::Left((outcome, _)) => outcome,
-            Either::Right((error, _)) => match timeout(SETTLING, &mut task).await {
-                Ok(outcome) => outcome,
-                Err(_) => return Err(error),
-            },
+        let outcome = match run_until_cancelled(cx, path, &mut task).await {
+            Ok(outcome) => outcome,
+            Err(error) => timeout(SETTLING, &mut task).await.map_err(|_| error)?,
         };
         let answer = outcome.unwrap_or_else(|error| {
             Err(Error::new(ErrorKind::Internal, "a change ended in the middle; look at what it left")
@@ -202,39 +199,5 @@ impl<E: Execute> Place<E> {
 /// Lets others go first: a random part of a time that doubles.
 pub(super) async fn make_way(cx: &OpContext, path: &VfsPath, attempts: u32) -> Result<()> {
     let most = Duration::from_millis(1).saturating_mul(1 << attempts.min(6));
-    while_wanted(cx, path, async {
-        sleep(most.mul_f64(fastrand::f64())).await;
-        Ok(())
-    })
-    .await
-}
-
-/// What `work` gives, unless the caller cancels or its deadline passes first. Errors name `path` unless they name another.
-pub(super) async fn while_wanted<T>(
-    cx: &OpContext,
-    path: &VfsPath,
-    work: impl Future<Output = Result<T>>,
-) -> Result<T> {
-    cx.check().map_err(|error| error.or_path(path))?;
-    match select(pin!(work), pin!(ended(cx, path))).await {
-        Either::Left((done, _)) => done.map_err(|error| error.or_path(path)),
-        Either::Right((error, _)) => Err(error),
-    }
-}
-
-/// The end of a context, as the error of an operation on `path`.
-async fn ended(cx: &OpContext, path: &VfsPath) -> Error {
-    let deadline = async {
-        match cx.deadline() {
-            Some(deadline) => sleep_until(Instant::from_std(deadline)).await,
-            None => pending().await,
-        }
-    };
-    match select(pin!(cx.cancel_token().cancelled()), pin!(deadline)).await {
-        Either::Left(_) => Error::at(ErrorKind::Cancelled, path),
-        Either::Right(_) => {
-            let message = "the deadline passed while it waited for the sandbox; narrow the request or allow more time";
-            Error::new(ErrorKind::Timeout, message).with_path(path)
-        }
-    }
+    run_until_cancelled(cx, path, sleep(most.mul_f64(fastrand::f64()))).await
 }

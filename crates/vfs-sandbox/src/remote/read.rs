@@ -170,10 +170,10 @@ async fn read_large<E: Execute>(
             .with_path(&request.path)
             .with_source(error)
     })?;
-    let guard = CancelOnDrop::new(cx);
+    let (cx, _guard) = cx.cancel_on_drop();
     let mut source = Source {
         place: Arc::clone(place),
-        cx: guard.1.clone(),
+        cx,
         runtime: runtime.clone(),
         path: request.path.clone(),
         version: version.clone(),
@@ -192,22 +192,6 @@ async fn read_large<E: Execute>(
     }
     place.lines.keep(version, index);
     result.map(Some)
-}
-
-/// Cancels the work for a caller who has given up.
-pub(super) struct CancelOnDrop(vfs_core::CancelToken, pub(super) OpContext);
-
-impl CancelOnDrop {
-    pub(super) fn new(cx: &OpContext) -> Self {
-        let token = cx.cancel_token().child();
-        Self(token.clone(), cx.clone().with_cancel_token(token))
-    }
-}
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
 }
 
 /// A large file for the window, which asks the place where it needs more of it.

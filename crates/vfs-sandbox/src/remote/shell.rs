@@ -8,12 +8,13 @@ use bytes::Bytes;
 use vfs_core::{
     BaseEnvironment, Error, ErrorKind, ExecuteRequest, ExecuteResponse, FullOutput, OpContext, Result, RunMode, Shell,
 };
+use vfs_search::run_until_cancelled;
 
 use super::backend::SandboxBackend;
 use super::execute::{Completed, Ending, Execute, Invocation, Keep};
 use super::failure::{labelled, unanswered};
 use super::look::refuse_reserved;
-use super::place::{Place, SCRIPT_ROOM, while_wanted};
+use super::place::{Place, SCRIPT_ROOM};
 use super::printed::{Printed, joined};
 use super::reply::Reply;
 use super::script::{Script, Walk, printable, quoted};
@@ -41,7 +42,10 @@ impl<E: Execute> Shell for SandboxBackend<E> {
         // Beside the output itself, a marker, what a login shell says before, and a character at each end of the cut.
         invocation.max_output_bytes = most.saturating_add(BESIDE);
         let started = Instant::now();
-        let completed = while_wanted(cx, &req.cwd, place.execute.run(invocation)).await?;
+        let completed = run_until_cancelled(cx, &req.cwd, place.execute.run(invocation))
+            .await
+            .flatten()
+            .map_err(|error| error.or_path(&req.cwd))?;
         answered(&req, most, &script, completed, started.elapsed())
     }
 }

@@ -4,8 +4,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use tokio::sync::{Mutex, MutexGuard};
 use vfs_core::{OpContext, Result, VfsPath};
-
-use super::place::while_wanted;
+use vfs_search::run_until_cancelled;
 
 /// How many files, at least, may be changed at once. Two files that share a turn only wait for one another.
 const TURNS: usize = 256;
@@ -25,7 +24,7 @@ impl Turns {
     /// Waits for the turn of `path`.
     pub(super) async fn of(&self, cx: &OpContext, path: &VfsPath) -> Result<MutexGuard<'_, ()>> {
         let turn = &self.turns[self.index(path)];
-        while_wanted(cx, path, async { Ok(turn.lock().await) }).await
+        run_until_cancelled(cx, path, turn.lock()).await
     }
 
     /// Waits for the turns of two paths, in an order in which nobody waits for one who waits for him.

@@ -9,7 +9,6 @@ use vfs_core::{ByteRange, Error, ErrorKind, FileDownloadResponse, FileInfo, Read
 
 use super::runtime::Runtime;
 use super::space::{BLOCK, READ_ATTEMPTS, Space, keeps_changing};
-use super::waiting::CancelOnDrop;
 use crate::store::{Store, Stored, Value};
 
 /// The most large files that are read at once, each on a thread and in two blocks.
@@ -34,7 +33,7 @@ pub(super) async fn read<S: Store>(space: &Space<S>, request: &ReadRequest) -> R
         if start == 0 && content.len() as u64 >= stored.size {
             return window::read_bytes(&content, request, stored.version);
         }
-        let (_guard, wanted) = CancelOnDrop::new(&space.cx);
+        let (wanted, _guard) = space.cx.cancel_on_drop();
         let source = Source::new(space.with_context(wanted), path.clone(), stored, (start, content))?;
         if let Some(result) = read_large(space, request, source).await? {
             return Ok(result);

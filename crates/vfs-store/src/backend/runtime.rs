@@ -8,8 +8,6 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use vfs_core::{CancelToken, Error, ErrorKind, Result};
 
-use super::waiting::CancelOnDrop;
-
 /// The runtime that work was begun in.
 ///
 /// Its timer and its connections panic for whoever still waits for them after its end. Tasks are dropped before these: one that
@@ -27,7 +25,7 @@ impl Runtime {
     pub(super) fn current() -> Option<Self> {
         let handle = Handle::try_current().ok()?;
         let ended = CancelToken::new();
-        let guard = CancelOnDrop::of(ended.clone());
+        let guard = ended.clone().drop_guard();
         let watch = handle.spawn(async move {
             let _guard = guard;
             pending::<()>().await;

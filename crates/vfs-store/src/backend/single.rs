@@ -62,11 +62,11 @@ enum Rollback {
 /// The same files, for a change of `path` whose answer is waited for; none once the caller has given up.
 fn steady<S: Store>(space: &Space<S>, path: &VfsPath) -> Result<Space<S>> {
     space.cx.check().map_err(|error| error.or_path(path))?;
-    Ok(unhurried(space))
+    Ok(for_cleanup(space))
 }
 
-fn unhurried<S: Store>(space: &Space<S>) -> Space<S> {
-    space.with_context(space.cx.unhurried())
+fn for_cleanup<S: Store>(space: &Space<S>) -> Space<S> {
+    space.with_context(space.cx.for_cleanup())
 }
 
 /// Whether something can be at `path`: no part of it is a file, and nothing is below it.
@@ -126,7 +126,7 @@ pub(super) async fn transfer<S: Store>(space: &Space<S>, plan: &Plan, source: So
         Ok(()) => return Ok(Some(made.into_iter().filter_map(|made| made.target).collect())),
         Err(failure) => failure,
     };
-    let rollback = roll_back(&unhurried(space), &made, replaced.as_ref()).await;
+    let rollback = roll_back(&for_cleanup(space), &made, replaced.as_ref()).await;
     let error = match (failure, &rollback) {
         (TransferError::Conflict, Ok(Rollback::Complete)) => return Ok(None),
         (TransferError::Failed(error), Ok(Rollback::Complete)) => return Err(error),
@@ -249,9 +249,9 @@ async fn remove_sources<S: Store>(
     for one in made.iter_mut() {
         remove_source(space, one).await?;
     }
-    let unhurried = unhurried(space);
+    let for_cleanup = for_cleanup(space);
     for taken in made.iter().filter(|made| made.source_now == SourceNow::Taken) {
-        taken.clear_target(&unhurried, replaced).await?;
+        taken.clear_target(&for_cleanup, replaced).await?;
     }
     made.retain(|made| made.source_now == SourceNow::Removed);
     Ok(())

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Problem, Result, VfsPath};
+use vfs_search::run_until_cancelled;
 
 use super::Inner;
 use super::directory::Directory;
-use super::waiting::while_wanted;
 use crate::key::{Key, Namespace};
 use crate::store::{
     Batch, BatchOutcome, Condition, Entry, Expected, LevelOrder, ListRequest, NewValue, Outcome, Page, PathStat, Store,
@@ -87,7 +87,7 @@ impl<S: Store> Space<S> {
 
     /// What an answer of the store about `path` is, while the caller waits for it.
     pub(super) async fn ask<T>(&self, path: &VfsPath, answer: impl Future<Output = Result<T>>) -> Result<T> {
-        while_wanted(&self.cx, path, answer).await
+        run_until_cancelled(&self.cx, path, answer).await.flatten().map_err(|error| error.or_path(path))
     }
 
     /// Whether the store can have something at `path`; where it cannot, it is not asked.

@@ -6,20 +6,9 @@ use std::time::Duration;
 
 use futures::future::{Either, pending, select};
 use tokio::runtime::Handle;
-use tokio::time::{sleep, sleep_until, timeout};
-use vfs_core::{CancelToken, Error, ErrorKind, OpContext, Result, VfsPath};
-
-/// What `work` gives, unless the caller cancels or its deadline passes first. Errors name `path` unless they name another.
-///
-/// Needs a tokio timer where the context has a deadline.
-pub(super) async fn while_wanted<T>(
-    cx: &OpContext,
-    path: &VfsPath,
-    work: impl Future<Output = Result<T>>,
-) -> Result<T> {
-    let done = cx.while_wanted(|deadline| sleep_until(deadline.into()), work).await;
-    done.and_then(|done| done).map_err(|error| error.or_path(path))
-}
+use tokio::time::{sleep, timeout};
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
+use vfs_search::run_until_cancelled;
 
 /// The most that is waited between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(64);
@@ -28,34 +17,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 pub(super) async fn make_way(cx: &OpContext, path: &VfsPath, attempts: u32) -> Result<()> {
     let most = Duration::from_millis(1).saturating_mul(1 << attempts.min(6)).min(LONGEST_PAUSE);
     let pause = most.mul_f64(fastrand::f64());
-    while_wanted(cx, path, async {
-        sleep(pause).await;
-        Ok(())
-    })
-    .await
-}
-
-/// Cancels a token when it is dropped: whoever waits for the work has given it up.
-#[derive(Debug)]
-pub(super) struct CancelOnDrop(CancelToken);
-
-impl CancelOnDrop {
-    /// Of a token that ends with this.
-    pub(super) fn of(token: CancelToken) -> Self {
-        Self(token)
-    }
-
-    /// A context of the caller's that ends with this, too.
-    pub(super) fn new(cx: &OpContext) -> (Self, OpContext) {
-        let token = cx.cancel_token().child();
-        (Self(token.clone()), cx.clone().with_cancel_token(token))
-    }
-}
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
+    run_until_cancelled(cx, path, sleep(pause)).await
 }
 
 /// How long a caller who has given up is kept, so that what was begun is settled when it is told.
@@ -71,11 +33,11 @@ where
     T: Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,
 {
-    let (_guard, inner) = CancelOnDrop::new(cx);
+    let (inner, _guard) = cx.cancel_on_drop();
     let work = work(inner);
     let Ok(runtime) = Handle::try_current() else { return work.await };
     let late = async {
-        let ended: Result<Infallible> = while_wanted(cx, path, pending()).await;
+        let ended = run_until_cancelled(cx, path, pending::<Infallible>()).await;
         sleep(SETTLING).await;
         ended
     };
