@@ -14,6 +14,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
+use uuid::Uuid;
 use vfs_core::JobId;
 
 pub(crate) use self::directory::unknown;
@@ -67,7 +68,7 @@ fn decode_arguments(bytes: &[u8]) -> Option<Vec<OsString>> {
 /// Starts a keeper that is called as this process was, and returns once its command runs.
 pub(crate) fn start() -> Result<JobId, Failure> {
     let failed = |error| Failure::Job("the process that keeps the job cannot be started", error);
-    let id = JobId::new(format!("{:08x}", fastrand::u32(..)));
+    let id = JobId::new(format!("{:08x}", Uuid::new_v4().as_fields().0));
     let program = std::env::current_exe().map_err(failed)?;
     let mut keeper = Command::new(program);
     keeper.arg(KEEP_JOB).arg(id.as_str());

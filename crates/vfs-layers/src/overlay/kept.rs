@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest};
 
 use self::contents::Generations;
-use self::note::{Note, NotedCommit, Phase, Step};
+use self::note::{Note, NotedCommit, Phase, Step, random_id};
 use self::seen::Seen;
 use super::commit::{changed_since, make_room, remove_emptied, set};
 use super::merged::{Before, Merged, fetch, fetch_if_there};
@@ -138,7 +138,7 @@ impl Kept {
             let was = change.before.content().map(|content| ObjectId::of(content));
             steps.push(Step { path: change.path.clone(), before: change.before.as_before(), was, after });
         }
-        let id = fastrand::u64(..);
+        let id = random_id();
         note.commit = Some(NotedCommit { phase: Phase { id, is_rolling_back: false }, steps });
         self.write(cx, note).await?;
         self.seen().own = Some(id);

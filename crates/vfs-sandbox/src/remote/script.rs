@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
+use uuid::Uuid;
 use vfs_core::VfsPath;
 
 use super::functions;
@@ -14,7 +15,7 @@ pub(super) struct Marker(String);
 impl Marker {
     /// A marker that was never used before.
     pub(super) fn random() -> Self {
-        Self(format!("vfs:{:016x}{:016x}:", fastrand::u64(..), fastrand::u64(..)))
+        Self(format!("vfs:{}:", Uuid::new_v4().simple()))
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
@@ -48,8 +49,8 @@ impl Script {
         text.push_str(functions::BEGIN);
         text.push_str(functions);
         let beginning = text.len();
-        let (root, id) = (quoted(root), fastrand::u64(..));
-        _ = writeln!(text, "M={}\nT=$M.$M\nR={root}\nID={id:016x}", marker.in_script());
+        let (root, id) = (quoted(root), Uuid::new_v4().simple());
+        _ = writeln!(text, "M={}\nT=$M.$M\nR={root}\nID={id}", marker.in_script());
         Self { marker, text, beginning, stdin: Bytes::new(), counts_in_part: false }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use uuid::Uuid;
 use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest, WriteResult};
 
 use super::execute::Execute;
@@ -222,7 +223,7 @@ impl<E: Execute> Place<E> {
         path: &VfsPath,
         parts: Vec<(String, usize, Bytes)>,
     ) -> Result<String> {
-        let waiting = format!("x=.vfs-tmp-u-{:016x}\n{WAITING}", fastrand::u64(..));
+        let waiting = format!("x=.vfs-tmp-u-{}\n{WAITING}", Uuid::new_v4().simple());
         let mut size = 0;
         for (command, length, stdin) in parts {
             size += length;

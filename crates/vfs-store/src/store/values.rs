@@ -1,10 +1,10 @@
 //! What is put into a store and what comes out.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use uuid::Uuid;
 use vfs_core::{Problem, Version, VfsPath};
 
 /// The version of `content` where the store has none of its own: the first half of its hash, in hex. Equal versions mean equal
@@ -18,11 +18,9 @@ pub(crate) fn version_of(content: &[u8]) -> Version {
 pub struct WriteId(u128);
 
 impl WriteId {
-    /// An id that nobody else has.
+    /// Returns a new random UUID.
     pub fn random() -> Self {
-        // Its keys are of the system's random numbers, where those of `fastrand` are of the time.
-        let state = RandomState::new();
-        Self(u128::from(state.hash_one(0)) << 64 | u128::from(state.hash_one(1)))
+        Self(Uuid::new_v4().as_u128())
     }
 
     /// The number.

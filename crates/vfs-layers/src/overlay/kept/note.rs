@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::objects::ObjectId;
@@ -53,6 +54,11 @@ pub(super) struct Step {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) was: Option<ObjectId>,
     pub(super) after: Option<ObjectId>,
+}
+
+/// Returns a random number that no other process uses.
+pub(super) fn random_id() -> u64 {
+    Uuid::new_v4().as_u64_pair().0
 }
 
 impl Note {

@@ -5,7 +5,7 @@ use std::sync::{MutexGuard, PoisonError};
 use bytes::Bytes;
 use vfs_core::{ErrorKind, OpContext, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest};
 
-use super::note::{Note, Phase};
+use super::note::{Note, Phase, random_id};
 use super::{Extent, Kept, changed_elsewhere};
 use crate::overlay::merged::{fetch, fetch_if_there};
 
@@ -67,13 +67,13 @@ impl Kept {
     }
 
     pub(super) async fn write(&self, cx: &OpContext, mut note: Note) -> Result<()> {
-        note.mark = fastrand::u64(..);
+        note.mark = random_id();
         let path = self.path()?;
         self.catch_up(cx, &path).await?;
         // Another process may still put contents into the current generation. A note without contents therefore begins a new one,
         // after which the directories that were listed before are unused.
         let (generation, outdated) = if note.is_without_contents() {
-            (fastrand::u64(..), self.generations.list(cx).await)
+            (random_id(), self.generations.list(cx).await)
         } else {
             (self.seen().generation, Vec::new())
         };
