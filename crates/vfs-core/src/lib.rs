@@ -37,6 +37,7 @@ pub mod buffer;
 pub mod edit;
 pub mod feed;
 pub mod format;
+pub mod links;
 pub mod output;
 pub mod text;
 pub mod tree;

@@ -338,6 +338,11 @@ fn unanswered(path: &VfsPath) -> Error {
 }
 
 impl Action<'_> {
+    /// Returns the path that errors about this operation name: its first path, or the root if it has none.
+    pub fn primary_path(self) -> VfsPath {
+        self.paths().next().cloned().unwrap_or_else(VfsPath::root)
+    }
+
     /// Whether it only looks, changes files, or runs a command. A dry run of an edit only looks.
     pub fn effect(self) -> Effect {
         match self {
@@ -398,9 +403,11 @@ mod tests {
         let action = rename.action();
         assert_eq!(action.paths().map(VfsPath::as_str).collect::<Vec<_>>(), ["/a", "/b"]);
         assert_eq!((action.operation().code(), action.effect()), ("rename", Effect::Changes));
+        assert_eq!(action.primary_path(), path("/a"));
         let stream = GrepStreamRequest(GrepRequest::literal("x").path(path("/d")));
         assert_eq!(stream.action().paths().map(VfsPath::as_str).collect::<Vec<_>>(), ["/d"]);
         assert_eq!(SnapshotRequest::new().action().paths().count(), 0);
+        assert_eq!(SnapshotRequest::new().action().primary_path(), VfsPath::root());
         assert_eq!(EditRequest::new(path("/a"), "x", "y").dry_run().action().effect(), Effect::Looks);
     }
 

@@ -28,7 +28,6 @@ pub use self::sinks::{AuditSink, MemorySink, TracingSink};
 use self::log::Log;
 use crate::outcome::Outcome;
 use crate::outputs::{Items, OnStream, as_type, end_with, is_stream, on_stream};
-use crate::place::place;
 
 /// Which operations are recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -202,7 +201,7 @@ impl Around for Audit {
         if self.scope == AuditScope::Changes && effect == Effect::Looks {
             return request.send(inner, cx).await;
         }
-        self.check_sink(&place(request.action())).await?;
+        self.check_sink(&request.action().primary_path()).await?;
         let mut record = AuditRecord::begin(cx, request.action());
         if effect == Effect::Changes {
             record.before = state(inner, cx, record.path.as_ref()).await;

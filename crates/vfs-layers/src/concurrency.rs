@@ -9,9 +9,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use vfs_core::{
     Action, Around, Backend, Error, ErrorKind, Layer, OpContext, Operation, Request, Result, VfsPath, Wrapped,
 };
+use vfs_search::run_until_cancelled;
 
 use crate::outputs::{Items, OnStream, is_stream, on_stream};
-use crate::place::place;
 
 /// Lets at most so many operations run at once.
 ///
@@ -33,7 +33,6 @@ use crate::place::place;
 /// ```
 /// use std::sync::Arc;
 /// use vfs_core::Layer;
-use vfs_search::run_until_cancelled;
 /// use vfs_layers::ConcurrencyLimit;
 /// use vfs_memory::MemoryBackend;
 ///
@@ -79,7 +78,7 @@ impl Slots {
         match self.free.try_acquire() {
             Ok(slot) => Ok(slot),
             // Boxed, as waiting takes more room than all the rest, and hardly anybody does.
-            Err(_) => Box::pin(self.wait(cx, place(action))).await,
+            Err(_) => Box::pin(self.wait(cx, action.primary_path())).await,
         }
     }
 

@@ -9,7 +9,6 @@ use futures::stream;
 use vfs_core::{Around, Backend, Error, ErrorKind, Layer, OpContext, Operation, Request, Result, VfsPath, Wrapped};
 
 use crate::outputs::{Items, OnStream, is_stream, on_stream};
-use crate::place::place;
 
 /// Fails operations, for tests of what happens then.
 ///
@@ -150,7 +149,7 @@ impl Around for Faults {
         if !self.strikes(Q::OPERATION) {
             return request.send(inner, cx).await;
         }
-        let error = self.error(&place(request.action()));
+        let error = self.error(&request.action().primary_path());
         if self.fault.point == Point::Before {
             return Err(error);
         }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use vfs_core::{Around, Backend, Layer, OpContext, Operation, Request, Result, Wrapped};
+use vfs_search::run_until_cancelled;
 
 use crate::per_operation::PerOperation;
-use crate::place::place;
 
 /// Waits before every operation, for tests of what is slow.
 ///
@@ -25,7 +25,6 @@ use crate::place::place;
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use vfs_core::{Layer, Operation};
-use vfs_search::run_until_cancelled;
 /// use vfs_layers::Latency;
 /// use vfs_memory::MemoryBackend;
 ///
@@ -66,7 +65,7 @@ impl Around for Latency {
     async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let wait = self.waits.of(Q::OPERATION);
         if !wait.is_zero() {
-            run_until_cancelled(cx, &place(request.action()), sleep(wait)).await?;
+            run_until_cancelled(cx, &request.action().primary_path(), sleep(wait)).await?;
         }
         request.send(inner, cx).await
     }

@@ -15,6 +15,7 @@ use vfs_core::{
     Action, Around, Backend, Capabilities, Effect, ErrorKind, Layer, Mutations, OpContext, Request, ResolveRequest,
     Result, RunMode, VfsPath, Wrapped,
 };
+use vfs_search::run_until_cancelled;
 
 pub use self::limits::QuotaLimits;
 
@@ -24,7 +25,6 @@ use self::gate::{Gate, Held};
 use self::ledger::Ledger;
 use self::rate::Rate;
 use crate::outputs::{Items, OnStream, on_stream};
-use crate::place::{place, target};
 
 /// Limits what is stored and how often it is asked, by the callers in this process.
 ///
@@ -67,7 +67,6 @@ use crate::place::{place, target};
 /// ```
 /// use std::sync::Arc;
 /// use vfs_core::{BackendExt, ErrorKind, Layer};
-use vfs_search::run_until_cancelled;
 /// use vfs_layers::{Quota, QuotaLimits};
 /// use vfs_memory::MemoryBackend;
 ///
@@ -235,7 +234,7 @@ impl Meters {
     }
 
     async fn change<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let path = target(request.action());
+        let path = request.action().paths().last().cloned().unwrap_or_else(VfsPath::root);
         cx.check().map_err(|error| error.or_path(&path))?;
         let _held = self.enter(inner, cx, request.action(), &path).await?;
         let forecast = Forecast::of(inner, cx, request.action()).await.map_err(|error| error.or_path(&path))?;
@@ -321,7 +320,7 @@ impl Around for Meters {
     async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         // Layers and namespaces resolve the paths of an operation before they send it; it counts once.
         if !matches!(request.action(), Action::Resolve(_)) {
-            self.rate.admit(cx.actor(), &place(request.action()))?;
+            self.rate.admit(cx.actor(), &request.action().primary_path())?;
         }
         match request.action().effect() {
             Effect::Changes if self.keeps() || self.has_file_size() => self.change(inner, cx, request).await,

@@ -6,8 +6,6 @@ use vfs_core::{
     Access, Around, Backend, Capabilities, Effect, Error, ErrorKind, Layer, OpContext, Request, Result, Wrapped,
 };
 
-use crate::place::place;
-
 /// Refuses every change and every command.
 ///
 /// # Behaviour
@@ -55,7 +53,7 @@ impl Around for ReadOnly {
             return request.send(inner, cx).await;
         }
         let message = "the files are read-only here; look at them, and write somewhere else";
-        Err(Error::new(ErrorKind::PermissionDenied, message).with_path(&place(request.action())))
+        Err(Error::new(ErrorKind::PermissionDenied, message).with_path(&request.action().primary_path()))
     }
 
     fn capabilities(&self, mut inner: Capabilities) -> Capabilities {

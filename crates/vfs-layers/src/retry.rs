@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use vfs_core::{Action, Around, Backend, Error, ErrorKind, Layer, OpContext, Request, Result, Wrapped};
+use vfs_search::run_until_cancelled;
 
 use crate::outputs::first_error;
-use crate::place::place;
 
 /// Tries an operation again where that may help and cannot harm.
 ///
@@ -33,7 +33,6 @@ use crate::place::place;
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use vfs_core::Layer;
-use vfs_search::run_until_cancelled;
 /// use vfs_layers::Retry;
 /// use vfs_memory::MemoryBackend;
 ///
@@ -123,7 +122,7 @@ impl Around for Retry {
             if attempt >= self.attempts || !may_repeat(&error, request.action()) || !fits(cx, delay) {
                 return Err(error);
             }
-            run_until_cancelled(cx, &place(request.action()), sleep(delay)).await?;
+            run_until_cancelled(cx, &request.action().primary_path(), sleep(delay)).await?;
             attempt += 1;
         }
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 use vfs_core::{Around, Backend, Effect, Layer, Mutations, OpContext, Operation, Request, Result, VfsPath};
+use vfs_search::run_until_cancelled;
 
 pub use self::backend::CheckpointedBackend;
 pub use self::undo::{UndoEntry, Undone};
@@ -19,7 +20,6 @@ pub use self::undo::{UndoEntry, Undone};
 use self::files::Files;
 use self::notes::{Ending, Turn};
 use self::store::Store;
-use crate::place::place;
 
 /// How many operations can be taken back, by default.
 const MOST_UNDO: u64 = 1000;
@@ -71,7 +71,6 @@ const MOST_UNDO: u64 = 1000;
 /// ```
 /// use std::sync::Arc;
 /// use vfs_core::{Backend, BackendExt, OpContext, RestoreRequest, SnapshotRequest, VfsPath};
-use vfs_search::run_until_cancelled;
 /// use vfs_layers::Checkpoints;
 /// use vfs_memory::MemoryBackend;
 ///
@@ -159,7 +158,7 @@ impl Around for Keeper {
     }
 
     async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let path = place(request.action());
+        let path = request.action().primary_path();
         let is_change = request.action().effect() == Effect::Changes && Q::OPERATION != Operation::Restore;
         if !is_change || inner.capabilities(&path).mutations == Mutations::Returned {
             return request.send(inner, cx).await;

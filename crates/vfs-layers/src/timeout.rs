@@ -12,7 +12,6 @@ use vfs_core::{Around, Backend, Error, ErrorKind, Layer, OpContext, Operation, R
 
 use crate::outputs::{Items, OnStream, end_with, on_stream};
 use crate::per_operation::PerOperation;
-use crate::place::place;
 
 /// Ends each operation after a time.
 ///
@@ -90,7 +89,7 @@ impl Around for Timeout {
             None => cx,
         };
         let end = cx.deadline().and_then(|deadline| Instant::from_std(deadline).checked_add(Self::GRACE));
-        let path = place(request.action());
+        let path = request.action().primary_path();
         let Some(end) = end else { return request.send(inner, cx).await };
         let output = match select(request.send(inner, cx), pin!(sleep_until(end))).await {
             Either::Left((answer, _)) => answer.map_err(|error| error.or_path(&path))?,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rpds::RedBlackTreeSetSync;
 use serde::{Deserialize, Serialize};
+use vfs_core::links::is_link;
 use vfs_core::{
     Backend, ChangeSet, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, Result, Version, VfsPath, WriteMode,
     WriteRequest, prune,
@@ -15,7 +16,6 @@ use super::kept::{Finished, Kept, of_store};
 use super::merged::{Before, Merged, is_hidden};
 use super::plan::{Planned, file_change, is_elsewhere, plan};
 use super::steps::Steps;
-use crate::links::is_link;
 
 /// How a commit ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

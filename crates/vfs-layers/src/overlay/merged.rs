@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use serde::{Deserialize, Serialize};
+use vfs_core::links::is_link;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, DownloadRequest, Error, ErrorKind, FileInfo, LendRequest, LsRequest, OpContext, Purpose, Request as _,
@@ -14,7 +15,6 @@ use vfs_memory::MemoryBackend;
 use vfs_search::Pool;
 
 use super::tree::merged_tree;
-use crate::links::is_link;
 
 /// The files that were written, over those of the base. A clone shares them; a [draft](Merged::draft) does not.
 #[derive(Debug, Clone)]

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use bytes::Bytes;
+use vfs_core::links::is_link;
 use vfs_core::{Backend, ChangeKind, ErrorKind, FileChange, OpContext, ResolveRequest, Result, Version, VfsPath};
 
 use super::commit::CommitConflict;
 use super::merged::{Before, Merged, Whole, at_and_above, fetch_if_there};
-use crate::links::is_link;
 
 /// One file that is to be brought to the base.
 #[derive(Debug)]

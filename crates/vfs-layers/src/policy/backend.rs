@@ -24,7 +24,6 @@ use vfs_search::Pool;
 use super::gate::{Gate, denied};
 use super::tree::{Guard, guarded};
 use super::{Decision, Permission, Policy};
-use crate::place::place;
 
 /// A backend behind a [`Policy`].
 #[derive(Debug, Clone)]
@@ -50,7 +49,7 @@ impl PolicyBackend {
     /// Performs `request`, which has at most two paths. An error does not reveal that a component above one of them is a file that
     /// may not be read.
     async fn send_at<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let (path, target) = (place(request.action()), request.action().paths().nth(1).cloned());
+        let (path, target) = (request.action().primary_path(), request.action().paths().nth(1).cloned());
         match self.send(cx, request).await {
             // Boxed, so that the requests that succeed do not carry its state.
             Err(error) => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::time::timeout;
+use vfs_core::links::is_link;
 use vfs_core::{
     Action, Backend, Error, ErrorKind, LsRequest, OpContext, Request, ResolveRequest, Resolved, Result, StatRequest,
     VfsPath,
@@ -12,8 +13,6 @@ use vfs_search::run_until_cancelled;
 use super::needs::{Reach, needs};
 use super::rule::HardLinks;
 use super::{Approval, Decision, Permission, Policy, PolicyHook};
-use crate::links::is_link;
-use crate::place::place;
 
 /// A backend, and the policy in front of it.
 #[derive(Debug, Clone)]
@@ -125,7 +124,7 @@ impl Gate {
                 }
             }
         }
-        place(*named)
+        named.primary_path()
     }
 
     /// The paths of `action` as they really are, where the backend can have links.
@@ -277,7 +276,7 @@ impl Gate {
     }
 
     async fn ask<Q: Request>(&self, cx: &OpContext, request: Q, prompt: &str) -> Result<Q> {
-        let at = place(request.action());
+        let at = request.action().primary_path();
         let required = |message: String| Error::new(ErrorKind::ApprovalRequired, message).with_path(&at);
         let Some(approver) = &self.policy.approver else {
             return Err(required(format!("this needs somebody's approval first: {prompt}")));

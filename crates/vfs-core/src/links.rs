@@ -1,9 +1,17 @@
 //! Detection of symbolic links through the operations of any backend.
 
-use vfs_core::{Backend, ErrorKind, LsRequest, OpContext, ResolveRequest, Result, VfsPath};
+use crate::backend::Backend;
+use crate::context::OpContext;
+use crate::error::{ErrorKind, Result};
+use crate::path::VfsPath;
+use crate::types::{LsRequest, ResolveRequest};
 
 /// Returns whether the last component of `path` is a link in `backend`. Links above it are followed.
-pub(crate) async fn is_link(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+///
+/// # Errors
+///
+/// Those of `resolve` and `ls`, unless they show that nothing exists at `path` or that a link there leads outside the backend.
+pub async fn is_link(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<bool> {
     let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return Ok(false) };
     if !backend.capabilities(path).links {
         return Ok(false);
