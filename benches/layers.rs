@@ -7,8 +7,9 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use tokio::runtime::{Builder, Runtime};
 use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, BackendExt as _, GrepRequest, Layer, OpContext, ReadRequest, VfsPath};
-use vfs_layers::{ConcurrencyLimit, Latency, Policy, ReadOnly, Retry, Rule, RuleEffect, RuleSet, Timeout, Trace};
+use vfs_layers::{ConcurrencyLimit, Latency, ReadOnly, Retry, Timeout, Trace};
 use vfs_memory::MemoryBackend;
+use vfs_policy::{Policy, Rule, RuleEffect, RuleSet};
 
 /// How long each operation of a slow mount takes.
 const SLOW: Duration = Duration::from_millis(50);

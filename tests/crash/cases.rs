@@ -7,7 +7,8 @@ use vfs_composite::{CompositeBackend, Recovered};
 use vfs_core::{
     Backend as _, BackendExt as _, CopyRequest, ErrorKind, Layer as _, OpContext, RenameRequest, Result, VfsPath,
 };
-use vfs_layers::{Commit, OverlayBackend, Policy, Rule, RuleEffect, RuleSet};
+use vfs_layers::{Commit, OverlayBackend};
+use vfs_policy::{Policy, Rule, RuleEffect, RuleSet};
 
 use crate::{Disk, State};
 

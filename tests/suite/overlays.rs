@@ -11,8 +11,9 @@ use vfs_core::{
     Backend, BackendExt, DeleteRequest, ErrorKind, GlobRequest, GrepRequest, Layer, LsRequest, OpContext, Result,
     StatRequest,
 };
-use vfs_layers::{OverlayBackend, Rule, RuleEffect, Scoped};
+use vfs_layers::{OverlayBackend, Scoped};
 use vfs_memory::MemoryBackend;
+use vfs_policy::{Rule, RuleEffect};
 
 use super::links::{deny, disk, path};
 

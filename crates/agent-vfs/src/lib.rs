@@ -120,7 +120,8 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use agent_vfs::layers::{Policy, ReadOnly, RuleSet};
+//! use agent_vfs::layers::ReadOnly;
+//! use agent_vfs::policy::{Policy, RuleSet};
 //! use agent_vfs::{BackendExt, CompositeBackend, ErrorKind, Layer, MemoryBackend};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -183,9 +184,10 @@
 //! |---|---|---|
 //! | `composite` | yes | `composite`: mounts, one namespace over many backends |
 //! | `config` | no | `config` and `from_config`: a whole tree of backends from one file; brings all but `search` |
-//! | `layers` | yes | `layers`: policy, audit, quota, overlay, checkpoints and the like, around any backend |
+//! | `layers` | yes | `layers`: audit, quota, cache, retry, overlay, checkpoints and the like, around any backend |
 //! | `local` | yes | `local`: files on a local disk (needs tokio and Linux) |
 //! | `memory` | yes | `memory`: files in memory, and an agent's state |
+//! | `policy` | yes | `policy`: rules about who may do what, approvals and command rules |
 //! | `sandbox` | no | `sandbox`: commands in a sandbox of this system, and files of any place that can run a command |
 //! | `search` | yes | `search`: the search engine, for backends of your own |
 //! | `shell` | no | `shell`: commands on the host, beside the files of a local root |
@@ -199,12 +201,12 @@ pub use vfs_composite as composite;
 #[cfg(feature = "config")]
 pub use vfs_config as config;
 pub use vfs_core as core;
-#[cfg(feature = "layers")]
-pub use vfs_layers as layers;
 #[cfg(feature = "local")]
 pub use vfs_local as local;
 #[cfg(feature = "memory")]
 pub use vfs_memory as memory;
+#[cfg(feature = "policy")]
+pub use vfs_policy as policy;
 #[cfg(feature = "sandbox")]
 pub use vfs_sandbox as sandbox;
 #[cfg(feature = "search")]
@@ -215,6 +217,16 @@ pub use vfs_shell as shell;
 pub use vfs_store as store;
 #[cfg(feature = "virtual-shell")]
 pub use vfs_virtual_shell as virtual_shell;
+
+/// Interceptors around any backend: the crate `vfs-layers`, with names that stood here before they had crates of their own.
+#[cfg(feature = "layers")]
+pub mod layers {
+    #[doc(inline)]
+    pub use vfs_layers::*;
+    #[cfg(feature = "policy")]
+    #[doc(no_inline)]
+    pub use vfs_policy::*;
+}
 
 #[cfg(feature = "composite")]
 pub use vfs_composite::CompositeBackend;

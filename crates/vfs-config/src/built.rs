@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use vfs_composite::{CompositeBackend, Recovery};
 use vfs_core::{Backend, ExecuteRequest, Layer as _, Rebase, Result, VfsPath};
-use vfs_layers::{
-    Audit, BackendSink, CheckpointedBackend, Explanation, OverlayBackend, Policy, QuotaMeter, RuleEffect, RuleSet,
-};
+use vfs_layers::{Audit, BackendSink, CheckpointedBackend, OverlayBackend, QuotaMeter};
+use vfs_policy::{Explanation, Policy, RuleEffect, RuleSet};
 
 use crate::error::ConfigError;
 

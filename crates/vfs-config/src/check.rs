@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml::Spanned;
 use vfs_core::Operation;
-use vfs_layers::RuleSet;
+use vfs_policy::RuleSet;
 use vfs_store::NamespaceSource;
 
 use crate::error::{ConfigError, ConfigErrorKind};

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vfs_composite::RecoveryObserver;
-use vfs_layers::{Approver, BackendSink};
+use vfs_layers::BackendSink;
+use vfs_policy::Approver;
 
 use crate::build::{audit_logs, build};
 use crate::built::{Built, Placed};

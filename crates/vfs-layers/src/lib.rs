@@ -11,7 +11,6 @@ mod outcome;
 mod outputs;
 mod overlay;
 mod per_operation;
-mod policy;
 mod quota;
 mod read_only;
 mod retry;
@@ -31,10 +30,6 @@ pub use latency::Latency;
 pub use metrics::{Metrics, OperationMetrics};
 pub use outcome::Outcome;
 pub use overlay::{Commit, CommitConflict, Merge, OverlayBackend};
-pub use policy::{
-    Approval, ApprovalQueue, Approver, CommandLine, CommandWord, Decision, Explanation, HardLinks, PendingApproval,
-    Permission, Policy, PolicyBackend, PolicyHook, Rule, RuleEffect, RuleSet, SimpleCommand,
-};
 pub use quota::{ActorUsage, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
 pub use read_only::ReadOnly;
 pub use retry::Retry;

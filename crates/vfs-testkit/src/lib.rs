@@ -11,6 +11,7 @@
 //! * [`StrictBackend`] is a strict double: it yields at every call and panics at a result that is not well formed.
 //! * [`Reducing`] keeps an agent's state around a backend that returns its changes instead of making them.
 //! * [`Counting`] counts the operations of the backend that it is put around.
+//! * [`FakeShell`] adds a shell that starts no process, and a change feed with one event.
 //! * [`Tier`] says which targets run a law by default; with `VFS_LAWS=all` in the environment, all of them run all laws.
 //! * [`server_port`] finds a port for a server that a test starts.
 //! * [`model`] compares random operations with a reference.
@@ -27,6 +28,7 @@
 //! ```
 
 mod counting;
+mod fake_shell;
 mod laws;
 mod meddling;
 pub mod model;
@@ -43,6 +45,7 @@ mod trials;
 mod unlent;
 
 pub use counting::Counting;
+pub use fake_shell::FakeShell;
 pub use laws::{ALL, Law, LawResult, NAMESPACE, NamespaceLaw};
 pub use namespaces::{MakeBackend, Mount, NamespaceFactory, namespace_trials};
 pub use ports::server_port;

@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, Layer, VfsPath};
-use vfs_layers::{
-    Audit, ConcurrencyLimit, Latency, MemorySink, Policy, Quota, QuotaLimits, Retry, Rule, RuleEffect, RuleSet,
-    Timeout, Trace,
-};
+use vfs_layers::{Audit, ConcurrencyLimit, Latency, MemorySink, Quota, QuotaLimits, Retry, Timeout, Trace};
 use vfs_memory::MemoryBackend;
+use vfs_policy::{Policy, Rule, RuleEffect, RuleSet};
 use vfs_testkit::{ShellFactory, ShellFeature, ShellTarget, StrictBackend, Tier};
 
 type Change = fn(ShellTarget) -> ShellTarget;

@@ -10,8 +10,9 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, ErrorKind, Layer, OpContext, Result};
-use vfs_layers::{Audit, MemorySink, Policy, RuleSet, Trace};
+use vfs_layers::{Audit, MemorySink, Trace};
 use vfs_local::LocalConfig;
+use vfs_policy::{Policy, RuleSet};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 
 /// What is in every denied file.

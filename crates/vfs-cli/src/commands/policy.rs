@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use vfs_core::{Backend as _, ExecuteRequest, ResolveRequest, VfsPath};
-use vfs_layers::{Explanation, RuleEffect};
+use vfs_policy::{Explanation, RuleEffect};
 
 use crate::args::ExplainArgs;
 use crate::escape::escaped;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vfs_core::{Backend, ErrorKind, Layer as _, Rebase, VfsPath};
-use vfs_layers::{HardLinks, Policy, Rule, RuleEffect, RuleSet};
+use vfs_policy::{HardLinks, Policy, Rule, RuleEffect, RuleSet};
 
 use super::stores::{Kind, Stores};
 use crate::built::{Place, Placed};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use toml::Spanned;
 use vfs_core::{Backend, Layer, Rebase, VfsPath};
 use vfs_layers::{
-    Audit, Cache, Checkpoints, ConcurrencyLimit, OverlayBackend, Policy, Quota, QuotaLimits, ReadOnly, Retry, RuleSet,
-    Scoped, Timeout, Trace,
+    Audit, Cache, Checkpoints, ConcurrencyLimit, OverlayBackend, Quota, QuotaLimits, ReadOnly, Retry, Scoped, Timeout,
+    Trace,
 };
+use vfs_policy::{Policy, RuleSet};
 
 use super::Builder;
 use crate::built::{AuditLog, Place, Placed};

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
-use vfs_layers::{HardLinks, Rule, RuleEffect};
+use vfs_policy::{HardLinks, Rule, RuleEffect};
 
 /// Rules in order: the first that covers something decides about it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

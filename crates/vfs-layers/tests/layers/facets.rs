@@ -12,12 +12,12 @@ use vfs_core::{
 use vfs_layers::{
     Audit, Cache, ConcurrencyLimit, Fault, MemorySink, Outcome, Quota, QuotaLimits, ReadOnly, Retry, Timeout, Trace,
 };
+use vfs_testkit::FakeShell;
 
-use super::shelled::Shelled;
 use super::support::{memory, minutes, path};
 
 async fn shelled() -> Arc<dyn Backend> {
-    Arc::new(Shelled(memory().await))
+    Arc::new(FakeShell::new(memory().await))
 }
 
 async fn execute(files: &dyn Backend, command: &str) -> Result<ExecuteResponse> {

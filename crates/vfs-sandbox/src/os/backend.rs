@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use vfs_composite::CompositeBackend;
 use vfs_core::{Access, Backend, Layer as _, Result};
-use vfs_layers::{HardLinks, Policy, PolicyBackend, ReadOnly, Rule, RuleEffect, RuleSet};
+use vfs_layers::ReadOnly;
 use vfs_memory::MemoryBackend;
+use vfs_policy::{HardLinks, Policy, PolicyBackend, Rule, RuleEffect, RuleSet};
 use vfs_shell::{ShellConfig, WithShell};
 
 use super::commands::SandboxCommands;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use vfs_core::{Backend, BackendExt, ErrorKind, ExecuteRequest, Layer as _, OpContext, RunMode};
-use vfs_layers::{Audit, MemorySink, Policy, Quota, QuotaLimits, ReadOnly, RuleSet};
+use vfs_layers::{Audit, MemorySink, Quota, QuotaLimits, ReadOnly};
 use vfs_memory::MemoryBackend;
+use vfs_policy::{Policy, RuleSet};
 use vfs_virtual_shell::VirtualShellConfig;
 
 use crate::support::{execute, in_memory, run};

@@ -10,9 +10,9 @@ use vfs_core::{
 };
 use vfs_layers::{Quota, QuotaLimits};
 use vfs_memory::MemoryBackend;
+use vfs_testkit::FakeShell;
 
 use super::{kept, stored};
-use crate::shelled::Shelled;
 use crate::support::{memory, path};
 
 /// Lists, and keeps the answer back until it is let go.
@@ -37,7 +37,7 @@ impl Around for Held {
 async fn a_command_that_ends_while_the_files_are_counted_has_them_counted_again() {
     let store = memory().await;
     let held = Arc::new(Held(Semaphore::new(0)));
-    let shelled = Arc::new(Shelled(Arc::<MemoryBackend>::clone(&store)));
+    let shelled = Arc::new(FakeShell::new(Arc::<MemoryBackend>::clone(&store)));
     let inner = Arc::new(Wrapped::new(shelled, Arc::clone(&held)));
     let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(inner);
     let mut counting = Box::pin(kept(&meter));

@@ -8,7 +8,8 @@ use vfs_core::{
     Backend, BackendExt, BinaryMode, CaseMode, ErrorKind, FileUpload, GrepOutput, GrepRequest, GrepResult, Layer as _,
     LendRequest, Purpose, Result, Searchable as _, WriteMode, WriteRequest,
 };
-use vfs_layers::{OverlayBackend, Policy, RuleSet, Scoped};
+use vfs_layers::{OverlayBackend, Scoped};
+use vfs_policy::{Policy, RuleSet};
 
 use super::{Probe, cx, path, probed};
 use crate::{MemoryStore, Namespace, Needles, Search as _, StoreBackend, StoreConfig};

@@ -1,4 +1,4 @@
-//! The backend with the policy in front of it.
+//! `Backend` implementation that enforces a policy.
 
 use std::sync::Arc;
 use std::{fmt, iter};
@@ -21,29 +21,29 @@ use vfs_core::{
 };
 use vfs_search::Pool;
 
-use super::gate::{Gate, denied};
-use super::tree::{Guard, guarded};
-use super::{Decision, Permission, Policy};
+use crate::enforcer::{Enforcer, denied};
+use crate::policy::{Decision, Permission, Policy};
+use crate::tree::{Guard, guarded};
 
 /// A backend behind a [`Policy`].
 #[derive(Debug, Clone)]
 pub struct PolicyBackend {
-    gate: Gate,
+    enforcer: Enforcer,
 }
 
 impl PolicyBackend {
     /// `inner` behind `policy`.
     pub fn new(inner: Arc<dyn Backend>, policy: Policy) -> Self {
-        Self { gate: Gate::new(inner, policy) }
+        Self { enforcer: Enforcer::new(inner, policy) }
     }
 
     fn inner(&self) -> &dyn Backend {
-        &*self.gate.inner
+        &*self.enforcer.inner
     }
 
     /// Performs `request` if it may go on.
     async fn send<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        self.gate.permit(cx, request).await?.send(self.inner(), cx).await
+        self.enforcer.permit(cx, request).await?.send(self.inner(), cx).await
     }
 
     /// Performs `request`, which has at most two paths. An error does not reveal that a component above one of them is a file that
@@ -75,7 +75,7 @@ impl PolicyBackend {
             if !self.is_file(cx, &at).await {
                 continue;
             }
-            let is_readable = match self.gate.real_or_none(cx, &at).await {
+            let is_readable = match self.enforcer.real_or_none(cx, &at).await {
                 Ok(Some(real)) => !self.denies(cx, &at).await && !self.denies(cx, &real).await,
                 _ => false,
             };
@@ -93,7 +93,7 @@ impl PolicyBackend {
         if answer.as_ref().err().is_some_and(is_unrelated) {
             return None;
         }
-        match self.gate.hook().check_path(cx, Permission::Read, path).await {
+        match self.enforcer.hook().check_path(cx, Permission::Read, path).await {
             Decision::Deny { reason } => Some(denied(&reason, path)),
             _ => None,
         }
@@ -110,27 +110,27 @@ impl PolicyBackend {
 
     /// The tree of what may be read, for a search that was permitted.
     async fn tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
-        let lent = vfs_search::lend(&self.gate.inner, cx, req).await?;
-        if self.gate.shows_all(cx, &VfsPath::root()).await {
+        let lent = vfs_search::lend(&self.enforcer.inner, cx, req).await?;
+        if self.enforcer.shows_all(cx, &VfsPath::root()).await {
             return Ok(lent);
         }
-        let (hook, runtime) = (Arc::clone(self.gate.hook()), Handle::try_current().ok());
-        let inner = Arc::clone(&self.gate.inner);
+        let (hook, runtime) = (Arc::clone(self.enforcer.hook()), Handle::try_current().ok());
+        let inner = Arc::clone(&self.enforcer.inner);
         Ok(guarded(lent, Guard { hook, cx: cx.clone(), inner, runtime }))
     }
 
     async fn permitted_tree(self, cx: OpContext, request: GrepRequest) -> Result<(SharedTree, GrepRequest)> {
-        let request = self.gate.permit(&cx, GrepStreamRequest(request)).await?.0;
+        let request = self.enforcer.permit(&cx, GrepStreamRequest(request)).await?.0;
         let tree = self.tree(&cx, LendRequest::for_grep(&request)).await?;
         Ok((tree, request))
     }
 
     async fn reads(&self, cx: &OpContext, path: &VfsPath) -> bool {
-        self.gate.hook().check_path(cx, Permission::Read, path).await == Decision::Allow
+        self.enforcer.hook().check_path(cx, Permission::Read, path).await == Decision::Allow
     }
 
     async fn denies(&self, cx: &OpContext, path: &VfsPath) -> bool {
-        matches!(self.gate.hook().check_path(cx, Permission::Read, path).await, Decision::Deny { .. })
+        matches!(self.enforcer.hook().check_path(cx, Permission::Read, path).await, Decision::Deny { .. })
     }
 
     /// What of a change may be told.
@@ -170,7 +170,7 @@ impl PolicyBackend {
     }
 
     async fn everything(&self, cx: &OpContext) -> Result<()> {
-        if self.gate.allows_everything(cx).await {
+        if self.enforcer.allows_everything(cx).await {
             return Ok(());
         }
         Err(denied("states of all files concern some that may not be touched", &VfsPath::root()))
@@ -179,7 +179,7 @@ impl PolicyBackend {
 
 impl fmt::Display for PolicyBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "policy({})", self.gate.inner)
+        write!(f, "policy({})", self.enforcer.inner)
     }
 }
 
@@ -213,8 +213,8 @@ impl Backend for PolicyBackend {
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
-        let req = self.gate.permit(cx, req).await?;
-        if self.gate.shows_all(cx, &VfsPath::root()).await {
+        let req = self.enforcer.permit(cx, req).await?;
+        if self.enforcer.shows_all(cx, &VfsPath::root()).await {
             return self.inner().ls(cx, req).await;
         }
         let path = req.path.clone();
@@ -253,8 +253,8 @@ impl Backend for PolicyBackend {
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
-        let req = self.gate.permit(cx, req).await?;
-        if self.gate.shows_all(cx, &VfsPath::root()).await {
+        let req = self.enforcer.permit(cx, req).await?;
+        if self.enforcer.shows_all(cx, &VfsPath::root()).await {
             return self.inner().glob(cx, req).await;
         }
         let path = req.path.clone();
@@ -264,8 +264,8 @@ impl Backend for PolicyBackend {
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
-        let req = self.gate.permit(cx, req).await?;
-        if self.gate.shows_all(cx, &VfsPath::root()).await {
+        let req = self.enforcer.permit(cx, req).await?;
+        if self.enforcer.shows_all(cx, &VfsPath::root()).await {
             return self.inner().grep(cx, req).await;
         }
         let path = req.path.clone();
@@ -288,7 +288,7 @@ impl Backend for PolicyBackend {
         let (mut permitted, mut places) = (Vec::new(), Vec::new());
         for (place, file) in files.into_iter().enumerate() {
             let path = file.path.clone();
-            match self.gate.permit(cx, file).await {
+            match self.enforcer.permit(cx, file).await {
                 Ok(file) => {
                     permitted.push(file);
                     places.push(place);
@@ -316,7 +316,7 @@ impl Backend for PolicyBackend {
         let mut answers = Vec::with_capacity(paths.len());
         let (mut permitted, mut places) = (Vec::new(), Vec::new());
         for (place, path) in paths.into_iter().enumerate() {
-            match self.gate.permit(cx, DownloadRequest::new(path.clone())).await {
+            match self.enforcer.permit(cx, DownloadRequest::new(path.clone())).await {
                 Ok(request) => {
                     permitted.push(request.path);
                     places.push(place);
@@ -412,7 +412,7 @@ impl MultiModalReader for PolicyBackend {
 #[async_trait]
 impl Searchable for PolicyBackend {
     async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
-        let req = self.gate.permit(cx, req).await?;
+        let req = self.enforcer.permit(cx, req).await?;
         self.tree(cx, req).await
     }
 }
@@ -452,7 +452,7 @@ impl Watch for PolicyBackend {
         let events = watch.watch(cx.clone(), req.clone());
         let this = self.clone();
         let begin = async move {
-            let answer = this.gate.permit(&cx, req.clone()).await;
+            let answer = this.enforcer.permit(&cx, req.clone()).await;
             let path = answer.as_ref().map_or(&req.path, |permitted| &permitted.path);
             match this.refusal(&cx, path, &answer).await {
                 Some(refusal) if !this.is_directory(&cx, path).await => return stream::iter([Err(refusal)]).boxed(),

@@ -1,4 +1,4 @@
-//! The commands that a rule is about.
+//! Wildcard patterns over command lines.
 
 use vfs_core::{Error, ErrorKind, ExecuteRequest, Result};
 
@@ -6,7 +6,7 @@ use super::{CommandLine, CommandWord, SimpleCommand};
 
 /// A command as a rule writes it: words with wildcards.
 #[derive(Debug, Clone)]
-pub(in crate::policy) struct CommandPattern {
+pub(crate) struct CommandPattern {
     /// Variables that the request passes: their names and values.
     variables: Vec<(String, Wild)>,
     words: Vec<Wild>,
@@ -29,7 +29,7 @@ enum Piece {
 const MAX_PATTERN: usize = 1_000;
 
 impl CommandPattern {
-    pub(in crate::policy) fn new(text: &str) -> Result<Self> {
+    pub(crate) fn new(text: &str) -> Result<Self> {
         let invalid = |message: String| Error::new(ErrorKind::InvalidPattern, message);
         if text.len() > MAX_PATTERN {
             return Err(invalid(format!("a command of a rule is longer than {MAX_PATTERN} bytes")));
@@ -163,7 +163,7 @@ impl Wild {
 
 /// A request to run a command line, as rules look at it.
 #[derive(Debug)]
-pub(in crate::policy) struct RequestedCommand {
+pub(crate) struct RequestedCommand {
     line: CommandLine,
     not_understood: Option<&'static str>,
     /// The variables that it passes.
@@ -171,7 +171,7 @@ pub(in crate::policy) struct RequestedCommand {
 }
 
 impl RequestedCommand {
-    pub(in crate::policy) fn new(request: &ExecuteRequest) -> Self {
+    pub(crate) fn new(request: &ExecuteRequest) -> Self {
         let passed: Vec<_> = request.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let (line, not_understood) = CommandLine::read(&request.command);
         let is_deciding = passed.iter().any(|(name, _)| decides_what_runs(name));
@@ -181,18 +181,18 @@ impl RequestedCommand {
     }
 
     /// What rules cannot understand in it, if anything.
-    pub(in crate::policy) fn not_understood(&self) -> Option<&'static str> {
+    pub(crate) fn not_understood(&self) -> Option<&'static str> {
         self.not_understood
     }
 
     /// Whether it is understood, and every command of it is one of `patterns`.
-    pub(in crate::policy) fn is_all(&self, patterns: &[CommandPattern]) -> bool {
+    pub(crate) fn is_all(&self, patterns: &[CommandPattern]) -> bool {
         let is_one = |command| patterns.iter().any(|pattern| pattern.is(command, &self.passed));
         self.not_understood.is_none() && self.line.commands().iter().all(is_one)
     }
 
     /// Whether a command of it, as far as it is understood, may be one of `patterns`.
-    pub(in crate::policy) fn may_have(&self, patterns: &[CommandPattern]) -> bool {
+    pub(crate) fn may_have(&self, patterns: &[CommandPattern]) -> bool {
         let may_be_one = |command| patterns.iter().any(|pattern| pattern.may_be(command, &self.passed));
         self.line.commands().iter().any(may_be_one)
     }

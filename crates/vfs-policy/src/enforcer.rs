@@ -1,4 +1,4 @@
-//! Asking the hook about all that an operation touches.
+//! Permission checks of one operation: named paths, real paths, subtrees, approval.
 
 use std::sync::Arc;
 
@@ -10,14 +10,15 @@ use vfs_core::{
 };
 use vfs_search::run_until_cancelled;
 
-use super::needs::{Reach, needs};
-use super::rule::HardLinks;
-use super::{Approval, Decision, Permission, Policy, PolicyHook};
+use crate::approval::Approval;
+use crate::policy::{Decision, Permission, Policy, PolicyHook};
+use crate::required_permissions::{Reach, required_permissions};
+use crate::rule::HardLinks;
 
 /// A backend, and the policy in front of it.
 #[derive(Debug, Clone)]
-pub(super) struct Gate {
-    pub(super) inner: Arc<dyn Backend>,
+pub(crate) struct Enforcer {
+    pub(crate) inner: Arc<dyn Backend>,
     policy: Policy,
 }
 
@@ -26,17 +27,17 @@ type Asked = Option<String>;
 
 const OTHER_NAMES: &str = "the file has other names too (hard links), under which it may be forbidden";
 
-impl Gate {
-    pub(super) fn new(inner: Arc<dyn Backend>, policy: Policy) -> Self {
+impl Enforcer {
+    pub(crate) fn new(inner: Arc<dyn Backend>, policy: Policy) -> Self {
         Self { inner, policy }
     }
 
-    pub(super) fn hook(&self) -> &Arc<dyn PolicyHook> {
+    pub(crate) fn hook(&self) -> &Arc<dyn PolicyHook> {
         &self.policy.hook
     }
 
     /// `request`, or what an approver put in its place, if it may go on.
-    pub(super) async fn permit<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q> {
+    pub(crate) async fn permit<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q> {
         let action = request.action();
         let decision = self.hook().check(cx, &action).await;
         if decision == Decision::Allow && self.is_all_said(cx, action) {
@@ -58,7 +59,7 @@ impl Gate {
     /// Whether a request as it is named says all that it touches: no path leads elsewhere, and nothing below one counts.
     fn is_all_said(&self, cx: &OpContext, action: Action<'_>) -> bool {
         let is_plain = || {
-            needs(&action).all(|need| need.reach == Reach::Itself)
+            required_permissions(&action).all(|need| need.reach == Reach::Itself)
                 && action.paths().all(|path| !self.inner.capabilities(path).links)
         };
         self.is_alike_everywhere(cx) || is_plain()
@@ -70,7 +71,7 @@ impl Gate {
     }
 
     /// Whether nothing at and below `path` is kept from being read.
-    pub(super) async fn shows_all(&self, cx: &OpContext, path: &VfsPath) -> bool {
+    pub(crate) async fn shows_all(&self, cx: &OpContext, path: &VfsPath) -> bool {
         let hook = self.hook();
         hook.hard_links() == HardLinks::Allow
             && !hook.differs_below(cx, path)
@@ -78,7 +79,7 @@ impl Gate {
     }
 
     /// Whether everything is allowed everywhere, so that states of all files may be gone back to.
-    pub(super) async fn allows_everything(&self, cx: &OpContext) -> bool {
+    pub(crate) async fn allows_everything(&self, cx: &OpContext) -> bool {
         let (hook, root) = (self.hook(), VfsPath::root());
         for permission in [Permission::Read, Permission::Write, Permission::Delete] {
             if hook.check_path(cx, permission, &root).await != Decision::Allow {
@@ -117,7 +118,7 @@ impl Gate {
     /// `named`, the same operation.
     async fn place_of(&self, decision: &Decision, cx: &OpContext, action: &Action<'_>, named: &Action<'_>) -> VfsPath {
         if matches!(decision, Decision::Deny { .. }) {
-            for (need, named) in needs(action).zip(needs(named)) {
+            for (need, named) in required_permissions(action).zip(required_permissions(named)) {
                 let said = self.hook().check_path(cx, need.permission, need.path).await;
                 if matches!(said, Decision::Deny { .. }) {
                     return named.path.clone();
@@ -137,7 +138,8 @@ impl Gate {
             let resolved =
                 if moves_links(action) { self.real_entry(cx, path).await } else { self.real(cx, path).await };
             let resolved = resolved?;
-            let reads = needs(action).any(|need| need.permission == Permission::Read && need.path == path);
+            let reads =
+                required_permissions(action).any(|need| need.permission == Permission::Read && need.path == path);
             if reads {
                 self.judge_content(cx, action, path, &resolved).await?;
             }
@@ -185,7 +187,7 @@ impl Gate {
     }
 
     /// As [`real`](Self::real), where the path leads anywhere: what leads nowhere the operation itself refuses.
-    pub(super) async fn real_or_none(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<VfsPath>> {
+    pub(crate) async fn real_or_none(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<VfsPath>> {
         match self.real(cx, path).await {
             Ok(real) => Ok(Some(real.path)),
             Err(error) if error.is_temporary() => Err(error),
@@ -211,7 +213,7 @@ impl Gate {
     /// Asks about everything below a directory that is moved, copied or deleted.
     async fn judge_subtree(&self, cx: &OpContext, action: &Action<'_>) -> Result<Asked> {
         let (mut source, mut target) = (None, None);
-        for need in needs(action).filter(|need| need.reach == Reach::Subtree) {
+        for need in required_permissions(action).filter(|need| need.reach == Reach::Subtree) {
             match need.permission {
                 Permission::Write => target = Some(need.path),
                 _ => source = Some(need.path),
@@ -252,7 +254,7 @@ impl Gate {
             return Err(denied("not all that is in it can be looked at, so it cannot be allowed", source));
         }
         let permissions: Vec<_> =
-            needs(action).filter(|need| need.path == source).map(|need| need.permission).collect();
+            required_permissions(action).filter(|need| need.path == source).map(|need| need.permission).collect();
         let mut asked = None;
         for entry in listed.entries {
             let real = if has_links { Some(self.real(cx, &entry.path).await?) } else { None };
@@ -315,7 +317,7 @@ fn describes(action: &Action<'_>) -> bool {
     matches!(action, Action::Stat(_) | Action::Resolve(_) | Action::Watch(_))
 }
 
-pub(super) fn denied(reason: &str, path: &VfsPath) -> Error {
+pub(crate) fn denied(reason: &str, path: &VfsPath) -> Error {
     Error::new(ErrorKind::PolicyDenied, format!("a policy forbids this: {reason}; do not try again")).with_path(path)
 }
 

@@ -1,12 +1,12 @@
-//! Which rule decides, without doing anything.
+//! Dry-run evaluation of rules: which rule decides, and why.
 
 use serde::Serialize;
 use vfs_core::{ExecuteRequest, Operation, Result, VfsPath};
 
-use super::Permission;
-use super::command::RequestedCommand;
-use super::rule::RuleEffect;
-use super::rules::{Question, RuleSet};
+use crate::commands::RequestedCommand;
+use crate::policy::Permission;
+use crate::rule::RuleEffect;
+use crate::rules::{Question, RuleSet};
 
 /// What the rules say of one permission at one path, and which rule says so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,4 +1,4 @@
-//! Command lines, as far as rules about commands understand them.
+//! Conservative parser of shell command lines, for command rules.
 
 mod pattern;
 mod programs;
@@ -10,7 +10,7 @@ mod tests;
 use serde::Serialize;
 use vfs_core::{Error, Result};
 
-pub(super) use self::pattern::{CommandPattern, RequestedCommand};
+pub(crate) use self::pattern::{CommandPattern, RequestedCommand};
 use self::reader::Reader;
 
 /// A command line that is understood: the simple commands that it runs, and no others.
@@ -38,7 +38,7 @@ use self::reader::Reader;
 /// `invalid_argument`, with the reason, for a line that is not understood or longer than [`MAX_BYTES`](Self::MAX_BYTES).
 ///
 /// ```
-/// use vfs_layers::CommandLine;
+/// use vfs_policy::CommandLine;
 ///
 /// let line = CommandLine::parse(r#"cd /src && git commit -m "first draft" | tee log"#)?;
 /// let names: Vec<_> = line.commands().iter().map(|command| command.name()).collect();

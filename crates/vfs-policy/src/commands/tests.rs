@@ -1,4 +1,4 @@
-//! What is understood of command lines, and what rules make of it.
+//! Tests of the command parser against tables and random lines.
 
 mod matching;
 

@@ -1,4 +1,4 @@
-//! Asking somebody.
+//! Approvers of operations that a policy asks about, and a channel of pending approvals.
 
 use std::fmt;
 
@@ -55,7 +55,7 @@ impl PendingApproval {
 /// An [`Approver`] that hands what it is asked to a channel, for a person or a program at the other end.
 ///
 /// ```
-/// use vfs_layers::{Approval, ApprovalQueue};
+/// use vfs_policy::{Approval, ApprovalQueue};
 ///
 /// let (queue, mut pending) = ApprovalQueue::new(16);
 /// # drop(queue);

@@ -1,4 +1,4 @@
-//! Reading a command line.
+//! Tokenizer and parser of a command line.
 
 use super::programs::refuse_indirection;
 use super::{CommandWord, SimpleCommand, Understood};

@@ -1,4 +1,4 @@
-//! A store in memory that also runs commands and tells of changes, as far as layers care.
+//! A fake shell and change feed beside the files of any backend.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,32 +13,46 @@ use vfs_core::{
     ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Shell, StatRequest,
     StreamingShell, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
 };
-use vfs_memory::MemoryBackend;
 
-/// Every command writes itself to `/command`; a watch has one event, and then nothing for ever.
+/// Adds a shell and a change feed to a backend without either, for tests of what stands around them.
+///
+/// # Behaviour
+///
+/// * A command starts no process: it writes its own text to `/command` and succeeds. A streamed one prints `running` first.
+/// * A watch yields one event, [`Change::Overflow`], and then waits for ever.
+/// * File operations are those of the inner backend.
 #[derive(Debug, Clone)]
-pub(crate) struct Shelled(pub(crate) Arc<MemoryBackend>);
+pub struct FakeShell {
+    inner: Arc<dyn Backend>,
+}
 
-impl fmt::Display for Shelled {
+impl FakeShell {
+    /// Returns `inner` with a fake shell and change feed beside its files.
+    pub fn new(inner: Arc<dyn Backend>) -> Self {
+        Self { inner }
+    }
+}
+
+impl fmt::Display for FakeShell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "shelled({})", self.0)
+        write!(f, "fake_shell({})", self.inner)
     }
 }
 
 macro_rules! forward {
     ($($name:ident($request:ty) -> $result:ty;)+) => {
         #[async_trait]
-        impl Backend for Shelled {
+        impl Backend for FakeShell {
             fn capabilities(&self, at: &VfsPath) -> Capabilities {
-                self.0.capabilities(at)
+                self.inner.capabilities(at)
             }
 
             $(async fn $name(&self, cx: &OpContext, req: $request) -> $result {
-                self.0.$name(cx, req).await
+                self.inner.$name(cx, req).await
             })+
 
             fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-                self.0.grep_stream(cx, req)
+                self.inner.grep_stream(cx, req)
             }
 
             fn as_shell(&self) -> Option<&dyn Shell> {
@@ -73,14 +87,14 @@ forward! {
 }
 
 #[async_trait]
-impl Shell for Shelled {
+impl Shell for FakeShell {
     async fn execute(&self, _cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse> {
-        self.0.write_text("/command", &req.command).await?;
+        self.inner.write_text("/command", &req.command).await?;
         Ok(ExecuteResponse::default())
     }
 }
 
-impl StreamingShell for Shelled {
+impl StreamingShell for FakeShell {
     fn execute_stream(&self, cx: OpContext, req: ExecuteRequest) -> BoxStream<'static, Result<ExecuteEvent>> {
         let shell = self.clone();
         let end = async move { shell.execute(&cx, req).await.map(ExecuteEvent::Exit) };
@@ -88,7 +102,7 @@ impl StreamingShell for Shelled {
     }
 }
 
-impl Watch for Shelled {
+impl Watch for FakeShell {
     fn watch(&self, _cx: OpContext, _req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
         let event = WatchEvent::new(Cursor::new("1"), Change::Overflow);
         stream::iter([Ok(event)]).chain(stream::pending()).boxed()

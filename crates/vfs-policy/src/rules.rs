@@ -1,4 +1,4 @@
-//! The built-in rules.
+//! The built-in `PolicyHook`: an ordered list of rules, of which the first match decides.
 
 use std::collections::BTreeSet;
 use std::str::FromStr as _;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use vfs_core::{Action, Error, ErrorKind, OpContext, Operation, Result, VfsPath};
 use vfs_search::GlobPattern;
 
-use super::command::{CommandPattern, RequestedCommand};
-use super::needs::{lists, needs};
-use super::pattern::{Case, PathPattern};
-use super::rule::{HardLinks, Rule, RuleEffect};
-use super::{Decision, Permission, PolicyHook};
+use crate::commands::{CommandPattern, RequestedCommand};
+use crate::pattern::{Case, PathPattern};
+use crate::policy::{Decision, Permission, PolicyHook};
+use crate::required_permissions::{lists_entries, required_permissions};
+use crate::rule::{HardLinks, Rule, RuleEffect};
 
 /// Rules in order: the first that covers something decides about it.
 ///
@@ -58,7 +58,7 @@ use super::{Decision, Permission, PolicyHook};
 ///
 /// ```
 /// use vfs_core::{ExecuteRequest, VfsPath};
-/// use vfs_layers::{RuleEffect, RuleSet};
+/// use vfs_policy::{RuleEffect, RuleSet};
 ///
 /// let rules = RuleSet::from_toml(r#"
 ///     [[rules]]
@@ -82,7 +82,7 @@ use super::{Decision, Permission, PolicyHook};
 /// In TOML:
 ///
 /// ```
-/// use vfs_layers::RuleSet;
+/// use vfs_policy::RuleSet;
 ///
 /// let rules = RuleSet::from_toml(r#"
 ///     default = "allow"
@@ -143,23 +143,23 @@ struct Compiled {
 
 /// Which rule decided, and what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Verdict {
-    pub(super) effect: RuleEffect,
+pub(crate) struct Verdict {
+    pub(crate) effect: RuleEffect,
     /// Its place in the list; `None` for the default.
-    pub(super) rule: Option<usize>,
+    pub(crate) rule: Option<usize>,
     /// What in a command line rules do not understand, where that had a part in it.
-    pub(super) not_understood: Option<&'static str>,
+    pub(crate) not_understood: Option<&'static str>,
 }
 
 /// One thing that is asked of the rules.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Question<'a> {
-    pub(super) actor: Option<&'a str>,
-    pub(super) operation: Option<Operation>,
-    pub(super) permission: Permission,
-    pub(super) path: &'a VfsPath,
+pub(crate) struct Question<'a> {
+    pub(crate) actor: Option<&'a str>,
+    pub(crate) operation: Option<Operation>,
+    pub(crate) permission: Permission,
+    pub(crate) path: &'a VfsPath,
     /// The command line, where one is to be run.
-    pub(super) command: Option<&'a RequestedCommand>,
+    pub(crate) command: Option<&'a RequestedCommand>,
 }
 
 impl RuleSet {
@@ -218,7 +218,7 @@ impl RuleSet {
         &self.written.rules
     }
 
-    pub(super) fn decide(&self, question: Question<'_>) -> Verdict {
+    pub(crate) fn decide(&self, question: Question<'_>) -> Verdict {
         let not_understood = question.command.and_then(RequestedCommand::not_understood);
         // Rules that ask about more than they name, or about what they do not understand; neither hides what forbids it.
         let mut asked: Option<Verdict> = None;
@@ -298,7 +298,7 @@ impl RuleSet {
     }
 
     /// Why it was decided so: what the rule says, or what in a command line is not understood.
-    pub(super) fn reason(&self, verdict: Verdict) -> Option<String> {
+    pub(crate) fn reason(&self, verdict: Verdict) -> Option<String> {
         match (verdict.not_understood, verdict.rule) {
             (Some(reason), _) => Some(format!("rules about commands do not understand this command line: {reason}")),
             (None, rule) => self.written.rules.get(rule?)?.reason.clone(),
@@ -447,7 +447,7 @@ impl PolicyHook for RuleSet {
     async fn check(&self, cx: &OpContext, action: &Action<'_>) -> Decision {
         let mut asks = Decision::Allow;
         let command = self.requested_command(action);
-        for need in needs(action) {
+        for need in required_permissions(action) {
             let question = Question {
                 actor: cx.actor(),
                 operation: Some(action.operation()),
@@ -458,7 +458,7 @@ impl PolicyHook for RuleSet {
             let verdict = self.decide(question);
             match self.decision(verdict, question) {
                 Decision::Allow => {}
-                _ if lists(action) && self.leads(cx.actor(), need.path) => {}
+                _ if lists_entries(action) && self.leads(cx.actor(), need.path) => {}
                 ask @ Decision::Ask { .. } => asks = ask,
                 deny @ Decision::Deny { .. } => return deny,
             }

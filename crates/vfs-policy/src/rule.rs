@@ -1,4 +1,4 @@
-//! One rule, as it is written.
+//! Data model of one rule.
 
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ pub struct Rule {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
     /// Command lines, as words with wildcards: `git status`, `ls *`, `rm *`. A rule with some is about running commands and
-    /// nothing else; how they are matched, [`RuleSet`](super::RuleSet) says. Default: any.
+    /// nothing else; how they are matched, [`RuleSet`](crate::RuleSet) says. Default: any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
     /// Globs of who asks; who has no name is the empty one, which only `*` matches. Default: everybody.

@@ -1,4 +1,4 @@
-//! Programs and builtins that run what stands in their words, or change what later commands do.
+//! Deny list of programs and builtins that run other commands, or change later ones.
 
 use super::{CommandWord, SimpleCommand, Understood};
 

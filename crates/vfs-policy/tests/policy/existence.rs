@@ -9,10 +9,10 @@ use vfs_core::{
     GrepRequest, Layer, LsRequest, OpContext, ReadRequest, RenameRequest, Request, ResolveRequest, StatRequest,
     WatchRequest,
 };
-use vfs_layers::Policy;
 use vfs_memory::MemoryBackend;
+use vfs_policy::Policy;
 
-use super::{path, rules};
+use super::rules::{path, rules};
 
 /// What each operation says of `at`.
 async fn said(files: &dyn Backend, at: &str) -> Vec<(&'static str, Option<Error>)> {

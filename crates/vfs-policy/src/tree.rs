@@ -1,4 +1,4 @@
-//! A tree without what may not be read.
+//! Filtering adapter of a search tree, without the entries that a policy denies.
 
 use std::iter;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use tokio::runtime::Handle;
 use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
 use vfs_core::{Backend, Error, ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
 
-use super::rule::HardLinks;
-use super::{Decision, Permission, PolicyHook};
+use crate::policy::{Decision, Permission, PolicyHook};
+use crate::rule::HardLinks;
 
 /// What decides about each entry, on the threads of a search.
-pub(super) struct Guard {
-    pub(super) hook: Arc<dyn PolicyHook>,
-    pub(super) cx: OpContext,
+pub(crate) struct Guard {
+    pub(crate) hook: Arc<dyn PolicyHook>,
+    pub(crate) cx: OpContext,
     /// Which parts of it can have links.
-    pub(super) inner: Arc<dyn Backend>,
+    pub(crate) inner: Arc<dyn Backend>,
     /// Where a hook that takes its time is waited for.
-    pub(super) runtime: Option<Handle>,
+    pub(crate) runtime: Option<Handle>,
 }
 
 impl Guard {
@@ -52,7 +52,7 @@ impl Guard {
 }
 
 /// `inner`, without what `guard` does not let be read.
-pub(super) fn guarded(inner: SharedTree, guard: Guard) -> SharedTree {
+pub(crate) fn guarded(inner: SharedTree, guard: Guard) -> SharedTree {
     SharedTree::new(GuardedTree { inner, guard: Arc::new(guard) })
 }
 

@@ -1,4 +1,4 @@
-//! The paths that a rule is about.
+//! Glob patterns over the paths that a rule covers.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use vfs_search::GlobPattern;
 
 /// A glob that covers what it matches and everything below that.
 #[derive(Debug, Clone)]
-pub(super) struct PathPattern {
+pub(crate) struct PathPattern {
     text: String,
     exact: Matcher,
     /// Of the text in lower case, where that is another.
@@ -26,13 +26,13 @@ enum Matcher {
 
 /// Whether letters of another case match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Case {
+pub(crate) enum Case {
     Sensitive,
     Insensitive,
 }
 
 impl PathPattern {
-    pub(super) fn new(text: &str) -> Result<Self> {
+    pub(crate) fn new(text: &str) -> Result<Self> {
         // `dir/**` is about the directory too, as `dir` alone is about all below it.
         let bare = match text.strip_suffix("/**") {
             Some("") => "**",
@@ -48,7 +48,7 @@ impl PathPattern {
     }
 
     /// Whether it covers `path`: it matches that, or a directory above.
-    pub(super) fn covers(&self, path: &VfsPath, case: Case) -> bool {
+    pub(crate) fn covers(&self, path: &VfsPath, case: Case) -> bool {
         if self.text == "/" || self.text == "/**" || self.text == "**" {
             return true;
         }
@@ -71,7 +71,7 @@ impl PathPattern {
     }
 
     /// Whether it can cover something below `directory`.
-    pub(super) fn reaches(&self, directory: &VfsPath, case: Case) -> bool {
+    pub(crate) fn reaches(&self, directory: &VfsPath, case: Case) -> bool {
         if self.covers(directory, case) {
             return true;
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
 use vfs_core::ExecuteRequest;
-use vfs_layers::{CommandLine, RuleEffect, RuleSet};
+use vfs_policy::{CommandLine, RuleEffect, RuleSet};
 
 /// Pieces of command lines. `mark` leaves a mark, `ok` does nothing, and `no` fails.
 const PIECES: &[&str] = &[

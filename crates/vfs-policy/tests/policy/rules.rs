@@ -1,7 +1,5 @@
 //! What rules decide, and who is asked.
 
-mod existence;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,16 +9,15 @@ use vfs_core::{
     Action, Backend, BackendExt, Call, CopyRequest, DeleteRequest, ErrorKind, ExecuteRequest, GrepRequest, Layer,
     LsRequest, OpContext, ReadRequest, RenameRequest, Result, VfsPath, WriteRequest,
 };
-use vfs_layers::{Approval, ApprovalQueue, Decision, Policy, PolicyHook, Rule, RuleEffect, RuleSet};
 use vfs_memory::MemoryBackend;
+use vfs_policy::{Approval, ApprovalQueue, Decision, Policy, PolicyHook, Rule, RuleEffect, RuleSet};
+use vfs_testkit::FakeShell;
 
-use crate::shelled::Shelled;
-
-fn path(text: &str) -> VfsPath {
+pub(crate) fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a valid path")
 }
 
-fn rules(text: &str) -> RuleSet {
+pub(crate) fn rules(text: &str) -> RuleSet {
     RuleSet::from_toml(text).expect("the rules are valid")
 }
 
@@ -330,13 +327,14 @@ fn rules_about_commands_go_through_json_and_are_built_in_code() {
 #[tokio::test]
 async fn commands_are_run_asked_about_or_not_run_by_what_is_in_them() -> Result<()> {
     let (queue, mut pending) = ApprovalQueue::new(4);
-    let shelled = Shelled(files().await);
-    let guarded = Policy::new(Arc::new(commands())).with_approver(Arc::new(queue)).layer(Arc::new(shelled.clone()));
+    let files = files().await;
+    let shelled = Arc::new(FakeShell::new(Arc::<MemoryBackend>::clone(&files)));
+    let guarded = Policy::new(Arc::new(commands())).with_approver(Arc::new(queue)).layer(shelled);
     let (shell, cx) = (guarded.as_shell().expect("it has a shell"), OpContext::new());
     let in_source = |line: &str| ExecuteRequest::new(line).cwd(path("/src"));
 
     shell.execute(&cx, in_source("git status; ls")).await?;
-    assert_eq!(shelled.0.read_text("/command").await?, "git status; ls");
+    assert_eq!(files.read_text("/command").await?, "git status; ls");
     let error = shell.execute(&cx, in_source("ls; git push")).await.expect_err("denied");
     assert_eq!(error.kind(), ErrorKind::PolicyDenied);
     assert!(error.message().contains("a person does that"), "{error}");
@@ -347,12 +345,12 @@ async fn commands_are_run_asked_about_or_not_run_by_what_is_in_them() -> Result<
     let answered = async { pending.recv().await.map(|question| question.answer(Approval::Approve)) };
     let (ran, answered) = futures::join!(asked, answered);
     assert!(ran.is_ok() && answered.is_some());
-    assert_eq!(shelled.0.read_text("/command").await?, "rm x");
+    assert_eq!(files.read_text("/command").await?, "rm x");
 
     let streaming = guarded.as_streaming_shell().expect("it streams");
     let mut events = streaming.execute_stream(cx.clone(), in_source("sudo id"));
     let error = events.next().await.expect("an item").expect_err("denied");
     assert_eq!(error.kind(), ErrorKind::PolicyDenied);
-    assert_eq!(shelled.0.read_text("/command").await?, "rm x");
+    assert_eq!(files.read_text("/command").await?, "rm x");
     Ok(())
 }

@@ -1,19 +1,4 @@
-//! Rules about who may do what where, kept in the library and not in a prompt.
-//!
-//! A [`PolicyHook`] decides; [`RuleSet`] is the built-in one, read from TOML or JSON. The layer asks it before every
-//! operation, about the paths as they are named and as they really are when links are followed, about everything below a
-//! directory that is moved, copied or deleted, and about every entry that a listing or search would show.
-
-mod approval;
-mod backend;
-mod command;
-mod explain;
-mod gate;
-mod needs;
-mod pattern;
-mod rule;
-mod rules;
-mod tree;
+//! The `Policy` layer, and the `PolicyHook` that decides for it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,12 +10,9 @@ use vfs_core::{
     Action, Backend, DeleteRequest, ExecuteRequest, Layer, OpContext, ReadRequest, VfsPath, WriteMode, WriteRequest,
 };
 
-pub use self::approval::{Approval, ApprovalQueue, Approver, PendingApproval};
-pub use self::backend::PolicyBackend;
-pub use self::command::{CommandLine, CommandWord, SimpleCommand};
-pub use self::explain::Explanation;
-pub use self::rule::{HardLinks, Rule, RuleEffect};
-pub use self::rules::RuleSet;
+use crate::approval::Approver;
+use crate::backend::PolicyBackend;
+use crate::rule::HardLinks;
 
 /// What a policy says of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +78,7 @@ impl fmt::Display for Permission {
 ///   deleted, and each entry that a listing or search would show. There a question counts as a refusal.
 /// * Searches ask from the threads of a pool, and wait for the answer.
 /// * A hook that looks into the command lines of [`Action::Execute`] and [`Action::ExecuteStream`] reads them with
-///   [`CommandLine`]; the variables that a request passes are a part of what it runs.
+///   [`CommandLine`](crate::CommandLine); the variables that a request passes are a part of what it runs.
 #[async_trait]
 pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {
     /// Whether `action` may go on.
@@ -161,12 +143,12 @@ pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {
 /// * Going back to a snapshot, and diffs between two, are refused where anything at all may be denied below the root.
 ///
 /// Between the look at a link and the operation another process may change the link; against that only a backend that is
-/// confined to what may be reached helps. A command can do whatever its own process can: see [`RuleSet`].
+/// confined to what may be reached helps. A command can do whatever its own process can: see [`RuleSet`](crate::RuleSet).
 ///
 /// ```
 /// use std::sync::Arc;
 /// use vfs_core::{BackendExt, ErrorKind, Layer};
-/// use vfs_layers::{Policy, RuleSet};
+/// use vfs_policy::{Policy, RuleSet};
 /// use vfs_memory::MemoryBackend;
 ///
 /// # futures::executor::block_on(async {
@@ -182,9 +164,9 @@ pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Policy {
-    hook: Arc<dyn PolicyHook>,
-    approver: Option<Arc<dyn Approver>>,
-    approval_timeout: Duration,
+    pub(crate) hook: Arc<dyn PolicyHook>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) approval_timeout: Duration,
 }
 
 impl Policy {

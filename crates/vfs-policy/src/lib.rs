@@ -1,0 +1,25 @@
+//! Access policies: rules about who may do what where, enforced in the library and not in a prompt.
+//!
+//! A [`PolicyHook`] decides; [`RuleSet`] is the built-in one, read from TOML or JSON. The [`Policy`] layer asks it before
+//! every operation, about the paths as they are named and as they really are when links are followed, about everything below
+//! a directory that is moved, copied or deleted, and about every entry that a listing or search would show.
+
+mod approval;
+mod backend;
+mod commands;
+mod enforcer;
+mod explain;
+mod pattern;
+mod policy;
+mod required_permissions;
+mod rule;
+mod rules;
+mod tree;
+
+pub use approval::{Approval, ApprovalQueue, Approver, PendingApproval};
+pub use backend::PolicyBackend;
+pub use commands::{CommandLine, CommandWord, SimpleCommand};
+pub use explain::Explanation;
+pub use policy::{Decision, Permission, Policy, PolicyHook};
+pub use rule::{HardLinks, Rule, RuleEffect};
+pub use rules::RuleSet;
