@@ -7,8 +7,8 @@ use vfs_composite::{CompositeBackend, Recovered};
 use vfs_core::{
     Backend as _, BackendExt as _, CopyRequest, ErrorKind, Layer as _, OpContext, RenameRequest, Result, VfsPath,
 };
-use vfs_layers::{Commit, OverlayBackend};
 use vfs_policy::{Policy, Rule, RuleEffect, RuleSet};
+use vfs_versions::{Commit, OverlayBackend};
 
 use crate::{Disk, State};
 

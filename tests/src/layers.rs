@@ -6,13 +6,13 @@ use std::time::Duration;
 use vfs_composite::CompositeBackend;
 use vfs_core::{Backend, Layer, VfsPath};
 use vfs_layers::{
-    Audit, Cache, Checkpoints, ConcurrencyLimit, Latency, MemorySink, OverlayBackend, Quota, QuotaLimits, Retry,
-    Scoped, Timeout, Trace,
+    Audit, Cache, ConcurrencyLimit, Latency, MemorySink, Quota, QuotaLimits, Retry, Scoped, Timeout, Trace,
 };
 use vfs_local::{Durability, LocalConfig};
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Policy, Rule, RuleEffect, RuleSet};
 use vfs_testkit::{Target, TargetFactory, Tier};
+use vfs_versions::{Checkpoints, OverlayBackend};
 
 use crate::{HostLinks, LOCK_TIMEOUT, directory};
 

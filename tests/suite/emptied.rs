@@ -9,9 +9,9 @@ use vfs_core::{
     Action, Around, Backend, BackendExt, DeleteRequest, DeleteScope, ErrorKind, LsRequest, OpContext, RenameRequest,
     Request, RestoreRequest, Result, SnapshotRequest, Snapshots, VfsPath, Wrapped,
 };
-use vfs_layers::{Checkpoints, Commit, OverlayBackend};
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 use vfs_memory::MemoryBackend;
+use vfs_versions::{Checkpoints, Commit, OverlayBackend};
 
 /// Somebody else, who writes a file just before the first directory is removed.
 #[derive(Debug)]

@@ -11,10 +11,11 @@ use vfs_core::{
     Backend, BackendExt, CopyRequest, ErrorKind, FileUpload, GlobRequest, GrepRequest, Layer, LinkMode, LsRequest,
     OpContext, RenameRequest, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest,
 };
-use vfs_layers::{OverlayBackend, Scoped};
+use vfs_layers::Scoped;
 use vfs_local::{Durability, LocalConfig};
 use vfs_memory::MemoryBackend;
 use vfs_policy::{HardLinks, Policy, Rule, RuleEffect, RuleSet};
+use vfs_versions::OverlayBackend;
 
 pub(crate) fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a valid path")

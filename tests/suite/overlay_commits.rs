@@ -11,8 +11,8 @@ use vfs_core::{
     Action, Around, Backend, BackendExt, ChangeKind, CopyRequest, DeleteRequest, Error, ErrorKind, OpContext,
     RenameRequest, Request, Result, VfsPath, Wrapped,
 };
-use vfs_layers::{Commit, OverlayBackend};
 use vfs_memory::MemoryBackend;
+use vfs_versions::{Commit, OverlayBackend};
 
 use super::links::{disk, path};
 use super::overlays::{names, some};

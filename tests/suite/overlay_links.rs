@@ -8,9 +8,9 @@ use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, GlobRequest, GrepRequest, Layer, LinkMode, OpContext,
     RenameRequest,
 };
-use vfs_layers::{Commit, OverlayBackend};
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Rule, RuleEffect};
+use vfs_versions::{Commit, OverlayBackend};
 
 use crate::links::{deny, disk, path, run};
 

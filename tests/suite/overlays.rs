@@ -11,9 +11,10 @@ use vfs_core::{
     Backend, BackendExt, DeleteRequest, ErrorKind, GlobRequest, GrepRequest, Layer, LsRequest, OpContext, Result,
     StatRequest,
 };
-use vfs_layers::{OverlayBackend, Scoped};
+use vfs_layers::Scoped;
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Rule, RuleEffect};
+use vfs_versions::OverlayBackend;
 
 use super::links::{deny, disk, path};
 

@@ -14,9 +14,10 @@ use vfs_core::{
     GrepRequest, Layer as _, LinkMode, LsRequest, MultiModalReadRequest, MultiModalReader as _, OpContext, ReadRequest,
     RenameRequest, ResolveRequest, Result, SnapshotRequest, Snapshots as _, StatRequest, Watch as _, WatchRequest,
 };
-use vfs_layers::{Checkpoints, Commit, OverlayBackend, Quota, QuotaLimits};
+use vfs_layers::{Quota, QuotaLimits};
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Policy, Rule, RuleEffect, RuleSet};
+use vfs_versions::{Checkpoints, Commit, OverlayBackend};
 
 use crate::links::{deny, disk, path};
 

@@ -184,7 +184,7 @@
 //! |---|---|---|
 //! | `composite` | yes | `composite`: mounts, one namespace over many backends |
 //! | `config` | no | `config` and `from_config`: a whole tree of backends from one file; brings all but `search` |
-//! | `layers` | yes | `layers`: audit, quota, cache, retry, overlay, checkpoints and the like, around any backend |
+//! | `layers` | yes | `layers`: read-only, audit, quota, cache, retry, timeout and the like, around any backend |
 //! | `local` | yes | `local`: files on a local disk (needs tokio and Linux) |
 //! | `memory` | yes | `memory`: files in memory, and an agent's state |
 //! | `policy` | yes | `policy`: rules about who may do what, approvals and command rules |
@@ -192,6 +192,7 @@
 //! | `search` | yes | `search`: the search engine, for backends of your own |
 //! | `shell` | no | `shell`: commands on the host, beside the files of a local root |
 //! | `store` | no | `store`: files in a durable store, with `sqlite`, `postgres`, `redis` and `object-store` (also `gcp`, `azure`) |
+//! | `versions` | yes | `versions`: copy-on-write overlays, checkpoints and undo |
 //! | `virtual-shell` | no | `virtual_shell`: commands without processes, on the files of any backend |
 //!
 //! Without any, this crate is [`core`]: the trait, requests, results and text logic, and no runtime.
@@ -215,6 +216,8 @@ pub use vfs_search as search;
 pub use vfs_shell as shell;
 #[cfg(feature = "store")]
 pub use vfs_store as store;
+#[cfg(feature = "versions")]
+pub use vfs_versions as versions;
 #[cfg(feature = "virtual-shell")]
 pub use vfs_virtual_shell as virtual_shell;
 
@@ -226,6 +229,9 @@ pub mod layers {
     #[cfg(feature = "policy")]
     #[doc(no_inline)]
     pub use vfs_policy::*;
+    #[cfg(feature = "versions")]
+    #[doc(no_inline)]
+    pub use vfs_versions::*;
 }
 
 #[cfg(feature = "composite")]

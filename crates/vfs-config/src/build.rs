@@ -15,10 +15,11 @@ use std::sync::Arc;
 use toml::Spanned;
 use vfs_composite::{CompositeBackend, Recovery};
 use vfs_core::{Backend, Rebase, VfsPath};
-use vfs_layers::{BackendSink, CheckpointedBackend, OverlayBackend, QuotaMeter};
+use vfs_layers::{BackendSink, QuotaMeter};
 use vfs_local::{Confinement, LocalConfig};
 use vfs_memory::{MemoryBackend, MemoryConfig};
 use vfs_policy::RuleSet;
+use vfs_versions::{CheckpointedBackend, OverlayBackend};
 
 use self::durable::Opened;
 use self::guard::Guard;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use vfs_composite::{CompositeBackend, Recovery};
 use vfs_core::{Backend, ExecuteRequest, Layer as _, Rebase, Result, VfsPath};
-use vfs_layers::{Audit, BackendSink, CheckpointedBackend, OverlayBackend, QuotaMeter};
+use vfs_layers::{Audit, BackendSink, QuotaMeter};
 use vfs_policy::{Explanation, Policy, RuleEffect, RuleSet};
+use vfs_versions::{CheckpointedBackend, OverlayBackend};
 
 use crate::error::ConfigError;
 

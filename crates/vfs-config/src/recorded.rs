@@ -6,7 +6,8 @@ use vfs_core::{
     ChangeSet, ErrorKind, OpContext, Operation, Relocate as _, RestoreRequest, Result, SnapshotInfo, SnapshotRequest,
     Snapshots as _, VfsPath,
 };
-use vfs_layers::{AuditOperation, CheckpointedBackend, Commit, Outcome, OverlayBackend, UndoEntry, Undone};
+use vfs_layers::{AuditOperation, Outcome};
+use vfs_versions::{CheckpointedBackend, Commit, OverlayBackend, UndoEntry, Undone};
 
 use crate::built::Placed;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use vfs_config::{Built, Config, ConfigError, ConfigErrorKind, Position};
 use vfs_core::{Backend, BackendExt, ErrorKind, OpContext, RestoreRequest, SnapshotRequest, VfsPath};
-use vfs_layers::Commit;
+use vfs_versions::Commit;
 
 fn tree(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().expect("a temporary directory");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_vfs::layers::{Checkpoints, Commit, OverlayBackend};
+use agent_vfs::versions::{Checkpoints, Commit, OverlayBackend};
 use agent_vfs::{Backend, BackendExt, CompositeBackend, LocalBackend, OpContext, Result, VfsPath};
 
 use super::memories::Memories;

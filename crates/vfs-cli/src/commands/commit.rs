@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use vfs_core::{Error, ErrorKind, Version, VfsPath};
-use vfs_layers::{Commit, CommitConflict};
+use vfs_versions::{Commit, CommitConflict};
 
 use super::diff::{NO_OVERLAY, change_line};
 use crate::args::ChangesArgs;

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use toml::Spanned;
 use vfs_core::{Backend, Layer, Rebase, VfsPath};
-use vfs_layers::{
-    Audit, Cache, Checkpoints, ConcurrencyLimit, OverlayBackend, Quota, QuotaLimits, ReadOnly, Retry, Scoped, Timeout,
-    Trace,
-};
+use vfs_layers::{Audit, Cache, ConcurrencyLimit, Quota, QuotaLimits, ReadOnly, Retry, Scoped, Timeout, Trace};
 use vfs_policy::{Policy, RuleSet};
+use vfs_versions::{Checkpoints, OverlayBackend};
 
 use super::Builder;
 use crate::built::{AuditLog, Place, Placed};

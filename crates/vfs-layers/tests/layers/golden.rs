@@ -1,9 +1,9 @@
-//! The JSON of what is written to logs, read from files and printed for programs.
+//! The JSON of audit logs.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use vfs_core::{ErrorKind, Operation};
-use vfs_layers::{AuditHead, AuditOperation, AuditRecord, CommitConflict, Outcome, UndoEntry, Undone, verify};
+use vfs_layers::{AuditHead, AuditOperation, AuditRecord, Outcome, verify};
 
 fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).expect("JSON")
@@ -43,14 +43,4 @@ fn audit_records_have_operations_and_outcomes_by_their_codes() {
         check::<Vec<Outcome>>(r#"["ok","dropped","not_found"]"#),
         [Outcome::Ok, Outcome::Dropped, Outcome::Failed(ErrorKind::NotFound)]
     );
-}
-
-#[test]
-fn undone_operations_and_conflicts_are_written_with_the_names_with_which_they_are_read() {
-    check::<UndoEntry>(r#"{"number":3,"time":"2025-01-15T10:30:00Z","operation":"write","paths":["/a"]}"#);
-    check::<Undone>(concat!(
-        r#"{"entries":[{"number":3,"time":"2025-01-15T10:30:00Z","actor":"ann","operation":"rename","#,
-        r#""paths":["/a","/b"]}],"files":2}"#
-    ));
-    check::<CommitConflict>(r#"{"path":"/a","expected":"v1","actual":null}"#);
 }

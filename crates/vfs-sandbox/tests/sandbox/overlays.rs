@@ -5,9 +5,9 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use vfs_core::{BackendExt as _, ChangeKind, ErrorKind, OpContext, VfsPath};
-use vfs_layers::OverlayBackend;
 use vfs_memory::MemoryBackend;
 use vfs_sandbox::os::{Helper, OsSandbox, SandboxConfig, Workspace};
+use vfs_versions::OverlayBackend;
 
 use super::{Outcome, own, run};
 

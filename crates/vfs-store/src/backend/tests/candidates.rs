@@ -8,8 +8,9 @@ use vfs_core::{
     Backend, BackendExt, BinaryMode, CaseMode, ErrorKind, FileUpload, GrepOutput, GrepRequest, GrepResult, Layer as _,
     LendRequest, Purpose, Result, Searchable as _, WriteMode, WriteRequest,
 };
-use vfs_layers::{OverlayBackend, Scoped};
+use vfs_layers::Scoped;
 use vfs_policy::{Policy, RuleSet};
+use vfs_versions::OverlayBackend;
 
 use super::{Probe, cx, path, probed};
 use crate::{MemoryStore, Namespace, Needles, Search as _, StoreBackend, StoreConfig};

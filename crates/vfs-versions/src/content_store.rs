@@ -1,0 +1,209 @@
+//! Content-addressed store: contents by the hash of their bytes, in a directory of any backend.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use vfs_core::{
+    Backend, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, Result, StatRequest, VfsPath, WriteRequest,
+};
+
+/// How many digits of an id name the directory that its object is in.
+const FAN_OUT: usize = 2;
+
+/// From how many bytes on it is asked first whether a content is kept, so that it is not sent in vain.
+const ASKED_FIRST: usize = 1 << 20;
+
+/// Names a content: its BLAKE3, in 64 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ObjectId(String);
+
+impl ObjectId {
+    /// The name of `content`.
+    pub(crate) fn of(content: &[u8]) -> Self {
+        Self(blake3::hash(content).to_hex().to_string())
+    }
+
+    /// `text` as a name, where it is one. One that was read from a store may be anything.
+    fn parse(text: &str) -> Option<Self> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (text.len() == 2 * blake3::OUT_LEN && text.bytes().all(is_digit)).then(|| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Contents that are kept once, however many name them, as `<directory>/objects/<two digits>/<the rest>`.
+///
+/// Errors are at paths of the store, which its user puts into the caller's namespace.
+#[derive(Debug, Clone)]
+pub(crate) struct ContentStore {
+    backend: Arc<dyn Backend>,
+    directory: VfsPath,
+}
+
+impl ContentStore {
+    pub(crate) fn new(backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
+        Self { backend, directory }
+    }
+
+    /// Keeps `content`, unless it is kept already.
+    pub(crate) async fn put(&self, cx: &OpContext, content: &Bytes) -> Result<ObjectId> {
+        let id = ObjectId::of(content);
+        if content.len() >= ASKED_FIRST && self.contains(cx, &id).await? {
+            return Ok(id);
+        }
+        match self.backend.write(cx, WriteRequest::new(self.path(&id)?, content.clone())).await {
+            Ok(_) => Ok(id),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(id),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The content of `id`, which is `internal` where it is missing or no longer what it was.
+    pub(crate) async fn get(&self, cx: &OpContext, id: &ObjectId) -> Result<Bytes> {
+        let path = self.path(id)?;
+        let bad = |message| Error::new(ErrorKind::Internal, message).with_path(&path);
+        let answer = self.backend.download_files(cx, vec![path.clone()]).await.pop();
+        let content = match answer.map(|answer| (answer.content, answer.cause)) {
+            Some((Some(content), _)) => content,
+            Some((None, Some(cause))) if cause.kind() == ErrorKind::NotFound => {
+                return Err(bad("the content that was kept here is missing from the store"));
+            }
+            Some((None, Some(cause))) => return Err(cause),
+            Some((None, None)) | None => return Err(bad("the store gave no answer for this content")),
+        };
+        if ObjectId::of(&content) == *id {
+            Ok(content)
+        } else {
+            Err(bad("the content that was kept here is damaged: it is not the one of its name"))
+        }
+    }
+
+    /// Whether the content of `id` is kept. It is not read.
+    pub(crate) async fn contains(&self, cx: &OpContext, id: &ObjectId) -> Result<bool> {
+        match self.backend.stat(cx, StatRequest::new(self.path(id)?)).await {
+            Ok(info) => Ok(!info.is_dir),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes all contents but those of `keep`, and says how many went. Files that are not contents stay.
+    ///
+    /// Nobody may put a content meanwhile that `keep` does not name: it would go, too.
+    pub(crate) async fn retain(&self, cx: &OpContext, keep: &HashSet<ObjectId>) -> Result<u64> {
+        let root = self.root()?;
+        let listing = match self.backend.ls(cx, LsRequest::new(root.clone()).recursive()).await {
+            Ok(listing) => listing,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+            Err(error) => return Err(error),
+        };
+        let mut removed = 0;
+        for entry in listing.entries.into_iter().filter(|entry| !entry.is_dir) {
+            let digits = entry.path.strip_prefix(&root).map(|relative| relative.replacen('/', "", 1));
+            let id = digits.and_then(|digits| ObjectId::parse(&digits));
+            if id.is_none_or(|id| keep.contains(&id)) {
+                continue;
+            }
+            match self.backend.delete(cx, DeleteRequest::new(entry.path)).await {
+                Ok(_) => removed += 1,
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(removed)
+    }
+
+    fn root(&self) -> Result<VfsPath> {
+        self.directory.child("objects")
+    }
+
+    fn path(&self, id: &ObjectId) -> Result<VfsPath> {
+        let Some(ObjectId(digits)) = ObjectId::parse(&id.0) else {
+            let message = "a name of a content in the store is damaged: it is not 64 hexadecimal digits";
+            return Err(Error::new(ErrorKind::Internal, message).with_path(&self.directory));
+        };
+        let (group, rest) = digits.split_at(FAN_OUT);
+        self.root()?.child(group)?.child(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vfs_core::{BackendExt as _, Operation, Wrapped};
+    use vfs_memory::MemoryBackend;
+    use vfs_testkit::Counting;
+
+    use super::*;
+
+    fn objects() -> (Arc<MemoryBackend>, ContentStore) {
+        let store = Arc::new(MemoryBackend::new());
+        let directory = VfsPath::parse("/d/store").expect("valid");
+        (Arc::<MemoryBackend>::clone(&store), ContentStore::new(store, directory))
+    }
+
+    #[tokio::test]
+    async fn a_content_is_kept_once_and_found_by_its_name() {
+        let (store, objects) = objects();
+        let cx = OpContext::new();
+        let content = Bytes::from_static(b"some\0bytes");
+        let id = objects.put(&cx, &content).await.expect("kept");
+        assert_eq!(objects.put(&cx, &content).await.expect("kept already"), id);
+        assert!(objects.contains(&cx, &id).await.expect("known"));
+        assert_eq!(objects.get(&cx, &id).await.expect("there"), content);
+        assert_eq!(store.find("/d/store/objects/**").await.expect("listed").len(), 1);
+        let other = ObjectId::of(b"other");
+        assert!(!objects.contains(&cx, &other).await.expect("known"));
+        assert!(objects.get(&cx, &other).await.expect_err("missing").message().contains("missing"));
+    }
+
+    #[tokio::test]
+    async fn a_large_content_is_asked_for_first() {
+        let store = Arc::new(MemoryBackend::new());
+        let counting = Arc::new(Counting::default());
+        let counted = Wrapped::new(store, Arc::clone(&counting));
+        let objects = ContentStore::new(Arc::new(counted), VfsPath::root());
+        let (cx, content) = (OpContext::new(), Bytes::from(vec![b'x'; ASKED_FIRST]));
+        let id = objects.put(&cx, &content).await.expect("kept");
+        assert_eq!(objects.put(&cx, &content).await.expect("kept already"), id);
+        assert_eq!(counting.calls(Operation::Write), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_damaged_is_told() {
+        let (store, objects) = objects();
+        let cx = OpContext::new();
+        let id = objects.put(&cx, &Bytes::from_static(b"x")).await.expect("kept");
+        let path = objects.path(&id).expect("valid");
+        store.write_text(path.as_str(), "y").await.expect("written");
+        let error = objects.get(&cx, &id).await.expect_err("damaged");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Internal, Some(path.as_str())));
+        let foreign: ObjectId = serde_json::from_str(r#""../../etc""#).expect("any string");
+        assert_eq!(objects.get(&cx, &foreign).await.expect_err("no name").kind(), ErrorKind::Internal);
+    }
+
+    #[tokio::test]
+    async fn what_nobody_names_goes_and_the_rest_stays() {
+        let (store, objects) = objects();
+        let cx = OpContext::new();
+        assert_eq!(objects.retain(&cx, &HashSet::new()).await.expect("nothing is there"), 0);
+        let mut ids = Vec::new();
+        for text in ["a", "b", "c"] {
+            ids.push(objects.put(&cx, &Bytes::from_static(text.as_bytes())).await.expect("kept"));
+        }
+        store.create_text("/d/store/objects/readme", "not a content").await.expect("written");
+        let keep = HashSet::from([ids[1].clone()]);
+        assert_eq!(objects.retain(&cx, &keep).await.expect("collected"), 2);
+        assert!(objects.contains(&cx, &ids[1]).await.expect("known"));
+        assert!(!objects.contains(&cx, &ids[0]).await.expect("known"));
+        assert!(store.exists("/d/store/objects/readme").await.expect("known"));
+    }
+}

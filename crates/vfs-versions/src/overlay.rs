@@ -1,0 +1,406 @@
+//! Copy-on-write overlay over any backend.
+
+mod change;
+mod commit;
+mod discard;
+mod merge;
+mod merged;
+mod persistence;
+mod plan;
+mod steps;
+mod tree;
+
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use tokio::sync::{Mutex, MutexGuard};
+use vfs_core::tree::SharedTree;
+use vfs_core::{
+    Access, Backend, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DownloadRequest,
+    EditMode, EditRequest, EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload,
+    FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult,
+    MultiModalContent, MultiModalReadRequest, MultiModalReader, Mutations, OpContext, Purpose, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, Request, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest,
+    StreamingShell, VfsPath, Watch, WriteRequest, WriteResult, edit,
+};
+use vfs_search::{Pool, run_until_cancelled};
+
+pub use self::commit::{Commit, CommitConflict};
+pub use self::merge::Merge;
+use self::merged::{Found, Merged, fetch_if_there};
+use self::persistence::Kept;
+
+/// A backend over another that is never written to until its changes are committed.
+///
+/// # Behaviour
+///
+/// * Files that are written, edited, moved or copied are kept here; what is deleted is hidden. Directories of both merge.
+///   Reads, listings and searches see the outcome, the base's part as it is at that moment.
+/// * [`diff`](Self::diff) tells what differs from the base, [`commit`](Self::commit) brings it there,
+///   [`discard`](Self::discard) discards all of it and [`discard_paths`](Self::discard_paths) some. [`fork`](Self::fork)
+///   makes another overlay that starts with the same changes, and [`merge`](Self::merge) brings its changes into this one.
+/// * A directory is there as long as there is a file in it, or an empty one in the base. Moving or copying a large
+///   directory takes room for all that is in it; a copy of a link to a file in it is a file.
+/// * Changes take turns. Each shows whole or not at all. A context with a deadline that waits for its turn needs a Tokio
+///   runtime with a timer.
+/// * Within the [budget](Self::with_budget), everything is kept in memory; one that is [opened](Self::open) over a store
+///   is kept there too, after every change.
+/// * Links are the base's. What is written, edited or copied to one changes what it leads to; one that is deleted here is
+///   deleted there as a link; one cannot be moved or made. A link that leads through another one shows what the base has
+///   there, even where the other one was deleted here.
+/// * There is no shell, no change feed and there are no snapshots: those of the base do not know of the changes. To watch an
+///   overlay that is mounted in a namespace is `unsupported`.
+///
+/// A clone is a handle on the same overlay.
+///
+/// ```
+/// use std::sync::Arc;
+/// use vfs_core::{BackendExt, OpContext};
+/// use vfs_versions::{Commit, OverlayBackend};
+/// use vfs_memory::MemoryBackend;
+///
+/// # futures::executor::block_on(async {
+/// let project = MemoryBackend::new();
+/// project.create_text("/a.txt", "one\n").await?;
+///
+/// let attempt = OverlayBackend::new(Arc::new(project.clone()));
+/// attempt.edit_text("/a.txt", "one", "two").await?;
+/// assert_eq!(project.read_text("/a.txt").await?, "one\n");
+/// assert!(attempt.diff(&OpContext::new()).await?.unified().contains("+two"));
+///
+/// assert!(matches!(attempt.commit(&OpContext::new()).await?, Commit::Applied(_)));
+/// assert_eq!(project.read_text("/a.txt").await?, "two\n");
+/// # Ok::<(), vfs_core::Error>(())
+/// # }).expect("the example runs");
+/// ```
+#[derive(Debug, Clone)]
+pub struct OverlayBackend {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: ArcSwap<Merged>,
+    /// Held over a change, from the look at the state to its replacement.
+    turn: Mutex<()>,
+    budget: u64,
+    kept: Option<Kept>,
+    /// What a fork started with.
+    origin: Option<Merged>,
+}
+
+impl OverlayBackend {
+    /// 256 MiB, what an overlay may hold unless it is set otherwise.
+    pub const DEFAULT_BUDGET: u64 = 256 << 20;
+
+    /// An overlay over `base`, kept in memory, without changes.
+    pub fn new(base: Arc<dyn Backend>) -> Self {
+        Self::holding(Merged::new(base, Self::DEFAULT_BUDGET), Self::DEFAULT_BUDGET, None, None)
+    }
+
+    /// An overlay over `base` whose changes are kept in the directory `directory` of `store` as well, where the next
+    /// process finds them. A commit that was cut short there is finished first.
+    ///
+    /// One process at a time: of two that change it at once, the later one's change is a `conflict`. A process that opens it
+    /// while another commits finishes that commit as well.
+    ///
+    /// # Errors
+    ///
+    /// `conflict` where a commit was cut short and a file that it was about to write was changed since; `invalid_argument`
+    /// for a store that holds something else; those of the store.
+    pub async fn open(base: Arc<dyn Backend>, store: Arc<dyn Backend>, directory: VfsPath) -> Result<Self> {
+        let kept = Kept::new(store, directory);
+        let cx = OpContext::new();
+        let state = kept.load(&cx, Merged::new(base, Self::DEFAULT_BUDGET)).await?;
+        Ok(Self::holding(state, Self::DEFAULT_BUDGET, Some(kept), None))
+    }
+
+    /// The same, holding at most `bytes` of content. Default [`OverlayBackend::DEFAULT_BUDGET`].
+    ///
+    /// To be set before the overlay is shared: a handle that was cloned before keeps what it had.
+    #[must_use]
+    pub fn with_budget(self, bytes: u64) -> Self {
+        let Inner { state, kept, origin, .. } = &*self.inner;
+        let state = Merged { budget: bytes, ..Merged::clone(&state.load()) };
+        Self::holding(state, bytes, kept.clone(), origin.clone())
+    }
+
+    /// The same, with commits noted in the directory `directory` of `store`, so that one which a crash cut short can be
+    /// [finished](Self::finish_commit). After a commit that could not be noted, the next change looks at the note first, and
+    /// fails where that fails.
+    ///
+    /// Of the overlays that share a journal one commits at a time: for the others it is a `conflict`. One that was
+    /// [opened](Self::open) notes its commits already: with a journal it is no longer kept.
+    ///
+    /// To be set before the overlay is shared, as [`with_budget`](Self::with_budget).
+    #[must_use]
+    pub fn with_journal(self, store: Arc<dyn Backend>, directory: VfsPath) -> Self {
+        let Inner { state, budget, origin, .. } = &*self.inner;
+        let kept = Kept::for_commits(store, directory);
+        Self::holding(Merged::clone(&state.load()), *budget, Some(kept), origin.clone())
+    }
+
+    fn holding(state: Merged, budget: u64, kept: Option<Kept>, origin: Option<Merged>) -> Self {
+        let inner = Inner { state: ArcSwap::from_pointee(state), turn: Mutex::new(()), budget, kept, origin };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// What lies under the changes.
+    pub fn base(&self) -> Arc<dyn Backend> {
+        Arc::clone(&self.state().base)
+    }
+
+    /// Whether nothing was changed.
+    pub fn is_unchanged(&self) -> bool {
+        self.state().is_unchanged()
+    }
+
+    /// The files that differ from the base, as that is now. A deleted link is listed without content.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading them.
+    pub async fn diff(&self, cx: &OpContext) -> Result<ChangeSet> {
+        let state = self.state();
+        let mut changes = Vec::new();
+        for path in state.touched.keys() {
+            cx.check()?;
+            let before = match plan::seen_below(cx, &state, path).await? {
+                Some(before) => before,
+                // A commit is a conflict here; what the path leads to now is what it would change.
+                None => plan::seen(&*state.base, cx, path).await?,
+            };
+            let after = fetch_if_there(&state.upper, cx, path).await?;
+            let after = after.as_ref().map(|whole| (&whole.content[..], whole.version.clone()));
+            changes.extend(plan::file_change(path, &before, after));
+        }
+        Ok(ChangeSet::new(changes))
+    }
+
+    fn state(&self) -> Arc<Merged> {
+        self.inner.state.load_full()
+    }
+
+    /// Waits for the turn of a change of `path`, as long as that is wanted.
+    async fn turn(&self, cx: &OpContext, path: &VfsPath) -> Result<MutexGuard<'_, ()>> {
+        run_until_cancelled(cx, path, self.inner.turn.lock()).await
+    }
+
+    /// Puts `next` in the place of the state, in the store first. To be called in one's turn.
+    async fn replace(&self, cx: &OpContext, next: Merged) -> Result<()> {
+        if let Some(kept) = &self.inner.kept {
+            kept.save(cx, &next).await?;
+        }
+        self.inner.state.store(Arc::new(next));
+        Ok(())
+    }
+
+    /// Makes the change that `change` makes of a draft, whole or not at all.
+    async fn mutate<R>(
+        &self,
+        cx: &OpContext,
+        path: &VfsPath,
+        change: impl AsyncFnOnce(&mut Merged) -> Result<R>,
+    ) -> Result<R> {
+        cx.check()?;
+        let _turn = self.turn(cx, path).await?;
+        let state = self.state();
+        let mut draft = state.draft();
+        let result = change(&mut draft).await?;
+        draft.check_budget(state.held(), path)?;
+        self.replace(cx, draft).await.map_err(|error| error.with_path(path))?;
+        Ok(result)
+    }
+
+    /// Performs `request`, which looks at the file at `path`, on the side that has it; `put` puts that path into it.
+    async fn look<Q: Request>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
+    where
+        Q::Output: vfs_core::Relocate,
+    {
+        cx.check()?;
+        let state = self.state();
+        let real = state.real(cx, path).await?;
+        let found = state.find(cx, &real).await.map_err(|error| error.with_path(path))?;
+        let side: &dyn Backend = match found {
+            Found::Upper(_) => &state.upper,
+            Found::Base(_) => &*state.base,
+            Found::Directory(_) => return Err(Error::at(ErrorKind::IsADirectory, path)),
+            Found::Nothing | Found::Link => return Err(Error::not_found(path)),
+        };
+        if real == *path {
+            return request.send(side, cx).await;
+        }
+        let rebase = vfs_core::Rebase::new(path.clone(), real.clone());
+        let answer = request.map_paths(&mut |_| Ok(real.clone()))?.send(side, cx).await;
+        vfs_core::Relocate::relocate(answer.map_err(|error| rebase.error(error))?, &rebase)
+    }
+}
+
+impl fmt::Display for OverlayBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "overlay({})", self.state().base)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Backend for OverlayBackend {
+    fn capabilities(&self, at: &VfsPath) -> Capabilities {
+        let state = self.state();
+        let mut capabilities = state.upper.capabilities(at);
+        let base = state.base.capabilities(at);
+        capabilities.links = base.links;
+        capabilities.set_times = false;
+        capabilities.max_file_size = capabilities.max_file_size.min(base.max_file_size);
+        (capabilities.access, capabilities.mutations) = (Access::ReadWrite, Mutations::InPlace);
+        capabilities
+    }
+
+    async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
+        cx.check()?;
+        let state = self.state();
+        let real = state.real(cx, &req.path).await?;
+        match state.find(cx, &real).await.map_err(|error| error.with_path(&req.path))? {
+            Found::Nothing | Found::Link => Err(Error::not_found(&req.path)),
+            Found::Upper(mut info) | Found::Base(mut info) | Found::Directory(mut info) => {
+                info.path = req.path;
+                Ok(info)
+            }
+        }
+    }
+
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+        cx.check()?;
+        let state = self.state();
+        let at = state.resolve(cx, &req.path).await?;
+        match state.find(cx, &at.path).await {
+            Ok(Found::Base(_)) => state.base.resolve(cx, req).await,
+            _ => Ok(at.names(1)),
+        }
+    }
+
+    async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
+        cx.check()?;
+        self.state().ls(cx, req).await
+    }
+
+    async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
+        let path = req.path.clone();
+        self.look(cx, &path, req).await
+    }
+
+    async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        req.refuse_modified_at()?;
+        let path = req.path.clone();
+        self.mutate(cx, &path, async |draft| draft.write(cx, req).await).await
+    }
+
+    async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
+        edit::check(&req)?;
+        let path = req.path.clone();
+        if req.mode == EditMode::DryRun {
+            return self.state().draft().edit(cx, req).await;
+        }
+        self.mutate(cx, &path, async |draft| draft.edit(cx, req).await).await
+    }
+
+    async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
+        let path = req.path.clone();
+        self.mutate(cx, &path, async |draft| draft.delete(cx, req).await).await
+    }
+
+    async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
+        let path = req.from.clone();
+        self.mutate(cx, &path, async |draft| draft.rename(cx, req).await).await
+    }
+
+    async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
+        let path = req.from.clone();
+        self.mutate(cx, &path, async |draft| draft.copy(cx, req).await).await
+    }
+
+    async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
+        cx.check()?;
+        let path = req.path.clone();
+        let tree = self.state().tree(cx, LendRequest::new(path.clone(), Purpose::Glob)).await?;
+        let found = vfs_search::glob_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        found.map_err(|error| error.or_path(&path))
+    }
+
+    async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
+        cx.check()?;
+        let path = req.path.clone();
+        let tree = self.state().tree(cx, LendRequest::for_grep(&req)).await?;
+        let found = vfs_search::grep_on(Pool::global(), Arc::new(tree), cx.clone(), req).await;
+        found.map_err(|error| error.or_path(&path))
+    }
+
+    fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        let (state, path, within) = (self.state(), req.path.clone(), cx.clone());
+        let lend = LendRequest::for_grep(&req);
+        let tree = async move { state.tree(&within, lend).await.map_err(|error| error.or_path(&path)) };
+        vfs_search::grep_stream_lent(Pool::global().clone(), tree, cx, req)
+    }
+
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        let mut answers = Vec::with_capacity(files.len());
+        for file in files {
+            let path = file.path.clone();
+            let written = self.write(cx, file.into()).await.map_err(|error| error.or_path(&path));
+            answers.push(FileUploadResponse::of_write(path, written));
+        }
+        answers
+    }
+
+    async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
+        let mut answers = Vec::with_capacity(paths.len());
+        for path in paths {
+            let answer = self.look(cx, &path, DownloadRequest::new(path.clone())).await;
+            answers
+                .push(answer.unwrap_or_else(|error| FileDownloadResponse::failed(path.clone(), error.or_path(&path))));
+        }
+        answers
+    }
+
+    fn as_shell(&self) -> Option<&dyn Shell> {
+        None
+    }
+
+    fn as_streaming_shell(&self) -> Option<&dyn StreamingShell> {
+        None
+    }
+
+    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+        Some(self)
+    }
+
+    fn as_searchable(&self) -> Option<&dyn Searchable> {
+        Some(self)
+    }
+
+    fn as_snapshots(&self) -> Option<&dyn Snapshots> {
+        None
+    }
+
+    fn as_watch(&self) -> Option<&dyn Watch> {
+        None
+    }
+}
+
+#[async_trait]
+impl MultiModalReader for OverlayBackend {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+        vfs_core::read_multi_modal(self, cx, req).await
+    }
+}
+
+#[async_trait]
+impl Searchable for OverlayBackend {
+    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+        cx.check()?;
+        self.state().tree(cx, req).await
+    }
+}

@@ -1,0 +1,150 @@
+//! Discard of the changes of an overlay: all of them, or those of some paths.
+
+use std::sync::Arc;
+
+use vfs_core::{Backend as _, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, Result, VfsPath};
+
+use super::OverlayBackend;
+use super::merged::{Merged, at_and_above, fetch_if_there};
+use super::plan::is_elsewhere;
+
+impl OverlayBackend {
+    /// Discards all changes.
+    ///
+    /// # Errors
+    ///
+    /// At the root, those of the store that it is kept in.
+    pub async fn discard(&self, cx: &OpContext) -> Result<()> {
+        self.discard_paths(cx, &[VfsPath::root()]).await.map(drop)
+    }
+
+    /// Discards the changes at and below each of `paths`, and returns the changed files and links that are discarded, sorted
+    /// by path.
+    ///
+    /// # Behaviour
+    ///
+    /// * All of `paths` show what the base has there now, or nothing is discarded. Behind a link that the base has by now, nothing
+    ///   shows.
+    /// * Paths are spelled as [`diff`](Self::diff) and the [conflicts](super::Commit::Conflicts) of a commit spell them: links in
+    ///   them are not followed. A path without changes is skipped.
+    /// * Of a directory that was removed, only `paths` come back. A move changes both of its ends: to undo it, discard both.
+    /// * To keep the version of the overlay in spite of a conflict, read the file, discard its path, and write it again: the
+    ///   new change counts from what the base has now.
+    ///
+    /// # Errors
+    ///
+    /// `not_a_directory` if a file that was written in the overlay stands above one of `paths`: it has to be discarded as well.
+    /// Those of the base, and of the store that the overlay is kept in.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use vfs_core::{BackendExt, OpContext, VfsPath};
+    /// use vfs_versions::{Commit, OverlayBackend};
+    /// use vfs_memory::MemoryBackend;
+    ///
+    /// # futures::executor::block_on(async {
+    /// let (project, cx) = (MemoryBackend::new(), OpContext::new());
+    /// project.create_text("/a.txt", "one\n").await?;
+    /// let overlay = OverlayBackend::new(Arc::new(project.clone()));
+    /// overlay.write_text("/a.txt", "mine\n").await?;
+    /// overlay.write_text("/b.txt", "mine\n").await?;
+    ///
+    /// project.write_text("/a.txt", "theirs\n").await?;
+    /// assert!(matches!(overlay.commit(&cx).await?, Commit::Conflicts(_)));
+    /// overlay.discard_paths(&cx, &[VfsPath::parse("/a.txt")?]).await?;
+    /// assert!(matches!(overlay.commit(&cx).await?, Commit::Applied(_)));
+    /// assert_eq!(project.read_text("/a.txt").await?, "theirs\n");
+    /// assert_eq!(project.read_text("/b.txt").await?, "mine\n");
+    /// # Ok::<(), vfs_core::Error>(())
+    /// # }).expect("the example runs");
+    /// ```
+    pub async fn discard_paths(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<Vec<VfsPath>> {
+        let mut paths = paths.to_vec();
+        // A directory comes before what is below it, which is discarded with it.
+        paths.sort();
+        self.mutate(cx, &VfsPath::root(), async |draft| {
+            let mut discarded = Vec::new();
+            for path in &paths {
+                discarded.extend(draft.discard_below(cx, path).await?);
+            }
+            discarded.sort();
+            Ok(discarded)
+        })
+        .await
+    }
+}
+
+impl Merged {
+    /// Discards the changes at and below `path`, and returns the paths of those.
+    async fn discard_below(&mut self, cx: &OpContext, path: &VfsPath) -> Result<Vec<VfsPath>> {
+        if path.is_root() {
+            let discarded = self.touched.keys().cloned().collect();
+            *self = Self::new(Arc::clone(&self.base), self.budget);
+            return Ok(discarded);
+        }
+        let discarded: Vec<_> = self.touched.keys().filter(|at| at.starts_with(path)).cloned().collect();
+        let removed: Vec<_> = self.gone.iter().filter(|at| at.starts_with(path)).cloned().collect();
+        if discarded.is_empty() && removed.is_empty() && !self.is_hidden(path) {
+            return Ok(discarded);
+        }
+        self.check_no_file_above(cx, path).await?;
+        for at in &discarded {
+            self.touched.remove_mut(at);
+        }
+        for at in &removed {
+            self.gone.remove_mut(at);
+        }
+        match self.upper.delete(cx, DeleteRequest::new(path.clone()).recursive()).await {
+            Err(error) if !error.is_absence() => return Err(error),
+            _ => {}
+        }
+        // Behind a link that the base has by now, nothing of the base shows at this path.
+        if !is_elsewhere(&*self.base, cx, path).await? {
+            self.reveal(cx, path).await?;
+            self.hide_emptied(cx, path).await?;
+        }
+        Ok(discarded)
+    }
+
+    /// Refuses a `path` below a file of the overlay, where nothing of the base can show.
+    async fn check_no_file_above(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
+        for at in at_and_above(&path.parent().unwrap_or_default()) {
+            let at = VfsPath::parse(at)?;
+            if self.touched.contains_key(&at) && fetch_if_there(&self.upper, cx, &at).await?.is_some() {
+                let message = format!("'{at}' is a file in the overlay; discard that path as well");
+                return Err(Error::new(ErrorKind::NotADirectory, message).with_path(path));
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows what the base has at and below `path`. If a directory above it was removed, everything else in that stays hidden.
+    async fn reveal(&mut self, cx: &OpContext, path: &VfsPath) -> Result<()> {
+        let Some(removed) = at_and_above(path).find(|at| self.gone.contains(*at)) else { return Ok(()) };
+        let removed = VfsPath::parse(removed)?;
+        let (mut at, mut others) = (path.clone(), Vec::new());
+        while at != removed {
+            let Some(parent) = at.parent() else { break };
+            let listed = match self.base.ls(cx, LsRequest::new(parent.clone())).await {
+                Ok(listed) => listed,
+                Err(error) if error.is_absence() => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            if listed.truncated.is_some() {
+                return Err(
+                    Error::new(ErrorKind::TooLarge, "the directory is too large to be listed").with_path(&parent)
+                );
+            }
+            // A link that leads nowhere is listed as a problem.
+            let broken = listed.problems.into_iter().filter_map(|problem| VfsPath::parse(&problem.path).ok());
+            let entries = listed.entries.into_iter().map(|entry| entry.path).chain(broken);
+            others.extend(entries.filter(|entry| *entry != at && entry.parent().as_ref() == Some(&parent)));
+            at = parent;
+        }
+        self.gone.remove_mut(&removed);
+        for other in others {
+            self.gone.insert_mut(other);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! Generations of contents: one directory of the store each, named by the record.
+
+use std::sync::Arc;
+
+use vfs_core::{Backend, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, Result, VfsPath};
+
+use crate::content_store::ContentStore;
+
+/// How the name of the directory of a generation begins; 16 hexadecimal digits follow.
+const PREFIX: &str = "contents-";
+
+/// The generations of contents below a directory.
+#[derive(Debug, Clone)]
+pub(super) struct Generations {
+    backend: Arc<dyn Backend>,
+    directory: VfsPath,
+}
+
+impl Generations {
+    pub(super) fn new(backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
+        Self { backend, directory }
+    }
+
+    /// The contents of `generation`.
+    pub(super) fn get(&self, generation: u64) -> Result<ContentStore> {
+        let directory = self.directory.child(&format!("{PREFIX}{generation:016x}"))?;
+        Ok(ContentStore::new(Arc::clone(&self.backend), directory))
+    }
+
+    /// The directories that are there. If they cannot be listed, there are none to remove.
+    pub(super) async fn list(&self, cx: &OpContext) -> Vec<VfsPath> {
+        match self.backend.ls(cx, LsRequest::new(self.directory.clone())).await {
+            Ok(listed) => {
+                let paths = listed.entries.into_iter().filter(|entry| entry.is_dir).map(|entry| entry.path);
+                paths.filter(|path| path.name().is_some_and(is_generation)).collect()
+            }
+            Err(error) => {
+                warn(&error);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Removes `directories`, which no note names: that they stay is no failure of what was noted.
+    pub(super) async fn remove(&self, cx: &OpContext, directories: Vec<VfsPath>) {
+        for path in directories {
+            if let Err(error) = self.backend.delete(cx, DeleteRequest::new(path).recursive()).await {
+                warn(&error);
+            }
+        }
+    }
+}
+
+/// Whether `name` is that of a generation. There may be other directories beside them.
+fn is_generation(name: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    name.strip_prefix(PREFIX).is_some_and(|digits| digits.len() == 16 && digits.bytes().all(is_digit))
+}
+
+/// Logs that unused contents stay. They may be gone already.
+fn warn(error: &Error) {
+    if error.kind() != ErrorKind::NotFound {
+        tracing::warn!(%error, "failed to remove unused contents of an overlay");
+    }
+}

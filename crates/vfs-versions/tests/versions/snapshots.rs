@@ -1,0 +1,287 @@
+//! States that are kept, and operations that are taken back.
+
+mod random;
+mod undo;
+
+use std::sync::Arc;
+
+use vfs_core::{
+    Around, Backend, BackendExt, DeleteRequest, DiffRequest, Effect, Error, ErrorKind, ForgetRequest, Layer, OpContext,
+    Operation, Request, RestoreRequest, Result, SnapshotId, SnapshotRequest, Snapshots, Wrapped,
+};
+use vfs_layers::Fault;
+use vfs_memory::MemoryBackend;
+use vfs_testkit::Counting;
+use vfs_versions::{CheckpointedBackend, Checkpoints};
+
+use super::support::path;
+
+const DIRECTORY: &str = "/state";
+
+fn cx() -> OpContext {
+    OpContext::new().with_actor("tester")
+}
+
+/// A store in memory that is checkpointed, with what keeps its states.
+struct Place {
+    inner: Arc<MemoryBackend>,
+    store: Arc<MemoryBackend>,
+    files: CheckpointedBackend,
+}
+
+fn checkpoints(store: &Arc<MemoryBackend>) -> Checkpoints {
+    Checkpoints::new(Arc::<MemoryBackend>::clone(store), path(DIRECTORY))
+}
+
+fn place() -> Place {
+    let (inner, store) = (Arc::new(MemoryBackend::new()), Arc::new(MemoryBackend::new()));
+    let files = checkpoints(&store).over(Arc::<MemoryBackend>::clone(&inner));
+    Place { inner, store, files }
+}
+
+impl Place {
+    /// The same files and the same store, as another process finds them.
+    fn again(&self) -> CheckpointedBackend {
+        checkpoints(&self.store).over(Arc::<MemoryBackend>::clone(&self.inner))
+    }
+
+    /// The same with `fault` between the layer and the files.
+    fn failing(&self, fault: &Fault) -> CheckpointedBackend {
+        checkpoints(&self.store).over(fault.layer(Arc::<MemoryBackend>::clone(&self.inner)))
+    }
+
+    fn has(&self, expected: &[(&str, &str)]) {
+        let expected = MemoryBackend::from_files(expected.iter().map(|(at, text)| (path(at), text.to_string().into())));
+        let differs = expected.expect("valid").snapshot().diff(&self.inner.snapshot());
+        assert!(differs.is_empty(), "{}", differs.unified());
+    }
+
+    async fn objects(&self) -> usize {
+        self.store.find(&format!("{DIRECTORY}/objects/**")).await.map_or(0, |found| found.len())
+    }
+}
+
+async fn take(files: &CheckpointedBackend, label: &str) -> SnapshotId {
+    files.snapshot(&cx(), SnapshotRequest::new().label(label)).await.expect("taken").id
+}
+
+async fn restore(files: &CheckpointedBackend, id: &SnapshotId) -> Result<()> {
+    files.restore(&cx(), RestoreRequest::new(id.clone())).await
+}
+
+async fn undo(files: &CheckpointedBackend, operations: usize) -> Result<usize> {
+    Ok(files.undo(&cx(), operations).await?.entries.len())
+}
+
+fn assert_conflict(error: &Error, at: &str) {
+    assert_eq!((error.kind(), error.path()), (ErrorKind::Conflict, Some(at)), "{error}");
+}
+
+#[tokio::test]
+async fn a_snapshot_downloads_what_has_changed_and_nothing_else() {
+    let (inner, store) = (Arc::new(MemoryBackend::new()), Arc::new(MemoryBackend::new()));
+    let counting = Arc::new(Counting::default());
+    let files =
+        checkpoints(&store).over(Arc::new(Wrapped::new(Arc::<MemoryBackend>::clone(&inner), Arc::clone(&counting))));
+    for number in 0..50 {
+        inner.create_text(&format!("/d/{number}"), &format!("text {number}")).await.expect("written");
+    }
+    take(&files, "first").await;
+    assert_eq!(counting.calls(Operation::Download), 50);
+    inner.write_text("/d/7", "other").await.expect("written");
+    inner.create_text("/new", "new").await.expect("written");
+    take(&files, "second").await;
+    assert_eq!((counting.calls(Operation::Download), counting.calls(Operation::Ls)), (52, 2));
+    take(&files, "third").await;
+    assert_eq!(counting.calls(Operation::Download), 52);
+}
+
+#[tokio::test]
+async fn snapshots_are_listed_compared_and_forgotten() {
+    let place = place();
+    let files = &place.files;
+    place.inner.create_text("/a", "one\n").await.expect("written");
+    place.inner.create_text("/same", "same\n").await.expect("written");
+    let first = take(files, "first").await;
+    place.inner.write_text("/a", "two\n").await.expect("written");
+    place.inner.create_text("/b", "new\n").await.expect("written");
+    let second = take(files, "second").await;
+    place.inner.remove("/b").await.expect("removed");
+
+    let listed = place.again().snapshots(&cx()).await.expect("listed");
+    let seen: Vec<_> = listed.iter().map(|info| (&info.id, info.label.as_deref(), info.files, info.bytes)).collect();
+    assert_eq!(seen, [(&first, Some("first"), 2, 9), (&second, Some("second"), 3, 13)]);
+
+    let changed = files.diff(&cx(), DiffRequest::between(first.clone(), second.clone())).await.expect("compared");
+    assert_eq!(changed.changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["/a", "/b"]);
+    assert!(changed.unified().contains("-one\n+two\n"), "{}", changed.unified());
+    let now = files.diff(&cx(), DiffRequest::since(second.clone())).await.expect("compared");
+    assert_eq!(now.changes.len(), 1);
+    assert!(now.unified().contains("-new"), "{}", now.unified());
+
+    assert_eq!(place.objects().await, 4);
+    files.forget(&cx(), ForgetRequest::new(second.clone())).await.expect("forgotten");
+    assert_eq!(place.objects().await, 2, "what the first one names stays");
+    for gone in [second.clone(), SnapshotId::new("snap-9"), SnapshotId::new("snap-01"), SnapshotId::new("../x")] {
+        let error = files.forget(&cx(), ForgetRequest::new(gone.clone())).await.expect_err("gone");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::NotFound, Some("/")));
+        assert_eq!(restore(files, &gone).await.expect_err("gone").kind(), ErrorKind::NotFound);
+    }
+    let third = take(&place.again(), "third").await;
+    assert_ne!(third, second, "a name is not given again");
+    assert_eq!(place.again().snapshots(&cx()).await.expect("listed").len(), 2);
+}
+
+#[tokio::test]
+async fn going_back_brings_every_file_and_can_be_undone() {
+    let place = place();
+    for (at, text) in [("/a", "one"), ("/d/x", "x"), ("/d/y", "y"), ("/f", "file")] {
+        place.inner.create_text(at, text).await.expect("written");
+    }
+    let first = take(&place.files, "first").await;
+    let files = &place.files;
+    files.write_text("/a", "two").await.expect("written");
+    files.remove("/d/x").await.expect("removed");
+    files.remove("/f").await.expect("removed");
+    files.create_text("/f/now/a/directory", "below").await.expect("written");
+    files.create_text("/extra", "extra").await.expect("written");
+    restore(files, &first).await.expect("restored");
+    place.has(&[("/a", "one"), ("/d/x", "x"), ("/d/y", "y"), ("/f", "file")]);
+    restore(files, &first).await.expect("nothing is left to do");
+
+    assert_eq!(undo(files, 1).await.expect("undone"), 1);
+    place.has(&[("/a", "two"), ("/d/y", "y"), ("/extra", "extra"), ("/f/now/a/directory", "below")]);
+    assert_eq!(undo(files, 100).await.expect("undone"), 5);
+    place.has(&[("/a", "one"), ("/d/x", "x"), ("/d/y", "y"), ("/f", "file")]);
+}
+
+#[tokio::test]
+async fn a_restore_that_fails_in_the_middle_goes_back_to_where_it_began() {
+    let place = place();
+    for number in 0..6 {
+        place.inner.create_text(&format!("/{number}"), "old").await.expect("written");
+    }
+    let first = take(&place.files, "first").await;
+    for number in 0..4 {
+        place.inner.write_text(&format!("/{number}"), "new").await.expect("written");
+    }
+    place.inner.remove("/5").await.expect("removed");
+    place.inner.create_text("/extra", "extra").await.expect("written");
+    let before = place.inner.snapshot();
+    for (kind, operation) in [
+        (ErrorKind::Conflict, Operation::Write),
+        (ErrorKind::Unavailable, Operation::Write),
+        (ErrorKind::Conflict, Operation::Delete),
+    ] {
+        let calls = if operation == Operation::Write { 3 } else { 1 };
+        let fault = Fault::new(kind).only(operation).every(calls);
+        let error = restore(&place.failing(&fault), &first).await.expect_err("it fails");
+        assert_eq!(error.kind(), kind);
+        // Going back is a write, too: every third one fails, and no more than one is then left behind.
+        let differs = before.diff(&place.inner.snapshot()).changes.len();
+        assert_eq!(differs > 0, error.message().contains("could not be undone"), "{error}");
+        place.inner.restore(&before);
+        assert_eq!(place.again().history(&cx()).await.expect("listed").len(), differs.min(1));
+        for entry in place.store.find(&format!("{DIRECTORY}/undo/*")).await.expect("listed") {
+            place.store.remove(entry.path.as_str()).await.expect("removed");
+        }
+    }
+    let lost = Fault::new(ErrorKind::Unavailable).only(Operation::Write).only(Operation::Delete).after();
+    restore(&place.failing(&lost), &first).await.expect("only the answers are lost");
+    place.has(&[("/0", "old"), ("/1", "old"), ("/2", "old"), ("/3", "old"), ("/4", "old"), ("/5", "old")]);
+}
+
+/// Has somebody else change `/2` just before it is written or deleted.
+#[derive(Debug)]
+struct Meddling;
+
+impl Around for Meddling {
+    fn name(&self) -> &'static str {
+        "meddling"
+    }
+
+    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let is_change = request.action().effect() == Effect::Changes;
+        if is_change && request.action().paths().any(|path| path.as_str() == "/2") {
+            inner.write_text("/2", "foreign").await?;
+        }
+        request.send(inner, cx).await
+    }
+}
+
+#[tokio::test]
+async fn a_change_in_between_is_a_conflict_and_what_was_done_is_undone() {
+    let place = place();
+    for number in 0..4 {
+        place.inner.create_text(&format!("/{number}"), "old").await.expect("written");
+    }
+    let first = take(&place.files, "first").await;
+    for number in 0..4 {
+        place.files.write_text(&format!("/{number}"), "new").await.expect("written");
+    }
+    place.files.delete(&cx(), DeleteRequest::new(path("/0"))).await.expect("deleted");
+    place.files.create_text("/extra", "extra").await.expect("written");
+    let inner = Arc::<MemoryBackend>::clone(&place.inner) as Arc<dyn Backend>;
+    let meddled = checkpoints(&place.store).over(Arc::new(Wrapped::new(inner, Arc::new(Meddling))));
+    assert_conflict(&restore(&meddled, &first).await.expect_err("meddled with"), "/2");
+    place.has(&[("/1", "new"), ("/2", "foreign"), ("/3", "new"), ("/extra", "extra")]);
+    assert_eq!(undo(&place.files, 9).await.map_err(|error| error.kind()), Err(ErrorKind::Conflict));
+    place.has(&[("/0", "new"), ("/1", "new"), ("/2", "foreign"), ("/3", "old")]);
+    restore(&place.files, &first).await.expect("nobody meddles any more");
+    place.has(&[("/0", "old"), ("/1", "old"), ("/2", "old"), ("/3", "old")]);
+}
+
+#[tokio::test]
+async fn contents_that_nothing_names_go_and_those_of_the_history_stay() {
+    let place = place();
+    let files = &place.files;
+    files.create_text("/a", "first").await.expect("written");
+    let snapshot = take(files, "first").await;
+    files.write_text("/a", "second").await.expect("written");
+    files.write_text("/a", "third").await.expect("written");
+    undo(files, 1).await.expect("undone");
+    assert_eq!(place.objects().await, 3);
+    files.forget(&cx(), ForgetRequest::new(snapshot)).await.expect("forgotten");
+    assert_eq!(place.objects().await, 1, "what the write was made over");
+    assert_eq!(undo(files, 9).await.expect("undone"), 2);
+    place.has(&[]);
+}
+
+#[tokio::test]
+async fn a_content_that_is_lost_or_damaged_is_told_and_nothing_is_done() {
+    let place = place();
+    for at in ["/a", "/b"] {
+        place.inner.create_text(at, at).await.expect("written");
+    }
+    let first = take(&place.files, "first").await;
+    for at in ["/a", "/b"] {
+        place.files.write_text(at, "other").await.expect("written");
+    }
+    let object = blake3::hash(b"/b").to_hex();
+    let object = format!("{DIRECTORY}/objects/{}/{}", &object[..2], &object[2..]);
+    place.store.write_text(&object, "damaged").await.expect("written");
+    for _ in 0..2 {
+        let error = restore(&place.files, &first).await.expect_err("damaged");
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Internal, Some("/b")), "{error}");
+        assert_eq!(undo(&place.files, 1).await.expect_err("damaged").path(), Some("/b"));
+        place.has(&[("/a", "other"), ("/b", "other")]);
+        place.store.remove(&object).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn a_store_in_the_same_files_is_left_out() {
+    let inner = Arc::new(MemoryBackend::new());
+    let shared = || Arc::<MemoryBackend>::clone(&inner);
+    let files = Checkpoints::new(shared(), path("/keep/state")).exclude(path("/keep")).over(shared());
+    files.create_text("/a", "one").await.expect("written");
+    let first = take(&files, "first").await;
+    files.create_text("/keep/mine", "mine").await.expect("written");
+    files.write_text("/a", "two").await.expect("written");
+    restore(&files, &first).await.expect("restored");
+    assert_eq!(files.read_text("/a").await.expect("read"), "one");
+    assert_eq!(files.read_text("/keep/mine").await.expect("read"), "mine");
+    assert_eq!(undo(&files, 9).await.expect("undone"), 3);
+    assert!(!inner.exists("/a").await.expect("known"));
+    assert_eq!(files.snapshots(&cx()).await.expect("listed")[0].files, 1);
+}
