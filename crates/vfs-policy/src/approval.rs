@@ -6,53 +6,53 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 use vfs_core::{Call, OpContext};
 
-/// What somebody says to an operation that a policy asks about.
+/// Answer of an approver to the question of a policy.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Approval {
-    /// It may go on.
+    /// The operation goes on.
     Approve,
-    /// It may not.
+    /// The operation is denied.
     Deny {
-        /// Why, in words for the model.
+        /// Reason, in words for the model.
         reason: String,
     },
-    /// This request goes on in its place. It has to be one for the same operation, and what the policy denies it stays
-    /// denied.
+    /// This request replaces the original one. It has to be for the same operation, and it stays denied if the policy denies
+    /// it.
     Edit(Box<Call>),
 }
 
-/// Answers what a policy asks.
+/// Answers the questions of a policy.
 #[async_trait]
 pub trait Approver: fmt::Debug + Send + Sync + 'static {
-    /// Says whether `call` may go on; `prompt` is what the policy asks. Whoever takes too long is not waited for.
+    /// Returns the answer to `prompt`, the question of the policy about `call`. An answer after the time limit is ignored.
     async fn approve(&self, cx: &OpContext, call: &Call, prompt: &str) -> Approval;
 }
 
-/// An operation that waits for an answer. Dropping it denies the operation.
+/// An operation that waits for an approval. Dropping this value denies the operation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PendingApproval {
-    /// What is to be done.
+    /// The request.
     pub call: Call,
-    /// What the policy asks.
+    /// The question of the policy.
     pub prompt: String,
-    /// Who asks for it.
+    /// The actor that sent the request.
     pub actor: Option<String>,
-    /// The session it belongs to.
+    /// The session of the request.
     pub session: Option<String>,
     answer: oneshot::Sender<Approval>,
 }
 
 impl PendingApproval {
-    /// Answers. Where nobody waits any more, because the caller gave up or the time was over, that has no effect.
+    /// Sends `approval` to the waiting operation. This has no effect if the caller gave up or the time limit has passed.
     pub fn answer(self, approval: Approval) {
-        // An answer that comes too late is for nobody.
+        // The receiver is gone if the answer comes too late.
         drop(self.answer.send(approval));
     }
 }
 
-/// An [`Approver`] that hands what it is asked to a channel, for a person or a program at the other end.
+/// An [`Approver`] that sends each question to a channel, for a person or a program at the other end.
 ///
 /// ```
 /// use vfs_policy::{Approval, ApprovalQueue};
@@ -72,7 +72,8 @@ pub struct ApprovalQueue {
 }
 
 impl ApprovalQueue {
-    /// A queue that holds `capacity` questions nobody has taken yet; further ones wait. At least 1.
+    /// Returns a queue with room for `capacity` questions (at least 1) that are not taken yet, and its receiver. Further
+    /// questions wait for room.
     pub fn new(capacity: usize) -> (Self, mpsc::Receiver<PendingApproval>) {
         let (questions, pending) = mpsc::channel(capacity.max(1));
         (Self { questions }, pending)

@@ -23,7 +23,7 @@ use vfs_search::Pool;
 
 use crate::enforcer::{Enforcer, denied};
 use crate::policy::{Decision, Permission, Policy};
-use crate::tree::{Guard, guarded};
+use crate::tree::{ReadGuard, guarded};
 
 /// A backend behind a [`Policy`].
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct PolicyBackend {
 }
 
 impl PolicyBackend {
-    /// `inner` behind `policy`.
+    /// Returns `inner` behind `policy`.
     pub fn new(inner: Arc<dyn Backend>, policy: Policy) -> Self {
         Self { enforcer: Enforcer::new(inner, policy) }
     }
@@ -41,7 +41,7 @@ impl PolicyBackend {
         &*self.enforcer.inner
     }
 
-    /// Performs `request` if it may go on.
+    /// Performs `request` if the policy permits it.
     async fn send<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
         self.enforcer.permit(cx, request).await?.send(self.inner(), cx).await
     }
@@ -84,8 +84,8 @@ impl PolicyBackend {
         Error::not_found(path)
     }
 
-    /// Why nothing is told of what is at `path`, in the same words whether it exists or not; `None` where it may be read, or
-    /// where `answer` failed for a reason that has nothing to do with that.
+    /// Returns the error that replaces `answer` if `path` is unreadable, the same whether it exists or not. Returns `None` if
+    /// `path` is readable, or if `answer` failed for an unrelated reason.
     async fn refusal<T>(&self, cx: &OpContext, path: &VfsPath, answer: &Result<T>) -> Option<Error> {
         use ErrorKind::{ApprovalRequired, Cancelled, PolicyDenied};
         let is_unrelated =
@@ -103,20 +103,20 @@ impl PolicyBackend {
         self.inner().stat(cx, StatRequest::new(path.clone())).await.is_ok_and(|info| !info.is_dir)
     }
 
-    /// Whether `path` is a directory, which may be shown because it leads to something that may be read.
+    /// Returns whether `path` is a directory, which may be shown because it leads to readable entries.
     async fn is_directory(&self, cx: &OpContext, path: &VfsPath) -> bool {
         self.inner().stat(cx, StatRequest::new(path.clone())).await.is_ok_and(|info| info.is_dir)
     }
 
-    /// The tree of what may be read, for a search that was permitted.
+    /// Returns the tree of readable entries, for a search that was permitted.
     async fn tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
         let lent = vfs_search::lend(&self.enforcer.inner, cx, req).await?;
-        if self.enforcer.shows_all(cx, &VfsPath::root()).await {
+        if self.enforcer.reads_all(cx, &VfsPath::root()).await {
             return Ok(lent);
         }
         let (hook, runtime) = (Arc::clone(self.enforcer.hook()), Handle::try_current().ok());
         let inner = Arc::clone(&self.enforcer.inner);
-        Ok(guarded(lent, Guard { hook, cx: cx.clone(), inner, runtime }))
+        Ok(guarded(lent, ReadGuard { hook, cx: cx.clone(), inner, runtime }))
     }
 
     async fn permitted_tree(self, cx: OpContext, request: GrepRequest) -> Result<(SharedTree, GrepRequest)> {
@@ -133,8 +133,8 @@ impl PolicyBackend {
         matches!(self.enforcer.hook().check_path(cx, Permission::Read, path).await, Decision::Deny { .. })
     }
 
-    /// What of a change may be told.
-    async fn told(&self, cx: &OpContext, event: WatchEvent) -> Option<WatchEvent> {
+    /// Returns the visible part of a change event, or `None`.
+    async fn visible_event(&self, cx: &OpContext, event: WatchEvent) -> Option<WatchEvent> {
         let change = match event.change {
             Change::Created { ref path, .. } | Change::Changed { ref path, .. } | Change::Removed { ref path } => {
                 self.reads(cx, path).await.then_some(event.change)?
@@ -150,26 +150,26 @@ impl PolicyBackend {
         Some(WatchEvent::new(event.cursor, change))
     }
 
-    /// What of a feed may be told.
+    /// Returns the visible events of a change feed.
     fn filtered(
         &self,
         cx: OpContext,
         events: BoxStream<'static, Result<WatchEvent>>,
     ) -> BoxStream<'static, Result<WatchEvent>> {
         let this = self.clone();
-        let told = events.then(move |event| {
+        let visible_events = events.then(move |event| {
             let (this, cx) = (this.clone(), cx.clone());
             async move {
                 match event {
-                    Ok(event) => this.told(&cx, event).await.map(Ok),
+                    Ok(event) => this.visible_event(&cx, event).await.map(Ok),
                     Err(error) => Some(Err(error)),
                 }
             }
         });
-        told.filter_map(ready).boxed()
+        visible_events.filter_map(ready).boxed()
     }
 
-    async fn everything(&self, cx: &OpContext) -> Result<()> {
+    async fn require_full_access(&self, cx: &OpContext) -> Result<()> {
         if self.enforcer.allows_everything(cx).await {
             return Ok(());
         }
@@ -193,7 +193,7 @@ impl Backend for PolicyBackend {
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
         let path = req.path.clone();
         let answer = self.send_at(cx, req).await;
-        // A directory may be shown because it leads on; a file is read or not.
+        // A directory may be shown because it leads to readable entries; a file is readable or not.
         if answer.as_ref().is_ok_and(|info| info.is_dir) {
             return answer;
         }
@@ -214,7 +214,7 @@ impl Backend for PolicyBackend {
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         let req = self.enforcer.permit(cx, req).await?;
-        if self.enforcer.shows_all(cx, &VfsPath::root()).await {
+        if self.enforcer.reads_all(cx, &VfsPath::root()).await {
             return self.inner().ls(cx, req).await;
         }
         let path = req.path.clone();
@@ -254,7 +254,7 @@ impl Backend for PolicyBackend {
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         let req = self.enforcer.permit(cx, req).await?;
-        if self.enforcer.shows_all(cx, &VfsPath::root()).await {
+        if self.enforcer.reads_all(cx, &VfsPath::root()).await {
             return self.inner().glob(cx, req).await;
         }
         let path = req.path.clone();
@@ -265,7 +265,7 @@ impl Backend for PolicyBackend {
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         let req = self.enforcer.permit(cx, req).await?;
-        if self.enforcer.shows_all(cx, &VfsPath::root()).await {
+        if self.enforcer.reads_all(cx, &VfsPath::root()).await {
             return self.inner().grep(cx, req).await;
         }
         let path = req.path.clone();
@@ -428,7 +428,7 @@ impl Snapshots for PolicyBackend {
     }
 
     async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()> {
-        self.everything(cx).await?;
+        self.require_full_access(cx).await?;
         self.send(cx, req).await
     }
 
@@ -437,14 +437,14 @@ impl Snapshots for PolicyBackend {
     }
 
     async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet> {
-        self.everything(cx).await?;
+        self.require_full_access(cx).await?;
         self.send(cx, req).await
     }
 }
 
 impl Watch for PolicyBackend {
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
-        // The feed begins now, whenever it is permitted: what happens meanwhile is not to be missed.
+        // Subscribe before the check, so that no event during the check is missed.
         let Some(watch) = self.inner().as_watch() else {
             let error = Error::new(ErrorKind::Unsupported, "it does not tell of changes").with_path(&req.path);
             return stream::iter([Err(error)]).boxed();

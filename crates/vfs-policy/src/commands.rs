@@ -13,25 +13,25 @@ use vfs_core::{Error, Result};
 pub(crate) use self::pattern::{CommandPattern, RequestedCommand};
 use self::reader::Reader;
 
-/// A command line that is understood: the simple commands that it runs, and no others.
+/// A parsed command line: the simple commands that it runs, and no others.
 ///
 /// # Behaviour
 ///
-/// Understood are lists (`|`, `&&`, `||`, `;`, `&`, and lines) of simple commands with:
+/// The parser understands lists (`|`, `&&`, `||`, `;`, `&`, and lines) of simple commands with:
 ///
 /// * literal words, however they are quoted;
 /// * globs behind a literal directory, such as `src/*.rs`, which can be neither options nor other words;
 /// * redirections to literal files and descriptors, and here-documents without expansions;
 /// * comments.
 ///
-/// Everything else is not understood, whatever it would do: expansions and substitutions, assignments, groups, functions and
-/// all words of the shell's grammar; builtins that run text or change what later commands mean; shells and programs that
-/// run the command in their words (`env`, `xargs`, `sudo`, `timeout`, `find -exec`); programs outside of `/bin`, `/sbin`,
-/// `/usr/bin`, `/usr/sbin`, `/usr/local/bin` and `/usr/local/sbin`, where they are named by a path; and what `bash`,
-/// `dash` and `busybox sh` read differently.
+/// Everything else is not understood, whatever its effect: expansions and substitutions, assignments, groups, functions and
+/// all reserved words; builtins that run text or change the meaning of later commands; shells and programs that run the command
+/// in their arguments (`env`, `xargs`, `sudo`, `timeout`, `find -exec`); programs named by a path outside of `/bin`, `/sbin`,
+/// `/usr/bin`, `/usr/sbin`, `/usr/local/bin` and `/usr/local/sbin`; and text that `bash`, `dash` and `busybox sh` read
+/// differently.
 ///
-/// What an understood program does is not looked at: an editor, `make`, `git` or an interpreter of another language run
-/// what they like. To hold a command takes a sandbox; this is for telling apart what an agent does openly.
+/// The effects of a program are not checked: an editor, `make`, `git` or an interpreter of another language can run anything.
+/// A parsed line tells apart what an agent does openly; confinement takes a sandbox.
 ///
 /// # Errors
 ///
@@ -54,13 +54,13 @@ pub struct CommandLine {
     commands: Vec<SimpleCommand>,
 }
 
-/// A command without others in it: a program or builtin with its arguments.
+/// A simple command: a program or builtin with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SimpleCommand {
     name: String,
     arguments: Vec<CommandWord>,
-    /// Whether it may run another command that stands in its arguments.
+    /// Whether the command may run another one that is written in its arguments.
     #[serde(skip)]
     runs_others: bool,
 }
@@ -77,7 +77,7 @@ pub enum CommandWord {
 }
 
 impl CommandWord {
-    /// The text, where it is one word that is written out.
+    /// Returns the text of a literal word, or `None` for a glob.
     pub fn literal(&self) -> Option<&str> {
         match self {
             Self::Literal(text) => Some(text),
@@ -87,26 +87,26 @@ impl CommandWord {
 }
 
 impl SimpleCommand {
-    /// The program or builtin, as it was written: a name, or a path in a directory of the system.
+    /// Returns the program or builtin as written: a name, or a path in a system directory.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The words after the name.
+    /// Returns the words after the name.
     pub fn arguments(&self) -> &[CommandWord] {
         &self.arguments
     }
 }
 
 impl CommandLine {
-    /// The longest line that is understood: 128 KiB.
+    /// Length of the longest line that is understood, in bytes: 128 KiB.
     pub const MAX_BYTES: usize = 128 << 10;
 
-    /// Reads `line`.
+    /// Parses `line`.
     ///
     /// # Errors
     ///
-    /// `invalid_argument`, with the reason, where it is not understood.
+    /// `invalid_argument`, with the reason, if the line is not understood.
     pub fn parse(line: &str) -> Result<Self> {
         let (line, not_understood) = Self::read(line);
         match not_understood {
@@ -115,7 +115,8 @@ impl CommandLine {
         }
     }
 
-    /// Reads `line` up to where it is no longer understood, and says why it is not. Commands that run others are there.
+    /// Parses `line` up to the first part that is not understood, and returns the reason. The result includes commands that run
+    /// others.
     fn read(line: &str) -> (Self, Option<&'static str>) {
         if line.len() > Self::MAX_BYTES {
             return (Self { commands: Vec::new() }, Some("it is longer than 128 KiB"));
@@ -125,11 +126,11 @@ impl CommandLine {
         (Self { commands }, not_understood)
     }
 
-    /// The simple commands, in the order in which they are written.
+    /// Returns the simple commands, in the order in which they are written.
     pub fn commands(&self) -> &[SimpleCommand] {
         &self.commands
     }
 }
 
-/// What was read, or the reason why it is not understood.
+/// Result of parsing: a value, or the reason why the line is not understood.
 type Understood<T> = Result<T, &'static str>;

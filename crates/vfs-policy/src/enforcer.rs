@@ -15,17 +15,17 @@ use crate::policy::{Decision, Permission, Policy, PolicyHook};
 use crate::required_permissions::{Reach, required_permissions};
 use crate::rule::HardLinks;
 
-/// A backend, and the policy in front of it.
+/// Checks requests against a policy before they reach a backend.
 #[derive(Debug, Clone)]
 pub(crate) struct Enforcer {
     pub(crate) inner: Arc<dyn Backend>,
     policy: Policy,
 }
 
-/// What the caller may be asked about, where nothing is denied.
-type Asked = Option<String>;
+/// Question for the approver, if nothing is denied and an approval is required.
+type ApprovalQuestion = Option<String>;
 
-const OTHER_NAMES: &str = "the file has other names too (hard links), under which it may be forbidden";
+const HARD_LINK_REASON: &str = "the file has other names too (hard links), under which it may be forbidden";
 
 impl Enforcer {
     pub(crate) fn new(inner: Arc<dyn Backend>, policy: Policy) -> Self {
@@ -36,49 +36,49 @@ impl Enforcer {
         &self.policy.hook
     }
 
-    /// `request`, or what an approver put in its place, if it may go on.
+    /// Returns `request`, or the request that an approver replaced it with, if it is allowed.
     pub(crate) async fn permit<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q> {
         let action = request.action();
         let decision = self.hook().check(cx, &action).await;
-        if decision == Decision::Allow && self.is_all_said(cx, action) {
+        if decision == Decision::Allow && self.is_plain_request(cx, action) {
             return Ok(request);
         }
-        // Boxed, as this takes far more room than all the rest, and most requests do not come here.
+        // Boxed: this future is far larger than the rest, and most requests do not get here.
         Box::pin(self.permit_after(decision, cx, request)).await
     }
 
     async fn permit_after<Q: Request>(&self, decision: Decision, cx: &OpContext, request: Q) -> Result<Q> {
-        match self.judge_after(decision, cx, &request).await? {
+        match self.judge_with(decision, cx, &request).await? {
             None => Ok(request),
-            // A namespace resolves a path before it sends an operation on it, which is asked about itself.
+            // A namespace resolves a path before it sends an operation on it, and that operation has its own approval.
             Some(_) if matches!(request.action(), Action::Resolve(_)) => Ok(request),
             Some(prompt) => self.ask(cx, request, &prompt).await,
         }
     }
 
-    /// Whether a request as it is named says all that it touches: no path leads elsewhere, and nothing below one counts.
-    fn is_all_said(&self, cx: &OpContext, action: Action<'_>) -> bool {
+    /// Returns whether the named paths of a request are all that it touches: no path can be a link, and no subtree counts.
+    fn is_plain_request(&self, cx: &OpContext, action: Action<'_>) -> bool {
         let is_plain = || {
             required_permissions(&action).all(|need| need.reach == Reach::Itself)
                 && action.paths().all(|path| !self.inner.capabilities(path).links)
         };
-        self.is_alike_everywhere(cx) || is_plain()
+        self.is_uniform(cx) || is_plain()
     }
 
-    fn is_alike_everywhere(&self, cx: &OpContext) -> bool {
+    fn is_uniform(&self, cx: &OpContext) -> bool {
         let hook = self.hook();
         hook.hard_links() == HardLinks::Allow && !hook.differs_below(cx, &VfsPath::root())
     }
 
-    /// Whether nothing at and below `path` is kept from being read.
-    pub(crate) async fn shows_all(&self, cx: &OpContext, path: &VfsPath) -> bool {
+    /// Returns whether everything at and below `path` may be read.
+    pub(crate) async fn reads_all(&self, cx: &OpContext, path: &VfsPath) -> bool {
         let hook = self.hook();
         hook.hard_links() == HardLinks::Allow
             && !hook.differs_below(cx, path)
             && hook.check_path(cx, Permission::Read, path).await == Decision::Allow
     }
 
-    /// Whether everything is allowed everywhere, so that states of all files may be gone back to.
+    /// Returns whether all files may be read, written and deleted, so that a snapshot of all of them may be restored.
     pub(crate) async fn allows_everything(&self, cx: &OpContext) -> bool {
         let (hook, root) = (self.hook(), VfsPath::root());
         for permission in [Permission::Read, Permission::Write, Permission::Delete] {
@@ -89,17 +89,22 @@ impl Enforcer {
         !hook.differs_below(cx, &root)
     }
 
-    async fn judge<Q: Request>(&self, cx: &OpContext, request: &Q) -> Result<Asked> {
+    async fn judge<Q: Request>(&self, cx: &OpContext, request: &Q) -> Result<ApprovalQuestion> {
         let decision = self.hook().check(cx, &request.action()).await;
-        self.judge_after(decision, cx, request).await
+        self.judge_with(decision, cx, request).await
     }
 
-    /// Judges `request`, of which the hook said `decision` as it is named.
-    async fn judge_after<Q: Request>(&self, decision: Decision, cx: &OpContext, request: &Q) -> Result<Asked> {
+    /// Checks `request` in full; `decision` is the answer of the hook for its named paths.
+    async fn judge_with<Q: Request>(
+        &self,
+        decision: Decision,
+        cx: &OpContext,
+        request: &Q,
+    ) -> Result<ApprovalQuestion> {
         let action = request.action();
-        let at = self.place_of(&decision, cx, &action, &action).await;
-        let mut asked = decided(decision, &at)?;
-        if self.is_alike_everywhere(cx) {
+        let at = self.error_path(&decision, cx, &action, &action).await;
+        let mut asked = question_of(decision, &at)?;
+        if self.is_uniform(cx) {
             return Ok(asked);
         }
         let real = self.real_paths(cx, &action).await?;
@@ -108,15 +113,21 @@ impl Enforcer {
                 |path: &VfsPath| real.iter().find(|(named, _)| named == path).map(|(_, real)| real.path.clone());
             let moved = request.clone().map_paths(&mut |path| Ok(lookup(path).unwrap_or_else(|| path.clone())))?;
             let decision = self.hook().check(cx, &moved.action()).await;
-            let at = self.place_of(&decision, cx, &moved.action(), &action).await;
-            asked = asked.or(decided(decision, &at)?);
+            let at = self.error_path(&decision, cx, &moved.action(), &action).await;
+            asked = asked.or(question_of(decision, &at)?);
         }
         Ok(asked.or(self.judge_subtree(cx, &action).await?))
     }
 
-    /// What an error about `action` names: where it is denied, the path that may not be touched so, as it is called in
-    /// `named`, the same operation.
-    async fn place_of(&self, decision: &Decision, cx: &OpContext, action: &Action<'_>, named: &Action<'_>) -> VfsPath {
+    /// Returns the path that an error about `action` names: if it is denied, the first denied path, as written in `named`, the
+    /// same operation with the paths of the caller.
+    async fn error_path(
+        &self,
+        decision: &Decision,
+        cx: &OpContext,
+        action: &Action<'_>,
+        named: &Action<'_>,
+    ) -> VfsPath {
         if matches!(decision, Decision::Deny { .. }) {
             for (need, named) in required_permissions(action).zip(required_permissions(named)) {
                 let said = self.hook().check_path(cx, need.permission, need.path).await;
@@ -128,7 +139,7 @@ impl Enforcer {
         named.primary_path()
     }
 
-    /// The paths of `action` as they really are, where the backend can have links.
+    /// Returns the real paths of `action`, as far as the backend can have links.
     async fn real_paths(&self, cx: &OpContext, action: &Action<'_>) -> Result<Vec<(VfsPath, Resolved)>> {
         let mut real = Vec::new();
         for path in action.paths() {
@@ -148,8 +159,8 @@ impl Enforcer {
         Ok(real)
     }
 
-    /// Refuses a file whose content may be forbidden under another name: that of what a link leads to, or another of its
-    /// own. A link that is moved as it is may be moved to where it becomes what it leads to.
+    /// Refuses a file whose content may be forbidden under another name: the target of a link, or another hard link. The check
+    /// includes links that are moved as such, since a moved link may make its target readable at the new place.
     async fn judge_content(
         &self,
         cx: &OpContext,
@@ -159,34 +170,34 @@ impl Enforcer {
     ) -> Result<()> {
         let content = match self.real(cx, path).await {
             Ok(content) => content,
-            // It leads nowhere, so it has no content.
+            // A link that leads nowhere has no content.
             Err(_) => resolved.clone(),
         };
         if self.is_ambiguous(&content) {
-            // Where the name, or what it leads to, is forbidden, nothing tells whether there is a file.
+            // If the name or its target is forbidden, the error must not reveal whether the file exists.
             for name in [path, &content.path] {
-                decided(self.hook().check_path(cx, Permission::Read, name).await, path)?;
+                question_of(self.hook().check_path(cx, Permission::Read, name).await, path)?;
             }
-            return Err(denied(OTHER_NAMES, path));
+            return Err(denied(HARD_LINK_REASON, path));
         }
         if content.path == resolved.path && (content.path == *path || !describes(action)) {
             return Ok(());
         }
         let said = self.hook().check_path(cx, Permission::Read, &content.path).await;
-        let Err(refusal) = decided(said, path) else { return Ok(()) };
-        // A directory may be described because it leads on.
+        let Err(refusal) = question_of(said, path) else { return Ok(()) };
+        // A directory may be described because it leads to readable entries.
         match self.inner.stat(cx, StatRequest::new(path.clone())).await {
             Ok(info) if info.is_dir && describes(action) => Ok(()),
             _ => Err(refusal),
         }
     }
 
-    /// Where `path` really is.
+    /// Returns the real path of `path`.
     async fn real(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
         self.inner.resolve(cx, ResolveRequest::new(path.clone())).await.map_err(|error| error.with_path(path))
     }
 
-    /// As [`real`](Self::real), where the path leads anywhere: what leads nowhere the operation itself refuses.
+    /// Returns the real path of `path`, or `None` if it leads nowhere, which the operation itself reports.
     pub(crate) async fn real_or_none(&self, cx: &OpContext, path: &VfsPath) -> Result<Option<VfsPath>> {
         match self.real(cx, path).await {
             Ok(real) => Ok(Some(real.path)),
@@ -195,7 +206,7 @@ impl Enforcer {
         }
     }
 
-    /// Where the entry itself is: a link at the end is not followed.
+    /// Returns the real path of the entry itself: a link in the last component is not followed.
     async fn real_entry(&self, cx: &OpContext, path: &VfsPath) -> Result<Resolved> {
         match (path.parent(), path.name()) {
             (Some(parent), Some(name)) => {
@@ -210,8 +221,8 @@ impl Enforcer {
         resolved.names > 1 && self.hook().hard_links() == HardLinks::Deny
     }
 
-    /// Asks about everything below a directory that is moved, copied or deleted.
-    async fn judge_subtree(&self, cx: &OpContext, action: &Action<'_>) -> Result<Asked> {
+    /// Checks every entry below a directory that is moved, copied or deleted.
+    async fn judge_subtree(&self, cx: &OpContext, action: &Action<'_>) -> Result<ApprovalQuestion> {
         let (mut source, mut target) = (None, None);
         for need in required_permissions(action).filter(|need| need.reach == Reach::Subtree) {
             match need.permission {
@@ -238,7 +249,7 @@ impl Enforcer {
         match self.inner.stat(cx, StatRequest::new(source.clone())).await {
             Ok(info) if info.is_dir => {}
             Ok(_) => return Ok(None),
-            // The operation will say so too.
+            // The operation reports the same.
             Err(error) if error.is_absence() => return Ok(None),
             // A link that leads nowhere, or in a circle, is moved or removed as it is.
             Err(error) if matches!(error.kind(), ErrorKind::PathEscape | ErrorKind::InvalidPath) => return Ok(None),
@@ -259,19 +270,19 @@ impl Enforcer {
         for entry in listed.entries {
             let real = if has_links { Some(self.real(cx, &entry.path).await?) } else { None };
             if real.as_ref().is_some_and(|real| permissions.contains(&Permission::Read) && self.is_ambiguous(real)) {
-                return Err(denied(OTHER_NAMES, source));
+                return Err(denied(HARD_LINK_REASON, source));
             }
             let real = real.map(|real| real.path).filter(|real| *real != entry.path);
             for path in [Some(&entry.path), real.as_ref()].into_iter().flatten() {
                 for permission in &permissions {
                     let said = self.hook().check_path(cx, *permission, path).await;
-                    asked = asked.or(decided_within(said, source)?);
+                    asked = asked.or(question_within(said, source)?);
                 }
             }
             for place in [target, real_target.as_ref()].into_iter().flatten() {
                 let path = place.join(entry.path.strip_prefix(source).unwrap_or_default())?;
                 let said = self.hook().check_path(cx, Permission::Write, &path).await;
-                asked = asked.or(decided_within(said, target.unwrap_or(source))?);
+                asked = asked.or(question_within(said, target.unwrap_or(source))?);
             }
         }
         Ok(asked)
@@ -289,7 +300,7 @@ impl Enforcer {
         match answer.await? {
             Err(_) => Err(required(format!("nobody answered in time: {prompt}"))),
             Ok(Approval::Approve) => {
-                // Things may have changed while somebody thought about it; what is denied by now stays denied.
+                // The policy or the files may have changed meanwhile: an operation that is denied by now stays denied.
                 self.judge(cx, &request).await?;
                 Ok(request)
             }
@@ -299,7 +310,7 @@ impl Enforcer {
                     Error::invalid_argument("it was edited into another operation; only its arguments can be")
                         .with_path(&at)
                 })?;
-                // Whoever edited it approved what it is now; what is denied stays denied.
+                // The edit is the approval of the new request, which stays denied if the policy denies it.
                 self.judge(cx, &edited).await?;
                 Ok(edited)
             }
@@ -307,12 +318,13 @@ impl Enforcer {
     }
 }
 
-/// Whether a link at the end of a path is what is moved or removed, and not what it leads to.
+/// Returns whether `action` moves or removes a link in the last component itself, and not its target.
 fn moves_links(action: &Action<'_>) -> bool {
     matches!(action, Action::Delete(_) | Action::Rename(_))
 }
 
-/// Whether `action` tells of what is at a path, and would be let in where that is a directory which only leads on.
+/// Returns whether `action` describes the entry at a path, and may describe an unreadable directory that leads to readable
+/// entries.
 fn describes(action: &Action<'_>) -> bool {
     matches!(action, Action::Stat(_) | Action::Resolve(_) | Action::Watch(_))
 }
@@ -321,7 +333,8 @@ pub(crate) fn denied(reason: &str, path: &VfsPath) -> Error {
     Error::new(ErrorKind::PolicyDenied, format!("a policy forbids this: {reason}; do not try again")).with_path(path)
 }
 
-fn decided(decision: Decision, at: &VfsPath) -> Result<Asked> {
+/// Returns the question of `decision` for the approver, if it has one, or the refusal as an error at `at`.
+fn question_of(decision: Decision, at: &VfsPath) -> Result<ApprovalQuestion> {
     match decision {
         Decision::Allow => Ok(None),
         Decision::Ask { prompt } => Ok(Some(prompt)),
@@ -329,8 +342,8 @@ fn decided(decision: Decision, at: &VfsPath) -> Result<Asked> {
     }
 }
 
-/// As [`decided`], about something below `at` that is better not named.
-fn decided_within(decision: Decision, at: &VfsPath) -> Result<Asked> {
+/// Returns the question about an entry below `at`, or the refusal, like [`question_of`] but without naming the entry.
+fn question_within(decision: Decision, at: &VfsPath) -> Result<ApprovalQuestion> {
     match decision {
         Decision::Allow => Ok(None),
         Decision::Ask { .. } => Ok(Some(format!("allow this of all that is in {at}?"))),

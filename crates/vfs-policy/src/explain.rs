@@ -8,41 +8,41 @@ use crate::policy::Permission;
 use crate::rule::RuleEffect;
 use crate::rules::{Question, RuleSet};
 
-/// What the rules say of one permission at one path, and which rule says so.
+/// Effect of a rule set on one permission at one path, with the rule that decides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The path that was asked about.
+    /// The path in question.
     pub path: VfsPath,
-    /// What is done to it.
+    /// The permission in question.
     pub permission: Permission,
-    /// What becomes of it.
+    /// The resulting effect.
     pub effect: RuleEffect,
-    /// The number of the rule that decides, from 1; `None` for the default, and for a rule that no user has written.
+    /// Number of the rule that decides, from 1; `None` for the default, and for a rule that no user has written.
     pub rule: Option<usize>,
     /// The mount whose policy decides; `None` for a policy around everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mount: Option<VfsPath>,
-    /// What that rule is called.
+    /// Name of the deciding rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Why: as it is written in the rule, or what in a command line is not understood.
+    /// Reason: the text of the rule, or the part of a command line that is not understood.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl RuleSet {
-    /// Says what would become of `word`, a permission or an operation, at `path`, asked by `actor`.
+    /// Returns the effect of these rules on `word`, a permission or an operation, at `path` for `actor`.
     ///
     /// # Behaviour
     ///
-    /// Of an operation with two paths, such as a rename, `path` stands for both ends. There is an answer for each
-    /// permission that is needed; the operation goes on only if all are allowed. What rules say of single commands is
-    /// not in it: ask [`explain_command`](Self::explain_command).
+    /// For an operation with two paths, such as a rename, `path` stands for both. The result has one explanation for each
+    /// required permission; the operation goes on only if all are allowed. Rules about single commands are not evaluated: use
+    /// [`explain_command`](Self::explain_command).
     ///
     /// # Errors
     ///
-    /// `invalid_argument` where `word` is neither.
+    /// `invalid_argument` if `word` is neither a permission nor an operation.
     pub fn explain(&self, actor: Option<&str>, word: &str, path: &VfsPath) -> Result<Vec<Explanation>> {
         let permission = Permission::ALL.iter().find(|permission| permission.code() == word);
         let (operation, permissions) = match (permission, word.parse::<Operation>()) {
@@ -62,7 +62,7 @@ impl RuleSet {
         Ok(explained.collect())
     }
 
-    /// Says what would become of the command of `request`, asked by `actor`.
+    /// Returns the effect of these rules on the command of `request` for `actor`.
     pub fn explain_command(&self, actor: Option<&str>, request: &ExecuteRequest) -> Explanation {
         let command = RequestedCommand::new(request);
         let (operation, permission) = (Some(Operation::Execute), Permission::Execute);
@@ -84,7 +84,7 @@ impl RuleSet {
     }
 }
 
-/// What an operation needs, wherever.
+/// Returns the permissions that `operation` requires.
 fn permissions(operation: Operation) -> Vec<Permission> {
     use Permission::{Delete, Execute, Read, Write};
     match operation {

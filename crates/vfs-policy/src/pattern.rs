@@ -5,26 +5,26 @@ use std::borrow::Cow;
 use vfs_core::{Result, VfsPath};
 use vfs_search::GlobPattern;
 
-/// A glob that covers what it matches and everything below that.
+/// A glob that covers its matches and everything below them.
 #[derive(Debug, Clone)]
 pub(crate) struct PathPattern {
     text: String,
     exact: Matcher,
-    /// Of the text in lower case, where that is another.
+    /// Matcher of the text in lower case, if that differs.
     folded: Option<Matcher>,
 }
 
-/// What most rules name is spelled out, and only compared: it is asked about before every operation.
+/// Compiled pattern. Most patterns are literal and are only compared, since rules are evaluated before every operation.
 #[derive(Debug, Clone)]
 enum Matcher {
-    /// This relative path.
+    /// This relative path, literally.
     Path(String),
-    /// This name, at any depth.
+    /// This name, literally, at any depth.
     Name(String),
     Glob(GlobPattern),
 }
 
-/// Whether letters of another case match.
+/// Case sensitivity of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Case {
     Sensitive,
@@ -33,13 +33,13 @@ pub(crate) enum Case {
 
 impl PathPattern {
     pub(crate) fn new(text: &str) -> Result<Self> {
-        // `dir/**` is about the directory too, as `dir` alone is about all below it.
+        // `dir/**` covers the directory too, as `dir` alone covers everything below it.
         let bare = match text.strip_suffix("/**") {
             Some("") => "**",
             Some(directory) => directory,
             None => text.strip_suffix('/').filter(|bare| !bare.is_empty()).unwrap_or(text),
         };
-        // What was written with a `/` is a whole path, also where none is left of it.
+        // A pattern written with a `/` is a whole path, even if the trimmed pattern has none.
         let is_path = text.contains('/') && !bare.contains('/') && bare != "**";
         let bare = if is_path { Cow::Owned(format!("/{bare}")) } else { Cow::Borrowed(bare) };
         let lower = bare.to_lowercase();
@@ -47,17 +47,17 @@ impl PathPattern {
         Ok(Self { text: text.to_owned(), exact, folded })
     }
 
-    /// Whether it covers `path`: it matches that, or a directory above.
+    /// Returns whether the pattern matches `path` or a directory above it.
     pub(crate) fn covers(&self, path: &VfsPath, case: Case) -> bool {
         if self.text == "/" || self.text == "/**" || self.text == "**" {
             return true;
         }
-        // What it matches as it is written it covers, whatever folding makes of it.
+        // A pattern always covers its exact-case matches; case folding can only add matches.
         self.exact.covers(path.relative())
             || self.folded(path, case).is_some_and(|(matcher, lower)| matcher.covers(&lower))
     }
 
-    /// What else to match with what, where letters of another case match and there are some.
+    /// Returns the matcher and the text of the case-insensitive match, if it can differ from the exact one.
     fn folded<'a>(&'a self, path: &'a VfsPath, case: Case) -> Option<(&'a Matcher, Cow<'a, str>)> {
         if case == Case::Sensitive {
             return None;
@@ -70,7 +70,7 @@ impl PathPattern {
         }
     }
 
-    /// Whether it can cover something below `directory`.
+    /// Returns whether the pattern can cover `directory` or an entry below it.
     pub(crate) fn reaches(&self, directory: &VfsPath, case: Case) -> bool {
         if self.covers(directory, case) {
             return true;
@@ -94,7 +94,7 @@ impl Matcher {
         })
     }
 
-    /// Whether it matches the relative path `text` or a directory above.
+    /// Returns whether this matches the relative path `text` or a directory above it.
     fn covers(&self, text: &str) -> bool {
         match self {
             Matcher::Path(path) => is_at_or_below(text, path),
@@ -106,7 +106,7 @@ impl Matcher {
         }
     }
 
-    /// Whether something below the relative directory `text` can match.
+    /// Returns whether an entry below the relative directory `text` can match.
     fn reaches(&self, text: &str) -> bool {
         match self {
             Matcher::Path(path) => text.is_empty() || is_at_or_below(path, text),
@@ -120,7 +120,7 @@ fn is_at_or_below(path: &str, directory: &str) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// `text` in lower case, which most paths are already.
+/// Returns `text` in lower case, without a copy for the common path that has no upper case.
 fn in_lower_case(text: &str) -> Cow<'_, str> {
     let is_lower = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
     if is_lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }

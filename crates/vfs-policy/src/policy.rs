@@ -14,44 +14,44 @@ use crate::approval::Approver;
 use crate::backend::PolicyBackend;
 use crate::rule::HardLinks;
 
-/// What a policy says of an operation.
+/// Decision of a policy about one operation or path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// It may go on.
+    /// The operation is allowed.
     Allow,
-    /// It may not.
+    /// The operation is denied.
     Deny {
-        /// Why, in words for the model.
+        /// Reason, in words for the model.
         reason: String,
     },
-    /// Somebody has to approve it first.
+    /// The operation needs an approval first.
     Ask {
-        /// What they are asked.
+        /// Question for the approver.
         prompt: String,
     },
 }
 
-/// What is done to one path in the course of an operation.
+/// Kind of access to one path in the course of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Permission {
-    /// Its content, or that it exists, is learnt.
+    /// The content of the path, or its existence, becomes known.
     Read,
-    /// It is made or changed.
+    /// The path is created or changed.
     Write,
-    /// It goes.
+    /// The path is removed.
     Delete,
-    /// A command runs in it.
+    /// A command runs in the directory.
     Execute,
 }
 
 impl Permission {
-    /// Every permission, in the order of declaration.
+    /// All permissions, in the order of declaration.
     pub const ALL: &'static [Permission] = &[Self::Read, Self::Write, Self::Delete, Self::Execute];
 
-    /// The stable word for it.
+    /// Returns the stable word for this permission.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -68,24 +68,25 @@ impl fmt::Display for Permission {
     }
 }
 
-/// Decides what may be done.
+/// Decides which operations are allowed.
 ///
 /// # Behaviour
 ///
-/// * [`check`](Self::check) is asked before every operation, once with the paths as they were named and, where links lead
-///   somewhere else, once more with the real ones.
-/// * [`check_path`](Self::check_path) is asked about single paths: each one below a directory that is moved, copied or
-///   deleted, and each entry that a listing or search would show. There a question counts as a refusal.
-/// * Searches ask from the threads of a pool, and wait for the answer.
-/// * A hook that looks into the command lines of [`Action::Execute`] and [`Action::ExecuteStream`] reads them with
-///   [`CommandLine`](crate::CommandLine); the variables that a request passes are a part of what it runs.
+/// * [`check`](Self::check) is called before every operation, once with the paths as the caller named them and, if links lead
+///   somewhere else, once more with the real paths.
+/// * [`check_path`](Self::check_path) is called for single paths: each one below a directory that is moved, copied or deleted,
+///   and each entry that a listing or search would show. For an entry of a listing or search, [`Decision::Ask`] counts as a
+///   refusal.
+/// * Searches call the hook from the threads of a pool, and block until it answers.
+/// * A hook that judges the command lines of [`Action::Execute`] and [`Action::ExecuteStream`] can parse them with
+///   [`CommandLine`](crate::CommandLine). The variables that a request passes are part of the command that runs.
 #[async_trait]
 pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {
-    /// Whether `action` may go on.
+    /// Returns the decision about `action`.
     async fn check(&self, cx: &OpContext, action: &Action<'_>) -> Decision;
 
-    /// Whether `permission` is given at `path`. By default, what [`check`](Self::check) says of the simplest operation
-    /// that needs it.
+    /// Returns the decision about `permission` at `path`. The default is the answer of [`check`](Self::check) for the simplest
+    /// operation that requires this permission.
     async fn check_path(&self, cx: &OpContext, permission: Permission, path: &VfsPath) -> Decision {
         match permission {
             Permission::Read => self.check(cx, &Action::Read(&ReadRequest::new(path.clone()))).await,
@@ -102,48 +103,49 @@ pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {
         }
     }
 
-    /// Whether something below the directory `path` may be read although `path` itself may not, so that it is shown on the
-    /// way there. By default, no.
+    /// Returns whether an entry below the directory `path` may be readable although `path` itself is not. Such a directory is
+    /// listed, so that a caller finds the way to the entry. Default: `false`.
     fn leads_on(&self, _cx: &OpContext, _path: &VfsPath) -> bool {
         false
     }
 
-    /// Whether the answer for something at or below `path` may be another than for `path`. By default, yes.
+    /// Returns whether decisions about paths at or below `path` may differ from the decision about `path`. Default: `true`.
     fn differs_below(&self, _cx: &OpContext, _path: &VfsPath) -> bool {
         true
     }
 
-    /// What becomes of a file that is known by other names too, under which it may be forbidden. By default, it is refused
-    /// to be read.
+    /// Returns the treatment of files with several names (hard links): another name may be a forbidden one. Default:
+    /// [`HardLinks::Deny`], which refuses to read them.
     fn hard_links(&self) -> HardLinks {
         HardLinks::Deny
     }
 }
 
-/// Lets a [`PolicyHook`] decide about every operation.
+/// Layer that enforces the decisions of a [`PolicyHook`] on every operation.
 ///
 /// # Behaviour
 ///
-/// * Where the hook denies, the operation is `policy_denied` and the backend is not asked. Nothing of a denied file shows
-///   in a result, an error, a listing, a search or a diff, and a search does not open it.
-/// * What is said of a file that may not be read is the same whether it exists or not: `stat`, `resolve`, reads and changes are
-///   `policy_denied`, and a listing or search that begins there is, or finds nothing there.
-/// * Where it asks, the operation waits for the [approver](Self::with_approver), who may approve it, deny it or put another
-///   request in its place; without one, or after the [timeout](Self::with_approval_timeout), it is `approval_required`.
-///   An approval is looked at once more when it comes: what is denied by then stays denied. Of several questions about one
-///   operation the first is asked. Waiting for an answer needs the timer of a tokio runtime.
-/// * A path is judged as it is named and as it really is when links are followed. A file with several names (hard links)
-///   is not read unless the hook says so. The directories and links on the way to the target of a link are not
-///   checked, so that a working link reveals that they exist, even if they may not be read.
+/// * If the hook denies an operation, it fails with `policy_denied` and the backend is not called. Nothing of a denied file
+///   appears in a result, an error, a listing, a search or a diff, and a search does not open it.
+/// * Answers about an unreadable file are the same whether it exists or not: `stat`, `resolve`, reads and changes fail with
+///   `policy_denied`; a listing or search that starts there fails so too, or finds nothing.
+/// * If the hook asks, the operation waits for the [approver](Self::with_approver), who may approve it, deny it or replace the
+///   request. Without an approver, or after the [timeout](Self::with_approval_timeout), the operation fails with
+///   `approval_required`. The hook is consulted again once an approval has arrived: an operation that is denied by then stays
+///   denied. If there are several questions about one operation, the first is asked. Waiting for an answer needs the timer of
+///   a tokio runtime.
+/// * Both the path as named and the real path, with links followed, are checked. A file with several names (hard links) is not
+///   read unless the hook allows it. Directories and links on the way to the target of a link are not checked, so a working
+///   link reveals that they exist, even if they may not be read.
 /// * Methods of layers that are not operations of a backend (`OverlayBackend::diff`, `CheckpointedBackend::undo`) are not subject
 ///   to any policy.
-/// * Deleting, moving and copying a directory needs the permission for all that is in it.
-/// * Reading what may be read is filtered, not refused: `ls`, `glob`, `grep` and change feeds leave out what may not be
-///   read, silently. A directory that may not be read is shown where it leads to something that may.
-/// * Going back to a snapshot, and diffs between two, are refused where anything at all may be denied below the root.
+/// * Deletes, moves and copies of a directory require the permission for every entry in it.
+/// * `ls`, `glob`, `grep` and change feeds are filtered, not refused: unreadable entries are silently left out. An unreadable
+///   directory is shown if it leads to a readable entry.
+/// * Restoring a snapshot, and diffs between two, are refused if anything at all may be denied below the root.
 ///
-/// Between the look at a link and the operation another process may change the link; against that only a backend that is
-/// confined to what may be reached helps. A command can do whatever its own process can: see [`RuleSet`](crate::RuleSet).
+/// Another process may change a link between the check and the operation; only a backend that is confined to the allowed files
+/// prevents that. A command can do everything that its own process can: see [`RuleSet`](crate::RuleSet).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -170,22 +172,22 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Five minutes, how long an approver has unless it is set otherwise.
+    /// Default time that an approver has to answer: five minutes.
     pub const DEFAULT_APPROVAL_TIMEOUT: Duration = Duration::from_secs(300);
 
-    /// Lets `hook` decide; nobody approves anything.
+    /// Returns a policy that enforces the decisions of `hook`, without an approver.
     pub fn new(hook: Arc<dyn PolicyHook>) -> Self {
         Self { hook, approver: None, approval_timeout: Self::DEFAULT_APPROVAL_TIMEOUT }
     }
 
-    /// Lets `approver` answer what the hook asks.
+    /// Sets the approver that answers the questions of the hook.
     #[must_use]
     pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self
     }
 
-    /// Sets how long an answer may take. Default [`Policy::DEFAULT_APPROVAL_TIMEOUT`].
+    /// Sets the time limit for an answer of the approver. Default [`Policy::DEFAULT_APPROVAL_TIMEOUT`].
     #[must_use]
     pub fn with_approval_timeout(mut self, timeout: Duration) -> Self {
         self.approval_timeout = timeout;

@@ -6,7 +6,7 @@ use vfs_core::{Action, EditMode, VfsPath, WriteMode};
 
 use crate::policy::Permission::{self, Delete, Execute, Read, Write};
 
-/// One permission that an operation needs.
+/// A permission that an operation requires at one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequiredPermission<'a> {
     pub(crate) permission: Permission,
@@ -14,12 +14,12 @@ pub(crate) struct RequiredPermission<'a> {
     pub(crate) reach: Reach,
 }
 
-/// How much of what lies below the path is meant.
+/// Extent of a required permission below its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Nothing, or what may be read of it.
+    /// The path alone. Entries below it are filtered one by one.
     Itself,
-    /// All of it, where the path is a directory.
+    /// Every entry below, if the path is a directory.
     Subtree,
 }
 
@@ -27,23 +27,23 @@ fn require(permission: Permission, path: &VfsPath, reach: Reach) -> Option<Requi
     Some(RequiredPermission { permission, path, reach })
 }
 
-/// What states of all files are about.
+/// Returns the root, the path of operations on the state of all files.
 fn root() -> &'static VfsPath {
     static ROOT: LazyLock<VfsPath> = LazyLock::new(VfsPath::root);
     &ROOT
 }
 
-/// What `action` needs; at most three things.
+/// Returns the permissions that `action` requires, at most three.
 pub(crate) fn required_permissions<'a>(action: &Action<'a>) -> impl Iterator<Item = RequiredPermission<'a>> + use<'a> {
     use Reach::{Itself, Subtree};
     let required: [Option<RequiredPermission<'a>>; 3] = match *action {
-        // What is added to a file becomes a file with all that was in it, under rules of its own.
+        // After an append the file has its old content too, which the rules may judge otherwise.
         Action::Write(request) if request.mode == WriteMode::Append => {
             [require(Read, &request.path, Itself), require(Write, &request.path, Itself), None]
         }
         Action::Write(request) => [require(Write, &request.path, Itself), None, None],
         Action::Upload(request) => [require(Write, &request.path, Itself), None, None],
-        // What an edit finds, and where, tells of the content.
+        // The result of an edit reveals parts of the content.
         Action::Edit(request) if request.mode == EditMode::DryRun => [require(Read, &request.path, Itself), None, None],
         Action::Edit(request) => [require(Read, &request.path, Itself), require(Write, &request.path, Itself), None],
         Action::Delete(request) => [require(Delete, &request.path, Subtree), None, None],
@@ -55,7 +55,7 @@ pub(crate) fn required_permissions<'a>(action: &Action<'a>) -> impl Iterator<Ite
         Action::Copy(request) => [require(Read, &request.from, Subtree), require(Write, &request.to, Subtree), None],
         Action::Execute(request) => [require(Execute, &request.cwd, Itself), None, None],
         Action::ExecuteStream(request) => [require(Execute, &request.0.cwd, Itself), None, None],
-        // What commands print may be of any file.
+        // The output of a command may have the content of any file.
         Action::Jobs(_) | Action::JobOutput(_) | Action::StopJob(_) => [require(Execute, root(), Itself), None, None],
         Action::Restore(_) => [require(Write, root(), Itself), require(Delete, root(), Itself), None],
         Action::Forget(_) => [require(Delete, root(), Itself), None, None],
@@ -69,7 +69,8 @@ pub(crate) fn required_permissions<'a>(action: &Action<'a>) -> impl Iterator<Ite
     required.into_iter().flatten()
 }
 
-/// Whether `action` shows the entries of the directory that it names, and so may be let in where that only leads on.
+/// Returns whether `action` shows entries of the directory that it names. Such an operation may enter an unreadable directory
+/// that leads to readable entries.
 pub(crate) fn lists_entries(action: &Action<'_>) -> bool {
     matches!(
         action,

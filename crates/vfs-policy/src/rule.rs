@@ -2,106 +2,106 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a rule says of what it covers.
+/// Effect of a rule on the operations that it covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RuleEffect {
-    /// It may be done.
+    /// The operation is allowed.
     #[default]
     Allow,
-    /// It may not.
+    /// The operation is denied.
     Deny,
-    /// Somebody has to approve it.
+    /// The operation needs an approval.
     Ask,
 }
 
-/// What becomes of files that have several names.
+/// Treatment of files with several names (hard links).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum HardLinks {
-    /// They are not read: one of the other names may be a denied one.
+    /// The files are not read: one of the other names may be a denied one.
     #[default]
     Deny,
-    /// They are read by the rules for the name that is asked for.
+    /// The files are read by the rules for the requested name alone.
     Allow,
 }
 
-/// One rule, as it is written.
+/// One rule, in the form in which users write it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Rule {
-    /// What a person calls it, in explanations and records.
+    /// Name of the rule, for explanations and records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it says of what it covers.
+    /// Effect on the operations that the rule covers.
     pub effect: RuleEffect,
     /// Permissions (`read`, `write`, `delete`, `execute`) and single operations (`rename`, `glob`, `upload`, ...). `grep`
     /// includes `grep_stream`, by which `vfs grep` searches.
-    /// Default: all but `execute`, which has to be named where it is to be allowed. Denied or asked about, `write` includes
+    /// Default: all but `execute`, which a rule that allows has to name. In a rule that denies or asks, `write` includes
     /// `delete`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<String>,
-    /// Globs. One without a `/` is matched against names at any depth; one with a `/` against whole paths. Each covers
-    /// what it matches and everything below. Default: everything.
+    /// Globs over paths. A glob without a `/` is matched against names at any depth, a glob with a `/` against whole paths.
+    /// Each covers its matches and everything below. Default: everything.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// Command lines, as words with wildcards: `git status`, `ls *`, `rm *`. A rule with some is about running commands and
-    /// nothing else; how they are matched, [`RuleSet`](crate::RuleSet) says. Default: any.
+    /// Command patterns, as words with wildcards: `git status`, `ls *`, `rm *`. A rule with command patterns covers running
+    /// commands and nothing else; [`RuleSet`](crate::RuleSet) describes the matching. Default: any command.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-    /// Globs of who asks; who has no name is the empty one, which only `*` matches. Default: everybody.
+    /// Globs over actors. A caller without a name is the empty string, which only `*` matches. Default: every actor.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actors: Vec<String>,
-    /// Why, in words for the model or for who is asked.
+    /// Reason, in words for the model or for the approver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl Rule {
-    /// A rule that covers everything.
+    /// Returns a rule with `effect` that covers everything.
     pub fn new(effect: RuleEffect) -> Self {
         Self { effect, ..Self::default() }
     }
 
-    /// Narrows it to these paths too.
+    /// Adds a glob to the paths that the rule is restricted to.
     #[must_use]
     pub fn path(mut self, glob: impl Into<String>) -> Self {
         self.paths.push(glob.into());
         self
     }
 
-    /// Narrows it to this permission or operation too.
+    /// Adds a permission or operation to those that the rule is restricted to.
     #[must_use]
     pub fn operation(mut self, word: impl Into<String>) -> Self {
         self.operations.push(word.into());
         self
     }
 
-    /// Narrows it to these commands too.
+    /// Adds a pattern to the commands that the rule is restricted to.
     #[must_use]
     pub fn command(mut self, pattern: impl Into<String>) -> Self {
         self.commands.push(pattern.into());
         self
     }
 
-    /// Narrows it to these actors too.
+    /// Adds a glob to the actors that the rule is restricted to.
     #[must_use]
     pub fn actor(mut self, glob: impl Into<String>) -> Self {
         self.actors.push(glob.into());
         self
     }
 
-    /// Gives it a name.
+    /// Sets the name of the rule.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Says why.
+    /// Sets the reason.
     #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());

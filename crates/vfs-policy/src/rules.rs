@@ -14,47 +14,47 @@ use crate::policy::{Decision, Permission, PolicyHook};
 use crate::required_permissions::{lists_entries, required_permissions};
 use crate::rule::{HardLinks, Rule, RuleEffect};
 
-/// Rules in order: the first that covers something decides about it.
+/// Ordered list of rules: the first rule that covers an operation decides about it.
 ///
 /// # Behaviour
 ///
-/// * A rule covers an operation by its permissions as well as by its own word: `read` is about downloads, searches, the
-///   source of a copy or rename and the place of an edit, `write` about uploads and targets.
-/// * A rule that denies `write` or asks about it covers `delete` too: what is removed or moved away is changed. Where only
-///   removing is to be allowed, a rule before it says so. One that asks does not hide a later one, or a default, that denies
-///   `delete`. A rule that allows `write` does not allow to remove.
-/// * Rules that deny or ask match paths whatever the case of their letters; rules that allow match them as they are
-///   written. So on a file system that folds case, other cases do not get past a denial. Other spellings that a file
-///   system may take for the same, by Unicode normalisation, are other names to a rule.
-/// * Commands are denied unless a rule that names `execute` allows them: what a command does, no rule about paths can see.
-/// * What no rule covers is the default's, which allows.
+/// * A rule covers an operation by the required permissions as well as by the operation's own word: `read` covers downloads,
+///   searches, the source of a copy or rename and the path of an edit, `write` covers uploads and targets.
+/// * A rule that denies `write` or asks about it covers `delete` too, since removing or moving a file away changes it. To allow
+///   removal alone, put a rule for `delete` before it. A rule that asks does not hide a later rule, or a default, that denies
+///   `delete`. A rule that allows `write` does not allow `delete`.
+/// * Rules that deny or ask match paths case-insensitively; rules that allow match them exactly. So on a case-insensitive file
+///   system, another spelling does not get past a denial. Spellings that differ by Unicode normalisation are different names to
+///   a rule, even if a file system treats them as the same.
+/// * Commands are denied unless a rule that names `execute` allows them: rules about paths cannot see what a command does.
+/// * Operations that no rule covers get the default effect, which is to allow.
 ///
 /// # Commands
 ///
-/// A rule with [`commands`](Rule::commands) looks at the simple commands of a line, as far as a
-/// [`CommandLine`](crate::CommandLine) understands it.
+/// A rule with [`commands`](Rule::commands) is matched against the simple commands of a line, as parsed by
+/// [`CommandLine`](crate::CommandLine).
 ///
-/// * A pattern is words, separated by blanks. In a word `*` is any text, `?` any character, and `\` takes the next character
-///   as it is. A `*` of its own at the end is any number of further words, none included; elsewhere it is one word. Leading
-///   words such as `NAME=*` are variables that the request passes: which may be passed in a rule that allows, and are passed
-///   in one that denies or asks.
-/// * A rule that *allows* covers a line only if every command in it is one of its patterns: the same words, no more and no
-///   fewer, and no variable that is passed and not written.
-/// * A rule that *denies* or *asks* covers a line if a command in it may be one of its patterns: by the file name of its
-///   name, whatever the case of its letters, and with the other words of the pattern in their order, whatever stands between
-///   and after them, so that `git push` covers `git -C /src push --force`.
-/// * A line that is not understood no such rule allows; one that denies or asks covers it by the commands before what is
-///   not understood, and by what stands openly behind a program that runs others (`sudo rm x`). Where it comes to a rule
-///   with commands that is about its actor and directory and does not deny it,
-///   [`not_understood`](Self::with_not_understood) decides: it is denied, or goes on to the next rules, and is asked about
-///   (the default) where these allow it, or is not (`allow`). A variable that is passed and decides what a shell runs or
-///   finds, such as `PATH`, `BASH_ENV` and `LD_PRELOAD`, makes a line one that is not understood.
-/// * The paths of the rule are those a command runs in. Paths in its words and targets of redirections are not looked at,
-///   nor is what a program does: a script that a program reads, an interpreter, `make` or `git` can do anything. Rules about
-///   commands keep an honest agent from doing what it should not; to hold one that is not takes a sandbox, or an allow list
-///   of programs that do one thing.
-/// * Requests about jobs have no command line: rules with commands do not cover them. Allow `jobs`, `job_output` and
-///   `stop_job` by name where commands may run in the background.
+/// * A pattern is a list of words, separated by blanks. In a word, `*` matches any text, `?` any character, and `\` makes the
+///   next character literal. A `*` as the last word matches any number of further words, including none; elsewhere it matches
+///   one word. Leading words such as `NAME=*` match variables that the request passes: in a rule that allows, variables that may
+///   be passed; in a rule that denies or asks, variables that are passed.
+/// * A rule that *allows* covers a line only if every command in it matches one of its patterns: the same words, no more and no
+///   fewer, and no passed variable that the pattern does not list.
+/// * A rule that *denies* or *asks* covers a line if a command in it may match one of its patterns: by the file name of the
+///   program, case-insensitively, and with the other words of the pattern in their order, with any words between and after
+///   them, so that `git push` covers `git -C /src push --force`.
+/// * If a line is not understood, no such rule allows it. A rule that denies or asks covers it by the commands before the part
+///   that is not understood, and by the words that follow a program that runs other commands (`sudo rm x`). When such a line
+///   reaches a rule with commands that covers its actor and directory and does not deny it,
+///   [`not_understood`](Self::with_not_understood) decides: the line is denied (`deny`), or the next rules are evaluated and, if
+///   they allow it, an approval is required (`ask`, the default) or not (`allow`). A passed variable that determines what a shell
+///   runs or finds, such as `PATH`, `BASH_ENV` and `LD_PRELOAD`, makes a line one that is not understood.
+/// * The paths of such a rule are the directories in which a command runs. Paths in arguments, targets of redirections and the
+///   effects of a program are not checked: a script that a program reads, an interpreter, `make` or `git` can do anything.
+///   Command rules keep an honest agent from mistakes; to confine any other agent, use a sandbox, or an allow list of programs
+///   that do one thing.
+/// * Requests about jobs have no command line, so rules with commands do not cover them. If commands may run in the background,
+///   allow `jobs`, `job_output` and `stop_job` by name.
 ///
 /// ```
 /// use vfs_core::{ExecuteRequest, VfsPath};
@@ -102,23 +102,23 @@ use crate::rule::{HardLinks, Rule, RuleEffect};
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "RuleSetData", into = "RuleSetData")]
 pub struct RuleSet {
-    written: Written,
-    compiled: Vec<Compiled>,
+    data: RuleSetData,
+    compiled: Vec<CompiledRule>,
 }
 
-/// The rules as they are written.
+/// Serialised form of a rule set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Written {
+struct RuleSetData {
     default: RuleEffect,
     hard_links: HardLinks,
     not_understood: RuleEffect,
     rules: Vec<Rule>,
 }
 
-impl Default for Written {
+impl Default for RuleSetData {
     fn default() -> Self {
         Self {
             default: RuleEffect::default(),
@@ -129,9 +129,9 @@ impl Default for Written {
     }
 }
 
-/// A rule, ready to match.
+/// A rule with compiled patterns.
 #[derive(Debug, Clone)]
-struct Compiled {
+struct CompiledRule {
     effect: RuleEffect,
     permissions: Vec<Permission>,
     operations: BTreeSet<Operation>,
@@ -141,93 +141,93 @@ struct Compiled {
     commands: Vec<CommandPattern>,
 }
 
-/// Which rule decided, and what.
+/// Result of an evaluation, with the deciding rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) effect: RuleEffect,
-    /// Its place in the list; `None` for the default.
+    /// Index of the deciding rule; `None` for the default.
     pub(crate) rule: Option<usize>,
-    /// What in a command line rules do not understand, where that had a part in it.
+    /// Part of the command line that is not understood, if it influenced the result.
     pub(crate) not_understood: Option<&'static str>,
 }
 
-/// One thing that is asked of the rules.
+/// One query of the rules.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Question<'a> {
     pub(crate) actor: Option<&'a str>,
     pub(crate) operation: Option<Operation>,
     pub(crate) permission: Permission,
     pub(crate) path: &'a VfsPath,
-    /// The command line, where one is to be run.
+    /// The command line, if the operation runs one.
     pub(crate) command: Option<&'a RequestedCommand>,
 }
 
 impl RuleSet {
-    /// Rules that are asked in this order; what none covers is allowed.
+    /// Returns a set that evaluates `rules` in this order, and allows what none of them covers.
     ///
     /// # Errors
     ///
     /// `invalid_pattern` and `invalid_argument`, with the number of the rule.
     pub fn new(rules: impl IntoIterator<Item = Rule>) -> Result<Self> {
-        Self::try_from(Written { rules: rules.into_iter().collect(), ..Written::default() })
+        Self::try_from(RuleSetData { rules: rules.into_iter().collect(), ..RuleSetData::default() })
     }
 
-    /// Reads rules from TOML.
+    /// Parses rules from TOML.
     ///
     /// # Errors
     ///
-    /// `invalid_argument`, naming the line, for what is not TOML or not a rule, and those of [`RuleSet::new`].
+    /// `invalid_argument`, with the line, for text that is not TOML or not a rule, and those of [`RuleSet::new`].
     pub fn from_toml(text: &str) -> Result<Self> {
-        let written: Written = toml::from_str(text).map_err(|error| unreadable(&error.to_string()))?;
-        Self::try_from(written)
+        let data: RuleSetData = toml::from_str(text).map_err(|error| unreadable(&error.to_string()))?;
+        Self::try_from(data)
     }
 
-    /// Reads rules from JSON.
+    /// Parses rules from JSON.
     ///
     /// # Errors
     ///
     /// As [`RuleSet::from_toml`].
     pub fn from_json(text: &str) -> Result<Self> {
-        let written: Written = serde_json::from_str(text).map_err(|error| unreadable(&error.to_string()))?;
-        Self::try_from(written)
+        let data: RuleSetData = serde_json::from_str(text).map_err(|error| unreadable(&error.to_string()))?;
+        Self::try_from(data)
     }
 
-    /// Sets what becomes of what no rule covers. Default [`RuleEffect::Allow`].
+    /// Sets the effect on operations that no rule covers. Default [`RuleEffect::Allow`].
     #[must_use]
     pub fn otherwise(mut self, effect: RuleEffect) -> Self {
-        self.written.default = effect;
+        self.data.default = effect;
         self
     }
 
-    /// Sets what becomes of files that have several names. Default [`HardLinks::Deny`].
+    /// Sets the treatment of files with several names. Default [`HardLinks::Deny`].
     #[must_use]
     pub fn with_hard_links(mut self, hard_links: HardLinks) -> Self {
-        self.written.hard_links = hard_links;
+        self.data.hard_links = hard_links;
         self
     }
 
-    /// Sets what becomes of command lines that rules about commands do not understand. Default [`RuleEffect::Ask`].
+    /// Sets the effect on command lines that command rules do not understand. Default [`RuleEffect::Ask`].
     #[must_use]
     pub fn with_not_understood(mut self, effect: RuleEffect) -> Self {
-        self.written.not_understood = effect;
+        self.data.not_understood = effect;
         self
     }
 
-    /// The rules, in order.
+    /// Returns the rules, in order.
     pub fn rules(&self) -> &[Rule] {
-        &self.written.rules
+        &self.data.rules
     }
 
     pub(crate) fn decide(&self, question: Question<'_>) -> Verdict {
         let not_understood = question.command.and_then(RequestedCommand::not_understood);
-        // Rules that ask about more than they name, or about what they do not understand; neither hides what forbids it.
+        // Approvals by rules that do not name the operation, or do not understand the command. A later denial takes precedence.
         let mut asked: Option<Verdict> = None;
         let mut is_unclear = false;
         for (index, rule) in self.compiled.iter().enumerate().filter(|(_, rule)| rule.applies(question)) {
             let verdict = |effect| Verdict { effect, rule: Some(index), not_understood: None };
             let covers = rule.covers_command(question.command);
             if not_understood.is_some() && !rule.commands.is_empty() {
-                let effect = self.written.not_understood;
+                let effect = self.data.not_understood;
                 is_unclear |= effect != RuleEffect::Allow;
                 let unclear = Verdict { not_understood, ..verdict(effect) };
                 match effect {
@@ -245,15 +245,15 @@ impl RuleSet {
             }
             return stricter(asked, verdict(rule.effect));
         }
-        let effect = match self.written.default {
-            // What no rule says of commands is not said by a default either.
+        let effect = match self.data.default {
+            // The default never allows a command.
             RuleEffect::Allow if question.permission == Permission::Execute => RuleEffect::Deny,
             default => default,
         };
         stricter(asked, Verdict { effect, rule: None, not_understood: not_understood.filter(|_| is_unclear) })
     }
 
-    /// The command line of `action`, read where a rule is about commands.
+    /// Returns the parsed command line of `action`, if it has one and a rule has command patterns.
     fn requested_command(&self, action: &Action<'_>) -> Option<RequestedCommand> {
         if self.compiled.iter().all(|rule| rule.commands.is_empty()) {
             return None;
@@ -269,7 +269,7 @@ impl RuleSet {
         if verdict.effect == RuleEffect::Allow {
             return Decision::Allow;
         }
-        let rule = verdict.rule.map(|rule| &self.written.rules[rule]);
+        let rule = verdict.rule.map(|rule| &self.data.rules[rule]);
         let said = self.reason(verdict);
         match verdict.effect {
             RuleEffect::Allow => Decision::Allow,
@@ -281,7 +281,7 @@ impl RuleSet {
                     }
                     (permission, rule) => {
                         match question.operation.and_then(|operation| change(operation, permission)) {
-                            // The rule is about the operation itself, whatever that needs.
+                            // The rule names the operation itself, not one of its permissions.
                             Some(change) if rule.is_some_and(|rule| names_alone(rule, change, permission)) => {
                                 format!("{change} is not allowed here")
                             }
@@ -297,18 +297,18 @@ impl RuleSet {
         }
     }
 
-    /// Why it was decided so: what the rule says, or what in a command line is not understood.
+    /// Returns the reason of `verdict`: the text of the rule, or the part of a command line that is not understood.
     pub(crate) fn reason(&self, verdict: Verdict) -> Option<String> {
         match (verdict.not_understood, verdict.rule) {
             (Some(reason), _) => Some(format!("rules about commands do not understand this command line: {reason}")),
-            (None, rule) => self.written.rules.get(rule?)?.reason.clone(),
+            (None, rule) => self.data.rules.get(rule?)?.reason.clone(),
         }
     }
 
     fn leads(&self, actor: Option<&str>, path: &VfsPath) -> bool {
         let question = Question { actor, operation: None, permission: Permission::Read, path, command: None };
         let last = self.decide(question).rule.unwrap_or(self.compiled.len());
-        // Only rules that come before the one that denies the directory can say another thing below it.
+        // Only rules before the one that denies the directory can have another effect below it.
         let mut earlier = self.compiled[..last].iter().filter(|rule| rule.effect != RuleEffect::Deny);
         earlier.any(|rule| rule.is_about(question) && rule.reaches(path))
     }
@@ -330,12 +330,12 @@ fn names_alone(rule: &Rule, change: &str, permission: Permission) -> bool {
     names(change) && !names(permission.code())
 }
 
-/// `verdict`, or `asked`, which asks, where that is stricter.
+/// Returns the stricter of `verdict` and `asked`, whose effect is to ask.
 fn stricter(asked: Option<Verdict>, verdict: Verdict) -> Verdict {
     asked.filter(|_| verdict.effect != RuleEffect::Deny).unwrap_or(verdict)
 }
 
-impl Compiled {
+impl CompiledRule {
     fn new(rule: &Rule) -> Result<Self> {
         let mut compiled = Self {
             effect: rule.effect,
@@ -365,14 +365,14 @@ impl Compiled {
         if self.effect == RuleEffect::Allow { Case::Sensitive } else { Case::Insensitive }
     }
 
-    /// Whether the rule is about who asks, and about what is done.
+    /// Returns whether the rule covers the actor and the operation.
     fn is_about(&self, question: Question<'_>) -> bool {
         let actor = question.actor.unwrap_or_default();
         let is_actors = self.actors.is_empty() || self.actors.iter().any(|glob| glob.matches(actor));
         let is_operations = if !self.commands.is_empty() {
             question.permission == Permission::Execute
         } else if self.covers_all_operations {
-            // To allow commands takes a word; to deny everything denies commands too.
+            // A rule has to name `execute` to allow commands; one that denies everything denies commands too.
             question.permission != Permission::Execute || self.effect != RuleEffect::Allow
         } else {
             self.names(question) || self.implies(question.permission)
@@ -380,7 +380,7 @@ impl Compiled {
         is_actors && is_operations
     }
 
-    /// Whether what is done is among what the rule names; one that names nothing is about everything.
+    /// Returns whether the rule names the operation or the permission. A rule that names nothing covers everything.
     fn names(&self, question: Question<'_>) -> bool {
         self.covers_all_operations
             || !self.commands.is_empty()
@@ -390,7 +390,7 @@ impl Compiled {
             })
     }
 
-    /// Whether what is done is kept from happening, or asked about, beside what the rule names: who may not change a file may
+    /// Returns whether a rule that denies or asks covers `permission` without naming it: an actor that may not change a file may
     /// not remove it.
     fn implies(&self, permission: Permission) -> bool {
         self.effect != RuleEffect::Allow
@@ -398,7 +398,7 @@ impl Compiled {
             && self.permissions.contains(&Permission::Write)
     }
 
-    /// Whether the rule is about who asks, what is done, and where, whatever command it may be.
+    /// Returns whether the rule covers the actor, operation and path; command patterns are not evaluated.
     fn applies(&self, question: Question<'_>) -> bool {
         self.is_about(question)
             && (self.paths.is_empty() || self.paths.iter().any(|glob| glob.covers(question.path, self.case())))
@@ -417,24 +417,24 @@ impl Compiled {
     }
 }
 
-impl TryFrom<Written> for RuleSet {
+impl TryFrom<RuleSetData> for RuleSet {
     type Error = Error;
 
-    fn try_from(written: Written) -> Result<Self> {
-        let compiled = written.rules.iter().enumerate().map(|(index, rule)| {
-            Compiled::new(rule).map_err(|error| {
+    fn try_from(data: RuleSetData) -> Result<Self> {
+        let compiled = data.rules.iter().enumerate().map(|(index, rule)| {
+            CompiledRule::new(rule).map_err(|error| {
                 let name = rule.name.as_ref().map(|name| format!(" ('{name}')")).unwrap_or_default();
                 Error::new(error.kind(), format!("rule {}{name}: {}", index + 1, error.message()))
             })
         });
         let compiled = compiled.collect::<Result<_>>()?;
-        Ok(Self { written, compiled })
+        Ok(Self { data, compiled })
     }
 }
 
-impl From<RuleSet> for Written {
+impl From<RuleSet> for RuleSetData {
     fn from(rules: RuleSet) -> Self {
-        rules.written
+        rules.data
     }
 }
 
@@ -476,14 +476,14 @@ impl PolicyHook for RuleSet {
     }
 
     fn differs_below(&self, _cx: &OpContext, path: &VfsPath) -> bool {
-        // Everything lies below the root, so it is asked about no pattern; it is asked about before every operation.
+        // The root needs no evaluation, since every pattern may cover a path below it. It is checked before every operation.
         self.compiled.iter().any(|rule| !rule.paths.is_empty() && (path.is_root() || rule.reaches(path)))
     }
 
     fn hard_links(&self) -> HardLinks {
         let denies = |effect| effect != RuleEffect::Allow;
-        // Where nothing is denied, no other name of a file can be a denied one.
-        let may_hide = denies(self.written.default) || self.written.rules.iter().any(|rule| denies(rule.effect));
-        if may_hide { self.written.hard_links } else { HardLinks::Allow }
+        // If nothing is denied, no other name of a file can be a denied one.
+        let may_hide = denies(self.data.default) || self.data.rules.iter().any(|rule| denies(rule.effect));
+        if may_hide { self.data.hard_links } else { HardLinks::Allow }
     }
 }

@@ -12,17 +12,17 @@ use vfs_core::{Backend, Error, ErrorKind, FileInfo, OpContext, Resolved, Result,
 use crate::policy::{Decision, Permission, PolicyHook};
 use crate::rule::HardLinks;
 
-/// What decides about each entry, on the threads of a search.
-pub(crate) struct Guard {
+/// Read check of single entries, on the threads of a search.
+pub(crate) struct ReadGuard {
     pub(crate) hook: Arc<dyn PolicyHook>,
     pub(crate) cx: OpContext,
-    /// Which parts of it can have links.
+    /// The guarded backend, whose capabilities tell where links can exist.
     pub(crate) inner: Arc<dyn Backend>,
-    /// Where a hook that takes its time is waited for.
+    /// Runtime to wait on, if the hook does not answer at once.
     pub(crate) runtime: Option<Handle>,
 }
 
-impl Guard {
+impl ReadGuard {
     fn wait<T>(&self, answer: BoxFuture<'_, T>) -> T {
         match &self.runtime {
             Some(runtime) => runtime.block_on(answer),
@@ -30,15 +30,15 @@ impl Guard {
         }
     }
 
-    /// Whether there can be links in the directory `path`, so that what is named is not always what is there.
+    /// Returns whether the directory `path` can have links, so that an entry may have another real path than its name says.
     fn has_links(&self, path: &VfsPath) -> bool {
         self.inner.capabilities(path).links
     }
 
-    /// Whether `path` may be read.
+    /// Returns whether `path` may be read.
     fn reads(&self, path: &VfsPath) -> bool {
         let mut asked = self.hook.check_path(&self.cx, Permission::Read, path);
-        // Rules answer at once.
+        // A `RuleSet` answers at once.
         let said = match asked.as_mut().now_or_never() {
             Some(said) => said,
             None => self.wait(asked),
@@ -51,14 +51,14 @@ impl Guard {
     }
 }
 
-/// `inner`, without what `guard` does not let be read.
-pub(crate) fn guarded(inner: SharedTree, guard: Guard) -> SharedTree {
+/// Returns `inner` without the entries that `guard` does not allow to read.
+pub(crate) fn guarded(inner: SharedTree, guard: ReadGuard) -> SharedTree {
     SharedTree::new(GuardedTree { inner, guard: Arc::new(guard) })
 }
 
 struct GuardedTree {
     inner: SharedTree,
-    guard: Arc<Guard>,
+    guard: Arc<ReadGuard>,
 }
 
 impl GuardedTree {
@@ -100,7 +100,7 @@ impl DynTree for GuardedTree {
         let real = self.real(path)?;
         let is_directory = matches!(located, Located::Directory(_));
         if !self.guard.shows(path, is_directory) || (real != *path && !self.guard.shows(&real, is_directory)) {
-            // To a search, what may not be read is not there.
+            // Unreadable entries do not exist for a search.
             return Err(Error::not_found(path));
         }
         let directory = |inner, at, real| -> Arc<dyn DynDirectory> {
@@ -118,23 +118,23 @@ impl DynTree for GuardedTree {
 
 struct GuardedDirectory {
     inner: Arc<dyn DynDirectory>,
-    /// How it was come by, and where it really is.
+    /// The path by which the search reached this directory, and its real path.
     at: VfsPath,
     real: VfsPath,
-    guard: Arc<Guard>,
+    guard: Arc<ReadGuard>,
 }
 
 impl GuardedDirectory {
-    /// Where the entry `name` really is.
+    /// Returns the real path of the entry `name`.
     fn resolved(&self, name: &str) -> Result<Resolved> {
         if self.guard.has_links(&self.at) { self.inner.resolve(name) } else { self.real.child(name).map(Resolved::at) }
     }
 
-    /// Refuses to look into the file `name` where that is forbidden.
+    /// Fails if the file `name` must not be opened.
     fn may_open(&self, name: &str) -> Result<()> {
         let resolved = self.resolved(name)?;
         let path = self.at.child(name)?;
-        // A directory that only leads on may hold a file under a name that was a directory's a moment ago.
+        // In a directory that is shown only for the readable entries below it, a file may have replaced a directory meanwhile.
         if !self.guard.reads(&path) || (resolved.path != path && !self.guard.reads(&resolved.path)) {
             return Err(Error::of(ErrorKind::NotFound));
         }

@@ -4,13 +4,13 @@ use vfs_core::{Error, ErrorKind, ExecuteRequest, Result};
 
 use super::{CommandLine, CommandWord, SimpleCommand};
 
-/// A command as a rule writes it: words with wildcards.
+/// Pattern of a command in a rule: words with wildcards.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandPattern {
-    /// Variables that the request passes: their names and values.
+    /// Names and value patterns of variables that the request passes.
     variables: Vec<(String, Wild)>,
     words: Vec<Wild>,
-    /// Whether it ends with a `*` of its own, for any number of further words.
+    /// Whether the pattern ends with a `*` as a word, for any number of further words.
     takes_rest: bool,
 }
 
@@ -25,7 +25,7 @@ enum Piece {
     Exactly(char),
 }
 
-/// The longest pattern.
+/// Maximum length of a pattern, in bytes.
 const MAX_PATTERN: usize = 1_000;
 
 impl CommandPattern {
@@ -53,14 +53,14 @@ impl CommandPattern {
             words.pop();
         }
         if words.is_empty() && takes_rest {
-            // A star alone is any command, so there is a name.
+            // A `*` alone matches any command, so it is kept as the name.
             words.push("*");
         }
         Ok(Self { variables, words: words.into_iter().map(Wild::new).collect(), takes_rest })
     }
 
-    /// Whether `command` is one of these, whatever its globs become, and no variable is passed to it that is not written
-    /// here.
+    /// Returns whether `command` matches for every expansion of its globs, and no variable is passed to it that the pattern does
+    /// not list.
     fn is(&self, command: &SimpleCommand, passed: &[(String, String)]) -> bool {
         let is_written = |(name, value): &(String, String)| {
             self.variables.iter().any(|(written, wild)| written == name && wild.matches(value))
@@ -68,14 +68,14 @@ impl CommandPattern {
         let Some((name, words)) = self.words.split_first() else { return false };
         let arguments = &command.arguments;
         let fits = arguments.len() == words.len() || (self.takes_rest && arguments.len() > words.len());
-        // A glob becomes any number of words, so that only the rest can have it.
+        // A glob expands to any number of words, so only the trailing `*` can match it.
         let are_same =
             words.iter().zip(arguments).all(|(wild, word)| word.literal().is_some_and(|text| wild.matches(text)));
         fits && name.matches(&command.name) && are_same && passed.iter().all(is_written)
     }
 
-    /// Whether `command` may be one of these, or run one that stands in its arguments: the name is there, whatever its
-    /// directory and the case of its letters, and the other words are in this order, whatever stands between them.
+    /// Returns whether `command` may match, or may run a matching command from its arguments: the name occurs, whatever its
+    /// directory and letter case, and the other words follow in this order, with any words between them.
     fn may_be(&self, command: &SimpleCommand, passed: &[(String, String)]) -> bool {
         let is_passed =
             |(name, wild): &(String, Wild)| passed.iter().any(|(set, value)| set == name && wild.matches(value));
@@ -124,7 +124,7 @@ impl Wild {
         Self(pieces)
     }
 
-    /// Whether it may match a text that begins with `beginning`.
+    /// Returns whether the pattern may match a text that begins with `beginning`.
     fn may_begin_with(&self, beginning: &str) -> bool {
         let mut pieces = self.0.iter();
         beginning.chars().all(|is| match pieces.as_slice().first() {
@@ -161,12 +161,12 @@ impl Wild {
     }
 }
 
-/// A request to run a command line, as rules look at it.
+/// Parsed form of a request to run a command line.
 #[derive(Debug)]
 pub(crate) struct RequestedCommand {
     line: CommandLine,
     not_understood: Option<&'static str>,
-    /// The variables that it passes.
+    /// The variables that the request passes.
     passed: Vec<(String, String)>,
 }
 
@@ -180,25 +180,25 @@ impl RequestedCommand {
         Self { line, not_understood: not_understood.or(deciding), passed }
     }
 
-    /// What rules cannot understand in it, if anything.
+    /// Returns why the command line is not understood, if it is not.
     pub(crate) fn not_understood(&self) -> Option<&'static str> {
         self.not_understood
     }
 
-    /// Whether it is understood, and every command of it is one of `patterns`.
+    /// Returns whether the line is understood, and each of its commands matches one of `patterns`.
     pub(crate) fn is_all(&self, patterns: &[CommandPattern]) -> bool {
         let is_one = |command| patterns.iter().any(|pattern| pattern.is(command, &self.passed));
         self.not_understood.is_none() && self.line.commands().iter().all(is_one)
     }
 
-    /// Whether a command of it, as far as it is understood, may be one of `patterns`.
+    /// Returns whether a command in the understood part of the line may match one of `patterns`.
     pub(crate) fn may_have(&self, patterns: &[CommandPattern]) -> bool {
         let may_be_one = |command| patterns.iter().any(|pattern| pattern.may_be(command, &self.passed));
         self.line.commands().iter().any(may_be_one)
     }
 }
 
-/// Whether the shell that runs a line, or the loader of a program, runs what this variable says, or finds other programs.
+/// Returns whether the variable `name` makes a shell or a program loader run other code, or find other programs.
 fn decides_what_runs(name: &str) -> bool {
     const NAMES: [&str; 5] = ["IFS", "PATH", "PROMPT_COMMAND", "PS4", "SHELLOPTS"];
     NAMES.contains(&name) || ["BASH", "DYLD_", "LD_"].iter().any(|prefix| name.starts_with(prefix))

@@ -2,19 +2,19 @@
 
 use super::{CommandWord, SimpleCommand, Understood};
 
-/// Directories whose programs are what their names say.
+/// System directories, whose programs are known by their names.
 const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];
 
-/// The shell's grammar: after a redirection, or quoted, shells differ about whether it still is.
+/// Reserved words. Shells differ on whether these still count as such when quoted or after a redirection.
 const GRAMMAR: &str =
     "! { } [[ ]] case coproc do done elif else esac fi for function if in repeat select then time until while";
 
-/// Builtins that run text, set variables that a command may come out of, or change what a name or a line means.
+/// Builtins that run text, set variables from which a command may be built, or change the meaning of a name or a line.
 const BUILTINS: &str = ". alias bind builtin command compgen complete declare enable eval exec export fc getopts hash \
                         history jobs let local logout mapfile read readarray readonly set shopt source trap typeset \
                         unalias unset";
 
-/// Programs that read commands, or run the one in their words.
+/// Programs that read commands, or run the command in their arguments.
 const PROGRAMS: &str = "aa-exec aarch64 aarch64_be arm armv7l armv8l ash at bash batch busybox bwrap capsh cgexec \
                         choom chpst chronic chroot chrt coreutils cpulimit csh daemon daemonize dash dbus-launch \
                         dbus-run-session doas dumb-init eatmydata elvish entr env es expect fakeroot faketime \
@@ -28,7 +28,7 @@ const PROGRAMS: &str = "aa-exec aarch64 aarch64_be arm armv7l armv8l ash at bash
                         toybox uname26 unbuffer unshare valgrind watch watchexec x86_64 xargs xinit xterm xvfb-run \
                         yash ysh zsh";
 
-/// Programs and builtins that are understood without these options, also where a short one stands in a cluster.
+/// Programs and builtins that are understood only without these options, including a short option in a cluster.
 const OPTIONS: [(&str, &[&str]); 9] = [
     ("fd", &["-x", "-X", "--exec", "--exec-batch"]),
     ("fdfind", &["-x", "-X", "--exec", "--exec-batch"]),
@@ -61,7 +61,7 @@ pub(super) fn refuse_indirection(command: &SimpleCommand) -> Understood<()> {
         Some((directory, name)) if SYSTEM.contains(&directory) => name,
         Some(_) => return Err("it names a program outside of the directories of the system"),
     };
-    // File systems that fold case have their own idea of what is the same letter.
+    // Case-insensitive file systems differ in which letters they fold.
     if name.is_empty() || !name.is_ascii() {
         return Err("the name of a command is not plain");
     }
@@ -73,7 +73,7 @@ pub(super) fn refuse_indirection(command: &SimpleCommand) -> Understood<()> {
     if is_listed(BUILTINS, &name) {
         return Err("it has a builtin that runs text or changes what later commands do");
     }
-    // As `ksh93`, `bash5.2` or `busybox-static`.
+    // Such as `ksh93`, `bash5.2` or `busybox-static`.
     let is_version = |letter: char| letter.is_ascii_digit() || ".-".contains(letter);
     let family = name.trim_end_matches("static").trim_end_matches(is_version);
     if is_listed(PROGRAMS, &name) || is_listed(PROGRAMS, family) || name.starts_with("ld-") || name.starts_with("ld.so")

@@ -5,23 +5,23 @@ use super::{CommandWord, SimpleCommand, Understood};
 
 const EXPANSION: &str = "it has an expansion or a substitution; write out what it stands for";
 
-/// Redirections, longer ones before what they begin with.
+/// Redirection operators, each before its own prefixes.
 const REDIRECTIONS: [&str; 10] = ["<<<", "<<-", "<<", "<>", "<&", "<", ">>", ">|", ">&", ">"];
 
-/// A command line, read up to a place.
+/// Parser state: a command line, and the position up to which it is read.
 #[derive(Debug)]
 pub(super) struct Reader<'t> {
     text: &'t str,
     at: usize,
     commands: Vec<SimpleCommand>,
-    /// The words of the command that is being read.
+    /// Words of the current command.
     words: Vec<CommandWord>,
     has_redirection: bool,
-    /// Whether an operator waits for the command after it.
+    /// Whether the last operator requires a command after it.
     needs_command: bool,
-    /// Here-documents whose text begins on the next line.
+    /// Here-documents whose text starts on the next line.
     pending: Vec<HereDocument>,
-    /// Why a command that was read is not all that runs.
+    /// Reason why more runs than the commands read so far.
     runs_others: Option<&'static str>,
 }
 
@@ -37,7 +37,7 @@ struct HereDocument {
 struct Word {
     text: String,
     is_quoted: bool,
-    /// Where the first wildcard is.
+    /// Position of the first wildcard.
     wildcard: Option<usize>,
     has_brace: bool,
 }
@@ -56,7 +56,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads simple commands up to the end, or up to what is not understood.
+    /// Reads simple commands up to the end, or up to the first part that is not understood.
     pub(super) fn read(mut self) -> (Vec<SimpleCommand>, Option<&'static str>) {
         let stopped = self.line().err();
         (self.commands, stopped.or(self.runs_others))
@@ -95,7 +95,7 @@ impl<'t> Reader<'t> {
         is_next
     }
 
-    /// Skips blanks, comments, and ends of lines that are escaped between blanks; elsewhere shells differ about these.
+    /// Skips blanks, comments, and escaped line ends between blanks. In other places shells treat an escaped line end differently.
     fn skip_blanks(&mut self) {
         loop {
             let is_separated = self.text[..self.at].ends_with(|before: char| " \t\n".contains(before)) || self.at == 0;
@@ -234,7 +234,7 @@ impl<'t> Reader<'t> {
         Ok(word)
     }
 
-    /// Reads what stands in double quotes, after the first.
+    /// Reads a double-quoted text, after the opening quote.
     fn double_quotes(&mut self, word: &mut Word) -> Understood<()> {
         loop {
             let plain = self.rest().find(['"', '$', '`', '\\']).ok_or("a quote is not closed")?;
@@ -265,7 +265,7 @@ impl Word {
         self.text.push_str(text);
     }
 
-    /// Adds a character that is not quoted.
+    /// Adds an unquoted character.
     fn plain(&mut self, next: char) -> Understood<()> {
         match next {
             '$' | '`' => return Err(EXPANSION),
@@ -289,7 +289,7 @@ impl Word {
     }
 
     fn into_argument(mut self) -> Understood<CommandWord> {
-        // Alone, a bracket is the name of a builtin.
+        // A bracket alone is the name of a builtin.
         let wildcard = self.wildcard.filter(|_| self.text != "[");
         let Some(wildcard) = wildcard else { return Ok(CommandWord::Literal(self.text)) };
         self.text.truncate(wildcard);
