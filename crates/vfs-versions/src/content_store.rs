@@ -10,24 +10,24 @@ use vfs_core::{
     Backend, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, Result, StatRequest, VfsPath, WriteRequest,
 };
 
-/// How many digits of an id name the directory that its object is in.
+/// Number of digits of an id that name the directory of its object.
 const FAN_OUT: usize = 2;
 
-/// From how many bytes on it is asked first whether a content is kept, so that it is not sent in vain.
+/// Size in bytes from which the store is asked first whether it has a content, so that the content is not sent in vain.
 const ASKED_FIRST: usize = 1 << 20;
 
-/// Names a content: its BLAKE3, in 64 hexadecimal digits.
+/// Name of a content: its BLAKE3 hash, in 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ObjectId(String);
 
 impl ObjectId {
-    /// The name of `content`.
+    /// Returns the name of `content`.
     pub(crate) fn of(content: &[u8]) -> Self {
         Self(blake3::hash(content).to_hex().to_string())
     }
 
-    /// `text` as a name, where it is one. One that was read from a store may be anything.
+    /// Returns `text` as a name if it is one. A name that was read from a store can be any text.
     fn parse(text: &str) -> Option<Self> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         (text.len() == 2 * blake3::OUT_LEN && text.bytes().all(is_digit)).then(|| Self(text.to_owned()))
@@ -40,9 +40,9 @@ impl fmt::Display for ObjectId {
     }
 }
 
-/// Contents that are kept once, however many name them, as `<directory>/objects/<two digits>/<the rest>`.
+/// Content-addressed store. Each content is stored once, as `<directory>/objects/<two digits>/<the rest>`.
 ///
-/// Errors are at paths of the store, which its user puts into the caller's namespace.
+/// Errors have paths of the store; the user of this type maps them to the caller's namespace.
 #[derive(Debug, Clone)]
 pub(crate) struct ContentStore {
     backend: Arc<dyn Backend>,
@@ -54,7 +54,7 @@ impl ContentStore {
         Self { backend, directory }
     }
 
-    /// Keeps `content`, unless it is kept already.
+    /// Stores `content`, unless it is stored already, and returns its name.
     pub(crate) async fn put(&self, cx: &OpContext, content: &Bytes) -> Result<ObjectId> {
         let id = ObjectId::of(content);
         if content.len() >= ASKED_FIRST && self.contains(cx, &id).await? {
@@ -67,7 +67,7 @@ impl ContentStore {
         }
     }
 
-    /// The content of `id`, which is `internal` where it is missing or no longer what it was.
+    /// Returns the content of `id`. A content that is missing or damaged is an `internal` error.
     pub(crate) async fn get(&self, cx: &OpContext, id: &ObjectId) -> Result<Bytes> {
         let path = self.path(id)?;
         let bad = |message| Error::new(ErrorKind::Internal, message).with_path(&path);
@@ -87,7 +87,7 @@ impl ContentStore {
         }
     }
 
-    /// Whether the content of `id` is kept. It is not read.
+    /// Returns whether the store has the content of `id`, without reading it.
     pub(crate) async fn contains(&self, cx: &OpContext, id: &ObjectId) -> Result<bool> {
         match self.backend.stat(cx, StatRequest::new(self.path(id)?)).await {
             Ok(info) => Ok(!info.is_dir),
@@ -96,9 +96,9 @@ impl ContentStore {
         }
     }
 
-    /// Removes all contents but those of `keep`, and says how many went. Files that are not contents stay.
+    /// Removes all contents except those in `keep`, and returns the number of removed ones. Files that are not contents stay.
     ///
-    /// Nobody may put a content meanwhile that `keep` does not name: it would go, too.
+    /// No other caller may put contents meanwhile: one that `keep` does not name would be removed, too.
     pub(crate) async fn retain(&self, cx: &OpContext, keep: &HashSet<ObjectId>) -> Result<u64> {
         let root = self.root()?;
         let listing = match self.backend.ls(cx, LsRequest::new(root.clone()).recursive()).await {

@@ -30,28 +30,28 @@ use vfs_search::{Pool, run_until_cancelled};
 
 pub use self::commit::{Commit, CommitConflict};
 pub use self::merge::Merge;
-use self::merged::{Found, Merged, fetch_if_there};
-use self::persistence::Kept;
+use self::merged::{Merged, OverlayEntry, fetch_if_there};
+use self::persistence::Persistence;
 
-/// A backend over another that is never written to until its changes are committed.
+/// Copy-on-write backend over a base, which is not written to until the changes are committed.
 ///
 /// # Behaviour
 ///
-/// * Files that are written, edited, moved or copied are kept here; what is deleted is hidden. Directories of both merge.
-///   Reads, listings and searches see the outcome, the base's part as it is at that moment.
-/// * [`diff`](Self::diff) tells what differs from the base, [`commit`](Self::commit) brings it there,
-///   [`discard`](Self::discard) discards all of it and [`discard_paths`](Self::discard_paths) some. [`fork`](Self::fork)
-///   makes another overlay that starts with the same changes, and [`merge`](Self::merge) brings its changes into this one.
-/// * A directory is there as long as there is a file in it, or an empty one in the base. Moving or copying a large
-///   directory takes room for all that is in it; a copy of a link to a file in it is a file.
-/// * Changes take turns. Each shows whole or not at all. A context with a deadline that waits for its turn needs a Tokio
-///   runtime with a timer.
-/// * Within the [budget](Self::with_budget), everything is kept in memory; one that is [opened](Self::open) over a store
-///   is kept there too, after every change.
-/// * Links are the base's. What is written, edited or copied to one changes what it leads to; one that is deleted here is
-///   deleted there as a link; one cannot be moved or made. A link that leads through another one shows what the base has
-///   there, even where the other one was deleted here.
-/// * There is no shell, no change feed and there are no snapshots: those of the base do not know of the changes. To watch an
+/// * The overlay holds written, edited, moved and copied files, and hides deleted ones. Directories of both sides merge. Reads,
+///   listings and searches see the result, with the present state of the base.
+/// * [`diff`](Self::diff) returns the differences from the base, [`commit`](Self::commit) applies them to it,
+///   [`discard`](Self::discard) discards all of them and [`discard_paths`](Self::discard_paths) some. [`fork`](Self::fork)
+///   creates another overlay that starts with the same changes, and [`merge`](Self::merge) merges its changes into this one.
+/// * A directory exists as long as it has a file, or if it is an empty directory of the base. To move or copy a large directory
+///   takes room for all of its contents; the copy of a link to a file in it is a file.
+/// * Changes are serialised. Each is visible as a whole or not at all. A context with a deadline that waits for its turn needs a
+///   Tokio runtime with a timer.
+/// * All contents are held in memory, within the [budget](Self::with_budget). An overlay that is [opened](Self::open) over a
+///   store is also saved there after every change.
+/// * All links are those of the base. A write, edit or copy to a link changes its target; deleting a link deletes the link itself
+///   at the commit; links cannot be moved or created. A link that leads through another one shows the entry of the base, even if
+///   the other one was deleted in the overlay.
+/// * There is no shell, no change feed and there are no snapshots, since those of the base do not know the changes. Watching an
 ///   overlay that is mounted in a namespace is `unsupported`.
 ///
 /// A clone is a handle on the same overlay.
@@ -84,24 +84,24 @@ pub struct OverlayBackend {
 #[derive(Debug)]
 struct Inner {
     state: ArcSwap<Merged>,
-    /// Held over a change, from the look at the state to its replacement.
+    /// Held during a change, from reading the state to its replacement.
     turn: Mutex<()>,
     budget: u64,
-    kept: Option<Kept>,
-    /// What a fork started with.
+    persistence: Option<Persistence>,
+    /// State in which a fork started.
     origin: Option<Merged>,
 }
 
 impl OverlayBackend {
-    /// 256 MiB, what an overlay may hold unless it is set otherwise.
+    /// Default budget of an overlay, in bytes of content: 256 MiB.
     pub const DEFAULT_BUDGET: u64 = 256 << 20;
 
-    /// An overlay over `base`, kept in memory, without changes.
+    /// Returns an overlay over `base` without changes, kept in memory.
     pub fn new(base: Arc<dyn Backend>) -> Self {
         Self::holding(Merged::new(base, Self::DEFAULT_BUDGET), Self::DEFAULT_BUDGET, None, None)
     }
 
-    /// An overlay over `base` whose changes are kept in the directory `directory` of `store` as well, where the next
+    /// Opens an overlay over `base` whose changes are kept in the directory `directory` of `store` as well, where the next
     /// process finds them. A commit that was cut short there is finished first.
     ///
     /// One process at a time: of two that change it at once, the later one's change is a `conflict`. A process that opens it
@@ -109,60 +109,60 @@ impl OverlayBackend {
     ///
     /// # Errors
     ///
-    /// `conflict` where a commit was cut short and a file that it was about to write was changed since; `invalid_argument`
+    /// `conflict` if a commit was cut short and a file that it was about to write was changed since; `invalid_argument`
     /// for a store that holds something else; those of the store.
     pub async fn open(base: Arc<dyn Backend>, store: Arc<dyn Backend>, directory: VfsPath) -> Result<Self> {
-        let kept = Kept::new(store, directory);
+        let persistence = Persistence::new(store, directory);
         let cx = OpContext::new();
-        let state = kept.load(&cx, Merged::new(base, Self::DEFAULT_BUDGET)).await?;
-        Ok(Self::holding(state, Self::DEFAULT_BUDGET, Some(kept), None))
+        let state = persistence.load(&cx, Merged::new(base, Self::DEFAULT_BUDGET)).await?;
+        Ok(Self::holding(state, Self::DEFAULT_BUDGET, Some(persistence), None))
     }
 
-    /// The same, holding at most `bytes` of content. Default [`OverlayBackend::DEFAULT_BUDGET`].
+    /// Sets the budget: the overlay holds at most `bytes` of content. Default [`OverlayBackend::DEFAULT_BUDGET`].
     ///
-    /// To be set before the overlay is shared: a handle that was cloned before keeps what it had.
+    /// Set this before the overlay is shared: a handle that was cloned before keeps its budget.
     #[must_use]
     pub fn with_budget(self, bytes: u64) -> Self {
-        let Inner { state, kept, origin, .. } = &*self.inner;
+        let Inner { state, persistence, origin, .. } = &*self.inner;
         let state = Merged { budget: bytes, ..Merged::clone(&state.load()) };
-        Self::holding(state, bytes, kept.clone(), origin.clone())
+        Self::holding(state, bytes, persistence.clone(), origin.clone())
     }
 
-    /// The same, with commits noted in the directory `directory` of `store`, so that one which a crash cut short can be
-    /// [finished](Self::finish_commit). After a commit that could not be noted, the next change looks at the note first, and
+    /// Records commits in the directory `directory` of `store`, so that a commit which a crash cut short can be
+    /// [finished](Self::finish_commit). After a commit that could not be recorded, the next change looks at the record first, and
     /// fails where that fails.
     ///
-    /// Of the overlays that share a journal one commits at a time: for the others it is a `conflict`. One that was
-    /// [opened](Self::open) notes its commits already: with a journal it is no longer kept.
+    /// Only one of the overlays that share a journal commits at a time; the others get a `conflict`. An overlay that was
+    /// [opened](Self::open) records its commits already: with a journal it is no longer kept.
     ///
-    /// To be set before the overlay is shared, as [`with_budget`](Self::with_budget).
+    /// Set this before the overlay is shared, as [`with_budget`](Self::with_budget).
     #[must_use]
     pub fn with_journal(self, store: Arc<dyn Backend>, directory: VfsPath) -> Self {
         let Inner { state, budget, origin, .. } = &*self.inner;
-        let kept = Kept::for_commits(store, directory);
-        Self::holding(Merged::clone(&state.load()), *budget, Some(kept), origin.clone())
+        let persistence = Persistence::for_commits(store, directory);
+        Self::holding(Merged::clone(&state.load()), *budget, Some(persistence), origin.clone())
     }
 
-    fn holding(state: Merged, budget: u64, kept: Option<Kept>, origin: Option<Merged>) -> Self {
-        let inner = Inner { state: ArcSwap::from_pointee(state), turn: Mutex::new(()), budget, kept, origin };
+    fn holding(state: Merged, budget: u64, persistence: Option<Persistence>, origin: Option<Merged>) -> Self {
+        let inner = Inner { state: ArcSwap::from_pointee(state), turn: Mutex::new(()), budget, persistence, origin };
         Self { inner: Arc::new(inner) }
     }
 
-    /// What lies under the changes.
+    /// Returns the base.
     pub fn base(&self) -> Arc<dyn Backend> {
         Arc::clone(&self.state().base)
     }
 
-    /// Whether nothing was changed.
+    /// Returns whether the overlay has no changes.
     pub fn is_unchanged(&self) -> bool {
         self.state().is_unchanged()
     }
 
-    /// The files that differ from the base, as that is now. A deleted link is listed without content.
+    /// Returns the files that differ from the present base. A deleted link is listed without content.
     ///
     /// # Errors
     ///
-    /// Those of reading them.
+    /// Those of reading the files.
     pub async fn diff(&self, cx: &OpContext) -> Result<ChangeSet> {
         let state = self.state();
         let mut changes = Vec::new();
@@ -184,21 +184,21 @@ impl OverlayBackend {
         self.inner.state.load_full()
     }
 
-    /// Waits for the turn of a change of `path`, as long as that is wanted.
+    /// Waits for the turn of a change of `path`, until the caller cancels.
     async fn turn(&self, cx: &OpContext, path: &VfsPath) -> Result<MutexGuard<'_, ()>> {
         run_until_cancelled(cx, path, self.inner.turn.lock()).await
     }
 
-    /// Puts `next` in the place of the state, in the store first. To be called in one's turn.
+    /// Replaces the state by `next`, in the store first. The caller must hold the turn.
     async fn replace(&self, cx: &OpContext, next: Merged) -> Result<()> {
-        if let Some(kept) = &self.inner.kept {
-            kept.save(cx, &next).await?;
+        if let Some(persistence) = &self.inner.persistence {
+            persistence.save(cx, &next).await?;
         }
         self.inner.state.store(Arc::new(next));
         Ok(())
     }
 
-    /// Makes the change that `change` makes of a draft, whole or not at all.
+    /// Applies `change` to a draft and publishes the result, as a whole or not at all.
     async fn mutate<R>(
         &self,
         cx: &OpContext,
@@ -215,7 +215,7 @@ impl OverlayBackend {
         Ok(result)
     }
 
-    /// Performs `request`, which looks at the file at `path`, on the side that has it; `put` puts that path into it.
+    /// Performs `request`, which reads the file at `path`, on the side that has the file.
     async fn look<Q: Request>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
     where
         Q::Output: vfs_core::Relocate,
@@ -225,10 +225,10 @@ impl OverlayBackend {
         let real = state.real(cx, path).await?;
         let found = state.find(cx, &real).await.map_err(|error| error.with_path(path))?;
         let side: &dyn Backend = match found {
-            Found::Upper(_) => &state.upper,
-            Found::Base(_) => &*state.base,
-            Found::Directory(_) => return Err(Error::at(ErrorKind::IsADirectory, path)),
-            Found::Nothing | Found::Link => return Err(Error::not_found(path)),
+            OverlayEntry::Upper(_) => &state.upper,
+            OverlayEntry::Base(_) => &*state.base,
+            OverlayEntry::Directory(_) => return Err(Error::at(ErrorKind::IsADirectory, path)),
+            OverlayEntry::Nothing | OverlayEntry::Link => return Err(Error::not_found(path)),
         };
         if real == *path {
             return request.send(side, cx).await;
@@ -264,8 +264,8 @@ impl Backend for OverlayBackend {
         let state = self.state();
         let real = state.real(cx, &req.path).await?;
         match state.find(cx, &real).await.map_err(|error| error.with_path(&req.path))? {
-            Found::Nothing | Found::Link => Err(Error::not_found(&req.path)),
-            Found::Upper(mut info) | Found::Base(mut info) | Found::Directory(mut info) => {
+            OverlayEntry::Nothing | OverlayEntry::Link => Err(Error::not_found(&req.path)),
+            OverlayEntry::Upper(mut info) | OverlayEntry::Base(mut info) | OverlayEntry::Directory(mut info) => {
                 info.path = req.path;
                 Ok(info)
             }
@@ -277,7 +277,7 @@ impl Backend for OverlayBackend {
         let state = self.state();
         let at = state.resolve(cx, &req.path).await?;
         match state.find(cx, &at.path).await {
-            Ok(Found::Base(_)) => state.base.resolve(cx, req).await,
+            Ok(OverlayEntry::Base(_)) => state.base.resolve(cx, req).await,
             _ => Ok(at.names(1)),
         }
     }

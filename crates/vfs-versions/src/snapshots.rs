@@ -18,48 +18,48 @@ pub use self::backend::CheckpointedBackend;
 pub use self::undo::{UndoEntry, Undone};
 
 use self::files::Files;
-use self::store::Store;
-use self::undo_log::{Ending, Turn};
+use self::store::CheckpointStore;
+use self::undo_log::{Ending, UndoCursor};
 
-/// How many operations can be taken back, by default.
-const MOST_UNDO: u64 = 1000;
+/// Default number of operations that can be undone.
+const DEFAULT_MAX_UNDO: u64 = 1000;
 
-/// Remembers states of all files, and what each change was about to touch, in a directory of any backend.
+/// Layer that takes snapshots of all files and keeps an undo log of changes, in a directory of any backend.
 ///
 /// # Behaviour
 ///
 /// Snapshots, by the facet [`Snapshots`](vfs_core::Snapshots):
 ///
-/// * The backend has snapshots, whatever the inner one has; those of its own are not reached through this layer. Leave it
-///   out where they are enough.
-/// * Contents are kept once, by their hash. A snapshot lists all files and downloads those of which the newest snapshot has
-///   not the same version, so that it costs what has changed. It has all contents, or it is not there.
-/// * Of a file its content is remembered. Permissions, times and directories without files are not; a link to a file is
-///   remembered as a file with the content that it leads to. What a listing cannot show (its `problems`) is left alone.
-/// * Going back changes only files whose content differs, each under the condition that it is as it was just seen, and
-///   deletes files that the snapshot does not have. Where somebody else changes one meanwhile, what was done so far is
-///   undone; files that this failed for are named in the error. One that was cut short can be repeated.
-/// * A name of a snapshot is never given again. Forgetting removes the contents that nothing names any more.
+/// * The layered backend has snapshots of its own; those of the inner backend are not reachable through this layer. If they
+///   suffice, this layer is not needed.
+/// * Contents are stored once, by their hash. A snapshot lists all files and downloads those whose version differs from the
+///   newest snapshot, so its cost follows the changes. A snapshot has all contents, or it does not exist.
+/// * A snapshot has the contents of files, but no permissions, times or directories without files. A link to a file is stored as
+///   a file with the content of the target. Entries that a listing cannot show (its `problems`) are ignored.
+/// * A restore changes only files whose content differs, each under the condition that it has not changed since it was read, and
+///   deletes files that the snapshot does not have. If another process changes a file meanwhile, the earlier changes are undone;
+///   files that could not be restored are named in the error. A restore that was cut short can be repeated.
+/// * The name of a snapshot is never reused. To forget a snapshot removes the contents that nothing else names.
 ///
 /// Undo, by [`CheckpointedBackend::undo`]:
 ///
 /// * Before each `write`, `edit`, `delete`, `rename`, `copy`, `upload` and restore the contents of all files that it will
-///   touch are kept, whole trees for directories, and afterwards the versions that it left. A change whose contents cannot
-///   be kept is refused. Commands (`execute`) are not noted, nor what others change past the layer.
-/// * A change that failed has no note. One whose answer was lost, that was dropped, or whose process ended is settled
-///   before the next one by what is there then.
-/// * The last 1,000 operations are kept, or as many as [`max_undo`](Self::max_undo) says. Contents that only older ones
-///   name go when a snapshot is forgotten, and from time to time.
-/// * Changes, and whatever else needs the files to hold still, wait for each other. Looking does not wait.
+///   touch are stored, whole trees for directories, and afterwards the resulting versions. A change whose contents cannot be
+///   stored is refused. Commands (`execute`) are not recorded, nor are changes that bypass the layer.
+/// * A change that failed has no record. A change whose answer was lost, that was dropped, or whose process ended is settled
+///   before the next one, according to the files at that time.
+/// * The last 1,000 operations are kept, or the number set by [`max_undo`](Self::max_undo). Contents that only older operations
+///   name are removed when a snapshot is forgotten, and from time to time.
+/// * Changes, and other work that needs stable files, wait for each other. Reads do not wait.
 /// * A change costs a `stat`, a download of each file that it touches, and about three small writes to the store.
 ///
 /// The store:
 ///
-/// * One directory of a store is of one backend. A second layer over the same two, also in another process, knows the same
-///   snapshots and the same history. Two processes should not change files at the same time: each may remove contents
-///   that the other is about to name.
-/// * Where the store is in the same files, its directory must be left out: see [`exclude`](Self::exclude).
-/// * Of a backend whose changes are only returned, nothing is noted, and going back is refused.
+/// * One directory of a store belongs to one backend. A second layer over the same backend and store, also in another process,
+///   has the same snapshots and the same history. Two processes should not change files at the same time: each may remove
+///   contents that the other is about to name.
+/// * If the store is part of the same files, its directory must be excluded: see [`exclude`](Self::exclude).
+/// * For a backend that only returns its changes, nothing is recorded, and a restore is refused.
 ///
 /// # Errors
 ///
@@ -93,45 +93,45 @@ const MOST_UNDO: u64 = 1000;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Checkpoints {
-    store: Arc<Store>,
-    turn: Arc<Mutex<Turn>>,
+    store: Arc<CheckpointStore>,
+    turn: Arc<Mutex<UndoCursor>>,
     excluded: Vec<VfsPath>,
-    most_undo: u64,
+    max_undo_records: u64,
 }
 
 impl Checkpoints {
-    /// Keeps what is remembered at and below `directory` of `store`, which is made when it is needed.
+    /// Returns a layer that keeps its records at and below `directory` of `store`. The directory is created when needed.
     pub fn new(store: Arc<dyn Backend>, directory: VfsPath) -> Self {
         Self {
-            store: Arc::new(Store::new(store, directory)),
+            store: Arc::new(CheckpointStore::new(store, directory)),
             turn: Arc::default(),
             excluded: Vec::new(),
-            most_undo: MOST_UNDO,
+            max_undo_records: DEFAULT_MAX_UNDO,
         }
     }
 
-    /// Sets how many operations can be taken back; older ones are forgotten. 0 notes none and forgets all. Default: 1,000.
+    /// Sets how many operations can be undone; older ones are forgotten. 0 records none and forgets all. Default: 1,000.
     #[must_use]
     pub fn max_undo(mut self, operations: u64) -> Self {
-        self.most_undo = operations;
+        self.max_undo_records = operations;
         self
     }
 
-    /// Leaves out what is at and below `path`: it is neither remembered nor noted, and going back leaves it as it is.
-    /// Called again, that too. Default: nothing is left out.
+    /// Excludes everything at and below `path`: snapshots and the undo log ignore it, and a restore leaves it unchanged. Each call
+    /// adds a path. Default: nothing is excluded.
     #[must_use]
     pub fn exclude(mut self, path: VfsPath) -> Self {
         self.excluded.push(path);
         self
     }
 
-    /// `inner` with this layer around it.
+    /// Returns `inner` with this layer around it.
     pub fn over(&self, inner: Arc<dyn Backend>) -> CheckpointedBackend {
         let keeper = Keeper {
             store: Arc::clone(&self.store),
             turn: Arc::clone(&self.turn),
             excluded: self.excluded.clone(),
-            most_notes: self.most_undo,
+            max_records: self.max_undo_records,
         };
         CheckpointedBackend::new(inner, keeper)
     }
@@ -143,13 +143,13 @@ impl Layer for Checkpoints {
     }
 }
 
-/// What one layered backend remembers, and who may change its files now.
+/// Interceptor of one backend: its store, its undo log and the lock of changes.
 #[derive(Debug)]
 struct Keeper {
-    store: Arc<Store>,
-    turn: Arc<Mutex<Turn>>,
+    store: Arc<CheckpointStore>,
+    turn: Arc<Mutex<UndoCursor>>,
     excluded: Vec<VfsPath>,
-    most_notes: u64,
+    max_records: u64,
 }
 
 impl Around for Keeper {
@@ -165,14 +165,14 @@ impl Around for Keeper {
         }
         let mut turn = run_until_cancelled(cx, &path, self.turn.lock()).await?;
         let files = Files { inner, cx, excluded: &self.excluded };
-        let note = self.begin(&files, &mut turn, request.action()).await.map_err(|error| error.or_path(&path))?;
+        let record = self.begin(&files, &mut turn, request.action()).await.map_err(|error| error.or_path(&path))?;
         let answer = request.send(inner, cx).await;
-        match note {
-            Some(note) => {
-                let ending = Ending::of(&note, &answer);
-                self.conclude(&files, &mut turn, note, ending).await;
+        match record {
+            Some(record) => {
+                let ending = Ending::of(&record, &answer);
+                self.conclude(&files, &mut turn, record, ending).await;
             }
-            None if answer.is_ok() && self.most_notes > 0 && !self.excluded.iter().any(|ex| path.starts_with(ex)) => {
+            None if answer.is_ok() && self.max_records > 0 && !self.excluded.iter().any(|ex| path.starts_with(ex)) => {
                 tracing::warn!(operation = %Q::OPERATION, "a change that was to be refused was not, and has no note");
             }
             None => {}

@@ -10,18 +10,18 @@ use vfs_core::{
     Version, VfsPath, WriteMode, WriteRequest, WriteResult,
 };
 
-use super::merged::{Before, Found, Kind, Merged};
+use super::merged::{Before, Kind, Merged, OverlayEntry};
 
 impl Merged {
     /// Remembers what the base had at `path` when it was first changed here.
-    fn touch(&mut self, path: &VfsPath, found: &Found) {
+    fn touch(&mut self, path: &VfsPath, found: &OverlayEntry) {
         if self.touched.contains_key(path) {
             return;
         }
         let before = match found {
-            Found::Base(info) => info.version.clone().map_or(Before::Nothing, Before::File),
-            Found::Link => Before::Link,
-            Found::Nothing | Found::Upper(_) | Found::Directory(_) => Before::Nothing,
+            OverlayEntry::Base(info) => info.version.clone().map_or(Before::Nothing, Before::File),
+            OverlayEntry::Link => Before::Link,
+            OverlayEntry::Nothing | OverlayEntry::Upper(_) | OverlayEntry::Directory(_) => Before::Nothing,
         };
         self.touched.insert_mut(path.clone(), before);
     }
@@ -29,7 +29,13 @@ impl Merged {
     /// Puts `content` at `path`, where `found` is.
     ///
     /// In the midst of a change twice as much may be held as after it: what is moved is in two places.
-    async fn put(&mut self, cx: &OpContext, path: &VfsPath, found: &Found, content: Bytes) -> Result<WriteResult> {
+    async fn put(
+        &mut self,
+        cx: &OpContext,
+        path: &VfsPath,
+        found: &OverlayEntry,
+        content: Bytes,
+    ) -> Result<WriteResult> {
         let before = self.held();
         let written = self.place(cx, path, found, content).await?;
         self.check_held(self.budget.saturating_mul(2), before, path)?;
@@ -37,9 +43,15 @@ impl Merged {
     }
 
     /// As [`put`](Self::put), however much that is.
-    async fn place(&mut self, cx: &OpContext, path: &VfsPath, found: &Found, content: Bytes) -> Result<WriteResult> {
+    async fn place(
+        &mut self,
+        cx: &OpContext,
+        path: &VfsPath,
+        found: &OverlayEntry,
+        content: Bytes,
+    ) -> Result<WriteResult> {
         self.touch(path, found);
-        if matches!(found, Found::Link) {
+        if matches!(found, OverlayEntry::Link) {
             self.hide(path);
         }
         let request = WriteRequest::new(path.clone(), content).mode(WriteMode::Overwrite);
@@ -69,10 +81,10 @@ impl Merged {
     pub(super) async fn write(&mut self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         let path = self.real(cx, &req.path).await?;
         let found = self.find(cx, &path).await.map_err(|error| error.with_path(&req.path))?;
-        if matches!(found, Found::Directory(_)) {
+        if matches!(found, OverlayEntry::Directory(_)) {
             return Err(Error::at(ErrorKind::IsADirectory, &req.path));
         }
-        let is_new = matches!(found, Found::Nothing);
+        let is_new = matches!(found, OverlayEntry::Nothing);
         let mut content = req.content;
         match &req.mode {
             WriteMode::CreateNew if !is_new => return Err(Error::already_exists(&req.path)),
@@ -96,16 +108,16 @@ impl Merged {
         let path = self.real(cx, &req.path).await?;
         let found = self.find(cx, &path).await.map_err(|error| error.with_path(&req.path))?;
         let version = match &found {
-            Found::Directory(_) => return Err(Error::at(ErrorKind::IsADirectory, &req.path)),
-            Found::Nothing | Found::Link => return Err(Error::not_found(&req.path)),
-            Found::Upper(_) | Found::Base(_) => found.version().cloned(),
+            OverlayEntry::Directory(_) => return Err(Error::at(ErrorKind::IsADirectory, &req.path)),
+            OverlayEntry::Nothing | OverlayEntry::Link => return Err(Error::not_found(&req.path)),
+            OverlayEntry::Upper(_) | OverlayEntry::Base(_) => found.version().cloned(),
         };
         if let Some(expected) = req.expected_version.take()
             && version.as_ref() != Some(&expected)
         {
             return Err(Error::conflict(&req.path, version));
         }
-        if matches!(found, Found::Base(_)) {
+        if matches!(found, OverlayEntry::Base(_)) {
             let content = self.fetch(cx, &path).await.map_err(|error| error.with_path(&req.path))?.content;
             self.place(cx, &path, &found, content).await.map_err(|error| error.with_path(&req.path))?;
         }
@@ -129,14 +141,14 @@ impl Merged {
         let path = self.real_entry(cx, &req.path).await?;
         let found = self.find_entry(cx, &path).await.map_err(|error| error.with_path(&req.path))?;
         match &found {
-            Found::Nothing => return Err(Error::not_found(&req.path)),
+            OverlayEntry::Nothing => return Err(Error::not_found(&req.path)),
             found if req.scope == DeleteScope::EmptyDirectory => {
                 self.check_empty(cx, &path, found).await.map_err(|error| error.with_path(&req.path))?;
             }
-            Found::Link if req.expected_version.is_some() => {
+            OverlayEntry::Link if req.expected_version.is_some() => {
                 return Err(Error::invalid_argument("a link has no version to expect").with_path(&req.path));
             }
-            Found::Directory(_) if !req.recursive => return Err(Error::at(ErrorKind::IsADirectory, &req.path)),
+            OverlayEntry::Directory(_) if !req.recursive => return Err(Error::at(ErrorKind::IsADirectory, &req.path)),
             found => {
                 if let Some(expected) = &req.expected_version
                     && found.version() != Some(expected)
@@ -150,8 +162,8 @@ impl Merged {
     }
 
     /// Refuses what is not a directory without anything in it.
-    async fn check_empty(&self, cx: &OpContext, path: &VfsPath, found: &Found) -> Result<()> {
-        if !matches!(found, Found::Directory(_)) {
+    async fn check_empty(&self, cx: &OpContext, path: &VfsPath, found: &OverlayEntry) -> Result<()> {
+        if !matches!(found, OverlayEntry::Directory(_)) {
             return Err(Error::at(ErrorKind::NotADirectory, path));
         }
         let listed = self.ls(cx, LsRequest::new(path.clone()).limit(1)).await?;
@@ -160,13 +172,13 @@ impl Merged {
     }
 
     /// Removes what is at `path`, which is `found`, and says how many files that were.
-    async fn remove(&mut self, cx: &OpContext, path: &VfsPath, found: &Found) -> Result<u64> {
+    async fn remove(&mut self, cx: &OpContext, path: &VfsPath, found: &OverlayEntry) -> Result<u64> {
         let files = match found {
-            Found::Directory(_) => {
+            OverlayEntry::Directory(_) => {
                 let files = self.files(cx, path).await?;
                 for (file, kind) in &files {
                     let found = match kind {
-                        Kind::Link | Kind::FileLink => Found::Link,
+                        Kind::Link | Kind::FileLink => OverlayEntry::Link,
                         Kind::File => self.find(cx, file).await?,
                     };
                     self.touch(file, &found);
@@ -258,7 +270,9 @@ impl Merged {
         // As for a write, a link at the target is written through, and never replaced by a directory. What keeps the source
         // from being found, the transfer says in its turn.
         let to = match (req.mode, self.find(cx, &from).await) {
-            (TransferMode::Overwrite, Ok(Found::Upper(_) | Found::Base(_))) => self.real(cx, &req.to).await?,
+            (TransferMode::Overwrite, Ok(OverlayEntry::Upper(_) | OverlayEntry::Base(_))) => {
+                self.real(cx, &req.to).await?
+            }
             _ => self.real_entry(cx, &req.to).await?,
         };
         let ends = Ends { from: &from, to: &to, mode: req.mode, is_move: false };
@@ -276,9 +290,9 @@ impl Merged {
         ends.check()?;
         let found = self.find_entry(cx, from).await?;
         let files = match &found {
-            Found::Nothing => return Err(Error::not_found(from)),
-            Found::Link => return Err(link(from)),
-            Found::Directory(_) => self.files(cx, from).await?,
+            OverlayEntry::Nothing => return Err(Error::not_found(from)),
+            OverlayEntry::Link => return Err(link(from)),
+            OverlayEntry::Directory(_) => self.files(cx, from).await?,
             _ => vec![(from.clone(), Kind::File)],
         };
         // What any other link leads to is no part of this directory.
@@ -286,7 +300,7 @@ impl Merged {
         if let Some((at, _)) = files.iter().find(|(_, kind)| is_refused(*kind)) {
             return Err(link(at));
         }
-        let replaced = self.check_target(cx, to, matches!(found, Found::Directory(_)), mode).await?;
+        let replaced = self.check_target(cx, to, matches!(found, OverlayEntry::Directory(_)), mode).await?;
         if files.is_empty() {
             let message = "the directory is empty, and an overlay keeps only files; nothing can be moved or copied";
             return Err(Error::new(ErrorKind::Unsupported, message).with_path(from));
@@ -309,10 +323,10 @@ impl Merged {
     async fn check_target(&self, cx: &OpContext, to: &VfsPath, is_dir: bool, mode: TransferMode) -> Result<bool> {
         let there = self.find_entry(cx, to).await?;
         let kind = match (&there, is_dir) {
-            (Found::Nothing, _) => return Ok(false),
+            (OverlayEntry::Nothing, _) => return Ok(false),
             _ if mode != TransferMode::Overwrite => ErrorKind::AlreadyExists,
-            (Found::Directory(_), false) => ErrorKind::IsADirectory,
-            (Found::Directory(_), true) => {
+            (OverlayEntry::Directory(_), false) => ErrorKind::IsADirectory,
+            (OverlayEntry::Directory(_), true) => {
                 let listed = self.ls(cx, LsRequest::new(to.clone()).limit(1)).await?;
                 // A link that leads nowhere is listed as a problem, and makes the directory not empty.
                 if listed.entries.is_empty() && listed.problems.is_empty() {
@@ -330,9 +344,9 @@ impl Merged {
     pub(super) async fn set(&mut self, cx: &OpContext, path: &VfsPath, content: Option<Bytes>) -> Result<()> {
         let found = self.find_entry(cx, path).await?;
         match (content, &found) {
-            (_, Found::Directory(_)) => Err(Error::at(ErrorKind::IsADirectory, path)),
+            (_, OverlayEntry::Directory(_)) => Err(Error::at(ErrorKind::IsADirectory, path)),
             (Some(content), found) => self.put(cx, path, found, content).await.map(drop),
-            (None, Found::Nothing) => Ok(()),
+            (None, OverlayEntry::Nothing) => Ok(()),
             (None, found) => self.remove(cx, path, found).await.map(drop),
         }
     }

@@ -13,11 +13,11 @@ use vfs_core::{
 
 use super::OverlayBackend;
 use super::merged::{Before, Merged, is_hidden};
-use super::persistence::{Finished, Kept, of_store};
+use super::persistence::{Finished, Persistence, of_store};
 use super::plan::{Planned, file_change, is_elsewhere, plan};
 use super::steps::Steps;
 
-/// How a commit ended.
+/// Outcome of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Commit {
@@ -27,44 +27,44 @@ pub enum Commit {
     Conflicts(Vec<CommitConflict>),
 }
 
-/// A file that is not what it was when it was first changed in an overlay.
+/// A file of the base that has changed since its first change in an overlay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CommitConflict {
-    /// The file.
+    /// Path of the file.
     pub path: VfsPath,
-    /// The version that the base had then; `None` where it had no such file.
+    /// Version that the base had at the first change; `None` if it had no such file.
     pub expected: Option<Version>,
-    /// The version that the base has now.
+    /// Version that the base has now.
     pub actual: Option<Version>,
 }
 
 impl OverlayBackend {
-    /// Brings all changes to the base.
+    /// Applies all changes to the base.
     ///
     /// # Behaviour
     ///
-    /// * Every file is looked at first: where the base has another version than when the file was first changed here, and
-    ///   not the content that would be written, it is a [conflict](Commit::Conflicts), and nothing is applied.
-    /// * Then each is written or deleted on the version that was seen: first what stands in the way of a write goes, a file
-    ///   where a directory is to be or the other way round, then all files are written, and then the others are deleted.
-    ///   So the base needs room for what is written before what is deleted frees any.
-    /// * Where something fails, all is rolled back, and can be committed again. A file that went, because it stood in the way
-    ///   or before another could not be deleted, comes back with the permissions of a new one. Directories that were made
-    ///   stay, an empty one that went does not come back, and a removed link is named in the error.
-    /// * Where something cannot be taken back, the error says what. With a journal or a store nothing is changed then before
-    ///   the commit is [finished](Self::finish_commit), nor where all was applied and only that could not be noted: the
+    /// * Every file is checked first: if the base has another version than at the first change in the overlay, and not the
+    ///   content to be written, the file is a [conflict](Commit::Conflicts), and nothing is applied.
+    /// * Then each file is written or deleted under the condition that it still has the checked version: first, entries in the
+    ///   way of a write are removed (a file where a directory is to be, or the other way round), then all files are written, and
+    ///   then the others are deleted. So the base needs room for the written files before deletions free any.
+    /// * If a step fails, all is rolled back, and can be committed again. A file that was removed, because it was in the way or
+    ///   before another could not be deleted, comes back with the permissions of a new file. New directories stay, a removed empty
+    ///   directory does not come back, and a removed link is named in the error.
+    /// * If a step cannot be rolled back, the error names the file. With a journal or a store nothing is changed then before
+    ///   the commit is [finished](Self::finish_commit), nor where all was applied and only that could not be recorded: the
     ///   overlay is without changes then.
     /// * A crash in the middle leaves some files changed. With a [journal](Self::with_journal), and in an overlay that is
     ///   [kept](Self::open), the rest follows when the commit is [finished](Self::finish_commit).
     /// * Another process that finds the commit in the store finishes it as well, also while it is made here. What that process
     ///   applied counts: either all is applied, or all is rolled back. If it finished the commit where a file failed here, the
     ///   error says so, and the overlay is without changes. If it goes on with what is rolled back here, the error says so, too.
-    /// * A rollback is noted before it begins. If it cannot be, files are restored all the same, and another process that
+    /// * A rollback is recorded before it begins. If it cannot be, files are restored all the same, and another process that
     ///   finishes the commit at that moment may pass over one.
     /// * Directories that were deleted here and have no file left go too. Links that were deleted here are removed last, as
     ///   they cannot be put back; those that stand in the way of a write, right before the first one.
-    /// * Until it is over, the old contents of all changed files are held in memory, to be put back.
+    /// * During the commit, the old contents of all changed files are held in memory, for a rollback.
     ///
     /// # Errors
     ///
@@ -80,20 +80,20 @@ impl OverlayBackend {
         let _turn = self.turn(cx, &VfsPath::root()).await?;
         let state = self.state();
         if state.is_unchanged() {
-            self.inner.kept.as_ref().map_or(Ok(()), Kept::check_finished).map_err(of_store)?;
+            self.inner.persistence.as_ref().map_or(Ok(()), Persistence::check_finished).map_err(of_store)?;
             return Ok(Commit::Applied(ChangeSet::default()));
         }
         let (planned, conflicts) = plan(cx, &state).await?;
         if !conflicts.is_empty() {
             return Ok(Commit::Conflicts(conflicts));
         }
-        let kept = self.inner.kept.as_ref();
-        if let Some(kept) = kept {
-            kept.begin(cx, &state, &planned).await.map_err(of_store)?;
+        let persistence = self.inner.persistence.as_ref();
+        if let Some(persistence) = persistence {
+            persistence.begin(cx, &state, &planned).await.map_err(of_store)?;
         }
-        let mut steps = Steps::new(&state, kept, planned);
+        let mut steps = Steps::new(&state, persistence, planned);
         if let Err(error) = steps.apply(cx).await {
-            // The caller may have given up, which is no reason to leave half of it.
+            // A caller that has given up must not leave a half-applied commit.
             return Err(self.roll_back(&cx.for_cleanup(), steps, error).await);
         }
         let changes = steps.applied.iter().filter_map(|(Planned { path, before, after }, version)| {
@@ -101,32 +101,35 @@ impl OverlayBackend {
         });
         let mut changes: Vec<_> = changes.collect();
         changes.sort_by(|a, b| a.path.cmp(&b.path));
-        // All is applied, whether or not that can be noted.
+        // All is applied, whether or not that can be recorded.
         self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
-        if let Some(kept) = kept {
-            kept.settle(&cx.for_cleanup()).await.map_err(unsettled)?;
+        if let Some(persistence) = persistence {
+            persistence.settle(&cx.for_cleanup()).await.map_err(unsettled)?;
         }
         Ok(Commit::Applied(ChangeSet::new(changes)))
     }
 
-    /// Rolls `steps` back, which ended in `error`, and says what could not be restored or noted.
+    /// Rolls back `steps` after `error`. The returned error names what could not be restored or recorded.
     async fn roll_back(&self, cx: &OpContext, mut steps: Steps<'_>, error: Error) -> Error {
         let mut error = error.or_path(&VfsPath::root());
-        let kept = self.inner.kept.as_ref();
-        let mut noted = match kept {
-            Some(kept) => kept.begin_rollback(cx).await,
+        let persistence = self.inner.persistence.as_ref();
+        let mut recorded = match persistence {
+            Some(persistence) => persistence.begin_rollback(cx).await,
             None => Ok(()),
         };
-        if is_conflict(&noted) {
+        if is_conflict(&recorded) {
             // The base has all changes.
             self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
             return error.with_consequence("another process has finished the commit");
         }
-        let state = steps.roll_back(cx, noted.is_ok()).await;
-        if let (Some(kept), Ok(())) = (kept, &noted) {
+        let state = steps.roll_back(cx, recorded.is_ok()).await;
+        if let (Some(persistence), Ok(())) = (persistence, &recorded) {
             // What could not be restored is still to be finished.
-            noted =
-                if steps.left.is_empty() { kept.end(cx, &state).await } else { kept.note_expected(cx, &state).await };
+            recorded = if steps.left.is_empty() {
+                persistence.end(cx, &state).await
+            } else {
+                persistence.record_expected(cx, &state).await
+            };
         }
         self.inner.state.store(Arc::new(state));
         for (what, paths) in [
@@ -138,7 +141,7 @@ impl OverlayBackend {
                 error = error.with_consequence(format_args!("{what}: {}", paths.join(", ")));
             }
         }
-        match noted {
+        match recorded {
             Ok(()) => error,
             Err(cause) if cause.kind() == ErrorKind::Conflict => {
                 error.with_consequence("another process goes on with the commit, so finish it before anything else")
@@ -149,14 +152,14 @@ impl OverlayBackend {
         }
     }
 
-    /// Finishes a commit that a crash cut short, as it is noted in the [journal](Self::with_journal), and says whether
+    /// Finishes a commit that a crash cut short, as it is recorded in the [journal](Self::with_journal), and says whether
     /// there was one. Where it was this overlay's own, no change is left; where another process began it, the changes that
     /// were made here stay. So they do where another process finished it: a commit passes over what the base has.
     ///
     /// # Errors
     ///
     /// `conflict` where a file that was still to be written was changed since, and those of the base, and at the root
-    /// those of the journal or store. The note then stays.
+    /// those of the journal or store. The record then stays.
     pub async fn finish_commit(&self, cx: &OpContext) -> Result<bool> {
         let this = self.clone();
         vfs_search::to_the_end(cx, |cx| async move { this.finish_whole(&cx).await }).await
@@ -164,13 +167,13 @@ impl OverlayBackend {
 
     async fn finish_whole(&self, cx: &OpContext) -> Result<bool> {
         let _turn = self.turn(cx, &VfsPath::root()).await?;
-        let Some(kept) = &self.inner.kept else { return Ok(false) };
+        let Some(persistence) = &self.inner.persistence else { return Ok(false) };
         let mut was_noted = false;
         loop {
-            let finished = match kept.finish(cx, &*self.base()).await {
+            let finished = match persistence.finish(cx, &*self.base()).await {
                 Ok(finished) => finished,
                 // Another process has finished it, or rolls it back, which the journal says.
-                Err(_) if kept.is_journal() && !kept.is_current(cx).await => {
+                Err(_) if persistence.is_journal() && !persistence.is_current(cx).await => {
                     was_noted = true;
                     continue;
                 }
@@ -183,13 +186,13 @@ impl OverlayBackend {
                 // What was changed here is in the base by now.
                 self.inner.state.store(Arc::new(Merged::new(self.base(), self.inner.budget)));
             }
-            kept.settle(&cx.for_cleanup()).await.map_err(unsettled)?;
+            persistence.settle(&cx.for_cleanup()).await.map_err(unsettled)?;
             return Ok(true);
         }
     }
 }
 
-/// Says that all was applied, though `error` kept that from being noted.
+/// Returns `error` of recording the end of a commit, with the information that all was applied.
 fn unsettled(error: Error) -> Error {
     let consequence = "all was applied, but that could not be noted, so finish the commit before anything else";
     of_store(error.with_consequence(consequence))
@@ -199,7 +202,7 @@ fn is_conflict<T>(outcome: &Result<T>) -> bool {
     outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Conflict)
 }
 
-/// Makes the file at `path`, where `before` is, what `after` is, and says what version it has then.
+/// Changes the file at `path` from `before` to `after`, and returns its new version.
 pub(super) async fn set(
     cx: &OpContext,
     base: &dyn Backend,

@@ -7,31 +7,31 @@ use vfs_core::{ErrorKind, OpContext, Result, VfsPath};
 use super::OverlayBackend;
 use super::merged::{Mark, Merged, fetch_if_there};
 
-/// What came of a merge.
+/// Outcome of a merge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Merge {
-    /// Files that are now as the fork has them, sorted by path.
+    /// Files with the state of the fork now, sorted by path.
     pub merged: Vec<VfsPath>,
-    /// Files that both changed, each in its own way; they are as they were here.
+    /// Files that both overlays changed differently. They are unchanged here.
     pub conflicts: Vec<VfsPath>,
 }
 
 impl OverlayBackend {
-    /// Another overlay over the same base that starts with the changes of now, in the same short time whatever there is.
-    /// It is kept in memory, and neither sees the other's changes.
+    /// Returns another overlay over the same base that starts with the present changes, in constant time. The fork is kept in
+    /// memory, and neither overlay sees later changes of the other.
     #[must_use]
     pub fn fork(&self) -> Self {
         let state = self.state();
         Self::holding(state.draft(), self.inner.budget, None, Some(state.draft()))
     }
 
-    /// Brings what `fork` changed since it was made into this overlay.
+    /// Merges the changes of `fork` since its creation into this overlay.
     ///
     /// # Behaviour
     ///
-    /// A file that only the fork changed becomes what it is there. One that both changed is a conflict, unless both came
-    /// to the same content; it stays as it is here, and the rest is merged. The fork is left as it is.
+    /// A file that only the fork changed gets the state of the fork. A file that both changed is a conflict, unless both have the
+    /// same content; it stays as it is here, and the rest is merged. The fork is not changed.
     ///
     /// # Errors
     ///

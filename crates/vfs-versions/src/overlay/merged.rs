@@ -16,7 +16,7 @@ use vfs_search::Pool;
 
 use super::tree::merged_tree;
 
-/// The files that were written, over those of the base. A clone shares them; a [draft](Merged::draft) does not.
+/// Written files over those of the base. A clone shares the written files; a [draft](Merged::draft) does not.
 #[derive(Debug, Clone)]
 pub(super) struct Merged {
     pub(super) base: Arc<dyn Backend>,
@@ -25,11 +25,11 @@ pub(super) struct Merged {
     pub(super) touched: RedBlackTreeMapSync<VfsPath, Before>,
     /// Paths at and below which nothing of the base shows.
     pub(super) gone: RedBlackTreeSetSync<VfsPath>,
-    /// Most bytes of content.
+    /// Maximum size of all contents, in bytes.
     pub(super) budget: u64,
 }
 
-/// What the base had at a path when it was first changed here.
+/// Entry of the base at a path at its first change in the overlay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Before {
@@ -48,32 +48,32 @@ impl Before {
     }
 }
 
-/// What is at a path.
+/// Entry of the overlay at a path.
 #[derive(Debug, Clone)]
-pub(super) enum Found {
+pub(super) enum OverlayEntry {
     Nothing,
-    /// A link of the base, where the link itself is meant.
+    /// A link of the base, if links are not followed.
     Link,
-    /// A file that was written here.
+    /// A file that was written in the overlay.
     Upper(FileInfo),
     /// A file of the base.
     Base(FileInfo),
     Directory(FileInfo),
 }
 
-impl Found {
-    /// The version of a file.
+impl OverlayEntry {
+    /// Returns the version of a file.
     pub(super) fn version(&self) -> Option<&Version> {
         match self {
-            Found::Upper(info) | Found::Base(info) => info.version.as_ref(),
-            Found::Nothing | Found::Link | Found::Directory(_) => None,
+            OverlayEntry::Upper(info) | OverlayEntry::Base(info) => info.version.as_ref(),
+            OverlayEntry::Nothing | OverlayEntry::Link | OverlayEntry::Directory(_) => None,
         }
     }
 }
 
-/// A whole file.
+/// Content and version of a file.
 #[derive(Debug, Clone)]
-pub(super) struct Whole {
+pub(super) struct WholeFile {
     pub(super) content: Bytes,
     pub(super) version: Version,
 }
@@ -98,7 +98,7 @@ impl Merged {
         }
     }
 
-    /// The same, to be changed without this one being.
+    /// Returns a copy that can be changed independently.
     pub(super) fn draft(&self) -> Self {
         Self { upper: self.upper.fork(), ..self.clone() }
     }
@@ -107,7 +107,7 @@ impl Merged {
         self.touched.is_empty() && self.gone.is_empty()
     }
 
-    /// Whether nothing of the base shows at `path`.
+    /// Returns whether the base is hidden at `path`.
     pub(super) fn is_hidden(&self, path: &VfsPath) -> bool {
         is_hidden(&self.gone, path)
     }
@@ -156,7 +156,7 @@ impl Merged {
         !path.is_root() && self.base.capabilities(path).links && !is_changed()
     }
 
-    /// As [`real`](Self::real), where a link at the end is itself meant.
+    /// Returns the real path like [`real`](Self::real), without following a link in the last component.
     pub(super) async fn real_entry(&self, cx: &OpContext, path: &VfsPath) -> Result<VfsPath> {
         match (path.parent(), path.name()) {
             (Some(parent), Some(name)) => {
@@ -167,42 +167,50 @@ impl Merged {
         }
     }
 
-    /// What is at `path`, which has no links in it.
-    pub(super) async fn find(&self, cx: &OpContext, path: &VfsPath) -> Result<Found> {
+    /// Returns the entry at `path`, which must have no links in it.
+    pub(super) async fn find(&self, cx: &OpContext, path: &VfsPath) -> Result<OverlayEntry> {
         let is_upper_directory = match self.upper.stat(cx, StatRequest::new(path.clone())).await {
-            Ok(info) if !info.is_dir => return Ok(Found::Upper(info)),
+            Ok(info) if !info.is_dir => return Ok(OverlayEntry::Upper(info)),
             Ok(_) => true,
             Err(error) if error.kind() == ErrorKind::NotFound => false,
             Err(error) => return Err(error),
         };
         let otherwise = || {
-            if is_upper_directory { Found::Directory(FileInfo::directory(path.clone())) } else { Found::Nothing }
+            if is_upper_directory {
+                OverlayEntry::Directory(FileInfo::directory(path.clone()))
+            } else {
+                OverlayEntry::Nothing
+            }
         };
         if self.is_hidden(path) {
             return Ok(otherwise());
         }
         match self.base.stat(cx, StatRequest::new(path.clone())).await {
-            Ok(info) if info.is_dir => Ok(Found::Directory(info)),
-            Ok(info) => Ok(if is_upper_directory { otherwise() } else { Found::Base(info) }),
+            Ok(info) if info.is_dir => Ok(OverlayEntry::Directory(info)),
+            Ok(info) => Ok(if is_upper_directory { otherwise() } else { OverlayEntry::Base(info) }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(otherwise()),
             Err(error) => Err(error),
         }
     }
 
-    /// The whole file at `path`.
-    pub(super) async fn fetch(&self, cx: &OpContext, path: &VfsPath) -> Result<Whole> {
+    /// Returns the file at `path`.
+    pub(super) async fn fetch(&self, cx: &OpContext, path: &VfsPath) -> Result<WholeFile> {
         match self.find(cx, path).await? {
-            Found::Upper(_) => fetch(&self.upper, cx, path).await,
-            Found::Base(_) => fetch(&*self.base, cx, path).await,
-            Found::Directory(_) => Err(Error::at(ErrorKind::IsADirectory, path)),
-            Found::Nothing | Found::Link => Err(Error::not_found(path)),
+            OverlayEntry::Upper(_) => fetch(&self.upper, cx, path).await,
+            OverlayEntry::Base(_) => fetch(&*self.base, cx, path).await,
+            OverlayEntry::Directory(_) => Err(Error::at(ErrorKind::IsADirectory, path)),
+            OverlayEntry::Nothing | OverlayEntry::Link => Err(Error::not_found(path)),
         }
     }
 
-    /// As [`find`](Self::find), where a link of the base at the end is itself meant.
-    pub(super) async fn find_entry(&self, cx: &OpContext, path: &VfsPath) -> Result<Found> {
+    /// Returns the entry like [`find`](Self::find), without following a link in the last component.
+    pub(super) async fn find_entry(&self, cx: &OpContext, path: &VfsPath) -> Result<OverlayEntry> {
         let is_base = !path.is_root() && !self.is_hidden(path) && !self.touched.contains_key(path);
-        if is_base && is_link(&*self.base, cx, path).await? { Ok(Found::Link) } else { self.find(cx, path).await }
+        if is_base && is_link(&*self.base, cx, path).await? {
+            Ok(OverlayEntry::Link)
+        } else {
+            self.find(cx, path).await
+        }
     }
 
     /// What became of the file at `path` here.
@@ -217,7 +225,7 @@ impl Merged {
         }
     }
 
-    /// The tree of both.
+    /// Returns the tree of the overlay and its base.
     pub(super) async fn tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
         let real = self.real(cx, &req.path).await?;
         let req = req.at(real);
@@ -243,8 +251,8 @@ impl Merged {
         let mut files = Vec::with_capacity(listed.entries.len());
         for entry in listed.entries {
             let kind = match self.find_entry(cx, &entry.path).await? {
-                Found::Link if entry.is_dir => Kind::Link,
-                Found::Link => Kind::FileLink,
+                OverlayEntry::Link if entry.is_dir => Kind::Link,
+                OverlayEntry::Link => Kind::FileLink,
                 _ if entry.is_dir => continue,
                 _ => Kind::File,
             };
@@ -253,7 +261,9 @@ impl Merged {
         for problem in listed.problems {
             // A link that leads nowhere, or outside, cannot be described, but it can be removed.
             match VfsPath::parse(&problem.path) {
-                Ok(at) if matches!(self.find_entry(cx, &at).await, Ok(Found::Link)) => files.push((at, Kind::Link)),
+                Ok(at) if matches!(self.find_entry(cx, &at).await, Ok(OverlayEntry::Link)) => {
+                    files.push((at, Kind::Link))
+                }
                 _ => {
                     let message = "something in it cannot be read, so it cannot be taken whole";
                     return Err(Error::new(problem.code, message).with_path_text(&problem.path));
@@ -264,7 +274,7 @@ impl Merged {
     }
 }
 
-/// What an entry is, apart from a directory.
+/// Kind of an entry that is no directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
@@ -274,28 +284,28 @@ pub(super) enum Kind {
     Link,
 }
 
-/// Whether one of `gone` is at or above `path`.
+/// Returns whether one of `gone` is at or above `path`.
 pub(super) fn is_hidden(gone: &RedBlackTreeSetSync<VfsPath>, path: &VfsPath) -> bool {
     !gone.is_empty() && at_and_above(path).any(|at| gone.contains(at))
 }
 
-/// `path`, and the directories above it but the root, from the highest down.
+/// Returns `path` and the directories above it, without the root, from the highest down.
 pub(super) fn at_and_above(path: &VfsPath) -> impl Iterator<Item = &str> {
     let text = path.as_str();
     let ends = text.match_indices('/').map(|(at, _)| at).skip(1).chain([text.len()]);
     ends.map(|end| &text[..end])
 }
 
-pub(super) async fn fetch(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Whole> {
+pub(super) async fn fetch(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<WholeFile> {
     let answer = DownloadRequest::new(path.clone()).send(backend, cx).await?;
     match (answer.content, answer.version) {
-        (Some(content), Some(version)) => Ok(Whole { content, version }),
+        (Some(content), Some(version)) => Ok(WholeFile { content, version }),
         _ => Err(Error::new(ErrorKind::Internal, "the backend gave neither file nor error").with_path(path)),
     }
 }
 
-/// As [`fetch`], `None` where no file is there.
-pub(super) async fn fetch_if_there(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Option<Whole>> {
+/// Returns the file like [`fetch`], or `None` if there is no file.
+pub(super) async fn fetch_if_there(backend: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Option<WholeFile>> {
     match fetch(backend, cx, path).await {
         Ok(whole) => Ok(Some(whole)),
         Err(error)

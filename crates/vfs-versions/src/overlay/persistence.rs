@@ -1,8 +1,8 @@
 //! Persistence of an overlay in a store: its changes, and the commit in progress.
 
 mod contents;
-mod note;
-mod seen;
+mod record;
+mod record_state;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,46 +10,46 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vfs_core::{Backend, Error, ErrorKind, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest};
 
 use self::contents::Generations;
-use self::note::{Note, NotedCommit, Phase, Step, random_id};
-use self::seen::Seen;
+use self::record::{CommitPhase, CommitRecord, CommitStep, OverlayRecord, random_id};
+use self::record_state::RecordState;
 use super::commit::{changed_since, make_room, remove_emptied, set};
 use super::merged::{Before, Merged, fetch, fetch_if_there};
-use super::plan::{Planned, Seen as SeenInBase, seen};
+use super::plan::{BaseEntry, Planned, seen};
 use crate::content_store::{ContentStore, ObjectId};
 
-/// What of an overlay is kept.
+/// Extent of the persistence of an overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
-    /// All its changes, after each.
+    /// All changes, saved after each one.
     Changes,
-    /// Commits that are under way.
+    /// Commits in progress only: a journal.
     Commits,
 }
 
-/// The commit that was noted and is finished.
+/// Origin of the recorded commit that was finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Finished {
     Nothing,
-    /// The one that this overlay began.
+    /// Begun by this overlay.
     Own,
-    /// One that another process began.
+    /// Begun by another process.
     Other,
 }
 
-/// Where an overlay is kept.
+/// Persistent side of an overlay: its record and contents in a directory of a backend.
 #[derive(Debug, Clone)]
-pub(super) struct Kept {
+pub(super) struct Persistence {
     backend: Arc<dyn Backend>,
     directory: VfsPath,
     generations: Generations,
     extent: Extent,
-    /// The version of the note that was read or written last: what another process wrote meanwhile is not written over.
-    seen: Arc<Mutex<Seen>>,
-    /// The contents that are kept, so that each is put there once.
+    /// The version of the record that was read or written last: what another process wrote meanwhile is not written over.
+    seen: Arc<Mutex<RecordState>>,
+    /// Objects of contents that are stored already, so that each is put only once.
     known: Arc<Mutex<HashMap<VfsPath, (Version, ObjectId)>>>,
 }
 
-impl Kept {
+impl Persistence {
     pub(super) fn new(backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
         let generations = Generations::new(Arc::clone(&backend), directory.clone());
         Self { backend, directory, generations, extent: Extent::Changes, seen: Arc::default(), known: Arc::default() }
@@ -59,12 +59,12 @@ impl Kept {
         Self { extent: Extent::Commits, ..Self::new(backend, directory) }
     }
 
-    /// `empty` with the changes that are kept, after a commit that was cut short is finished.
+    /// Returns `empty` with the stored changes. A commit that was cut short is finished first.
     pub(super) async fn load(&self, cx: &OpContext, empty: Merged) -> Result<Merged> {
         loop {
-            let note = self.adopt(cx).await?;
-            let loaded = if note.commit.is_none() {
-                self.restore(cx, empty.draft(), note).await.map(Some)
+            let record = self.adopt(cx).await?;
+            let loaded = if record.commit.is_none() {
+                self.restore(cx, empty.draft(), record).await.map(Some)
             } else {
                 self.finish_and_settle(cx, &*empty.base).await.map(|()| None)
             };
@@ -77,16 +77,16 @@ impl Kept {
         }
     }
 
-    /// `state` with the changes of `note`.
-    async fn restore(&self, cx: &OpContext, mut state: Merged, note: Note) -> Result<Merged> {
+    /// Returns `state` with the changes of `record`.
+    async fn restore(&self, cx: &OpContext, mut state: Merged, record: OverlayRecord) -> Result<Merged> {
         let contents = self.contents()?;
-        for (path, object) in note.files {
+        for (path, object) in record.files {
             let content = contents.get(cx, &object).await?;
             let request = WriteRequest::new(path, content).mode(WriteMode::Overwrite);
             state.upper.write(cx, request).await?;
         }
-        state.touched = note.touched.into_iter().collect();
-        state.gone = note.gone.into_iter().collect();
+        state.touched = record.touched.into_iter().collect();
+        state.gone = record.gone.into_iter().collect();
         Ok(state)
     }
 
@@ -95,14 +95,14 @@ impl Kept {
         self.settle(cx).await
     }
 
-    /// Keeps `state`.
+    /// Saves `state`.
     pub(super) async fn save(&self, cx: &OpContext, state: &Merged) -> Result<()> {
         self.check_finished()?;
         if self.extent == Extent::Commits {
             return self.withdraw(cx).await;
         }
-        let note = self.note(cx, state).await?;
-        self.write(cx, note).await
+        let record = self.record(cx, state).await?;
+        self.write(cx, record).await
     }
 
     /// Refuses to go on while a commit is to be finished.
@@ -118,15 +118,15 @@ impl Kept {
         Ok(())
     }
 
-    /// Notes that a commit of `planned` is about to begin.
+    /// Records that a commit of `planned` is about to begin.
     pub(super) async fn begin(&self, cx: &OpContext, state: &Merged, planned: &[Planned]) -> Result<()> {
         if self.reread(cx).await?.commit.is_some() {
             let message = "a commit that was cut short is noted here; finish it before the next begins";
             return Err(Error::new(ErrorKind::Conflict, message).with_path(&self.directory));
         }
-        let mut note = match self.extent {
-            Extent::Changes => self.note(cx, state).await?,
-            Extent::Commits => Note { gone: state.gone.iter().cloned().collect(), ..Note::default() },
+        let mut record = match self.extent {
+            Extent::Changes => self.record(cx, state).await?,
+            Extent::Commits => OverlayRecord { gone: state.gone.iter().cloned().collect(), ..OverlayRecord::default() },
         };
         let contents = self.contents()?;
         let mut steps = Vec::with_capacity(planned.len());
@@ -136,71 +136,71 @@ impl Kept {
                 None => None,
             };
             let was = change.before.content().map(|content| ObjectId::of(content));
-            steps.push(Step { path: change.path.clone(), before: change.before.as_before(), was, after });
+            steps.push(CommitStep { path: change.path.clone(), before: change.before.as_before(), was, after });
         }
         let id = random_id();
-        note.commit = Some(NotedCommit { phase: Phase { id, is_rolling_back: false }, steps });
-        self.write(cx, note).await?;
+        record.commit = Some(CommitRecord { phase: CommitPhase { id, is_rolling_back: false }, steps });
+        self.write(cx, record).await?;
         self.seen().own = Some(id);
         Ok(())
     }
 
-    /// Takes back the note of a commit that went no further. What is changed later is no part of it, and would be lost where
-    /// it is finished.
+    /// Withdraws the record of a commit that did not begin. Later changes are not part of that commit, and would be lost if it
+    /// were finished.
     async fn withdraw(&self, cx: &OpContext) -> Result<()> {
         let Some(unbegun) = self.seen().unbegun.clone() else { return Ok(()) };
         let path = self.path()?;
         self.catch_up(cx, &path).await?;
         let there = fetch_if_there(&*self.backend, cx, &path).await?;
         if there.is_some_and(|there| there.content == unbegun) {
-            let note = match self.extent {
-                Extent::Changes => Note { commit: None, ..Note::decode(&unbegun, &path)? },
-                Extent::Commits => Note::default(),
+            let record = match self.extent {
+                Extent::Changes => OverlayRecord { commit: None, ..OverlayRecord::decode(&unbegun, &path)? },
+                Extent::Commits => OverlayRecord::default(),
             };
-            self.write(cx, note).await?;
+            self.write(cx, record).await?;
         }
         let mut seen = self.seen();
         (seen.unbegun, seen.commit) = (None, None);
         Ok(())
     }
 
-    /// Notes that the commit was rolled back, and keeps `state`.
+    /// Records that the commit was rolled back, and saves `state`.
     pub(super) async fn end(&self, cx: &OpContext, state: &Merged) -> Result<()> {
-        let note = match self.extent {
-            Extent::Changes => self.note(cx, state).await?,
-            Extent::Commits => Note::default(),
+        let record = match self.extent {
+            Extent::Changes => self.record(cx, state).await?,
+            Extent::Commits => OverlayRecord::default(),
         };
-        self.write(cx, note).await
+        self.write(cx, record).await
     }
 
-    /// Notes that all of the commit is in the base, unless another process noted that already.
+    /// Records that all of the commit is in the base, unless another process recorded that already.
     pub(super) async fn settle(&self, cx: &OpContext) -> Result<()> {
         let phase = self.seen().commit;
         loop {
-            let Err(error) = self.write(cx, Note::default()).await else { return Ok(()) };
+            let Err(error) = self.write(cx, OverlayRecord::default()).await else { return Ok(()) };
             if error.kind() != ErrorKind::Conflict {
                 return Err(error);
             }
-            let (note, version) = self.read(cx).await?;
-            if note.phase().map(|noted| noted.id) != phase.map(|settled| settled.id) {
-                self.release(version, &note);
+            let (record, version) = self.read(cx).await?;
+            if record.phase().map(|recorded| recorded.id) != phase.map(|settled| settled.id) {
+                self.release(version, &record);
                 return Ok(());
             }
-            if note.phase() != phase {
+            if record.phase() != phase {
                 return Err(error);
             }
-            // It is the same note with another version, such as that of a file that was copied.
-            self.saw(version, &note);
+            // It is the same record with another version, such as that of a file that was copied.
+            self.saw(version, &record);
         }
     }
 
     /// Leaves a commit that another process ended.
-    fn release(&self, version: Option<Version>, note: &Note) {
+    fn release(&self, version: Option<Version>, record: &OverlayRecord) {
         let expected = self.seen().version.clone();
-        self.saw(version, note);
+        self.saw(version, record);
         let mut seen = self.seen();
         (seen.commit, seen.own) = (None, None);
-        if !self.is_journal() && !note.is_empty() {
+        if !self.is_journal() && !record.is_empty() {
             // The changes of another process are not those of this overlay, whose next one is a conflict.
             seen.version = expected;
         }
@@ -212,13 +212,13 @@ impl Kept {
         let path = self.path()?;
         loop {
             let whole = fetch(&*self.backend, cx, &path).await?;
-            let (version, note) = (Some(whole.version), Note::decode(&whole.content, &path)?);
-            if note.commit.is_none() || note.phase() != self.seen().commit {
-                self.release(version, &note);
+            let (version, record) = (Some(whole.version), OverlayRecord::decode(&whole.content, &path)?);
+            if record.commit.is_none() || record.phase() != self.seen().commit {
+                self.release(version, &record);
                 return Err(changed_elsewhere(&path));
             }
-            self.saw(version, &note);
-            match self.write(cx, note.with_rollback(true)).await {
+            self.saw(version, &record);
+            match self.write(cx, record.with_rollback(true)).await {
                 // The next look at it decides.
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 written => return written,
@@ -230,38 +230,40 @@ impl Kept {
         self.extent == Extent::Commits
     }
 
-    /// Notes that the commit is still to be finished, from what `state` expects of the base.
-    pub(super) async fn note_expected(&self, cx: &OpContext, state: &Merged) -> Result<()> {
-        let mut note = self.reread(cx).await?;
+    /// Records that the commit is still to be finished, from what `state` expects of the base.
+    pub(super) async fn record_expected(&self, cx: &OpContext, state: &Merged) -> Result<()> {
+        let mut record = self.reread(cx).await?;
         if !self.seen().is_own() {
             return Err(changed_elsewhere(&self.path()?));
         }
         let steps =
-            note.commit.iter_mut().flat_map(|commit| &mut commit.steps).map(|step| (&step.path, &mut step.before));
-        for (path, before) in note.touched.iter_mut().chain(steps) {
+            record.commit.iter_mut().flat_map(|commit| &mut commit.steps).map(|step| (&step.path, &mut step.before));
+        for (path, before) in record.touched.iter_mut().chain(steps) {
             if let Some(expected) = state.touched.get(path) {
                 *before = expected.clone();
             }
         }
-        self.write(cx, note.with_rollback(false)).await
+        self.write(cx, record.with_rollback(false)).await
     }
 
-    /// Applies what is left of the commit that is noted, and says which that was. It is noted until it is
+    /// Applies what is left of the commit that is recorded, and says which that was. It is recorded until it is
     /// [settled](Self::settle).
     pub(super) async fn finish(&self, cx: &OpContext, base: &dyn Backend) -> Result<Finished> {
-        let mut note = self.reread(cx).await.map_err(of_store)?;
-        if note.phase().is_some_and(|commit| commit.is_rolling_back) {
+        let mut record = self.reread(cx).await.map_err(of_store)?;
+        if record.phase().is_some_and(|commit| commit.is_rolling_back) {
             // The process that rolls it back stops then, where it still runs.
-            note = note.with_rollback(false);
-            self.write(cx, note.clone()).await.map_err(of_store)?;
+            record = record.with_rollback(false);
+            self.write(cx, record.clone()).await.map_err(of_store)?;
         }
-        let Note { commit: Some(NotedCommit { steps, .. }), gone, .. } = note else { return Ok(Finished::Nothing) };
+        let OverlayRecord { commit: Some(CommitRecord { steps, .. }), gone, .. } = record else {
+            return Ok(Finished::Nothing);
+        };
         let contents = self.contents()?;
         let finished = if self.seen().is_own() { Finished::Own } else { Finished::Other };
         let gone = gone.into_iter().collect();
-        for Step { path, before, was, after } in steps {
+        for CommitStep { path, before, was, after } in steps {
             if !self.is_current(cx).await {
-                // Another process noted the end, after which what is in the base may be changed again, or rolls it back.
+                // Another process recorded the end, after which what is in the base may be changed again, or rolls it back.
                 return Err(of_store(changed_elsewhere(&self.path()?)));
             }
             let there = seen(base, cx, &path).await?;
@@ -294,11 +296,11 @@ impl Kept {
         Ok(finished)
     }
 
-    async fn note(&self, cx: &OpContext, state: &Merged) -> Result<Note> {
-        let mut note = Note {
+    async fn record(&self, cx: &OpContext, state: &Merged) -> Result<OverlayRecord> {
+        let mut record = OverlayRecord {
             touched: state.touched.iter().map(|(path, before)| (path.clone(), before.clone())).collect(),
             gone: state.gone.iter().cloned().collect(),
-            ..Note::default()
+            ..OverlayRecord::default()
         };
         self.catch_up(cx, &self.path()?).await?;
         let contents = self.contents()?;
@@ -310,9 +312,9 @@ impl Kept {
                 None => contents.put(cx, &whole.content).await?,
             };
             self.known().insert(path.clone(), (whole.version, object.clone()));
-            note.files.insert(path.clone(), object);
+            record.files.insert(path.clone(), object);
         }
-        Ok(note)
+        Ok(record)
     }
 
     fn path(&self) -> Result<VfsPath> {
@@ -330,16 +332,16 @@ impl Kept {
 }
 
 /// Whether what is `there` is the content `after`, or nothing where that is `None`. The content itself may be gone from the
-/// store, where only the end could not be noted.
-fn is_done(there: &SeenInBase, after: Option<&ObjectId>) -> bool {
+/// store, where only the end could not be recorded.
+fn is_done(there: &BaseEntry, after: Option<&ObjectId>) -> bool {
     match there {
-        SeenInBase::Link => false,
-        SeenInBase::Nothing => after.is_none(),
-        SeenInBase::File(whole) => after.is_some_and(|after| ObjectId::of(&whole.content) == *after),
+        BaseEntry::Link => false,
+        BaseEntry::Nothing => after.is_none(),
+        BaseEntry::File(whole) => after.is_some_and(|after| ObjectId::of(&whole.content) == *after),
     }
 }
 
-/// `error` of the store, for a caller who knows none of its paths.
+/// Returns `error` of the store at the root, since the caller knows no path of the store.
 pub(super) fn of_store(error: Error) -> Error {
     error.with_path(&VfsPath::root())
 }

@@ -8,84 +8,84 @@ use vfs_core::links::is_link;
 use vfs_core::{Backend, ChangeKind, ErrorKind, FileChange, OpContext, ResolveRequest, Result, Version, VfsPath};
 
 use super::commit::CommitConflict;
-use super::merged::{Before, Merged, Whole, at_and_above, fetch_if_there};
+use super::merged::{Before, Merged, WholeFile, at_and_above, fetch_if_there};
 
-/// One file that is to be brought to the base.
+/// One planned change of the base.
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) path: VfsPath,
-    pub(super) before: Seen,
+    pub(super) before: BaseEntry,
     pub(super) after: Option<Bytes>,
 }
 
-/// When a change is made: what can be taken back as it was comes before what cannot.
+/// Stage of a commit in which a change is made. Changes that can be rolled back exactly come before those that cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    /// A file that stands in the way of a write goes.
+    /// A file in the way of a write is removed.
     MakeRoom,
-    /// So does a link.
+    /// A link in the way of a write is removed.
     Unlink,
     /// A file is written.
     Write,
-    /// Any other file goes.
+    /// Any other file is removed.
     Delete,
-    /// So does any other link, or a file takes its place.
+    /// Any other link is removed, or replaced by a file.
     Links,
 }
 
 impl Planned {
-    /// When this is to be done, beside the files that are `written`.
+    /// Returns the stage of this change in a commit that writes the files `written`.
     fn stage(&self, written: &BTreeSet<VfsPath>) -> Stage {
         match (&self.before, &self.after) {
-            (Seen::Nothing | Seen::File(_), Some(_)) => Stage::Write,
-            (Seen::Link, None) if stands_in_the_way(&self.path, written) => Stage::Unlink,
-            (Seen::Link, _) => Stage::Links,
+            (BaseEntry::Nothing | BaseEntry::File(_), Some(_)) => Stage::Write,
+            (BaseEntry::Link, None) if stands_in_the_way(&self.path, written) => Stage::Unlink,
+            (BaseEntry::Link, _) => Stage::Links,
             (_, None) if stands_in_the_way(&self.path, written) => Stage::MakeRoom,
             (_, None) => Stage::Delete,
         }
     }
 }
 
-/// Whether one of the files that are `written` is to be above or below `path`.
+/// Returns whether one of the files `written` is above or below `path`.
 fn stands_in_the_way(path: &VfsPath, written: &BTreeSet<VfsPath>) -> bool {
     let below = format!("{path}/");
     let mut from = written.range::<str, _>((Bound::Included(below.as_str()), Bound::Unbounded));
     from.next().is_some_and(|next| next.starts_with(path)) || at_and_above(path).any(|at| written.contains(at))
 }
 
-/// What the base has at a path, as a commit finds it.
+/// Entry of the base at a path, as a commit finds it.
 #[derive(Debug)]
-pub(super) enum Seen {
+pub(super) enum BaseEntry {
     Nothing,
-    File(Whole),
+    File(WholeFile),
     Link,
 }
 
-impl Seen {
+impl BaseEntry {
     pub(super) fn version(&self) -> Option<&Version> {
         match self {
-            Seen::File(whole) => Some(&whole.version),
-            Seen::Nothing | Seen::Link => None,
+            BaseEntry::File(whole) => Some(&whole.version),
+            BaseEntry::Nothing | BaseEntry::Link => None,
         }
     }
 
     pub(super) fn content(&self) -> Option<&Bytes> {
         match self {
-            Seen::File(whole) => Some(&whole.content),
-            Seen::Nothing | Seen::Link => None,
+            BaseEntry::File(whole) => Some(&whole.content),
+            BaseEntry::Nothing | BaseEntry::Link => None,
         }
     }
 
     pub(super) fn as_before(&self) -> Before {
         match self {
-            Seen::Nothing => Before::Nothing,
-            Seen::File(whole) => Before::File(whole.version.clone()),
-            Seen::Link => Before::Link,
+            BaseEntry::Nothing => Before::Nothing,
+            BaseEntry::File(whole) => Before::File(whole.version.clone()),
+            BaseEntry::Link => Before::Link,
         }
     }
 }
 
-/// What is to be done, and what stands against it.
+/// Returns the planned changes in order, and the conflicts.
 pub(super) async fn plan(cx: &OpContext, state: &Merged) -> Result<(Vec<Planned>, Vec<CommitConflict>)> {
     let (mut planned, mut conflicts) = (Vec::new(), Vec::new());
     for (path, expected) in &state.touched {
@@ -95,7 +95,7 @@ pub(super) async fn plan(cx: &OpContext, state: &Merged) -> Result<(Vec<Planned>
             continue;
         };
         let after = fetch_if_there(&state.upper, cx, path).await?.map(|whole| whole.content);
-        let is_link = matches!(before, Seen::Link);
+        let is_link = matches!(before, BaseEntry::Link);
         if !is_link && before.content() == after.as_ref() {
             continue;
         }
@@ -114,9 +114,9 @@ pub(super) async fn plan(cx: &OpContext, state: &Merged) -> Result<(Vec<Planned>
 
 /// Returns what the base of `state` has at `path`: nothing if a link above it was removed in the overlay, and `None` if a link
 /// above it leads elsewhere, which is a conflict.
-pub(super) async fn seen_below(cx: &OpContext, state: &Merged, path: &VfsPath) -> Result<Option<Seen>> {
+pub(super) async fn seen_below(cx: &OpContext, state: &Merged, path: &VfsPath) -> Result<Option<BaseEntry>> {
     if state.is_behind_removed_link(cx, path).await? {
-        return Ok(Some(Seen::Nothing));
+        return Ok(Some(BaseEntry::Nothing));
     }
     if is_elsewhere(&*state.base, cx, path).await? {
         return Ok(None);
@@ -135,21 +135,21 @@ pub(super) async fn is_elsewhere(base: &dyn Backend, cx: &OpContext, path: &VfsP
     }
 }
 
-/// What `base` has at `path`.
-pub(super) async fn seen(base: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<Seen> {
+/// Returns the entry of `base` at `path`.
+pub(super) async fn seen(base: &dyn Backend, cx: &OpContext, path: &VfsPath) -> Result<BaseEntry> {
     if is_link(base, cx, path).await? {
-        return Ok(Seen::Link);
+        return Ok(BaseEntry::Link);
     }
-    Ok(fetch_if_there(base, cx, path).await?.map_or(Seen::Nothing, Seen::File))
+    Ok(fetch_if_there(base, cx, path).await?.map_or(BaseEntry::Nothing, BaseEntry::File))
 }
 
-/// How the file at `path` changes from `before` in the base to `after` here; `None` if it does not. A link has no content: one
-/// that is removed has no diff, and where it becomes a file, all lines are new.
-pub(super) fn file_change(path: &VfsPath, before: &Seen, after: Option<(&[u8], Version)>) -> Option<FileChange> {
+/// Returns the change of the file at `path` from `before` in the base to `after` in the overlay, or `None` if they are equal. A
+/// link has no content: its removal has no diff, and if a file replaces it, all lines are new.
+pub(super) fn file_change(path: &VfsPath, before: &BaseEntry, after: Option<(&[u8], Version)>) -> Option<FileChange> {
     match before {
-        Seen::Nothing => FileChange::between(path, None, after),
-        Seen::File(whole) => FileChange::between(path, Some((&whole.content[..], whole.version.clone())), after),
-        Seen::Link => {
+        BaseEntry::Nothing => FileChange::between(path, None, after),
+        BaseEntry::File(whole) => FileChange::between(path, Some((&whole.content[..], whole.version.clone())), after),
+        BaseEntry::Link => {
             let kind = if after.is_some() { ChangeKind::Changed } else { ChangeKind::Removed };
             let change = FileChange::new(path.clone(), kind);
             let Some(added) = FileChange::between(path, None, after) else { return Some(change) };

@@ -7,17 +7,18 @@ use vfs_core::{Error, ErrorKind, OpContext, Result, Version, VfsPath, prune};
 
 use super::commit::{make_room, remove_emptied, set};
 use super::merged::{Before, Merged};
-use super::persistence::Kept;
-use super::plan::{Planned, Seen, is_elsewhere, seen};
+use super::persistence::Persistence;
+use super::plan::{BaseEntry, Planned, is_elsewhere, seen};
 
-/// A step that was applied, and the version that the file has then.
+/// An applied step, with the resulting version of the file.
 type Applied = (Planned, Option<Version>);
 
-/// The steps of a commit, and how far it has come.
+/// Steps and progress of a commit.
 pub(super) struct Steps<'a> {
     state: &'a Merged,
-    /// Where the commit is noted. Another process that finds it there finishes it as well: what that one applied counts.
-    kept: Option<&'a Kept>,
+    /// Record of the commit. Another process that finds the record finishes the commit as well, and the files that it applied
+    /// count as applied.
+    persistence: Option<&'a Persistence>,
     pending: VecDeque<Planned>,
     pub(super) applied: Vec<Applied>,
     /// The files that may have been changed, and could not be restored.
@@ -27,8 +28,15 @@ pub(super) struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    pub(super) fn new(state: &'a Merged, kept: Option<&'a Kept>, planned: Vec<Planned>) -> Self {
-        Self { state, kept, pending: planned.into(), applied: Vec::new(), left: Vec::new(), unapplied: Vec::new() }
+    pub(super) fn new(state: &'a Merged, persistence: Option<&'a Persistence>, planned: Vec<Planned>) -> Self {
+        Self {
+            state,
+            persistence,
+            pending: planned.into(),
+            applied: Vec::new(),
+            left: Vec::new(),
+            unapplied: Vec::new(),
+        }
     }
 
     /// Applies every step.
@@ -37,7 +45,7 @@ impl<'a> Steps<'a> {
         while let Some(step) = self.pending.front() {
             cx.check()?;
             if !self.is_noted(cx).await {
-                // Another process noted the end, after which what is in the base may be changed again.
+                // Another process recorded the end, after which what is in the base may be changed again.
                 self.add_steps_of_others(&cx.for_cleanup()).await;
                 return Ok(());
             }
@@ -59,7 +67,7 @@ impl<'a> Steps<'a> {
     async fn resume(&mut self, cx: &OpContext, error: Error) -> Result<()> {
         let Some(step) = self.pending.front() else { return Err(error) };
         match seen(&*self.state.base, cx, &step.path).await {
-            Ok(there) if self.kept.is_some() && self.is_applied(cx, step, &there).await => {
+            Ok(there) if self.persistence.is_some() && self.is_applied(cx, step, &there).await => {
                 self.advance(there.version().cloned());
                 return Ok(());
             }
@@ -78,17 +86,17 @@ impl<'a> Steps<'a> {
         self.applied.extend(self.pending.pop_front().map(|step| (step, version)));
     }
 
-    /// Whether the commit is still noted as it was, as far as that can be seen.
+    /// Whether the commit is still recorded as it was, as far as that can be seen.
     async fn is_noted(&self, cx: &OpContext) -> bool {
-        match self.kept {
-            Some(kept) => kept.is_current(cx).await,
+        match self.persistence {
+            Some(persistence) => persistence.is_current(cx).await,
             None => true,
         }
     }
 
     /// Whether what is `there` is what `step` makes.
-    async fn is_applied(&self, cx: &OpContext, step: &Planned, there: &Seen) -> bool {
-        !matches!(there, Seen::Link)
+    async fn is_applied(&self, cx: &OpContext, step: &Planned, there: &BaseEntry) -> bool {
+        !matches!(there, BaseEntry::Link)
             && there.content() == step.after.as_ref()
             && !is_elsewhere(&*self.state.base, cx, &step.path).await.unwrap_or(true)
     }
@@ -98,7 +106,7 @@ impl<'a> Steps<'a> {
         for step in std::mem::take(&mut self.pending) {
             match seen(&*self.state.base, cx, &step.path).await {
                 Ok(there) => {
-                    let is_unlinked = matches!((&step.before, &there), (Seen::Link, Seen::Nothing));
+                    let is_unlinked = matches!((&step.before, &there), (BaseEntry::Link, BaseEntry::Nothing));
                     if is_unlinked || self.is_applied(cx, &step, &there).await {
                         self.applied.push((step, there.version().cloned()));
                     }
@@ -113,7 +121,7 @@ impl<'a> Steps<'a> {
     ///
     /// Stops if another process goes on with the commit, and changes again what was restored until then.
     pub(super) async fn roll_back(&mut self, cx: &OpContext, is_claimed: bool) -> Merged {
-        if is_claimed && self.kept.is_some() {
+        if is_claimed && self.persistence.is_some() {
             self.add_steps_of_others(cx).await;
         }
         let base = &*self.state.base;
@@ -126,7 +134,7 @@ impl<'a> Steps<'a> {
                 let _ = prune(base, cx, &path).await;
             }
             let outcome = match &before {
-                Seen::Link => Err(Error::at(ErrorKind::Unsupported, &path)),
+                BaseEntry::Link => Err(Error::at(ErrorKind::Unsupported, &path)),
                 before => set(cx, base, &path, &now, before.content().cloned()).await,
             };
             match outcome {
@@ -171,10 +179,10 @@ impl<'a> Steps<'a> {
 }
 
 /// Whether `step`, which ended in `error` and left what is `there`, was made all the same.
-fn is_made(step: &Planned, there: &Seen, error: &Error) -> bool {
+fn is_made(step: &Planned, there: &BaseEntry, error: &Error) -> bool {
     match (&step.before, there) {
         // The link went, and the file that should take its place may not have come.
-        (Seen::Link, Seen::Nothing) => true,
+        (BaseEntry::Link, BaseEntry::Nothing) => true,
         // Only the answer may have been lost.
         (before, there) => {
             may_be_made(step, error)
@@ -186,6 +194,6 @@ fn is_made(step: &Planned, there: &Seen, error: &Error) -> bool {
 
 /// Whether `step`, which ended in `error`, may have been made all the same.
 fn may_be_made(step: &Planned, error: &Error) -> bool {
-    let is_halved = matches!(step.before, Seen::Link) && step.after.is_some();
+    let is_halved = matches!(step.before, BaseEntry::Link) && step.after.is_some();
     is_halved || error.is_temporary() || error.kind() == ErrorKind::Cancelled
 }

@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 use vfs_core::{Error, ErrorDetail, ErrorKind, Result, Version, VfsPath};
 
 use super::files::{Files, Image, for_cleanup};
-use super::store::Store;
+use super::store::CheckpointStore;
 
-/// One file that becomes what it was; `None` is no file.
+/// Transition of one file from its present to an earlier state; `None` stands for no file.
 #[derive(Debug, Clone)]
-pub(super) struct Step {
+pub(super) struct FileStep {
     pub(super) path: VfsPath,
     pub(super) now: Option<Image>,
     pub(super) then: Option<Image>,
 }
 
-/// Which versions files have; `None` is no file.
+/// Versions of files; `None` stands for no file.
 pub(super) type Versions = BTreeMap<VfsPath, Option<Version>>;
 
-/// Those files of `versions` that are there.
+/// Returns those files of `versions` that exist.
 pub(super) fn there(versions: Versions) -> BTreeMap<VfsPath, Version> {
     versions.into_iter().filter_map(|(path, version)| Some((path, version?))).collect()
 }
 
-/// Why steps were not made, and which versions the files have that were changed and changed back.
+/// Failure of a transition, with the versions of the files that were changed and changed back.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: Error,
@@ -31,18 +31,22 @@ pub(super) struct Failure {
 }
 
 impl From<Error> for Failure {
-    /// A failure before anything was changed.
+    /// Returns a failure before any change.
     fn from(error: Error) -> Self {
         Self { error, left: Versions::new() }
     }
 }
 
-/// Makes `steps`, and says which version each file has afterwards.
+/// Applies `steps`, and returns the resulting version of each file.
 ///
-/// Each file is changed only if it is what the step says that it is now; otherwise that is a `conflict`. What was done
-/// before a failure is then undone, under the same condition.
-pub(super) async fn apply(store: &Store, files: &Files<'_>, mut steps: Vec<Step>) -> Result<Versions, Failure> {
-    // Files go before others come, as a directory may take the place of a file.
+/// Each file is changed only if it has the present state that the step names; otherwise the step is a `conflict`. After a failure
+/// the earlier steps are undone, under the same condition.
+pub(super) async fn apply(
+    store: &CheckpointStore,
+    files: &Files<'_>,
+    mut steps: Vec<FileStep>,
+) -> Result<Versions, Failure> {
+    // Remove files before others are written, since a directory may take the place of a file.
     steps.sort_by_key(|step| step.then.is_some());
     let mut versions = Versions::new();
     for (place, step) in steps.iter().enumerate() {
@@ -61,9 +65,10 @@ pub(super) async fn apply(store: &Store, files: &Files<'_>, mut steps: Vec<Step>
     Ok(versions)
 }
 
-/// Makes the file at `path` from `expected` into `then`. That it is so already, also where an answer was lost, is as good.
+/// Changes the file at `path` from `expected` to `then`. A file that has the target state already, for example because an answer
+/// was lost, is a success.
 async fn reach(
-    store: &Store,
+    store: &CheckpointStore,
     files: &Files<'_>,
     path: &VfsPath,
     expected: Option<&Version>,
@@ -90,8 +95,14 @@ async fn reach(
     }
 }
 
-/// Undoes `steps`, the last first, after `error`.
-async fn take_back(store: &Store, files: &Files<'_>, steps: &[Step], mut versions: Versions, error: Error) -> Failure {
+/// Rolls back `steps`, the last first, after `error`.
+async fn take_back(
+    store: &CheckpointStore,
+    files: &Files<'_>,
+    steps: &[FileStep],
+    mut versions: Versions,
+    error: Error,
+) -> Failure {
     let cx = for_cleanup(files.cx);
     let files = Files { cx: &cx, ..*files };
     let mut lost = Vec::new();
@@ -110,7 +121,7 @@ async fn take_back(store: &Store, files: &Files<'_>, steps: &[Step], mut version
     Failure { error: with_lost(error, &lost), left: versions }
 }
 
-/// `error`, with the files that could not be brought back after it.
+/// Returns `error` with the files that could not be restored after it.
 fn with_lost(error: Error, lost: &[VfsPath]) -> Error {
     const SHOWN: usize = 10;
     if lost.is_empty() {
@@ -123,7 +134,7 @@ fn with_lost(error: Error, lost: &[VfsPath]) -> Error {
     error.with_consequence(format_args!("what was done before could not be undone at: {names}"))
 }
 
-/// `error` as what it means here: the file is not what it was a moment ago.
+/// Returns `error` as a conflict if its kind shows that the file has changed meanwhile.
 fn as_conflict(error: Error, path: &VfsPath, actual: Option<Version>) -> Error {
     use ErrorKind::{AlreadyExists, Conflict, IsADirectory, NotADirectory, NotEmpty, NotFound};
     match error.kind() {
@@ -132,7 +143,7 @@ fn as_conflict(error: Error, path: &VfsPath, actual: Option<Version>) -> Error {
     }
 }
 
-/// Somebody else has changed the file at `path`.
+/// Returns the `conflict` of a file at `path` that another process changed.
 pub(super) fn changed(path: &VfsPath, actual: Option<Version>) -> Error {
     let message = "somebody else has changed it meanwhile; what it holds now would be lost, so that nothing was done";
     let detail = ErrorDetail::Conflict { actual };

@@ -20,7 +20,7 @@ use vfs_search::run_until_cancelled;
 use super::Keeper;
 use super::files::{Files, for_cleanup};
 use super::undo::{UndoEntry, Undone};
-use super::undo_log::Turn;
+use super::undo_log::UndoCursor;
 
 /// A backend with [`Checkpoints`](super::Checkpoints) around it; made by [`Checkpoints::over`](super::Checkpoints::over).
 /// Clones are handles on the same.
@@ -28,7 +28,7 @@ use super::undo_log::Turn;
 pub struct CheckpointedBackend {
     inner: Arc<dyn Backend>,
     keeper: Arc<Keeper>,
-    /// The inner backend, with notes taken around every change.
+    /// The inner backend with an undo record around every change.
     files: Wrapped<Keeper>,
 }
 
@@ -39,7 +39,7 @@ impl CheckpointedBackend {
         Self { inner, keeper, files }
     }
 
-    /// Takes back the last operations, at most `operations`, the newest first.
+    /// Undoes the last operations, at most `operations`, the newest first.
     ///
     /// # Behaviour
     ///
@@ -63,7 +63,7 @@ impl CheckpointedBackend {
         self.keeper.undo(&self.files_of(cx), &mut turn, operations).await.map_err(at_root)
     }
 
-    /// The operations that can be taken back, the newest first.
+    /// Returns the operations that can be undone, the newest first.
     ///
     /// # Errors
     ///
@@ -72,8 +72,8 @@ impl CheckpointedBackend {
         let mut turn = self.turn(cx).await?;
         let files = self.files_of(cx);
         self.keeper.settle(&files, &mut turn).await.map_err(at_root)?;
-        let notes = self.keeper.notes(&files).await.map_err(at_root)?;
-        Ok(notes.iter().rev().map(UndoEntry::from).collect())
+        let records = self.keeper.records(&files).await.map_err(at_root)?;
+        Ok(records.iter().rev().map(UndoEntry::from).collect())
     }
 
     /// Performs `work`, which writes the files at `paths` without changing what they hold, as the commit of an overlay further in
@@ -111,8 +111,8 @@ impl CheckpointedBackend {
         Files { inner: &*self.inner, cx, excluded: &self.keeper.excluded }
     }
 
-    /// Waits until no change is under way.
-    async fn turn(&self, cx: &OpContext) -> Result<MutexGuard<'_, Turn>> {
+    /// Waits until no change is in progress.
+    async fn turn(&self, cx: &OpContext) -> Result<MutexGuard<'_, UndoCursor>> {
         run_until_cancelled(cx, &VfsPath::root(), self.keeper.turn.lock()).await
     }
 
@@ -196,7 +196,7 @@ impl Backend for CheckpointedBackend {
     }
 
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
-        // Looking goes past the layer, so that the inner backend has all paths at once.
+        // Reads bypass the interceptor, so that the inner backend gets all paths at once.
         self.inner.download_files(cx, paths).await
     }
 

@@ -11,7 +11,7 @@ use vfs_core::{
 
 use crate::content_store::ObjectId;
 
-/// A content that is kept, and what it was as a file.
+/// Stored content of a file, with the size and version of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Image {
     pub(super) object: ObjectId,
@@ -19,18 +19,18 @@ pub(super) struct Image {
     pub(super) version: Version,
 }
 
-/// Contents that are kept, by the files that had them.
+/// Stored contents by path.
 pub(super) type Images = BTreeMap<VfsPath, Image>;
 
-/// A file as it is now.
+/// Present size and version of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct FileStamp {
     pub(super) size: u64,
     pub(super) version: Version,
 }
 
-/// The files that are there, by path.
-pub(super) type Tree = BTreeMap<VfsPath, Seen>;
+/// Present files by path.
+pub(super) type Tree = BTreeMap<VfsPath, FileStamp>;
 
 /// The files of a backend, as one caller sees them.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ pub(super) struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// What is at `path`; `None` where nothing is.
+    /// Returns the entry at `path`, or `None`.
     pub(super) async fn at(&self, path: &VfsPath) -> Result<Option<FileInfo>> {
         match self.inner.stat(self.cx, StatRequest::new(path.clone())).await {
             Ok(info) => Ok(Some(info)),
@@ -50,12 +50,12 @@ impl Files<'_> {
         }
     }
 
-    /// The file at `path`; `None` where there is none.
-    pub(super) async fn file(&self, path: &VfsPath) -> Result<Option<Seen>> {
+    /// Returns the file at `path`, or `None`.
+    pub(super) async fn file(&self, path: &VfsPath) -> Result<Option<FileStamp>> {
         Ok(self.at(path).await?.as_ref().and_then(seen))
     }
 
-    /// All files at and below `path`, those that are left out not among them.
+    /// Returns all files at and below `path`, without excluded ones.
     pub(super) async fn below(&self, path: &VfsPath) -> Result<Tree> {
         let entries = match self.at(path).await? {
             None => Vec::new(),
@@ -89,7 +89,7 @@ impl Files<'_> {
         self.excluded.iter().any(|excluded| path.starts_with(excluded))
     }
 
-    /// The contents at `paths` with their versions, in that order.
+    /// Returns the contents at `paths` with their versions, in that order.
     pub(super) async fn download(&self, paths: Vec<VfsPath>) -> Vec<Result<(Bytes, Option<Version>)>> {
         let answers = self.inner.download_files(self.cx, paths).await;
         let answer = |path: &VfsPath, content, cause: Option<Error>| match content {
@@ -102,7 +102,7 @@ impl Files<'_> {
             .collect()
     }
 
-    /// The content of `path`; `None` where there is no file.
+    /// Returns the content of `path`, or `None` if there is no file.
     pub(super) async fn content(&self, path: &VfsPath) -> Result<Option<Bytes>> {
         match self.download(vec![path.clone()]).await.pop() {
             Some(Ok((content, _))) => Ok(Some(content)),
@@ -112,8 +112,14 @@ impl Files<'_> {
         }
     }
 
-    /// Whether `now`, which is at `path`, has the content that is expected. It is read only where its size does not tell.
-    pub(super) async fn holds(&self, path: &VfsPath, now: Option<&Seen>, expected: Option<&Image>) -> Result<bool> {
+    /// Returns whether `now`, the file at `path`, has the expected content. The content is read only if version and size do not
+    /// decide.
+    pub(super) async fn holds(
+        &self,
+        path: &VfsPath,
+        now: Option<&FileStamp>,
+        expected: Option<&Image>,
+    ) -> Result<bool> {
         let (now, expected) = match (now, expected) {
             (None, None) => return Ok(true),
             (Some(now), Some(expected)) => (now, expected),
@@ -125,7 +131,7 @@ impl Files<'_> {
         Ok(self.content(path).await?.is_some_and(|content| ObjectId::of(&content) == expected.object))
     }
 
-    /// Where a change of `path` shows: with all links followed, or with those above its last name.
+    /// Returns the real path that a change of `path` affects, with a link in the last component followed or not.
     pub(super) async fn real(&self, path: &VfsPath, last: Last) -> VfsPath {
         if !self.inner.capabilities(path).links {
             return path.clone();
@@ -139,7 +145,7 @@ impl Files<'_> {
         resolved.unwrap_or_else(|_| path.clone())
     }
 
-    /// Writes `content` over `version`, or as a new file, and says which version it has.
+    /// Writes `content` over the version `over`, or as a new file, and returns the new version.
     pub(super) async fn put(&self, path: &VfsPath, content: Bytes, over: Option<&Version>) -> Result<Version> {
         let mode = over.map_or(WriteMode::CreateNew, |version| WriteMode::IfVersion(version.clone()));
         let request = WriteRequest::new(path.clone(), content).mode(mode);
@@ -156,36 +162,36 @@ impl Files<'_> {
         self.inner.delete(self.cx, request).await.map(drop)
     }
 
-    /// Removes the directory at `path` where nothing but directories is in it: what stays where a directory has lost its
-    /// files, on backends that have directories without any.
+    /// Removes the directory at `path` if it contains only directories. Such a directory remains when its files are removed, on
+    /// backends that have empty directories.
     async fn cleared(&self, path: &VfsPath) -> Result<bool> {
         match prune(self.inner, self.cx, path).await {
             Ok(()) => Ok(true),
             Err(error) if error.is_temporary() || error.kind() == ErrorKind::Cancelled => Err(error),
-            // It is no such directory, or may not go: what is in the way says so better.
+            // The error of the write that failed describes other cases better.
             Err(_) => Ok(false),
         }
     }
 }
 
-/// What becomes of a link that is the last name of a path.
+/// Treatment of a link in the last component of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
     Followed,
     Kept,
 }
 
-fn seen(info: &FileInfo) -> Option<Seen> {
+fn seen(info: &FileInfo) -> Option<FileStamp> {
     let version = info.version.clone().filter(|_| !info.is_dir)?;
-    Some(Seen { size: info.size, version })
+    Some(FileStamp { size: info.size, version })
 }
 
-/// Whether an error of `kind` says that there is no file.
+/// Returns whether an error of `kind` says that there is no file.
 pub(super) fn is_absent(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
 }
 
-/// The same caller, without its deadline and its token: for what has to be brought to an end.
+/// Returns a context of the same caller without deadline and cancellation, for work that has to be completed.
 pub(super) fn for_cleanup(cx: &OpContext) -> OpContext {
     let mut fresh = OpContext::new().with_span(cx.span().clone());
     if let Some(actor) = cx.actor() {

@@ -11,12 +11,12 @@ use vfs_core::{
 };
 
 use super::Keeper;
-use super::apply::{Failure, Step, apply};
-use super::files::{Files, Image, Images, Seen, Tree, for_cleanup};
-use super::store::Part;
-use super::undo_log::{Note, Turn};
+use super::apply::{Failure, FileStep, apply};
+use super::files::{FileStamp, Files, Image, Images, Tree, for_cleanup};
+use super::store::RecordKind;
+use super::undo_log::{UndoCursor, UndoRecord};
 
-/// One state: `snapshots/<number>.json`.
+/// Manifest of one snapshot: `snapshots/<number>.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     id: SnapshotId,
@@ -37,13 +37,13 @@ impl Manifest {
 }
 
 impl Keeper {
-    /// The contents of the newest snapshot; none where there is none.
+    /// Returns the contents of the newest snapshot, or none if there is no snapshot.
     pub(super) async fn newest(&self, cx: &OpContext) -> Result<Images> {
-        let numbers = self.store.numbers(cx, Part::Snapshots).await?;
+        let numbers = self.store.numbers(cx, RecordKind::Snapshots).await?;
         let Some((number, _)) = numbers.iter().rev().find(|(_, has_record)| *has_record) else {
             return Ok(Images::new());
         };
-        let manifest = self.store.load::<Manifest>(cx, Part::Snapshots, *number).await?;
+        let manifest = self.store.load::<Manifest>(cx, RecordKind::Snapshots, *number).await?;
         Ok(manifest.map(|manifest| manifest.files).unwrap_or_default())
     }
 
@@ -54,16 +54,16 @@ impl Keeper {
         let files = self.store.keep(files, seen, &known).await?;
         let id = SnapshotId::new("");
         let mut manifest = Manifest { id, label: request.label, taken_at: Utc::now(), files };
-        let numbers = self.store.numbers(cx, Part::Snapshots).await?;
+        let numbers = self.store.numbers(cx, RecordKind::Snapshots).await?;
         let next = numbers.last().map_or(0, |(number, _)| *number) + 1;
         let add = |number| {
             manifest.id = SnapshotId::new(format!("{PREFIX}{number}"));
             manifest.clone()
         };
-        self.store.add(cx, Part::Snapshots, next, add).await?;
-        // A number that was only kept from being given again is no longer the last one.
+        self.store.add(cx, RecordKind::Snapshots, next, add).await?;
+        // Placeholders of forgotten numbers can go once they are no longer the last number.
         for (number, _) in numbers.iter().filter(|(_, has_record)| !has_record) {
-            if let Err(error) = self.store.remove(cx, Part::Snapshots, *number).await {
+            if let Err(error) = self.store.remove(cx, RecordKind::Snapshots, *number).await {
                 tracing::warn!(%error, "the number of a forgotten snapshot stays in the store");
             }
         }
@@ -75,46 +75,46 @@ impl Keeper {
     }
 
     async fn manifests(&self, cx: &OpContext) -> Result<Vec<Manifest>> {
-        let numbers = self.store.numbers(cx, Part::Snapshots).await?;
+        let numbers = self.store.numbers(cx, RecordKind::Snapshots).await?;
         let mut manifests = Vec::with_capacity(numbers.len());
         for (number, _) in numbers.into_iter().filter(|(_, has_record)| *has_record) {
-            manifests.extend(self.store.load::<Manifest>(cx, Part::Snapshots, number).await?);
+            manifests.extend(self.store.load::<Manifest>(cx, RecordKind::Snapshots, number).await?);
         }
         Ok(manifests)
     }
 
     async fn manifest(&self, cx: &OpContext, id: &SnapshotId) -> Result<Manifest> {
         let number = number(id).ok_or_else(|| unknown(id))?;
-        self.store.load(cx, Part::Snapshots, number).await?.ok_or_else(|| unknown(id))
+        self.store.load(cx, RecordKind::Snapshots, number).await?.ok_or_else(|| unknown(id))
     }
 
     pub(super) async fn forget(&self, cx: &OpContext, id: &SnapshotId) -> Result<()> {
         let number = number(id).ok_or_else(|| unknown(id))?;
-        let numbers = self.store.numbers(cx, Part::Snapshots).await?;
+        let numbers = self.store.numbers(cx, RecordKind::Snapshots).await?;
         if !numbers.contains(&(number, true)) {
             return Err(unknown(id));
         }
-        // The last number stays taken, so that no other snapshot ever has this name.
+        // The last number stays taken, so that no other snapshot gets this name.
         if numbers.last().is_some_and(|(last, _)| *last == number) {
-            self.store.clear(cx, Part::Snapshots, number).await?;
+            self.store.clear(cx, RecordKind::Snapshots, number).await?;
         } else {
-            self.store.remove(cx, Part::Snapshots, number).await?;
+            self.store.remove(cx, RecordKind::Snapshots, number).await?;
         }
         self.collect(cx).await;
         Ok(())
     }
 
-    /// Removes the contents that neither a snapshot nor a note names. That this fails costs room and nothing else.
+    /// Removes the contents that neither a snapshot nor an undo record names. A failure only costs space.
     pub(super) async fn collect(&self, cx: &OpContext) {
         let collected = async {
             let mut named = HashSet::new();
             for manifest in self.manifests(cx).await? {
                 named.extend(manifest.files.into_values().map(|image| image.object));
             }
-            let numbers = self.store.numbers(cx, Part::Undo).await?;
+            let numbers = self.store.numbers(cx, RecordKind::Undo).await?;
             let numbers: Vec<_> = numbers.into_iter().map(|(number, _)| number).collect();
-            for note in self.store.load_many::<Note>(cx, Part::Undo, &numbers).await? {
-                named.extend(note.files.into_values().filter_map(|touched| Some(touched.before?.object)));
+            for record in self.store.load_many::<UndoRecord>(cx, RecordKind::Undo, &numbers).await? {
+                named.extend(record.files.into_values().filter_map(|touched| Some(touched.before?.object)));
             }
             self.store.retain(cx, &named).await
         };
@@ -124,7 +124,7 @@ impl Keeper {
         }
     }
 
-    pub(super) async fn go_back(&self, files: &Files<'_>, turn: &mut Turn, id: &SnapshotId) -> Result<()> {
+    pub(super) async fn go_back(&self, files: &Files<'_>, turn: &mut UndoCursor, id: &SnapshotId) -> Result<()> {
         self.settle(files, turn).await?;
         let manifest = self.manifest(files.cx, id).await?;
         let steps = self.steps(files, manifest.files).await?;
@@ -134,23 +134,23 @@ impl Keeper {
         let made =
             steps.iter().filter(|step| step.now.is_none()).map(|step| step.path.clone()).collect::<BTreeSet<_>>();
         let before = steps.iter().filter_map(|step| Some((step.path.clone(), step.now.clone()?))).collect();
-        let note = self.begin_restore(files.cx, turn, before, made).await?;
+        let record = self.begin_restore(files.cx, turn, before, made).await?;
         let restored = apply(&self.store, files, steps).await;
         let (left, result) = match restored {
             Ok(versions) => (versions, Ok(())),
             Err(Failure { error, left }) => (left, Err(error)),
         };
-        if let Some(note) = note {
-            self.end_restore(&for_cleanup(files.cx), turn, note, left).await;
+        if let Some(record) = record {
+            self.end_restore(&for_cleanup(files.cx), turn, record, left).await;
         }
         result
     }
 
-    /// What has to change for the files to be `then`. The contents that will go are kept.
-    async fn steps(&self, files: &Files<'_>, mut then: Images) -> Result<Vec<Step>> {
+    /// Returns the steps that bring the files to the state `then`. The contents that they replace are stored first.
+    async fn steps(&self, files: &Files<'_>, mut then: Images) -> Result<Vec<FileStep>> {
         then.retain(|path, _| !files.is_excluded(path));
         let mut seen = files.below(&VfsPath::root()).await?;
-        let same = |path: &VfsPath, seen: &Seen| then.get(path).is_some_and(|image| image.version == seen.version);
+        let same = |path: &VfsPath, seen: &FileStamp| then.get(path).is_some_and(|image| image.version == seen.version);
         let unchanged: BTreeSet<_> = seen.extract_if(.., |path, seen| same(path, seen)).map(|(path, _)| path).collect();
         then.retain(|path, _| !unchanged.contains(path));
         let mut now = self.store.keep(files, seen, &self.newest(files.cx).await?).await?;
@@ -158,10 +158,10 @@ impl Keeper {
         for (path, image) in then {
             let there = now.remove(&path);
             if there.as_ref().is_none_or(|there| there.object != image.object) {
-                steps.push(Step { path, now: there, then: Some(image) });
+                steps.push(FileStep { path, now: there, then: Some(image) });
             }
         }
-        steps.extend(now.into_iter().map(|(path, image)| Step { path, now: Some(image), then: None }));
+        steps.extend(now.into_iter().map(|(path, image)| FileStep { path, now: Some(image), then: None }));
         Ok(steps)
     }
 
@@ -180,7 +180,7 @@ impl Keeper {
         Ok(ChangeSet::new(changes))
     }
 
-    /// What became of one file. Contents are read only where they are needed.
+    /// Returns the change of one file. Contents are read only if needed.
     async fn change(
         &self,
         files: &Files<'_>,
@@ -210,16 +210,16 @@ impl Keeper {
     }
 }
 
-/// The later side of a comparison.
+/// Later side of a comparison.
 enum Side {
     Kept(Images),
     Now(Tree),
 }
 
-/// A file on the later side.
+/// File on the later side of a comparison.
 enum At<'a> {
     Kept(&'a Image),
-    Now(&'a Seen),
+    Now(&'a FileStamp),
 }
 
 impl Side {
@@ -240,7 +240,7 @@ impl Side {
 }
 
 impl At<'_> {
-    /// Whether it is known, without a look at it, to be the same.
+    /// Returns whether this file is known to have the content of `image` without reading it.
     fn is(&self, image: &Image) -> bool {
         match self {
             Self::Kept(kept) => kept.object == image.object,

@@ -14,21 +14,21 @@ use vfs_core::{
 use super::files::{Files, Image, Images, Tree, is_absent};
 use crate::content_store::{ContentStore, ObjectId};
 
-/// Most files, and most bytes of them, that are held in memory to be kept at once.
+/// Maximum number of files, and of their bytes, that are held in memory to be stored at once.
 const BATCH_FILES: usize = 32;
 const BATCH_BYTES: u64 = 32 << 20;
 
-/// Most records that are asked for at once.
+/// Maximum number of records that are read at once.
 const BATCH_RECORDS: usize = 256;
 
-/// The numbered records of one kind: a directory of the store.
+/// Kind of numbered records, each a directory of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum RecordKind {
     Snapshots,
     Undo,
 }
 
-impl Part {
+impl RecordKind {
     fn name(self) -> &'static str {
         match self {
             Self::Snapshots => "snapshots",
@@ -39,23 +39,23 @@ impl Part {
 
 /// Contents and numbered records in a directory of a backend.
 ///
-/// Its errors have no path: that of the store means nothing to a caller, and which of the caller's files it was about is
-/// for its user to say.
+/// Errors have no path: a path of the store means nothing to a caller, and the user of this type knows the affected file of the
+/// caller.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct CheckpointStore {
     backend: Arc<dyn Backend>,
     directory: VfsPath,
     objects: ContentStore,
 }
 
-impl Store {
+impl CheckpointStore {
     pub(super) fn new(backend: Arc<dyn Backend>, directory: VfsPath) -> Self {
         let objects = ContentStore::new(Arc::clone(&backend), directory.clone());
         Self { backend, directory, objects }
     }
 
-    /// The numbers that are taken, the lowest first, and whether each has a record: one that is forgotten may be taken.
-    pub(super) async fn numbers(&self, cx: &OpContext, part: Part) -> Result<Vec<(u64, bool)>> {
+    /// Returns the taken numbers, the lowest first, and whether each has a record: the number of a forgotten one can stay taken.
+    pub(super) async fn numbers(&self, cx: &OpContext, part: RecordKind) -> Result<Vec<(u64, bool)>> {
         let directory = self.directory.child(part.name())?;
         let entries = match self.backend.ls(cx, LsRequest::new(directory)).await {
             Ok(listing) => listing.entries,
@@ -69,13 +69,18 @@ impl Store {
         Ok(numbers)
     }
 
-    /// The record of `number`; `None` where there is none.
-    pub(super) async fn load<T: DeserializeOwned>(&self, cx: &OpContext, part: Part, number: u64) -> Result<Option<T>> {
+    /// Returns the record of `number`, or `None`.
+    pub(super) async fn load<T: DeserializeOwned>(
+        &self,
+        cx: &OpContext,
+        part: RecordKind,
+        number: u64,
+    ) -> Result<Option<T>> {
         Ok(self.load_many(cx, part, &[number]).await?.pop())
     }
 
-    /// The records of `numbers`, in that order, without those that there are not.
-    pub(super) async fn load_many<T>(&self, cx: &OpContext, part: Part, numbers: &[u64]) -> Result<Vec<T>>
+    /// Returns the records of `numbers`, in that order, without missing ones.
+    pub(super) async fn load_many<T>(&self, cx: &OpContext, part: RecordKind, numbers: &[u64]) -> Result<Vec<T>>
     where
         T: DeserializeOwned,
     {
@@ -100,11 +105,11 @@ impl Store {
         Ok(records)
     }
 
-    /// Adds a record under the first number from `number` on that nobody has, and says which.
+    /// Adds a record under the first free number from `number` on, and returns the number.
     pub(super) async fn add<T: Serialize>(
         &self,
         cx: &OpContext,
-        part: Part,
+        part: RecordKind,
         mut number: u64,
         mut record: impl FnMut(u64) -> T + Send,
     ) -> Result<u64> {
@@ -118,19 +123,25 @@ impl Store {
         }
     }
 
-    /// Writes the record of `number` over what it was.
-    pub(super) async fn save<T: Serialize>(&self, cx: &OpContext, part: Part, number: u64, record: &T) -> Result<()> {
+    /// Overwrites the record of `number`.
+    pub(super) async fn save<T: Serialize>(
+        &self,
+        cx: &OpContext,
+        part: RecordKind,
+        number: u64,
+        record: &T,
+    ) -> Result<()> {
         let content = json(record)?;
         self.replace(cx, part, number, content).await
     }
 
-    async fn replace(&self, cx: &OpContext, part: Part, number: u64, content: Bytes) -> Result<()> {
+    async fn replace(&self, cx: &OpContext, part: RecordKind, number: u64, content: Bytes) -> Result<()> {
         let request = WriteRequest::new(self.record(part, number)?, content).mode(WriteMode::Overwrite);
         self.backend.write(cx, request).await.map(drop).map_err(failed)
     }
 
-    /// Removes the record of `number`, where there is one.
-    pub(super) async fn remove(&self, cx: &OpContext, part: Part, number: u64) -> Result<()> {
+    /// Removes the record of `number`, if there is one.
+    pub(super) async fn remove(&self, cx: &OpContext, part: RecordKind, number: u64) -> Result<()> {
         match self.backend.delete(cx, DeleteRequest::new(self.record(part, number)?)).await {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(error)),
             _ => Ok(()),
@@ -138,7 +149,7 @@ impl Store {
     }
 
     /// Removes the record of `number`, whose number stays taken.
-    pub(super) async fn clear(&self, cx: &OpContext, part: Part, number: u64) -> Result<()> {
+    pub(super) async fn clear(&self, cx: &OpContext, part: RecordKind, number: u64) -> Result<()> {
         self.replace(cx, part, number, Bytes::new()).await
     }
 
@@ -146,8 +157,8 @@ impl Store {
         self.objects.get(cx, object).await.map_err(failed)
     }
 
-    /// Keeps the contents of what was `seen`, without reading those that `known` has in the same version. A file that is
-    /// gone by now is left out, and one that has changed is kept as it is now.
+    /// Stores the contents of the files `seen`, without reading those that `known` has in the same version. A file that has been
+    /// removed meanwhile is left out, and a file that has changed is stored in its present state.
     pub(super) async fn keep(&self, files: &Files<'_>, seen: Tree, known: &Images) -> Result<Images> {
         let (mut images, mut batch, mut bytes) = (Images::new(), Vec::new(), 0_u64);
         for (path, seen) in seen {
@@ -193,12 +204,12 @@ impl Store {
             .collect())
     }
 
-    /// Removes the contents that `keep` does not have.
+    /// Removes the contents that are not in `keep`.
     pub(super) async fn retain(&self, cx: &OpContext, keep: &HashSet<ObjectId>) -> Result<u64> {
         self.objects.retain(cx, keep).await.map_err(failed)
     }
 
-    fn record(&self, part: Part, number: u64) -> Result<VfsPath> {
+    fn record(&self, part: RecordKind, number: u64) -> Result<VfsPath> {
         self.directory.child(part.name())?.child(&format!("{number}.json"))
     }
 }
@@ -209,7 +220,7 @@ fn json<T: Serialize>(record: &T) -> Result<Bytes> {
         .map_err(|error| Error::new(ErrorKind::Internal, "a record of the store has no JSON").with_source(error))
 }
 
-/// A failure of the store, as one of the layer: what the store says of its own files is not said of the caller's.
+/// Returns a failure of the store as an error of the layer: paths and kinds of the store do not describe files of the caller.
 fn failed(error: Error) -> Error {
     use ErrorKind::{Cancelled, QuotaExceeded, StorageFull, TooLarge};
     let kind = match error.kind() {

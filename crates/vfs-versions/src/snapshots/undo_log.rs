@@ -13,49 +13,49 @@ use vfs_core::{
 use super::Keeper;
 use super::apply::{Versions, there};
 use super::files::{Files, Image, Images, Last, Tree, for_cleanup};
-use super::store::Part;
+use super::store::RecordKind;
 
-/// What is written down of one operation: `undo/<number>.json`.
+/// Undo record of one operation: `undo/<number>.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Note {
+pub(super) struct UndoRecord {
     pub(super) number: u64,
     pub(super) time: DateTime<Utc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) actor: Option<String>,
     pub(super) operation: Operation,
-    /// As they were asked for.
+    /// Paths of the request.
     pub(super) paths: Vec<VfsPath>,
-    /// Where it shows what the operation did, links followed: at these paths and below them.
+    /// Real paths at and below which the operation changes files.
     pub(super) roots: Vec<VfsPath>,
-    pub(super) files: BTreeMap<VfsPath, Touched>,
-    /// Whether it is known what the operation left.
+    pub(super) files: BTreeMap<VfsPath, TouchedFile>,
+    /// Whether the result of the operation is known.
     pub(super) is_done: bool,
 }
 
-/// One file that an operation touches; `None` is no file.
+/// State of one file before and after an operation; `None` stands for no file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Touched {
+pub(super) struct TouchedFile {
     pub(super) before: Option<Image>,
     pub(super) after: Option<Version>,
 }
 
-/// The numbers of the notes, for whoever may change files.
+/// Position in the undo log, for the holder of the lock of changes.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
-    /// The number of the next note; `None` where the store has to be asked.
+pub(super) struct UndoCursor {
+    /// Number of the next record; `None` if it has to be read from the store.
     next: Option<u64>,
-    /// A note whose operation was not seen to end.
+    /// Number of a record whose operation has no known end.
     open: Option<u64>,
 }
 
-impl Turn {
-    /// Has the store asked, as others have changed what is there.
+impl UndoCursor {
+    /// Discards the position, so that it is read from the store again.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 }
 
-impl Note {
+impl UndoRecord {
     fn begin(cx: &OpContext, operation: Operation, paths: Vec<VfsPath>, roots: Vec<VfsPath>) -> Self {
         let actor = cx.actor().map(str::to_owned);
         Self { number: 0, time: Utc::now(), actor, operation, paths, roots, files: BTreeMap::new(), is_done: false }
@@ -68,7 +68,7 @@ impl Note {
         self
     }
 
-    /// The files that the operation may have touched, as they are now.
+    /// Returns the present state of the files that the operation may have touched.
     pub(super) async fn look(&self, files: &Files<'_>) -> Result<Tree> {
         let mut now = Tree::new();
         for root in &self.roots {
@@ -82,7 +82,7 @@ impl Note {
         Ok(now)
     }
 
-    /// Takes `after` for what the operation left.
+    /// Sets `after` as the result of the operation.
     pub(super) fn end(&mut self, after: BTreeMap<VfsPath, Version>) {
         for touched in self.files.values_mut() {
             touched.after = None;
@@ -90,7 +90,7 @@ impl Note {
         for (path, version) in after {
             self.files.entry(path).or_default().after = Some(version);
         }
-        // What lies below the same root and is as it was does not belong to the operation.
+        // Paths without a file before and after do not belong to the operation.
         self.files.retain(|_, touched| touched.before.is_some() || touched.after.is_some());
         self.is_done = true;
     }
@@ -101,9 +101,14 @@ impl Note {
 }
 
 impl Keeper {
-    /// Writes down what `action` is about to touch. `None` where nothing is to be undone, as it will be refused.
-    pub(super) async fn begin(&self, files: &Files<'_>, turn: &mut Turn, action: Action<'_>) -> Result<Option<Note>> {
-        if self.most_notes == 0 {
+    /// Writes the undo record of `action` before it starts. Returns `None` if the backend will refuse the operation.
+    pub(super) async fn begin(
+        &self,
+        files: &Files<'_>,
+        turn: &mut UndoCursor,
+        action: Action<'_>,
+    ) -> Result<Option<UndoRecord>> {
+        if self.max_records == 0 {
             return Ok(None);
         }
         self.settle(files, turn).await?;
@@ -114,84 +119,92 @@ impl Keeper {
         }
         let known = if seen.len() > 1 { self.newest(files.cx).await? } else { Images::new() };
         let before = self.store.keep(files, seen, &known).await?;
-        let note = Note::begin(files.cx, action.operation(), action.paths().cloned().collect(), roots);
-        self.note(files.cx, turn, note.with_before(before)).await.map(Some)
+        let record = UndoRecord::begin(files.cx, action.operation(), action.paths().cloned().collect(), roots);
+        self.record(files.cx, turn, record.with_before(before)).await.map(Some)
     }
 
-    /// Writes down that the files of `before`, and those at `made`, are about to be made those of a snapshot.
+    /// Writes the undo record of a restore that replaces the files of `before` and creates those at `made`.
     pub(super) async fn begin_restore(
         &self,
         cx: &OpContext,
-        turn: &mut Turn,
+        turn: &mut UndoCursor,
         before: Images,
         made: BTreeSet<VfsPath>,
-    ) -> Result<Option<Note>> {
-        if self.most_notes == 0 {
+    ) -> Result<Option<UndoRecord>> {
+        if self.max_records == 0 {
             return Ok(None);
         }
-        let mut note = Note::begin(cx, Operation::Restore, vec![VfsPath::root()], Vec::new()).with_before(before);
-        note.files.extend(made.into_iter().map(|path| (path, Touched::default())));
-        self.note(cx, turn, note).await.map(Some)
+        let mut record =
+            UndoRecord::begin(cx, Operation::Restore, vec![VfsPath::root()], Vec::new()).with_before(before);
+        record.files.extend(made.into_iter().map(|path| (path, TouchedFile::default())));
+        self.record(cx, turn, record).await.map(Some)
     }
 
-    async fn note(&self, cx: &OpContext, turn: &mut Turn, mut note: Note) -> Result<Note> {
+    async fn record(&self, cx: &OpContext, turn: &mut UndoCursor, mut record: UndoRecord) -> Result<UndoRecord> {
         let next = turn.next.unwrap_or(1);
-        note.number = self.store.add(cx, Part::Undo, next, |number| Note { number, ..note.clone() }).await?;
-        (turn.next, turn.open) = (Some(note.number + 1), Some(note.number));
-        Ok(note)
+        record.number =
+            self.store.add(cx, RecordKind::Undo, next, |number| UndoRecord { number, ..record.clone() }).await?;
+        (turn.next, turn.open) = (Some(record.number + 1), Some(record.number));
+        Ok(record)
     }
 
-    /// Keeps `note`, of which it is known what the operation left.
-    async fn finish(&self, cx: &OpContext, turn: &mut Turn, note: &Note) {
-        if let Err(error) = self.complete(cx, turn, note).await {
+    /// Saves `record` with the known result of its operation.
+    async fn finish(&self, cx: &OpContext, turn: &mut UndoCursor, record: &UndoRecord) {
+        if let Err(error) = self.complete(cx, turn, record).await {
             tracing::warn!(%error, "a note could not be completed, and is settled before the next change");
         }
     }
 
-    /// Keeps `note` of a restore that left `left` at the files that it reached, also where it failed and went back.
-    pub(super) async fn end_restore(&self, cx: &OpContext, turn: &mut Turn, mut note: Note, left: Versions) {
-        note.files.retain(|path, _| left.contains_key(path));
-        note.end(there(left));
-        if note.has_happened() {
-            self.finish(cx, turn, &note).await;
+    /// Saves `record` of a restore that left the versions `left`, also after a failure and rollback.
+    pub(super) async fn end_restore(
+        &self,
+        cx: &OpContext,
+        turn: &mut UndoCursor,
+        mut record: UndoRecord,
+        left: Versions,
+    ) {
+        record.files.retain(|path, _| left.contains_key(path));
+        record.end(there(left));
+        if record.has_happened() {
+            self.finish(cx, turn, &record).await;
         } else {
-            self.drop_note(cx, turn, &note).await;
+            self.drop_record(cx, turn, &record).await;
         }
     }
 
-    async fn complete(&self, cx: &OpContext, turn: &mut Turn, note: &Note) -> Result<()> {
-        self.store.save(cx, Part::Undo, note.number, note).await?;
+    async fn complete(&self, cx: &OpContext, turn: &mut UndoCursor, record: &UndoRecord) -> Result<()> {
+        self.store.save(cx, RecordKind::Undo, record.number, record).await?;
         turn.open = None;
-        let Some(old) = note.number.checked_sub(self.most_notes) else { return Ok(()) };
-        self.store.remove(cx, Part::Undo, old).await?;
-        // Whoever never forgets a snapshot would keep the contents of old notes for ever.
-        if note.number.is_multiple_of(self.most_notes.max(100)) {
+        let Some(old) = record.number.checked_sub(self.max_records) else { return Ok(()) };
+        self.store.remove(cx, RecordKind::Undo, old).await?;
+        // Without this, contents of old records would stay for ever if no snapshot is ever forgotten.
+        if record.number.is_multiple_of(self.max_records.max(100)) {
             self.collect(cx).await;
         }
         Ok(())
     }
 
-    /// Removes the note of an operation that has not happened.
-    pub(super) async fn drop_note(&self, cx: &OpContext, turn: &mut Turn, note: &Note) {
-        match self.store.remove(cx, Part::Undo, note.number).await {
-            Ok(()) => (turn.next, turn.open) = (Some(note.number), None),
+    /// Removes the record of an operation that did not happen.
+    pub(super) async fn drop_record(&self, cx: &OpContext, turn: &mut UndoCursor, record: &UndoRecord) {
+        match self.store.remove(cx, RecordKind::Undo, record.number).await {
+            Ok(()) => (turn.next, turn.open) = (Some(record.number), None),
             Err(error) => tracing::warn!(%error, "the note of a change that failed could not be removed yet"),
         }
     }
 
-    /// Completes or removes the note of an operation whose end nobody saw, by what is there now.
-    pub(super) async fn settle(&self, files: &Files<'_>, turn: &mut Turn) -> Result<()> {
+    /// Completes or removes the record of an operation without a known end, according to the present files.
+    pub(super) async fn settle(&self, files: &Files<'_>, turn: &mut UndoCursor) -> Result<()> {
         if turn.next.is_none() {
             self.count(files.cx, turn).await?;
         }
         let Some(number) = turn.open else { return Ok(()) };
-        let mut note = match self.store.load::<Note>(files.cx, Part::Undo, number).await {
-            Ok(Some(note)) if !note.is_done => note,
+        let mut record = match self.store.load::<UndoRecord>(files.cx, RecordKind::Undo, number).await {
+            Ok(Some(record)) if !record.is_done => record,
             Ok(_) => {
                 turn.open = None;
                 return Ok(());
             }
-            // Files that nobody could change any more because of one damaged note would be the worse loss.
+            // Skip a damaged record: otherwise no file could be changed any more.
             Err(error) if error.kind() == ErrorKind::Internal => {
                 tracing::warn!(%error, "a note cannot be read, and its operation cannot be undone");
                 turn.open = None;
@@ -199,47 +212,53 @@ impl Keeper {
             }
             Err(error) => return Err(error),
         };
-        note.end(versions(note.look(files).await?));
-        if note.has_happened() {
-            self.complete(files.cx, turn, &note).await?;
+        record.end(versions(record.look(files).await?));
+        if record.has_happened() {
+            self.complete(files.cx, turn, &record).await?;
         } else {
-            self.drop_note(files.cx, turn, &note).await;
+            self.drop_record(files.cx, turn, &record).await;
         }
         Ok(())
     }
 
-    /// Finds the number of the next note, and an operation whose process has ended before it did.
-    async fn count(&self, cx: &OpContext, turn: &mut Turn) -> Result<()> {
-        let numbers = self.store.numbers(cx, Part::Undo).await?;
+    /// Reads the number of the next record, and of an operation whose process ended before it did.
+    async fn count(&self, cx: &OpContext, turn: &mut UndoCursor) -> Result<()> {
+        let numbers = self.store.numbers(cx, RecordKind::Undo).await?;
         let last = numbers.last().map_or(0, |(number, _)| *number);
-        let oldest = (last + 1).saturating_sub(self.most_notes);
+        let oldest = (last + 1).saturating_sub(self.max_records);
         for (number, _) in numbers.iter().filter(|(number, _)| *number < oldest) {
-            self.store.remove(cx, Part::Undo, *number).await?;
+            self.store.remove(cx, RecordKind::Undo, *number).await?;
         }
         (turn.next, turn.open) = (Some(last + 1), (last > 0).then_some(last));
         Ok(())
     }
 
-    /// Completes or removes `note` after its operation.
-    pub(super) async fn conclude(&self, files: &Files<'_>, turn: &mut Turn, mut note: Note, ending: Ending) {
+    /// Completes or removes `record` after its operation.
+    pub(super) async fn conclude(
+        &self,
+        files: &Files<'_>,
+        turn: &mut UndoCursor,
+        mut record: UndoRecord,
+        ending: Ending,
+    ) {
         let cx = for_cleanup(files.cx);
         let files = Files { cx: &cx, ..*files };
         let concluded = match ending {
             Ending::Left(after) => {
-                note.end(after);
-                self.finish(&cx, turn, &note).await;
+                record.end(after);
+                self.finish(&cx, turn, &record).await;
                 Ok(())
             }
-            Ending::Done => match note.look(&files).await {
+            Ending::Done => match record.look(&files).await {
                 Ok(now) => {
-                    note.end(versions(now));
-                    self.finish(&cx, turn, &note).await;
+                    record.end(versions(now));
+                    self.finish(&cx, turn, &record).await;
                     Ok(())
                 }
                 Err(error) => Err(error),
             },
             Ending::Nothing => {
-                self.drop_note(&cx, turn, &note).await;
+                self.drop_record(&cx, turn, &record).await;
                 Ok(())
             }
             Ending::Unknown => self.settle(&files, turn).await,
@@ -250,23 +269,23 @@ impl Keeper {
     }
 }
 
-/// How an operation ended.
+/// End of an operation.
 #[derive(Debug)]
 pub(super) enum Ending {
-    /// It left these versions.
+    /// Success, with these versions.
     Left(BTreeMap<VfsPath, Version>),
-    /// It is done; what it left has to be looked at.
+    /// Success; the versions have to be read.
     Done,
-    /// Nothing has happened.
+    /// Failure without effect.
     Nothing,
-    /// It is not known what has happened.
+    /// Failure with an unknown effect.
     Unknown,
 }
 
 impl Ending {
-    pub(super) fn of<O: 'static>(note: &Note, answer: &Result<O>) -> Self {
+    pub(super) fn of<O: 'static>(record: &UndoRecord, answer: &Result<O>) -> Self {
         match answer {
-            Ok(output) => told(note, output).map_or(Self::Done, Self::Left),
+            Ok(output) => reported_version(record, output).map_or(Self::Done, Self::Left),
             Err(error) if may_have_happened(error.kind()) => Self::Unknown,
             Err(_) => Self::Nothing,
         }
@@ -277,9 +296,9 @@ pub(super) fn versions(tree: Tree) -> BTreeMap<VfsPath, Version> {
     tree.into_iter().map(|(path, seen)| (path, seen.version)).collect()
 }
 
-/// The version that an operation on one file says that it left.
-fn told<O: 'static>(note: &Note, output: &O) -> Option<BTreeMap<VfsPath, Version>> {
-    let [root] = &note.roots[..] else { return None };
+/// Returns the version in the result of an operation on one file.
+fn reported_version<O: 'static>(record: &UndoRecord, output: &O) -> Option<BTreeMap<VfsPath, Version>> {
+    let [root] = &record.roots[..] else { return None };
     let output: &dyn Any = output;
     let version = if let Some(write) = output.downcast_ref::<WriteResult>() {
         Some(&write.version)
@@ -291,15 +310,15 @@ fn told<O: 'static>(note: &Note, output: &O) -> Option<BTreeMap<VfsPath, Version
     version.map(|version| BTreeMap::from([(root.clone(), version.clone())]))
 }
 
-/// Whether an error of `kind` leaves open what has happened. A tree that is removed or moved in many steps may have got
-/// stuck at a part that is in use.
+/// Returns whether an error of `kind` leaves the effect unknown. A tree that is removed or moved in many steps may be left at a
+/// part that is in use.
 fn may_have_happened(kind: ErrorKind) -> bool {
     use ErrorKind::{Busy, Cancelled, Internal, NotEmpty, PermissionDenied, StorageFull, Timeout, Unavailable};
     matches!(kind, Busy | Cancelled | Internal | NotEmpty | PermissionDenied | StorageFull | Timeout | Unavailable)
 }
 
-/// The paths at and below which `action` changes files; `None` where the backend will refuse it, so that no tree has to
-/// be kept for nothing.
+/// Returns the paths at and below which `action` changes files, or `None` if the backend will refuse it, so that no tree is
+/// stored in vain.
 async fn roots(files: &Files<'_>, action: Action<'_>) -> Result<Option<Vec<VfsPath>>> {
     match action {
         Action::Write(write) => one_file(files, &write.path).await,
@@ -339,7 +358,7 @@ async fn deleted(files: &Files<'_>, delete: &DeleteRequest) -> Result<Option<Vec
     }
 }
 
-/// Where something goes that is moved or copied from `from` to `to`.
+/// Returns the target of a move or copy from `from` to `to`.
 async fn moved(files: &Files<'_>, from: &VfsPath, to: &VfsPath, mode: TransferMode) -> Result<Option<VfsPath>> {
     if from.is_root() || to.starts_with(from) || from.starts_with(to) || files.at(from).await?.is_none() {
         return Ok(None);
@@ -357,10 +376,10 @@ mod tests {
 
     #[test]
     fn a_note_is_written_with_the_names_with_which_it_is_read() {
-        let golden = include_str!("../../tests/golden/undo_note.json");
+        let golden = include_str!("../../tests/golden/undo_record.json");
         for json in [golden.to_owned(), golden.replace("  \"actor\": \"ann\",\n", "")] {
-            let note: Note = serde_json::from_str(&json).expect("a note");
-            assert_eq!(serde_json::to_string_pretty(&note).expect("JSON") + "\n", json);
+            let record: UndoRecord = serde_json::from_str(&json).expect("a note");
+            assert_eq!(serde_json::to_string_pretty(&record).expect("JSON") + "\n", json);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What a store keeps of an overlay, whatever fails and whoever else is there.
 
 mod events;
-mod notes;
 mod others;
+mod records;

@@ -6,7 +6,7 @@ use vfs_core::{Backend, DeleteRequest, Error, ErrorKind, LsRequest, OpContext, R
 
 use crate::content_store::ContentStore;
 
-/// How the name of the directory of a generation begins; 16 hexadecimal digits follow.
+/// Prefix of the directory name of a generation; 16 hexadecimal digits follow.
 const PREFIX: &str = "contents-";
 
 /// The generations of contents below a directory.
@@ -21,13 +21,13 @@ impl Generations {
         Self { backend, directory }
     }
 
-    /// The contents of `generation`.
+    /// Returns the content store of `generation`.
     pub(super) fn get(&self, generation: u64) -> Result<ContentStore> {
         let directory = self.directory.child(&format!("{PREFIX}{generation:016x}"))?;
         Ok(ContentStore::new(Arc::clone(&self.backend), directory))
     }
 
-    /// The directories that are there. If they cannot be listed, there are none to remove.
+    /// Returns the directories of all generations, or none if they cannot be listed.
     pub(super) async fn list(&self, cx: &OpContext) -> Vec<VfsPath> {
         match self.backend.ls(cx, LsRequest::new(self.directory.clone())).await {
             Ok(listed) => {
@@ -41,7 +41,7 @@ impl Generations {
         }
     }
 
-    /// Removes `directories`, which no note names: that they stay is no failure of what was noted.
+    /// Removes `directories`, which no record names. A failure is only logged, since the record was written.
     pub(super) async fn remove(&self, cx: &OpContext, directories: Vec<VfsPath>) {
         for path in directories {
             if let Err(error) = self.backend.delete(cx, DeleteRequest::new(path).recursive()).await {
@@ -51,7 +51,7 @@ impl Generations {
     }
 }
 
-/// Whether `name` is that of a generation. There may be other directories beside them.
+/// Returns whether `name` is that of a generation. Other directories may exist beside those.
 fn is_generation(name: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     name.strip_prefix(PREFIX).is_some_and(|digits| digits.len() == 16 && digits.bytes().all(is_digit))

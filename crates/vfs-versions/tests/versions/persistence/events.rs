@@ -22,7 +22,7 @@ pub(super) enum Event {
     Leaves,
     /// Another overlay commits right before, or where the directory is listed.
     Commits(Box<OverlayBackend>),
-    /// Another overlay finishes what is noted, and then commits.
+    /// Another overlay finishes what is recorded, and then commits.
     TakesOver(Box<OverlayBackend>),
     /// Something else is done right before.
     Does(Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>),
@@ -103,7 +103,7 @@ pub(super) fn does<F: Future<Output = ()> + Send + 'static>(other: impl Fn() -> 
 
 pub(super) const FULL: Event = Event::Fails(ErrorKind::StorageFull);
 pub(super) const LOST: Event = Event::Answers(ErrorKind::Unavailable);
-pub(super) const NOTE: &str = "/journal/overlay.json";
+pub(super) const RECORD: &str = "/journal/overlay.json";
 
 pub(super) async fn base() -> MemoryBackend {
     let files = MemoryBackend::new();
@@ -117,9 +117,9 @@ pub(super) fn journaled(base: Arc<dyn Backend>, store: Arc<dyn Backend>) -> Over
     OverlayBackend::new(base).with_journal(store, path("/journal"))
 }
 
-/// An overlay whose commit is cut short: the file `/z` cannot be written, and after the note nothing can be noted.
+/// An overlay whose commit is cut short: the file `/z` cannot be written, and after the record nothing can be recorded.
 pub(super) async fn cut_short(base: &MemoryBackend, store: &MemoryBackend) -> Result<OverlayBackend> {
-    let overlay = journaled(eventful(base, "/z", 0, FULL), eventful(store, NOTE, 1, FULL));
+    let overlay = journaled(eventful(base, "/z", 0, FULL), eventful(store, RECORD, 1, FULL));
     overlay.write_text("/a", "theirs").await?;
     overlay.write_text("/z", "theirs").await?;
     Ok(overlay)
@@ -136,7 +136,7 @@ pub(super) async fn open(base: Arc<dyn Backend>, store: Arc<dyn Backend>) -> Res
     OverlayBackend::open(base, store, path("/journal")).await
 }
 
-/// Another process opens the overlay, which finishes the commit that is noted, and then does something else.
+/// Another process opens the overlay, which finishes the commit that is recorded, and then does something else.
 pub(super) fn opens_and<F: Future<Output = ()> + Send + 'static>(
     base: &MemoryBackend,
     store: &MemoryBackend,
@@ -166,9 +166,9 @@ pub(super) async fn both(base: &MemoryBackend) -> Result<(String, String)> {
     Ok((base.read_text("/a").await?, base.read_text("/z").await?))
 }
 
-/// Another process opens the overlay and makes all of the commit, but cannot note the end; `then` something else happens.
+/// Another process opens the overlay and makes all of the commit, but cannot record the end; `then` something else happens.
 pub(super) fn makes_all(base: &MemoryBackend, store: &MemoryBackend, then: impl Fn() + Send + Sync + 'static) -> Event {
-    let (base, store, then) = (base.clone(), eventful(store, NOTE, 0, FULL), Arc::new(then));
+    let (base, store, then) = (base.clone(), eventful(store, RECORD, 0, FULL), Arc::new(then));
     Event::Does(Box::new(move || {
         let (base, store, then) = (Arc::new(base.clone()), Arc::clone(&store), Arc::clone(&then));
         async move {
@@ -192,15 +192,15 @@ pub(super) async fn content_path(store: &MemoryBackend, text: &str) -> Result<St
     Ok(found.first().expect("it is there").path.as_str().to_owned())
 }
 
-/// The same note is written again, so that it has another version.
+/// The same record is written again, so that it has another version.
 pub(super) fn rewrites_the_note(store: &MemoryBackend) -> Event {
     let store = store.clone();
     Event::Does(Box::new(move || {
         let store = store.clone();
         async move {
-            let note = store.read_text(NOTE).await.expect("it is there");
-            store.remove(NOTE).await.expect("it is there");
-            store.create_text(NOTE, &note).await.expect("it is not there");
+            let record = store.read_text(RECORD).await.expect("it is there");
+            store.remove(RECORD).await.expect("it is there");
+            store.create_text(RECORD, &record).await.expect("it is not there");
         }
         .boxed()
     }))

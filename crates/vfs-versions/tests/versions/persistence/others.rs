@@ -1,4 +1,4 @@
-//! Other processes that use the same notes at the same time.
+//! Other processes that use the same records at the same time.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use vfs_memory::MemoryBackend;
 use vfs_versions::{Commit, OverlayBackend};
 
 use super::events::{
-    Event, FULL, NOTE, also, base, both, change_both, commit, content_path, cut_short, eventful, finishes_and_resets,
+    Event, FULL, RECORD, also, base, both, change_both, commit, content_path, cut_short, eventful, finishes_and_resets,
     journaled, makes_all, open, opens,
 };
 use crate::support::path;
@@ -16,7 +16,7 @@ use crate::support::path;
 #[tokio::test]
 async fn a_commit_that_could_not_be_noted_leaves_its_changes_when_another_is_finished() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
-    let mine = journaled(Arc::new(base.clone()), eventful(&store, NOTE, 0, FULL));
+    let mine = journaled(Arc::new(base.clone()), eventful(&store, RECORD, 0, FULL));
     mine.create_text("/mine", "mine").await?;
     assert_eq!(commit(&mine).await.expect_err("the store is full").kind(), ErrorKind::StorageFull);
     commit(&cut_short(&base, &store).await?).await.expect_err("it is cut short");
@@ -33,7 +33,7 @@ async fn a_commit_that_could_not_be_noted_leaves_its_changes_when_another_is_fin
 async fn a_commit_that_came_too_late_to_be_noted_leaves_its_changes_when_the_first_is_finished() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
     let first = Event::Commits(Box::new(cut_short(&base, &store).await?));
-    let mine = journaled(Arc::new(base.clone()), eventful(&store, NOTE, 0, first));
+    let mine = journaled(Arc::new(base.clone()), eventful(&store, RECORD, 0, first));
     mine.create_text("/mine", "mine").await?;
     assert_eq!(commit(&mine).await.expect_err("another was noted").kind(), ErrorKind::Conflict);
 
@@ -63,8 +63,8 @@ async fn a_commit_of_nothing_leaves_what_another_process_keeps() -> Result<()> {
 #[tokio::test]
 async fn a_commit_that_begins_while_another_ends_keeps_its_contents() -> Result<()> {
     let cx = OpContext::new();
-    // The second begins where the first looks for contents to remove, and where that one's end is noted.
-    for (at, nth) in [("/journal", 0), (NOTE, 1)] {
+    // The second begins where the first looks for contents to remove, and where that one's end is recorded.
+    for (at, nth) in [("/journal", 0), (RECORD, 1)] {
         let (base, store) = (base().await, MemoryBackend::new());
         let second = cut_short(&base, &store).await?;
         let store_of_first = eventful(&store, at, nth, Event::Commits(Box::new(second.clone())));
@@ -84,7 +84,7 @@ async fn a_commit_that_begins_while_another_ends_keeps_its_contents() -> Result<
 #[tokio::test]
 async fn a_commit_that_another_process_finished_and_followed_by_its_own_is_not_noted_over_that() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
-    let other = journaled(eventful(&base, "/b", 0, FULL), eventful(&store, NOTE, 2, FULL));
+    let other = journaled(eventful(&base, "/b", 0, FULL), eventful(&store, RECORD, 2, FULL));
     other.create_text("/b", "theirs").await?;
     let over = also(eventful(&base, "/z", 0, FULL), "/z", 0, Event::TakesOver(Box::new(other)));
     let mine = journaled(also(over, "/a", 1, FULL), Arc::new(store.clone()));
@@ -188,8 +188,8 @@ async fn a_commit_makes_no_change_again_after_another_process_finished_it() -> R
 #[tokio::test]
 async fn a_process_that_opens_an_overlay_while_its_commit_is_taken_back_finishes_it() -> Result<()> {
     let (base, store) = (base().await, MemoryBackend::new());
-    // Two changes, the begin of the commit, and that it is taken back are noted before.
-    let overtaken = eventful(&store, NOTE, 4, opens(&base, &store));
+    // Two changes, the begin of the commit, and that it is taken back are recorded before.
+    let overtaken = eventful(&store, RECORD, 4, opens(&base, &store));
     let overlay = open(eventful(&base, "/z", 0, FULL), overtaken).await?;
     change_both(&overlay).await?;
     let error = commit(&overlay).await.expect_err("the base is full");
@@ -202,11 +202,11 @@ async fn a_process_that_opens_an_overlay_while_its_commit_is_taken_back_finishes
 #[tokio::test]
 async fn a_process_that_finishes_a_commit_late_removes_none_of_the_contents_put_since() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
-    // The end of the commit cannot be noted at first.
-    let first = open(Arc::new(base.clone()), eventful(&store, NOTE, 3, FULL)).await?;
+    // The end of the commit cannot be recorded at first.
+    let first = open(Arc::new(base.clone()), eventful(&store, RECORD, 3, FULL)).await?;
     change_both(&first).await?;
     commit(&first).await.expect_err("the store is full");
-    // Another process is about to remove what it holds, and to note the end.
+    // Another process is about to remove what it holds, and to record the end.
     let goes_on = || {
         let (first, cx) = (first.clone(), cx.clone());
         Event::Does(Box::new(move || {
@@ -227,8 +227,8 @@ async fn a_process_that_finishes_a_commit_late_removes_none_of_the_contents_put_
 #[tokio::test]
 async fn a_process_that_finishes_a_commit_late_makes_no_change_again() -> Result<()> {
     let (base, store) = (base().await, MemoryBackend::new());
-    // Neither the change of `/a` nor the rollback is noted: the commit is left as it began.
-    let first = open(eventful(&base, "/a", 0, FULL), eventful(&store, NOTE, 3, FULL)).await?;
+    // Neither the change of `/a` nor the rollback is recorded: the commit is left as it began.
+    let first = open(eventful(&base, "/a", 0, FULL), eventful(&store, RECORD, 3, FULL)).await?;
     first.write_text("/a", "mine").await?;
     first.remove("/z").await?;
     commit(&first).await.expect_err("the base and the store are full");

@@ -96,10 +96,11 @@ async fn a_change_that_fails_has_no_note() {
     files.delete(&cx(), DeleteRequest::new(VfsPath::root()).recursive()).await.expect_err("the root stays");
     assert_eq!(files.history(&cx()).await.expect("listed").len(), 1);
 
-    for (fault, noted) in [(Fault::new(ErrorKind::Unavailable), 1), (Fault::new(ErrorKind::Unavailable).after(), 2)] {
+    for (fault, recorded) in [(Fault::new(ErrorKind::Unavailable), 1), (Fault::new(ErrorKind::Unavailable).after(), 2)]
+    {
         let failing = place.failing(&fault.only(Operation::Write));
         failing.write_text("/a", "three").await.expect_err("it fails");
-        assert_eq!(failing.history(&cx()).await.expect("listed").len(), noted, "only the second has happened");
+        assert_eq!(failing.history(&cx()).await.expect("listed").len(), recorded, "only the second has happened");
     }
     assert_eq!(undo(files, 1).await.expect("undone"), 1);
     place.has(&[("/a", "one")]);

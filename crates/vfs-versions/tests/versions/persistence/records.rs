@@ -1,4 +1,4 @@
-//! Notes that fail, or whose answer is lost.
+//! Records that fail, or whose answer is lost.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use vfs_memory::MemoryBackend;
 use vfs_versions::OverlayBackend;
 
 use super::events::{
-    Event, FULL, LOST, NOTE, also, base, both, change_both, commit, cut_short, eventful, journaled, open,
+    Event, FULL, LOST, RECORD, also, base, both, change_both, commit, cut_short, eventful, journaled, open,
     rewrites_the_note,
 };
 use crate::support::path;
@@ -16,7 +16,7 @@ use crate::support::path;
 #[tokio::test]
 async fn a_commit_whose_note_had_no_answer_is_no_more_once_something_else_is_changed() -> Result<()> {
     let (base, store) = (base().await, MemoryBackend::new());
-    let mine = journaled(Arc::new(base.clone()), eventful(&store, NOTE, 0, LOST));
+    let mine = journaled(Arc::new(base.clone()), eventful(&store, RECORD, 0, LOST));
     mine.create_text("/one", "1").await?;
     assert_eq!(commit(&mine).await.expect_err("the answer is lost").kind(), ErrorKind::Unavailable);
     mine.create_text("/two", "2").await?;
@@ -36,8 +36,8 @@ async fn a_commit_whose_note_had_no_answer_can_be_made_again_or_given_up() -> Re
     for is_discarded in [false, true] {
         for is_kept in [false, true] {
             let (base, store) = (base().await, MemoryBackend::new());
-            // The first note of one that is kept is that of the change.
-            let lossy = eventful(&store, NOTE, usize::from(is_kept), LOST);
+            // The first record of one that is kept is that of the change.
+            let lossy = eventful(&store, RECORD, usize::from(is_kept), LOST);
             let mine = if is_kept {
                 OverlayBackend::open(Arc::new(base.clone()), lossy, path("/journal")).await?
             } else {
@@ -83,7 +83,7 @@ async fn what_was_applied_is_no_change_any_more_though_the_end_could_not_be_note
     for event in [FULL, LOST] {
         let is_noted = matches!(event, Event::Answers(_));
         let (base, store) = (base().await, MemoryBackend::new());
-        let overlay = journaled(Arc::new(base.clone()), eventful(&store, NOTE, 1, event));
+        let overlay = journaled(Arc::new(base.clone()), eventful(&store, RECORD, 1, event));
         overlay.write_text("/a", "mine").await?;
         commit(&overlay).await.expect_err("the end cannot be noted");
         assert!(overlay.is_unchanged());
@@ -99,8 +99,8 @@ async fn what_was_applied_is_no_change_any_more_though_the_end_could_not_be_note
 #[tokio::test]
 async fn a_commit_that_is_finished_twice_leaves_no_changes_either() -> Result<()> {
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
-    // It cannot be noted that the commit was taken back, and the answer that it is finished is lost.
-    let journal = also(eventful(&store, NOTE, 1, FULL), NOTE, 2, LOST);
+    // It cannot be recorded that the commit was taken back, and the answer that it is finished is lost.
+    let journal = also(eventful(&store, RECORD, 1, FULL), RECORD, 2, LOST);
     let overlay = journaled(eventful(&base, "/z", 0, FULL), journal);
     overlay.write_text("/z", "mine").await?;
     commit(&overlay).await.expect_err("it is cut short");
@@ -149,7 +149,7 @@ async fn errors_of_the_store_name_none_of_its_paths() -> Result<()> {
     overlay.write_text("/a", "mine").await?;
     assert_eq!(commit(&overlay).await.expect_err("the store is full").path(), root);
 
-    let overlay = journaled(Arc::new(base.clone()), eventful(&MemoryBackend::new(), NOTE, 1, FULL));
+    let overlay = journaled(Arc::new(base.clone()), eventful(&MemoryBackend::new(), RECORD, 1, FULL));
     overlay.write_text("/a", "mine").await?;
     let error = commit(&overlay).await.expect_err("the store is full");
     assert_eq!((error.kind(), error.path()), (ErrorKind::StorageFull, root));
@@ -171,8 +171,8 @@ async fn errors_of_the_store_name_none_of_its_paths() -> Result<()> {
 async fn a_commit_whose_rollback_cannot_be_noted_is_taken_back_and_can_be_finished() -> Result<()> {
     for event in [FULL, LOST] {
         let (base, store) = (base().await, MemoryBackend::new());
-        // Two changes and the begin of the commit are noted before.
-        let overlay = open(eventful(&base, "/z", 0, FULL), eventful(&store, NOTE, 3, event)).await?;
+        // Two changes and the begin of the commit are recorded before.
+        let overlay = open(eventful(&base, "/z", 0, FULL), eventful(&store, RECORD, 3, event)).await?;
         change_both(&overlay).await?;
         let error = commit(&overlay).await.expect_err("the base is full");
         assert!(error.message().contains("nor could that be noted"), "{error}");
@@ -187,9 +187,9 @@ async fn a_commit_whose_rollback_cannot_be_noted_is_taken_back_and_can_be_finish
 #[tokio::test]
 async fn a_change_after_one_whose_answer_was_lost_keeps_its_contents() -> Result<()> {
     let (base, store) = (base().await, MemoryBackend::new());
-    let overlay = open(Arc::new(base.clone()), eventful(&store, NOTE, 1, LOST)).await?;
+    let overlay = open(Arc::new(base.clone()), eventful(&store, RECORD, 1, LOST)).await?;
     overlay.create_text("/one", "1").await?;
-    // The note of nothing begins a new generation.
+    // The record of nothing begins a new generation.
     overlay.discard(&OpContext::new()).await.expect_err("the answer is lost");
     overlay.create_text("/two", "2").await?;
     let next = open(Arc::new(base), Arc::new(store)).await?;
@@ -248,7 +248,7 @@ async fn changes_stay_if_the_journal_of_their_commit_is_removed() -> Result<()> 
     let (base, store, cx) = (base().await, MemoryBackend::new(), OpContext::new());
     let overlay = cut_short(&base, &store).await?;
     commit(&overlay).await.expect_err("it is cut short");
-    store.remove(NOTE).await?;
+    store.remove(RECORD).await?;
     assert!(!overlay.finish_commit(&cx).await?);
     assert_eq!(overlay.read_text("/z").await?, "theirs");
     commit(&overlay).await?;
@@ -261,9 +261,9 @@ async fn a_commit_whose_note_had_no_answer_can_be_given_up_though_the_store_was_
     let cx = OpContext::new();
     for is_kept in [false, true] {
         let (base, store) = (base().await, MemoryBackend::new());
-        // The first note of one that is kept is that of the change.
+        // The first record of one that is kept is that of the change.
         let nth = usize::from(is_kept);
-        let failing = also(eventful(&store, NOTE, nth, LOST), NOTE, nth + 1, FULL);
+        let failing = also(eventful(&store, RECORD, nth, LOST), RECORD, nth + 1, FULL);
         let overlay = if is_kept {
             open(Arc::new(base.clone()), failing).await?
         } else {

@@ -10,11 +10,11 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use crate::content_store::ObjectId;
 use crate::overlay::merged::Before;
 
-/// The changes of an overlay, and the commit that is under way. Contents are objects.
+/// Changes of an overlay, and the commit in progress. Contents are named by their objects.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Note {
-    /// Random, so that no two notes are equal or share a version.
+pub(super) struct OverlayRecord {
+    /// Random, so that no two records are equal or share a version.
     #[serde(default)]
     pub(super) mark: u64,
     /// The generation of the contents: each has a directory of its own.
@@ -24,21 +24,21 @@ pub(super) struct Note {
     pub(super) touched: BTreeMap<VfsPath, Before>,
     pub(super) gone: BTreeSet<VfsPath>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) commit: Option<NotedCommit>,
+    pub(super) commit: Option<CommitRecord>,
 }
 
-/// A commit that is under way.
+/// A commit in progress.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct NotedCommit {
+pub(super) struct CommitRecord {
     #[serde(flatten)]
-    pub(super) phase: Phase,
-    pub(super) steps: Vec<Step>,
+    pub(super) phase: CommitPhase,
+    pub(super) steps: Vec<CommitStep>,
 }
 
-/// Which commit is under way, and in which direction.
+/// Identity and direction of a commit in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Phase {
-    /// Random, and the same in every note of the commit.
+pub(super) struct CommitPhase {
+    /// Random, and the same in every record of the commit.
     pub(super) id: u64,
     /// Whether the process that began the commit rolls it back.
     pub(super) is_rolling_back: bool,
@@ -47,7 +47,7 @@ pub(super) struct Phase {
 /// One file of a commit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Step {
+pub(super) struct CommitStep {
     pub(super) path: VfsPath,
     pub(super) before: Before,
     /// The content of a file before, which is another version where it was rolled back.
@@ -61,12 +61,12 @@ pub(super) fn random_id() -> u64 {
     Uuid::new_v4().as_u64_pair().0
 }
 
-impl Note {
-    pub(super) fn phase(&self) -> Option<Phase> {
+impl OverlayRecord {
+    pub(super) fn phase(&self) -> Option<CommitPhase> {
         self.commit.as_ref().map(|commit| commit.phase)
     }
 
-    /// This, where its commit is rolled back or not.
+    /// Returns this record with the direction of its commit set.
     pub(super) fn with_rollback(mut self, is_rolling_back: bool) -> Self {
         if let Some(commit) = &mut self.commit {
             commit.phase.is_rolling_back = is_rolling_back;
@@ -74,17 +74,17 @@ impl Note {
         self
     }
 
-    /// Whether it names no content.
+    /// Returns whether the record names no content.
     pub(super) fn is_without_contents(&self) -> bool {
         self.files.is_empty() && self.commit.is_none()
     }
 
-    /// Whether there is neither a change nor a commit.
+    /// Returns whether the record has neither a change nor a commit.
     pub(super) fn is_empty(&self) -> bool {
         self.is_without_contents() && self.touched.is_empty() && self.gone.is_empty()
     }
 
-    /// The note of `text`, which is the file at `path`.
+    /// Parses `text`, the content of the file at `path`.
     pub(super) fn decode(text: &[u8], path: &VfsPath) -> Result<Self> {
         serde_json::from_slice(text).map_err(|source| {
             Error::invalid_argument("this is not the note of an overlay; another program wrote it")
@@ -93,7 +93,7 @@ impl Note {
         })
     }
 
-    /// The text of this, for the file at `path`.
+    /// Serialises this record for the file at `path`.
     pub(super) fn encode(&self, path: &VfsPath) -> Result<Bytes> {
         let text = serde_json::to_vec(self).map_err(|source| {
             Error::new(ErrorKind::Internal, "the overlay cannot be noted").with_path(path).with_source(source)
@@ -108,10 +108,10 @@ mod tests {
 
     #[test]
     fn a_note_is_written_with_the_names_with_which_it_is_read() {
-        let (golden, at) = (include_str!("../../../tests/golden/overlay_note.json"), VfsPath::root());
-        let note = Note::decode(golden.as_bytes(), &at).expect("a note");
-        assert_eq!(serde_json::to_string_pretty(&note).expect("JSON") + "\n", golden);
-        let empty = Note::default().encode(&at).expect("JSON");
+        let (golden, at) = (include_str!("../../../tests/golden/overlay_record.json"), VfsPath::root());
+        let record = OverlayRecord::decode(golden.as_bytes(), &at).expect("a note");
+        assert_eq!(serde_json::to_string_pretty(&record).expect("JSON") + "\n", golden);
+        let empty = OverlayRecord::default().encode(&at).expect("JSON");
         assert_eq!(empty, r#"{"mark":0,"generation":0,"files":{},"touched":{},"gone":[]}"#);
     }
 }

@@ -5,81 +5,82 @@ use std::sync::{MutexGuard, PoisonError};
 use bytes::Bytes;
 use vfs_core::{ErrorKind, OpContext, Result, StatRequest, Version, VfsPath, WriteMode, WriteRequest};
 
-use super::note::{Note, Phase, random_id};
-use super::{Extent, Kept, changed_elsewhere};
+use super::record::{CommitPhase, OverlayRecord, random_id};
+use super::{Extent, Persistence, changed_elsewhere};
 use crate::overlay::merged::{fetch, fetch_if_there};
 
-/// What is known of the note in the store.
+/// Last known state of the record in the store.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct RecordState {
     pub(super) version: Option<Version>,
-    /// The generation of contents that the note names.
+    /// The generation of contents that the record names.
     pub(super) generation: u64,
-    /// What was to be written last, whose answer may have been lost.
+    /// Text of the last write, if its answer may have been lost.
     attempt: Option<Bytes>,
-    /// The note of a commit that went no further, as nobody said that it was written.
+    /// Record of a commit that did not begin, since the write of the record was not acknowledged.
     pub(super) unbegun: Option<Bytes>,
-    /// The commit that is noted, and was not ended.
-    pub(super) commit: Option<Phase>,
-    /// The commit that this overlay began, as long as it is not known to be ended.
+    /// The recorded commit that has not ended.
+    pub(super) commit: Option<CommitPhase>,
+    /// Id of the commit that this overlay began, until its end is known.
     pub(super) own: Option<u64>,
 }
 
-impl Seen {
+impl RecordState {
     pub(super) fn is_own(&self) -> bool {
         self.own.is_some() && self.own == self.commit.map(|commit| commit.id)
     }
 }
 
-impl Kept {
-    /// The note that is there, from which this process goes on.
-    pub(super) async fn adopt(&self, cx: &OpContext) -> Result<Note> {
-        let (note, version) = self.read(cx).await?;
+impl Persistence {
+    /// Reads the record and makes it the last known one.
+    pub(super) async fn adopt(&self, cx: &OpContext) -> Result<OverlayRecord> {
+        let (record, version) = self.read(cx).await?;
         self.known().clear();
-        *self.seen() = Seen::default();
-        self.saw(version, &note);
-        Ok(note)
+        *self.seen() = RecordState::default();
+        self.saw(version, &record);
+        Ok(record)
     }
 
-    /// The note that is there, which has to be the one that this process left, where the changes of others matter.
-    pub(super) async fn reread(&self, cx: &OpContext) -> Result<Note> {
+    /// Reads the record again. If all changes are persisted, a record that another process wrote is a `conflict`,
+    /// unless it is of the same commit.
+    pub(super) async fn reread(&self, cx: &OpContext) -> Result<OverlayRecord> {
         let path = self.path()?;
         self.withdraw(cx).await?;
         self.catch_up(cx, &path).await?;
-        let (note, version) = self.read(cx).await?;
+        let (record, version) = self.read(cx).await?;
         let expected = self.seen().version.clone();
-        let is_same_commit = note.commit.is_some() && note.phase() == self.seen().commit;
+        let is_same_commit = record.commit.is_some() && record.phase() == self.seen().commit;
         if self.extent == Extent::Changes && expected != version && !is_same_commit {
             return Err(changed_elsewhere(&path));
         }
-        self.saw(version, &note);
-        Ok(note)
+        self.saw(version, &record);
+        Ok(record)
     }
 
-    pub(super) async fn read(&self, cx: &OpContext) -> Result<(Note, Option<Version>)> {
+    pub(super) async fn read(&self, cx: &OpContext) -> Result<(OverlayRecord, Option<Version>)> {
         let path = self.path()?;
         let whole = match fetch(&*self.backend, cx, &path).await {
             Ok(whole) => whole,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok((Note::default(), None)),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok((OverlayRecord::default(), None)),
             Err(error) => return Err(error),
         };
-        Ok((Note::decode(&whole.content, &path)?, Some(whole.version)))
+        Ok((OverlayRecord::decode(&whole.content, &path)?, Some(whole.version)))
     }
 
-    pub(super) async fn write(&self, cx: &OpContext, mut note: Note) -> Result<()> {
-        note.mark = random_id();
+    pub(super) async fn write(&self, cx: &OpContext, mut record: OverlayRecord) -> Result<()> {
+        record.mark = random_id();
         let path = self.path()?;
         self.catch_up(cx, &path).await?;
-        // Another process may still put contents into the current generation. A note without contents therefore begins a new one,
+        // Another process may still put contents into the current generation. A record without contents therefore begins a new one,
         // after which the directories that were listed before are unused.
-        let (generation, outdated) = if note.is_without_contents() {
+        let (generation, outdated) = if record.is_without_contents() {
             (random_id(), self.generations.list(cx).await)
         } else {
             (self.seen().generation, Vec::new())
         };
-        note.generation = generation;
-        let text = note.encode(&path)?;
-        let is_committing = note.commit.is_some();
+        record.generation = generation;
+        let text = record.encode(&path)?;
+        let is_committing = record.commit.is_some();
         let mode = {
             let mut seen = self.seen();
             seen.attempt = Some(text.clone());
@@ -97,43 +98,43 @@ impl Kept {
             }
             _ => error,
         })?;
-        self.wrote(written.version, &note);
+        self.wrote(written.version, &record);
         self.seen().unbegun = None;
         self.generations.remove(cx, outdated).await;
         Ok(())
     }
 
-    /// Remembers that `note` is there in this version.
-    pub(super) fn saw(&self, version: Option<Version>, note: &Note) {
+    /// Makes `record` in `version` the last known one.
+    pub(super) fn saw(&self, version: Option<Version>, record: &OverlayRecord) {
         let mut seen = self.seen();
-        if seen.generation != note.generation {
+        if seen.generation != record.generation {
             self.known().clear();
         }
-        let (generation, commit) = (note.generation, note.phase());
-        *seen = Seen { version, generation, commit, attempt: None, own: seen.own, unbegun: seen.unbegun.take() };
+        let (generation, commit) = (record.generation, record.phase());
+        *seen = RecordState { version, generation, commit, attempt: None, own: seen.own, unbegun: seen.unbegun.take() };
     }
 
-    /// Remembers that `note` was written here, and is there in this version.
-    fn wrote(&self, version: Version, note: &Note) {
-        self.saw(Some(version), note);
-        if note.commit.is_none() {
+    /// Makes `record`, written by this process in `version`, the last known one.
+    fn wrote(&self, version: Version, record: &OverlayRecord) {
+        self.saw(Some(version), record);
+        if record.commit.is_none() {
             self.seen().own = None;
         }
     }
 
-    /// Finds out what became of a note whose answer was lost: it may have been written all the same.
+    /// Checks whether a write whose answer was lost has happened.
     pub(super) async fn catch_up(&self, cx: &OpContext, path: &VfsPath) -> Result<()> {
         let Some(attempt) = self.seen().attempt.clone() else { return Ok(()) };
         if let Some(there) = fetch_if_there(&*self.backend, cx, path).await?
             && there.content == attempt
         {
-            self.wrote(there.version, &Note::decode(&attempt, path)?);
+            self.wrote(there.version, &OverlayRecord::decode(&attempt, path)?);
         }
         self.seen().attempt = None;
         Ok(())
     }
 
-    /// Whether the note is the one that was read or written last, as far as that can be seen: one that is missing, or cannot be
+    /// Whether the record is the one that was read or written last, as far as that can be seen: one that is missing, or cannot be
     /// read, was not written by another process.
     pub(in crate::overlay) async fn is_current(&self, cx: &OpContext) -> bool {
         self.differs(cx).await.map_or(true, |differs| !differs)
@@ -147,16 +148,16 @@ impl Kept {
         }
         // It may be the one whose answer was lost, or the same commit in a file that has another version since it was copied.
         self.catch_up(cx, &path).await?;
-        let (note, version) = self.read(cx).await?;
+        let (record, version) = self.read(cx).await?;
         let is_same = version.is_none() || version == self.seen().version;
-        let is_same_commit = note.commit.is_some() && note.phase() == self.seen().commit;
+        let is_same_commit = record.commit.is_some() && record.phase() == self.seen().commit;
         if is_same_commit {
-            self.saw(version, &note);
+            self.saw(version, &record);
         }
         Ok(!(is_same || is_same_commit))
     }
 
-    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub(super) fn seen(&self) -> MutexGuard<'_, RecordState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
