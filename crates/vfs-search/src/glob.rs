@@ -1,28 +1,25 @@
 //! The one meaning of a glob, for every backend.
 
+mod brace_expansion;
 mod compile;
-mod dots;
+mod explicit_dots;
+mod hidden_override;
 mod parse;
 mod reach;
-mod spelled;
-mod spellings;
 
 use std::fmt;
 
 use vfs_core::{Error, ErrorKind, HiddenNames, Result};
 
+use self::brace_expansion::{fold, spellings};
 use self::compile::{SegmentMatchers, TextMatcher};
-use self::dots::{Dots, may_spell_dots};
-use self::parse::{Mistake, Part};
+use self::explicit_dots::{SpelledMatcher, Subject};
+use self::hidden_override::{Dots, may_spell_dots};
+use self::parse::{MAX_LEN, Mistake, Part};
 use self::reach::Reach;
-use self::spelled::{SpelledMatcher, Subject};
-use self::spellings::{fold, spellings};
 
-pub(crate) use self::dots::Shown;
+pub(crate) use self::hidden_override::Shown;
 pub(crate) use self::parse::within_limits;
-
-/// Longest glob, in bytes.
-const MAX_LEN: usize = 4096;
 
 /// A glob, ready to match.
 ///

@@ -4,7 +4,7 @@ use std::ops::{AddAssign, ControlFlow};
 
 use vfs_core::{Error, FileCount, FileInfo, GrepMatch, Problem, Skipped, Truncation};
 
-use crate::level::Findings;
+use crate::walk::dir_entries::Findings;
 
 /// About how long the version of an entry is.
 const ENTRY_TEXT: usize = 64;

@@ -14,9 +14,9 @@ use vfs_core::{
     Resolved, Result, Version, VfsPath,
 };
 
-use crate::frontier::Tuning;
-use crate::pool::Pool;
-use crate::stream::GrepEvents;
+use crate::engine::ordered_queue::Tuning;
+use crate::engine::pool::Pool;
+use crate::ops::grep_stream::GrepEvents;
 use crate::{glob, glob_on};
 
 /// What is at a path. Directories come into being with what is below them.

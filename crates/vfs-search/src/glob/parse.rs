@@ -3,6 +3,9 @@
 use std::iter::Peekable;
 use std::str::CharIndices;
 
+/// Longest glob, in bytes.
+pub(super) const MAX_LEN: usize = 4096;
+
 /// Deepest nesting of `{`.
 const MAX_NESTING: usize = 10;
 
@@ -72,7 +75,7 @@ pub(crate) fn within_limits(text: &str) -> bool {
             return false;
         }
     }
-    text.len() <= super::MAX_LEN
+    text.len() <= MAX_LEN
 }
 
 /// Whether the next part begins a segment: only there `**` stands for directories.

@@ -7,8 +7,8 @@ use futures::StreamExt as _;
 use futures::executor::block_on;
 use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, LinkMode, OpContext, Truncation};
 
-use crate::frontier::Tuning;
-use crate::stream::GrepEvents;
+use crate::engine::ordered_queue::Tuning;
+use crate::ops::grep_stream::GrepEvents;
 use crate::testing::{Lend, Node, TestTree, run, run_on};
 use crate::{Pool, grep, grep_stream, grep_stream_on};
 

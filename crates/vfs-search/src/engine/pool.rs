@@ -1,0 +1,482 @@
+//! The worker threads that all searches of a process share.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use vfs_core::{Error, ErrorKind, Result};
+
+use crate::engine::heartbeat::Pulse;
+use crate::engine::pool_stats::Activity;
+
+/// Most turns that wait for a worker before new searches are turned away.
+const MAX_WAITING: usize = 4096;
+
+/// Most threads that stand in for workers which wait, or are late.
+const MAX_STAND_INS: usize = 64;
+
+/// How often the watcher looks for workers that are late.
+const LOOK_EVERY: Duration = Duration::from_millis(25);
+
+/// How long the watcher goes on looking when nothing is to be done, so that it need not be woken for every short search.
+const QUIET_FOR: Duration = Duration::from_secs(1);
+
+/// Something that workers do, one turn at a time.
+pub(crate) trait Task: Send + Sync + 'static {
+    /// Does one turn, which is short where [`Worker::is_wanted`] elsewhere. To have another, it queues itself again, behind
+    /// all others: so every search gets its share.
+    fn turn(self: Arc<Self>, worker: &Worker);
+}
+
+/// Worker threads that searches take turns on.
+///
+/// # Behaviour
+///
+/// * Threads are started when there is work, up to the number of workers, and end when the last handle is dropped.
+/// * A worker that waits for a consumer, or has been in one uninterruptible call, or in one file while others wait, for
+///   some 50 to 100 ms, is stood in for, by at most 64 threads in all. Where these are not enough, those that wait for a
+///   consumer make way.
+/// * When about 4,096 turns wait, a new search gets [`ErrorKind::Busy`].
+///
+/// Cloning gives another handle to the same workers.
+#[derive(Clone)]
+pub struct Pool(Arc<Owner>);
+
+/// Ends the workers when the last handle goes.
+struct Owner(Arc<Shared>);
+
+struct Shared {
+    workers: usize,
+    stand_ins: usize,
+    state: Mutex<State>,
+    /// How many turns wait, for a look without the lock.
+    queued: AtomicUsize,
+    ready: Condvar,
+    /// Told when there is something to watch again.
+    watch: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Arc<dyn Task>>,
+    /// One for each thread.
+    pulses: Vec<Arc<Pulse>>,
+    idle: usize,
+    /// How many wait for consumers.
+    waiting: usize,
+    /// How many were late when the watcher last looked.
+    late: usize,
+    started: usize,
+    is_watched: bool,
+    is_watcher_asleep: bool,
+    closed: bool,
+}
+
+impl State {
+    fn threads(&self) -> usize {
+        self.pulses.len()
+    }
+
+    /// How many threads do not get on.
+    fn absent(&self) -> usize {
+        self.waiting + self.late
+    }
+
+    /// Whether nobody is at work and nothing is to be done.
+    fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.threads() == self.idle
+    }
+}
+
+impl Pool {
+    /// A pool of `workers` threads, at least one.
+    pub fn new(workers: usize) -> Self {
+        Self::with_stand_ins(workers, MAX_STAND_INS)
+    }
+
+    /// A pool of `workers` threads, at least one, and at most `stand_ins` more for those that do not get on.
+    pub(crate) fn with_stand_ins(workers: usize, stand_ins: usize) -> Self {
+        let shared = Shared {
+            workers: workers.max(1),
+            stand_ins,
+            state: Mutex::default(),
+            queued: AtomicUsize::new(0),
+            ready: Condvar::new(),
+            watch: Condvar::new(),
+        };
+        Self(Arc::new(Owner(Arc::new(shared))))
+    }
+
+    /// The pool of this process: as many workers as there are processors, at least two.
+    pub fn global() -> &'static Self {
+        static GLOBAL: OnceLock<Pool> = OnceLock::new();
+        GLOBAL.get_or_init(|| Self::new(thread::available_parallelism().map_or(2, |n| n.get().max(2))))
+    }
+
+    /// How many workers it has.
+    pub fn workers(&self) -> usize {
+        self.0.0.workers
+    }
+
+    /// What its workers are at now.
+    ///
+    /// # Behaviour
+    ///
+    /// A search that is over, was dropped or was cancelled leaves its workers at their next look, and is then no part of
+    /// this. One that its consumer neither polls nor drops keeps what it has found, and may keep a worker waiting.
+    pub fn activity(&self) -> Activity {
+        let state = self.0.0.lock();
+        Activity { threads: state.threads(), busy: state.threads() - state.idle, queued: state.queue.len() }
+    }
+
+    /// Whether turns wait for a worker.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.0.0.queued.load(Ordering::Relaxed) > 0
+    }
+
+    /// Queues the first turn of a task.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Busy`] where too many wait, [`ErrorKind::Unavailable`] where no thread can be started.
+    pub(crate) fn submit(&self, task: Arc<dyn Task>) -> Result<()> {
+        if self.0.0.lock().queue.len() >= MAX_WAITING {
+            return Err(Error::new(ErrorKind::Busy, "too many searches are waiting; try again"));
+        }
+        self.resubmit(task)
+    }
+
+    /// Queues a further turn of a task.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unavailable`] where there is no thread and none can be started.
+    pub(crate) fn resubmit(&self, task: Arc<dyn Task>) -> Result<()> {
+        let shared = &self.0.0;
+        let mut state = shared.lock();
+        state.queue.push_back(task);
+        if let Err(error) = shared.staff(&mut state) {
+            let task = state.queue.pop_back();
+            drop(state);
+            drop(task);
+            return Err(error);
+        }
+        shared.queued.store(state.queue.len(), Ordering::Relaxed);
+        if !state.is_watched {
+            shared.start_watcher(&mut state);
+        }
+        let (is_idle, wakes_watcher) = (state.idle > 0, std::mem::take(&mut state.is_watcher_asleep));
+        drop(state);
+        // Not under the lock, which whoever is woken takes first.
+        if is_idle {
+            shared.ready.notify_one();
+        }
+        if wakes_watcher {
+            shared.watch.notify_one();
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// The state; a panic elsewhere leaves it whole, since nothing that can panic runs under the lock.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many threads there may be now.
+    fn most_threads(&self, state: &State) -> usize {
+        self.workers + state.absent().min(self.stand_ins)
+    }
+
+    /// Starts a thread where there is a turn that no idle thread will take.
+    fn staff(self: &Arc<Self>, state: &mut State) -> Result<()> {
+        if state.queue.len() <= state.idle || state.threads() >= self.most_threads(state) {
+            return Ok(());
+        }
+        state.started += 1;
+        let name = format!("vfs-search-{}", state.started);
+        let pulse = Arc::new(Pulse::new());
+        let worker = Worker { shared: Arc::clone(self), pulse: Arc::clone(&pulse) };
+        match thread::Builder::new().name(name).spawn(move || worker.work()) {
+            Ok(_) => {
+                state.pulses.push(pulse);
+                Ok(())
+            }
+            Err(_) if state.threads() > 0 => Ok(()),
+            Err(error) => {
+                Err(Error::new(ErrorKind::Busy, "no thread can be started to search: the limit of processes is reached, or a filter of system calls refuses clone3; try again").with_source(error))
+            }
+        }
+    }
+
+    /// Starts the watcher. Without one the workers that are late are not stood in for; nothing is lost.
+    fn start_watcher(self: &Arc<Self>, state: &mut State) {
+        let shared = Arc::clone(self);
+        let watcher = thread::Builder::new().name("vfs-search-watch".into()).spawn(move || shared.watch());
+        state.is_watched = watcher.is_ok();
+    }
+
+    /// What the watcher does: while there is work, it looks who is late.
+    fn watch(self: &Arc<Self>) {
+        let mut state = self.lock();
+        let mut busy = Instant::now();
+        loop {
+            if !state.is_quiet() {
+                busy = Instant::now();
+            } else if state.closed {
+                return;
+            } else if busy.elapsed() >= QUIET_FOR {
+                state.is_watcher_asleep = true;
+                state = self.watch.wait(state).unwrap_or_else(PoisonError::into_inner);
+                busy = Instant::now();
+                continue;
+            }
+            let waited = self.watch.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner);
+            state = waited.0;
+            if !waited.1.timed_out() {
+                continue;
+            }
+            let late = state.pulses.iter().filter(|pulse| pulse.look()).count();
+            let before = std::mem::replace(&mut state.late, late);
+            // There is a thread, or nothing to be done; where no more can be started the others take longer.
+            let _ = self.staff(&mut state);
+            if late < before {
+                // Idle stand-ins look whether they are still needed.
+                self.ready.notify_all();
+            }
+        }
+    }
+}
+
+/// The thread that a task has its turn on.
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    pulse: Arc<Pulse>,
+}
+
+impl Worker {
+    /// Says that this worker gets on. One that does not say so for two looks of the watcher is stood in for.
+    pub(crate) fn beat(&self) {
+        self.pulse.beat();
+    }
+
+    /// Whether others wait for a worker.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.shared.queued.load(Ordering::Relaxed) > 0
+    }
+
+    /// Runs `wait`, which takes long without using the processor, while another stands in.
+    pub(crate) fn stand_in<R>(&self, wait: impl FnOnce() -> R) -> R {
+        struct Waiting<'a>(&'a Worker);
+        impl Drop for Waiting<'_> {
+            fn drop(&mut self) {
+                self.0.shared.lock().waiting -= 1;
+                self.0.beat();
+                // An idle stand-in looks whether it is still needed.
+                self.0.shared.ready.notify_one();
+            }
+        }
+        let mut state = self.shared.lock();
+        state.waiting += 1;
+        self.pulse.rest();
+        let waiting = Waiting(self);
+        // Whoever waits asks again whether the others can do without it.
+        let _ = self.shared.staff(&mut state);
+        drop(state);
+        let result = wait();
+        drop(waiting);
+        result
+    }
+
+    /// Whether a turn waits for a thread while fewer than the workers get on, so that one which only waits should make way.
+    pub(crate) fn is_missed(&self) -> bool {
+        let mut state = self.shared.lock();
+        let _ = self.shared.staff(&mut state);
+        state.queue.len() > state.idle && state.threads() < self.shared.workers + state.absent()
+    }
+
+    /// What a thread does from its start to its end.
+    fn work(&self) {
+        let mut state = self.shared.lock();
+        loop {
+            if state.threads() > self.shared.most_threads(&state) || (state.closed && state.queue.is_empty()) {
+                state.pulses.retain(|pulse| !Arc::ptr_eq(pulse, &self.pulse));
+                // It may have been woken for a turn that it now leaves to another.
+                self.shared.ready.notify_one();
+                return;
+            }
+            let task = state.queue.pop_front();
+            self.shared.queued.store(state.queue.len(), Ordering::Relaxed);
+            let Some(task) = task else {
+                state.idle += 1;
+                state = self.shared.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+                continue;
+            };
+            drop(state);
+            self.pulse.beat();
+            // A task reports its own panics; this keeps the thread if even that fails.
+            let _ = catch_unwind(AssertUnwindSafe(|| task.turn(self)));
+            self.pulse.rest();
+            state = self.shared.lock();
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.ready.notify_all();
+        self.0.watch.notify_all();
+    }
+}
+
+/// Handles are equal where they are to the same workers.
+impl PartialEq for Pool {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Pool {}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("workers", &self.workers()).field("activity", &self.activity()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    struct Call<F>(F);
+
+    impl<F: Fn(&Worker) + Send + Sync + 'static> Task for Call<F> {
+        fn turn(self: Arc<Self>, worker: &Worker) {
+            (self.0)(worker);
+        }
+    }
+
+    fn call(f: impl Fn() + Send + Sync + 'static) -> Arc<dyn Task> {
+        Arc::new(Call(move |_: &Worker| f()))
+    }
+
+    #[test]
+    fn turns_are_taken_in_order_and_a_panic_leaves_the_worker() {
+        let pool = Pool::new(1);
+        let (sender, receiver) = mpsc::channel();
+        for n in 0..10 {
+            let sender = sender.clone();
+            pool.submit(call(move || {
+                assert_ne!(n, 3, "the third turn panics");
+                sender.send(n).expect("the test listens");
+            }))
+            .expect("there is room");
+        }
+        drop(sender);
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
+    }
+
+    /// Queues a turn that ends when the receiver's other end is used, and does so by way of `block`.
+    fn stuck(
+        pool: &Pool,
+        block: impl Fn(&Worker, &dyn Fn()) + Send + Sync + 'static,
+    ) -> (mpsc::Sender<()>, mpsc::Receiver<()>) {
+        let (release, released) = mpsc::channel::<()>();
+        let (done, finished) = mpsc::channel();
+        let (released, done) = (Mutex::new(released), Mutex::new(done));
+        let task = Call(move |worker: &Worker| {
+            block(worker, &|| {
+                let _ = released.lock().expect("not poisoned").recv();
+            });
+            let _ = done.lock().expect("not poisoned").send(());
+        });
+        pool.submit(Arc::new(task)).expect("there is room");
+        (release, finished)
+    }
+
+    #[test]
+    fn a_waiting_worker_is_stood_in_for() {
+        let pool = Pool::new(1);
+        let (release, finished) = stuck(&pool, |worker, wait| worker.stand_in(wait));
+        pool.submit(call(move || release.send(()).expect("the first turn waits"))).expect("there is room");
+        finished.recv().expect("the second turn ran while the first waited");
+    }
+
+    #[test]
+    fn activity_tells_who_is_in_a_turn_and_what_waits() {
+        let pool = Pool::new(1);
+        assert!(pool.activity().is_idle());
+        let (started, running) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let released = Mutex::new(released);
+        pool.submit(call(move || {
+            started.send(()).expect("the test listens");
+            let _ = released.lock().expect("not poisoned").recv();
+        }))
+        .expect("there is room");
+        running.recv().expect("the turn begins");
+        assert_eq!(pool.activity(), Activity { threads: 1, busy: 1, queued: 0 });
+        drop(release);
+        while !pool.activity().is_idle() {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_late_worker_is_stood_in_for_within_bounds() {
+        let pool = Pool::with_stand_ins(1, 2);
+        let all: Vec<_> = (0..2).map(|_| stuck(&pool, |_, wait| wait())).collect();
+        let (done, finished) = mpsc::channel();
+        pool.submit(call(move || done.send(()).expect("the test listens"))).expect("there is room");
+        finished.recv().expect("it ran while two workers were late");
+        assert!(pool.0.0.lock().threads() <= 3);
+        for (release, finished) in all {
+            drop(release);
+            finished.recv().expect("it ends");
+        }
+    }
+
+    #[test]
+    fn a_worker_that_waits_is_missed_when_all_stand_ins_are_used() {
+        let pool = Pool::with_stand_ins(1, 0);
+        let (_release, finished) = stuck(&pool, |worker, _| {
+            worker.stand_in(|| {
+                while !worker.is_missed() {
+                    thread::yield_now();
+                }
+            });
+        });
+        let (done, second) = mpsc::channel();
+        pool.submit(call(move || done.send(()).expect("the test listens"))).expect("there is room");
+        finished.recv().expect("the first turn made way");
+        second.recv().expect("the second turn ran");
+    }
+
+    #[test]
+    fn a_full_queue_turns_new_searches_away() {
+        let pool = Pool::new(1);
+        let (release, released) = mpsc::channel::<()>();
+        let released = Mutex::new(released);
+        let (started, running) = mpsc::channel();
+        pool.submit(call(move || {
+            started.send(()).expect("the test listens");
+            let _ = released.lock().expect("not poisoned").recv();
+        }))
+        .expect("there is room");
+        running.recv().expect("the first turn runs");
+        for _ in 0..MAX_WAITING {
+            pool.submit(call(|| {})).expect("there is room");
+        }
+        assert_eq!(pool.submit(call(|| {})).expect_err("full").kind(), ErrorKind::Busy);
+        drop(release);
+    }
+}

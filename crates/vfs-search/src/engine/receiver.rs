@@ -1,0 +1,102 @@
+//! The consumer's end of a search: its items in order.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use vfs_core::alarm::Alarm;
+use vfs_core::tree::Tree;
+use vfs_core::{Error, ErrorKind, GrepMatch, OpContext, Result};
+
+use crate::engine::batch_pool::Lists;
+use crate::engine::ordered_queue::Tuning;
+use crate::engine::pool::Pool;
+use crate::engine::search::{Search, Taken};
+use crate::engine::visitor::Quest;
+use crate::item::Item;
+
+/// Items in order, as they come. Dropping it ends the search.
+pub(crate) struct Feed<T: Tree, Q: Quest> {
+    search: Arc<Search<T, Q>>,
+    ready: Lists,
+    has_begun: bool,
+    cancelled: Option<BoxFuture<'static, ()>>,
+    alarm: Option<Alarm>,
+}
+
+impl<T: Tree, Q: Quest> Feed<T, Q> {
+    pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: Q::Request, pool: Pool, tuning: Tuning) -> Self {
+        Self {
+            search: Arc::new(Search::new(tree, cx, req, pool, tuning)),
+            ready: Lists::default(),
+            has_begun: false,
+            cancelled: None,
+            alarm: None,
+        }
+    }
+
+    pub(crate) fn request(&self) -> &Q::Request {
+        self.search.request()
+    }
+
+    /// The next item; `None` at the end. The first call begins the search.
+    ///
+    /// # Errors
+    ///
+    /// What ended the search: a worker's error, or the context's.
+    #[inline]
+    pub(crate) fn poll_item(&mut self, task: &mut Context<'_>) -> Poll<Result<Option<Item>>> {
+        self.search.context().check()?;
+        if !self.has_begun {
+            self.has_begun = true;
+            self.alarm = self.search.context().deadline().map(|deadline| self.search.wakes_at(deadline));
+            self.search.begin()?;
+        }
+        loop {
+            match self.ready.pop() {
+                Some(Item::Failed(error)) => return Poll::Ready(Err(in_context(error, self.search.context()))),
+                Some(item) => return Poll::Ready(Ok(Some(item))),
+                None => {}
+            }
+            match self.search.take(&mut self.ready, task.waker()) {
+                Taken::Items => {}
+                Taken::Finished => return Poll::Ready(Ok(None)),
+                Taken::Pending => break,
+            }
+        }
+        let token = self.search.context().cancel_token();
+        let cancelled = self.cancelled.get_or_insert_with(|| {
+            let token = token.clone();
+            Box::pin(async move { token.cancelled().await })
+        });
+        let _ = cancelled.as_mut().poll(task);
+        // Looked at once more, now that everything that can happen from here on wakes this task.
+        self.search.context().check()?;
+        Poll::Pending
+    }
+
+    /// The next item, if it is a match that has come already, and is `wanted`. The context is not looked at.
+    #[inline]
+    pub(crate) fn next_match_if(&mut self, wanted: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
+        self.ready.pop_match_if(wanted)
+    }
+
+    /// Ends the search here.
+    pub(crate) fn close(&mut self) {
+        self.alarm = None;
+        self.cancelled = None;
+        self.search.close();
+        self.ready = Lists::default();
+    }
+}
+
+/// A worker that was stopped cannot know why; the context does.
+fn in_context(error: Error, cx: &OpContext) -> Error {
+    if error.kind() == ErrorKind::Cancelled { cx.check().err().unwrap_or(error) } else { error }
+}
+
+impl<T: Tree, Q: Quest> Drop for Feed<T, Q> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

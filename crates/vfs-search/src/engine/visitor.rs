@@ -1,0 +1,76 @@
+//! What a search is after: which entries of the walk it takes, and what it does with them.
+
+use vfs_core::tree::Tree;
+use vfs_core::{Result, VfsPath};
+
+use crate::glob::Shown;
+use crate::item::Outlet;
+use crate::walk::dir_entries::{Entry, Judgement};
+use crate::walk::options::WalkOptions;
+
+/// What a search is after.
+pub(crate) trait Quest: Sized + Send + Sync + 'static {
+    type Request: Send + Sync + 'static;
+    /// What a worker needs to visit one entry after another.
+    type Tools: Send + 'static;
+
+    /// Checks and compiles a request.
+    fn new(req: &Self::Request) -> Result<Self>;
+
+    /// Where a request starts.
+    fn path(req: &Self::Request) -> &VfsPath;
+
+    /// Whether a limit of 0 leaves nothing to look for.
+    fn wants_nothing(&self) -> bool {
+        false
+    }
+
+    /// How it walks.
+    fn options(&self) -> WalkOptions;
+
+    /// Whether to go down the directory `name` of the directory `relative`.
+    fn enters(&self, relative: &str, name: &str) -> bool;
+
+    /// The only names in the directory `relative` that are of interest, where these can be told beforehand.
+    fn names(&self, relative: &str) -> Option<Vec<String>>;
+
+    /// How much of the entry `name` of the directory `relative` is asked for, which starts with a dot.
+    fn asks_dotted(&self, relative: &str, name: &str) -> Shown;
+
+    /// What happens to an entry, as far as that can be told without opening it.
+    fn judge<T: Tree>(&self, tree: &T, entry: Entry<'_, T::Dir>) -> Result<Judgement>;
+
+    fn tools(&self) -> Self::Tools;
+
+    /// Visits an entry; what comes of it goes to `outlet`.
+    fn visit<T: Tree>(
+        &self,
+        tools: &mut Self::Tools,
+        tree: &T,
+        entry: Entry<'_, T::Dir>,
+        outlet: &mut dyn Outlet,
+        interrupted: &dyn Fn() -> bool,
+    );
+
+    /// Visits the file that the request names in the place of a directory.
+    ///
+    /// # Errors
+    ///
+    /// Where it has to be a directory.
+    fn visit_named<T: Tree>(
+        &self,
+        tools: &mut Self::Tools,
+        tree: &T,
+        file: &Named<T::Dir>,
+        outlet: &mut dyn Outlet,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<()>;
+}
+
+/// A file that a request names.
+#[derive(Debug)]
+pub(crate) struct Named<D> {
+    pub(crate) dir: D,
+    pub(crate) name: String,
+    pub(crate) path: VfsPath,
+}

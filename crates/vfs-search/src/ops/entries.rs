@@ -1,0 +1,88 @@
+//! Entries that a walk found, as a result.
+
+use std::ops::ControlFlow;
+
+use vfs_core::tree::Tree;
+use vfs_core::{FileInfo, Problem, Skipped, Truncation, VfsPath};
+
+use crate::item::{Item, Outlet};
+use crate::ops::grep::push;
+use crate::ops::problems::Problems;
+use crate::walk::dir_entries::Entry;
+
+/// The entry as an item: described, or why it cannot be.
+fn describe<T: Tree>(tree: &T, entry: Entry<'_, T::Dir>) -> Item {
+    match entry.path().and_then(|path| tree.info(&entry.place().dir, entry.name(), path)) {
+        Ok(info) => Item::Entry(info),
+        Err(error) => Item::Problem(entry.problem(error)),
+    }
+}
+
+/// Visits an entry by describing it.
+pub(crate) fn put_described<T: Tree>(tree: &T, entry: Entry<'_, T::Dir>, outlet: &mut dyn Outlet) {
+    // An item that nobody takes ends the visit, which the outlet knows.
+    if outlet.put(describe(tree, entry)).is_continue() {
+        let _ = outlet.put(Item::Done { searched: false, left_early: false, skipped: Skipped::default() });
+    }
+}
+
+/// Entries that are being put together, up to a limit.
+pub(crate) struct Entries {
+    limit: Option<u64>,
+    entries: Vec<FileInfo>,
+    truncated: Option<Truncation>,
+    skipped: Skipped,
+    problems: Problems,
+}
+
+impl Entries {
+    pub(crate) fn new(limit: Option<u64>) -> Self {
+        Self { limit, entries: Vec::new(), truncated: None, skipped: Skipped::default(), problems: Problems::default() }
+    }
+
+    /// Whether one more entry would be over the limit, which is noted.
+    pub(crate) fn is_full(&mut self) -> bool {
+        let is_full = self.limit.is_some_and(|limit| self.entries.len() as u64 >= limit);
+        if is_full {
+            self.truncated = Some(Truncation::Limit);
+        }
+        is_full
+    }
+
+    /// Takes `item`, or ends where it is over the limit.
+    pub(crate) fn put(&mut self, item: Item) -> ControlFlow<()> {
+        match item {
+            Item::Entry(_) if self.is_full() => return ControlFlow::Break(()),
+            Item::Entry(info) => return self.push(info),
+            Item::Problem(problem) => self.problems.push(problem),
+            Item::Tally(tally) => {
+                self.skipped += tally.skipped;
+                self.truncated = self.truncated.or(tally.truncated());
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Adds the description of `entry`, or the problem that prevents one. There has to be room for it.
+    pub(crate) fn put_entry<T: Tree>(&mut self, tree: &T, entry: Entry<'_, T::Dir>) -> ControlFlow<()> {
+        match entry.path().and_then(|path| tree.info(&entry.place().dir, entry.name(), path)) {
+            Ok(info) => return self.push(info),
+            Err(error) => self.problems.push(entry.problem(error)),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn push(&mut self, info: FileInfo) -> ControlFlow<()> {
+        if push(&mut self.entries, info) {
+            return ControlFlow::Continue(());
+        }
+        self.truncated = Some(Truncation::Memory);
+        ControlFlow::Break(())
+    }
+
+    /// The parts of the result of a walk that started at `start`.
+    pub(crate) fn into_parts(self, start: &VfsPath) -> (Vec<FileInfo>, Option<Truncation>, Skipped, Vec<Problem>) {
+        (self.entries, self.truncated, self.skipped, self.problems.into_vec(start))
+    }
+}

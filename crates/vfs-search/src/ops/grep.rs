@@ -1,0 +1,141 @@
+//! A search, collected.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use vfs_core::tree::Tree;
+use vfs_core::{
+    GrepEvent, GrepMatch, GrepRequest, GrepResult, GrepSummary, OpContext, Problem, Result, Truncation, VfsPath,
+};
+
+use crate::engine::ordered_queue::Tuning;
+use crate::engine::pool::Pool;
+use crate::ops::grep_stream::GrepEvents;
+use crate::ops::problems::Problems;
+
+/// Finds text in the files of `tree`, as [`grep_stream`] does, and collects it.
+///
+/// # Behaviour
+///
+/// The result holds at most [`GrepRequest::max_result_bytes`]; where there is more it says so in `truncated`. It needs no
+/// runtime; dropping the future ends the search.
+///
+/// # Errors
+///
+/// As [`grep_stream`].
+pub async fn grep<T: Tree>(tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
+    grep_on(Pool::global(), tree, cx, req).await
+}
+
+/// As [`grep`], on the workers of `pool`.
+///
+/// # Errors
+///
+/// As [`grep_stream`].
+pub async fn grep_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
+    let (start, max_bytes) = (req.path.clone(), req.max_result_bytes);
+    let events = GrepEvents::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers()));
+    collect(events, &start, max_bytes).await
+}
+
+/// What an item counts beside its text. In memory it takes up to four times as much.
+const ITEM_BYTES: u64 = 32;
+
+/// Collects `events` of a search from `start` up to the size limit of a result.
+async fn collect<T: Tree>(mut events: GrepEvents<T>, start: &VfsPath, max_bytes: Option<u64>) -> Result<GrepResult> {
+    let mut result = GrepResult::default();
+    let mut problems = Problems::default();
+    let mut room = Room::of(max_bytes);
+    while let Some(event) = events.next().await {
+        let event = event?;
+        if !room.fits(cost(&event)) {
+            let summary = events.stop(Truncation::MaxBytes);
+            return Ok(summarise(result, problems.into_vec(start), summary));
+        }
+        let is_kept = match event {
+            GrepEvent::Match(line) => {
+                let mut is_kept = push(&mut result.matches, line);
+                while is_kept && let Some(line) = events.next_match_if(|line| room.fits(line_cost(line))) {
+                    is_kept = push(&mut result.matches, line);
+                }
+                is_kept
+            }
+            GrepEvent::File(file) => push(&mut result.files, file),
+            GrepEvent::Problem(problem) => {
+                problems.push(problem);
+                true
+            }
+            GrepEvent::End(summary) => return Ok(summarise(result, problems.into_vec(start), summary)),
+            _ => true,
+        };
+        if !is_kept {
+            let summary = events.stop(Truncation::Memory);
+            return Ok(summarise(result, problems.into_vec(start), summary));
+        }
+    }
+    result.problems = problems.into_vec(start);
+    Ok(result)
+}
+
+/// Appends `item`, unless there is no memory for a longer list.
+pub(crate) fn push<T>(items: &mut Vec<T>, item: T) -> bool {
+    let has_room = items.try_reserve(1).is_ok();
+    if has_room {
+        items.push(item);
+    }
+    has_room
+}
+
+fn summarise(mut result: GrepResult, problems: Vec<Problem>, summary: GrepSummary) -> GrepResult {
+    result.problems = problems;
+    result.truncated = summary.truncated;
+    result.skipped = summary.skipped;
+    result.files_searched = summary.files_searched;
+    result
+}
+
+/// The bytes that a result may still take.
+struct Room(u64);
+
+impl Room {
+    /// The room of a result that was asked to hold `max_bytes`.
+    fn of(max_bytes: Option<u64>) -> Self {
+        Self(max_bytes.unwrap_or(GrepRequest::DEFAULT_MAX_RESULT_BYTES).min(GrepRequest::MAX_RESULT_BYTES))
+    }
+
+    /// Whether `bytes` more fit; they are taken then.
+    fn fits(&mut self, bytes: u64) -> bool {
+        let left = self.0.checked_sub(bytes);
+        self.0 = left.unwrap_or(self.0);
+        left.is_some()
+    }
+}
+
+/// The bytes of an event in a result; the end takes none.
+fn cost(event: &GrepEvent) -> u64 {
+    let text = match event {
+        GrepEvent::Match(line) => return line_cost(line),
+        GrepEvent::File(file) => file.path.as_str().len(),
+        GrepEvent::Problem(problem) => problem.path.len() + problem.message.len(),
+        _ => return 0,
+    };
+    text as u64 + ITEM_BYTES
+}
+
+fn line_cost(line: &GrepMatch) -> u64 {
+    let text = line.text.len() + line.path.as_str().len() + size_of_val(&*line.submatches);
+    text as u64 + ITEM_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_has_bounded_room_whatever_is_asked_for() {
+        for (asked, room) in [(None, 32 << 20), (Some(1), 1), (Some(200 << 20), 200 << 20), (Some(u64::MAX), 256 << 20)]
+        {
+            assert_eq!(Room::of(asked).0, room, "{asked:?}");
+        }
+    }
+}

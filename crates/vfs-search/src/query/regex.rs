@@ -1,0 +1,424 @@
+//! From what is searched for to a matcher.
+
+use grep_matcher::Matcher as _;
+use grep_regex::RegexMatcherBuilder;
+use regex_syntax::ast::{self, AssertionKind, Ast};
+use regex_syntax::hir::translate::TranslatorBuilder;
+use regex_syntax::hir::{Hir, HirKind};
+use vfs_core::{CaseMode, Error, ErrorKind, GrepRequest, Pattern, Result};
+
+use crate::query::lookahead::{beyond, longest};
+use crate::query::matcher::{CarriageReturn, LineMatcher};
+
+/// Longest pattern, in bytes.
+const MAX_LEN: usize = 64 << 10;
+
+/// Deepest nesting of groups.
+const MAX_NESTING: u32 = 100;
+
+/// Most places that counted repetitions may expand to.
+const MAX_EXPANSION: u64 = 10_000;
+
+/// Most bytes of the compiled expression.
+const SIZE_LIMIT: usize = 10 << 20;
+
+/// Most bytes that matching caches, for each worker and direction.
+const CACHE_LIMIT: usize = 16 << 20;
+
+/// A matcher, and whether its matches may span lines.
+#[derive(Debug, Clone)]
+pub(crate) struct Compiled {
+    pub(crate) matcher: LineMatcher,
+    pub(crate) multiline: bool,
+    /// How many places its counted repetitions expand to: how much work each byte may be.
+    pub(crate) expansion: u64,
+    /// How many bytes behind a match the engine looks at most.
+    pub(crate) beyond: usize,
+}
+
+/// Compiles the pattern of `req`.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidArgument`] for an empty pattern, and [`ErrorKind::InvalidPattern`].
+pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
+    let text = req.pattern.as_str();
+    if text.is_empty() {
+        return Err(Error::invalid_argument("`pattern` must not be empty"));
+    }
+    if text.len() > MAX_LEN {
+        return Err(refused(&req.pattern, &format!("it is {} bytes long; at most {MAX_LEN} are allowed", text.len())));
+    }
+    if let Some(matcher) = as_text(req) {
+        return Ok(Compiled { matcher, multiline: false, expansion: 0, beyond: 0 });
+    }
+    let mut builder = RegexMatcherBuilder::new();
+    builder
+        .multi_line(true)
+        .word(req.whole_word)
+        .case_insensitive(req.case == CaseMode::Insensitive)
+        .case_smart(req.case == CaseMode::Smart)
+        .size_limit(SIZE_LIMIT)
+        .dfa_size_limit(CACHE_LIMIT)
+        .nest_limit(MAX_NESTING * 2);
+    // A text looks no further than it is long, in any case of its letters.
+    let (mut expansion, mut beyond) = (0, Some(text.len()));
+    let (expression, multiline) = match &req.pattern {
+        Pattern::Regex(regex) => {
+            let checked = check(regex, req.multiline)?;
+            expansion = checked.expansion;
+            beyond = if req.whole_word { checked.longest } else { checked.beyond };
+            (checked.expression, req.multiline)
+        }
+        Pattern::Literal(text) if text.contains('\n') => (literal_lines(text), true),
+        Pattern::Literal(text) => {
+            builder.fixed_strings(true);
+            (text.clone(), req.multiline)
+        }
+        _ => return Err(Error::new(ErrorKind::Unsupported, "this kind of pattern is not supported")),
+    };
+    if multiline {
+        builder.dot_matches_new_line(req.multiline);
+    } else {
+        builder.line_terminator(Some(b'\n'));
+    }
+    let regex = builder.build(&expression).map_err(|error| match error.kind() {
+        grep_regex::ErrorKind::NotAllowed(_) => {
+            refused(&req.pattern, "it matches a line break; ask for a multiline search, or leave the '\\n' out")
+        }
+        _ => {
+            refused(&req.pattern, &format!("it is too large when compiled (over {SIZE_LIMIT} bytes); make it simpler"))
+        }
+    })?;
+    // Who asks for a `\r` by itself, literally, means it.
+    // A multiline search with an expression that cannot match a line break goes line by line all the same.
+    let is_by_line = !multiline || regex.non_matching_bytes().is_some_and(|bytes| bytes.contains(b'\n'));
+    let carriage_return = match (&req.pattern, is_by_line) {
+        (Pattern::Literal(_), _) => CarriageReturn::Text,
+        (_, true) => CarriageReturn::EndsLineOrHaystack,
+        (_, false) => CarriageReturn::EndsLine,
+    };
+    let matcher = LineMatcher::new(regex, carriage_return);
+    Ok(Compiled { matcher, multiline: !is_by_line, expansion, beyond: beyond.unwrap_or(usize::MAX) })
+}
+
+/// A matcher for a pattern that is one line of text, to be found as it is.
+fn as_text(req: &GrepRequest) -> Option<LineMatcher> {
+    let text = match &req.pattern {
+        Pattern::Literal(text) => text,
+        // What has no sign in it that means anything is text; a `\r` has its own meaning in an expression.
+        Pattern::Regex(regex) if !regex.contains('\r') && regex_syntax::escape(regex) == *regex => regex,
+        _ => return None,
+    };
+    let is_exact = match req.case {
+        CaseMode::Sensitive => true,
+        CaseMode::Smart => text.chars().any(char::is_uppercase),
+        _ => false,
+    };
+    (is_exact && !req.whole_word && !req.multiline && !text.contains('\n'))
+        .then(|| LineMatcher::literal(text.as_bytes()))
+}
+
+/// The expression for a text of several lines; what a read showed is found in a file with `\r\n` too.
+///
+/// A `\r\n` in the text is meant as it is.
+pub(crate) fn literal_lines(text: &str) -> String {
+    let mut expression = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let Some(content) = line.strip_suffix('\n') else {
+            expression.push_str(&regex_syntax::escape(line));
+            break;
+        };
+        expression.push_str(&regex_syntax::escape(content));
+        expression.push_str(if content.ends_with('\r') { "\\n" } else { "\\r?\\n" });
+    }
+    expression
+}
+
+/// An expression that was found to be in order.
+struct Checked {
+    expression: String,
+    expansion: u64,
+    /// How many bytes behind a match the engine looks at most, and how long a match is, where there are bounds.
+    beyond: Option<usize>,
+    longest: Option<usize>,
+}
+
+/// Checks `regex`, and lets each `$` match before `\r\n` as before `\n`.
+fn check(regex: &str, multiline: bool) -> Result<Checked> {
+    let ast = parse(regex)?;
+    let hir = TranslatorBuilder::new()
+        .utf8(false)
+        .multi_line(true)
+        .dot_matches_new_line(multiline)
+        .build()
+        .translate(regex, &ast)
+        .map_err(|error| mistake(regex, &error.kind().to_string(), error.span()))?;
+    let expansion = expansion(&hir, Repeated::No);
+    if expansion > MAX_EXPANSION {
+        return Err(invalid(&format!(
+            "its counted repetitions expand to {expansion} places; at most {MAX_EXPANSION} are allowed"
+        )));
+    }
+    let (beyond, longest) = (beyond(&hir), longest(&hir));
+    Ok(Checked { expression: with_line_ends(regex, &ast), expansion, beyond, longest })
+}
+
+/// The expression that a search for `regex` looks for: each `$` in it matches before `\r\n` as before `\n`.
+///
+/// Whoever tells beforehand which texts a match holds has to look at this one, as a match may have a `\r` where `regex` has
+/// none. `None` where it is no expression.
+pub(crate) fn searched_expression(regex: &str) -> Option<String> {
+    let ast = parser().parse(regex).ok()?;
+    Some(with_line_ends(regex, &ast))
+}
+
+/// `regex`, which is `ast`, with each `$` as it is searched for.
+///
+/// The engine's own mode for this would let `^` match after a lone `\r`, which ends no line here.
+fn with_line_ends(regex: &str, ast: &Ast) -> String {
+    let ends = match ast::visit(ast, LineEnds(Vec::new())) {
+        Ok(ends) => ends,
+        Err(never) => match never {},
+    };
+    let mut expression = String::with_capacity(regex.len() + ends.len() * 8);
+    let mut done = 0;
+    for at in ends {
+        expression.push_str(&regex[done..at]);
+        expression.push_str("(?:\\r?$)");
+        done = at + 1;
+    }
+    expression.push_str(&regex[done..]);
+    // The matcher puts the expression into a group.
+    groupable(expression)
+}
+
+/// Returns `expression` in a form that can be put into a group: the group's end must not become part of a comment.
+pub(crate) fn groupable(mut expression: String) -> String {
+    if expression.contains('#') && !is_group(&expression, "") && is_group(&expression, "\n") {
+        expression.push('\n');
+    }
+    expression
+}
+
+/// Whether `expression` and `end` are in order inside a group, as deep as the matcher takes it.
+fn is_group(expression: &str, end: &str) -> bool {
+    let mut parser = ast::parse::ParserBuilder::new().nest_limit(MAX_NESTING * 2).build();
+    parser.parse(&format!("(?:{expression}{end})")).is_ok()
+}
+
+/// Whether an expression is inside a counted repetition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeated {
+    Yes,
+    No,
+}
+
+/// How many places the counted repetitions of `hir` expand to: the product along their nesting, summed over what stands side
+/// by side. What is not repeated by a count is not counted. The parser bounds the depth.
+fn expansion(hir: &Hir, repeated: Repeated) -> u64 {
+    let sum = |parts: &[Hir]| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(expansion(part, repeated)));
+    match hir.kind() {
+        HirKind::Repetition(repetition) => {
+            let times = u64::from(repetition.max.unwrap_or(repetition.min).max(1));
+            let inner = if times > 1 { Repeated::Yes } else { repeated };
+            times.saturating_mul(expansion(&repetition.sub, inner))
+        }
+        HirKind::Capture(capture) => expansion(&capture.sub, repeated),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => sum(parts),
+        _ if repeated == Repeated::No => 0,
+        HirKind::Literal(literal) => literal.0.len() as u64,
+        HirKind::Empty | HirKind::Look(_) | HirKind::Class(_) => 1,
+    }
+}
+
+/// Refuses what is not a regex by itself; the error names the mistake and its place.
+pub(crate) fn check_regex(regex: &str) -> Result<()> {
+    check(regex, true).map(drop)
+}
+
+/// Parses `regex`; the error names the mistake and its place.
+fn parse(regex: &str) -> Result<Ast> {
+    parser().parse(regex).map_err(|error| mistake(regex, &error.kind().to_string(), error.span()))
+}
+
+fn parser() -> ast::parse::Parser {
+    ast::parse::ParserBuilder::new().nest_limit(MAX_NESTING).build()
+}
+
+/// Where an expression has a `$`.
+struct LineEnds(Vec<usize>);
+
+impl ast::Visitor for LineEnds {
+    type Output = Vec<usize>;
+    type Err = std::convert::Infallible;
+
+    fn finish(self) -> Result<Vec<usize>, Self::Err> {
+        Ok(self.0)
+    }
+
+    fn visit_post(&mut self, ast: &Ast) -> Result<(), Self::Err> {
+        if let Ast::Assertion(assertion) = ast
+            && assertion.kind == AssertionKind::EndLine
+        {
+            self.0.push(assertion.span.start.offset);
+        }
+        Ok(())
+    }
+}
+
+fn mistake(regex: &str, what: &str, span: &ast::Span) -> Error {
+    const AROUND: usize = 40;
+    let (start, end) = (span.start.offset.min(regex.len()), span.end.offset.min(regex.len()));
+    let from = regex.floor_char_boundary(start.saturating_sub(AROUND));
+    let to = regex.ceil_char_boundary((end.min(start + AROUND) + AROUND).min(regex.len()));
+    invalid(&format!("{what}, at byte {start}, near '{}'", &regex[from..to]))
+}
+
+fn invalid(what: &str) -> Error {
+    invalid_pattern(format!("Invalid regex pattern: {what}"))
+}
+
+/// A mistake of any kind of pattern.
+fn refused(pattern: &Pattern, what: &str) -> Error {
+    match pattern {
+        Pattern::Regex(_) => invalid(what),
+        _ => invalid_pattern(format!("Invalid pattern: {what}")),
+    }
+}
+
+fn invalid_pattern(message: String) -> Error {
+    Error::new(ErrorKind::InvalidPattern, message.clone()).with_model_message(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finds(req: &GrepRequest, text: &str) -> bool {
+        compile(req).expect("a valid pattern").matcher.is_match(text.as_bytes()).expect("cannot fail")
+    }
+
+    #[test]
+    fn options_change_what_matches() {
+        for (req, text, expected) in [
+            (GrepRequest::literal("a.c"), "abc", false),
+            (GrepRequest::literal("a.c"), "xa.cx", true),
+            (GrepRequest::regex("a.c"), "abc", true),
+            (GrepRequest::literal("abc").case(CaseMode::Insensitive), "ABC", true),
+            (GrepRequest::literal("abc").case(CaseMode::Smart), "ABC", true),
+            (GrepRequest::literal("aBc").case(CaseMode::Smart), "abc", false),
+            (GrepRequest::literal("ab").whole_word(), "abc", false),
+            (GrepRequest::literal("ab").whole_word(), "x ab.", true),
+            (GrepRequest::regex("a.b").multiline(), "a\nb", true),
+            (GrepRequest::regex("^b$").multiline(), "a\nb\nc", true),
+            (GrepRequest::literal("a\nb"), "a\r\nb", true),
+            (GrepRequest::literal("a\nb"), "a\nb", true),
+            (GrepRequest::literal("a\r\nb"), "a\r\nb", true),
+            (GrepRequest::literal("a\r\nb"), "a\nb", false),
+            (GrepRequest::literal("a\nb\r\nc"), "a\r\nb\r\nc", true),
+            (GrepRequest::literal("a\nb\r\nc"), "a\r\nb\nc", false),
+            (GrepRequest::literal("a\nb\r"), "a\nb", false),
+            (GrepRequest::literal("\n"), "\r\n", true),
+            (GrepRequest::literal("\r"), "a\r", true),
+            (GrepRequest::regex("[^a]"), "a\r", false),
+            (GrepRequest::regex("[^a]"), "a\rb", true),
+            (GrepRequest::regex(r"\s$"), "a\r", false),
+            (GrepRequest::regex(r"\s$"), "a \r", true),
+            (GrepRequest::regex("^$"), "\r", true),
+            (GrepRequest::regex("a*$"), "b\r", true),
+            (GrepRequest::regex("[^a]").multiline(), "a\r", true),
+            (GrepRequest::regex("[^a\\n]").multiline(), "a\r\na", false),
+            (GrepRequest::regex("foo$"), "foo\r", true),
+            (GrepRequest::regex("(foo|bar)$"), "bar\r", true),
+            (GrepRequest::regex(r"foo\$"), "foo$", true),
+            (GrepRequest::regex("[$]"), "a$", true),
+            (GrepRequest::regex("(?x) foo $ # end"), "foo\r", true),
+            (GrepRequest::regex("^b"), "a\rb", false),
+            (GrepRequest::regex("é$"), "é\r", true),
+        ] {
+            assert_eq!(finds(&req, text), expected, "{req:?} {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_pattern_is_named_in_the_documents_words() {
+        let nested = format!("{}a{}", "(".repeat(3000), ")".repeat(3000));
+        for regex in [
+            "(unclosed",
+            "[z-a]",
+            "a{2,1}",
+            r"\",
+            r"\p{Nonsense}",
+            "(?<name",
+            r"(?=look)",
+            "*",
+            "a**{99999}{99999}{99999}",
+            r"foo\nbar",
+            r"(\w{1000}){1000}",
+            "((((a{10}){10}){10}){10}){10}",
+            "(a{100}){101}",
+            "a{5000}b*(c{0,5001}|d)",
+            "(?:){4000000000}(a{65536}){65537}",
+            &nested,
+            &"a".repeat(MAX_LEN + 1),
+        ] {
+            let error = compile(&GrepRequest::regex(regex)).expect_err(&regex[..regex.len().min(40)]);
+            assert_eq!(error.kind(), ErrorKind::InvalidPattern);
+            assert!(error.message().starts_with("Invalid regex pattern:"), "{error}");
+            assert!(error.for_model().starts_with("Invalid regex pattern:"), "{}", error.for_model());
+            assert!(error.for_model().len() < 2048);
+        }
+    }
+
+    #[test]
+    fn a_literal_that_is_too_long_is_not_called_a_regex() {
+        let error = compile(&GrepRequest::literal("a".repeat(MAX_LEN + 1))).expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidPattern);
+        assert!(error.for_model().starts_with("Invalid pattern: "), "{}", error.for_model());
+    }
+
+    #[test]
+    fn an_expression_as_deep_as_may_be_is_taken_as_it_is() {
+        let deep = |inner: &str| format!("{}{inner}{}", "(".repeat(99), ")".repeat(99));
+        for (regex, text) in [
+            (deep("#a"), "#a"),
+            (deep("#a$"), "#a\r"),
+            (format!("(?x){} # end", deep("a")), "a"),
+            (format!("{}(?x) # end", deep("a")), "a"),
+        ] {
+            assert!(finds(&GrepRequest::regex(&*regex), text), "{regex}");
+            assert!(finds(&GrepRequest::regex(&*regex).whole_word(), text), "{regex}");
+            assert!(!finds(&GrepRequest::regex(&*regex), "b"), "{regex}");
+        }
+    }
+
+    #[test]
+    fn counted_repetitions_are_expanded() {
+        for (regex, expected) in [
+            ("a long text", 0),
+            ("a*b+c?[d-f]", 0),
+            ("a{10}", 10),
+            ("a{2,}", 2),
+            ("x(ab){3,7}[c-d]{2}", 16),
+            ("((a{10}){10}){10}", 1000),
+            (r"(\w{2}-){5}|z{3}", 18),
+            ("(a{100}){100}", 10_000),
+        ] {
+            let expansion = compile(&GrepRequest::regex(regex)).expect("a valid pattern").expansion;
+            assert_eq!(expansion, expected, "{regex}");
+        }
+    }
+
+    #[test]
+    fn a_line_break_without_multiline_is_refused_with_a_hint() {
+        let error = compile(&GrepRequest::regex(r"a\nb")).expect_err("refused");
+        assert!(error.message().contains("multiline"), "{error}");
+    }
+
+    #[test]
+    fn an_empty_pattern_is_an_invalid_argument() {
+        let error = compile(&GrepRequest::literal("")).expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+}

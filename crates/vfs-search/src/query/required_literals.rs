@@ -1,0 +1,136 @@
+//! Which texts a file holds that a search finds something in.
+
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::literal::{ExtractKind, Extractor, Seq};
+use regex_syntax::hir::{Hir, HirKind};
+use vfs_core::{CaseMode, GrepRequest, Pattern};
+
+use crate::query::regex::searched_expression;
+
+/// The longest expression that is looked through, in bytes.
+const LONGEST_REGEX: usize = 4 << 10;
+
+/// Most texts that it may be.
+const MOST_TEXTS: usize = 64;
+
+/// Texts of which every file holds at least one that `req` finds something in; `None` where there are none to tell.
+///
+/// # Behaviour
+///
+/// Where the request is not case-sensitive, a file may hold the text in another case, by the rules of Unicode: `k` and `s`
+/// have a third one beyond ASCII. There are at most 64 texts, and none of them is empty.
+///
+/// ```
+/// use vfs_core::GrepRequest;
+/// use vfs_search::required_texts;
+///
+/// let texts = required_texts(&GrepRequest::regex(r"fn \w+_all\("));
+/// assert_eq!(texts, Some(vec!["_all(".to_owned()]));
+/// assert_eq!(required_texts(&GrepRequest::regex("[a-z]+")), None);
+/// ```
+pub fn required_texts(req: &GrepRequest) -> Option<Vec<String>> {
+    if req.invert {
+        return None;
+    }
+    let mut texts = match &req.pattern {
+        // Where a line ends in a file may be spelled otherwise.
+        Pattern::Literal(text) => text.split('\n').max_by_key(|line| line.len()).map(|line| vec![line.to_owned()])?,
+        // What two classes have in common, or not, is another thing where case is all the same.
+        Pattern::Regex(regex)
+            if req.case != CaseMode::Sensitive && ["&&", "~~"].iter().any(|sign| regex.contains(sign)) =>
+        {
+            return None;
+        }
+        Pattern::Regex(regex) => required_by(regex, req.multiline)?,
+        _ => return None,
+    };
+    texts.sort_unstable();
+    texts.dedup();
+    let is_some = !texts.is_empty() && texts.len() <= MOST_TEXTS && texts.iter().all(|text| !text.is_empty());
+    is_some.then_some(texts)
+}
+
+/// Texts of which every match of `regex` holds at least one.
+fn required_by(regex: &str, multiline: bool) -> Option<Vec<String>> {
+    if regex.len() > LONGEST_REGEX {
+        return None;
+    }
+    let mut parser = ParserBuilder::new();
+    // The nesting that was allowed, and that of what stands for each end of a line.
+    parser.utf8(false).multi_line(true).dot_matches_new_line(multiline).nest_limit(200);
+    let hir = parser.build().parse(&searched_expression(regex)?).ok()?;
+    let texts = required(&hir)?;
+    texts.into_iter().map(|text| String::from_utf8(text).ok()).collect()
+}
+
+/// The best set of texts of which every match of `hir` holds at least one.
+fn required(hir: &Hir) -> Option<Vec<Vec<u8>>> {
+    let ends = [ExtractKind::Prefix, ExtractKind::Suffix].map(|kind| texts(&Extractor::new().kind(kind).extract(hir)));
+    let within = match hir.kind() {
+        HirKind::Capture(capture) => required(&capture.sub),
+        HirKind::Repetition(repetition) if repetition.min > 0 => required(&repetition.sub),
+        HirKind::Concat(parts) => best(parts.iter().map(required)),
+        HirKind::Alternation(parts) => {
+            let each: Option<Vec<_>> = parts.iter().map(required).collect();
+            each.map(|each| each.concat())
+        }
+        _ => None,
+    };
+    best(ends.into_iter().chain([within]))
+}
+
+fn texts(seq: &Seq) -> Option<Vec<Vec<u8>>> {
+    let literals = seq.literals().filter(|literals| !literals.is_empty())?;
+    Some(literals.iter().map(|literal| literal.as_bytes().to_vec()).collect())
+}
+
+/// That of which the shortest text is the longest.
+fn best(sets: impl Iterator<Item = Option<Vec<Vec<u8>>>>) -> Option<Vec<Vec<u8>>> {
+    sets.flatten().max_by_key(|set| set.iter().map(Vec::len).min())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_required_is_told_and_nothing_else() {
+        for (regex, expected) in [
+            ("needle", Some(vec!["needle"])),
+            (r"\bfn \w+_all\(", Some(vec!["_all("])),
+            (r"\w+middle\w+", Some(vec!["middle"])),
+            ("foo|bar", Some(vec!["bar", "foo"])),
+            ("(?:begin|start)ing", Some(vec!["begining", "starting"])),
+            ("foo|b", Some(vec!["b", "foo"])),
+            ("(needle)?", None),
+            ("(needle)+", Some(vec!["needle"])),
+            ("(needle){0,3}x", Some(vec!["x"])),
+            ("^needle$", Some(vec!["needle"])),
+            ("one$\\nneedle", Some(vec!["one\nneedle", "one\r\nneedle"])),
+            ("one$\nneedle", Some(vec!["one\nneedle", "one\r\nneedle"])),
+            ("(one$)\\s+needle", Some(vec!["needle"])),
+            (r"a\.b\.c", Some(vec!["a.b.c"])),
+            ("[a-z]+", None),
+            (".*", None),
+            ("xy", Some(vec!["xy"])),
+            ("(", None),
+            (r"(?-u)\xff\xfe\xfd", None),
+        ] {
+            let found = required_texts(&GrepRequest::regex(regex));
+            assert_eq!(found, expected.map(|texts| texts.into_iter().map(str::to_owned).collect()), "{regex}");
+        }
+    }
+
+    #[test]
+    fn of_a_text_it_is_the_longest_line() {
+        for (req, expected) in [
+            (GrepRequest::literal("a.b"), Some("a.b")),
+            (GrepRequest::literal("one\nlonger line\n"), Some("longer line")),
+            (GrepRequest::literal("needle").invert(), None),
+            (GrepRequest::literal(""), None),
+            (GrepRequest::literal("\n"), None),
+        ] {
+            assert_eq!(required_texts(&req).map(|texts| texts.join("|")).as_deref(), expected, "{req:?}");
+        }
+    }
+}

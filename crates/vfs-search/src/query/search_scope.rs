@@ -1,0 +1,145 @@
+//! The directories that a request can find something in.
+
+use vfs_core::{GlobRequest, GrepRequest, LsRequest, Result, VfsPath};
+
+use crate::glob::GlobPattern;
+use crate::query::file_filter::Filter;
+
+/// Which directories a request can find something in, told from its patterns alone.
+///
+/// ```
+/// use vfs_core::{GlobRequest, VfsPath};
+/// use vfs_search::Coverage;
+///
+/// let coverage = Coverage::of_glob(&GlobRequest::new("src/**/*.rs"))?;
+/// assert!(coverage.reaches(&VfsPath::parse("/src/net")?));
+/// assert!(!coverage.reaches(&VfsPath::parse("/docs")?));
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+pub struct Coverage {
+    start: VfsPath,
+    patterns: Patterns,
+}
+
+enum Patterns {
+    Glob(GlobPattern),
+    Grep(Box<Filter>),
+    /// Into directories so many levels below the start; `None` for all.
+    Depth(Option<u32>),
+}
+
+impl Coverage {
+    /// Of a glob.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_pattern`.
+    pub fn of_glob(req: &GlobRequest) -> Result<Self> {
+        Ok(Self { start: req.path.clone(), patterns: Patterns::Glob(GlobPattern::new(&req.pattern)?) })
+    }
+
+    /// Of a search.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_pattern` for one of its globs or types.
+    pub fn of_grep(req: &GrepRequest) -> Result<Self> {
+        Ok(Self { start: req.path.clone(), patterns: Patterns::Grep(Box::new(Filter::new(req)?)) })
+    }
+
+    /// Of a listing.
+    pub fn of_ls(req: &LsRequest) -> Self {
+        let depth = if req.recursive { req.max_depth } else { Some(0) };
+        Self { start: req.path.clone(), patterns: Patterns::Depth(depth) }
+    }
+
+    /// Whether the search looks into `directory`, or into what is below it.
+    ///
+    /// It does where something there can be found, where it starts there or below, where it has to tell whether a listing
+    /// leaves something out, and where `.git/info/exclude` of a directory that it looks into may be.
+    pub fn reaches(&self, directory: &VfsPath) -> bool {
+        if self.start.starts_with(directory) || self.is_asked_what_to_exclude(directory) {
+            return true;
+        }
+        let Some(relative) = directory.strip_prefix(&self.start) else { return false };
+        let mut above = 0;
+        relative.split('/').enumerate().all(|(depth, name)| {
+            let parent = &relative[..above];
+            // The next one's parent ends before the separator that follows this name.
+            above += name.len() + usize::from(above > 0);
+            self.enters(parent, name, depth)
+        })
+    }
+
+    fn is_asked_what_to_exclude(&self, directory: &VfsPath) -> bool {
+        let git = match directory.name() {
+            Some("info") => directory.parent().filter(|above| above.name() == Some(".git")),
+            Some(".git") => Some(directory.clone()),
+            _ => None,
+        };
+        let holder = git.and_then(|git| git.parent());
+        !matches!(self.patterns, Patterns::Depth(_)) && holder.is_some_and(|holder| self.reaches(&holder))
+    }
+
+    fn enters(&self, parent: &str, name: &str, depth: usize) -> bool {
+        match &self.patterns {
+            Patterns::Glob(pattern) => pattern.reaches_entry(parent, name),
+            Patterns::Grep(filter) => filter.enters(parent, name),
+            Patterns::Depth(most) => most.is_none_or(|most| depth < most as usize),
+        }
+    }
+}
+
+impl std::fmt::Debug for Coverage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Coverage").field("start", &self.start).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> VfsPath {
+        VfsPath::parse(text).expect("a valid path")
+    }
+
+    #[test]
+    fn only_directories_that_the_patterns_can_reach_are_covered() {
+        let glob = |pattern: &str, start: &str| {
+            Coverage::of_glob(&GlobRequest::new(pattern).path(path(start))).expect("a valid glob")
+        };
+        for (pattern, start, directory, expected) in [
+            ("*.rs", "/", "/a/b/c", true),
+            ("a/*.rs", "/", "/a", true),
+            ("a/*.rs", "/", "/a/b", false),
+            ("a/b/c/*.rs", "/", "/a/b", true),
+            ("a/x/c/*.rs", "/", "/a/b/c", false),
+            ("b/*.rs", "/a", "/a/b", true),
+            ("b/*.rs", "/a", "/b", false),
+            ("b/*.rs", "/a/c", "/a", true),
+            ("*.rs", "/a", "/ab", false),
+            ("a/*.rs", "/", "/.git", true),
+            ("a/*.rs", "/", "/a/.git/info", true),
+            ("a/*.rs", "/", "/b/.git", false),
+            ("a/*.rs", "/", "/a/.git/objects", false),
+            ("a/*.rs", "/", "/a/info", false),
+            ("*.rs", "/a/b", "/a/.git", true),
+        ] {
+            let coverage = glob(pattern, start);
+            assert_eq!(coverage.reaches(&path(directory)), expected, "{pattern} from {start} in {directory}");
+        }
+        let grep = Coverage::of_grep(&GrepRequest::literal("x").glob("!docs")).expect("a valid glob");
+        assert_eq!(["/docs/a", "/src/a"].map(|dir| grep.reaches(&path(dir))), [false, true]);
+        for (req, expected) in [
+            (LsRequest::new(path("/a")), [true, false, false, false]),
+            (LsRequest::new(path("/a")).recursive(), [true, true, true, false]),
+            (LsRequest::new(path("/a")).recursive().max_depth(1), [true, true, false, false]),
+            (LsRequest::new(path("/a")).recursive().max_depth(2), [true, true, true, false]),
+        ] {
+            let coverage = Coverage::of_ls(&req);
+            let reached = ["/", "/a/b", "/a/b/c", "/.git"].map(|dir| coverage.reaches(&path(dir)));
+            assert_eq!(reached, expected, "{req:?}");
+        }
+    }
+}

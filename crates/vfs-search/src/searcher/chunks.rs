@@ -1,0 +1,204 @@
+//! Reading a file: its beginning in one go, and what is beyond that in pieces of whole lines.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+use memchr::{memchr, memrchr};
+use vfs_core::Error;
+
+use crate::read_error::read_error;
+use crate::searcher::buffer::{ALIGNED, Buffer};
+use crate::searcher::encoding::BINARY_WINDOW;
+
+/// How much of a reader is taken into memory at first, growing up to the window for NUL bytes.
+const FIRST_READ: usize = 64 << 10;
+
+/// How much of a long file is read at once: what stays in the processor's cache while it is searched.
+const READ: usize = 256 << 10;
+
+/// Why a file was not searched to its end.
+pub(crate) enum Stop {
+    Interrupted,
+    Problem(Error),
+}
+
+/// Whether all of a reader is in the buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Yes,
+    No,
+}
+
+/// Reads the beginning of `reader`, which claims `size` bytes, up to the window for NUL bytes.
+pub(crate) fn fill(
+    buffer: &mut Buffer,
+    reader: &mut dyn Read,
+    size: u64,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(usize, Ended), Stop> {
+    let mut filled = 0;
+    loop {
+        if interrupted() {
+            return Err(Stop::Interrupted);
+        }
+        if filled == buffer.len() {
+            if filled >= BINARY_WINDOW {
+                return Ok((filled, Ended::No));
+            }
+            let claimed = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
+            buffer.grow(claimed.max(filled * 2).clamp(FIRST_READ, BINARY_WINDOW));
+        }
+        match reader.read(&mut buffer.bytes_mut()[filled..]) {
+            Ok(0) => return Ok((filled, Ended::Yes)),
+            Ok(read) => {
+                filled += read;
+                // It has what it claims and there was room for more: the end need not be asked for.
+                if filled as u64 == size && filled < buffer.len() {
+                    return Ok((filled, Ended::Yes));
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Stop::Problem(read_error(error))),
+        }
+    }
+}
+
+/// The rest of a long text, read in pieces of whole lines.
+pub(crate) struct Pieces<'a, R> {
+    buffer: &'a mut Buffer,
+    reader: R,
+    /// Where in the buffer the line is whose end is not read yet.
+    unfinished: Range<usize>,
+    longest: usize,
+    has_ended: bool,
+}
+
+impl<'a, R: Read> Pieces<'a, R> {
+    /// What `reader` has behind `start`, the beginning of a line. No line is to have over `longest` bytes, which are more
+    /// than are read at once.
+    pub(crate) fn new(buffer: &'a mut Buffer, start: &[u8], reader: R, longest: usize) -> Self {
+        buffer.grow(start.len());
+        buffer.bytes_mut()[..start.len()].copy_from_slice(start);
+        Self { buffer, reader, unfinished: 0..start.len(), longest, has_ended: false }
+    }
+
+    /// The next lines; the last of all may have no ending.
+    ///
+    /// # Errors
+    ///
+    /// What reading gives, and `FileTooLarge` where a line is too long.
+    pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        while !self.has_ended {
+            let at = self.make_room();
+            let read = self.reader.read(&mut self.buffer.bytes_mut()[at..at + READ])?;
+            self.has_ended = read == 0;
+            self.unfinished.end += read;
+            let new = &self.buffer.bytes()[at..at + read];
+            // Only the first line has anything from before, so that it may be longer than one read.
+            if self.unfinished.len() > self.longest {
+                let end = memchr(b'\n', new).map_or(self.unfinished.end, |end| at + end);
+                if end - self.unfinished.start > self.longest {
+                    return Err(io::Error::new(io::ErrorKind::FileTooLarge, "a line is too long"));
+                }
+            }
+            if let Some(newline) = memrchr(b'\n', new) {
+                let end = at + newline + 1;
+                let lines = self.unfinished.start..end;
+                self.unfinished.start = end;
+                return Ok(Some(&self.buffer.bytes()[lines]));
+            }
+        }
+        let rest = std::mem::take(&mut self.unfinished);
+        Ok((!rest.is_empty()).then(|| &self.buffer.bytes()[rest]))
+    }
+
+    /// Makes room for a read behind the unfinished line; the result is where.
+    fn make_room(&mut self) -> usize {
+        let held = self.unfinished.len();
+        if held > READ && self.unfinished.end + READ <= self.buffer.len() {
+            return self.unfinished.end;
+        }
+        // The line is moved to where it ends with a page, so that what is read begins with one.
+        let at = held.next_multiple_of(ALIGNED);
+        if at + READ > self.buffer.len() {
+            let doubled = (2 * self.buffer.len()).min(self.longest.saturating_add(READ));
+            self.buffer.grow(doubled.max(at + READ));
+        }
+        self.buffer.bytes_mut().copy_within(self.unfinished.clone(), at - held);
+        self.unfinished = at - held..at;
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Gives at most so many bytes at a time.
+    struct Slowly<'a>(&'a [u8], usize);
+
+    impl Read for Slowly<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let most = buffer.len().min(self.1);
+            self.0.read(&mut buffer[..most])
+        }
+    }
+
+    fn pieces(text: &[u8], start: usize, at_once: usize, longest: usize) -> io::Result<Vec<Vec<u8>>> {
+        let (start, rest) = text.split_at(start);
+        let mut buffer = Buffer::default();
+        let mut pieces = Pieces::new(&mut buffer, start, Slowly(rest, at_once), longest);
+        let mut all = Vec::new();
+        while let Some(piece) = pieces.next()? {
+            all.push(piece.to_vec());
+        }
+        Ok(all)
+    }
+
+    /// Lines of these lengths, the last without an ending where it is not empty.
+    fn text(lengths: &[usize]) -> Vec<u8> {
+        let lines: Vec<_> =
+            lengths.iter().enumerate().map(|(at, length)| vec![b'a' + (at % 26) as u8; *length]).collect();
+        lines.join(&b'\n')
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_an_error_and_one_that_is_not_is_whole() {
+        let length = 3 * READ + 7;
+        for after in [vec![], vec![10], vec![10, 2 * READ, 10]] {
+            let long = text(&[vec![10, length], after].concat());
+            for at_once in [1000, 100_001, READ] {
+                assert_eq!(pieces(&long, 0, at_once, length).expect("it reads").concat(), long);
+                let error = pieces(&long, 0, at_once, length - 1).expect_err("it is too long");
+                assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_has_no_pieces() {
+        assert_eq!(pieces(b"", 0, 1, 10).expect("it reads"), Vec::<Vec<u8>>::new());
+        assert_eq!(pieces(b"ab", 2, 1, 10).expect("it reads"), [b"ab"]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn pieces_are_the_text_in_whole_lines(
+            lengths in prop::collection::vec(prop_oneof![0_usize..20, 0_usize..10_000, 200_000_usize..600_000], 1..8),
+            start in 0_usize..300_000,
+            at_once in prop_oneof![500_usize..10_000, Just(READ), Just(usize::MAX)],
+        ) {
+            let text = text(&lengths);
+            // It is the beginning of one line.
+            let start = start.min(lengths[0]);
+            let pieces = pieces(&text, start, at_once, usize::MAX).expect("it reads");
+            prop_assert_eq!(pieces.concat(), text);
+            let all_but_last = &pieces[..pieces.len().saturating_sub(1)];
+            prop_assert!(all_but_last.iter().all(|piece| piece.ends_with(b"\n")));
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The outcome of one file's search, beside its matches.
+
+use vfs_core::Skipped;
+
+use crate::item::Item;
+
+/// What came of a file, beside its matches.
+pub(crate) enum Outcome {
+    Searched,
+    Skipped(Skipped),
+}
+
+impl Outcome {
+    /// It is binary, and those are left out.
+    pub(crate) fn binary() -> Self {
+        Self::Skipped(skipped(|skipped| &mut skipped.binary))
+    }
+
+    /// The item that ends a file.
+    pub(crate) fn into_item(self, left_early: bool) -> Item {
+        match self {
+            Self::Searched => Item::Done { searched: true, left_early, skipped: Skipped::default() },
+            Self::Skipped(skipped) => Item::Done { searched: false, left_early, skipped },
+        }
+    }
+
+    pub(crate) fn is_binary(&self) -> bool {
+        matches!(self, Self::Skipped(skipped) if skipped.binary > 0)
+    }
+}
+
+/// One file that was left out, counted in `field`.
+pub(crate) fn skipped(field: impl Fn(&mut Skipped) -> &mut u64) -> Skipped {
+    let mut skipped = Skipped::default();
+    *field(&mut skipped) = 1;
+    skipped
+}

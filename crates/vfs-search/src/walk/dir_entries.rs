@@ -1,0 +1,223 @@
+//! One directory of a walk: what of it is shown, in order.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use vfs_core::tree::{ChildKind, Listing};
+use vfs_core::{Error, Problem, Result, Skipped, VfsPath};
+
+use crate::walk::ignore::IgnoreRules;
+use crate::walk::options::{CHECK_EVERY, Guide};
+
+/// A directory that a walk is in.
+#[derive(Debug)]
+pub(crate) struct Place<D> {
+    pub(crate) dir: D,
+    pub(crate) path: VfsPath,
+    /// Where in `path` the part below the start of the walk begins.
+    pub(super) start: usize,
+    pub(super) depth: u32,
+    pub(super) rules: IgnoreRules,
+    /// Where the directory really is, if that is outside of the searched tree.
+    pub(super) outside: Option<VfsPath>,
+}
+
+impl<D> Place<D> {
+    /// The path relative to where the walk started.
+    pub(crate) fn relative(&self) -> &str {
+        self.path.as_str().get(self.start..).unwrap_or_default()
+    }
+}
+
+/// A directory with what is to be done in it.
+#[derive(Debug)]
+pub(crate) struct Level<D> {
+    pub(crate) place: Place<D>,
+    pub(super) listing: Listing,
+    pub(super) steps: Vec<Step>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// One thing to be done in a directory.
+///
+/// A directory is two steps: its entry, sorted by `name`, and what is below it, sorted by `name/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(super) child: usize,
+    pub(crate) stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Entry,
+    Descent,
+    /// It could not be told what the entry is; the problem is the level's, by its place there.
+    Problem(usize),
+}
+
+/// What happens to an entry.
+pub(crate) enum Judgement {
+    Take,
+    /// It is a link, and links are left out.
+    SkipLink,
+    /// It is of no interest.
+    Pass,
+}
+
+/// What a walk left out, and what it could not reach.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) skipped: Skipped,
+    /// Whether something lies deeper than the depth limit, or than a path can name.
+    pub(crate) too_deep: bool,
+    /// Whether directories were left out because the walk had listed too many entries.
+    pub(crate) too_many: bool,
+}
+
+impl Findings {
+    /// A link that was left out.
+    pub(crate) fn skipped_link() -> Self {
+        let mut findings = Self::default();
+        findings.skipped.links = 1;
+        findings
+    }
+}
+
+impl<D> Level<D> {
+    /// How many steps there are.
+    pub(crate) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    pub(crate) fn step(&self, index: usize) -> Step {
+        self.steps[index]
+    }
+
+    pub(crate) fn problem(&self, index: usize) -> &Problem {
+        &self.problems[index]
+    }
+
+    /// What sorts the step `index` among those of the whole walk, by bytes.
+    pub(crate) fn key(&self, index: usize) -> Arc<str> {
+        let Step { child, stage } = self.steps[index];
+        let slash = if stage == Stage::Descent { "/" } else { "" };
+        // In one piece: text that grows is waited for where other threads do the same.
+        [self.place.path.as_str().trim_end_matches('/'), "/", self.listing.name(child), slash].concat().into()
+    }
+
+    /// Drops the entries that `judge` does not take. What it cannot judge is a problem.
+    ///
+    /// # Errors
+    ///
+    /// What the guide's check gives.
+    pub(crate) fn judge(
+        &mut self,
+        guide: &dyn Guide,
+        mut judge: impl FnMut(Entry<'_, D>) -> Result<Judgement>,
+    ) -> Result<()> {
+        let mut steps = Vec::with_capacity(self.steps.len());
+        let mut problems = Vec::new();
+        for (index, step) in self.steps.iter().enumerate() {
+            if index % CHECK_EVERY == CHECK_EVERY - 1 {
+                guide.check()?;
+            }
+            if step.stage != Stage::Entry {
+                steps.push(*step);
+                continue;
+            }
+            let entry = Entry { level: self, child: step.child };
+            match judge(entry) {
+                Ok(Judgement::Take) => steps.push(*step),
+                Ok(Judgement::Pass | Judgement::SkipLink) => {}
+                Err(error) => {
+                    steps.push(Step { child: step.child, stage: Stage::Problem(problems.len()) });
+                    problems.push(entry.problem(error));
+                }
+            }
+        }
+        (self.steps, self.problems) = (steps, problems);
+        Ok(())
+    }
+}
+
+/// An entry of a level.
+#[derive(Debug)]
+pub(crate) struct Entry<'a, D> {
+    level: &'a Level<D>,
+    child: usize,
+}
+
+impl<D> Clone for Entry<'_, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D> Copy for Entry<'_, D> {}
+
+impl<'a, D> Entry<'a, D> {
+    pub(crate) fn of(level: &'a Level<D>, step: Step) -> Self {
+        Self { level, child: step.child }
+    }
+
+    /// The directory that it is in.
+    pub(crate) fn place(self) -> &'a Place<D> {
+        &self.level.place
+    }
+
+    pub(crate) fn name(self) -> &'a str {
+        self.level.listing.name(self.child)
+    }
+
+    pub(crate) fn kind(self) -> ChildKind {
+        self.level.listing.entry(self.child).1
+    }
+
+    pub(crate) fn path(self) -> Result<VfsPath> {
+        self.place().path.child(self.name())
+    }
+
+    /// A problem with this entry.
+    pub(crate) fn problem(self, error: Error) -> Problem {
+        problem_at(&self.place().path, self.name(), error)
+    }
+}
+
+/// The order of `name` and `name/` by their bytes.
+pub(super) fn order(listing: &Listing, a: Step, b: Step) -> Ordering {
+    let (a_name, b_name) = (listing.name(a.child).as_bytes(), listing.name(b.child).as_bytes());
+    let common = a_name.len().min(b_name.len());
+    let rest = |name: &[u8], step: Step| {
+        let slash = (step.stage == Stage::Descent).then_some(b'/');
+        name.get(common).copied().or(slash)
+    };
+    // Beyond the common length one of them is at its end, where only a slash may follow, which no name holds.
+    a_name[..common].cmp(&b_name[..common]).then_with(|| rest(a_name, a).cmp(&rest(b_name, b)))
+}
+
+pub(super) fn problem_at(path: &VfsPath, name: &str, error: Error) -> Problem {
+    let path = format!("{}/{name}", path.as_str().trim_end_matches('/'));
+    Problem::new(path.as_str(), &error.with_path_text(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_sort_as_their_paths_do() {
+        let names = ["a", "a-", "a.b", "a0", "ab", "é"];
+        let mut listing = Listing::default();
+        names.iter().for_each(|name| listing.push(name, ChildKind::Directory));
+        let steps: Vec<_> = (0..names.len())
+            .flat_map(|child| [Stage::Entry, Stage::Descent].map(|stage| Step { child, stage }))
+            .collect();
+        let text = |step: &Step| names[step.child].to_owned() + if step.stage == Stage::Descent { "/" } else { "" };
+        for a in &steps {
+            for b in &steps {
+                assert_eq!(order(&listing, *a, *b), text(a).cmp(&text(b)), "{} {}", text(a), text(b));
+            }
+        }
+    }
+}

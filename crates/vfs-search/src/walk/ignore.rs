@@ -1,0 +1,310 @@
+//! What ignore files exclude: `.gitignore`, `.ignore` and `.git/info/exclude`, as ripgrep reads them.
+
+use std::io::Read as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
+use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
+
+use crate::glob;
+use crate::read_error::read_error;
+
+/// Largest ignore file.
+const MAX_SIZE: u64 = 1 << 20;
+
+/// Most rules of one ignore file.
+const MAX_RULES: usize = 10_000;
+
+/// The rules that hold in one directory: its own, and those of the directories above.
+///
+/// `.ignore` goes before `.gitignore`, and that before `.git/info/exclude`; of one kind the deeper file goes first, and in
+/// one file the later line. The git kinds do not reach from above into a repository. Outside of every repository a
+/// `.gitignore` counts as well, unless it excludes every name: such a file speaks of a repository that is not there (that of
+/// a package's packagers, say), and if it were believed a whole tree would vanish; from there on down none counts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct IgnoreRules(Option<Arc<Node>>);
+
+#[derive(Debug)]
+struct Node {
+    above: Option<Arc<Node>>,
+    /// Where in a full path the part relative to this directory begins.
+    start: usize,
+    ignore: Gitignore,
+    gitignore: Gitignore,
+    exclude: Gitignore,
+    is_repository: bool,
+    scope: Scope,
+    /// Whether there is any rule, here or above.
+    has_rules: bool,
+}
+
+/// What `.gitignore` files mean at a place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Scope {
+    /// No directory at or above holds `.git`; they count.
+    #[default]
+    Outside,
+    /// Some directory at or above holds `.git`; they count.
+    Repository,
+    /// One outside of every repository excludes every name; they do not count.
+    Disowned,
+}
+
+/// What the rules say of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing.
+    Silent,
+    /// It is excluded.
+    Ignored,
+    /// It is wanted, even if its name starts with a dot.
+    Wanted,
+}
+
+impl IgnoreRules {
+    /// The rules of the directories from the root down to the one that holds `path`.
+    pub(crate) fn above<T: Tree>(tree: &T, path: &VfsPath, problems: &mut Vec<Problem>) -> Self {
+        let mut rules = Self::default();
+        let mut at = VfsPath::root();
+        let mut dir = match tree.locate(&at) {
+            Ok(Located::Directory(dir)) => dir,
+            Ok(Located::File { .. }) => return rules,
+            Err(error) => {
+                problems.push(Problem::new(at.as_str(), &error.with_path(&at)));
+                return rules;
+            }
+        };
+        for name in path.components() {
+            rules = rules.with(tree, &dir, &at, IgnoreFiles::UNKNOWN, problems);
+            let next = at.child(name).and_then(|path| Ok((tree.enter(&dir, name, &path)?, path)));
+            match next {
+                Ok(below) => (dir, at) = below,
+                Err(error) => {
+                    problems.push(Problem::new(at.as_str(), &error.or_path(&at)));
+                    break;
+                }
+            }
+        }
+        rules
+    }
+
+    /// These rules and those of the directory `dir` at `path`, which holds `files`.
+    pub(crate) fn with<T: Tree>(
+        &self,
+        tree: &T,
+        dir: &T::Dir,
+        path: &VfsPath,
+        files: IgnoreFiles,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
+        let mut reader = Reader { tree, certainty: files.certainty, problems };
+        let ignore = reader.rules(dir, path, ".ignore", files.ignore);
+        let (is_repository, exclude) = reader.repository(dir, path, files.git);
+        let inherited = self.0.as_ref().map_or(Scope::Outside, |above| above.scope);
+        let mut scope = if is_repository { Scope::Repository } else { inherited };
+        let mut gitignore = Gitignore::empty();
+        if scope != Scope::Disowned {
+            gitignore = reader.rules(dir, path, ".gitignore", files.gitignore);
+        }
+        if scope == Scope::Outside && excludes_every_name(&gitignore) {
+            (scope, gitignore) = (Scope::Disowned, Gitignore::empty());
+        }
+        let silent = ignore.is_empty() && gitignore.is_empty() && exclude.is_empty();
+        if silent && scope == inherited && !is_repository {
+            return self.clone();
+        }
+        let start = if path.is_root() { 1 } else { path.as_str().len() + 1 };
+        let above = self.0.clone();
+        let has_rules = !silent || !self.is_empty();
+        Self(Some(Arc::new(Node { above, start, ignore, gitignore, exclude, is_repository, scope, has_rules })))
+    }
+
+    /// Whether there is no rule at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.0.as_ref().is_some_and(|node| node.has_rules)
+    }
+
+    /// What the rules say of the entry at the full path `path`.
+    pub(crate) fn verdict(&self, path: &str, kind: ChildKind) -> Verdict {
+        let is_dir = kind == ChildKind::Directory;
+        let (mut git, mut exclude) = (Verdict::Silent, Verdict::Silent);
+        let mut same_repository = true;
+        let mut next = self.0.as_deref();
+        while let Some(node) = next {
+            let relative = &path[node.start..];
+            let ignore = ask(&node.ignore, relative, is_dir);
+            if ignore != Verdict::Silent {
+                return ignore;
+            }
+            if same_repository && git == Verdict::Silent {
+                git = ask(&node.gitignore, relative, is_dir);
+            }
+            if same_repository && exclude == Verdict::Silent {
+                exclude = ask(&node.exclude, relative, is_dir);
+            }
+            same_repository &= !node.is_repository;
+            next = node.above.as_deref();
+        }
+        if git == Verdict::Silent { exclude } else { git }
+    }
+}
+
+/// Whether the rules exclude even a name that nobody has thought of.
+fn excludes_every_name(rules: &Gitignore) -> bool {
+    const UNHEARD_OF: &str = "unheard-of-0b8f1c";
+    !rules.is_empty() && [false, true].into_iter().all(|is_dir| ask(rules, UNHEARD_OF, is_dir) == Verdict::Ignored)
+}
+
+fn ask(rules: &Gitignore, relative: &str, is_dir: bool) -> Verdict {
+    match rules.matched(relative, is_dir) {
+        ignore::Match::None => Verdict::Silent,
+        ignore::Match::Ignore(_) => Verdict::Ignored,
+        ignore::Match::Whitelist(_) => Verdict::Wanted,
+    }
+}
+
+/// Whether what a directory holds was listed, or must be tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Certainty {
+    Listed,
+    Guessed,
+}
+
+/// Which ignore files a directory holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IgnoreFiles {
+    certainty: Certainty,
+    ignore: Option<ChildKind>,
+    gitignore: Option<ChildKind>,
+    git: Option<ChildKind>,
+}
+
+impl IgnoreFiles {
+    /// What they are called.
+    pub(crate) const NAMES: [&str; 3] = [".ignore", ".gitignore", ".git"];
+
+    /// Any may be there; links are followed, as a link may be.
+    const UNKNOWN: Self = Self {
+        certainty: Certainty::Guessed,
+        ignore: Some(ChildKind::Link),
+        gitignore: Some(ChildKind::Link),
+        git: Some(ChildKind::Directory),
+    };
+
+    /// Those in `listing`.
+    pub(crate) fn among(listing: &Listing) -> Self {
+        let mut files = Self { certainty: Certainty::Listed, ignore: None, gitignore: None, git: None };
+        for (name, kind) in listing.iter().filter(|(name, _)| name.starts_with('.')) {
+            match name {
+                ".ignore" => files.ignore = Some(kind),
+                ".gitignore" => files.gitignore = Some(kind),
+                ".git" => files.git = Some(kind),
+                _ => {}
+            }
+        }
+        files
+    }
+}
+
+struct Reader<'a, T> {
+    tree: &'a T,
+    certainty: Certainty,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl<T: Tree> Reader<'_, T> {
+    /// The rules of the file `name`; what cannot be read or understood is a problem.
+    fn rules(&mut self, dir: &T::Dir, path: &VfsPath, name: &str, kind: Option<ChildKind>) -> Gitignore {
+        let Some(kind) = kind.filter(|kind| *kind != ChildKind::Directory) else {
+            return Gitignore::empty();
+        };
+        let rules = read(self.tree, dir, name, kind).and_then(|text| parse(&text));
+        rules.unwrap_or_else(|error| {
+            self.report(path, name, error);
+            Gitignore::empty()
+        })
+    }
+
+    /// Whether the directory is the top of a repository, and what its `.git/info/exclude` says.
+    fn repository(&mut self, dir: &T::Dir, path: &VfsPath, git: Option<ChildKind>) -> (bool, Gitignore) {
+        match git {
+            None => return (false, Gitignore::empty()),
+            Some(ChildKind::Directory) => {}
+            Some(_) => return (true, Gitignore::empty()),
+        }
+        let entered = path.child(".git").and_then(|path| Ok((self.tree.enter(dir, ".git", &path)?, path)));
+        let (git, git_path) = match entered {
+            Ok(entered) => entered,
+            // A linked worktree and a submodule have a file there.
+            Err(error) if error.kind() == ErrorKind::NotADirectory => return (true, Gitignore::empty()),
+            Err(error) => {
+                self.report(path, ".git", error);
+                return (self.certainty == Certainty::Listed, Gitignore::empty());
+            }
+        };
+        let exclude = git_path.child("info").and_then(|path| {
+            let info = self.tree.enter(&git, "info", &path)?;
+            parse(&read(self.tree, &info, "exclude", ChildKind::Link)?)
+        });
+        let exclude = exclude.unwrap_or_else(|error| {
+            if error.kind() != ErrorKind::NotFound {
+                self.report(&git_path, "info/exclude", error);
+            }
+            Gitignore::empty()
+        });
+        (true, exclude)
+    }
+
+    fn report(&mut self, path: &VfsPath, name: &str, error: Error) {
+        use ErrorKind::{IsADirectory, NotADirectory, NotFound};
+        if self.certainty == Certainty::Guessed && matches!(error.kind(), NotFound | IsADirectory | NotADirectory) {
+            return;
+        }
+        let path = format!("{}/{name}", path.as_str().trim_end_matches('/'));
+        self.problems.push(Problem::new(path.as_str(), &error.with_path_text(&path)));
+    }
+}
+
+fn read<T: Tree>(tree: &T, dir: &T::Dir, name: &str, kind: ChildKind) -> Result<Bytes> {
+    if kind == ChildKind::Other {
+        return Err(Error::new(ErrorKind::Unsupported, "the ignore file is a FIFO, socket or device"));
+    }
+    let text = match tree.open(dir, name, kind)? {
+        Opened::Bytes { bytes, .. } => bytes,
+        Opened::Reader { reader, .. } => {
+            let mut text = Vec::new();
+            reader.take(MAX_SIZE + 1).read_to_end(&mut text).map_err(read_error)?;
+            text.into()
+        }
+    };
+    if text.len() as u64 > MAX_SIZE {
+        return Err(Error::new(ErrorKind::TooLarge, "the ignore file is over 1 MiB and was not applied"));
+    }
+    Ok(text)
+}
+
+fn parse(text: &[u8]) -> Result<Gitignore> {
+    let text = String::from_utf8_lossy(text);
+    let mut builder = GitignoreBuilder::new("");
+    let mut rules = 0;
+    for line in text.trim_start_matches('\u{feff}').lines() {
+        // A line that is no glob is no rule, as for git; deep braces would overflow the stack of the compiler.
+        if line.is_empty()
+            || line.starts_with('#')
+            || !glob::within_limits(line)
+            || builder.add_line(None, line).is_err()
+        {
+            continue;
+        }
+        rules += 1;
+        if rules > MAX_RULES {
+            return Err(Error::new(ErrorKind::TooLarge, "the ignore file has over 10,000 rules and was not applied"));
+        }
+    }
+    builder.build().map_err(|error| {
+        Error::new(ErrorKind::InvalidPattern, "the ignore file's rules are too large and were not applied")
+            .with_source(error)
+    })
+}
