@@ -11,14 +11,14 @@ use std::fmt;
 
 use vfs_core::{Error, ErrorKind, HiddenNames, Result};
 
-use self::brace_expansion::{fold, spellings};
+use self::brace_expansion::{expand_braces, fold_segments};
 use self::compile::{SegmentMatchers, TextMatcher};
-use self::explicit_dots::{SpelledMatcher, Subject};
-use self::hidden_override::{Dots, may_spell_dots};
-use self::parse::{MAX_LEN, Mistake, Part};
-use self::reach::Reach;
+use self::explicit_dots::{ExplicitDotMatcher, MatchSubject};
+use self::hidden_override::{HiddenOverrides, may_have_explicit_dot};
+use self::parse::{GlobError, MAX_LEN, Part};
+use self::reach::Reachability;
 
-pub(crate) use self::hidden_override::Shown;
+pub(crate) use self::hidden_override::DotVisibility;
 pub(crate) use self::parse::within_limits;
 
 /// A glob, ready to match.
@@ -46,24 +46,24 @@ pub(crate) use self::parse::within_limits;
 #[derive(Clone)]
 pub struct GlobPattern {
     text: String,
-    matcher: Matcher,
-    dots: Dots,
+    matcher: PathMatcher,
+    hidden_overrides: HiddenOverrides,
     /// Matches names with a leading dot, for [`HiddenNames::Spelled`] alone. Boxed to keep other patterns small.
-    spelled: Option<Box<SpelledMatcher>>,
+    explicit_dots: Option<Box<ExplicitDotMatcher>>,
     only_directories: bool,
 }
 
 #[derive(Clone)]
-enum Matcher {
+enum PathMatcher {
     /// A name, wherever it is.
     Name(TextMatcher),
     /// What is below the directory `base`, which the pattern spells.
-    Path { base: String, below: Below, reach: Reach },
+    Path { base: String, tail: TailMatcher, reach: Reachability },
 }
 
 /// What is matched below a directory. Most patterns end in a name, which takes no expression over a whole path.
 #[derive(Clone)]
-enum Below {
+enum TailMatcher {
     /// A name in it.
     Directly(TextMatcher),
     /// A name in it, or anywhere below it.
@@ -72,14 +72,14 @@ enum Below {
     Path(TextMatcher),
 }
 
-impl Below {
+impl TailMatcher {
     /// Whether the entry `name` of the directory `relative` matches.
     fn matches(&self, relative: &str, name: &str) -> bool {
         match self {
-            Below::Directly(matcher) => relative.is_empty() && matcher.matches(name),
-            Below::AtAnyDepth(matcher) => matcher.matches(name),
-            Below::Path(matcher) if relative.is_empty() => matcher.matches(name),
-            Below::Path(matcher) => matcher.matches(&format!("{relative}/{name}")),
+            TailMatcher::Directly(matcher) => relative.is_empty() && matcher.matches(name),
+            TailMatcher::AtAnyDepth(matcher) => matcher.matches(name),
+            TailMatcher::Path(matcher) if relative.is_empty() => matcher.matches(name),
+            TailMatcher::Path(matcher) => matcher.matches(&format!("{relative}/{name}")),
         }
     }
 }
@@ -98,7 +98,7 @@ impl GlobPattern {
 
     /// As [`GlobPattern::new`], for a search that includes these hidden names.
     pub(crate) fn for_search(pattern: &str, hidden: HiddenNames) -> Result<Self> {
-        compile(pattern, hidden).map_err(|mistake| describe(pattern, &mistake))
+        compile(pattern, hidden).map_err(|error| to_error(pattern, &error))
     }
 
     /// Whether the pattern matches `relative`: a path relative to where the search starts, without a leading `/`.
@@ -112,8 +112,8 @@ impl GlobPattern {
     /// Whether something below the directory `relative` can match; `""` is where the search starts.
     pub fn reaches(&self, relative: &str) -> bool {
         match &self.matcher {
-            Matcher::Name(_) => true,
-            Matcher::Path { reach, .. } => reach.reaches(relative),
+            PathMatcher::Name(_) => true,
+            PathMatcher::Path { reach, .. } => reach.reaches(relative),
         }
     }
 
@@ -125,19 +125,19 @@ impl GlobPattern {
     /// The only names in the directory `relative` that can have to do with a match, where the pattern spells them.
     pub(crate) fn names_in(&self, relative: &str) -> Option<Vec<String>> {
         match &self.matcher {
-            Matcher::Name(_) => None,
-            Matcher::Path { reach, .. } => reach.names_in(relative),
+            PathMatcher::Name(_) => None,
+            PathMatcher::Path { reach, .. } => reach.names_in(relative),
         }
     }
 
     /// How much is shown of the entry `name` of the directory `relative`, which starts with a dot, since the pattern spells
     /// that dot.
-    pub(crate) fn shows_dotted(&self, relative: &str, name: &str) -> Shown {
-        if self.spelled.as_ref().is_some_and(|spelled| spelled.subject() == Subject::Name) {
-            return if self.matches_entry(relative, name) { Shown::WithContents } else { Shown::Contents };
+    pub(crate) fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
+        if self.explicit_dots.as_ref().is_some_and(|explicit_dots| explicit_dots.subject() == MatchSubject::Name) {
+            return if self.matches_entry(relative, name) { DotVisibility::Full } else { DotVisibility::ContentsOnly };
         }
-        match self.dots.shows(relative, name) {
-            Shown::Alone if !self.matches_entry(relative, name) => Shown::No,
+        match self.hidden_overrides.visibility_of(relative, name) {
+            DotVisibility::EntryOnly if !self.matches_entry(relative, name) => DotVisibility::Hidden,
             shown => shown,
         }
     }
@@ -145,22 +145,24 @@ impl GlobPattern {
     /// As [`GlobPattern::reaches`], of the directory `name` of the directory `directory`.
     pub(crate) fn reaches_entry(&self, directory: &str, name: &str) -> bool {
         match &self.matcher {
-            Matcher::Name(_) => true,
-            Matcher::Path { reach, .. } if reach.is_everywhere() => true,
-            Matcher::Path { reach, .. } if directory.is_empty() => reach.reaches(name),
-            Matcher::Path { reach, .. } => reach.reaches(&format!("{directory}/{name}")),
+            PathMatcher::Name(_) => true,
+            PathMatcher::Path { reach, .. } if reach.is_everywhere() => true,
+            PathMatcher::Path { reach, .. } if directory.is_empty() => reach.reaches(name),
+            PathMatcher::Path { reach, .. } => reach.reaches(&format!("{directory}/{name}")),
         }
     }
 
     /// As [`GlobPattern::matches`], of the entry `name` of `directory`; joins the two only where that is needed.
     pub(crate) fn matches_entry(&self, directory: &str, name: &str) -> bool {
-        if let Some(spelled) = self.spelled.as_ref().filter(|spelled| spelled.is_concerned(directory, name)) {
-            return spelled.matches(directory, name);
+        if let Some(explicit_dots) =
+            self.explicit_dots.as_ref().filter(|explicit_dots| explicit_dots.applies_to(directory, name))
+        {
+            return explicit_dots.matches(directory, name);
         }
         match &self.matcher {
-            Matcher::Name(matcher) => matcher.matches(name),
-            Matcher::Path { base, below, .. } => {
-                relative_to(base, directory).is_some_and(|relative| below.matches(relative, name))
+            PathMatcher::Name(matcher) => matcher.matches(name),
+            PathMatcher::Path { base, tail, .. } => {
+                relative_to(base, directory).is_some_and(|relative| tail.matches(relative, name))
             }
         }
     }
@@ -172,47 +174,47 @@ impl fmt::Debug for GlobPattern {
     }
 }
 
-fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, Mistake> {
+fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, GlobError> {
     if text.is_empty() {
-        return Err(Mistake::new(0, "it is empty; write '*' for every name"));
+        return Err(GlobError::new(0, "it is empty; write '*' for every name"));
     }
     if text.len() > MAX_LEN {
-        return Err(Mistake::new(MAX_LEN, format!("it is longer than {MAX_LEN} bytes")));
+        return Err(GlobError::new(MAX_LEN, format!("it is longer than {MAX_LEN} bytes")));
     }
     if let Some(at) = text.find('\0') {
-        return Err(Mistake::new(at, "it contains a NUL character"));
+        return Err(GlobError::new(at, "it contains a NUL character"));
     }
     let parts = parse::parse(text)?;
-    if climbs(&parts) {
-        return Err(Mistake::new(0, "'..' is not allowed; set the search path instead"));
+    if has_parent_component(&parts) {
+        return Err(GlobError::new(0, "'..' is not allowed; set the search path instead"));
     }
-    let spelled = spellings(&parts);
-    if spelled.is_none() && may_spell_dots(&parts) {
+    let explicit_dots = expand_braces(&parts);
+    if explicit_dots.is_none() && may_have_explicit_dot(&parts) {
         let what = "its braces with '/' stand for too many paths, of which some start with a dot; use fewer";
-        return Err(Mistake::new(0, what));
+        return Err(GlobError::new(0, what));
     }
-    let is_spelled = spelled.is_some();
-    let written = spelled.unwrap_or_else(|| vec![parts]);
-    let only_directories = written.iter().all(|spelling| is_directory(spelling));
-    let is_path = is_path(&written);
+    let is_expanded = explicit_dots.is_some();
+    let expanded = explicit_dots.unwrap_or_else(|| vec![parts]);
+    let only_directories = expanded.iter().all(|expansion| is_directory(expansion));
+    let is_path = is_path(&expanded);
     // Where some alternatives name directories only, those find nothing: what is found would have to be told apart.
-    let mut meant: Vec<Vec<Part>> = written
+    let mut effective: Vec<Vec<Part>> = expanded
         .iter()
-        .filter(|spelling| only_directories || !is_directory(spelling))
-        .map(|spelling| fold(spelling).join(&Part::Separator))
-        .filter(|spelling| !spelling.is_empty())
+        .filter(|expansion| only_directories || !is_directory(expansion))
+        .map(|expansion| fold_segments(expansion).join(&Part::Separator))
+        .filter(|expansion| !expansion.is_empty())
         .collect();
-    let whole = match meant.as_slice() {
-        [] => return Err(Mistake::new(0, "it names nothing; write '*' for every name")),
-        [spelling] => spelling.clone(),
-        _ => vec![Part::Alternatives(meant.clone())],
+    let whole = match effective.as_slice() {
+        [] => return Err(GlobError::new(0, "it names nothing; write '*' for every name")),
+        [expansion] => expansion.clone(),
+        _ => vec![Part::Alternatives(effective.clone())],
     };
-    let subject = if is_path { Subject::Path } else { Subject::Name };
-    let spelled = match hidden {
-        HiddenNames::Spelled => Some(Box::new(SpelledMatcher::new(&meant, subject)?)),
+    let subject = if is_path { MatchSubject::Path } else { MatchSubject::Name };
+    let explicit_dots = match hidden {
+        HiddenNames::Spelled => Some(Box::new(ExplicitDotMatcher::new(&effective, subject)?)),
         _ => None,
     };
-    let segments = fold(&whole);
+    let segments = fold_segments(&whole);
     let name = match segments.as_slice() {
         [name] if !is_path => Some(*name),
         [[Part::AnySegments], name] if !name.iter().any(Part::spans_segments) => Some(*name),
@@ -223,54 +225,55 @@ fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, Mistake> {
         Some(name) => {
             // Wherever the name is.
             if !is_path {
-                meant.iter_mut().for_each(|name| drop(name.splice(..0, [Part::AnySegments, Part::Separator])));
+                effective.iter_mut().for_each(|name| drop(name.splice(..0, [Part::AnySegments, Part::Separator])));
             }
-            Matcher::Name(if name == [Part::AnySegments] { TextMatcher::Any } else { TextMatcher::new(name)? })
+            PathMatcher::Name(if name == [Part::AnySegments] { TextMatcher::Any } else { TextMatcher::new(name)? })
         }
         None => {
             let base = base(&segments);
-            Matcher::Path {
-                below: below(&segments[base.len()..])?,
+            PathMatcher::Path {
+                tail: compile_tail(&segments[base.len()..])?,
                 base: base.join("/"),
-                reach: Reach::new(is_spelled.then_some(&meant), &mut segment_matchers)?,
+                reach: Reachability::new(is_expanded.then_some(&effective), &mut segment_matchers)?,
             }
         }
     };
-    let dots = if is_spelled { Dots::new(&meant, &mut segment_matchers)? } else { Dots::default() };
-    Ok(GlobPattern { text: text.to_owned(), matcher, dots, spelled, only_directories })
+    let hidden_overrides =
+        if is_expanded { HiddenOverrides::new(&effective, &mut segment_matchers)? } else { HiddenOverrides::default() };
+    Ok(GlobPattern { text: text.to_owned(), matcher, hidden_overrides, explicit_dots, only_directories })
 }
 
-fn is_directory(spelling: &[Part]) -> bool {
-    spelling.last() == Some(&Part::Separator)
+fn is_directory(expansion: &[Part]) -> bool {
+    expansion.last() == Some(&Part::Separator)
 }
 
 /// Whether a path is meant: there is a separator, beside those at the end of all spellings.
-fn is_path(spellings: &[Vec<Part>]) -> bool {
-    let are_directories = spellings.iter().all(|spelling| is_directory(spelling));
-    spellings.iter().any(|spelling| {
-        let last = spelling.iter().rposition(|part| *part != Part::Separator).filter(|_| are_directories);
-        let end = last.map_or(spelling.len(), |last| last + 1);
-        spelling[..end].iter().any(|part| part.spans_segments() && *part != Part::AnySegments)
+fn is_path(expansions: &[Vec<Part>]) -> bool {
+    let are_directories = expansions.iter().all(|expansion| is_directory(expansion));
+    expansions.iter().any(|expansion| {
+        let last = expansion.iter().rposition(|part| *part != Part::Separator).filter(|_| are_directories);
+        let end = last.map_or(expansion.len(), |last| last + 1);
+        expansion[..end].iter().any(|part| part.spans_segments() && *part != Part::AnySegments)
     })
 }
 
 /// The segments that spell a directory: plain text, with something after it.
 fn base<'a>(segments: &[&'a [Part]]) -> Vec<&'a str> {
     let before_last = segments.split_last().map_or(&[][..], |(_, before)| before);
-    let spelled = before_last.iter().map_while(|segment| match segment {
+    let explicit_dots = before_last.iter().map_while(|segment| match segment {
         [Part::Literal(text)] => Some(text.as_str()),
         _ => None,
     });
-    spelled.collect()
+    explicit_dots.collect()
 }
 
-fn below(segments: &[&[Part]]) -> Result<Below, Mistake> {
+fn compile_tail(segments: &[&[Part]]) -> Result<TailMatcher, GlobError> {
     let is_name = |segment: &[Part]| !segment.iter().any(Part::spans_segments);
     Ok(match segments {
-        [[Part::AnySegments]] => Below::AtAnyDepth(TextMatcher::Any),
-        [name] if is_name(name) => Below::Directly(TextMatcher::new(name)?),
-        [[Part::AnySegments], name] if is_name(name) => Below::AtAnyDepth(TextMatcher::new(name)?),
-        segments => Below::Path(TextMatcher::new(&segments.join(&Part::Separator))?),
+        [[Part::AnySegments]] => TailMatcher::AtAnyDepth(TextMatcher::Any),
+        [name] if is_name(name) => TailMatcher::Directly(TextMatcher::new(name)?),
+        [[Part::AnySegments], name] if is_name(name) => TailMatcher::AtAnyDepth(TextMatcher::new(name)?),
+        segments => TailMatcher::Path(TextMatcher::new(&segments.join(&Part::Separator))?),
     })
 }
 
@@ -283,19 +286,21 @@ fn relative_to<'a>(base: &str, path: &'a str) -> Option<&'a str> {
 }
 
 /// Whether a component is `..`, in braces too.
-fn climbs(parts: &[Part]) -> bool {
+fn has_parent_component(parts: &[Part]) -> bool {
     parts.split(|part| *part == Part::Separator).any(|segment| matches!(segment, [Part::Literal(text)] if text == ".."))
         || parts.iter().any(|part| match part {
-            Part::Alternatives(alternatives) => alternatives.iter().any(|alternative| climbs(alternative)),
+            Part::Alternatives(alternatives) => {
+                alternatives.iter().any(|alternative| has_parent_component(alternative))
+            }
             _ => false,
         })
 }
 
-fn describe(pattern: &str, mistake: &Mistake) -> Error {
+fn to_error(pattern: &str, error: &GlobError) -> Error {
     const SHOWN: usize = 200;
     let shown = &pattern[..pattern.floor_char_boundary(SHOWN)];
     let more = if shown.len() < pattern.len() { "…" } else { "" };
-    let message = format!("Invalid glob pattern: {} (byte {} of '{shown}{more}')", mistake.what, mistake.at);
+    let message = format!("Invalid glob pattern: {} (byte {} of '{shown}{more}')", error.what, error.at);
     Error::new(ErrorKind::InvalidPattern, message.clone()).with_model_message(message)
 }
 

@@ -4,7 +4,7 @@ use std::ops::{AddAssign, ControlFlow};
 
 use vfs_core::{Error, FileCount, FileInfo, GrepMatch, Problem, Skipped, Truncation};
 
-use crate::walk::dir_entries::Findings;
+use crate::walk::dir_entries::WalkFindings;
 
 /// About how long the version of an entry is.
 const ENTRY_TEXT: usize = 64;
@@ -27,15 +27,15 @@ pub(crate) enum Item {
     /// An entry that was asked for.
     Entry(FileInfo),
     /// Counts that go before what follows.
-    Tally(Tally),
+    Counts(Counts),
     /// The search cannot go on.
     Failed(Error),
 }
 
 impl Item {
     /// Whether a consumer would see it, or end by it.
-    pub(crate) fn shows(&self) -> bool {
-        !matches!(self, Item::Tally(_))
+    pub(crate) fn is_visible(&self) -> bool {
+        !matches!(self, Item::Counts(_))
     }
 
     /// The number of the line that it is, if it is one. The lines of a file come in order.
@@ -54,7 +54,7 @@ impl Item {
             }
             Item::Problem(problem) => problem.path.len() + problem.message.len(),
             Item::Entry(info) => info.path.as_str().len() + ENTRY_TEXT,
-            Item::File(_) | Item::Done { .. } | Item::Tally(_) | Item::Failed(_) => 0,
+            Item::File(_) | Item::Done { .. } | Item::Counts(_) | Item::Failed(_) => 0,
         };
         size_of::<Self>() + text
     }
@@ -62,7 +62,7 @@ impl Item {
 
 /// What showed nothing, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct Counts {
     /// Files that were searched.
     pub(crate) searched: u64,
     pub(crate) skipped: Skipped,
@@ -72,10 +72,10 @@ pub(crate) struct Tally {
     pub(crate) too_many: bool,
 }
 
-impl Tally {
+impl Counts {
     /// What a walk left out.
-    pub(crate) fn of(findings: &Findings) -> Self {
-        let Findings { problems: _, skipped, too_deep, too_many } = *findings;
+    pub(crate) fn from_findings(findings: &WalkFindings) -> Self {
+        let WalkFindings { problems: _, skipped, too_deep, too_many } = *findings;
         Self { searched: 0, skipped, too_deep, too_many }
     }
 
@@ -93,7 +93,7 @@ impl Tally {
     }
 }
 
-impl AddAssign for Tally {
+impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.searched += other.searched;
         self.skipped += other.skipped;
@@ -103,7 +103,7 @@ impl AddAssign for Tally {
 }
 
 /// Where items go.
-pub(crate) trait Outlet {
+pub(crate) trait ItemSink {
     /// Takes `item`; `Break` where nobody wants any more.
     fn put(&mut self, item: Item) -> ControlFlow<()>;
 }

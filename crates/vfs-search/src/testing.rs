@@ -16,7 +16,7 @@ use vfs_core::{
 
 use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;
-use crate::ops::grep_stream::GrepEvents;
+use crate::ops::grep_stream::GrepEventStream;
 use crate::{glob, glob_on};
 
 /// What is at a path. Directories come into being with what is below them.
@@ -258,7 +258,7 @@ impl Tree for TestTree {
             Lend::Reader(step) => {
                 let size = bytes.len() as u64;
                 let exhausted = Arc::clone(&self.exhausted);
-                Opened::reader(Steps { bytes: Cursor::new(bytes), step, exhausted }, size)
+                Opened::reader(SlowReader { bytes: Cursor::new(bytes), step, exhausted }, size)
             }
         };
         if let Some(remembered) = self.remembered.clone().filter(|_| kind == ChildKind::File) {
@@ -272,13 +272,13 @@ impl Tree for TestTree {
 }
 
 /// Gives a few bytes at a time.
-struct Steps {
+struct SlowReader {
     bytes: Cursor<Bytes>,
     step: usize,
     exhausted: Arc<AtomicUsize>,
 }
 
-impl Read for Steps {
+impl Read for SlowReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let step = self.step.min(buffer.len());
         let read = self.bytes.read(&mut buffer[..step])?;
@@ -310,12 +310,12 @@ pub(crate) fn path(text: &str) -> VfsPath {
 
 /// What a search gives: its events before the end, and the end.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Outcome {
+pub(crate) struct SearchOutput {
     pub(crate) events: Vec<GrepEvent>,
     pub(crate) summary: GrepSummary,
 }
 
-impl Outcome {
+impl SearchOutput {
     /// The lines as `rg` prints them: `path:line:text` for a match, `path-line-text` for context, `path:count` or `path` for
     /// a file, `path! code` for a problem.
     pub(crate) fn lines(&self) -> Vec<String> {
@@ -339,17 +339,17 @@ fn line(event: &GrepEvent) -> String {
 }
 
 /// Runs one search on a pool of its own.
-pub(crate) fn run_on(tree: Arc<TestTree>, req: GrepRequest, workers: usize, window: usize) -> Result<Outcome> {
+pub(crate) fn run_on(tree: Arc<TestTree>, req: GrepRequest, workers: usize, window: usize) -> Result<SearchOutput> {
     let pool = Pool::new(workers);
     let tuning = Tuning { window, budget: 1 << 14, head_budget: 1 << 10, max_entries: u64::MAX };
-    let mut events = GrepEvents::new(tree, OpContext::new(), req, pool, tuning);
+    let mut events = GrepEventStream::new(tree, OpContext::new(), req, pool, tuning);
     let mut seen = Vec::new();
     block_on(async {
         while let Some(event) = events.next().await {
             match event? {
                 GrepEvent::End(summary) => {
                     assert!(events.next().await.is_none(), "nothing follows the end");
-                    return Ok(Outcome { events: seen, summary });
+                    return Ok(SearchOutput { events: seen, summary });
                 }
                 event => seen.push(event),
             }
@@ -359,12 +359,12 @@ pub(crate) fn run_on(tree: Arc<TestTree>, req: GrepRequest, workers: usize, wind
 }
 
 /// Runs a search in every way there is; all must agree.
-pub(crate) fn run(tree: &TestTree, req: &GrepRequest) -> Outcome {
+pub(crate) fn run(tree: &TestTree, req: &GrepRequest) -> SearchOutput {
     try_run(tree, req).unwrap_or_else(|error| panic!("{req:?}: {error}"))
 }
 
 /// As [`run`], for searches that may fail.
-pub(crate) fn try_run(tree: &TestTree, req: &GrepRequest) -> Result<Outcome> {
+pub(crate) fn try_run(tree: &TestTree, req: &GrepRequest) -> Result<SearchOutput> {
     let expected = run_on(Arc::new(tree.copy(Lend::Bytes)), req.clone(), 1, 1);
     for (lend, workers, window) in [
         (Lend::Bytes, 2, 8),

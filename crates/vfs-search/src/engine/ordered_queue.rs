@@ -11,21 +11,21 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::batch_pool::{Lists, keep};
-use crate::engine::visitor::Named;
-use crate::item::{Item, Tally};
+use crate::engine::batch_pool::{BatchPool, recycle};
+use crate::engine::visitor::NamedFile;
+use crate::item::{Counts, Item};
 use crate::walk::options::MAX_ENTRIES;
-use crate::walk::subtree::{Cursor, Stretch};
+use crate::walk::subtree::{StepRange, Subtree};
 
 /// Most steps that are claimed at once. The first claims are smaller, so that the first results are there soon.
-const LARGEST_CLAIM: usize = 32;
+const MAX_CLAIM_STEPS: usize = 32;
 
 /// How many slots that are complete and show nothing there may be for one that is not. They hold next to nothing, and let the
 /// other workers go on while one is at a huge file.
-const QUIET_FOR_ONE: usize = 16;
+const MAX_QUIET_SLOTS_PER_OPEN: usize = 16;
 
 /// What sorts work and slots, as bytes: the full path of an entry, with a `/` for what lies below it.
-pub(crate) type Key = Arc<str>;
+pub(crate) type PathKey = Arc<str>;
 
 /// How far a search may be ahead of its consumer.
 #[derive(Debug, Clone, Copy)]
@@ -50,12 +50,12 @@ impl Tuning {
 
 /// The work and the slots of one search.
 #[derive(Debug)]
-pub(crate) struct Frontier<D> {
+pub(crate) struct OrderedQueue<D> {
     tuning: Tuning,
     /// Whether it is still to be found where the walk starts.
     is_new: bool,
-    work: BTreeMap<Key, Cursor<D>>,
-    slots: BTreeMap<Key, Slot<D>>,
+    work: BTreeMap<PathKey, StepRange<D>>,
+    slots: BTreeMap<PathKey, QueueSlot<D>>,
     /// How many slots hold a parked job.
     parked: usize,
     /// How many slots are complete and show nothing.
@@ -67,62 +67,62 @@ pub(crate) struct Frontier<D> {
     /// Empty lists that were emptied by the consumer, for the workers to fill again.
     spares: Vec<Vec<Item>>,
     /// What the slots that showed nothing were counted as.
-    passed: Tally,
-    claim_size: usize,
+    passed_counts: Counts,
+    claim_steps: usize,
 }
 
 /// Something for a worker to do, with its slot's key.
 #[derive(Debug)]
-pub(crate) struct Claim<D> {
-    pub(crate) key: Key,
-    pub(crate) job: Job<D>,
+pub(crate) struct Task<D> {
+    pub(crate) key: PathKey,
+    pub(crate) kind: TaskKind<D>,
 }
 
 #[derive(Debug)]
-pub(crate) enum Job<D> {
+pub(crate) enum TaskKind<D> {
     /// Find where the walk starts.
     Start,
     /// Visit the file that the request names.
-    Named(Progress<Named<D>>),
+    NamedFile(Resumable<NamedFile<D>>),
     /// Go on with a stretch of the walk.
-    Walk(Progress<Stretch<D>>),
+    Walk(Resumable<Subtree<D>>),
 }
 
 /// What is visited, and how far that has come.
 #[derive(Debug)]
-pub(crate) struct Progress<W> {
-    pub(crate) what: W,
+pub(crate) struct Resumable<W> {
+    pub(crate) work: W,
     /// The last line of its first file that was brought in by an earlier turn, or 0.
-    pub(crate) brought_in: u64,
+    pub(crate) resume_line: u64,
 }
 
-impl<W> Progress<W> {
-    pub(crate) fn new(what: W) -> Self {
-        Self { what, brought_in: 0 }
+impl<W> Resumable<W> {
+    pub(crate) fn new(work: W) -> Self {
+        Self { work, resume_line: 0 }
     }
 }
 
 #[derive(Debug)]
-struct Slot<D> {
+struct QueueSlot<D> {
     /// Its items, in the lists that came; none of them is empty.
-    lists: Vec<Vec<Item>>,
+    batches: Vec<Vec<Item>>,
     bytes: usize,
     /// Whether there is more than counts among the items.
-    shows: bool,
+    is_visible: bool,
     is_done: bool,
     /// What is left of its job, which stopped for want of room.
-    parked: Option<Job<D>>,
+    parked: Option<TaskKind<D>>,
 }
 
-impl<D> Default for Slot<D> {
+impl<D> Default for QueueSlot<D> {
     fn default() -> Self {
-        Self { lists: Vec::new(), bytes: 0, shows: false, is_done: false, parked: None }
+        Self { batches: Vec::new(), bytes: 0, is_visible: false, is_done: false, parked: None }
     }
 }
 
 /// What the consumer got.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Head {
+pub(crate) enum HeadState {
     /// Some items.
     Items,
     /// Nothing yet.
@@ -132,13 +132,13 @@ pub(crate) enum Head {
 }
 
 /// What may be claimed next.
-enum Next {
+enum NextTask {
     Start,
-    Parked(Key),
+    Parked(PathKey),
     Work,
 }
 
-impl<D> Frontier<D> {
+impl<D> OrderedQueue<D> {
     pub(crate) fn new(tuning: Tuning) -> Self {
         Self {
             tuning,
@@ -150,8 +150,8 @@ impl<D> Frontier<D> {
             buffered: 0,
             is_full: false,
             spares: Vec::new(),
-            passed: Tally::default(),
-            claim_size: 1,
+            passed_counts: Counts::default(),
+            claim_steps: 1,
         }
     }
 
@@ -172,65 +172,66 @@ impl<D> Frontier<D> {
     }
 
     /// Takes the first thing that is to be done, if there is room for what it brings in.
-    pub(crate) fn claim(&mut self) -> Option<Claim<D>> {
+    pub(crate) fn claim(&mut self) -> Option<Task<D>> {
         match self.next()? {
-            Next::Start => {
+            NextTask::Start => {
                 self.is_new = false;
-                Some(self.open(Key::from(""), Job::Start))
+                Some(self.open_slot(PathKey::from(""), TaskKind::Start))
             }
-            Next::Parked(key) => {
-                let job = self.slots.get_mut(&key)?.parked.take()?;
+            NextTask::Parked(key) => {
+                let kind = self.slots.get_mut(&key)?.parked.take()?;
                 self.parked -= 1;
-                Some(Claim { key, job })
+                Some(Task { key, kind })
             }
-            Next::Work => {
-                let (key, mut cursor) = self.work.pop_first()?;
-                let first = cursor.take(self.claim_size);
-                self.claim_size = (self.claim_size * 2).min(LARGEST_CLAIM);
-                self.push(cursor);
-                Some(self.open(key, Job::Walk(Progress::new(Stretch::new(first)))))
+            NextTask::Work => {
+                let (key, mut range) = self.work.pop_first()?;
+                let first = range.take(self.claim_steps);
+                self.claim_steps = (self.claim_steps * 2).min(MAX_CLAIM_STEPS);
+                self.push(range);
+                Some(self.open_slot(key, TaskKind::Walk(Resumable::new(Subtree::new(first)))))
             }
         }
     }
 
-    /// Adds what is left of `stretch` to the work.
-    pub(crate) fn push_all(&mut self, stretch: Stretch<D>) {
-        stretch.into_cursors().for_each(|cursor| self.push(cursor));
+    /// Adds what is left of `subtree` to the work.
+    pub(crate) fn push_subtree(&mut self, subtree: Subtree<D>) {
+        subtree.into_ranges().for_each(|range| self.push(range));
     }
 
-    /// Adds work, if there is any in `cursor`.
-    pub(crate) fn push(&mut self, cursor: Cursor<D>) {
-        if !cursor.steps.is_empty() {
-            self.work.insert(cursor.level.key(cursor.steps.start), cursor);
+    /// Adds work, if there is any in `range`.
+    pub(crate) fn push(&mut self, range: StepRange<D>) {
+        if !range.steps.is_empty() {
+            self.work.insert(range.entries.key(range.steps.start), range);
         }
     }
 
-    fn open(&mut self, key: Key, job: Job<D>) -> Claim<D> {
-        self.slots.insert(Arc::clone(&key), Slot::default());
-        Claim { key, job }
+    fn open_slot(&mut self, key: PathKey, kind: TaskKind<D>) -> Task<D> {
+        self.slots.insert(Arc::clone(&key), QueueSlot::default());
+        Task { key, kind }
     }
 
-    fn next(&mut self) -> Option<Next> {
+    fn next(&mut self) -> Option<NextTask> {
         if self.is_new {
-            return Some(Next::Start);
+            return Some(NextTask::Start);
         }
         // Once full it is so until there is much less, so that workers do not stop and go with each item.
         let Tuning { window, budget, .. } = self.tuning;
-        let (part, open) = (if self.is_full { 2 } else { 1 }, self.slots.len() - self.quiet);
+        let (part, open_slots) = (if self.is_full { 2 } else { 1 }, self.slots.len() - self.quiet);
         self.is_full = self.buffered >= budget / part
-            || open >= window.div_ceil(part)
-            || self.quiet >= window * QUIET_FOR_ONE / part;
+            || open_slots >= window.div_ceil(part)
+            || self.quiet >= window * MAX_QUIET_SLOTS_PER_OPEN / part;
         if self.parked > 0
             && let Some((key, _)) = self.slots.iter().find(|(_, slot)| slot.parked.is_some())
         {
             // It begins a file again, so there has to be room enough to make that worthwhile.
-            let is_invited = if self.is_head(key) { self.admits(key) } else { self.buffered < self.tuning.budget / 2 };
-            if is_invited {
-                return Some(Next::Parked(Arc::clone(key)));
+            let has_capacity =
+                if self.is_head(key) { self.admits(key) } else { self.buffered < self.tuning.budget / 2 };
+            if has_capacity {
+                return Some(NextTask::Parked(Arc::clone(key)));
             }
         }
         let (first, _) = self.work.first_key_value()?;
-        (!self.is_full || self.slots.keys().next().is_none_or(|slot| first < slot)).then_some(Next::Work)
+        (!self.is_full || self.slots.keys().next().is_none_or(|slot| first < slot)).then_some(NextTask::Work)
     }
 
     /// Whether the consumer waits for slot `key` alone.
@@ -255,55 +256,55 @@ impl<D> Frontier<D> {
         if items.is_empty() {
             return true;
         }
-        slot.shows |= items.iter().any(Item::shows);
-        slot.lists.push(whole_or_few(items));
+        slot.is_visible |= items.iter().any(Item::is_visible);
+        slot.batches.push(take_or_shrink(items));
         slot.bytes += bytes;
         self.buffered += bytes;
         true
     }
 
     /// An empty list, with room where there is one that was used before.
-    pub(crate) fn spare(&mut self) -> Vec<Item> {
+    pub(crate) fn take_spare(&mut self) -> Vec<Item> {
         self.spares.pop().unwrap_or_default()
     }
 
     /// Keeps a list that was emptied.
-    pub(crate) fn keep(&mut self, items: Vec<Item>) {
-        keep(items, &mut self.spares);
+    pub(crate) fn recycle(&mut self, items: Vec<Item>) {
+        recycle(items, &mut self.spares);
     }
 
     /// Marks slot `key` as complete.
     pub(crate) fn finish(&mut self, key: &str) {
         if let Some(slot) = self.slots.get_mut(key) {
             slot.is_done = true;
-            self.quiet += usize::from(!slot.shows);
+            self.quiet += usize::from(!slot.is_visible);
         }
-        self.pass();
+        self.skip_quiet_slots();
     }
 
     /// Keeps what is left of the job of slot `key` until there is room. Gives it back where nobody wants it any more.
-    pub(crate) fn park(&mut self, key: &str, job: Job<D>) -> Option<Job<D>> {
+    pub(crate) fn park(&mut self, key: &str, kind: TaskKind<D>) -> Option<TaskKind<D>> {
         let Some(slot) = self.slots.get_mut(key) else {
-            return Some(job);
+            return Some(kind);
         };
-        slot.parked = Some(job);
+        slot.parked = Some(kind);
         self.parked += 1;
         None
     }
 
     /// Goes past the complete slots at the front that show nothing, so that the consumer need not be woken for them.
-    fn pass(&mut self) {
+    fn skip_quiet_slots(&mut self) {
         while let Some((key, slot)) = self.slots.first_key_value()
             && slot.is_done
-            && !slot.shows
+            && !slot.is_visible
             && self.is_head(key)
             && let Some((_, slot)) = self.slots.pop_first()
         {
             self.buffered -= slot.bytes;
             self.quiet -= 1;
-            for item in slot.lists.into_iter().flatten() {
-                if let Item::Tally(tally) = item {
-                    self.passed += tally;
+            for item in slot.batches.into_iter().flatten() {
+                if let Item::Counts(counts) = item {
+                    self.passed_counts += counts;
                 }
             }
         }
@@ -317,41 +318,41 @@ impl<D> Frontier<D> {
     /// Whether the consumer would get something, if only the end.
     pub(crate) fn is_ready(&self) -> bool {
         match self.slots.first_key_value() {
-            Some((key, slot)) => slot.shows && self.is_head(key),
+            Some((key, slot)) => slot.is_visible && self.is_head(key),
             None => self.is_out_of_work(),
         }
     }
 
     /// Moves what the first slots have to `ready`.
-    pub(crate) fn take(&mut self, ready: &mut Lists) -> Head {
-        ready.give_back(&mut self.spares);
+    pub(crate) fn take(&mut self, ready: &mut BatchPool) -> HeadState {
+        ready.return_spares(&mut self.spares);
         if !self.is_ready() {
-            return Head::Waiting;
+            return HeadState::Waiting;
         }
-        let passed = std::mem::take(&mut self.passed);
-        if !passed.is_empty() {
-            ready.push(vec![Item::Tally(passed)]);
+        let passed_counts = std::mem::take(&mut self.passed_counts);
+        if !passed_counts.is_empty() {
+            ready.push(vec![Item::Counts(passed_counts)]);
         }
         while let Some((key, _)) = self.slots.first_key_value()
             && self.is_head(key)
             && let Some(mut head) = self.slots.first_entry()
         {
             let slot = head.get_mut();
-            slot.lists.drain(..).for_each(|items| ready.push(items));
+            slot.batches.drain(..).for_each(|items| ready.push(items));
             self.buffered -= std::mem::take(&mut slot.bytes);
-            let showed = std::mem::take(&mut slot.shows);
+            let was_visible = std::mem::take(&mut slot.is_visible);
             if !slot.is_done {
                 break;
             }
             head.remove();
-            self.quiet -= usize::from(!showed);
+            self.quiet -= usize::from(!was_visible);
         }
-        if ready.is_empty() { Head::Finished } else { Head::Items }
+        if ready.is_empty() { HeadState::Finished } else { HeadState::Items }
     }
 }
 
 /// What is in `items`: a long list as it is, and few items without all of its memory.
-fn whole_or_few(items: &mut Vec<Item>) -> Vec<Item> {
+fn take_or_shrink(items: &mut Vec<Item>) -> Vec<Item> {
     if items.len() >= items.capacity() / 4 {
         return std::mem::take(items);
     }

@@ -10,26 +10,26 @@ use std::time::{Duration, Instant};
 
 use vfs_core::{Error, ErrorKind, Result};
 
-use crate::engine::heartbeat::Pulse;
+use crate::engine::heartbeat::Heartbeat;
 use crate::engine::pool_stats::Activity;
 
 /// Most turns that wait for a worker before new searches are turned away.
-const MAX_WAITING: usize = 4096;
+const MAX_QUEUED_SLICES: usize = 4096;
 
 /// Most threads that stand in for workers which wait, or are late.
-const MAX_STAND_INS: usize = 64;
+const MAX_COMPENSATION_THREADS: usize = 64;
 
 /// How often the watcher looks for workers that are late.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+const HEARTBEAT_CHECK_INTERVAL: Duration = Duration::from_millis(25);
 
 /// How long the watcher goes on looking when nothing is to be done, so that it need not be woken for every short search.
-const QUIET_FOR: Duration = Duration::from_secs(1);
+const WATCHER_IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Something that workers do, one turn at a time.
-pub(crate) trait Task: Send + Sync + 'static {
-    /// Does one turn, which is short where [`Worker::is_wanted`] elsewhere. To have another, it queues itself again, behind
+pub(crate) trait Runnable: Send + Sync + 'static {
+    /// Does one turn, which is short where [`Worker::has_queued_slices`] elsewhere. To have another, it queues itself again, behind
     /// all others: so every search gets its share.
-    fn turn(self: Arc<Self>, worker: &Worker);
+    fn run_slice(self: Arc<Self>, worker: &Worker);
 }
 
 /// Worker threads that searches take turns on.
@@ -44,15 +44,15 @@ pub(crate) trait Task: Send + Sync + 'static {
 ///
 /// Cloning gives another handle to the same workers.
 #[derive(Clone)]
-pub struct Pool(Arc<Owner>);
+pub struct Pool(Arc<PoolHandle>);
 
 /// Ends the workers when the last handle goes.
-struct Owner(Arc<Shared>);
+struct PoolHandle(Arc<PoolInner>);
 
-struct Shared {
+struct PoolInner {
     workers: usize,
-    stand_ins: usize,
-    state: Mutex<State>,
+    max_compensation_threads: usize,
+    state: Mutex<PoolState>,
     /// How many turns wait, for a look without the lock.
     queued: AtomicUsize,
     ready: Condvar,
@@ -61,10 +61,10 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
-    queue: VecDeque<Arc<dyn Task>>,
+struct PoolState {
+    queue: VecDeque<Arc<dyn Runnable>>,
     /// One for each thread.
-    pulses: Vec<Arc<Pulse>>,
+    heartbeats: Vec<Arc<Heartbeat>>,
     idle: usize,
     /// How many wait for consumers.
     waiting: usize,
@@ -76,18 +76,18 @@ struct State {
     closed: bool,
 }
 
-impl State {
+impl PoolState {
     fn threads(&self) -> usize {
-        self.pulses.len()
+        self.heartbeats.len()
     }
 
     /// How many threads do not get on.
-    fn absent(&self) -> usize {
+    fn blocked_threads(&self) -> usize {
         self.waiting + self.late
     }
 
     /// Whether nobody is at work and nothing is to be done.
-    fn is_quiet(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.threads() == self.idle
     }
 }
@@ -95,20 +95,20 @@ impl State {
 impl Pool {
     /// A pool of `workers` threads, at least one.
     pub fn new(workers: usize) -> Self {
-        Self::with_stand_ins(workers, MAX_STAND_INS)
+        Self::with_compensation_threads(workers, MAX_COMPENSATION_THREADS)
     }
 
-    /// A pool of `workers` threads, at least one, and at most `stand_ins` more for those that do not get on.
-    pub(crate) fn with_stand_ins(workers: usize, stand_ins: usize) -> Self {
-        let shared = Shared {
+    /// A pool of `workers` threads, at least one, and at most `max_compensation_threads` more for those that do not get on.
+    pub(crate) fn with_compensation_threads(workers: usize, max_compensation_threads: usize) -> Self {
+        let shared = PoolInner {
             workers: workers.max(1),
-            stand_ins,
+            max_compensation_threads,
             state: Mutex::default(),
             queued: AtomicUsize::new(0),
             ready: Condvar::new(),
             watch: Condvar::new(),
         };
-        Self(Arc::new(Owner(Arc::new(shared))))
+        Self(Arc::new(PoolHandle(Arc::new(shared))))
     }
 
     /// The pool of this process: as many workers as there are processors, at least two.
@@ -134,7 +134,7 @@ impl Pool {
     }
 
     /// Whether turns wait for a worker.
-    pub(crate) fn is_wanted(&self) -> bool {
+    pub(crate) fn has_queued_slices(&self) -> bool {
         self.0.0.queued.load(Ordering::Relaxed) > 0
     }
 
@@ -143,11 +143,11 @@ impl Pool {
     /// # Errors
     ///
     /// [`ErrorKind::Busy`] where too many wait, [`ErrorKind::Unavailable`] where no thread can be started.
-    pub(crate) fn submit(&self, task: Arc<dyn Task>) -> Result<()> {
-        if self.0.0.lock().queue.len() >= MAX_WAITING {
+    pub(crate) fn submit(&self, runnable: Arc<dyn Runnable>) -> Result<()> {
+        if self.0.0.lock().queue.len() >= MAX_QUEUED_SLICES {
             return Err(Error::new(ErrorKind::Busy, "too many searches are waiting; try again"));
         }
-        self.resubmit(task)
+        self.resubmit(runnable)
     }
 
     /// Queues a further turn of a task.
@@ -155,14 +155,14 @@ impl Pool {
     /// # Errors
     ///
     /// [`ErrorKind::Unavailable`] where there is no thread and none can be started.
-    pub(crate) fn resubmit(&self, task: Arc<dyn Task>) -> Result<()> {
+    pub(crate) fn resubmit(&self, runnable: Arc<dyn Runnable>) -> Result<()> {
         let shared = &self.0.0;
         let mut state = shared.lock();
-        state.queue.push_back(task);
-        if let Err(error) = shared.staff(&mut state) {
-            let task = state.queue.pop_back();
+        state.queue.push_back(runnable);
+        if let Err(error) = shared.spawn_if_needed(&mut state) {
+            let runnable = state.queue.pop_back();
             drop(state);
-            drop(task);
+            drop(runnable);
             return Err(error);
         }
         shared.queued.store(state.queue.len(), Ordering::Relaxed);
@@ -182,29 +182,29 @@ impl Pool {
     }
 }
 
-impl Shared {
+impl PoolInner {
     /// The state; a panic elsewhere leaves it whole, since nothing that can panic runs under the lock.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many threads there may be now.
-    fn most_threads(&self, state: &State) -> usize {
-        self.workers + state.absent().min(self.stand_ins)
+    fn thread_limit(&self, state: &PoolState) -> usize {
+        self.workers + state.blocked_threads().min(self.max_compensation_threads)
     }
 
     /// Starts a thread where there is a turn that no idle thread will take.
-    fn staff(self: &Arc<Self>, state: &mut State) -> Result<()> {
-        if state.queue.len() <= state.idle || state.threads() >= self.most_threads(state) {
+    fn spawn_if_needed(self: &Arc<Self>, state: &mut PoolState) -> Result<()> {
+        if state.queue.len() <= state.idle || state.threads() >= self.thread_limit(state) {
             return Ok(());
         }
         state.started += 1;
         let name = format!("vfs-search-{}", state.started);
-        let pulse = Arc::new(Pulse::new());
-        let worker = Worker { shared: Arc::clone(self), pulse: Arc::clone(&pulse) };
-        match thread::Builder::new().name(name).spawn(move || worker.work()) {
+        let heartbeat = Arc::new(Heartbeat::new());
+        let worker = Worker { shared: Arc::clone(self), heartbeat: Arc::clone(&heartbeat) };
+        match thread::Builder::new().name(name).spawn(move || worker.run()) {
             Ok(_) => {
-                state.pulses.push(pulse);
+                state.heartbeats.push(heartbeat);
                 Ok(())
             }
             Err(_) if state.threads() > 0 => Ok(()),
@@ -215,7 +215,7 @@ impl Shared {
     }
 
     /// Starts the watcher. Without one the workers that are late are not stood in for; nothing is lost.
-    fn start_watcher(self: &Arc<Self>, state: &mut State) {
+    fn start_watcher(self: &Arc<Self>, state: &mut PoolState) {
         let shared = Arc::clone(self);
         let watcher = thread::Builder::new().name("vfs-search-watch".into()).spawn(move || shared.watch());
         state.is_watched = watcher.is_ok();
@@ -226,25 +226,26 @@ impl Shared {
         let mut state = self.lock();
         let mut busy = Instant::now();
         loop {
-            if !state.is_quiet() {
+            if !state.is_idle() {
                 busy = Instant::now();
             } else if state.closed {
                 return;
-            } else if busy.elapsed() >= QUIET_FOR {
+            } else if busy.elapsed() >= WATCHER_IDLE_TIMEOUT {
                 state.is_watcher_asleep = true;
                 state = self.watch.wait(state).unwrap_or_else(PoisonError::into_inner);
                 busy = Instant::now();
                 continue;
             }
-            let waited = self.watch.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner);
+            let waited =
+                self.watch.wait_timeout(state, HEARTBEAT_CHECK_INTERVAL).unwrap_or_else(PoisonError::into_inner);
             state = waited.0;
             if !waited.1.timed_out() {
                 continue;
             }
-            let late = state.pulses.iter().filter(|pulse| pulse.look()).count();
+            let late = state.heartbeats.iter().filter(|heartbeat| heartbeat.check_missed()).count();
             let before = std::mem::replace(&mut state.late, late);
             // There is a thread, or nothing to be done; where no more can be started the others take longer.
-            let _ = self.staff(&mut state);
+            let _ = self.spawn_if_needed(&mut state);
             if late < before {
                 // Idle stand-ins look whether they are still needed.
                 self.ready.notify_all();
@@ -255,25 +256,25 @@ impl Shared {
 
 /// The thread that a task has its turn on.
 pub(crate) struct Worker {
-    shared: Arc<Shared>,
-    pulse: Arc<Pulse>,
+    shared: Arc<PoolInner>,
+    heartbeat: Arc<Heartbeat>,
 }
 
 impl Worker {
     /// Says that this worker gets on. One that does not say so for two looks of the watcher is stood in for.
     pub(crate) fn beat(&self) {
-        self.pulse.beat();
+        self.heartbeat.beat();
     }
 
     /// Whether others wait for a worker.
-    pub(crate) fn is_wanted(&self) -> bool {
+    pub(crate) fn has_queued_slices(&self) -> bool {
         self.shared.queued.load(Ordering::Relaxed) > 0
     }
 
     /// Runs `wait`, which takes long without using the processor, while another stands in.
-    pub(crate) fn stand_in<R>(&self, wait: impl FnOnce() -> R) -> R {
-        struct Waiting<'a>(&'a Worker);
-        impl Drop for Waiting<'_> {
+    pub(crate) fn run_with_compensation<R>(&self, wait: impl FnOnce() -> R) -> R {
+        struct WaitGuard<'a>(&'a Worker);
+        impl Drop for WaitGuard<'_> {
             fn drop(&mut self) {
                 self.0.shared.lock().waiting -= 1;
                 self.0.beat();
@@ -283,10 +284,10 @@ impl Worker {
         }
         let mut state = self.shared.lock();
         state.waiting += 1;
-        self.pulse.rest();
-        let waiting = Waiting(self);
+        self.heartbeat.suspend();
+        let waiting = WaitGuard(self);
         // Whoever waits asks again whether the others can do without it.
-        let _ = self.shared.staff(&mut state);
+        let _ = self.shared.spawn_if_needed(&mut state);
         drop(state);
         let result = wait();
         drop(waiting);
@@ -294,41 +295,41 @@ impl Worker {
     }
 
     /// Whether a turn waits for a thread while fewer than the workers get on, so that one which only waits should make way.
-    pub(crate) fn is_missed(&self) -> bool {
+    pub(crate) fn should_yield(&self) -> bool {
         let mut state = self.shared.lock();
-        let _ = self.shared.staff(&mut state);
-        state.queue.len() > state.idle && state.threads() < self.shared.workers + state.absent()
+        let _ = self.shared.spawn_if_needed(&mut state);
+        state.queue.len() > state.idle && state.threads() < self.shared.workers + state.blocked_threads()
     }
 
     /// What a thread does from its start to its end.
-    fn work(&self) {
+    fn run(&self) {
         let mut state = self.shared.lock();
         loop {
-            if state.threads() > self.shared.most_threads(&state) || (state.closed && state.queue.is_empty()) {
-                state.pulses.retain(|pulse| !Arc::ptr_eq(pulse, &self.pulse));
+            if state.threads() > self.shared.thread_limit(&state) || (state.closed && state.queue.is_empty()) {
+                state.heartbeats.retain(|heartbeat| !Arc::ptr_eq(heartbeat, &self.heartbeat));
                 // It may have been woken for a turn that it now leaves to another.
                 self.shared.ready.notify_one();
                 return;
             }
-            let task = state.queue.pop_front();
+            let runnable = state.queue.pop_front();
             self.shared.queued.store(state.queue.len(), Ordering::Relaxed);
-            let Some(task) = task else {
+            let Some(runnable) = runnable else {
                 state.idle += 1;
                 state = self.shared.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
                 state.idle -= 1;
                 continue;
             };
             drop(state);
-            self.pulse.beat();
+            self.heartbeat.beat();
             // A task reports its own panics; this keeps the thread if even that fails.
-            let _ = catch_unwind(AssertUnwindSafe(|| task.turn(self)));
-            self.pulse.rest();
+            let _ = catch_unwind(AssertUnwindSafe(|| runnable.run_slice(self)));
+            self.heartbeat.suspend();
             state = self.shared.lock();
         }
     }
 }
 
-impl Drop for Owner {
+impl Drop for PoolHandle {
     fn drop(&mut self) {
         self.0.lock().closed = true;
         self.0.ready.notify_all();
@@ -359,13 +360,13 @@ mod tests {
 
     struct Call<F>(F);
 
-    impl<F: Fn(&Worker) + Send + Sync + 'static> Task for Call<F> {
-        fn turn(self: Arc<Self>, worker: &Worker) {
+    impl<F: Fn(&Worker) + Send + Sync + 'static> Runnable for Call<F> {
+        fn run_slice(self: Arc<Self>, worker: &Worker) {
             (self.0)(worker);
         }
     }
 
-    fn call(f: impl Fn() + Send + Sync + 'static) -> Arc<dyn Task> {
+    fn call(f: impl Fn() + Send + Sync + 'static) -> Arc<dyn Runnable> {
         Arc::new(Call(move |_: &Worker| f()))
     }
 
@@ -393,20 +394,20 @@ mod tests {
         let (release, released) = mpsc::channel::<()>();
         let (done, finished) = mpsc::channel();
         let (released, done) = (Mutex::new(released), Mutex::new(done));
-        let task = Call(move |worker: &Worker| {
+        let runnable = Call(move |worker: &Worker| {
             block(worker, &|| {
                 let _ = released.lock().expect("not poisoned").recv();
             });
             let _ = done.lock().expect("not poisoned").send(());
         });
-        pool.submit(Arc::new(task)).expect("there is room");
+        pool.submit(Arc::new(runnable)).expect("there is room");
         (release, finished)
     }
 
     #[test]
     fn a_waiting_worker_is_stood_in_for() {
         let pool = Pool::new(1);
-        let (release, finished) = stuck(&pool, |worker, wait| worker.stand_in(wait));
+        let (release, finished) = stuck(&pool, |worker, wait| worker.run_with_compensation(wait));
         pool.submit(call(move || release.send(()).expect("the first turn waits"))).expect("there is room");
         finished.recv().expect("the second turn ran while the first waited");
     }
@@ -433,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_late_worker_is_stood_in_for_within_bounds() {
-        let pool = Pool::with_stand_ins(1, 2);
+        let pool = Pool::with_compensation_threads(1, 2);
         let all: Vec<_> = (0..2).map(|_| stuck(&pool, |_, wait| wait())).collect();
         let (done, finished) = mpsc::channel();
         pool.submit(call(move || done.send(()).expect("the test listens"))).expect("there is room");
@@ -447,10 +448,10 @@ mod tests {
 
     #[test]
     fn a_worker_that_waits_is_missed_when_all_stand_ins_are_used() {
-        let pool = Pool::with_stand_ins(1, 0);
+        let pool = Pool::with_compensation_threads(1, 0);
         let (_release, finished) = stuck(&pool, |worker, _| {
-            worker.stand_in(|| {
-                while !worker.is_missed() {
+            worker.run_with_compensation(|| {
+                while !worker.should_yield() {
                     thread::yield_now();
                 }
             });
@@ -473,7 +474,7 @@ mod tests {
         }))
         .expect("there is room");
         running.recv().expect("the first turn runs");
-        for _ in 0..MAX_WAITING {
+        for _ in 0..MAX_QUEUED_SLICES {
             pool.submit(call(|| {})).expect("there is room");
         }
         assert_eq!(pool.submit(call(|| {})).expect_err("full").kind(), ErrorKind::Busy);

@@ -8,34 +8,34 @@ use vfs_core::alarm::Alarm;
 use vfs_core::tree::Tree;
 use vfs_core::{Error, ErrorKind, GrepMatch, OpContext, Result};
 
-use crate::engine::batch_pool::Lists;
+use crate::engine::batch_pool::BatchPool;
 use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;
-use crate::engine::search::{Search, Taken};
-use crate::engine::visitor::Quest;
+use crate::engine::search::{ReceiveStatus, Search};
+use crate::engine::visitor::SearchVisitor;
 use crate::item::Item;
 
 /// Items in order, as they come. Dropping it ends the search.
-pub(crate) struct Feed<T: Tree, Q: Quest> {
-    search: Arc<Search<T, Q>>,
-    ready: Lists,
-    has_begun: bool,
+pub(crate) struct OrderedReceiver<T: Tree, V: SearchVisitor> {
+    search: Arc<Search<T, V>>,
+    ready: BatchPool,
+    has_started: bool,
     cancelled: Option<BoxFuture<'static, ()>>,
     alarm: Option<Alarm>,
 }
 
-impl<T: Tree, Q: Quest> Feed<T, Q> {
-    pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: Q::Request, pool: Pool, tuning: Tuning) -> Self {
+impl<T: Tree, V: SearchVisitor> OrderedReceiver<T, V> {
+    pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: V::Request, pool: Pool, tuning: Tuning) -> Self {
         Self {
             search: Arc::new(Search::new(tree, cx, req, pool, tuning)),
-            ready: Lists::default(),
-            has_begun: false,
+            ready: BatchPool::default(),
+            has_started: false,
             cancelled: None,
             alarm: None,
         }
     }
 
-    pub(crate) fn request(&self) -> &Q::Request {
+    pub(crate) fn request(&self) -> &V::Request {
         self.search.request()
     }
 
@@ -47,21 +47,21 @@ impl<T: Tree, Q: Quest> Feed<T, Q> {
     #[inline]
     pub(crate) fn poll_item(&mut self, task: &mut Context<'_>) -> Poll<Result<Option<Item>>> {
         self.search.context().check()?;
-        if !self.has_begun {
-            self.has_begun = true;
-            self.alarm = self.search.context().deadline().map(|deadline| self.search.wakes_at(deadline));
-            self.search.begin()?;
+        if !self.has_started {
+            self.has_started = true;
+            self.alarm = self.search.context().deadline().map(|deadline| self.search.set_wake_alarm(deadline));
+            self.search.start()?;
         }
         loop {
             match self.ready.pop() {
-                Some(Item::Failed(error)) => return Poll::Ready(Err(in_context(error, self.search.context()))),
+                Some(Item::Failed(error)) => return Poll::Ready(Err(map_cancellation(error, self.search.context()))),
                 Some(item) => return Poll::Ready(Ok(Some(item))),
                 None => {}
             }
             match self.search.take(&mut self.ready, task.waker()) {
-                Taken::Items => {}
-                Taken::Finished => return Poll::Ready(Ok(None)),
-                Taken::Pending => break,
+                ReceiveStatus::Items => {}
+                ReceiveStatus::Finished => return Poll::Ready(Ok(None)),
+                ReceiveStatus::Pending => break,
             }
         }
         let token = self.search.context().cancel_token();
@@ -86,16 +86,16 @@ impl<T: Tree, Q: Quest> Feed<T, Q> {
         self.alarm = None;
         self.cancelled = None;
         self.search.close();
-        self.ready = Lists::default();
+        self.ready = BatchPool::default();
     }
 }
 
 /// A worker that was stopped cannot know why; the context does.
-fn in_context(error: Error, cx: &OpContext) -> Error {
+fn map_cancellation(error: Error, cx: &OpContext) -> Error {
     if error.kind() == ErrorKind::Cancelled { cx.check().err().unwrap_or(error) } else { error }
 }
 
-impl<T: Tree, Q: Quest> Drop for Feed<T, Q> {
+impl<T: Tree, V: SearchVisitor> Drop for OrderedReceiver<T, V> {
     fn drop(&mut self) {
         self.close();
     }

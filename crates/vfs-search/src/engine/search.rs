@@ -19,65 +19,65 @@ use vfs_core::alarm::Alarm;
 use vfs_core::tree::{Located, Tree};
 use vfs_core::{Error, ErrorKind, LinkMode, OpContext, Result};
 
-use super::task_output::{Done, Outcome, guarded};
-use crate::engine::batch_pool::Lists;
-use crate::engine::ordered_queue::{Claim, Frontier, Head, Job, Key, Progress, Tuning};
-use crate::engine::pool::{Pool, Task, Worker};
-use crate::engine::visitor::{Named, Quest};
-use crate::glob::Shown;
+use super::task_output::{TaskOutput, TaskResult, catch_panic};
+use crate::engine::batch_pool::BatchPool;
+use crate::engine::ordered_queue::{HeadState, OrderedQueue, PathKey, Resumable, Task, TaskKind, Tuning};
+use crate::engine::pool::{Pool, Runnable, Worker};
+use crate::engine::visitor::{NamedFile, SearchVisitor};
+use crate::glob::DotVisibility;
 use crate::item::Item;
-use crate::walk::dir_entries::Findings;
-use crate::walk::dir_reader::{Opener, WalkState};
-use crate::walk::options::Guide;
-use crate::walk::sequential::Follow;
-use crate::walk::subtree::Stretch;
+use crate::walk::dir_entries::WalkFindings;
+use crate::walk::dir_reader::{DirReader, WalkState};
+use crate::walk::options::WalkControl;
+use crate::walk::sequential::LinkFollower;
+use crate::walk::subtree::Subtree;
 
 /// How soon a consumer that was woken is woken again, except for the end.
-const WAKE_EVERY: Duration = Duration::from_millis(1);
+const MIN_WAKE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// One search, shared by its workers and its consumer.
-pub(crate) struct Search<T: Tree, Q: Quest> {
+pub(crate) struct Search<T: Tree, V: SearchVisitor> {
     pub(super) tree: Arc<T>,
     pub(super) cx: OpContext,
-    req: Q::Request,
+    req: V::Request,
     pub(super) pool: Pool,
-    quest: OnceLock<Q>,
+    visitor: OnceLock<V>,
     walk_state: OnceLock<WalkState<T::Dir>>,
     max_entries: u64,
-    state: Mutex<State<T::Dir>>,
+    state: Mutex<SearchState<T::Dir>>,
     /// Told when there is room for more items, or no more are wanted.
-    pub(super) room: Condvar,
+    pub(super) capacity_available: Condvar,
     closed: AtomicBool,
     /// Whether a worker had nothing to claim; whoever has steps to spare shares them.
-    pub(super) hungry: AtomicBool,
+    pub(super) is_starved: AtomicBool,
     /// By the threads that used them last, which they are fastest on.
-    tools: Mutex<Vec<(ThreadId, Q::Tools)>>,
+    idle_worker_states: Mutex<Vec<(ThreadId, V::WorkerState)>>,
 }
 
-pub(super) struct State<D> {
-    pub(super) frontier: Frontier<D>,
+pub(super) struct SearchState<D> {
+    pub(super) queue: OrderedQueue<D>,
     /// Turns that are queued or under way.
-    turns: usize,
+    active_slices: usize,
     /// Workers that wait for room.
     pub(super) waiting: usize,
     waker: Option<Waker>,
     /// When the consumer was woken last, if it was.
-    woken: Option<Instant>,
+    last_wake: Option<Instant>,
     /// Wakes the consumer for what came soon after.
-    soon: Option<Alarm>,
+    wake_alarm: Option<Alarm>,
     failure: Option<Error>,
 }
 
 /// How soon a consumer is woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Haste {
+pub(super) enum WakePriority {
     /// Within a millisecond.
-    Soon,
-    Now,
+    Throttled,
+    Immediate,
 }
 
 /// What a consumer found.
-pub(crate) enum Taken {
+pub(crate) enum ReceiveStatus {
     /// Some items.
     Items,
     /// Nothing yet; it will be woken.
@@ -86,42 +86,42 @@ pub(crate) enum Taken {
     Finished,
 }
 
-impl<D> State<D> {
+impl<D> SearchState<D> {
     /// Whether one more turn is to be queued, on the workers of `pool`; the caller does so.
     ///
     /// A search has more than one only where no other waits, so that each gets its share and the queue stays short.
-    pub(super) fn wants_turn(&mut self, pool: &Pool) -> bool {
-        let most = if pool.is_wanted() { 1 } else { pool.workers() };
-        let wants = self.turns < most && self.failure.is_none() && self.frontier.has_next();
-        self.turns += usize::from(wants);
+    pub(super) fn reserve_slice(&mut self, pool: &Pool) -> bool {
+        let max_slices = if pool.has_queued_slices() { 1 } else { pool.workers() };
+        let wants = self.active_slices < max_slices && self.failure.is_none() && self.queue.has_next();
+        self.active_slices += usize::from(wants);
         wants
     }
 }
 
-impl<T: Tree, Q: Quest> Search<T, Q> {
-    pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: Q::Request, pool: Pool, tuning: Tuning) -> Self {
-        let (max_entries, frontier) = (tuning.max_entries, Frontier::new(tuning));
+impl<T: Tree, V: SearchVisitor> Search<T, V> {
+    pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: V::Request, pool: Pool, tuning: Tuning) -> Self {
+        let (max_entries, queue) = (tuning.max_entries, OrderedQueue::new(tuning));
         Self {
             tree,
             cx,
             req,
             pool,
-            quest: OnceLock::new(),
+            visitor: OnceLock::new(),
             walk_state: OnceLock::new(),
             max_entries,
-            state: Mutex::new(State {
-                frontier,
-                turns: 0,
+            state: Mutex::new(SearchState {
+                queue,
+                active_slices: 0,
                 waiting: 0,
                 waker: None,
-                woken: None,
-                soon: None,
+                last_wake: None,
+                wake_alarm: None,
                 failure: None,
             }),
-            room: Condvar::new(),
+            capacity_available: Condvar::new(),
             closed: AtomicBool::new(false),
-            hungry: AtomicBool::new(true),
-            tools: Mutex::default(),
+            is_starved: AtomicBool::new(true),
+            idle_worker_states: Mutex::default(),
         }
     }
 
@@ -129,7 +129,7 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
         &self.cx
     }
 
-    pub(crate) fn request(&self) -> &Q::Request {
+    pub(crate) fn request(&self) -> &V::Request {
         &self.req
     }
 
@@ -137,20 +137,24 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     ///
     /// It is not woken again right away: where there is much to find it would do nothing but wake up and fall asleep. What
     /// comes first, and the end, it hears of at once.
-    pub(super) fn waker(self: &Arc<Self>, state: &mut State<T::Dir>, haste: Haste) -> Option<Waker> {
-        if !state.frontier.is_ready() && state.failure.is_none() {
+    pub(super) fn take_waker(
+        self: &Arc<Self>,
+        state: &mut SearchState<T::Dir>,
+        priority: WakePriority,
+    ) -> Option<Waker> {
+        if !state.queue.is_ready() && state.failure.is_none() {
             return None;
         }
         state.waker.as_ref()?;
         let now = Instant::now();
-        let next = state.woken.map_or(now, |woken| woken + WAKE_EVERY);
-        let is_over = state.frontier.is_finished() || state.failure.is_some();
-        if haste == Haste::Soon && !is_over && now < next && !self.is_closed() {
-            state.soon.get_or_insert_with(|| self.wakes_at(next));
+        let next = state.last_wake.map_or(now, |last_wake| last_wake + MIN_WAKE_INTERVAL);
+        let is_over = state.queue.is_finished() || state.failure.is_some();
+        if priority == WakePriority::Throttled && !is_over && now < next && !self.is_closed() {
+            state.wake_alarm.get_or_insert_with(|| self.set_wake_alarm(next));
             return None;
         }
-        state.woken = Some(now);
-        state.soon = None;
+        state.last_wake = Some(now);
+        state.wake_alarm = None;
         state.waker.take()
     }
 
@@ -159,35 +163,35 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     }
 
     /// Begins the work.
-    pub(crate) fn begin(self: &Arc<Self>) -> Result<()> {
-        self.lock().turns += 1;
-        let task: Arc<dyn Task> = Arc::clone(self) as _;
-        self.pool.submit(task)
+    pub(crate) fn start(self: &Arc<Self>) -> Result<()> {
+        self.lock().active_slices += 1;
+        let runnable: Arc<dyn Runnable> = Arc::clone(self) as _;
+        self.pool.submit(runnable)
     }
 
     /// Moves the items that are next to `ready`, or keeps `waker` until there are some.
-    pub(crate) fn take(self: &Arc<Self>, ready: &mut Lists, waker: &Waker) -> Taken {
+    pub(crate) fn take(self: &Arc<Self>, ready: &mut BatchPool, waker: &Waker) -> ReceiveStatus {
         let mut state = self.lock();
         if let Some(error) = state.failure.take() {
             ready.push(vec![Item::Failed(error)]);
-            return Taken::Items;
+            return ReceiveStatus::Items;
         }
-        let head = state.frontier.take(ready);
+        let head = state.queue.take(ready);
         let taken = match head {
-            Head::Items => Taken::Items,
-            Head::Finished => Taken::Finished,
-            Head::Waiting => {
+            HeadState::Items => ReceiveStatus::Items,
+            HeadState::Finished => ReceiveStatus::Finished,
+            HeadState::Waiting => {
                 state.waker = Some(waker.clone());
-                Taken::Pending
+                ReceiveStatus::Pending
             }
         };
-        let wants_turn = state.wants_turn(&self.pool);
+        let has_slice = state.reserve_slice(&self.pool);
         let is_waited_for = state.waiting > 0;
         drop(state);
         if is_waited_for {
-            self.room.notify_all();
+            self.capacity_available.notify_all();
         }
-        self.queue(wants_turn);
+        self.submit_slice(has_slice);
         taken
     }
 
@@ -195,15 +199,15 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         let mut state = self.lock();
-        let frontier = std::mem::replace(&mut state.frontier, Frontier::closed());
-        let (waker, soon) = (state.waker.take(), state.soon.take());
+        let queue = std::mem::replace(&mut state.queue, OrderedQueue::closed());
+        let (waker, wake_alarm) = (state.waker.take(), state.wake_alarm.take());
         drop(state);
-        self.room.notify_all();
+        self.capacity_available.notify_all();
         // Dropped without the lock: they hold directories, and wakers may run anything.
-        drop((frontier, waker, soon));
+        drop((queue, waker, wake_alarm));
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State<T::Dir>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, SearchState<T::Dir>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -219,53 +223,58 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     }
 
     /// Queues a further turn, where one is wanted.
-    pub(super) fn queue(self: &Arc<Self>, wants_turn: bool) {
-        if !wants_turn {
+    pub(super) fn submit_slice(self: &Arc<Self>, has_slice: bool) {
+        if !has_slice {
             return;
         }
-        let task: Arc<dyn Task> = Arc::clone(self) as _;
-        if let Err(error) = self.pool.resubmit(task) {
+        let runnable: Arc<dyn Runnable> = Arc::clone(self) as _;
+        if let Err(error) = self.pool.resubmit(runnable) {
             // Nobody is left to go on with it.
             let mut state = self.lock();
-            state.turns -= 1;
+            state.active_slices -= 1;
             state.failure = Some(error);
-            let waker = self.waker(&mut state, Haste::Soon);
+            let waker = self.take_waker(&mut state, WakePriority::Throttled);
             drop(state);
             wake(waker);
         }
     }
 
     /// Claims something, or ends the turn.
-    fn claim(self: &Arc<Self>, mut state: MutexGuard<'_, State<T::Dir>>) -> Option<Claim<T::Dir>> {
-        let claim = if state.failure.is_none() { state.frontier.claim() } else { None };
-        if claim.is_none() {
-            state.turns -= 1;
-            self.hungry.store(state.frontier.is_out_of_work(), Ordering::Relaxed);
+    fn claim(self: &Arc<Self>, mut state: MutexGuard<'_, SearchState<T::Dir>>) -> Option<Task<T::Dir>> {
+        let task = if state.failure.is_none() { state.queue.claim() } else { None };
+        if task.is_none() {
+            state.active_slices -= 1;
+            self.is_starved.store(state.queue.is_out_of_work(), Ordering::Relaxed);
         }
         // Whoever has nothing to claim may wait for the consumer to make room.
-        let haste = if claim.is_some() { Haste::Soon } else { Haste::Now };
-        let waker = self.waker(&mut state, haste);
-        let wants_turn = claim.is_some() && state.wants_turn(&self.pool);
+        let priority = if task.is_some() { WakePriority::Throttled } else { WakePriority::Immediate };
+        let waker = self.take_waker(&mut state, priority);
+        let has_slice = task.is_some() && state.reserve_slice(&self.pool);
         drop(state);
         wake(waker);
-        self.queue(wants_turn);
-        claim
+        self.submit_slice(has_slice);
+        task
     }
 
     /// Does what was claimed.
-    fn work(self: &Arc<Self>, worker: &Worker, tools: &mut Option<Q::Tools>, claim: Claim<T::Dir>) -> Outcome<T::Dir> {
+    fn run_task(
+        self: &Arc<Self>,
+        worker: &Worker,
+        worker_state: &mut Option<V::WorkerState>,
+        task: Task<T::Dir>,
+    ) -> TaskResult<T::Dir> {
         worker.beat();
         self.check()?;
-        let key = &claim.key;
-        match claim.job {
-            Job::Start => self.start(worker, tools, key),
-            Job::Named(file) => self.visit_named(worker, tools, file, key),
-            Job::Walk(stretch) => self.walk(worker, tools, stretch, Findings::default(), key),
+        let key = &task.key;
+        match task.kind {
+            TaskKind::Start => self.run_start(worker, worker_state, key),
+            TaskKind::NamedFile(file) => self.visit_named(worker, worker_state, file, key),
+            TaskKind::Walk(subtree) => self.walk(worker, worker_state, subtree, WalkFindings::default(), key),
         }
     }
 
-    pub(super) fn quest(&self) -> Result<&Q> {
-        self.quest.get().ok_or_else(|| Error::new(ErrorKind::Internal, "work before the start"))
+    pub(super) fn visitor(&self) -> Result<&V> {
+        self.visitor.get().ok_or_else(|| Error::new(ErrorKind::Internal, "work before the start"))
     }
 
     pub(super) fn walk_state(&self) -> Result<&WalkState<T::Dir>> {
@@ -273,56 +282,61 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     }
 
     /// Compiles the request, finds where the walk starts, and goes on from there.
-    fn start(self: &Arc<Self>, worker: &Worker, tools: &mut Option<Q::Tools>, key: &Key) -> Outcome<T::Dir> {
-        let quest = Q::new(&self.req)?;
-        let quest = self.quest.get_or_init(|| quest);
-        let path = Q::path(&self.req);
-        let mut findings = Findings::default();
-        let stretch = match self.tree.locate(path).map_err(|error| error.or_path(path))? {
-            _ if quest.wants_nothing() => Stretch::default(),
+    fn run_start(
+        self: &Arc<Self>,
+        worker: &Worker,
+        worker_state: &mut Option<V::WorkerState>,
+        key: &PathKey,
+    ) -> TaskResult<T::Dir> {
+        let visitor = V::new(&self.req)?;
+        let visitor = self.visitor.get_or_init(|| visitor);
+        let path = V::path(&self.req);
+        let mut findings = WalkFindings::default();
+        let subtree = match self.tree.locate(path).map_err(|error| error.or_path(path))? {
+            _ if visitor.wants_nothing() => Subtree::default(),
             Located::File { dir, name } => {
-                let file = Named { dir, name, path: path.clone() };
-                return self.visit_named(worker, tools, Progress::new(file), key);
+                let file = NamedFile { dir, name, path: path.clone() };
+                return self.visit_named(worker, worker_state, Resumable::new(file), key);
             }
             Located::Directory(dir) => {
-                let (guide, options) = (Checked { search: self, quest, worker }, quest.options());
-                let follow =
-                    (options.links == LinkMode::Follow).then(|| Follow::parallel(&*self.tree, path, self.max_entries));
+                let (control, options) = (SearchWalkControl { search: self, visitor, worker }, visitor.options());
+                let follow = (options.links == LinkMode::Follow)
+                    .then(|| LinkFollower::for_parallel_walk(&*self.tree, path, self.max_entries));
                 let state = self.walk_state.get_or_init(|| WalkState::new(follow, self.max_entries));
-                let opener = Opener { tree: &*self.tree, guide: &guide, options, state };
-                let level = opener.start(dir, path, &mut findings)?;
-                match level {
-                    Some(level) => Stretch::new(self.judged(quest, worker, level)?),
-                    None => Stretch::default(),
+                let reader = DirReader { tree: &*self.tree, control: &control, options, state };
+                let entries = reader.start(dir, path, &mut findings)?;
+                match entries {
+                    Some(entries) => Subtree::new(self.filter_entries(visitor, worker, entries)?),
+                    None => Subtree::default(),
                 }
             }
         };
-        self.walk(worker, tools, Progress::new(stretch), findings, key)
+        self.walk(worker, worker_state, Resumable::new(subtree), findings, key)
     }
 
     /// Hands over what came of a claim; the result is the state, still locked.
-    fn settle(&self, key: &Key, outcome: Outcome<T::Dir>) -> MutexGuard<'_, State<T::Dir>> {
-        let done = outcome.unwrap_or_else(|error| {
+    fn complete_task(&self, key: &PathKey, outcome: TaskResult<T::Dir>) -> MutexGuard<'_, SearchState<T::Dir>> {
+        let output = outcome.unwrap_or_else(|error| {
             let item = Item::Failed(error);
-            Done { work: None, items: (vec![item], 0), rest: None }
+            TaskOutput { work: None, items: (vec![item], 0), rest: None }
         });
         let mut state = self.lock();
         if self.is_closed() {
             drop(state);
             // Dropped without the lock.
-            drop(done);
+            drop(output);
             return self.lock();
         }
-        let (mut items, bytes) = done.items;
-        state.frontier.add(key, &mut items, bytes);
-        state.frontier.keep(items);
-        if let Some(work) = done.work {
-            state.frontier.push_all(work);
+        let (mut items, bytes) = output.items;
+        state.queue.add(key, &mut items, bytes);
+        state.queue.recycle(items);
+        if let Some(work) = output.work {
+            state.queue.push_subtree(work);
         }
-        match done.rest {
-            None => state.frontier.finish(key),
+        match output.rest {
+            None => state.queue.finish(key),
             Some(rest) => {
-                if state.frontier.park(key, rest).is_some() {
+                if state.queue.park(key, rest).is_some() {
                     state.failure = Some(Error::new(ErrorKind::Internal, "a slot went before its job was done"));
                 }
             }
@@ -332,23 +346,23 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
 }
 
 /// Steers the walk of a search.
-pub(super) struct Checked<'a, T: Tree, Q: Quest> {
-    pub(super) search: &'a Search<T, Q>,
-    pub(super) quest: &'a Q,
+pub(super) struct SearchWalkControl<'a, T: Tree, V: SearchVisitor> {
+    pub(super) search: &'a Search<T, V>,
+    pub(super) visitor: &'a V,
     pub(super) worker: &'a Worker,
 }
 
-impl<T: Tree, Q: Quest> Guide for Checked<'_, T, Q> {
-    fn enters(&self, relative: &str, name: &str) -> bool {
-        self.quest.enters(relative, name)
+impl<T: Tree, V: SearchVisitor> WalkControl for SearchWalkControl<'_, T, V> {
+    fn should_enter(&self, relative: &str, name: &str) -> bool {
+        self.visitor.should_enter(relative, name)
     }
 
-    fn names(&self, relative: &str) -> Option<Vec<String>> {
-        self.quest.names(relative)
+    fn names_in(&self, relative: &str) -> Option<Vec<String>> {
+        self.visitor.names_in(relative)
     }
 
-    fn asks_dotted(&self, relative: &str, name: &str) -> Shown {
-        self.quest.asks_dotted(relative, name)
+    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
+        self.visitor.hidden_override(relative, name)
     }
 
     fn check(&self) -> Result<()> {
@@ -356,85 +370,88 @@ impl<T: Tree, Q: Quest> Guide for Checked<'_, T, Q> {
         self.search.check()
     }
 
-    fn check_aside(&self) -> Result<()> {
+    fn check_without_heartbeat(&self) -> Result<()> {
         self.search.check()
     }
 }
 
-impl<T: Tree, Q: Quest> Task for Search<T, Q> {
-    fn turn(self: Arc<Self>, worker: &Worker) {
-        let turn = Turn(&self);
-        let mut tools = self.borrow_tools();
-        let mut claim = self.claim(self.lock());
-        while let Some(next) = claim {
+impl<T: Tree, V: SearchVisitor> Runnable for Search<T, V> {
+    fn run_slice(self: Arc<Self>, worker: &Worker) {
+        let slice = TimeSlice(&self);
+        let mut worker_state = self.take_worker_state();
+        let mut task = self.claim(self.lock());
+        while let Some(next) = task {
             let key = Arc::clone(&next.key);
-            let outcome = guarded(|| self.work(worker, &mut tools, next));
+            let outcome = catch_panic(|| self.run_task(worker, &mut worker_state, next));
             if outcome.is_err() {
                 // A panic, or a line that was too long, may have left anything behind.
-                tools = None;
+                worker_state = None;
             }
-            let state = self.settle(&key, outcome);
-            if worker.is_wanted() {
-                self.make_way(state);
+            let state = self.complete_task(&key, outcome);
+            if worker.has_queued_slices() {
+                self.yield_slot(state);
                 break;
             }
-            claim = self.claim(state);
+            task = self.claim(state);
         }
-        self.return_tools(tools);
-        drop(turn);
+        self.put_worker_state(worker_state);
+        drop(slice);
     }
 }
 
 /// A turn under way. Where it ends in a panic outside of a claim, the search fails instead of waiting for ever.
-struct Turn<'a, T: Tree, Q: Quest>(&'a Arc<Search<T, Q>>);
+struct TimeSlice<'a, T: Tree, V: SearchVisitor>(&'a Arc<Search<T, V>>);
 
-impl<T: Tree, Q: Quest> Drop for Turn<'_, T, Q> {
+impl<T: Tree, V: SearchVisitor> Drop for TimeSlice<'_, T, V> {
     fn drop(&mut self) {
         if !thread::panicking() {
             return;
         }
         let mut state = self.0.lock();
         // It may have been counted as ended already; a search that has failed queues no further turn either way.
-        state.turns = state.turns.saturating_sub(1);
+        state.active_slices = state.active_slices.saturating_sub(1);
         state.failure = Some(Error::new(ErrorKind::Internal, "a search worker panicked between two claims"));
         let waker = state.waker.take();
         drop(state);
         // A waker runs what it likes, and a second panic here would end the process.
-        let _woken = guarded(|| {
+        let _ = catch_panic(|| {
             wake(waker);
             Ok(())
         });
     }
 }
 
-impl<T: Tree, Q: Quest> Search<T, Q> {
+impl<T: Tree, V: SearchVisitor> Search<T, V> {
     /// Ends a turn for the sake of others that wait for the worker; another is queued behind them, where one is wanted.
-    fn make_way(self: &Arc<Self>, mut state: MutexGuard<'_, State<T::Dir>>) {
-        state.turns -= 1;
-        let waker = self.waker(&mut state, Haste::Soon);
-        let wants_turn = state.wants_turn(&self.pool);
+    fn yield_slot(self: &Arc<Self>, mut state: MutexGuard<'_, SearchState<T::Dir>>) {
+        state.active_slices -= 1;
+        let waker = self.take_waker(&mut state, WakePriority::Throttled);
+        let has_slice = state.reserve_slice(&self.pool);
         drop(state);
         wake(waker);
-        self.queue(wants_turn);
+        self.submit_slice(has_slice);
     }
 
-    fn borrow_tools(&self) -> Option<Q::Tools> {
-        let mut all = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+    fn take_worker_state(&self) -> Option<V::WorkerState> {
+        let mut all = self.idle_worker_states.lock().unwrap_or_else(PoisonError::into_inner);
         let thread = thread::current().id();
         let mine = all.iter().position(|(owner, _)| *owner == thread);
-        mine.map(|at| all.swap_remove(at)).or_else(|| all.pop()).map(|(_, tools)| tools)
+        mine.map(|at| all.swap_remove(at)).or_else(|| all.pop()).map(|(_, worker_state)| worker_state)
     }
 
-    fn return_tools(&self, tools: Option<Q::Tools>) {
-        if let Some(tools) = tools {
-            self.tools.lock().unwrap_or_else(PoisonError::into_inner).push((thread::current().id(), tools));
+    fn put_worker_state(&self, worker_state: Option<V::WorkerState>) {
+        if let Some(worker_state) = worker_state {
+            self.idle_worker_states
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((thread::current().id(), worker_state));
         }
     }
 }
 
-impl<T: Tree, Q: Quest> Search<T, Q> {
+impl<T: Tree, V: SearchVisitor> Search<T, V> {
     /// Wakes the consumer at `moment`, whatever the workers are at, unless the alarm is dropped before.
-    pub(crate) fn wakes_at(self: &Arc<Self>, moment: Instant) -> Alarm {
+    pub(crate) fn set_wake_alarm(self: &Arc<Self>, moment: Instant) -> Alarm {
         let search = Arc::downgrade(self);
         Alarm::set(moment, move || {
             if let Some(search) = search.upgrade() {
@@ -445,10 +462,10 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
 
     fn wake(&self) {
         let mut state = self.lock();
-        state.woken = Some(Instant::now());
-        let (waker, soon) = (state.waker.take(), state.soon.take());
+        state.last_wake = Some(Instant::now());
+        let (waker, wake_alarm) = (state.waker.take(), state.wake_alarm.take());
         drop(state);
-        drop(soon);
+        drop(wake_alarm);
         wake(waker);
     }
 }

@@ -5,84 +5,88 @@ use std::time::Duration;
 
 use vfs_core::tree::Tree;
 
-use super::search::{Haste, Search, State, wake};
-use crate::engine::batch::{Room, Slot};
-use crate::engine::ordered_queue::Key;
+use super::search::{Search, SearchState, WakePriority, wake};
+use crate::engine::batch::{BatchTarget, Capacity};
+use crate::engine::ordered_queue::PathKey;
 use crate::engine::pool::Worker;
-use crate::engine::visitor::Quest;
+use crate::engine::visitor::SearchVisitor;
 use crate::item::Item;
 
 /// How often a worker that waits for the consumer looks at the context.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const CONTEXT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A slot, as the worker that fills it sees it.
-pub(super) struct WorkerSlot<'a, T: Tree, Q: Quest> {
-    pub(super) search: &'a Arc<Search<T, Q>>,
+pub(super) struct SlotWriter<'a, T: Tree, V: SearchVisitor> {
+    pub(super) search: &'a Arc<Search<T, V>>,
     pub(super) worker: &'a Worker,
-    pub(super) key: &'a Key,
+    pub(super) key: &'a PathKey,
 }
 
-impl<T: Tree, Q: Quest> Slot for WorkerSlot<'_, T, Q> {
-    fn emit(&self, items: &mut Vec<Item>, bytes: usize) -> Room {
+impl<T: Tree, V: SearchVisitor> BatchTarget for SlotWriter<'_, T, V> {
+    fn write_batch(&self, items: &mut Vec<Item>, bytes: usize) -> Capacity {
         let mut state = self.search.lock();
-        if !state.frontier.add(self.key, items, bytes) {
-            return Room::Unwanted;
+        if !state.queue.add(self.key, items, bytes) {
+            return Capacity::Closed;
         }
-        let waker = self.search.waker(&mut state, Haste::Soon);
+        let waker = self.search.take_waker(&mut state, WakePriority::Throttled);
         drop(state);
         wake(waker);
         self.worker.beat();
-        Room::Unknown
+        Capacity::Unknown
     }
 
-    fn room(&self, items: &mut Vec<Item>) -> Room {
+    fn capacity(&self, items: &mut Vec<Item>) -> Capacity {
         let mut state = self.search.lock();
-        let room = self.room_now(&state);
+        let capacity = self.current_capacity(&state);
         if items.capacity() == 0 {
-            *items = state.frontier.spare();
+            *items = state.queue.take_spare();
         }
         drop(state);
-        if room == Room::Unknown { self.worker.stand_in(|| self.wait_for_room()) } else { room }
+        if capacity == Capacity::Unknown {
+            self.worker.run_with_compensation(|| self.wait_for_capacity())
+        } else {
+            capacity
+        }
     }
 }
 
-impl<T: Tree, Q: Quest> WorkerSlot<'_, T, Q> {
+impl<T: Tree, V: SearchVisitor> SlotWriter<'_, T, V> {
     /// Whether there is room for more; unknown where it is worth waiting.
-    fn room_now(&self, state: &State<T::Dir>) -> Room {
+    fn current_capacity(&self, state: &SearchState<T::Dir>) -> Capacity {
         if self.search.is_closed() {
-            Room::Unwanted
-        } else if state.frontier.admits(self.key) {
-            Room::Enough
-        } else if state.frontier.is_head(self.key) {
-            Room::Unknown
+            Capacity::Closed
+        } else if state.queue.admits(self.key) {
+            Capacity::Available
+        } else if state.queue.is_head(self.key) {
+            Capacity::Unknown
         } else {
-            Room::Short
+            Capacity::Full
         }
     }
 
-    fn wait_for_room(&self) -> Room {
+    fn wait_for_capacity(&self) -> Capacity {
         loop {
             let mut state = self.search.lock();
-            let room = self.room_now(&state);
-            if room != Room::Unknown {
-                return room;
+            let capacity = self.current_capacity(&state);
+            if capacity != Capacity::Unknown {
+                return capacity;
             }
-            if let Some(waker) = self.search.waker(&mut state, Haste::Now) {
+            if let Some(waker) = self.search.take_waker(&mut state, WakePriority::Immediate) {
                 drop(state);
                 waker.wake();
                 continue;
             }
             state.waiting += 1;
-            let waited = self.search.room.wait_timeout(state, LOOK_EVERY);
+            let waited = self.search.capacity_available.wait_timeout(state, CONTEXT_CHECK_INTERVAL);
             let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
             state.waiting -= 1;
             drop(state);
             // Nobody polls a search whose consumer is elsewhere, so the context is looked at here.
             if self.search.cx.check().is_err() {
-                return Room::Unwanted;
+                return Capacity::Closed;
             }
-            if waited.timed_out() && self.worker.is_missed() {
-                return Room::Short;
+            if waited.timed_out() && self.worker.should_yield() {
+                return Capacity::Full;
             }
         }
     }

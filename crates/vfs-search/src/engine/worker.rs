@@ -9,55 +9,58 @@ use std::time::{Duration, Instant};
 use vfs_core::Result;
 use vfs_core::tree::{ChildKind, Tree};
 
-use super::search::{Checked, Search};
-use super::slot_writer::WorkerSlot;
-use super::task_output::{Done, Outcome};
-use crate::engine::batch::Collector;
-use crate::engine::ordered_queue::{Job, Key, Progress};
+use super::search::{Search, SearchWalkControl};
+use super::slot_writer::SlotWriter;
+use super::task_output::{TaskOutput, TaskResult};
+use crate::engine::batch::Batcher;
+use crate::engine::ordered_queue::{PathKey, Resumable, TaskKind};
 use crate::engine::pool::Worker;
-use crate::engine::visitor::{Named, Quest};
-use crate::item::{Item, Outlet as _};
-use crate::walk::dir_entries::{Entry, Findings, Judgement, Level, Stage, Step};
-use crate::walk::dir_reader::Opener;
-use crate::walk::subtree::{Cursor, Stretch};
+use crate::engine::visitor::{NamedFile, SearchVisitor};
+use crate::item::{Item, ItemSink as _};
+use crate::walk::dir_entries::{DirEntries, FilterDecision, StepKind, WalkEntry, WalkFindings, WalkStep};
+use crate::walk::dir_reader::DirReader;
+use crate::walk::subtree::{StepRange, Subtree};
 
 /// How long a worker goes on with a stretch: long beside what a claim costs, and no longer than a consumer waits anyway.
-const LONG_STRETCH: Duration = Duration::from_millis(1);
+const SUBTREE_TIME_SLICE: Duration = Duration::from_millis(1);
 
 /// How long it does so where others wait for a worker.
-const SHORT_STRETCH: Duration = Duration::from_micros(200);
+const CONTENDED_TIME_SLICE: Duration = Duration::from_micros(200);
 
 /// How long a worker is at one file before it asks for a stand-in, where others wait for a worker.
-const LONG_FILE: Duration = Duration::from_millis(25);
+const LONG_FILE_THRESHOLD: Duration = Duration::from_millis(25);
 
 /// Why a stretch was left.
-enum Left {
+enum WalkEnd {
     Finished,
     TimeIsUp,
     NoRoom,
 }
 
-impl<T: Tree, Q: Quest> Search<T, Q> {
+impl<T: Tree, V: SearchVisitor> Search<T, V> {
     /// Takes the steps of a stretch, until it has had its time or there is no room for what it brings in; `findings` go
     /// before that.
     pub(super) fn walk(
         self: &Arc<Self>,
         worker: &Worker,
-        tools: &mut Option<Q::Tools>,
-        progress: Progress<Stretch<T::Dir>>,
-        findings: Findings,
-        key: &Key,
-    ) -> Outcome<T::Dir> {
-        let Progress { what, mut brought_in } = progress;
-        let walker = Walker::new(self, worker, key, what)?;
-        walker.collector.borrow_mut().note(findings);
-        let left = walker.walk(tools.get_or_insert_with(|| walker.quest.tools()), &mut brought_in)?;
+        worker_state: &mut Option<V::WorkerState>,
+        progress: Resumable<Subtree<T::Dir>>,
+        findings: WalkFindings,
+        key: &PathKey,
+    ) -> TaskResult<T::Dir> {
+        let Resumable { work, mut resume_line } = progress;
+        let walker = SubtreeWalker::new(self, worker, key, work)?;
+        walker.batcher.borrow_mut().add_findings(findings);
+        let walk_end =
+            walker.walk(worker_state.get_or_insert_with(|| walker.visitor.new_worker_state()), &mut resume_line)?;
         self.check()?;
-        let (stretch, items) = (walker.stretch.into_inner(), walker.collector.into_inner().into_rest());
-        Ok(match left {
-            Left::Finished => Done { work: None, items, rest: None },
-            Left::TimeIsUp => Done { work: Some(stretch), items, rest: None },
-            Left::NoRoom => Done { work: None, items, rest: Some(Job::Walk(Progress { what: stretch, brought_in })) },
+        let (subtree, items) = (walker.subtree.into_inner(), walker.batcher.into_inner().into_remaining());
+        Ok(match walk_end {
+            WalkEnd::Finished => TaskOutput { work: None, items, rest: None },
+            WalkEnd::TimeIsUp => TaskOutput { work: Some(subtree), items, rest: None },
+            WalkEnd::NoRoom => {
+                TaskOutput { work: None, items, rest: Some(TaskKind::Walk(Resumable { work: subtree, resume_line })) }
+            }
         })
     }
 
@@ -65,157 +68,170 @@ impl<T: Tree, Q: Quest> Search<T, Q> {
     pub(super) fn visit_named(
         self: &Arc<Self>,
         worker: &Worker,
-        tools: &mut Option<Q::Tools>,
-        mut file: Progress<Named<T::Dir>>,
-        key: &Key,
-    ) -> Outcome<T::Dir> {
-        let walker = Walker::new(self, worker, key, Stretch::default())?;
-        walker.collector.borrow_mut().begin_file(file.brought_in);
-        let (tools, mut outlet) = (tools.get_or_insert_with(|| walker.quest.tools()), &walker.collector);
-        walker.quest.visit_named(tools, &*self.tree, &file.what, &mut outlet, &|| walker.is_interrupted())?;
-        let is_done = walker.collector.borrow_mut().end_file(&mut file.brought_in);
+        worker_state: &mut Option<V::WorkerState>,
+        mut file: Resumable<NamedFile<T::Dir>>,
+        key: &PathKey,
+    ) -> TaskResult<T::Dir> {
+        let walker = SubtreeWalker::new(self, worker, key, Subtree::default())?;
+        walker.batcher.borrow_mut().begin_file(file.resume_line);
+        let (worker_state, mut item_sink) =
+            (worker_state.get_or_insert_with(|| walker.visitor.new_worker_state()), &walker.batcher);
+        walker
+            .visitor
+            .visit_named(worker_state, &*self.tree, &file.work, &mut item_sink, &|| walker.is_interrupted())?;
+        let is_done = walker.batcher.borrow_mut().end_file(&mut file.resume_line);
         self.check()?;
-        let rest = (!is_done).then_some(Job::Named(file));
-        Ok(Done { work: None, items: walker.collector.into_inner().into_rest(), rest })
+        let rest = (!is_done).then_some(TaskKind::NamedFile(file));
+        Ok(TaskOutput { work: None, items: walker.batcher.into_inner().into_remaining(), rest })
     }
 
     /// What is to be done in a level.
-    pub(super) fn judged(&self, quest: &Q, worker: &Worker, mut level: Level<T::Dir>) -> Result<Cursor<T::Dir>> {
-        let guide = Checked { search: self, quest, worker };
-        level.judge(&guide, |entry| match entry.kind() {
+    pub(super) fn filter_entries(
+        &self,
+        visitor: &V,
+        worker: &Worker,
+        mut entries: DirEntries<T::Dir>,
+    ) -> Result<StepRange<T::Dir>> {
+        let control = SearchWalkControl { search: self, visitor, worker };
+        entries.retain(&control, |entry| match entry.kind() {
             // It takes a look at the disk to tell what a link leads to, which is left until its turn comes.
-            ChildKind::Link => Ok(Judgement::Take),
-            _ => quest.judge(&*self.tree, entry),
+            ChildKind::Link => Ok(FilterDecision::Keep),
+            _ => visitor.filter_entry(&*self.tree, entry),
         })?;
-        Ok(Cursor { steps: 0..level.len(), level: Arc::new(level) })
+        Ok(StepRange { steps: 0..entries.len(), entries: Arc::new(entries) })
     }
 
     /// Leaves the steps of a stretch, beyond the next, to whoever has nothing to do.
-    fn share(self: &Arc<Self>, stretch: &RefCell<Stretch<T::Dir>>) {
-        if !stretch.borrow().is_divisible() || !self.hungry.swap(false, Ordering::Relaxed) {
+    fn share(self: &Arc<Self>, subtree: &RefCell<Subtree<T::Dir>>) {
+        if !subtree.borrow().is_divisible() || !self.is_starved.swap(false, Ordering::Relaxed) {
             return;
         }
-        let shared = stretch.borrow_mut().split_off();
+        let shared = subtree.borrow_mut().split_off();
         let mut state = self.lock();
         if self.is_closed() {
             drop(state);
             return;
         }
-        state.frontier.push_all(shared);
-        let wants_turn = state.wants_turn(&self.pool);
+        state.queue.push_subtree(shared);
+        let has_slice = state.reserve_slice(&self.pool);
         drop(state);
-        self.queue(wants_turn);
+        self.submit_slice(has_slice);
     }
 }
 
 /// A worker on a stretch.
-struct Walker<'a, T: Tree, Q: Quest> {
-    search: &'a Arc<Search<T, Q>>,
+struct SubtreeWalker<'a, T: Tree, V: SearchVisitor> {
+    search: &'a Arc<Search<T, V>>,
     worker: &'a Worker,
-    quest: &'a Q,
-    collector: RefCell<Collector<WorkerSlot<'a, T, Q>>>,
-    stretch: RefCell<Stretch<T::Dir>>,
+    visitor: &'a V,
+    batcher: RefCell<Batcher<SlotWriter<'a, T, V>>>,
+    subtree: RefCell<Subtree<T::Dir>>,
     start: Instant,
 }
 
-impl<'a, T: Tree, Q: Quest> Walker<'a, T, Q> {
-    fn new(search: &'a Arc<Search<T, Q>>, worker: &'a Worker, key: &'a Key, stretch: Stretch<T::Dir>) -> Result<Self> {
-        let collector = RefCell::new(Collector::new(WorkerSlot { search, worker, key }));
-        let stretch = RefCell::new(stretch);
-        Ok(Self { search, worker, quest: search.quest()?, collector, stretch, start: Instant::now() })
+impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
+    fn new(
+        search: &'a Arc<Search<T, V>>,
+        worker: &'a Worker,
+        key: &'a PathKey,
+        subtree: Subtree<T::Dir>,
+    ) -> Result<Self> {
+        let batcher = RefCell::new(Batcher::new(SlotWriter { search, worker, key }));
+        let subtree = RefCell::new(subtree);
+        Ok(Self { search, worker, visitor: search.visitor()?, batcher, subtree, start: Instant::now() })
     }
 
-    fn walk(&self, tools: &mut Q::Tools, brought_in: &mut u64) -> Result<Left> {
+    fn walk(&self, worker_state: &mut V::WorkerState, resume_line: &mut u64) -> Result<WalkEnd> {
         loop {
             self.share();
-            let next = self.stretch.borrow().next();
-            let Some((level, step)) = next else {
-                return Ok(Left::Finished);
+            let next = self.subtree.borrow().next();
+            let Some((entries, step)) = next else {
+                return Ok(WalkEnd::Finished);
             };
-            let is_done = match step.stage {
-                Stage::Descent => {
-                    self.descend(level, step)?;
+            let is_done = match step.kind {
+                StepKind::Descent => {
+                    self.descend(entries, step)?;
                     true
                 }
-                Stage::Problem(index) => self.put(Item::Problem(level.problem(index).clone())),
-                Stage::Entry => self.visit(tools, Entry::of(&level, step), brought_in),
+                StepKind::Problem(index) => self.put(Item::Problem(entries.problem(index).clone())),
+                StepKind::Entry => self.visit(worker_state, WalkEntry::of(&entries, step), resume_line),
             };
             if !is_done {
-                return Ok(Left::NoRoom);
+                return Ok(WalkEnd::NoRoom);
             }
-            if step.stage != Stage::Descent {
-                self.stretch.borrow_mut().advance();
+            if step.kind != StepKind::Descent {
+                self.subtree.borrow_mut().advance();
             }
             self.search.check()?;
             self.worker.beat();
-            let time = if self.worker.is_wanted() { SHORT_STRETCH } else { LONG_STRETCH };
+            let time = if self.worker.has_queued_slices() { CONTENDED_TIME_SLICE } else { SUBTREE_TIME_SLICE };
             if self.start.elapsed() >= time {
-                return Ok(Left::TimeIsUp);
+                return Ok(WalkEnd::TimeIsUp);
             }
         }
     }
 
     /// Visits an entry; whether it is done.
-    fn visit(&self, tools: &mut Q::Tools, entry: Entry<'_, T::Dir>, brought_in: &mut u64) -> bool {
-        let judgement = match entry.kind() {
-            ChildKind::Link => self.quest.judge(&*self.search.tree, entry),
-            _ => Ok(Judgement::Take),
+    fn visit(&self, worker_state: &mut V::WorkerState, entry: WalkEntry<'_, T::Dir>, resume_line: &mut u64) -> bool {
+        let decision = match entry.kind() {
+            ChildKind::Link => self.visitor.filter_entry(&*self.search.tree, entry),
+            _ => Ok(FilterDecision::Keep),
         };
-        if !matches!(judgement, Ok(Judgement::Take)) {
+        if !matches!(decision, Ok(FilterDecision::Keep)) {
             // It may have been a file whose lines an earlier turn brought in.
-            *brought_in = 0;
+            *resume_line = 0;
         }
-        match judgement {
-            Ok(Judgement::Take) => {}
-            Ok(Judgement::Pass) => return true,
-            Ok(Judgement::SkipLink) => {
-                self.collector.borrow_mut().note(Findings::skipped_link());
+        match decision {
+            Ok(FilterDecision::Keep) => {}
+            Ok(FilterDecision::Drop) => return true,
+            Ok(FilterDecision::SkipLink) => {
+                self.batcher.borrow_mut().add_findings(WalkFindings::skipped_link());
                 return true;
             }
             Err(error) => return self.put(Item::Problem(entry.problem(error))),
         }
-        self.collector.borrow_mut().begin_file(*brought_in);
-        let mut outlet = &self.collector;
-        self.quest.visit(tools, &*self.search.tree, entry, &mut outlet, &|| self.is_interrupted());
-        self.collector.borrow_mut().end_file(brought_in)
+        self.batcher.borrow_mut().begin_file(*resume_line);
+        let mut item_sink = &self.batcher;
+        self.visitor.visit(worker_state, &*self.search.tree, entry, &mut item_sink, &|| self.is_interrupted());
+        self.batcher.borrow_mut().end_file(resume_line)
     }
 
     fn put(&self, item: Item) -> bool {
-        self.collector.borrow_mut().put(item).is_continue()
+        self.batcher.borrow_mut().put(item).is_continue()
     }
 
     /// Goes down the directory that `step` leads to. What it is in is let go before, unless there is more to be done in it,
     /// so that a chain of single directories holds one of them at a time.
-    fn descend(&self, level: Arc<Level<T::Dir>>, step: Step) -> Result<()> {
-        self.stretch.borrow_mut().advance();
-        let Self { search, quest, worker, .. } = *self;
-        let mut findings = Findings::default();
-        let guide = Checked { search, quest, worker };
-        let (options, state) = (quest.options(), search.walk_state()?);
-        let opener = Opener { tree: &*search.tree, guide: &guide, options, state };
-        let below = opener.descend(&level, step, &mut findings)?;
+    fn descend(&self, entries: Arc<DirEntries<T::Dir>>, step: WalkStep) -> Result<()> {
+        self.subtree.borrow_mut().advance();
+        let Self { search, visitor, worker, .. } = *self;
+        let mut findings = WalkFindings::default();
+        let control = SearchWalkControl { search, visitor, worker };
+        let (options, state) = (visitor.options(), search.walk_state()?);
+        let reader = DirReader { tree: &*search.tree, control: &control, options, state };
+        let below = reader.descend(&entries, step, &mut findings)?;
         if let Some(below) = below {
-            let below = search.judged(quest, worker, below)?;
-            self.stretch.borrow_mut().enter(below);
+            let below = search.filter_entries(visitor, worker, below)?;
+            self.subtree.borrow_mut().enter(below);
         }
-        self.collector.borrow_mut().note(findings);
+        self.batcher.borrow_mut().add_findings(findings);
         Ok(())
     }
 
     fn share(&self) {
-        if self.search.hungry.load(Ordering::Relaxed) {
-            self.search.share(&self.stretch);
+        if self.search.is_starved.load(Ordering::Relaxed) {
+            self.search.share(&self.subtree);
         }
     }
 
     /// Looks, between two pieces of a file, whether to go on, and at what others wait for.
     fn is_interrupted(&self) -> bool {
         // Without a beat the worker is late, and is stood in for. A file cannot be left for others: it would begin again.
-        if !self.worker.is_wanted() || self.start.elapsed() < LONG_FILE {
+        if !self.worker.has_queued_slices() || self.start.elapsed() < LONG_FILE_THRESHOLD {
             self.worker.beat();
         }
         self.share();
-        self.collector.borrow_mut().flush_old();
+        self.batcher.borrow_mut().flush_if_due();
         self.search.is_interrupted()
     }
 }

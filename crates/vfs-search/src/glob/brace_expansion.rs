@@ -3,43 +3,43 @@
 use super::parse::Part;
 
 /// Most spellings of a glob.
-const MAX_SPELLINGS: usize = 4096;
+const MAX_EXPANSIONS: usize = 4096;
 
 /// Most characters, about, of all spellings together.
-const MAX_LENGTH: usize = 32 << 10;
+const MAX_EXPANDED_LENGTH: usize = 32 << 10;
 
 /// Most characters, about, that are written to find them.
-const MAX_WORK: usize = 1 << 20;
+const MAX_EXPANSION_WORK: usize = 1 << 20;
 
 /// The parts with every pair of braces that holds separators, or stands in a segment that may fold away, replaced by each of
 /// its alternatives; `None` where these become too many.
-pub(super) fn spellings(parts: &[Part]) -> Option<Vec<Vec<Part>>> {
-    let mut expansion = Expansion { spellings: Vec::new(), length: 0, work: 0 };
+pub(super) fn expand_braces(parts: &[Part]) -> Option<Vec<Vec<Part>>> {
+    let mut expansion = BraceExpansion { expansions: Vec::new(), length: 0, work: 0 };
     expansion.expand(parts.to_vec())?;
-    Some(expansion.spellings)
+    Some(expansion.expansions)
 }
 
-struct Expansion {
-    spellings: Vec<Vec<Part>>,
+struct BraceExpansion {
+    expansions: Vec<Vec<Part>>,
     length: usize,
     work: usize,
 }
 
-impl Expansion {
+impl BraceExpansion {
     /// `None` where it becomes too much.
     fn expand(&mut self, parts: Vec<Part>) -> Option<()> {
         let length = parts.iter().map(length).sum::<usize>();
         self.work += length;
         let Some((at, alternatives)) = braces_to_expand(&parts) else {
             self.length += length;
-            self.spellings.push(parts);
-            let is_first = self.spellings.len() == 1;
-            let fits = self.spellings.len() <= MAX_SPELLINGS && self.length <= MAX_LENGTH;
+            self.expansions.push(parts);
+            let is_first = self.expansions.len() == 1;
+            let fits = self.expansions.len() <= MAX_EXPANSIONS && self.length <= MAX_EXPANDED_LENGTH;
             return (is_first || fits).then_some(());
         };
         for alternative in alternatives {
-            let spelling = [&parts[..at], alternative, &parts[at + 1..]].concat();
-            self.expand(spelling).filter(|()| self.work <= MAX_WORK)?;
+            let expansion = [&parts[..at], alternative, &parts[at + 1..]].concat();
+            self.expand(expansion).filter(|()| self.work <= MAX_EXPANSION_WORK)?;
         }
         Some(())
     }
@@ -89,7 +89,7 @@ fn may_be_dot(parts: &[Part]) -> bool {
 }
 
 /// The segments, without empty ones, `.`, and `**` after `**`.
-pub(super) fn fold(parts: &[Part]) -> Vec<&[Part]> {
+pub(super) fn fold_segments(parts: &[Part]) -> Vec<&[Part]> {
     let is_folded_away = |segment: &[Part]| matches!(segment, []) || segment == [Part::Literal(".".to_owned())];
     let segments = parts.split(|part| *part == Part::Separator);
     let mut segments: Vec<&[Part]> = segments.filter(|segment| !is_folded_away(segment)).collect();

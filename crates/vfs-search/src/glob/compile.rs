@@ -6,7 +6,7 @@ use std::sync::Arc;
 use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 
-use super::parse::{Mistake, Part};
+use super::parse::{GlobError, Part};
 
 /// Most bytes of a compiled glob.
 const SIZE_LIMIT: usize = 10 << 20;
@@ -26,7 +26,7 @@ pub(super) enum TextMatcher {
 
 impl TextMatcher {
     /// Compiles `parts`, which for a name hold no separator.
-    pub(super) fn new(parts: &[Part]) -> Result<Self, Mistake> {
+    pub(super) fn new(parts: &[Part]) -> Result<Self, GlobError> {
         Ok(match parts {
             [Part::AnyRun] => TextMatcher::Any,
             [Part::Literal(text)] => TextMatcher::Literal(text.clone()),
@@ -40,7 +40,7 @@ impl TextMatcher {
     }
 
     /// Compiles `parts` so that no wildcard matches a NUL.
-    pub(super) fn marked(parts: &[Part]) -> Result<Self, Mistake> {
+    pub(super) fn new_marked(parts: &[Part]) -> Result<Self, GlobError> {
         Ok(TextMatcher::Regex(Box::new(regex(parts, &NO_NUL)?)))
     }
 
@@ -59,7 +59,7 @@ impl TextMatcher {
 pub(super) struct SegmentMatchers(HashMap<Vec<Part>, Arc<TextMatcher>>);
 
 impl SegmentMatchers {
-    pub(super) fn get(&mut self, segment: &[Part]) -> Result<Arc<TextMatcher>, Mistake> {
+    pub(super) fn get(&mut self, segment: &[Part]) -> Result<Arc<TextMatcher>, GlobError> {
         if let Some(matcher) = self.0.get(segment) {
             return Ok(Arc::clone(matcher));
         }
@@ -70,7 +70,7 @@ impl SegmentMatchers {
 }
 
 /// The expressions that wildcards become.
-struct Wildcards {
+struct WildcardSyntax {
     /// `?`. Paths are UTF-8, so that a character may be told by its bytes: that compiles to a tenth of the size.
     character: &'static str,
     /// `*`.
@@ -83,7 +83,7 @@ struct Wildcards {
     outside: &'static str,
 }
 
-const ANY_CHARACTER: Wildcards = Wildcards {
+const ANY_CHARACTER: WildcardSyntax = WildcardSyntax {
     character: r"(?-u:[^/\x80-\xBF][\x80-\xBF]{0,3})",
     run: "(?-u:[^/])*",
     directories: "(?:(?s-u:.)*/)?",
@@ -91,7 +91,7 @@ const ANY_CHARACTER: Wildcards = Wildcards {
     outside: "[^/",
 };
 
-const NO_NUL: Wildcards = Wildcards {
+const NO_NUL: WildcardSyntax = WildcardSyntax {
     character: r"(?-u:[^/\x00\x80-\xBF][\x80-\xBF]{0,3})",
     run: r"(?-u:[^/\x00])*",
     directories: r"(?:(?-u:[^\x00])*/)?",
@@ -99,7 +99,7 @@ const NO_NUL: Wildcards = Wildcards {
     outside: r"[^/\x00",
 };
 
-fn regex(parts: &[Part], wildcards: &Wildcards) -> Result<RegexMatcher, Mistake> {
+fn regex(parts: &[Part], wildcards: &WildcardSyntax) -> Result<RegexMatcher, GlobError> {
     let mut expression = String::from("^(?:");
     push_regex(&mut expression, parts, wildcards);
     expression.push_str(")$");
@@ -107,10 +107,10 @@ fn regex(parts: &[Part], wildcards: &Wildcards) -> Result<RegexMatcher, Mistake>
         .size_limit(SIZE_LIMIT)
         .dfa_size_limit(SIZE_LIMIT)
         .build(&expression)
-        .map_err(|_| Mistake::new(0, "it is too large; use a shorter one"))
+        .map_err(|_| GlobError::new(0, "it is too large; use a shorter one"))
 }
 
-fn push_regex(out: &mut String, parts: &[Part], wildcards: &Wildcards) {
+fn push_regex(out: &mut String, parts: &[Part], wildcards: &WildcardSyntax) {
     let mut rest = parts.iter().peekable();
     while let Some(part) = rest.next() {
         match part {
@@ -135,7 +135,7 @@ fn push_regex(out: &mut String, parts: &[Part], wildcards: &Wildcards) {
 }
 
 /// A class never matches a separator, whatever its ranges span.
-fn push_class(out: &mut String, negated: bool, ranges: &[(char, char)], wildcards: &Wildcards) {
+fn push_class(out: &mut String, negated: bool, ranges: &[(char, char)], wildcards: &WildcardSyntax) {
     out.push_str(if negated { wildcards.outside } else { "[[" });
     for (low, high) in ranges {
         for (separator, bound) in [("", low), ("-", high)] {

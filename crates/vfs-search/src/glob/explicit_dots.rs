@@ -1,54 +1,55 @@
 //! A matcher in which only a dot that the glob spells stands for the dot at the start of a name.
 
 use super::compile::TextMatcher;
-use super::hidden_override::mark;
-use super::parse::{Mistake, Part};
+use super::hidden_override::mark_leading_dot;
+use super::parse::{GlobError, Part};
 
 /// Matches paths in which the dot at the start of a name is replaced by a NUL, which neither a glob nor a path holds.
 ///
 /// Wildcards match no NUL, so that the replaced dot is matched only by one that is spelled at the start of a segment.
 #[derive(Debug, Clone)]
-pub(super) struct SpelledMatcher {
+pub(super) struct ExplicitDotMatcher {
     matcher: TextMatcher,
-    subject: Subject,
+    subject: MatchSubject,
 }
 
 /// The text that a glob is matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum MatchSubject {
     /// The name of an entry, wherever it is.
     Name,
     /// The path of an entry, relative to where the search starts.
     Path,
 }
 
-impl SpelledMatcher {
-    /// Compiles the `spellings` of a glob, without empty segments.
-    pub(super) fn new(spellings: &[Vec<Part>], subject: Subject) -> Result<Self, Mistake> {
-        let mut marked = spellings.iter().map(|spelling| {
-            let segments = spelling.split(|part| *part == Part::Separator);
-            let segments: Vec<_> = segments.map(|segment| mark(segment).map_or(segment.to_vec(), to_nul)).collect();
+impl ExplicitDotMatcher {
+    /// Compiles the `expansions` of a glob, without empty segments.
+    pub(super) fn new(expansions: &[Vec<Part>], subject: MatchSubject) -> Result<Self, GlobError> {
+        let mut marked = expansions.iter().map(|expansion| {
+            let segments = expansion.split(|part| *part == Part::Separator);
+            let segments: Vec<_> =
+                segments.map(|segment| mark_leading_dot(segment).map_or(segment.to_vec(), to_nul)).collect();
             segments.join(&Part::Separator)
         });
         let whole = match (marked.len(), marked.next()) {
-            (1, Some(spelling)) => spelling,
+            (1, Some(expansion)) => expansion,
             (_, first) => vec![Part::Alternatives(first.into_iter().chain(marked).collect())],
         };
-        Ok(Self { matcher: TextMatcher::marked(&whole)?, subject })
+        Ok(Self { matcher: TextMatcher::new_marked(&whole)?, subject })
     }
 
-    pub(super) fn subject(&self) -> Subject {
+    pub(super) fn subject(&self) -> MatchSubject {
         self.subject
     }
 
     /// Whether the entry `name` of `directory` has a leading dot that this matcher has to look at.
-    pub(super) fn is_concerned(&self, directory: &str, name: &str) -> bool {
+    pub(super) fn applies_to(&self, directory: &str, name: &str) -> bool {
         let is_hidden_path = || directory.starts_with('.') || directory.contains("/.");
-        name.starts_with('.') || (self.subject == Subject::Path && is_hidden_path())
+        name.starts_with('.') || (self.subject == MatchSubject::Path && is_hidden_path())
     }
 
     pub(super) fn matches(&self, directory: &str, name: &str) -> bool {
-        let directories = directory.split('/').filter(|_| self.subject == Subject::Path && !directory.is_empty());
+        let directories = directory.split('/').filter(|_| self.subject == MatchSubject::Path && !directory.is_empty());
         let names: Vec<_> = directories.chain([name]).map(mark_name).collect();
         self.matcher.matches(&names.join("/"))
     }

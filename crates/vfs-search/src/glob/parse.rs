@@ -44,19 +44,19 @@ impl Part {
 
 /// What is wrong with a glob, and at which byte.
 #[derive(Debug)]
-pub(super) struct Mistake {
+pub(super) struct GlobError {
     pub(super) at: usize,
     pub(super) what: String,
 }
 
-impl Mistake {
+impl GlobError {
     pub(super) fn new(at: usize, what: impl Into<String>) -> Self {
         Self { at, what: what.into() }
     }
 }
 
 /// Takes `text` apart.
-pub(super) fn parse(text: &str) -> Result<Vec<Part>, Mistake> {
+pub(super) fn parse(text: &str) -> Result<Vec<Part>, GlobError> {
     let mut parser = Parser { rest: text.char_indices().peekable(), end: text.len(), nesting: 0, alternatives: 0 };
     parser.sequence(SegmentStart::Yes)
 }
@@ -94,7 +94,7 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     /// Parses up to the end, or up to the `,` or `}` that ends an alternative.
-    fn sequence(&mut self, start: SegmentStart) -> Result<Vec<Part>, Mistake> {
+    fn sequence(&mut self, start: SegmentStart) -> Result<Vec<Part>, GlobError> {
         let mut parts = Vec::new();
         while let Some(&(at, c)) = self.rest.peek() {
             if self.nesting > 0 && matches!(c, ',' | '}') {
@@ -112,10 +112,10 @@ impl Parser<'_> {
                 '*' => parts.push(self.stars(starts_segment)),
                 '[' => parts.push(self.class(at)?),
                 '{' => parts.push(self.braces(at, starts_segment)?),
-                '}' => return Err(Mistake::new(at, "'}' without a '{' before it; write '\\}' for the character")),
+                '}' => return Err(GlobError::new(at, "'}' without a '{' before it; write '\\}' for the character")),
                 '\\' => {
                     let Some((_, escaped)) = self.rest.next() else {
-                        return Err(Mistake::new(at, "it ends with a lone '\\'; write '\\\\' for the character"));
+                        return Err(GlobError::new(at, "it ends with a lone '\\'; write '\\\\' for the character"));
                     };
                     push_char(&mut parts, escaped);
                 }
@@ -139,8 +139,8 @@ impl Parser<'_> {
     }
 
     /// Parses `[...]` whose `[`, at `open`, is read.
-    fn class(&mut self, open: usize) -> Result<Part, Mistake> {
-        let unclosed = || Mistake::new(open, "'[' without a ']' after it; write '\\[' for the character");
+    fn class(&mut self, open: usize) -> Result<Part, GlobError> {
+        let unclosed = || GlobError::new(open, "'[' without a ']' after it; write '\\[' for the character");
         let negated = self.rest.next_if(|&(_, c)| matches!(c, '!' | '^')).is_some();
         let mut ranges: Vec<(char, char)> = Vec::new();
         loop {
@@ -162,23 +162,26 @@ impl Parser<'_> {
                 c => c,
             };
             if low > high {
-                return Err(Mistake::new(at, format!("the range '{low}-{high}' is the wrong way round")));
+                return Err(GlobError::new(at, format!("the range '{low}-{high}' is the wrong way round")));
             }
             ranges.push((low, high));
         }
     }
 
     /// Parses `{...}` whose `{`, at `open`, is read.
-    fn braces(&mut self, open: usize, start: SegmentStart) -> Result<Part, Mistake> {
+    fn braces(&mut self, open: usize, start: SegmentStart) -> Result<Part, GlobError> {
         if self.nesting == MAX_NESTING {
-            return Err(Mistake::new(open, format!("braces are nested more than {MAX_NESTING} deep")));
+            return Err(GlobError::new(open, format!("braces are nested more than {MAX_NESTING} deep")));
         }
         self.nesting += 1;
         let mut alternatives = Vec::new();
         loop {
             self.alternatives += 1;
             if self.alternatives > MAX_ALTERNATIVES {
-                return Err(Mistake::new(open, format!("it has more than {MAX_ALTERNATIVES} alternatives in braces")));
+                return Err(GlobError::new(
+                    open,
+                    format!("it has more than {MAX_ALTERNATIVES} alternatives in braces"),
+                ));
             }
             alternatives.push(self.sequence(start)?);
             match self.rest.next() {
@@ -186,7 +189,7 @@ impl Parser<'_> {
                 Some(_) => break,
                 None => {
                     let what = "'{' without a '}' after it; write '\\{' for the character";
-                    return Err(Mistake::new(open.min(self.end), what));
+                    return Err(GlobError::new(open.min(self.end), what));
                 }
             }
         }

@@ -114,7 +114,7 @@ fn mistakes_are_refused_by_name() {
     let long = "x".repeat(4097);
     let classes = "[".repeat(4000);
     let huge = "*".repeat(1 << 20);
-    let dots = "{a/,b/}".repeat(8) + ".{" + &"[!a]".repeat(980) + "}";
+    let hidden_overrides = "{a/,b/}".repeat(8) + ".{" + &"[!a]".repeat(980) + "}";
     for (pattern, word) in [
         ("", "empty"),
         ("/", "names nothing"),
@@ -140,7 +140,7 @@ fn mistakes_are_refused_by_name() {
         (&long, "4096"),
         (&classes, "']'"),
         (&huge, "4096"),
-        (&dots, "start with a dot"),
+        (&hidden_overrides, "start with a dot"),
     ] {
         let error = GlobPattern::new(pattern).expect_err(&pattern[..pattern.len().min(20)]);
         assert_eq!(error.kind(), ErrorKind::InvalidPattern);

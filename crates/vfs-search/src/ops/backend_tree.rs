@@ -20,7 +20,7 @@ const MAX_CONCURRENT_RESOLVES: usize = 16;
 /// Those are the threads of a search pool, which may block; where the search was begun in a tokio runtime, what the
 /// backend does runs in it.
 #[derive(Debug)]
-pub(crate) struct AskedTree {
+pub(crate) struct BackendTree {
     backend: Arc<dyn Backend>,
     cx: OpContext,
     runtime: Option<Handle>,
@@ -28,25 +28,25 @@ pub(crate) struct AskedTree {
 
 /// A directory, and once it was listed what is known of its entries.
 #[derive(Debug, Clone)]
-pub(crate) struct AskedDir {
+pub(crate) struct BackendDir {
     path: VfsPath,
     entries: Arc<OnceLock<HashMap<String, FileInfo>>>,
 }
 
-impl AskedDir {
+impl BackendDir {
     fn new(path: VfsPath) -> Self {
         Self { path, entries: Arc::default() }
     }
 }
 
-impl AskedTree {
+impl BackendTree {
     pub(crate) fn new(backend: Arc<dyn Backend>, cx: OpContext) -> Self {
         Self { backend, cx, runtime: Handle::try_current().ok() }
     }
 
     /// Where `path` is without links.
-    fn real(&self, path: VfsPath) -> Result<Resolved> {
-        self.wait(self.backend.resolve(&self.cx, ResolveRequest::new(path)))
+    fn resolve_path(&self, path: VfsPath) -> Result<Resolved> {
+        self.block_on(self.backend.resolve(&self.cx, ResolveRequest::new(path)))
     }
 
     /// The names among `entries` of `dir` that are links: a listing describes what they lead to. An entry of which that
@@ -55,7 +55,7 @@ impl AskedTree {
         if !self.backend.capabilities(dir).links {
             return Ok(HashSet::new());
         }
-        let real = self.real(dir.clone())?.path;
+        let real = self.resolve_path(dir.clone())?.path;
         let resolve = async |name: &str| {
             let path = dir.child(name)?;
             match self.backend.resolve(&self.cx, ResolveRequest::new(path.clone())).await {
@@ -67,7 +67,7 @@ impl AskedTree {
         };
         let names = entries.iter().filter_map(|entry| entry.path.name());
         let resolved: Vec<_> =
-            self.wait(stream::iter(names.map(resolve)).buffered(MAX_CONCURRENT_RESOLVES).try_collect())?;
+            self.block_on(stream::iter(names.map(resolve)).buffered(MAX_CONCURRENT_RESOLVES).try_collect())?;
         let mut links = HashSet::new();
         for (name, is_link) in resolved {
             match is_link {
@@ -79,7 +79,7 @@ impl AskedTree {
         Ok(links)
     }
 
-    fn wait<T>(&self, answer: impl Future<Output = Result<T>>) -> Result<T> {
+    fn block_on<T>(&self, answer: impl Future<Output = Result<T>>) -> Result<T> {
         match &self.runtime {
             Some(runtime) => runtime.block_on(answer),
             None => futures::executor::block_on(answer),
@@ -87,19 +87,19 @@ impl AskedTree {
     }
 }
 
-impl Tree for AskedTree {
-    type Dir = AskedDir;
+impl Tree for BackendTree {
+    type Dir = BackendDir;
 
-    fn locate(&self, path: &VfsPath) -> Result<Located<AskedDir>> {
-        let info = self.wait(self.backend.stat(&self.cx, StatRequest::new(path.clone())))?;
+    fn locate(&self, path: &VfsPath) -> Result<Located<BackendDir>> {
+        let info = self.block_on(self.backend.stat(&self.cx, StatRequest::new(path.clone())))?;
         Ok(match (info.is_dir, path.parent(), path.name()) {
-            (false, Some(dir), Some(name)) => Located::File { dir: AskedDir::new(dir), name: name.to_owned() },
-            _ => Located::Directory(AskedDir::new(path.clone())),
+            (false, Some(dir), Some(name)) => Located::File { dir: BackendDir::new(dir), name: name.to_owned() },
+            _ => Located::Directory(BackendDir::new(path.clone())),
         })
     }
 
-    fn list(&self, dir: &AskedDir) -> Result<Listing> {
-        let found = self.wait(self.backend.ls(&self.cx, LsRequest::new(dir.path.clone())))?;
+    fn list(&self, dir: &BackendDir) -> Result<Listing> {
+        let found = self.block_on(self.backend.ls(&self.cx, LsRequest::new(dir.path.clone())))?;
         let mut listing = Listing::with_capacity(found.entries.len());
         listing.problems = found.problems;
         let links = self.links(&dir.path, &found.entries, &mut listing.problems)?;
@@ -115,36 +115,36 @@ impl Tree for AskedTree {
         Ok(listing)
     }
 
-    fn enter(&self, dir: &AskedDir, name: &str, path: &VfsPath) -> Result<AskedDir> {
+    fn enter(&self, dir: &BackendDir, name: &str, path: &VfsPath) -> Result<BackendDir> {
         if self.info(dir, name, path.clone())?.is_dir {
-            Ok(AskedDir::new(path.clone()))
+            Ok(BackendDir::new(path.clone()))
         } else {
             Err(Error::at(ErrorKind::NotADirectory, path))
         }
     }
 
-    fn follow(&self, dir: &AskedDir, name: &str) -> Result<ChildKind> {
+    fn follow(&self, dir: &BackendDir, name: &str) -> Result<ChildKind> {
         let info = self.info(dir, name, dir.path.child(name)?)?;
         Ok(kind_of(&info))
     }
 
-    fn info(&self, dir: &AskedDir, name: &str, path: VfsPath) -> Result<FileInfo> {
+    fn info(&self, dir: &BackendDir, name: &str, path: VfsPath) -> Result<FileInfo> {
         match dir.entries.get().and_then(|entries| entries.get(name)) {
             Some(info) => Ok(info.clone()),
             // Not listed yet; or a name that came out of no listing, such as that of an ignore file.
-            None => self.wait(self.backend.stat(&self.cx, StatRequest::new(path))),
+            None => self.block_on(self.backend.stat(&self.cx, StatRequest::new(path))),
         }
     }
 
-    fn open(&self, dir: &AskedDir, name: &str, _kind: ChildKind) -> Result<Opened> {
+    fn open(&self, dir: &BackendDir, name: &str, _kind: ChildKind) -> Result<Opened> {
         let request = DownloadRequest::new(dir.path.child(name)?);
-        let answer = self.wait(request.send(&*self.backend, &self.cx))?;
+        let answer = self.block_on(request.send(&*self.backend, &self.cx))?;
         let missing = || Error::new(ErrorKind::Internal, "the backend gave neither file nor error");
         answer.content.map(Opened::from).ok_or_else(missing)
     }
 
-    fn resolve(&self, dir: &AskedDir, name: &str) -> Result<Resolved> {
-        self.real(dir.path.child(name)?)
+    fn resolve(&self, dir: &BackendDir, name: &str) -> Result<Resolved> {
+        self.resolve_path(dir.path.child(name)?)
     }
 }
 
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn links_of_a_backend_that_lends_no_tree_are_told_from_what_they_lead_to() {
         let (pool, cx) = (Pool::new(1), OpContext::new());
-        let tree = || Arc::new(AskedTree::new(Arc::new(Linked::default()), OpContext::new()));
+        let tree = || Arc::new(BackendTree::new(Arc::new(Linked::default()), OpContext::new()));
         for (start, found) in [("/", "/d/file"), ("/d", "/d/file"), ("/way", "/way/file")] {
             for links in [LinkMode::Skip, LinkMode::Follow] {
                 let request = GlobRequest::new("*").path(path(start)).links(links);
@@ -286,7 +286,7 @@ mod tests {
             (ErrorKind::Timeout, &[], "/d"),
         ] {
             let backend = Linked { failure: Some(kind) };
-            let tree = Arc::new(AskedTree::new(Arc::new(backend), OpContext::new()));
+            let tree = Arc::new(BackendTree::new(Arc::new(backend), OpContext::new()));
             let globbed = block_on(glob_on(&pool, tree, cx.clone(), GlobRequest::new("*"))).expect("it globs");
             let names: Vec<_> = globbed.entries.iter().map(|entry| entry.path.as_str()).collect();
             assert_eq!(names, found, "{kind}");

@@ -5,39 +5,45 @@ use std::ops::ControlFlow;
 use vfs_core::tree::Tree;
 use vfs_core::{FileInfo, Problem, Skipped, Truncation, VfsPath};
 
-use crate::item::{Item, Outlet};
-use crate::ops::grep::push;
-use crate::ops::problems::Problems;
-use crate::walk::dir_entries::Entry;
+use crate::item::{Item, ItemSink};
+use crate::ops::grep::try_push;
+use crate::ops::problems::ProblemCollector;
+use crate::walk::dir_entries::WalkEntry;
 
 /// The entry as an item: described, or why it cannot be.
-fn describe<T: Tree>(tree: &T, entry: Entry<'_, T::Dir>) -> Item {
-    match entry.path().and_then(|path| tree.info(&entry.place().dir, entry.name(), path)) {
+fn describe_entry<T: Tree>(tree: &T, entry: WalkEntry<'_, T::Dir>) -> Item {
+    match entry.path().and_then(|path| tree.info(&entry.context().dir, entry.name(), path)) {
         Ok(info) => Item::Entry(info),
         Err(error) => Item::Problem(entry.problem(error)),
     }
 }
 
 /// Visits an entry by describing it.
-pub(crate) fn put_described<T: Tree>(tree: &T, entry: Entry<'_, T::Dir>, outlet: &mut dyn Outlet) {
+pub(crate) fn emit_entry<T: Tree>(tree: &T, entry: WalkEntry<'_, T::Dir>, item_sink: &mut dyn ItemSink) {
     // An item that nobody takes ends the visit, which the outlet knows.
-    if outlet.put(describe(tree, entry)).is_continue() {
-        let _ = outlet.put(Item::Done { searched: false, left_early: false, skipped: Skipped::default() });
+    if item_sink.put(describe_entry(tree, entry)).is_continue() {
+        let _ = item_sink.put(Item::Done { searched: false, left_early: false, skipped: Skipped::default() });
     }
 }
 
 /// Entries that are being put together, up to a limit.
-pub(crate) struct Entries {
+pub(crate) struct EntryCollector {
     limit: Option<u64>,
     entries: Vec<FileInfo>,
     truncated: Option<Truncation>,
     skipped: Skipped,
-    problems: Problems,
+    problems: ProblemCollector,
 }
 
-impl Entries {
+impl EntryCollector {
     pub(crate) fn new(limit: Option<u64>) -> Self {
-        Self { limit, entries: Vec::new(), truncated: None, skipped: Skipped::default(), problems: Problems::default() }
+        Self {
+            limit,
+            entries: Vec::new(),
+            truncated: None,
+            skipped: Skipped::default(),
+            problems: ProblemCollector::default(),
+        }
     }
 
     /// Whether one more entry would be over the limit, which is noted.
@@ -53,11 +59,11 @@ impl Entries {
     pub(crate) fn put(&mut self, item: Item) -> ControlFlow<()> {
         match item {
             Item::Entry(_) if self.is_full() => return ControlFlow::Break(()),
-            Item::Entry(info) => return self.push(info),
+            Item::Entry(info) => return self.push_entry(info),
             Item::Problem(problem) => self.problems.push(problem),
-            Item::Tally(tally) => {
-                self.skipped += tally.skipped;
-                self.truncated = self.truncated.or(tally.truncated());
+            Item::Counts(counts) => {
+                self.skipped += counts.skipped;
+                self.truncated = self.truncated.or(counts.truncated());
             }
             _ => {}
         }
@@ -65,16 +71,16 @@ impl Entries {
     }
 
     /// Adds the description of `entry`, or the problem that prevents one. There has to be room for it.
-    pub(crate) fn put_entry<T: Tree>(&mut self, tree: &T, entry: Entry<'_, T::Dir>) -> ControlFlow<()> {
-        match entry.path().and_then(|path| tree.info(&entry.place().dir, entry.name(), path)) {
-            Ok(info) => return self.push(info),
+    pub(crate) fn put_entry<T: Tree>(&mut self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> ControlFlow<()> {
+        match entry.path().and_then(|path| tree.info(&entry.context().dir, entry.name(), path)) {
+            Ok(info) => return self.push_entry(info),
             Err(error) => self.problems.push(entry.problem(error)),
         }
         ControlFlow::Continue(())
     }
 
-    fn push(&mut self, info: FileInfo) -> ControlFlow<()> {
-        if push(&mut self.entries, info) {
+    fn push_entry(&mut self, info: FileInfo) -> ControlFlow<()> {
+        if try_push(&mut self.entries, info) {
             return ControlFlow::Continue(());
         }
         self.truncated = Some(Truncation::Memory);

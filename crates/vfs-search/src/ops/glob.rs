@@ -8,15 +8,15 @@ use vfs_core::{Error, ErrorKind, GlobRequest, GlobResult, LinkMode, OpContext, R
 
 use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;
-use crate::engine::receiver::Feed;
-use crate::engine::visitor::{Named, Quest};
-use crate::glob::{GlobPattern, Shown};
-use crate::item::{Item, Outlet, Tally};
-use crate::ops::entries::{Entries, put_described};
+use crate::engine::receiver::OrderedReceiver;
+use crate::engine::visitor::{NamedFile, SearchVisitor};
+use crate::glob::{DotVisibility, GlobPattern};
+use crate::item::{Counts, Item, ItemSink};
+use crate::ops::entries::{EntryCollector, emit_entry};
 use crate::query::file_filter::only_directories;
-use crate::walk::dir_entries::{Entry, Judgement};
-use crate::walk::options::{Directories, Guide, MAX_ENTRIES, WalkOptions};
-use crate::walk::sequential::{Found, Walk};
+use crate::walk::dir_entries::{FilterDecision, WalkEntry};
+use crate::walk::options::{Directories, MAX_ENTRIES, WalkControl, WalkOptions};
+use crate::walk::sequential::{Walk, WalkItem};
 use crate::walk::visibility::Visibility;
 
 /// Finds the entries below `req.path` of `tree` that match a pattern, as [`GlobPattern`] matches, on the caller's thread.
@@ -39,42 +39,42 @@ use crate::walk::visibility::Visibility;
 /// gives, and the context's [`ErrorKind::Cancelled`] and [`ErrorKind::Timeout`].
 pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<GlobResult> {
     cx.check()?;
-    let sought = Sought::new(req)?;
+    let visitor = GlobVisitor::new(req)?;
     let dir = match tree.locate(&req.path).map_err(|error| error.or_path(&req.path))? {
         Located::Directory(dir) => dir,
         Located::File { .. } => return Err(Error::at(ErrorKind::NotADirectory, &req.path)),
     };
-    let guide = Reachable { cx, sought: &sought };
-    let mut walk = Walk::start(tree, &guide, dir, &req.path, sought.options(), MAX_ENTRIES)?;
-    let mut found = Entries::new(req.limit);
-    while let Some(next) = walk.next(tree, &guide)? {
-        let (level, step) = match next {
-            Found::Entry(level, step) => (level, step),
-            Found::Problem(problem) => {
-                let _ = found.put(Item::Problem(problem));
+    let control = GlobWalkControl { cx, visitor: &visitor };
+    let mut walk = Walk::start(tree, &control, dir, &req.path, visitor.options(), MAX_ENTRIES)?;
+    let mut collected = EntryCollector::new(req.limit);
+    while let Some(next) = walk.next(tree, &control)? {
+        let (entries, step) = match next {
+            WalkItem::Entry(entries, step) => (entries, step),
+            WalkItem::Problem(problem) => {
+                let _ = collected.put(Item::Problem(problem));
                 continue;
             }
         };
-        let entry = Entry::of(&level, step);
-        match sought.judge(tree, entry) {
-            Ok(Judgement::Take) => {}
-            Ok(Judgement::Pass | Judgement::SkipLink) => continue,
+        let entry = WalkEntry::of(&entries, step);
+        match visitor.filter_entry(tree, entry) {
+            Ok(FilterDecision::Keep) => {}
+            Ok(FilterDecision::Drop | FilterDecision::SkipLink) => continue,
             Err(error) => {
-                let _ = found.put(Item::Problem(entry.problem(error)));
+                let _ = collected.put(Item::Problem(entry.problem(error)));
                 continue;
             }
         }
         // Looked at before the entry is described: one that is over the limit need not be.
-        if found.is_full() {
+        if collected.is_full() {
             break;
         }
         cx.check()?;
-        if found.put_entry(tree, entry).is_break() {
+        if collected.put_entry(tree, entry).is_break() {
             break;
         }
     }
-    let _ = found.put(Item::Tally(Tally::of(&walk.take_findings())));
-    Ok(glob_result(found, &req.path))
+    let _ = collected.put(Item::Counts(Counts::from_findings(&walk.take_findings())));
+    Ok(glob_result(collected, &req.path))
 }
 
 /// As [`glob`], on the workers of `pool`: for trees that take long to list.
@@ -88,47 +88,47 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
 /// As [`glob`], and [`ErrorKind::Busy`] where 4,096 turns of searches wait already.
 pub async fn glob_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: GlobRequest) -> Result<GlobResult> {
     let tuning = Tuning::for_workers(pool.workers());
-    let mut feed = Feed::<T, Sought>::new(tree, cx, req, pool.clone(), tuning);
-    let mut found = Entries::new(feed.request().limit);
-    while let Some(item) = poll_fn(|task| feed.poll_item(task)).await? {
-        if found.put(item).is_break() {
+    let mut receiver = OrderedReceiver::<T, GlobVisitor>::new(tree, cx, req, pool.clone(), tuning);
+    let mut collected = EntryCollector::new(receiver.request().limit);
+    while let Some(item) = poll_fn(|task| receiver.poll_item(task)).await? {
+        if collected.put(item).is_break() {
             break;
         }
     }
-    Ok(glob_result(found, &feed.request().path))
+    Ok(glob_result(collected, &receiver.request().path))
 }
 
-fn glob_result(found: Entries, start: &VfsPath) -> GlobResult {
+fn glob_result(collected: EntryCollector, start: &VfsPath) -> GlobResult {
     let mut result = GlobResult::default();
-    (result.entries, result.truncated, result.skipped, result.problems) = found.into_parts(start);
+    (result.entries, result.truncated, result.skipped, result.problems) = collected.into_parts(start);
     result
 }
 
 /// What a glob looks for.
 #[derive(Debug)]
-pub(crate) struct Sought {
+pub(crate) struct GlobVisitor {
     pattern: GlobPattern,
     options: WalkOptions,
-    files: Want,
-    directories: Want,
+    files: IsResult,
+    directories: IsResult,
 }
 
 /// Whether entries of a kind are results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Want {
+enum IsResult {
     Yes,
     No,
 }
 
-impl Want {
+impl IsResult {
     fn when(wanted: bool) -> Self {
         if wanted { Self::Yes } else { Self::No }
     }
 }
 
-impl Quest for Sought {
+impl SearchVisitor for GlobVisitor {
     type Request = GlobRequest;
-    type Tools = ();
+    type WorkerState = ();
 
     fn new(req: &GlobRequest) -> Result<Self> {
         let pattern = GlobPattern::for_search(&req.pattern, req.hidden)?;
@@ -141,8 +141,8 @@ impl Quest for Sought {
             max_depth: None,
             directories: if req.kinds.directories() { Directories::Yielded } else { Directories::OnlyEntered },
         };
-        let files = Want::when(req.kinds.files() && !pattern.is_only_directories());
-        Ok(Self { pattern, options, files, directories: Want::when(req.kinds.directories()) })
+        let files = IsResult::when(req.kinds.files() && !pattern.is_only_directories());
+        Ok(Self { pattern, options, files, directories: IsResult::when(req.kinds.directories()) })
     }
 
     fn path(req: &GlobRequest) -> &VfsPath {
@@ -153,78 +153,78 @@ impl Quest for Sought {
         self.options
     }
 
-    fn enters(&self, relative: &str, name: &str) -> bool {
+    fn should_enter(&self, relative: &str, name: &str) -> bool {
         self.pattern.reaches_entry(relative, name)
     }
 
-    fn names(&self, relative: &str) -> Option<Vec<String>> {
+    fn names_in(&self, relative: &str) -> Option<Vec<String>> {
         self.pattern.names_in(relative)
     }
 
-    fn asks_dotted(&self, relative: &str, name: &str) -> Shown {
-        self.pattern.shows_dotted(relative, name)
+    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
+        self.pattern.hidden_override(relative, name)
     }
 
-    fn judge<T: Tree>(&self, tree: &T, entry: Entry<'_, T::Dir>) -> Result<Judgement> {
-        let (relative, name) = (entry.place().relative(), entry.name());
+    fn filter_entry<T: Tree>(&self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision> {
+        let (relative, name) = (entry.context().relative(), entry.name());
         let is_link = entry.kind() == ChildKind::Link;
         let matches = self.pattern.matches_entry(relative, name);
         // A link that has to be followed is looked at even where it is no result, to tell where it leads nowhere.
         let leads_on = is_link && self.options.links == LinkMode::Follow && self.pattern.reaches_entry(relative, name);
         if !matches && !leads_on {
-            return Ok(Judgement::Pass);
+            return Ok(FilterDecision::Drop);
         }
-        let kind = if is_link { tree.follow(&entry.place().dir, name)? } else { entry.kind() };
-        let want = match kind {
+        let kind = if is_link { tree.follow(&entry.context().dir, name)? } else { entry.kind() };
+        let is_result = match kind {
             ChildKind::File => self.files,
             ChildKind::Directory => self.directories,
-            ChildKind::Link | ChildKind::Other => Want::No,
+            ChildKind::Link | ChildKind::Other => IsResult::No,
         };
-        Ok(if matches && want == Want::Yes { Judgement::Take } else { Judgement::Pass })
+        Ok(if matches && is_result == IsResult::Yes { FilterDecision::Keep } else { FilterDecision::Drop })
     }
 
-    fn tools(&self) {}
+    fn new_worker_state(&self) {}
 
     fn visit<T: Tree>(
         &self,
         (): &mut (),
         tree: &T,
-        entry: Entry<'_, T::Dir>,
-        outlet: &mut dyn Outlet,
-        _interrupted: &dyn Fn() -> bool,
+        entry: WalkEntry<'_, T::Dir>,
+        item_sink: &mut dyn ItemSink,
+        _is_interrupted: &dyn Fn() -> bool,
     ) {
-        put_described(tree, entry, outlet);
+        emit_entry(tree, entry, item_sink);
     }
 
     fn visit_named<T: Tree>(
         &self,
         (): &mut (),
         _tree: &T,
-        file: &Named<T::Dir>,
-        _outlet: &mut dyn Outlet,
-        _interrupted: &dyn Fn() -> bool,
+        file: &NamedFile<T::Dir>,
+        _outlet: &mut dyn ItemSink,
+        _is_interrupted: &dyn Fn() -> bool,
     ) -> Result<()> {
         Err(Error::at(ErrorKind::NotADirectory, &file.path))
     }
 }
 
 /// Goes down the directories that a pattern can reach.
-struct Reachable<'a> {
+struct GlobWalkControl<'a> {
     cx: &'a OpContext,
-    sought: &'a Sought,
+    visitor: &'a GlobVisitor,
 }
 
-impl Guide for Reachable<'_> {
-    fn enters(&self, relative: &str, name: &str) -> bool {
-        self.sought.enters(relative, name)
+impl WalkControl for GlobWalkControl<'_> {
+    fn should_enter(&self, relative: &str, name: &str) -> bool {
+        self.visitor.should_enter(relative, name)
     }
 
-    fn names(&self, relative: &str) -> Option<Vec<String>> {
-        self.sought.names(relative)
+    fn names_in(&self, relative: &str) -> Option<Vec<String>> {
+        self.visitor.names_in(relative)
     }
 
-    fn asks_dotted(&self, relative: &str, name: &str) -> Shown {
-        self.sought.asks_dotted(relative, name)
+    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
+        self.visitor.hidden_override(relative, name)
     }
 
     fn check(&self) -> Result<()> {

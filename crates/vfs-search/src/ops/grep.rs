@@ -10,8 +10,8 @@ use vfs_core::{
 
 use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;
-use crate::ops::grep_stream::GrepEvents;
-use crate::ops::problems::Problems;
+use crate::ops::grep_stream::GrepEventStream;
+use crate::ops::problems::ProblemCollector;
 
 /// Finds text in the files of `tree`, as [`grep_stream`] does, and collects it.
 ///
@@ -34,7 +34,7 @@ pub async fn grep<T: Tree>(tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Res
 /// As [`grep_stream`].
 pub async fn grep_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
     let (start, max_bytes) = (req.path.clone(), req.max_result_bytes);
-    let events = GrepEvents::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers()));
+    let events = GrepEventStream::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers()));
     collect(events, &start, max_bytes).await
 }
 
@@ -42,25 +42,29 @@ pub async fn grep_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: Gre
 const ITEM_BYTES: u64 = 32;
 
 /// Collects `events` of a search from `start` up to the size limit of a result.
-async fn collect<T: Tree>(mut events: GrepEvents<T>, start: &VfsPath, max_bytes: Option<u64>) -> Result<GrepResult> {
+async fn collect<T: Tree>(
+    mut events: GrepEventStream<T>,
+    start: &VfsPath,
+    max_bytes: Option<u64>,
+) -> Result<GrepResult> {
     let mut result = GrepResult::default();
-    let mut problems = Problems::default();
-    let mut room = Room::of(max_bytes);
+    let mut problems = ProblemCollector::default();
+    let mut budget = ByteBudget::of(max_bytes);
     while let Some(event) = events.next().await {
         let event = event?;
-        if !room.fits(cost(&event)) {
+        if !budget.reserve(event_cost(&event)) {
             let summary = events.stop(Truncation::MaxBytes);
             return Ok(summarise(result, problems.into_vec(start), summary));
         }
-        let is_kept = match event {
+        let has_memory = match event {
             GrepEvent::Match(line) => {
-                let mut is_kept = push(&mut result.matches, line);
-                while is_kept && let Some(line) = events.next_match_if(|line| room.fits(line_cost(line))) {
-                    is_kept = push(&mut result.matches, line);
+                let mut has_memory = try_push(&mut result.matches, line);
+                while has_memory && let Some(line) = events.next_match_if(|line| budget.reserve(line_cost(line))) {
+                    has_memory = try_push(&mut result.matches, line);
                 }
-                is_kept
+                has_memory
             }
-            GrepEvent::File(file) => push(&mut result.files, file),
+            GrepEvent::File(file) => try_push(&mut result.files, file),
             GrepEvent::Problem(problem) => {
                 problems.push(problem);
                 true
@@ -68,7 +72,7 @@ async fn collect<T: Tree>(mut events: GrepEvents<T>, start: &VfsPath, max_bytes:
             GrepEvent::End(summary) => return Ok(summarise(result, problems.into_vec(start), summary)),
             _ => true,
         };
-        if !is_kept {
+        if !has_memory {
             let summary = events.stop(Truncation::Memory);
             return Ok(summarise(result, problems.into_vec(start), summary));
         }
@@ -78,7 +82,7 @@ async fn collect<T: Tree>(mut events: GrepEvents<T>, start: &VfsPath, max_bytes:
 }
 
 /// Appends `item`, unless there is no memory for a longer list.
-pub(crate) fn push<T>(items: &mut Vec<T>, item: T) -> bool {
+pub(crate) fn try_push<T>(items: &mut Vec<T>, item: T) -> bool {
     let has_room = items.try_reserve(1).is_ok();
     if has_room {
         items.push(item);
@@ -95,16 +99,16 @@ fn summarise(mut result: GrepResult, problems: Vec<Problem>, summary: GrepSummar
 }
 
 /// The bytes that a result may still take.
-struct Room(u64);
+struct ByteBudget(u64);
 
-impl Room {
+impl ByteBudget {
     /// The room of a result that was asked to hold `max_bytes`.
     fn of(max_bytes: Option<u64>) -> Self {
         Self(max_bytes.unwrap_or(GrepRequest::DEFAULT_MAX_RESULT_BYTES).min(GrepRequest::MAX_RESULT_BYTES))
     }
 
     /// Whether `bytes` more fit; they are taken then.
-    fn fits(&mut self, bytes: u64) -> bool {
+    fn reserve(&mut self, bytes: u64) -> bool {
         let left = self.0.checked_sub(bytes);
         self.0 = left.unwrap_or(self.0);
         left.is_some()
@@ -112,7 +116,7 @@ impl Room {
 }
 
 /// The bytes of an event in a result; the end takes none.
-fn cost(event: &GrepEvent) -> u64 {
+fn event_cost(event: &GrepEvent) -> u64 {
     let text = match event {
         GrepEvent::Match(line) => return line_cost(line),
         GrepEvent::File(file) => file.path.as_str().len(),
@@ -133,9 +137,10 @@ mod tests {
 
     #[test]
     fn a_result_has_bounded_room_whatever_is_asked_for() {
-        for (asked, room) in [(None, 32 << 20), (Some(1), 1), (Some(200 << 20), 200 << 20), (Some(u64::MAX), 256 << 20)]
+        for (asked, budget) in
+            [(None, 32 << 20), (Some(1), 1), (Some(200 << 20), 200 << 20), (Some(u64::MAX), 256 << 20)]
         {
-            assert_eq!(Room::of(asked).0, room, "{asked:?}");
+            assert_eq!(ByteBudget::of(asked).0, budget, "{asked:?}");
         }
     }
 }

@@ -11,9 +11,9 @@ use vfs_core::{GrepEvent, GrepMatch, GrepOutput, GrepRequest, GrepSummary, OpCon
 
 use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;
-use crate::engine::receiver::Feed;
+use crate::engine::receiver::OrderedReceiver;
 use crate::item::Item;
-use crate::query::compiled::Plan;
+use crate::query::compiled::CompiledQuery;
 
 /// Finds text in the files of `tree`, and gives it out as it is found.
 ///
@@ -51,12 +51,12 @@ pub fn grep_stream_on<T: Tree>(
     cx: OpContext,
     req: GrepRequest,
 ) -> BoxStream<'static, Result<GrepEvent>> {
-    GrepEvents::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers())).boxed()
+    GrepEventStream::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers())).boxed()
 }
 
 /// Events in order, as they are found. Dropping it ends the search.
-pub(crate) struct GrepEvents<T: Tree> {
-    feed: Feed<T, Plan>,
+pub(crate) struct GrepEventStream<T: Tree> {
+    receiver: OrderedReceiver<T, CompiledQuery>,
     summary: GrepSummary,
     /// Whether the file that is being reported is in the summary already.
     file_counted: bool,
@@ -64,10 +64,10 @@ pub(crate) struct GrepEvents<T: Tree> {
     is_over: bool,
 }
 
-impl<T: Tree> GrepEvents<T> {
+impl<T: Tree> GrepEventStream<T> {
     pub(crate) fn new(tree: Arc<T>, cx: OpContext, req: GrepRequest, pool: Pool, tuning: Tuning) -> Self {
         Self {
-            feed: Feed::new(tree, cx, req, pool, tuning),
+            receiver: OrderedReceiver::new(tree, cx, req, pool, tuning),
             summary: GrepSummary::default(),
             file_counted: false,
             is_over: false,
@@ -78,10 +78,10 @@ impl<T: Tree> GrepEvents<T> {
     /// there are many.
     #[inline]
     pub(crate) fn next_match_if(&mut self, wanted: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
-        if !self.file_counted || self.feed.request().limit.is_some() {
+        if !self.file_counted || self.receiver.request().limit.is_some() {
             return None;
         }
-        let line = self.feed.next_match_if(wanted)?;
+        let line = self.receiver.next_match_if(wanted)?;
         self.summary.matches += 1;
         Some(line)
     }
@@ -95,7 +95,7 @@ impl<T: Tree> GrepEvents<T> {
     #[inline]
     fn next_event(&mut self, task: &mut Context<'_>) -> Poll<Result<GrepEvent>> {
         loop {
-            match self.feed.poll_item(task)? {
+            match self.receiver.poll_item(task)? {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => return Poll::Ready(Ok(self.end())),
                 Poll::Ready(Some(item)) => {
@@ -110,7 +110,7 @@ impl<T: Tree> GrepEvents<T> {
     /// What the consumer sees of an item, if anything.
     #[inline]
     fn event(&mut self, item: Item) -> Option<GrepEvent> {
-        let at_limit = self.feed.request().limit.is_some_and(|limit| self.reported() >= limit);
+        let at_limit = self.receiver.request().limit.is_some_and(|limit| self.reported() >= limit);
         match item {
             Item::Match(_) | Item::File(_) if at_limit => {
                 self.summary.truncated = Some(Truncation::Limit);
@@ -140,10 +140,10 @@ impl<T: Tree> GrepEvents<T> {
                 // Another match was seen, and the lines after the last one that counts are all given out.
                 (at_limit && self.summary.truncated == Some(Truncation::Limit)).then(|| self.end())
             }
-            Item::Tally(tally) => {
-                self.summary.files_searched += tally.searched;
-                self.summary.skipped += tally.skipped;
-                self.summary.truncated = self.summary.truncated.or(tally.truncated());
+            Item::Counts(counts) => {
+                self.summary.files_searched += counts.searched;
+                self.summary.skipped += counts.skipped;
+                self.summary.truncated = self.summary.truncated.or(counts.truncated());
                 None
             }
             // Errors end the feed, and entries are what a glob is after.
@@ -153,7 +153,7 @@ impl<T: Tree> GrepEvents<T> {
 
     /// How much counts towards the limit.
     fn reported(&self) -> u64 {
-        match self.feed.request().output {
+        match self.receiver.request().output {
             GrepOutput::Matches => self.summary.matches,
             _ => self.summary.files_matched,
         }
@@ -167,7 +167,7 @@ impl<T: Tree> GrepEvents<T> {
     }
 
     fn end(&mut self) -> GrepEvent {
-        let request = self.feed.request();
+        let request = self.receiver.request();
         if request.limit == Some(0) || request.limit_per_file == Some(0) {
             self.summary.truncated = Some(Truncation::Limit);
         }
@@ -176,7 +176,7 @@ impl<T: Tree> GrepEvents<T> {
     }
 }
 
-impl<T: Tree> Stream for GrepEvents<T> {
+impl<T: Tree> Stream for GrepEventStream<T> {
     type Item = Result<GrepEvent>;
 
     fn poll_next(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -189,7 +189,7 @@ impl<T: Tree> Stream for GrepEvents<T> {
         };
         if event.is_err() || events.is_over {
             events.is_over = true;
-            events.feed.close();
+            events.receiver.close();
         }
         Poll::Ready(Some(event))
     }

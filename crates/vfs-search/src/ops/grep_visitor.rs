@@ -3,21 +3,21 @@
 use vfs_core::tree::{ChildKind, Tree};
 use vfs_core::{Error, ErrorKind, GrepRequest, LinkMode, Result, VfsPath};
 
-use crate::engine::visitor::{Named, Quest};
-use crate::glob::Shown;
-use crate::item::Outlet;
-use crate::query::compiled::Plan;
+use crate::engine::visitor::{NamedFile, SearchVisitor};
+use crate::glob::DotVisibility;
+use crate::item::ItemSink;
+use crate::query::compiled::CompiledQuery;
 use crate::searcher::file_searcher::FileSearcher;
-use crate::walk::dir_entries::{Entry, Judgement};
+use crate::walk::dir_entries::{FilterDecision, WalkEntry};
 use crate::walk::options::{Directories, WalkOptions};
 use crate::walk::visibility::Visibility;
 
-impl Quest for Plan {
+impl SearchVisitor for CompiledQuery {
     type Request = GrepRequest;
-    type Tools = FileSearcher;
+    type WorkerState = FileSearcher;
 
     fn new(req: &GrepRequest) -> Result<Self> {
-        Plan::new(req)
+        CompiledQuery::new(req)
     }
 
     fn path(req: &GrepRequest) -> &VfsPath {
@@ -33,49 +33,51 @@ impl Quest for Plan {
         WalkOptions { visibility, links: self.links, max_depth: None, directories: Directories::OnlyEntered }
     }
 
-    fn enters(&self, relative: &str, name: &str) -> bool {
-        self.filter.enters(relative, name)
+    fn should_enter(&self, relative: &str, name: &str) -> bool {
+        self.filter.should_enter(relative, name)
     }
 
-    fn names(&self, relative: &str) -> Option<Vec<String>> {
+    fn names_in(&self, relative: &str) -> Option<Vec<String>> {
         self.filter.names_in(relative)
     }
 
-    fn asks_dotted(&self, relative: &str, name: &str) -> Shown {
-        self.filter.shows_dotted(relative, name)
+    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
+        self.filter.hidden_override(relative, name)
     }
 
-    fn judge<T: Tree>(&self, tree: &T, entry: Entry<'_, T::Dir>) -> Result<Judgement> {
-        let is_wanted = self.filter.opens(entry.place().relative(), entry.name());
+    fn filter_entry<T: Tree>(&self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision> {
+        let has_queued_slices = self.filter.matches_file(entry.context().relative(), entry.name());
         let is_link = entry.kind() == ChildKind::Link;
         let is_left_out = is_link && self.links == LinkMode::Skip;
         // It may be a directory that is gone down.
-        let leads_on = is_link && !is_left_out && self.filter.enters(entry.place().relative(), entry.name());
-        if !is_wanted && !is_left_out && !leads_on {
-            return Ok(Judgement::Pass);
+        let leads_on = is_link && !is_left_out && self.filter.should_enter(entry.context().relative(), entry.name());
+        if !has_queued_slices && !is_left_out && !leads_on {
+            return Ok(FilterDecision::Drop);
         }
         let kind = match entry.kind() {
-            ChildKind::Link => match tree.follow(&entry.place().dir, entry.name()) {
+            ChildKind::Link => match tree.follow(&entry.context().dir, entry.name()) {
                 Ok(kind) => kind,
                 // It was followed only to see whether it leads to a directory, and it leads to none.
-                Err(error) if !is_wanted && (is_left_out || error.kind() == ErrorKind::NotFound) => {
-                    return Ok(Judgement::Pass);
+                Err(error) if !has_queued_slices && (is_left_out || error.kind() == ErrorKind::NotFound) => {
+                    return Ok(FilterDecision::Drop);
                 }
                 Err(error) => return Err(error),
             },
             kind => kind,
         };
         match kind {
-            ChildKind::File if is_wanted => Ok(if is_left_out { Judgement::SkipLink } else { Judgement::Take }),
-            ChildKind::Directory if is_left_out => Ok(Judgement::SkipLink),
-            ChildKind::Other if is_wanted => {
+            ChildKind::File if has_queued_slices => {
+                Ok(if is_left_out { FilterDecision::SkipLink } else { FilterDecision::Keep })
+            }
+            ChildKind::Directory if is_left_out => Ok(FilterDecision::SkipLink),
+            ChildKind::Other if has_queued_slices => {
                 Err(Error::new(ErrorKind::Unsupported, "it is a FIFO, socket or device, not a file"))
             }
-            _ => Ok(Judgement::Pass),
+            _ => Ok(FilterDecision::Drop),
         }
     }
 
-    fn tools(&self) -> FileSearcher {
+    fn new_worker_state(&self) -> FileSearcher {
         FileSearcher::new(self)
     }
 
@@ -83,23 +85,23 @@ impl Quest for Plan {
         &self,
         searcher: &mut FileSearcher,
         tree: &T,
-        entry: Entry<'_, T::Dir>,
-        outlet: &mut dyn Outlet,
-        interrupted: &dyn Fn() -> bool,
+        entry: WalkEntry<'_, T::Dir>,
+        item_sink: &mut dyn ItemSink,
+        is_interrupted: &dyn Fn() -> bool,
     ) {
-        searcher.visit(self, tree, entry, outlet, interrupted);
+        searcher.visit(self, tree, entry, item_sink, is_interrupted);
     }
 
     fn visit_named<T: Tree>(
         &self,
         searcher: &mut FileSearcher,
         tree: &T,
-        file: &Named<T::Dir>,
-        outlet: &mut dyn Outlet,
-        interrupted: &dyn Fn() -> bool,
+        file: &NamedFile<T::Dir>,
+        item_sink: &mut dyn ItemSink,
+        is_interrupted: &dyn Fn() -> bool,
     ) -> Result<()> {
         let opened = tree.open(&file.dir, &file.name, ChildKind::File);
-        searcher.search(self, opened, &|| Ok(file.path.clone()), outlet, interrupted);
+        searcher.search(self, opened, &|| Ok(file.path.clone()), item_sink, is_interrupted);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use vfs_core::tree::SharedTree;
 use vfs_core::{Backend, GrepEvent, GrepRequest, LendRequest, OpContext, Request as _, Result};
 
 use crate::engine::pool::Pool;
-use crate::ops::backend_tree::AskedTree;
+use crate::ops::backend_tree::BackendTree;
 use crate::ops::grep_stream::grep_stream_on;
 
 /// The tree of `backend`: lent, where it is [`Searchable`](vfs_core::Searchable), else put together by asking it for
@@ -23,7 +23,7 @@ pub async fn lend(backend: &Arc<dyn Backend>, cx: &OpContext, req: LendRequest) 
         return req.send(&**backend, cx).await;
     }
     cx.check()?;
-    Ok(SharedTree::of(Arc::new(AskedTree::new(Arc::clone(backend), cx.clone()))))
+    Ok(SharedTree::of(Arc::new(BackendTree::new(Arc::clone(backend), cx.clone()))))
 }
 
 /// Finds text in a tree that is still to be lent, and gives it out as it is found, as [`grep_stream_on`] does.

@@ -8,14 +8,14 @@ use vfs_core::{Error, ErrorKind, LinkMode, LsRequest, LsResult, OpContext, Resul
 
 use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;
-use crate::engine::receiver::Feed;
-use crate::engine::visitor::{Named, Quest};
-use crate::glob::Shown;
-use crate::item::{Item, Outlet, Tally};
-use crate::ops::entries::{Entries, put_described};
-use crate::walk::dir_entries::{Entry, Judgement};
-use crate::walk::options::{Directories, Guide, MAX_ENTRIES, WalkOptions};
-use crate::walk::sequential::{Found, Walk};
+use crate::engine::receiver::OrderedReceiver;
+use crate::engine::visitor::{NamedFile, SearchVisitor};
+use crate::glob::DotVisibility;
+use crate::item::{Counts, Item, ItemSink};
+use crate::ops::entries::{EntryCollector, emit_entry};
+use crate::walk::dir_entries::{FilterDecision, WalkEntry};
+use crate::walk::options::{Directories, MAX_ENTRIES, WalkControl, WalkOptions};
+use crate::walk::sequential::{Walk, WalkItem};
 use crate::walk::visibility::Visibility;
 
 /// Lists what the directory `req.path` of `tree` holds.
@@ -44,25 +44,25 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
         max_depth: req.depth(),
         directories: Directories::Yielded,
     };
-    let guide = Everywhere { cx, recursive: req.recursive };
-    let mut walk = Walk::start(tree, &guide, dir, &req.path, options, MAX_ENTRIES)?;
-    let mut found = Entries::new(req.limit);
-    while let Some(next) = walk.next(tree, &guide)? {
+    let control = LsWalkControl { cx, recursive: req.recursive };
+    let mut walk = Walk::start(tree, &control, dir, &req.path, options, MAX_ENTRIES)?;
+    let mut collected = EntryCollector::new(req.limit);
+    while let Some(next) = walk.next(tree, &control)? {
         let put = match next {
             // Looked at before the entry is described: one that is over the limit need not be.
-            Found::Entry(..) if found.is_full() => break,
-            Found::Entry(level, step) => {
+            WalkItem::Entry(..) if collected.is_full() => break,
+            WalkItem::Entry(entries, step) => {
                 cx.check()?;
-                found.put_entry(tree, Entry::of(&level, step))
+                collected.put_entry(tree, WalkEntry::of(&entries, step))
             }
-            Found::Problem(problem) => found.put(Item::Problem(problem)),
+            WalkItem::Problem(problem) => collected.put(Item::Problem(problem)),
         };
         if put.is_break() {
             break;
         }
     }
-    let _ = found.put(Item::Tally(Tally::of(&walk.take_findings())));
-    Ok(ls_result(found, &req.path))
+    let _ = collected.put(Item::Counts(Counts::from_findings(&walk.take_findings())));
+    Ok(ls_result(collected, &req.path))
 }
 
 /// As [`ls`], on the workers of `pool`: for trees that take long to list.
@@ -77,31 +77,31 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
 pub async fn ls_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: LsRequest) -> Result<LsResult> {
     let tuning = Tuning::for_workers(pool.workers());
     let (path, limit) = (req.path.clone(), req.limit);
-    let mut feed = Feed::<T, Everything>::new(tree, cx, req, pool.clone(), tuning);
-    let mut found = Entries::new(limit);
-    while let Some(item) = poll_fn(|task| feed.poll_item(task)).await? {
-        if found.put(item).is_break() {
+    let mut receiver = OrderedReceiver::<T, LsVisitor>::new(tree, cx, req, pool.clone(), tuning);
+    let mut collected = EntryCollector::new(limit);
+    while let Some(item) = poll_fn(|task| receiver.poll_item(task)).await? {
+        if collected.put(item).is_break() {
             break;
         }
     }
-    Ok(ls_result(found, &path))
+    Ok(ls_result(collected, &path))
 }
 
-fn ls_result(found: Entries, start: &VfsPath) -> LsResult {
+fn ls_result(collected: EntryCollector, start: &VfsPath) -> LsResult {
     let mut result = LsResult::default();
-    (result.entries, result.truncated, _, result.problems) = found.into_parts(start);
+    (result.entries, result.truncated, _, result.problems) = collected.into_parts(start);
     result
 }
 
 /// What a listing looks for.
-pub(crate) struct Everything {
+pub(crate) struct LsVisitor {
     recursive: bool,
     max_depth: Option<u32>,
 }
 
-impl Quest for Everything {
+impl SearchVisitor for LsVisitor {
     type Request = LsRequest;
-    type Tools = ();
+    type WorkerState = ();
 
     fn new(req: &LsRequest) -> Result<Self> {
         Ok(Self { recursive: req.recursive, max_depth: req.depth() })
@@ -120,55 +120,55 @@ impl Quest for Everything {
         }
     }
 
-    fn enters(&self, _: &str, _: &str) -> bool {
+    fn should_enter(&self, _: &str, _: &str) -> bool {
         self.recursive
     }
 
-    fn names(&self, _: &str) -> Option<Vec<String>> {
+    fn names_in(&self, _: &str) -> Option<Vec<String>> {
         None
     }
 
-    fn asks_dotted(&self, _: &str, _: &str) -> Shown {
-        Shown::WithContents
+    fn hidden_override(&self, _: &str, _: &str) -> DotVisibility {
+        DotVisibility::Full
     }
 
-    fn judge<T: Tree>(&self, _tree: &T, _entry: Entry<'_, T::Dir>) -> Result<Judgement> {
-        Ok(Judgement::Take)
+    fn filter_entry<T: Tree>(&self, _tree: &T, _entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision> {
+        Ok(FilterDecision::Keep)
     }
 
-    fn tools(&self) {}
+    fn new_worker_state(&self) {}
 
     fn visit<T: Tree>(
         &self,
         (): &mut (),
         tree: &T,
-        entry: Entry<'_, T::Dir>,
-        outlet: &mut dyn Outlet,
-        _interrupted: &dyn Fn() -> bool,
+        entry: WalkEntry<'_, T::Dir>,
+        item_sink: &mut dyn ItemSink,
+        _is_interrupted: &dyn Fn() -> bool,
     ) {
-        put_described(tree, entry, outlet);
+        emit_entry(tree, entry, item_sink);
     }
 
     fn visit_named<T: Tree>(
         &self,
         (): &mut (),
         _tree: &T,
-        file: &Named<T::Dir>,
-        _outlet: &mut dyn Outlet,
-        _interrupted: &dyn Fn() -> bool,
+        file: &NamedFile<T::Dir>,
+        _outlet: &mut dyn ItemSink,
+        _is_interrupted: &dyn Fn() -> bool,
     ) -> Result<()> {
         Err(Error::at(ErrorKind::NotADirectory, &file.path))
     }
 }
 
 /// Goes down every directory of a recursive listing.
-struct Everywhere<'a> {
+struct LsWalkControl<'a> {
     cx: &'a OpContext,
     recursive: bool,
 }
 
-impl Guide for Everywhere<'_> {
-    fn enters(&self, _: &str, _: &str) -> bool {
+impl WalkControl for LsWalkControl<'_> {
+    fn should_enter(&self, _: &str, _: &str) -> bool {
         self.recursive
     }
 

@@ -3,29 +3,29 @@
 use vfs_core::{Error, ErrorKind, Problem, VfsPath};
 
 /// Most problems that are kept one by one.
-const MOST: usize = 1000;
+const MAX_PROBLEMS: usize = 1000;
 
 /// Keeps the first thousand problems and counts the rest.
 #[derive(Debug, Default)]
-pub(crate) struct Problems {
-    kept: Vec<Problem>,
-    more: u64,
+pub(crate) struct ProblemCollector {
+    problems: Vec<Problem>,
+    omitted: u64,
 }
 
-impl Problems {
+impl ProblemCollector {
     pub(crate) fn push(&mut self, problem: Problem) {
-        if self.kept.len() < MOST {
-            self.kept.push(problem);
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(problem);
         } else {
-            self.more += 1;
+            self.omitted += 1;
         }
     }
 
     /// The problems; where there were more, the last one says how many. `start` is where the walk started.
     pub(crate) fn into_vec(self, start: &VfsPath) -> Vec<Problem> {
-        let mut problems = self.kept;
-        if self.more > 0 {
-            let error = Error::new(ErrorKind::TooLarge, format!("there are {} more problems like these", self.more));
+        let mut problems = self.problems;
+        if self.omitted > 0 {
+            let error = Error::new(ErrorKind::TooLarge, format!("there are {} more problems like these", self.omitted));
             problems.push(Problem::new(start.as_str(), &error));
         }
         problems
@@ -41,7 +41,7 @@ mod tests {
         for (pushed, expected, count) in
             [(0, 0, ""), (1000, 1000, "gone"), (1001, 1001, " 1 more"), (5000, 1001, " 4000 more")]
         {
-            let mut problems = Problems::default();
+            let mut problems = ProblemCollector::default();
             for _ in 0..pushed {
                 problems.push(Problem::new("/a", &Error::new(ErrorKind::NotFound, "gone")));
             }

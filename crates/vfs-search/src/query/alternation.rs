@@ -2,7 +2,7 @@
 
 use vfs_core::{Error, ErrorKind, Pattern, Result};
 
-use crate::query::regex::{check_regex, groupable, literal_lines};
+use crate::query::regex::{check_regex, escape_trailing_comment, literal_lines};
 
 /// Returns a pattern that matches where one of `patterns` does.
 ///
@@ -25,11 +25,11 @@ pub fn any_of(mut patterns: Vec<Pattern>) -> Result<Pattern> {
     if patterns.len() <= 1 {
         return patterns.pop().ok_or_else(|| Error::invalid_argument("a search needs a pattern"));
     }
-    let groups = patterns.iter().map(group).collect::<Result<Vec<_>>>()?;
+    let groups = patterns.iter().map(to_group).collect::<Result<Vec<_>>>()?;
     Ok(Pattern::Regex(groups.join("|")))
 }
 
-fn group(pattern: &Pattern) -> Result<String> {
+fn to_group(pattern: &Pattern) -> Result<String> {
     let expression = match pattern {
         pattern if pattern.as_str().is_empty() => {
             return Err(Error::invalid_argument("`pattern` must not be empty"));
@@ -38,7 +38,7 @@ fn group(pattern: &Pattern) -> Result<String> {
         Pattern::Regex(regex) => {
             // Checked alone: `a)|(b` is malformed, although a group around it is not.
             check_regex(regex)?;
-            groupable(regex.clone())
+            escape_trailing_comment(regex.clone())
         }
         _ => return Err(Error::new(ErrorKind::Unsupported, "this kind of pattern is not supported")),
     };

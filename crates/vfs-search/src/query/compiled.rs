@@ -4,7 +4,7 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use vfs_core::tree::Sought;
 use vfs_core::{BinaryMode, CaseMode, Error, GrepOutput, GrepRequest, HiddenNames, LinkMode, Result};
 
-use crate::query::file_filter::Filter;
+use crate::query::file_filter::FileFilter;
 use crate::query::matcher::LineMatcher;
 use crate::query::regex;
 use crate::query::required_literals::required_texts;
@@ -16,24 +16,24 @@ const HEAP_LIMIT: usize = 64 << 20;
 const CONTEXT_LIMIT: usize = 64 << 20;
 
 /// Most steps, about, that the engine takes in one call, which nobody can interrupt: bytes times places of an expression.
-const MOST_STEPS: u64 = 1 << 30;
+const MAX_ENGINE_STEPS: u64 = 1 << 30;
 
 /// What is searched for, where, and how much of it.
-pub(crate) struct Plan {
+pub(crate) struct CompiledQuery {
     pub(crate) matcher: LineMatcher,
     /// Whether matches may span lines, so that a file is searched whole.
     pub(crate) multiline: bool,
     /// How many places its counted repetitions expand to.
     pub(crate) expansion: u64,
     /// How many bytes behind a match the engine looks at most.
-    pub(crate) beyond: usize,
+    pub(crate) max_lookahead: usize,
     /// Texts that a file has to hold to be worth opening, where these can be told.
-    pub(crate) sought: Option<Sought>,
+    pub(crate) required: Option<Sought>,
     /// Most bytes of a line, or of a file in a multiline search.
     pub(crate) heap_limit: usize,
     /// Most bytes of lines that are held beside a line, as they may be its context.
     pub(crate) context_limit: usize,
-    pub(crate) filter: Filter,
+    pub(crate) filter: FileFilter,
     pub(crate) hidden: HiddenNames,
     pub(crate) no_ignore: bool,
     pub(crate) links: LinkMode,
@@ -48,12 +48,12 @@ pub(crate) struct Plan {
     pub(crate) max_line_bytes: usize,
 }
 
-impl Plan {
+impl CompiledQuery {
     pub(crate) fn new(req: &GrepRequest) -> Result<Self> {
         for (name, lines) in [("before", req.before), ("after", req.after)] {
             if lines > GrepRequest::MAX_CONTEXT {
-                let most = GrepRequest::MAX_CONTEXT;
-                return Err(Error::invalid_argument(format!("`{name}` is {lines}; at most {most} lines of context")));
+                let max = GrepRequest::MAX_CONTEXT;
+                return Err(Error::invalid_argument(format!("`{name}` is {lines}; at most {max} lines of context")));
             }
         }
         if req.max_line_bytes == Some(0) {
@@ -65,11 +65,11 @@ impl Plan {
             matcher: compiled.matcher,
             multiline: compiled.multiline,
             expansion: compiled.expansion,
-            beyond: compiled.beyond,
-            sought: sought(req),
+            max_lookahead: compiled.max_lookahead,
+            required: required_query(req),
             heap_limit: heap_limit(compiled.expansion),
             context_limit: CONTEXT_LIMIT,
-            filter: Filter::new(req)?,
+            filter: FileFilter::new(req)?,
             hidden: req.hidden,
             no_ignore: req.no_ignore,
             links: req.links,
@@ -115,14 +115,14 @@ impl Plan {
     }
 }
 
-fn sought(req: &GrepRequest) -> Option<Sought> {
+fn required_query(req: &GrepRequest) -> Option<Sought> {
     let texts = required_texts(req)?;
     if req.case == CaseMode::Sensitive { Sought::exactly(texts) } else { Sought::in_any_case(texts) }
 }
 
 /// How large a line may be with an expression whose counted repetitions expand to `expansion` places.
 fn heap_limit(expansion: u64) -> usize {
-    let bytes = MOST_STEPS / expansion.max(1);
+    let bytes = MAX_ENGINE_STEPS / expansion.max(1);
     usize::try_from(bytes).map_or(HEAP_LIMIT, |bytes| bytes.min(HEAP_LIMIT))
 }
 

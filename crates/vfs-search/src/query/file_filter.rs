@@ -3,12 +3,12 @@
 use ignore::types::Types;
 use vfs_core::{Error, ErrorKind, GrepRequest, HiddenNames, Result};
 
-use crate::glob::{GlobPattern, Shown};
+use crate::glob::{DotVisibility, GlobPattern};
 use crate::query::file_types;
 
 /// The globs and file types of a request.
-pub(crate) struct Filter {
-    globs: Vec<(Effect, GlobPattern)>,
+pub(crate) struct FileFilter {
+    globs: Vec<(GlobEffect, GlobPattern)>,
     types: Option<Types>,
     has_includes: bool,
     hidden: HiddenNames,
@@ -16,24 +16,24 @@ pub(crate) struct Filter {
 
 /// What a glob does with the files that it matches.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Effect {
+enum GlobEffect {
     Include,
     Exclude,
 }
 
-impl Filter {
+impl FileFilter {
     pub(crate) fn new(req: &GrepRequest) -> Result<Self> {
-        let globs = req.glob.iter().map(|text| parse(text, req.hidden)).collect::<Result<Vec<_>>>()?;
+        let globs = req.glob.iter().map(|text| parse_glob(text, req.hidden)).collect::<Result<Vec<_>>>()?;
         let types = if req.file_types.is_empty() { None } else { Some(file_types::select(&req.file_types)?) };
-        let has_includes = globs.iter().any(|(effect, _)| *effect == Effect::Include);
+        let has_includes = globs.iter().any(|(effect, _)| *effect == GlobEffect::Include);
         Ok(Self { globs, types, has_includes, hidden: req.hidden })
     }
 
     /// Whether the file `name` of the directory `relative` is searched.
-    pub(crate) fn opens(&self, relative: &str, name: &str) -> bool {
+    pub(crate) fn matches_file(&self, relative: &str, name: &str) -> bool {
         let last =
             self.globs.iter().rev().find(|(_, glob)| !glob.is_only_directories() && glob.matches_entry(relative, name));
-        let included = last.map_or(!self.has_includes, |(effect, _)| *effect == Effect::Include);
+        let included = last.map_or(!self.has_includes, |(effect, _)| *effect == GlobEffect::Include);
         included && self.types.as_ref().is_none_or(|types| types.matched(name, false).is_whitelist())
     }
 
@@ -47,25 +47,25 @@ impl Filter {
     }
 
     /// How much of the entry `name` of the directory `relative` the globs ask for, which starts with a dot.
-    pub(crate) fn shows_dotted(&self, relative: &str, name: &str) -> Shown {
+    pub(crate) fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
         if !self.has_includes && self.hidden == HiddenNames::Spelled {
             // As for the glob `*`.
-            return Shown::Contents;
+            return DotVisibility::ContentsOnly;
         }
-        self.includes().map(|glob| glob.shows_dotted(relative, name)).fold(Shown::No, Shown::or)
+        self.includes().map(|glob| glob.hidden_override(relative, name)).fold(DotVisibility::Hidden, DotVisibility::or)
     }
 
     fn includes(&self) -> impl Iterator<Item = &GlobPattern> {
-        self.globs.iter().filter(|(effect, _)| *effect == Effect::Include).map(|(_, glob)| glob)
+        self.globs.iter().filter(|(effect, _)| *effect == GlobEffect::Include).map(|(_, glob)| glob)
     }
 
     /// Whether the directory `name` of the directory `relative` can hold a file that is searched.
-    pub(crate) fn enters(&self, relative: &str, name: &str) -> bool {
+    pub(crate) fn should_enter(&self, relative: &str, name: &str) -> bool {
         if self.globs.is_empty() {
             return true;
         }
         let last = self.globs.iter().rev().find(|(_, glob)| glob.matches_entry(relative, name));
-        if last.is_some_and(|(effect, _)| *effect == Effect::Exclude) {
+        if last.is_some_and(|(effect, _)| *effect == GlobEffect::Exclude) {
             return false;
         }
         !self.has_includes || self.includes().any(|glob| glob.reaches_entry(relative, name))
@@ -73,12 +73,12 @@ impl Filter {
 }
 
 /// A glob that excludes does so whether or not it spells the dots of hidden names.
-fn parse(text: &str, hidden: HiddenNames) -> Result<(Effect, GlobPattern)> {
+fn parse_glob(text: &str, hidden: HiddenNames) -> Result<(GlobEffect, GlobPattern)> {
     let (effect, pattern) = match text.strip_prefix('!') {
-        Some(pattern) => (Effect::Exclude, GlobPattern::new(pattern)?),
-        None => (Effect::Include, GlobPattern::for_search(text, hidden)?),
+        Some(pattern) => (GlobEffect::Exclude, GlobPattern::new(pattern)?),
+        None => (GlobEffect::Include, GlobPattern::for_search(text, hidden)?),
     };
-    if effect == Effect::Include && pattern.is_only_directories() {
+    if effect == GlobEffect::Include && pattern.is_only_directories() {
         return Err(only_directories());
     }
     Ok((effect, pattern))
@@ -95,9 +95,9 @@ pub(crate) fn only_directories() -> Error {
 mod tests {
     use super::*;
 
-    fn filter(globs: &[&str]) -> Filter {
+    fn filter(globs: &[&str]) -> FileFilter {
         let req = globs.iter().fold(GrepRequest::literal("x"), |req, glob| req.glob(*glob));
-        Filter::new(&req).expect("valid globs")
+        FileFilter::new(&req).expect("valid globs")
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
             (&["*.rs", "*.py"], "", "a.py", true),
             (&["!src/"], "", "src", true),
         ] {
-            assert_eq!(filter(globs).opens(directory, name), expected, "{globs:?} {directory}/{name}");
+            assert_eq!(filter(globs).matches_file(directory, name), expected, "{globs:?} {directory}/{name}");
         }
     }
 
@@ -132,13 +132,13 @@ mod tests {
             (&["!target/**"], "target", "debug", false),
             (&["!target"], "", "src", true),
         ] {
-            assert_eq!(filter(globs).enters(directory, name), expected, "{globs:?} {directory}/{name}");
+            assert_eq!(filter(globs).should_enter(directory, name), expected, "{globs:?} {directory}/{name}");
         }
     }
 
     #[test]
     fn a_glob_that_can_match_no_file_is_refused() {
-        let error = Filter::new(&GrepRequest::literal("x").glob("src/")).err().expect("refused");
+        let error = FileFilter::new(&GrepRequest::literal("x").glob("src/")).err().expect("refused");
         assert_eq!(error.kind(), ErrorKind::InvalidPattern);
     }
 }

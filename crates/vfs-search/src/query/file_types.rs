@@ -4,7 +4,7 @@ use ignore::types::{FileTypeDef, Types, TypesBuilder};
 use vfs_core::{Error, Result};
 
 /// Names that are spoken, with those of the table.
-const SPOKEN: [(&str, &str); 11] = [
+const TYPE_ALIASES: [(&str, &str); 11] = [
     ("bash", "sh"),
     ("c#", "cs"),
     ("c++", "cpp"),
@@ -34,7 +34,7 @@ pub(crate) fn select(names: &[String]) -> Result<Types> {
     let known = builder.definitions();
     for name in names {
         if name != "all" && !known.iter().any(|definition| definition.name() == name) {
-            return Err(unknown(name, &known));
+            return Err(unknown_type(name, &known));
         }
         builder.select(name);
     }
@@ -45,18 +45,18 @@ fn definitions() -> Vec<FileTypeDef> {
     TypesBuilder::new().add_defaults().definitions()
 }
 
-fn unknown(name: &str, known: &[FileTypeDef]) -> Error {
-    const MOST_HINTS: usize = 5;
+fn unknown_type(name: &str, known: &[FileTypeDef]) -> Error {
+    const MAX_HINTS: usize = 5;
     let shown = &name[..name.floor_char_boundary(100)];
     let extension = format!("*.{}", name.trim_start_matches(['*', '.']));
-    let spoken = SPOKEN.iter().filter(|(spoken, _)| spoken.eq_ignore_ascii_case(name)).map(|(_, meant)| *meant);
+    let alias = TYPE_ALIASES.iter().filter(|(alias, _)| alias.eq_ignore_ascii_case(name)).map(|(_, meant)| *meant);
     let by_extension = known.iter().filter(|definition| definition.globs().contains(&extension));
     let beginning: String = name.chars().take(2).collect();
     let by_beginning =
         known.iter().filter(|definition| !beginning.is_empty() && definition.name().starts_with(&beginning));
     let mut hints: Vec<&str> = Vec::new();
-    for hint in spoken.chain(by_extension.chain(by_beginning).map(FileTypeDef::name)) {
-        if hints.len() < MOST_HINTS && !hints.contains(&hint) {
+    for hint in alias.chain(by_extension.chain(by_beginning).map(FileTypeDef::name)) {
+        if hints.len() < MAX_HINTS && !hints.contains(&hint) {
             hints.push(hint);
         }
     }
@@ -83,8 +83,8 @@ mod tests {
     #[test]
     fn names_that_are_spoken_are_of_the_table() {
         let names = file_type_names();
-        assert!(SPOKEN.iter().all(|(spoken, meant)| {
-            names.iter().any(|name| name == meant) && !names.iter().any(|name| name == spoken)
+        assert!(TYPE_ALIASES.iter().all(|(alias, meant)| {
+            names.iter().any(|name| name == meant) && !names.iter().any(|name| name == alias)
         }));
     }
 

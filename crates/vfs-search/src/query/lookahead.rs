@@ -6,28 +6,28 @@ use regex_syntax::hir::{Hir, HirKind};
 /// expression sets no bound, as `[^"]*"|x` does not: each `x` may be the beginning of something that ends far away, or nowhere.
 ///
 /// What is bounded here goes at most so many bytes without a match, and is given up then.
-pub(crate) fn beyond(hir: &Hir) -> Option<usize> {
-    if let Some(longest) = longest(hir) {
-        return Some(longest);
+pub(crate) fn max_lookahead(hir: &Hir) -> Option<usize> {
+    if let Some(max_match_len) = max_match_len(hir) {
+        return Some(max_match_len);
     }
     match hir.kind() {
         // From its least number of times on, each further time is a match.
         HirKind::Repetition(repetition) => {
             let least = usize::try_from(repetition.min.max(1)).ok()?;
-            Some(longest(&repetition.sub)?.saturating_mul(least))
+            Some(max_match_len(&repetition.sub)?.saturating_mul(least))
         }
-        HirKind::Capture(capture) => beyond(&capture.sub),
+        HirKind::Capture(capture) => max_lookahead(&capture.sub),
         HirKind::Concat(parts) => {
             let (last, others) = parts.split_last()?;
-            others.iter().try_fold(beyond(last)?, |sum, part| Some(sum.saturating_add(longest(part)?)))
+            others.iter().try_fold(max_lookahead(last)?, |sum, part| Some(sum.saturating_add(max_match_len(part)?)))
         }
-        HirKind::Alternation(parts) => parts.iter().try_fold(0, |most, part| Some(beyond(part)?.max(most))),
+        HirKind::Alternation(parts) => parts.iter().try_fold(0, |most, part| Some(max_lookahead(part)?.max(most))),
         _ => None,
     }
 }
 
 /// How long a match of `hir` is at most, where there is a bound.
-pub(crate) fn longest(hir: &Hir) -> Option<usize> {
+pub(crate) fn max_match_len(hir: &Hir) -> Option<usize> {
     hir.properties().maximum_len()
 }
 
@@ -52,7 +52,7 @@ mod tests {
             ("(?:a*b)*", None),
         ] {
             let hir = regex_syntax::ParserBuilder::new().utf8(false).build().parse(regex).expect("a valid expression");
-            assert_eq!(beyond(&hir), expected, "{regex}");
+            assert_eq!(max_lookahead(&hir), expected, "{regex}");
         }
     }
 }

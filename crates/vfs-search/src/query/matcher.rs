@@ -18,12 +18,12 @@ pub(crate) enum CarriageReturn {
 /// A matcher that has no match of nothing but the `\r` of a line ending.
 #[derive(Debug, Clone)]
 pub(crate) struct LineMatcher {
-    engine: Engine,
+    engine: MatchEngine,
     carriage_return: CarriageReturn,
 }
 
 #[derive(Debug, Clone)]
-enum Engine {
+enum MatchEngine {
     /// A text without a line break, found by SIMD without an expression around it.
     Literal(Box<Finder<'static>>),
     Regex(RegexMatcher),
@@ -31,48 +31,48 @@ enum Engine {
 
 impl LineMatcher {
     pub(crate) fn new(regex: RegexMatcher, carriage_return: CarriageReturn) -> Self {
-        Self { engine: Engine::Regex(regex), carriage_return }
+        Self { engine: MatchEngine::Regex(regex), carriage_return }
     }
 
     /// Matches `text`, which holds no line break and is not empty, as it is.
     pub(crate) fn literal(text: &[u8]) -> Self {
         let finder = Finder::new(text).into_owned();
-        Self { engine: Engine::Literal(Box::new(finder)), carriage_return: CarriageReturn::Text }
+        Self { engine: MatchEngine::Literal(Box::new(finder)), carriage_return: CarriageReturn::Text }
     }
 
     /// What finds the plain text that it looks for, if it looks for one.
     pub(crate) fn finder(&self) -> Option<&Finder<'static>> {
         match &self.engine {
-            Engine::Literal(finder) => Some(finder),
-            Engine::Regex(_) => None,
+            MatchEngine::Literal(finder) => Some(finder),
+            MatchEngine::Regex(_) => None,
         }
     }
 
     /// Finds the matches in a last line, which has no ending: a `\r` there is text.
     pub(crate) fn find_iter_in_last_line(&self, line: &[u8], found: impl FnMut(Match) -> bool) -> Result<(), NoError> {
         match &self.engine {
-            Engine::Literal(_) => self.find_iter(line, found),
-            Engine::Regex(regex) => regex.find_iter(line, found),
+            MatchEngine::Literal(_) => self.find_iter(line, found),
+            MatchEngine::Regex(regex) => regex.find_iter(line, found),
         }
     }
 
-    /// Finds the next match as long as `goes_on`, which is asked of each that the engine finds, whether it counts or not.
+    /// Finds the next match as long as `should_continue`, which is asked of each that the engine finds, whether it counts or not.
     pub(crate) fn find_while(
         &self,
         haystack: &[u8],
         mut at: usize,
-        goes_on: impl Fn(Match) -> bool,
+        should_continue: impl Fn(Match) -> bool,
     ) -> Result<Option<Match>, NoError> {
         let regex = match &self.engine {
-            Engine::Literal(finder) => {
+            MatchEngine::Literal(finder) => {
                 let length = finder.needle().len();
                 let start = haystack.get(at..).and_then(|rest| finder.find(rest)).map(|start| at + start);
                 return Ok(start.map(|start| Match::new(start, start + length)));
             }
-            Engine::Regex(regex) => regex,
+            MatchEngine::Regex(regex) => regex,
         };
-        while let Some(found) = regex.find_at(haystack, at)?.filter(|found| goes_on(*found)) {
-            if found.len() != 1 || !self.is_ending(haystack, found.end()) {
+        while let Some(found) = regex.find_at(haystack, at)?.filter(|found| should_continue(*found)) {
+            if found.len() != 1 || !self.is_line_ending(haystack, found.end()) {
                 return Ok(Some(found));
             }
             // An expression such as `^$` takes the `\r` in, but does not need it.
@@ -85,7 +85,7 @@ impl LineMatcher {
     }
 
     /// Whether the `\r` before `end`, if it is one, belongs to a line ending.
-    fn is_ending(&self, haystack: &[u8], end: usize) -> bool {
+    fn is_line_ending(&self, haystack: &[u8], end: usize) -> bool {
         if end == 0 || haystack[end - 1] != b'\r' {
             return false;
         }
@@ -106,25 +106,25 @@ impl Matcher for LineMatcher {
     }
 
     fn shortest_match_at(&self, haystack: &[u8], at: usize) -> Result<Option<usize>, NoError> {
-        let Engine::Regex(regex) = &self.engine else {
+        let MatchEngine::Regex(regex) = &self.engine else {
             return Ok(self.find_at(haystack, at)?.map(|found| found.end()));
         };
         match regex.shortest_match_at(haystack, at)? {
-            Some(end) if self.is_ending(haystack, end) => Ok(self.find_at(haystack, at)?.map(|found| found.end())),
+            Some(end) if self.is_line_ending(haystack, end) => Ok(self.find_at(haystack, at)?.map(|found| found.end())),
             other => Ok(other),
         }
     }
 
     fn find_candidate_line(&self, haystack: &[u8]) -> Result<Option<LineMatchKind>, NoError> {
         let regex = match &self.engine {
-            Engine::Literal(finder) => return Ok(finder.find(haystack).map(LineMatchKind::Confirmed)),
-            Engine::Regex(regex) => regex,
+            MatchEngine::Literal(finder) => return Ok(finder.find(haystack).map(LineMatchKind::Confirmed)),
+            MatchEngine::Regex(regex) => regex,
         };
         let found = regex.find_candidate_line(haystack)?;
         Ok(match found {
             // The haystack is many lines here, and what is at its end is the end of the file.
             Some(LineMatchKind::Confirmed(end))
-                if haystack.get(end) == Some(&b'\n') && self.is_ending(haystack, end) =>
+                if haystack.get(end) == Some(&b'\n') && self.is_line_ending(haystack, end) =>
             {
                 Some(LineMatchKind::Candidate(end))
             }
@@ -138,15 +138,15 @@ impl Matcher for LineMatcher {
 
     fn non_matching_bytes(&self) -> Option<&ByteSet> {
         match &self.engine {
-            Engine::Literal(_) => None,
-            Engine::Regex(regex) => regex.non_matching_bytes(),
+            MatchEngine::Literal(_) => None,
+            MatchEngine::Regex(regex) => regex.non_matching_bytes(),
         }
     }
 
     fn line_terminator(&self) -> Option<LineTerminator> {
         match &self.engine {
-            Engine::Literal(_) => Some(LineTerminator::byte(b'\n')),
-            Engine::Regex(regex) => regex.line_terminator(),
+            MatchEngine::Literal(_) => Some(LineTerminator::byte(b'\n')),
+            MatchEngine::Regex(regex) => regex.line_terminator(),
         }
     }
 }

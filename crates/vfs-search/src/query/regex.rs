@@ -7,14 +7,14 @@ use regex_syntax::hir::translate::TranslatorBuilder;
 use regex_syntax::hir::{Hir, HirKind};
 use vfs_core::{CaseMode, Error, ErrorKind, GrepRequest, Pattern, Result};
 
-use crate::query::lookahead::{beyond, longest};
+use crate::query::lookahead::{max_lookahead, max_match_len};
 use crate::query::matcher::{CarriageReturn, LineMatcher};
 
 /// Longest pattern, in bytes.
-const MAX_LEN: usize = 64 << 10;
+const MAX_PATTERN_BYTES: usize = 64 << 10;
 
 /// Deepest nesting of groups.
-const MAX_NESTING: u32 = 100;
+const MAX_GROUP_NESTING: u32 = 100;
 
 /// Most places that counted repetitions may expand to.
 const MAX_EXPANSION: u64 = 10_000;
@@ -27,13 +27,13 @@ const CACHE_LIMIT: usize = 16 << 20;
 
 /// A matcher, and whether its matches may span lines.
 #[derive(Debug, Clone)]
-pub(crate) struct Compiled {
+pub(crate) struct CompiledPattern {
     pub(crate) matcher: LineMatcher,
     pub(crate) multiline: bool,
     /// How many places its counted repetitions expand to: how much work each byte may be.
     pub(crate) expansion: u64,
     /// How many bytes behind a match the engine looks at most.
-    pub(crate) beyond: usize,
+    pub(crate) max_lookahead: usize,
 }
 
 /// Compiles the pattern of `req`.
@@ -41,16 +41,19 @@ pub(crate) struct Compiled {
 /// # Errors
 ///
 /// [`ErrorKind::InvalidArgument`] for an empty pattern, and [`ErrorKind::InvalidPattern`].
-pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
+pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
     let text = req.pattern.as_str();
     if text.is_empty() {
         return Err(Error::invalid_argument("`pattern` must not be empty"));
     }
-    if text.len() > MAX_LEN {
-        return Err(refused(&req.pattern, &format!("it is {} bytes long; at most {MAX_LEN} are allowed", text.len())));
+    if text.len() > MAX_PATTERN_BYTES {
+        return Err(invalid_pattern_of(
+            &req.pattern,
+            &format!("it is {} bytes long; at most {MAX_PATTERN_BYTES} are allowed", text.len()),
+        ));
     }
-    if let Some(matcher) = as_text(req) {
-        return Ok(Compiled { matcher, multiline: false, expansion: 0, beyond: 0 });
+    if let Some(matcher) = literal_matcher(req) {
+        return Ok(CompiledPattern { matcher, multiline: false, expansion: 0, max_lookahead: 0 });
     }
     let mut builder = RegexMatcherBuilder::new();
     builder
@@ -60,14 +63,14 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
         .case_smart(req.case == CaseMode::Smart)
         .size_limit(SIZE_LIMIT)
         .dfa_size_limit(CACHE_LIMIT)
-        .nest_limit(MAX_NESTING * 2);
+        .nest_limit(MAX_GROUP_NESTING * 2);
     // A text looks no further than it is long, in any case of its letters.
-    let (mut expansion, mut beyond) = (0, Some(text.len()));
+    let (mut expansion, mut max_lookahead) = (0, Some(text.len()));
     let (expression, multiline) = match &req.pattern {
         Pattern::Regex(regex) => {
-            let checked = check(regex, req.multiline)?;
+            let checked = check_expression(regex, req.multiline)?;
             expansion = checked.expansion;
-            beyond = if req.whole_word { checked.longest } else { checked.beyond };
+            max_lookahead = if req.whole_word { checked.max_match_len } else { checked.max_lookahead };
             (checked.expression, req.multiline)
         }
         Pattern::Literal(text) if text.contains('\n') => (literal_lines(text), true),
@@ -83,12 +86,14 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
         builder.line_terminator(Some(b'\n'));
     }
     let regex = builder.build(&expression).map_err(|error| match error.kind() {
-        grep_regex::ErrorKind::NotAllowed(_) => {
-            refused(&req.pattern, "it matches a line break; ask for a multiline search, or leave the '\\n' out")
-        }
-        _ => {
-            refused(&req.pattern, &format!("it is too large when compiled (over {SIZE_LIMIT} bytes); make it simpler"))
-        }
+        grep_regex::ErrorKind::NotAllowed(_) => invalid_pattern_of(
+            &req.pattern,
+            "it matches a line break; ask for a multiline search, or leave the '\\n' out",
+        ),
+        _ => invalid_pattern_of(
+            &req.pattern,
+            &format!("it is too large when compiled (over {SIZE_LIMIT} bytes); make it simpler"),
+        ),
     })?;
     // Who asks for a `\r` by itself, literally, means it.
     // A multiline search with an expression that cannot match a line break goes line by line all the same.
@@ -99,11 +104,16 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<Compiled> {
         (_, false) => CarriageReturn::EndsLine,
     };
     let matcher = LineMatcher::new(regex, carriage_return);
-    Ok(Compiled { matcher, multiline: !is_by_line, expansion, beyond: beyond.unwrap_or(usize::MAX) })
+    Ok(CompiledPattern {
+        matcher,
+        multiline: !is_by_line,
+        expansion,
+        max_lookahead: max_lookahead.unwrap_or(usize::MAX),
+    })
 }
 
 /// A matcher for a pattern that is one line of text, to be found as it is.
-fn as_text(req: &GrepRequest) -> Option<LineMatcher> {
+fn literal_matcher(req: &GrepRequest) -> Option<LineMatcher> {
     let text = match &req.pattern {
         Pattern::Literal(text) => text,
         // What has no sign in it that means anything is text; a `\r` has its own meaning in an expression.
@@ -136,16 +146,16 @@ pub(crate) fn literal_lines(text: &str) -> String {
 }
 
 /// An expression that was found to be in order.
-struct Checked {
+struct CheckedRegex {
     expression: String,
     expansion: u64,
     /// How many bytes behind a match the engine looks at most, and how long a match is, where there are bounds.
-    beyond: Option<usize>,
-    longest: Option<usize>,
+    max_lookahead: Option<usize>,
+    max_match_len: Option<usize>,
 }
 
 /// Checks `regex`, and lets each `$` match before `\r\n` as before `\n`.
-fn check(regex: &str, multiline: bool) -> Result<Checked> {
+fn check_expression(regex: &str, multiline: bool) -> Result<CheckedRegex> {
     let ast = parse(regex)?;
     let hir = TranslatorBuilder::new()
         .utf8(false)
@@ -153,31 +163,31 @@ fn check(regex: &str, multiline: bool) -> Result<Checked> {
         .dot_matches_new_line(multiline)
         .build()
         .translate(regex, &ast)
-        .map_err(|error| mistake(regex, &error.kind().to_string(), error.span()))?;
-    let expansion = expansion(&hir, Repeated::No);
+        .map_err(|error| syntax_error(regex, &error.kind().to_string(), error.span()))?;
+    let expansion = expansion(&hir, InRepetition::No);
     if expansion > MAX_EXPANSION {
-        return Err(invalid(&format!(
+        return Err(invalid_regex(&format!(
             "its counted repetitions expand to {expansion} places; at most {MAX_EXPANSION} are allowed"
         )));
     }
-    let (beyond, longest) = (beyond(&hir), longest(&hir));
-    Ok(Checked { expression: with_line_ends(regex, &ast), expansion, beyond, longest })
+    let (max_lookahead, max_match_len) = (max_lookahead(&hir), max_match_len(&hir));
+    Ok(CheckedRegex { expression: rewrite_end_anchors(regex, &ast), expansion, max_lookahead, max_match_len })
 }
 
 /// The expression that a search for `regex` looks for: each `$` in it matches before `\r\n` as before `\n`.
 ///
 /// Whoever tells beforehand which texts a match holds has to look at this one, as a match may have a `\r` where `regex` has
 /// none. `None` where it is no expression.
-pub(crate) fn searched_expression(regex: &str) -> Option<String> {
+pub(crate) fn effective_expression(regex: &str) -> Option<String> {
     let ast = parser().parse(regex).ok()?;
-    Some(with_line_ends(regex, &ast))
+    Some(rewrite_end_anchors(regex, &ast))
 }
 
 /// `regex`, which is `ast`, with each `$` as it is searched for.
 ///
 /// The engine's own mode for this would let `^` match after a lone `\r`, which ends no line here.
-fn with_line_ends(regex: &str, ast: &Ast) -> String {
-    let ends = match ast::visit(ast, LineEnds(Vec::new())) {
+fn rewrite_end_anchors(regex: &str, ast: &Ast) -> String {
+    let ends = match ast::visit(ast, EndAnchors(Vec::new())) {
         Ok(ends) => ends,
         Err(never) => match never {},
     };
@@ -190,11 +200,11 @@ fn with_line_ends(regex: &str, ast: &Ast) -> String {
     }
     expression.push_str(&regex[done..]);
     // The matcher puts the expression into a group.
-    groupable(expression)
+    escape_trailing_comment(expression)
 }
 
 /// Returns `expression` in a form that can be put into a group: the group's end must not become part of a comment.
-pub(crate) fn groupable(mut expression: String) -> String {
+pub(crate) fn escape_trailing_comment(mut expression: String) -> String {
     if expression.contains('#') && !is_group(&expression, "") && is_group(&expression, "\n") {
         expression.push('\n');
     }
@@ -203,30 +213,30 @@ pub(crate) fn groupable(mut expression: String) -> String {
 
 /// Whether `expression` and `end` are in order inside a group, as deep as the matcher takes it.
 fn is_group(expression: &str, end: &str) -> bool {
-    let mut parser = ast::parse::ParserBuilder::new().nest_limit(MAX_NESTING * 2).build();
+    let mut parser = ast::parse::ParserBuilder::new().nest_limit(MAX_GROUP_NESTING * 2).build();
     parser.parse(&format!("(?:{expression}{end})")).is_ok()
 }
 
 /// Whether an expression is inside a counted repetition.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Repeated {
+enum InRepetition {
     Yes,
     No,
 }
 
 /// How many places the counted repetitions of `hir` expand to: the product along their nesting, summed over what stands side
 /// by side. What is not repeated by a count is not counted. The parser bounds the depth.
-fn expansion(hir: &Hir, repeated: Repeated) -> u64 {
-    let sum = |parts: &[Hir]| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(expansion(part, repeated)));
+fn expansion(hir: &Hir, in_repetition: InRepetition) -> u64 {
+    let sum = |parts: &[Hir]| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(expansion(part, in_repetition)));
     match hir.kind() {
         HirKind::Repetition(repetition) => {
             let times = u64::from(repetition.max.unwrap_or(repetition.min).max(1));
-            let inner = if times > 1 { Repeated::Yes } else { repeated };
+            let inner = if times > 1 { InRepetition::Yes } else { in_repetition };
             times.saturating_mul(expansion(&repetition.sub, inner))
         }
-        HirKind::Capture(capture) => expansion(&capture.sub, repeated),
+        HirKind::Capture(capture) => expansion(&capture.sub, in_repetition),
         HirKind::Concat(parts) | HirKind::Alternation(parts) => sum(parts),
-        _ if repeated == Repeated::No => 0,
+        _ if in_repetition == InRepetition::No => 0,
         HirKind::Literal(literal) => literal.0.len() as u64,
         HirKind::Empty | HirKind::Look(_) | HirKind::Class(_) => 1,
     }
@@ -234,22 +244,22 @@ fn expansion(hir: &Hir, repeated: Repeated) -> u64 {
 
 /// Refuses what is not a regex by itself; the error names the mistake and its place.
 pub(crate) fn check_regex(regex: &str) -> Result<()> {
-    check(regex, true).map(drop)
+    check_expression(regex, true).map(drop)
 }
 
 /// Parses `regex`; the error names the mistake and its place.
 fn parse(regex: &str) -> Result<Ast> {
-    parser().parse(regex).map_err(|error| mistake(regex, &error.kind().to_string(), error.span()))
+    parser().parse(regex).map_err(|error| syntax_error(regex, &error.kind().to_string(), error.span()))
 }
 
 fn parser() -> ast::parse::Parser {
-    ast::parse::ParserBuilder::new().nest_limit(MAX_NESTING).build()
+    ast::parse::ParserBuilder::new().nest_limit(MAX_GROUP_NESTING).build()
 }
 
 /// Where an expression has a `$`.
-struct LineEnds(Vec<usize>);
+struct EndAnchors(Vec<usize>);
 
-impl ast::Visitor for LineEnds {
+impl ast::Visitor for EndAnchors {
     type Output = Vec<usize>;
     type Err = std::convert::Infallible;
 
@@ -267,22 +277,22 @@ impl ast::Visitor for LineEnds {
     }
 }
 
-fn mistake(regex: &str, what: &str, span: &ast::Span) -> Error {
-    const AROUND: usize = 40;
+fn syntax_error(regex: &str, what: &str, span: &ast::Span) -> Error {
+    const EXCERPT_BYTES: usize = 40;
     let (start, end) = (span.start.offset.min(regex.len()), span.end.offset.min(regex.len()));
-    let from = regex.floor_char_boundary(start.saturating_sub(AROUND));
-    let to = regex.ceil_char_boundary((end.min(start + AROUND) + AROUND).min(regex.len()));
-    invalid(&format!("{what}, at byte {start}, near '{}'", &regex[from..to]))
+    let from = regex.floor_char_boundary(start.saturating_sub(EXCERPT_BYTES));
+    let to = regex.ceil_char_boundary((end.min(start + EXCERPT_BYTES) + EXCERPT_BYTES).min(regex.len()));
+    invalid_regex(&format!("{what}, at byte {start}, near '{}'", &regex[from..to]))
 }
 
-fn invalid(what: &str) -> Error {
+fn invalid_regex(what: &str) -> Error {
     invalid_pattern(format!("Invalid regex pattern: {what}"))
 }
 
 /// A mistake of any kind of pattern.
-fn refused(pattern: &Pattern, what: &str) -> Error {
+fn invalid_pattern_of(pattern: &Pattern, what: &str) -> Error {
     match pattern {
-        Pattern::Regex(_) => invalid(what),
+        Pattern::Regex(_) => invalid_regex(what),
         _ => invalid_pattern(format!("Invalid pattern: {what}")),
     }
 }
@@ -361,7 +371,7 @@ mod tests {
             "a{5000}b*(c{0,5001}|d)",
             "(?:){4000000000}(a{65536}){65537}",
             &nested,
-            &"a".repeat(MAX_LEN + 1),
+            &"a".repeat(MAX_PATTERN_BYTES + 1),
         ] {
             let error = compile(&GrepRequest::regex(regex)).expect_err(&regex[..regex.len().min(40)]);
             assert_eq!(error.kind(), ErrorKind::InvalidPattern);
@@ -373,7 +383,7 @@ mod tests {
 
     #[test]
     fn a_literal_that_is_too_long_is_not_called_a_regex() {
-        let error = compile(&GrepRequest::literal("a".repeat(MAX_LEN + 1))).expect_err("refused");
+        let error = compile(&GrepRequest::literal("a".repeat(MAX_PATTERN_BYTES + 1))).expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::InvalidPattern);
         assert!(error.for_model().starts_with("Invalid pattern: "), "{}", error.for_model());
     }

@@ -5,13 +5,13 @@ use regex_syntax::hir::literal::{ExtractKind, Extractor, Seq};
 use regex_syntax::hir::{Hir, HirKind};
 use vfs_core::{CaseMode, GrepRequest, Pattern};
 
-use crate::query::regex::searched_expression;
+use crate::query::regex::effective_expression;
 
 /// The longest expression that is looked through, in bytes.
-const LONGEST_REGEX: usize = 4 << 10;
+const MAX_REGEX_BYTES: usize = 4 << 10;
 
 /// Most texts that it may be.
-const MOST_TEXTS: usize = 64;
+const MAX_LITERALS: usize = 64;
 
 /// Texts of which every file holds at least one that `req` finds something in; `None` where there are none to tell.
 ///
@@ -32,7 +32,7 @@ pub fn required_texts(req: &GrepRequest) -> Option<Vec<String>> {
     if req.invert {
         return None;
     }
-    let mut texts = match &req.pattern {
+    let mut literals = match &req.pattern {
         // Where a line ends in a file may be spelled otherwise.
         Pattern::Literal(text) => text.split('\n').max_by_key(|line| line.len()).map(|line| vec![line.to_owned()])?,
         // What two classes have in common, or not, is another thing where case is all the same.
@@ -41,51 +41,53 @@ pub fn required_texts(req: &GrepRequest) -> Option<Vec<String>> {
         {
             return None;
         }
-        Pattern::Regex(regex) => required_by(regex, req.multiline)?,
+        Pattern::Regex(regex) => literals_of_regex(regex, req.multiline)?,
         _ => return None,
     };
-    texts.sort_unstable();
-    texts.dedup();
-    let is_some = !texts.is_empty() && texts.len() <= MOST_TEXTS && texts.iter().all(|text| !text.is_empty());
-    is_some.then_some(texts)
+    literals.sort_unstable();
+    literals.dedup();
+    let is_usable =
+        !literals.is_empty() && literals.len() <= MAX_LITERALS && literals.iter().all(|text| !text.is_empty());
+    is_usable.then_some(literals)
 }
 
 /// Texts of which every match of `regex` holds at least one.
-fn required_by(regex: &str, multiline: bool) -> Option<Vec<String>> {
-    if regex.len() > LONGEST_REGEX {
+fn literals_of_regex(regex: &str, multiline: bool) -> Option<Vec<String>> {
+    if regex.len() > MAX_REGEX_BYTES {
         return None;
     }
     let mut parser = ParserBuilder::new();
     // The nesting that was allowed, and that of what stands for each end of a line.
     parser.utf8(false).multi_line(true).dot_matches_new_line(multiline).nest_limit(200);
-    let hir = parser.build().parse(&searched_expression(regex)?).ok()?;
-    let texts = required(&hir)?;
-    texts.into_iter().map(|text| String::from_utf8(text).ok()).collect()
+    let hir = parser.build().parse(&effective_expression(regex)?).ok()?;
+    let literals = literals_of_hir(&hir)?;
+    literals.into_iter().map(|text| String::from_utf8(text).ok()).collect()
 }
 
 /// The best set of texts of which every match of `hir` holds at least one.
-fn required(hir: &Hir) -> Option<Vec<Vec<u8>>> {
-    let ends = [ExtractKind::Prefix, ExtractKind::Suffix].map(|kind| texts(&Extractor::new().kind(kind).extract(hir)));
+fn literals_of_hir(hir: &Hir) -> Option<Vec<Vec<u8>>> {
+    let ends = [ExtractKind::Prefix, ExtractKind::Suffix]
+        .map(|kind| to_byte_strings(&Extractor::new().kind(kind).extract(hir)));
     let within = match hir.kind() {
-        HirKind::Capture(capture) => required(&capture.sub),
-        HirKind::Repetition(repetition) if repetition.min > 0 => required(&repetition.sub),
-        HirKind::Concat(parts) => best(parts.iter().map(required)),
+        HirKind::Capture(capture) => literals_of_hir(&capture.sub),
+        HirKind::Repetition(repetition) if repetition.min > 0 => literals_of_hir(&repetition.sub),
+        HirKind::Concat(parts) => most_selective(parts.iter().map(literals_of_hir)),
         HirKind::Alternation(parts) => {
-            let each: Option<Vec<_>> = parts.iter().map(required).collect();
+            let each: Option<Vec<_>> = parts.iter().map(literals_of_hir).collect();
             each.map(|each| each.concat())
         }
         _ => None,
     };
-    best(ends.into_iter().chain([within]))
+    most_selective(ends.into_iter().chain([within]))
 }
 
-fn texts(seq: &Seq) -> Option<Vec<Vec<u8>>> {
+fn to_byte_strings(seq: &Seq) -> Option<Vec<Vec<u8>>> {
     let literals = seq.literals().filter(|literals| !literals.is_empty())?;
     Some(literals.iter().map(|literal| literal.as_bytes().to_vec()).collect())
 }
 
 /// That of which the shortest text is the longest.
-fn best(sets: impl Iterator<Item = Option<Vec<Vec<u8>>>>) -> Option<Vec<Vec<u8>>> {
+fn most_selective(sets: impl Iterator<Item = Option<Vec<Vec<u8>>>>) -> Option<Vec<Vec<u8>>> {
     sets.flatten().max_by_key(|set| set.iter().map(Vec::len).min())
 }
 
@@ -117,7 +119,7 @@ mod tests {
             (r"(?-u)\xff\xfe\xfd", None),
         ] {
             let found = required_texts(&GrepRequest::regex(regex));
-            assert_eq!(found, expected.map(|texts| texts.into_iter().map(str::to_owned).collect()), "{regex}");
+            assert_eq!(found, expected.map(|literals| literals.into_iter().map(str::to_owned).collect()), "{regex}");
         }
     }
 
@@ -130,7 +132,7 @@ mod tests {
             (GrepRequest::literal(""), None),
             (GrepRequest::literal("\n"), None),
         ] {
-            assert_eq!(required_texts(&req).map(|texts| texts.join("|")).as_deref(), expected, "{req:?}");
+            assert_eq!(required_texts(&req).map(|literals| literals.join("|")).as_deref(), expected, "{req:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use vfs_core::{GlobRequest, GrepRequest, LsRequest, Result, VfsPath};
 
 use crate::glob::GlobPattern;
-use crate::query::file_filter::Filter;
+use crate::query::file_filter::FileFilter;
 
 /// Which directories a request can find something in, told from its patterns alone.
 ///
@@ -18,12 +18,12 @@ use crate::query::file_filter::Filter;
 /// ```
 pub struct Coverage {
     start: VfsPath,
-    patterns: Patterns,
+    filter: ScopeFilter,
 }
 
-enum Patterns {
+enum ScopeFilter {
     Glob(GlobPattern),
-    Grep(Box<Filter>),
+    Grep(Box<FileFilter>),
     /// Into directories so many levels below the start; `None` for all.
     Depth(Option<u32>),
 }
@@ -35,7 +35,7 @@ impl Coverage {
     ///
     /// `invalid_pattern`.
     pub fn of_glob(req: &GlobRequest) -> Result<Self> {
-        Ok(Self { start: req.path.clone(), patterns: Patterns::Glob(GlobPattern::new(&req.pattern)?) })
+        Ok(Self { start: req.path.clone(), filter: ScopeFilter::Glob(GlobPattern::new(&req.pattern)?) })
     }
 
     /// Of a search.
@@ -44,13 +44,13 @@ impl Coverage {
     ///
     /// `invalid_pattern` for one of its globs or types.
     pub fn of_grep(req: &GrepRequest) -> Result<Self> {
-        Ok(Self { start: req.path.clone(), patterns: Patterns::Grep(Box::new(Filter::new(req)?)) })
+        Ok(Self { start: req.path.clone(), filter: ScopeFilter::Grep(Box::new(FileFilter::new(req)?)) })
     }
 
     /// Of a listing.
     pub fn of_ls(req: &LsRequest) -> Self {
         let depth = if req.recursive { req.max_depth } else { Some(0) };
-        Self { start: req.path.clone(), patterns: Patterns::Depth(depth) }
+        Self { start: req.path.clone(), filter: ScopeFilter::Depth(depth) }
     }
 
     /// Whether the search looks into `directory`, or into what is below it.
@@ -58,7 +58,7 @@ impl Coverage {
     /// It does where something there can be found, where it starts there or below, where it has to tell whether a listing
     /// leaves something out, and where `.git/info/exclude` of a directory that it looks into may be.
     pub fn reaches(&self, directory: &VfsPath) -> bool {
-        if self.start.starts_with(directory) || self.is_asked_what_to_exclude(directory) {
+        if self.start.starts_with(directory) || self.may_hold_exclude_file(directory) {
             return true;
         }
         let Some(relative) = directory.strip_prefix(&self.start) else { return false };
@@ -67,25 +67,25 @@ impl Coverage {
             let parent = &relative[..above];
             // The next one's parent ends before the separator that follows this name.
             above += name.len() + usize::from(above > 0);
-            self.enters(parent, name, depth)
+            self.should_enter(parent, name, depth)
         })
     }
 
-    fn is_asked_what_to_exclude(&self, directory: &VfsPath) -> bool {
+    fn may_hold_exclude_file(&self, directory: &VfsPath) -> bool {
         let git = match directory.name() {
             Some("info") => directory.parent().filter(|above| above.name() == Some(".git")),
             Some(".git") => Some(directory.clone()),
             _ => None,
         };
         let holder = git.and_then(|git| git.parent());
-        !matches!(self.patterns, Patterns::Depth(_)) && holder.is_some_and(|holder| self.reaches(&holder))
+        !matches!(self.filter, ScopeFilter::Depth(_)) && holder.is_some_and(|holder| self.reaches(&holder))
     }
 
-    fn enters(&self, parent: &str, name: &str, depth: usize) -> bool {
-        match &self.patterns {
-            Patterns::Glob(pattern) => pattern.reaches_entry(parent, name),
-            Patterns::Grep(filter) => filter.enters(parent, name),
-            Patterns::Depth(most) => most.is_none_or(|most| depth < most as usize),
+    fn should_enter(&self, parent: &str, name: &str, depth: usize) -> bool {
+        match &self.filter {
+            ScopeFilter::Glob(pattern) => pattern.reaches_entry(parent, name),
+            ScopeFilter::Grep(filter) => filter.should_enter(parent, name),
+            ScopeFilter::Depth(max_depth) => max_depth.is_none_or(|max_depth| depth < max_depth as usize),
         }
     }
 }

@@ -21,8 +21,8 @@ where
     F: FnOnce() -> T + Send + 'static,
 {
     let (sender, receiver) = oneshot::channel();
-    let queued = Queued(Arc::new(Mutex::new(Some(work))));
-    let pooled = Arc::clone(&queued.0);
+    let pending = PendingWork(Arc::new(Mutex::new(Some(work))));
+    let pooled = Arc::clone(&pending.0);
     let run = move || {
         let work = pooled.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(work) = work {
@@ -35,7 +35,7 @@ where
     STARTING.set(true);
     let spawned = catch_unwind(AssertUnwindSafe(|| drop(runtime.spawn_blocking(run))));
     STARTING.set(false);
-    if spawned.is_err() && queued.take().is_some() {
+    if spawned.is_err() && pending.take().is_some() {
         return Err(Error::new(
             ErrorKind::Busy,
             "no thread can be started for the operation: the limit of processes is reached, or a filter of system calls refuses clone3; try again",
@@ -58,15 +58,15 @@ pub fn is_starting_thread() -> bool {
 }
 
 /// Work that is taken back when dropped, unless it has begun.
-struct Queued<F>(Arc<Mutex<Option<F>>>);
+struct PendingWork<F>(Arc<Mutex<Option<F>>>);
 
-impl<F> Queued<F> {
+impl<F> PendingWork<F> {
     fn take(&self) -> Option<F> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-impl<F> Drop for Queued<F> {
+impl<F> Drop for PendingWork<F> {
     fn drop(&mut self) {
         self.take();
     }

@@ -21,18 +21,18 @@ where
     let token = cx.cancel_token().child();
     let work = work(cx.clone().with_cancel_token(token.clone()));
     let Ok(runtime) = Handle::try_current() else { return work.await };
-    let abandoned = Abandoned(token);
+    let guard = CancelGuard(token);
     let result = runtime.spawn(work).await.unwrap_or_else(|failure| {
         Err(Error::new(ErrorKind::Internal, "the work did not come to its end").with_source(failure))
     });
-    drop(abandoned);
+    drop(guard);
     result
 }
 
 /// Cancels when it goes.
-struct Abandoned(CancelToken);
+struct CancelGuard(CancelToken);
 
-impl Drop for Abandoned {
+impl Drop for CancelGuard {
     fn drop(&mut self) {
         self.0.cancel();
     }

@@ -38,30 +38,32 @@ mod linux {
     /// SIGXFSZ, which this thread gets no more until this is dropped, and none of those that came meanwhile.
     pub(super) struct BlockedSignal<'a> {
         /// The mask that this thread had; `None` where that has the signal already.
-        before: Option<libc::sigset_t>,
-        came: &'a mut bool,
+        previous_mask: Option<libc::sigset_t>,
+        has_arrived: &'a mut bool,
     }
 
     impl<'a> BlockedSignal<'a> {
-        pub(super) fn new(came: &'a mut bool) -> Self {
+        pub(super) fn new(has_arrived: &'a mut bool) -> Self {
             let signal = size_signal();
-            let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-            // SAFETY: `signal` is an initialised set, and `before` has room for one.
-            let failed = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signal, before.as_mut_ptr()) };
-            // SAFETY: a call that succeeds initialises `before`.
-            let before = (failed == 0).then(|| unsafe { before.assume_init() });
-            // SAFETY: `before` is an initialised set.
-            let is_new = |before: &libc::sigset_t| unsafe { libc::sigismember(before, libc::SIGXFSZ) } == 0;
-            Self { before: before.filter(is_new), came }
+            let mut previous_mask = MaybeUninit::<libc::sigset_t>::uninit();
+            // SAFETY: `signal` is an initialised set, and `previous_mask` has room for one.
+            let failed =
+                unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signal, previous_mask.as_mut_ptr()) };
+            // SAFETY: a call that succeeds initialises `previous_mask`.
+            let previous_mask = (failed == 0).then(|| unsafe { previous_mask.assume_init() });
+            // SAFETY: `previous_mask` is an initialised set.
+            let was_unblocked =
+                |previous_mask: &libc::sigset_t| unsafe { libc::sigismember(previous_mask, libc::SIGXFSZ) } == 0;
+            Self { previous_mask: previous_mask.filter(was_unblocked), has_arrived }
         }
     }
 
     impl Drop for BlockedSignal<'_> {
         fn drop(&mut self) {
-            let Some(before) = &self.before else { return };
-            *self.came = take_back(&size_signal());
-            // SAFETY: `before` is an initialised set, the mask that this thread had.
-            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
+            let Some(previous_mask) = &self.previous_mask else { return };
+            *self.has_arrived = consume_pending(&size_signal());
+            // SAFETY: `previous_mask` is an initialised set, the mask that this thread had.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, previous_mask, ptr::null_mut()) };
         }
     }
 
@@ -76,7 +78,7 @@ mod linux {
     }
 
     /// Takes the signal off those that wait for this thread, and returns whether it did. One is all that can wait.
-    fn take_back(signal: &libc::sigset_t) -> bool {
+    fn consume_pending(signal: &libc::sigset_t) -> bool {
         let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the set and the time are initialised and outlive the call, which writes nothing where it gets null.
         unsafe { libc::sigtimedwait(signal, ptr::null_mut(), &raw const at_once) == libc::SIGXFSZ }

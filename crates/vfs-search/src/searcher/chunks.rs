@@ -7,79 +7,79 @@ use memchr::{memchr, memrchr};
 use vfs_core::Error;
 
 use crate::read_error::read_error;
-use crate::searcher::buffer::{ALIGNED, Buffer};
+use crate::searcher::buffer::{AlignedBuffer, PAGE_BYTES};
 use crate::searcher::encoding::BINARY_WINDOW;
 
 /// How much of a reader is taken into memory at first, growing up to the window for NUL bytes.
-const FIRST_READ: usize = 64 << 10;
+const INITIAL_READ_BYTES: usize = 64 << 10;
 
 /// How much of a long file is read at once: what stays in the processor's cache while it is searched.
-const READ: usize = 256 << 10;
+const READ_BYTES: usize = 256 << 10;
 
 /// Why a file was not searched to its end.
-pub(crate) enum Stop {
+pub(crate) enum SearchAbort {
     Interrupted,
     Problem(Error),
 }
 
 /// Whether all of a reader is in the buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum ReachedEnd {
     Yes,
     No,
 }
 
 /// Reads the beginning of `reader`, which claims `size` bytes, up to the window for NUL bytes.
-pub(crate) fn fill(
-    buffer: &mut Buffer,
+pub(crate) fn read_head(
+    buffer: &mut AlignedBuffer,
     reader: &mut dyn Read,
     size: u64,
-    interrupted: &dyn Fn() -> bool,
-) -> Result<(usize, Ended), Stop> {
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<(usize, ReachedEnd), SearchAbort> {
     let mut filled = 0;
     loop {
-        if interrupted() {
-            return Err(Stop::Interrupted);
+        if is_interrupted() {
+            return Err(SearchAbort::Interrupted);
         }
         if filled == buffer.len() {
             if filled >= BINARY_WINDOW {
-                return Ok((filled, Ended::No));
+                return Ok((filled, ReachedEnd::No));
             }
             let claimed = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
-            buffer.grow(claimed.max(filled * 2).clamp(FIRST_READ, BINARY_WINDOW));
+            buffer.grow(claimed.max(filled * 2).clamp(INITIAL_READ_BYTES, BINARY_WINDOW));
         }
         match reader.read(&mut buffer.bytes_mut()[filled..]) {
-            Ok(0) => return Ok((filled, Ended::Yes)),
+            Ok(0) => return Ok((filled, ReachedEnd::Yes)),
             Ok(read) => {
                 filled += read;
                 // It has what it claims and there was room for more: the end need not be asked for.
                 if filled as u64 == size && filled < buffer.len() {
-                    return Ok((filled, Ended::Yes));
+                    return Ok((filled, ReachedEnd::Yes));
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Stop::Problem(read_error(error))),
+            Err(error) => return Err(SearchAbort::Problem(read_error(error))),
         }
     }
 }
 
 /// The rest of a long text, read in pieces of whole lines.
-pub(crate) struct Pieces<'a, R> {
-    buffer: &'a mut Buffer,
+pub(crate) struct LineChunks<'a, R> {
+    buffer: &'a mut AlignedBuffer,
     reader: R,
     /// Where in the buffer the line is whose end is not read yet.
     unfinished: Range<usize>,
-    longest: usize,
+    max_line_bytes: usize,
     has_ended: bool,
 }
 
-impl<'a, R: Read> Pieces<'a, R> {
-    /// What `reader` has behind `start`, the beginning of a line. No line is to have over `longest` bytes, which are more
+impl<'a, R: Read> LineChunks<'a, R> {
+    /// What `reader` has behind `start`, the beginning of a line. No line is to have over `max_line_bytes` bytes, which are more
     /// than are read at once.
-    pub(crate) fn new(buffer: &'a mut Buffer, start: &[u8], reader: R, longest: usize) -> Self {
+    pub(crate) fn new(buffer: &'a mut AlignedBuffer, start: &[u8], reader: R, max_line_bytes: usize) -> Self {
         buffer.grow(start.len());
         buffer.bytes_mut()[..start.len()].copy_from_slice(start);
-        Self { buffer, reader, unfinished: 0..start.len(), longest, has_ended: false }
+        Self { buffer, reader, unfinished: 0..start.len(), max_line_bytes, has_ended: false }
     }
 
     /// The next lines; the last of all may have no ending.
@@ -90,14 +90,14 @@ impl<'a, R: Read> Pieces<'a, R> {
     pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         while !self.has_ended {
             let at = self.make_room();
-            let read = self.reader.read(&mut self.buffer.bytes_mut()[at..at + READ])?;
+            let read = self.reader.read(&mut self.buffer.bytes_mut()[at..at + READ_BYTES])?;
             self.has_ended = read == 0;
             self.unfinished.end += read;
             let new = &self.buffer.bytes()[at..at + read];
             // Only the first line has anything from before, so that it may be longer than one read.
-            if self.unfinished.len() > self.longest {
+            if self.unfinished.len() > self.max_line_bytes {
                 let end = memchr(b'\n', new).map_or(self.unfinished.end, |end| at + end);
-                if end - self.unfinished.start > self.longest {
+                if end - self.unfinished.start > self.max_line_bytes {
                     return Err(io::Error::new(io::ErrorKind::FileTooLarge, "a line is too long"));
                 }
             }
@@ -115,14 +115,14 @@ impl<'a, R: Read> Pieces<'a, R> {
     /// Makes room for a read behind the unfinished line; the result is where.
     fn make_room(&mut self) -> usize {
         let held = self.unfinished.len();
-        if held > READ && self.unfinished.end + READ <= self.buffer.len() {
+        if held > READ_BYTES && self.unfinished.end + READ_BYTES <= self.buffer.len() {
             return self.unfinished.end;
         }
         // The line is moved to where it ends with a page, so that what is read begins with one.
-        let at = held.next_multiple_of(ALIGNED);
-        if at + READ > self.buffer.len() {
-            let doubled = (2 * self.buffer.len()).min(self.longest.saturating_add(READ));
-            self.buffer.grow(doubled.max(at + READ));
+        let at = held.next_multiple_of(PAGE_BYTES);
+        if at + READ_BYTES > self.buffer.len() {
+            let doubled = (2 * self.buffer.len()).min(self.max_line_bytes.saturating_add(READ_BYTES));
+            self.buffer.grow(doubled.max(at + READ_BYTES));
         }
         self.buffer.bytes_mut().copy_within(self.unfinished.clone(), at - held);
         self.unfinished = at - held..at;
@@ -137,21 +137,21 @@ mod tests {
     use super::*;
 
     /// Gives at most so many bytes at a time.
-    struct Slowly<'a>(&'a [u8], usize);
+    struct LimitedReader<'a>(&'a [u8], usize);
 
-    impl Read for Slowly<'_> {
+    impl Read for LimitedReader<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let most = buffer.len().min(self.1);
             self.0.read(&mut buffer[..most])
         }
     }
 
-    fn pieces(text: &[u8], start: usize, at_once: usize, longest: usize) -> io::Result<Vec<Vec<u8>>> {
+    fn chunks(text: &[u8], start: usize, at_once: usize, max_line_bytes: usize) -> io::Result<Vec<Vec<u8>>> {
         let (start, rest) = text.split_at(start);
-        let mut buffer = Buffer::default();
-        let mut pieces = Pieces::new(&mut buffer, start, Slowly(rest, at_once), longest);
+        let mut buffer = AlignedBuffer::default();
+        let mut chunks = LineChunks::new(&mut buffer, start, LimitedReader(rest, at_once), max_line_bytes);
         let mut all = Vec::new();
-        while let Some(piece) = pieces.next()? {
+        while let Some(piece) = chunks.next()? {
             all.push(piece.to_vec());
         }
         Ok(all)
@@ -166,12 +166,12 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_an_error_and_one_that_is_not_is_whole() {
-        let length = 3 * READ + 7;
-        for after in [vec![], vec![10], vec![10, 2 * READ, 10]] {
+        let length = 3 * READ_BYTES + 7;
+        for after in [vec![], vec![10], vec![10, 2 * READ_BYTES, 10]] {
             let long = text(&[vec![10, length], after].concat());
-            for at_once in [1000, 100_001, READ] {
-                assert_eq!(pieces(&long, 0, at_once, length).expect("it reads").concat(), long);
-                let error = pieces(&long, 0, at_once, length - 1).expect_err("it is too long");
+            for at_once in [1000, 100_001, READ_BYTES] {
+                assert_eq!(chunks(&long, 0, at_once, length).expect("it reads").concat(), long);
+                let error = chunks(&long, 0, at_once, length - 1).expect_err("it is too long");
                 assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
             }
         }
@@ -179,8 +179,8 @@ mod tests {
 
     #[test]
     fn nothing_has_no_pieces() {
-        assert_eq!(pieces(b"", 0, 1, 10).expect("it reads"), Vec::<Vec<u8>>::new());
-        assert_eq!(pieces(b"ab", 2, 1, 10).expect("it reads"), [b"ab"]);
+        assert_eq!(chunks(b"", 0, 1, 10).expect("it reads"), Vec::<Vec<u8>>::new());
+        assert_eq!(chunks(b"ab", 2, 1, 10).expect("it reads"), [b"ab"]);
     }
 
     proptest! {
@@ -190,14 +190,14 @@ mod tests {
         fn pieces_are_the_text_in_whole_lines(
             lengths in prop::collection::vec(prop_oneof![0_usize..20, 0_usize..10_000, 200_000_usize..600_000], 1..8),
             start in 0_usize..300_000,
-            at_once in prop_oneof![500_usize..10_000, Just(READ), Just(usize::MAX)],
+            at_once in prop_oneof![500_usize..10_000, Just(READ_BYTES), Just(usize::MAX)],
         ) {
             let text = text(&lengths);
             // It is the beginning of one line.
             let start = start.min(lengths[0]);
-            let pieces = pieces(&text, start, at_once, usize::MAX).expect("it reads");
-            prop_assert_eq!(pieces.concat(), text);
-            let all_but_last = &pieces[..pieces.len().saturating_sub(1)];
+            let chunks = chunks(&text, start, at_once, usize::MAX).expect("it reads");
+            prop_assert_eq!(chunks.concat(), text);
+            let all_but_last = &chunks[..chunks.len().saturating_sub(1)];
             prop_assert!(all_but_last.iter().all(|piece| piece.ends_with(b"\n")));
         }
     }

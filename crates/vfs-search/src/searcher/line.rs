@@ -2,18 +2,18 @@
 
 use vfs_core::{LineText, Submatch, Submatches};
 
-use crate::searcher::line_arena::Texts;
+use crate::searcher::line_arena::LineArena;
 
 /// The text of a line, and its ranges.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub(crate) struct RenderedLine {
     pub(crate) text: LineText,
     pub(crate) submatches: Submatches,
     pub(crate) cut: bool,
 }
 
 /// `bytes` without the `\n` or `\r\n` at its end.
-pub(crate) fn without_ending(bytes: &[u8]) -> &[u8] {
+pub(crate) fn strip_line_ending(bytes: &[u8]) -> &[u8] {
     match bytes.strip_suffix(b"\n") {
         Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
         None => bytes,
@@ -25,14 +25,14 @@ pub(crate) fn without_ending(bytes: &[u8]) -> &[u8] {
 /// Each byte run that is not UTF-8 becomes one U+FFFD. Ranges are widened to whole characters and clipped to the text; one
 /// that lies beyond a cut is left out.
 #[inline]
-pub(crate) fn text_of(line: &[u8], max: usize, found: &[(usize, usize)], texts: &mut Texts) -> Shown {
+pub(crate) fn render_line(line: &[u8], max: usize, found: &[(usize, usize)], arena: &mut LineArena) -> RenderedLine {
     if line.len() <= max
-        && let Ok(text) = texts.keep(line)
+        && let Ok(text) = arena.alloc(line)
     {
-        return whole(text, found);
+        return render_whole(text, found);
     }
-    const LONGEST_CHAR: usize = 4;
-    let window = &line[..line.len().min(max.saturating_add(LONGEST_CHAR))];
+    const MAX_CHAR_BYTES: usize = 4;
+    let window = &line[..line.len().min(max.saturating_add(MAX_CHAR_BYTES))];
     let mut text = String::with_capacity(window.len().min(max));
     // Where runs of the line begin, in the line and in the text; from there on bytes correspond.
     let mut runs = vec![(0, 0)];
@@ -68,18 +68,18 @@ pub(crate) fn text_of(line: &[u8], max: usize, found: &[(usize, usize)], texts: 
             end: text.ceil_char_boundary(place(end.min(done))),
         })
         .collect();
-    Shown { text: text.into(), submatches, cut }
+    RenderedLine { text: text.into(), submatches, cut }
 }
 
-/// As [`text_of`], of a line that is UTF-8 and not cut: the ranges stay where they are.
-fn whole(text: LineText, found: &[(usize, usize)]) -> Shown {
+/// As [`render_line`], of a line that is UTF-8 and not cut: the ranges stay where they are.
+fn render_whole(text: LineText, found: &[(usize, usize)]) -> RenderedLine {
     let range = |&(start, end): &(usize, usize)| Submatch {
         start: text.floor_char_boundary(start),
         end: text.ceil_char_boundary(end.min(text.len())),
     };
     let found = &found[..found.partition_point(|(start, _)| *start <= text.len())];
     let submatches = found.iter().map(range).collect();
-    Shown { text, submatches, cut: false }
+    RenderedLine { text, submatches, cut: false }
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
         for (line, expected) in
             [("a\n", "a"), ("a\r\n", "a"), ("a", "a"), ("a\r", "a\r"), ("\n", ""), ("\r\n", ""), ("a\r\r\n", "a\r")]
         {
-            assert_eq!(without_ending(line.as_bytes()), expected.as_bytes(), "{line:?}");
+            assert_eq!(strip_line_ending(line.as_bytes()), expected.as_bytes(), "{line:?}");
         }
     }
 
@@ -111,7 +111,7 @@ mod tests {
             ("é".as_bytes(), 100, vec![(1, 2)], "é", vec![(0, 2)], false),
             (b"abc", 0, vec![(0, 1)], "", vec![], true),
         ] {
-            let shown = text_of(line, max, &found, &mut Texts::default());
+            let shown = render_line(line, max, &found, &mut LineArena::default());
             let expected: Submatches = expected.into_iter().map(|(start, end)| Submatch { start, end }).collect();
             assert_eq!((shown.text.as_str(), shown.cut), (text, cut), "{line:?} {max}");
             assert_eq!(shown.submatches, expected, "{line:?} {max}");
@@ -126,7 +126,7 @@ mod tests {
             range in (0_usize..20, 0_usize..20),
         ) {
             let (low, high) = (range.0.min(range.1).min(line.len()), range.0.max(range.1).min(line.len()));
-            let shown = text_of(&line, max, &[(low, high)], &mut Texts::default());
+            let shown = render_line(&line, max, &[(low, high)], &mut LineArena::default());
             prop_assert!(shown.text.len() <= max);
             let whole = String::from_utf8_lossy(&line);
             prop_assert!(whole.starts_with(&*shown.text));

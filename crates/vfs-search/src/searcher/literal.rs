@@ -3,7 +3,7 @@
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::searcher::sink::{FileSink, Lines};
+use crate::searcher::sink::{FileSink, MatchedLines};
 
 /// Where a search for a literal is in a text.
 #[derive(Debug)]
@@ -38,10 +38,10 @@ impl<'f> LiteralSearch<'f> {
                 self.line += memchr_iter(b'\n', &piece[counted..start]).count() as u64;
             }
             let number = counts_lines.then_some(self.line);
-            let line = Lines { bytes: &piece[start..end], number, offset: self.offset + start as u64 };
+            let line = MatchedLines { bytes: &piece[start..end], number, offset: self.offset + start as u64 };
             let others = std::iter::from_fn(|| found.next_if(|next| from + *next < end).map(|next| from + next));
             let places = std::iter::once(first).chain(others).map(|at| (at - start, at - start + length));
-            if !sink.report_found(&line, places) {
+            if !sink.report_line(&line, places) {
                 return false;
             }
             self.line += 1;
@@ -73,14 +73,14 @@ mod tests {
     use vfs_core::{GrepOutput, GrepRequest, VfsPath};
 
     use super::*;
-    use crate::item::{Item, Outlet};
-    use crate::query::compiled::Plan;
-    use crate::searcher::cancellable_matcher::Watched;
-    use crate::searcher::sink::Scratch;
+    use crate::item::{Item, ItemSink};
+    use crate::query::compiled::CompiledQuery;
+    use crate::searcher::cancellable_matcher::CancellableMatcher;
+    use crate::searcher::sink::SinkBuffers;
 
-    struct Lines(Vec<(u64, u64, u64, usize)>);
+    struct CollectedLines(Vec<(u64, u64, u64, usize)>);
 
-    impl Outlet for Lines {
+    impl ItemSink for CollectedLines {
         fn put(&mut self, item: Item) -> ControlFlow<()> {
             if let Item::Match(line) = item {
                 self.0.push((line.line, line.column, line.byte_offset, line.submatches.len()));
@@ -93,10 +93,10 @@ mod tests {
     fn found(pieces: &[&str], needle: &str, output: GrepOutput) -> (Vec<(u64, u64, u64, usize)>, u64) {
         let mut req = GrepRequest::literal(needle).output(output);
         req.max_line_bytes = Some(8);
-        let plan = Plan::new(&req).expect("a valid request");
-        let (mut lines, mut scratch) = (Lines(Vec::new()), Scratch::default());
-        let matcher = Watched::new(&plan, &plan.matcher, &|| false);
-        let mut sink = FileSink::new(&plan, &matcher, &|| VfsPath::parse("/f"), &mut lines, &mut scratch);
+        let query = CompiledQuery::new(&req).expect("a valid request");
+        let (mut lines, mut buffers) = (CollectedLines(Vec::new()), SinkBuffers::default());
+        let matcher = CancellableMatcher::new(&query, &query.matcher, &|| false);
+        let mut sink = FileSink::new(&query, &matcher, &|| VfsPath::parse("/f"), &mut lines, &mut buffers);
         let finder = Finder::new(needle);
         let mut search = LiteralSearch::new(&finder);
         for piece in pieces.iter().map(|piece| piece.as_bytes()) {

@@ -5,12 +5,12 @@ use vfs_core::Skipped;
 use crate::item::Item;
 
 /// What came of a file, beside its matches.
-pub(crate) enum Outcome {
+pub(crate) enum FileOutcome {
     Searched,
     Skipped(Skipped),
 }
 
-impl Outcome {
+impl FileOutcome {
     /// It is binary, and those are left out.
     pub(crate) fn binary() -> Self {
         Self::Skipped(skipped(|skipped| &mut skipped.binary))

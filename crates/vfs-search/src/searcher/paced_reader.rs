@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 use memchr::{memchr, memrchr};
 
 /// A piece that takes longer is halved.
-const SLOW: Duration = Duration::from_millis(10);
+const SLOW_CHUNK_THRESHOLD: Duration = Duration::from_millis(10);
 
 /// A piece that takes less is doubled.
-const FAST: Duration = Duration::from_millis(1);
+const FAST_CHUNK_THRESHOLD: Duration = Duration::from_millis(1);
 
 /// The size of pieces, learned from how long they take.
 ///
 /// A regular expression takes linear time, but may do so at half a megabyte a second, and cannot be interrupted within a
 /// piece.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct ChunkSize {
     bytes: usize,
 }
 
-impl Pace {
+impl ChunkSize {
     const START: usize = 64 << 10;
     const MIN: usize = 4 << 10;
     const MAX: usize = 256 << 10;
@@ -35,10 +35,10 @@ impl Pace {
     }
 
     /// Learns that `bytes` took `time`.
-    pub(crate) fn took(&mut self, bytes: usize, time: Duration) {
-        if time > SLOW {
+    pub(crate) fn record(&mut self, bytes: usize, time: Duration) {
+        if time > SLOW_CHUNK_THRESHOLD {
             self.bytes = (self.bytes / 2).max(Self::MIN);
-        } else if time < FAST && bytes >= self.bytes {
+        } else if time < FAST_CHUNK_THRESHOLD && bytes >= self.bytes {
             self.bytes = (self.bytes * 2).min(Self::MAX);
         }
     }
@@ -46,7 +46,7 @@ impl Pace {
 
 /// Why a paced reader ended early.
 #[derive(Debug)]
-pub(crate) enum Halt {
+pub(crate) enum StopReason {
     /// Nobody wants the rest.
     Interrupted,
     /// There is more than the size limit.
@@ -60,33 +60,38 @@ pub(crate) enum Halt {
 /// A reader that hands out pieces, and looks between them whether to go on.
 pub(crate) struct PacedReader<'a, R> {
     inner: R,
-    pace: &'a mut Pace,
-    interrupted: &'a dyn Fn() -> bool,
+    chunk_size: &'a mut ChunkSize,
+    is_interrupted: &'a dyn Fn() -> bool,
     /// How many bytes there may be.
-    room: u64,
+    remaining: u64,
     /// How long lines are looked at.
     lines: Option<LineLimit>,
     last: Option<(usize, Instant)>,
-    halt: Option<Halt>,
+    stop_reason: Option<StopReason>,
 }
 
 impl<'a, R: Read> PacedReader<'a, R> {
-    pub(crate) fn new(inner: R, pace: &'a mut Pace, interrupted: &'a dyn Fn() -> bool, room: u64) -> Self {
-        Self { inner, pace, interrupted, room, lines: None, last: None, halt: None }
+    pub(crate) fn new(
+        inner: R,
+        chunk_size: &'a mut ChunkSize,
+        is_interrupted: &'a dyn Fn() -> bool,
+        remaining: u64,
+    ) -> Self {
+        Self { inner, chunk_size, is_interrupted, remaining, lines: None, last: None, stop_reason: None }
     }
 
     /// Ends where a line is over `limit` bytes, of which no more are handed out at once.
     pub(crate) fn with_line_limit(self, limit: Option<usize>) -> Self {
-        Self { lines: limit.map(|most| LineLimit { most, begun: 0 }), ..self }
+        Self { lines: limit.map(|max_line_bytes| LineLimit { max_line_bytes, begun: 0 }), ..self }
     }
 
     /// Why it ended early, if it did.
-    pub(crate) fn into_halt(self) -> Option<Halt> {
-        self.halt
+    pub(crate) fn into_stop_reason(self) -> Option<StopReason> {
+        self.stop_reason
     }
 
-    fn stop(&mut self, halt: Halt) -> io::Error {
-        self.halt = Some(halt);
+    fn stop(&mut self, stop_reason: StopReason) -> io::Error {
+        self.stop_reason = Some(stop_reason);
         io::Error::other("the search ends here")
     }
 }
@@ -94,26 +99,26 @@ impl<'a, R: Read> PacedReader<'a, R> {
 impl<R: Read> Read for PacedReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some((bytes, start)) = self.last.take() {
-            self.pace.took(bytes, start.elapsed());
+            self.chunk_size.record(bytes, start.elapsed());
         }
-        if (self.interrupted)() {
-            return Err(self.stop(Halt::Interrupted));
+        if (self.is_interrupted)() {
+            return Err(self.stop(StopReason::Interrupted));
         }
-        let most = self.lines.as_ref().map_or(usize::MAX, |lines| lines.most);
-        let size = buffer.len().min(self.pace.bytes()).min(most);
+        let max_line_bytes = self.lines.as_ref().map_or(usize::MAX, |lines| lines.max_line_bytes);
+        let size = buffer.len().min(self.chunk_size.bytes()).min(max_line_bytes);
         let read = loop {
             match self.inner.read(&mut buffer[..size]) {
                 Ok(read) => break read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.stop(Halt::Io(error))),
+                Err(error) => return Err(self.stop(StopReason::Io(error))),
             }
         };
-        let Some(room) = self.room.checked_sub(read as u64) else {
-            return Err(self.stop(Halt::TooLarge));
+        let Some(remaining) = self.remaining.checked_sub(read as u64) else {
+            return Err(self.stop(StopReason::TooLarge));
         };
-        self.room = room;
+        self.remaining = remaining;
         if self.lines.as_mut().is_some_and(|lines| lines.is_exceeded(&buffer[..read])) {
-            return Err(self.stop(Halt::LongLine));
+            return Err(self.stop(StopReason::LongLine));
         }
         self.last = Some((read, Instant::now()));
         Ok(read)
@@ -123,7 +128,7 @@ impl<R: Read> Read for PacedReader<'_, R> {
 /// How long lines may be, in pieces that are not longer than that.
 #[derive(Debug)]
 struct LineLimit {
-    most: usize,
+    max_line_bytes: usize,
     /// How long the line is that the next piece goes on with.
     begun: usize,
 }
@@ -133,7 +138,7 @@ impl LineLimit {
     fn is_exceeded(&mut self, piece: &[u8]) -> bool {
         let line = self.begun + memchr(b'\n', piece).unwrap_or(piece.len());
         self.begun = memrchr(b'\n', piece).map_or(line, |end| piece.len() - end - 1);
-        line > self.most
+        line > self.max_line_bytes
     }
 }
 
@@ -143,29 +148,29 @@ mod tests {
 
     #[test]
     fn slow_pieces_shrink_and_fast_ones_grow_within_bounds() {
-        let mut pace = Pace::new();
+        let mut chunk_size = ChunkSize::new();
         for _ in 0..20 {
-            pace.took(pace.bytes(), Duration::from_millis(11));
+            chunk_size.record(chunk_size.bytes(), Duration::from_millis(11));
         }
-        assert_eq!(pace.bytes(), Pace::MIN);
+        assert_eq!(chunk_size.bytes(), ChunkSize::MIN);
         for _ in 0..20 {
-            pace.took(pace.bytes(), Duration::ZERO);
+            chunk_size.record(chunk_size.bytes(), Duration::ZERO);
         }
-        assert_eq!(pace.bytes(), Pace::MAX);
-        pace.took(10, Duration::from_millis(5));
-        assert_eq!(pace.bytes(), Pace::MAX);
+        assert_eq!(chunk_size.bytes(), ChunkSize::MAX);
+        chunk_size.record(10, Duration::from_millis(5));
+        assert_eq!(chunk_size.bytes(), ChunkSize::MAX);
     }
 
     #[test]
     fn a_paced_reader_stops_at_its_limit_and_when_interrupted() {
-        let mut pace = Pace::new();
-        let mut reader = PacedReader::new(&b"abcdef"[..], &mut pace, &|| false, 5);
+        let mut chunk_size = ChunkSize::new();
+        let mut reader = PacedReader::new(&b"abcdef"[..], &mut chunk_size, &|| false, 5);
         assert!(reader.read(&mut [0; 3]).is_ok_and(|read| read == 3));
         assert!(reader.read(&mut [0; 3]).is_err());
-        assert!(matches!(reader.into_halt(), Some(Halt::TooLarge)));
-        let mut reader = PacedReader::new(&b"abcdef"[..], &mut pace, &|| true, 100);
+        assert!(matches!(reader.into_stop_reason(), Some(StopReason::TooLarge)));
+        let mut reader = PacedReader::new(&b"abcdef"[..], &mut chunk_size, &|| true, 100);
         assert!(reader.read(&mut [0; 3]).is_err());
-        assert!(matches!(reader.into_halt(), Some(Halt::Interrupted)));
+        assert!(matches!(reader.into_stop_reason(), Some(StopReason::Interrupted)));
     }
 
     #[test]
@@ -173,10 +178,11 @@ mod tests {
         for (text, expected) in
             [("abcd\nabcd\n\nabcd", true), ("ab\nabcde\n", false), ("abcde", false), ("abcd\r\n", false), ("", true)]
         {
-            let mut pace = Pace::new();
-            let mut reader = PacedReader::new(text.as_bytes(), &mut pace, &|| false, 100).with_line_limit(Some(4));
+            let mut chunk_size = ChunkSize::new();
+            let mut reader =
+                PacedReader::new(text.as_bytes(), &mut chunk_size, &|| false, 100).with_line_limit(Some(4));
             assert_eq!(reader.read_to_end(&mut Vec::new()).is_ok(), expected, "{text:?}");
-            assert_eq!(matches!(reader.into_halt(), Some(Halt::LongLine)), !expected, "{text:?}");
+            assert_eq!(matches!(reader.into_stop_reason(), Some(StopReason::LongLine)), !expected, "{text:?}");
         }
     }
 }

@@ -5,103 +5,115 @@ use std::io::{self, Read};
 use vfs_core::BinaryMode;
 use vfs_core::tree::{Learn, Sketch, Sketcher, Tree};
 
-use crate::query::compiled::Plan;
+use crate::query::compiled::CompiledQuery;
 use crate::searcher::encoding::is_transcoded;
-use crate::searcher::outcome::Outcome;
-use crate::walk::dir_entries::Entry;
+use crate::searcher::outcome::FileOutcome;
+use crate::walk::dir_entries::WalkEntry;
 
 /// How many files are asked about before it can be told whether that is worth it.
-const TRIED: u32 = 64;
+const WARMUP_LOOKUPS: u32 = 64;
 
 /// Where fewer than one of so many can be left unread, asking costs more than it saves.
-const WORTH: u32 = 8;
+const HIT_RATE_THRESHOLD: u32 = 8;
 
 /// Where asking is not worth it, one of so many is asked about all the same: other directories may be otherwise.
-const SELDOM: u32 = 16;
+const PROBE_INTERVAL: u32 = 16;
 
 /// How many bytes are learned between two looks whether to go on.
-const PIECE: usize = 256 << 10;
+const SKETCH_CHUNK_BYTES: usize = 256 << 10;
 
 /// What one worker is told of files that are remembered.
 #[derive(Debug, Default)]
-pub(crate) struct Recall {
-    asked: u32,
-    told: u32,
-    passed: u32,
+pub(crate) struct Prefilter {
+    lookups: u32,
+    hits: u32,
+    skipped_lookups: u32,
 }
 
-impl Recall {
+impl Prefilter {
     /// What a search of the file `entry` would come to, where that can be told without opening it.
-    pub(crate) fn outcome<T: Tree>(&mut self, plan: &Plan, tree: &T, entry: Entry<'_, T::Dir>) -> Option<Outcome> {
-        if plan.sought.is_none() || !self.is_worth_it() {
+    pub(crate) fn lookup<T: Tree>(
+        &mut self,
+        query: &CompiledQuery,
+        tree: &T,
+        entry: WalkEntry<'_, T::Dir>,
+    ) -> Option<FileOutcome> {
+        if query.required.is_none() || !self.should_look_up() {
             return None;
         }
-        let sketch = tree.known(&entry.place().dir, entry.name(), entry.kind())?;
-        self.asked += 1;
-        let outcome = told_by(&sketch, plan);
-        self.told += u32::from(outcome.is_some());
+        let sketch = tree.known(&entry.context().dir, entry.name(), entry.kind())?;
+        self.lookups += 1;
+        let outcome = outcome_of_sketch(&sketch, query);
+        self.hits += u32::from(outcome.is_some());
         outcome
     }
 
-    fn is_worth_it(&mut self) -> bool {
-        if self.asked < TRIED || self.told * WORTH >= self.asked {
+    fn should_look_up(&mut self) -> bool {
+        if self.lookups < WARMUP_LOOKUPS || self.hits * HIT_RATE_THRESHOLD >= self.lookups {
             return true;
         }
-        self.passed += 1;
-        self.passed.is_multiple_of(SELDOM)
+        self.skipped_lookups += 1;
+        self.skipped_lookups.is_multiple_of(PROBE_INTERVAL)
     }
 }
 
 /// What a search of a content would come to, of which `sketch` is remembered.
-fn told_by(sketch: &Sketch, plan: &Plan) -> Option<Outcome> {
+fn outcome_of_sketch(sketch: &Sketch, query: &CompiledQuery) -> Option<FileOutcome> {
     // What is too large may be a problem, whatever is in it: from as many bytes on as the searcher may hold.
-    let is_small = sketch.size() <= plan.max_file_size.unwrap_or(u64::MAX) && sketch.size() < plan.heap_limit as u64;
-    let sought = plan.sought.as_ref().filter(|_| is_small)?;
+    let is_small = sketch.size() <= query.max_file_size.unwrap_or(u64::MAX) && sketch.size() < query.heap_limit as u64;
+    let required = query.required.as_ref().filter(|_| is_small)?;
     if sketch.is_binary() {
-        return (plan.binary == BinaryMode::Skip).then(Outcome::binary);
+        return (query.binary == BinaryMode::Skip).then(FileOutcome::binary);
     }
-    (!sketch.may_hold(sought)).then_some(Outcome::Searched)
+    (!sketch.may_hold(required)).then_some(FileOutcome::Searched)
 }
 
 /// A file of up to so many bytes is learned at once: opening it costs about as much as learning it.
-const SHORT: u64 = 16 << 10;
+const SMALL_FILE_BYTES: u64 = 16 << 10;
 
 /// Of the bytes of longer files, one of so many is learned: that costs some three times as much as searching it.
-const SHARE: u64 = 8;
+const LEARN_SHARE: u64 = 8;
 
 /// How many bytes of longer files are learned beyond that, so that a few of them are not left out for ever.
-const ALLOWANCE: u64 = 16 << 20;
+const LEARN_ALLOWANCE_BYTES: u64 = 16 << 20;
 
 /// A longer file is not told from what is remembered, whatever that is: it may hold a line that is a problem.
-const LONGEST: u64 = 64 << 20;
+const MAX_LEARNED_BYTES: u64 = 64 << 20;
 
 /// What one worker learns of files, beside searching them.
 #[derive(Debug, Default)]
-pub(crate) struct Learning {
+pub(crate) struct ContentLearner {
     sketcher: Sketcher,
     /// How many bytes of long files were read, and learned.
-    read: u64,
-    learned: u64,
+    read_bytes: u64,
+    learned_bytes: u64,
 }
 
-impl Learning {
+impl ContentLearner {
     /// `learn`, where a content of `size` bytes is to be learned.
-    pub(crate) fn taken(&mut self, plan: &Plan, learn: Option<Learn>, size: u64) -> Option<Learn> {
+    pub(crate) fn accept(&mut self, query: &CompiledQuery, learn: Option<Learn>, size: u64) -> Option<Learn> {
         // Other searches do not look whether it is binary.
-        let learn = learn.filter(|_| plan.binary == BinaryMode::Skip)?;
-        if size <= SHORT {
+        let learn = learn.filter(|_| query.binary == BinaryMode::Skip)?;
+        if size <= SMALL_FILE_BYTES {
             return Some(learn);
         }
-        self.read = self.read.saturating_add(size);
-        let is_turn = size <= LONGEST && self.learned <= self.read / SHARE + ALLOWANCE;
+        self.read_bytes = self.read_bytes.saturating_add(size);
+        let is_turn =
+            size <= MAX_LEARNED_BYTES && self.learned_bytes <= self.read_bytes / LEARN_SHARE + LEARN_ALLOWANCE_BYTES;
         if is_turn {
-            self.learned += size;
+            self.learned_bytes += size;
         }
         is_turn.then_some(learn)
     }
 
     /// Learns `content`, which is a whole file and came to `outcome`.
-    pub(crate) fn whole(&mut self, learn: Learn, content: &[u8], outcome: &Outcome, interrupted: &dyn Fn() -> bool) {
+    pub(crate) fn learn_whole(
+        &mut self,
+        learn: Learn,
+        content: &[u8],
+        outcome: &FileOutcome,
+        is_interrupted: &dyn Fn() -> bool,
+    ) {
         if outcome.is_binary() {
             return learn(Sketch::of_binary(content.len() as u64));
         }
@@ -110,8 +122,8 @@ impl Learning {
             return;
         }
         self.sketcher.begin(content.len() as u64);
-        for piece in content.chunks(PIECE) {
-            if interrupted() {
+        for piece in content.chunks(SKETCH_CHUNK_BYTES) {
+            if is_interrupted() {
                 return;
             }
             self.sketcher.push(piece);
@@ -120,23 +132,23 @@ impl Learning {
     }
 
     /// Begins to learn a content of about `size` bytes that begins with `head` and goes on with what is read from `rest`.
-    pub(crate) fn as_read<R: Read>(&mut self, size: u64, head: &[u8], rest: R) -> Learned<'_, R> {
+    pub(crate) fn wrap_reader<R: Read>(&mut self, size: u64, head: &[u8], rest: R) -> LearningReader<'_, R> {
         self.sketcher.begin(size);
         self.sketcher.push(head);
-        Learned { rest, sketcher: &mut self.sketcher, is_whole: false }
+        LearningReader { rest, sketcher: &mut self.sketcher, is_whole: false }
     }
 }
 
 /// A reader that learns what goes through it.
-pub(crate) struct Learned<'a, R> {
+pub(crate) struct LearningReader<'a, R> {
     rest: R,
     sketcher: &'a mut Sketcher,
     is_whole: bool,
 }
 
-impl<R> Learned<'_, R> {
+impl<R> LearningReader<'_, R> {
     /// Gives what was learned to `learn`, if that is all of the content; `outcome` is what it came to.
-    pub(crate) fn give(self, learn: Learn, size: u64, outcome: &Outcome) {
+    pub(crate) fn finish_into(self, learn: Learn, size: u64, outcome: &FileOutcome) {
         if outcome.is_binary() {
             learn(Sketch::of_binary(size));
         } else if self.is_whole {
@@ -145,7 +157,7 @@ impl<R> Learned<'_, R> {
     }
 }
 
-impl<R: Read> Read for Learned<'_, R> {
+impl<R: Read> Read for LearningReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.rest.read(buffer)?;
         self.is_whole = read == 0 && !buffer.is_empty();

@@ -8,7 +8,7 @@ use futures::executor::block_on;
 use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, LinkMode, OpContext, Truncation};
 
 use crate::engine::ordered_queue::Tuning;
-use crate::ops::grep_stream::GrepEvents;
+use crate::ops::grep_stream::GrepEventStream;
 use crate::testing::{Lend, Node, TestTree, run, run_on};
 use crate::{Pool, grep, grep_stream, grep_stream_on};
 
@@ -94,13 +94,14 @@ fn a_stream_that_nobody_polls_does_not_hold_up_another() {
     let pool = Pool::new(1);
     let tuning = Tuning { window: 4, budget: 1 << 12, head_budget: 1 << 10, max_entries: u64::MAX };
     let noisy = Arc::new(many(100, &"hit\n".repeat(10_000)));
-    let mut idle: Vec<_> =
-        (0..3).map(|_| GrepEvents::new(Arc::clone(&noisy), OpContext::new(), hit(), pool.clone(), tuning)).collect();
+    let mut idle: Vec<_> = (0..3)
+        .map(|_| GrepEventStream::new(Arc::clone(&noisy), OpContext::new(), hit(), pool.clone(), tuning))
+        .collect();
     for events in &mut idle {
         assert!(matches!(block_on(events.next()), Some(Ok(GrepEvent::Match(_)))));
     }
     let quiet = Arc::new(many(50, "hit\n"));
-    let events: Vec<_> = block_on(GrepEvents::new(quiet, OpContext::new(), hit(), pool, tuning).collect());
+    let events: Vec<_> = block_on(GrepEventStream::new(quiet, OpContext::new(), hit(), pool, tuning).collect());
     assert_eq!(events.len(), 51);
 }
 
@@ -171,20 +172,21 @@ fn a_collected_search_keeps_its_size_limit() {
 
 #[test]
 fn more_unpolled_streams_than_there_can_be_threads_hold_up_nobody_and_lose_nothing() {
-    let pool = Pool::with_stand_ins(2, 2);
+    let pool = Pool::with_compensation_threads(2, 2);
     let tuning = Tuning { window: 8, budget: 1 << 12, head_budget: 1 << 10, max_entries: u64::MAX };
     let text: String = (0..3000).map(|n| format!("hit {n}\nbetween\n")).collect();
     let noisy = Arc::new(many(12, &text));
     let req = hit().context(1, 1);
-    let expected: Vec<_> =
-        block_on(GrepEvents::new(Arc::clone(&noisy), OpContext::new(), req.clone(), Pool::new(2), tuning).collect());
+    let expected: Vec<_> = block_on(
+        GrepEventStream::new(Arc::clone(&noisy), OpContext::new(), req.clone(), Pool::new(2), tuning).collect(),
+    );
     let expected: Vec<_> = expected.into_iter().map(|event| event.expect("it searches")).collect();
     let mut idle: Vec<_> = (0..10)
-        .map(|_| GrepEvents::new(Arc::clone(&noisy), OpContext::new(), req.clone(), pool.clone(), tuning))
+        .map(|_| GrepEventStream::new(Arc::clone(&noisy), OpContext::new(), req.clone(), pool.clone(), tuning))
         .collect();
     let firsts: Vec<_> = idle.iter_mut().map(|events| block_on(events.next()).expect("an item")).collect();
     let quiet = Arc::new(many(50, "hit\n"));
-    let events: Vec<_> = block_on(GrepEvents::new(quiet, OpContext::new(), hit(), pool, tuning).collect());
+    let events: Vec<_> = block_on(GrepEventStream::new(quiet, OpContext::new(), hit(), pool, tuning).collect());
     assert_eq!(events.len(), 51);
     for (first, rest) in firsts.into_iter().zip(idle) {
         let all: Vec<_> = std::iter::once(first).chain(block_on(rest.collect::<Vec<_>>())).collect();
@@ -195,7 +197,7 @@ fn more_unpolled_streams_than_there_can_be_threads_hold_up_nobody_and_lose_nothi
 
 #[test]
 fn a_search_whose_workers_are_all_stuck_takes_no_more() {
-    let pool = Pool::with_stand_ins(2, 4);
+    let pool = Pool::with_compensation_threads(2, 4);
     let (opened, opens) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let (opened, released) = (Mutex::new(opened), Mutex::new(released));
@@ -217,7 +219,7 @@ fn a_search_whose_workers_are_all_stuck_takes_no_more() {
 
 #[test]
 fn searches_that_are_over_hold_up_nobody_though_their_workers_are_stuck() {
-    let pool = Pool::with_stand_ins(1, 4);
+    let pool = Pool::with_compensation_threads(1, 4);
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     let tree = Arc::new(many(50, "hit\n").on_open(move |_| {

@@ -12,7 +12,7 @@ use vfs_core::{
 
 use crate::engine::ordered_queue::Tuning;
 use crate::engine::pool::Pool;
-use crate::ops::grep_stream::GrepEvents;
+use crate::ops::grep_stream::GrepEventStream;
 use crate::testing::{self, Node, TestTree, path};
 use crate::{glob, glob_on};
 
@@ -203,7 +203,7 @@ fn a_search_that_follows_links_says_that_too_many_entries_lie_before_one() {
     let request = || GrepRequest::literal("hit").path(path("/s")).links(LinkMode::Follow);
     for (max_entries, is_cut) in [(22, false), (21, true), (11, true)] {
         let tuning = Tuning { max_entries, ..Tuning::for_workers(1) };
-        let events = GrepEvents::new(Arc::clone(&tree), OpContext::new(), request(), Pool::new(1), tuning);
+        let events = GrepEventStream::new(Arc::clone(&tree), OpContext::new(), request(), Pool::new(1), tuning);
         let events: Vec<_> = block_on(events.collect());
         let Some(Ok(GrepEvent::End(summary))) = events.last() else { panic!("it ends: {events:?}") };
         let expected = (u64::from(!is_cut) * 2, is_cut.then_some(Truncation::MaxEntries));
@@ -216,7 +216,7 @@ fn a_link_that_is_not_gone_down_is_not_left_out_for_too_many_entries() {
     let tree = Arc::new(TestTree::new([("/a/file", "hit")]).with("/b", Node::Link("/a")));
     let tuning = Tuning { max_entries: 3, ..Tuning::for_workers(1) };
     let request = GrepRequest::literal("hit").links(LinkMode::Follow);
-    let events = GrepEvents::new(tree, OpContext::new(), request, Pool::new(1), tuning);
+    let events = GrepEventStream::new(tree, OpContext::new(), request, Pool::new(1), tuning);
     let events: Vec<_> = block_on(events.collect());
     let Some(Ok(GrepEvent::End(summary))) = events.last() else { panic!("it ends: {events:?}") };
     assert_eq!((summary.matches, summary.truncated), (1, None));
@@ -227,7 +227,7 @@ fn a_search_that_has_listed_too_many_entries_goes_down_no_further_and_says_so() 
     let tree = Arc::new(TestTree::new([("/a", "hit"), ("/b/c", "hit"), ("/d/e/f", "hit"), ("/g/h", "hit")]));
     for (max_entries, is_cut) in [(0, true), (4, true), (5, true), (u64::MAX, false)] {
         let tuning = Tuning { max_entries, ..Tuning::for_workers(1) };
-        let events = |req| GrepEvents::new(Arc::clone(&tree), OpContext::new(), req, Pool::new(1), tuning);
+        let events = |req| GrepEventStream::new(Arc::clone(&tree), OpContext::new(), req, Pool::new(1), tuning);
         let events: Vec<_> = block_on(events(GrepRequest::literal("hit")).collect());
         let Some(Ok(GrepEvent::End(summary))) = events.last() else { panic!("it ends: {events:?}") };
         assert_eq!(summary.truncated, is_cut.then_some(Truncation::MaxEntries), "{max_entries}");

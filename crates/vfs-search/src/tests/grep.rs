@@ -4,7 +4,7 @@ use vfs_core::{
     BinaryMode, CaseMode, ErrorKind, GrepEvent, GrepMatch, GrepOutput, GrepRequest, LinkMode, Submatch, Truncation,
 };
 
-use crate::testing::{Node, Outcome, TestTree, path, run, try_run};
+use crate::testing::{Node, SearchOutput, TestTree, path, run, try_run};
 
 pub(super) fn bytes(content: impl Into<Vec<u8>>) -> Node {
     Node::File(Bytes::from(content.into()))
@@ -14,7 +14,7 @@ pub(super) fn one(text: &str, req: &GrepRequest) -> Vec<String> {
     run(&TestTree::new([("/f", text)]), req).lines()
 }
 
-pub(super) fn matches(outcome: &Outcome) -> Vec<&GrepMatch> {
+pub(super) fn matches(outcome: &SearchOutput) -> Vec<&GrepMatch> {
     let lines = outcome.events.iter().filter_map(|event| match event {
         GrepEvent::Match(line) => Some(line),
         _ => None,

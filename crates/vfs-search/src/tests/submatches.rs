@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use vfs_core::{GrepOutput, GrepRequest, Submatch};
 
 use super::grep::{matches, one};
-use crate::query::compiled::Plan;
-use crate::testing::{Outcome, TestTree, run, run_on};
+use crate::query::compiled::CompiledQuery;
+use crate::testing::{SearchOutput, TestTree, run, run_on};
 
 /// The lines that an outcome shows as matching, those of a match of several lines each.
-fn lines_of(outcome: &Outcome) -> Vec<u64> {
+fn lines_of(outcome: &SearchOutput) -> Vec<u64> {
     let lines = matches(outcome).into_iter().filter(|found| found.kind == vfs_core::LineKind::Match);
     lines.flat_map(|found| found.line..=found.line + found.text.matches('\n').count() as u64).collect()
 }
@@ -74,12 +74,12 @@ proptest! {
     ) {
         let text = text.concat();
         let req = GrepRequest::regex(regex).multiline();
-        let plan = Plan::new(&req).expect("a valid request");
-        prop_assert!(plan.multiline && plan.matcher.line_terminator().is_none());
+        let query = CompiledQuery::new(&req).expect("a valid request");
+        prop_assert!(query.multiline && query.matcher.line_terminator().is_none());
         let mut blocks = Blocks(Vec::new());
         let mut searcher =
             SearcherBuilder::new().multi_line(true).binary_detection(BinaryDetection::none()).build();
-        searcher.search_slice(&plan.matcher, text.as_bytes(), &mut blocks).expect("it searches");
+        searcher.search_slice(&query.matcher, text.as_bytes(), &mut blocks).expect("it searches");
         let tree = std::sync::Arc::new(TestTree::new([("/f", &*text)]));
         let outcome = run_on(tree, req, 1, 1).expect("it searches");
         prop_assert_eq!(lines_of(&outcome), blocks.0, "{:?}", text);

@@ -7,11 +7,11 @@ use vfs_core::tree::{ChildKind, Listing};
 use vfs_core::{Error, Problem, Result, Skipped, VfsPath};
 
 use crate::walk::ignore::IgnoreRules;
-use crate::walk::options::{CHECK_EVERY, Guide};
+use crate::walk::options::{CHECK_EVERY, WalkControl};
 
 /// A directory that a walk is in.
 #[derive(Debug)]
-pub(crate) struct Place<D> {
+pub(crate) struct DirContext<D> {
     pub(crate) dir: D,
     pub(crate) path: VfsPath,
     /// Where in `path` the part below the start of the walk begins.
@@ -22,7 +22,7 @@ pub(crate) struct Place<D> {
     pub(super) outside: Option<VfsPath>,
 }
 
-impl<D> Place<D> {
+impl<D> DirContext<D> {
     /// The path relative to where the walk started.
     pub(crate) fn relative(&self) -> &str {
         self.path.as_str().get(self.start..).unwrap_or_default()
@@ -31,10 +31,10 @@ impl<D> Place<D> {
 
 /// A directory with what is to be done in it.
 #[derive(Debug)]
-pub(crate) struct Level<D> {
-    pub(crate) place: Place<D>,
+pub(crate) struct DirEntries<D> {
+    pub(crate) context: DirContext<D>,
     pub(super) listing: Listing,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<WalkStep>,
     pub(super) problems: Vec<Problem>,
 }
 
@@ -42,13 +42,13 @@ pub(crate) struct Level<D> {
 ///
 /// A directory is two steps: its entry, sorted by `name`, and what is below it, sorted by `name/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct WalkStep {
     pub(super) child: usize,
-    pub(crate) stage: Stage,
+    pub(crate) kind: StepKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum StepKind {
     Entry,
     Descent,
     /// It could not be told what the entry is; the problem is the level's, by its place there.
@@ -56,17 +56,17 @@ pub(crate) enum Stage {
 }
 
 /// What happens to an entry.
-pub(crate) enum Judgement {
-    Take,
+pub(crate) enum FilterDecision {
+    Keep,
     /// It is a link, and links are left out.
     SkipLink,
     /// It is of no interest.
-    Pass,
+    Drop,
 }
 
 /// What a walk left out, and what it could not reach.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
+pub(crate) struct WalkFindings {
     pub(crate) problems: Vec<Problem>,
     pub(crate) skipped: Skipped,
     /// Whether something lies deeper than the depth limit, or than a path can name.
@@ -75,7 +75,7 @@ pub(crate) struct Findings {
     pub(crate) too_many: bool,
 }
 
-impl Findings {
+impl WalkFindings {
     /// A link that was left out.
     pub(crate) fn skipped_link() -> Self {
         let mut findings = Self::default();
@@ -84,13 +84,13 @@ impl Findings {
     }
 }
 
-impl<D> Level<D> {
+impl<D> DirEntries<D> {
     /// How many steps there are.
     pub(crate) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    pub(crate) fn step(&self, index: usize) -> Step {
+    pub(crate) fn step(&self, index: usize) -> WalkStep {
         self.steps[index]
     }
 
@@ -100,38 +100,38 @@ impl<D> Level<D> {
 
     /// What sorts the step `index` among those of the whole walk, by bytes.
     pub(crate) fn key(&self, index: usize) -> Arc<str> {
-        let Step { child, stage } = self.steps[index];
-        let slash = if stage == Stage::Descent { "/" } else { "" };
+        let WalkStep { child, kind } = self.steps[index];
+        let slash = if kind == StepKind::Descent { "/" } else { "" };
         // In one piece: text that grows is waited for where other threads do the same.
-        [self.place.path.as_str().trim_end_matches('/'), "/", self.listing.name(child), slash].concat().into()
+        [self.context.path.as_str().trim_end_matches('/'), "/", self.listing.name(child), slash].concat().into()
     }
 
-    /// Drops the entries that `judge` does not take. What it cannot judge is a problem.
+    /// Drops the entries that `filter_entry` does not take. What it cannot judge is a problem.
     ///
     /// # Errors
     ///
     /// What the guide's check gives.
-    pub(crate) fn judge(
+    pub(crate) fn retain(
         &mut self,
-        guide: &dyn Guide,
-        mut judge: impl FnMut(Entry<'_, D>) -> Result<Judgement>,
+        control: &dyn WalkControl,
+        mut filter_entry: impl FnMut(WalkEntry<'_, D>) -> Result<FilterDecision>,
     ) -> Result<()> {
         let mut steps = Vec::with_capacity(self.steps.len());
         let mut problems = Vec::new();
         for (index, step) in self.steps.iter().enumerate() {
             if index % CHECK_EVERY == CHECK_EVERY - 1 {
-                guide.check()?;
+                control.check()?;
             }
-            if step.stage != Stage::Entry {
+            if step.kind != StepKind::Entry {
                 steps.push(*step);
                 continue;
             }
-            let entry = Entry { level: self, child: step.child };
-            match judge(entry) {
-                Ok(Judgement::Take) => steps.push(*step),
-                Ok(Judgement::Pass | Judgement::SkipLink) => {}
+            let entry = WalkEntry { entries: self, child: step.child };
+            match filter_entry(entry) {
+                Ok(FilterDecision::Keep) => steps.push(*step),
+                Ok(FilterDecision::Drop | FilterDecision::SkipLink) => {}
                 Err(error) => {
-                    steps.push(Step { child: step.child, stage: Stage::Problem(problems.len()) });
+                    steps.push(WalkStep { child: step.child, kind: StepKind::Problem(problems.len()) });
                     problems.push(entry.problem(error));
                 }
             }
@@ -143,53 +143,53 @@ impl<D> Level<D> {
 
 /// An entry of a level.
 #[derive(Debug)]
-pub(crate) struct Entry<'a, D> {
-    level: &'a Level<D>,
+pub(crate) struct WalkEntry<'a, D> {
+    entries: &'a DirEntries<D>,
     child: usize,
 }
 
-impl<D> Clone for Entry<'_, D> {
+impl<D> Clone for WalkEntry<'_, D> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<D> Copy for Entry<'_, D> {}
+impl<D> Copy for WalkEntry<'_, D> {}
 
-impl<'a, D> Entry<'a, D> {
-    pub(crate) fn of(level: &'a Level<D>, step: Step) -> Self {
-        Self { level, child: step.child }
+impl<'a, D> WalkEntry<'a, D> {
+    pub(crate) fn of(entries: &'a DirEntries<D>, step: WalkStep) -> Self {
+        Self { entries, child: step.child }
     }
 
     /// The directory that it is in.
-    pub(crate) fn place(self) -> &'a Place<D> {
-        &self.level.place
+    pub(crate) fn context(self) -> &'a DirContext<D> {
+        &self.entries.context
     }
 
     pub(crate) fn name(self) -> &'a str {
-        self.level.listing.name(self.child)
+        self.entries.listing.name(self.child)
     }
 
     pub(crate) fn kind(self) -> ChildKind {
-        self.level.listing.entry(self.child).1
+        self.entries.listing.entry(self.child).1
     }
 
     pub(crate) fn path(self) -> Result<VfsPath> {
-        self.place().path.child(self.name())
+        self.context().path.child(self.name())
     }
 
     /// A problem with this entry.
     pub(crate) fn problem(self, error: Error) -> Problem {
-        problem_at(&self.place().path, self.name(), error)
+        problem_at(&self.context().path, self.name(), error)
     }
 }
 
 /// The order of `name` and `name/` by their bytes.
-pub(super) fn order(listing: &Listing, a: Step, b: Step) -> Ordering {
+pub(super) fn order(listing: &Listing, a: WalkStep, b: WalkStep) -> Ordering {
     let (a_name, b_name) = (listing.name(a.child).as_bytes(), listing.name(b.child).as_bytes());
     let common = a_name.len().min(b_name.len());
-    let rest = |name: &[u8], step: Step| {
-        let slash = (step.stage == Stage::Descent).then_some(b'/');
+    let rest = |name: &[u8], step: WalkStep| {
+        let slash = (step.kind == StepKind::Descent).then_some(b'/');
         name.get(common).copied().or(slash)
     };
     // Beyond the common length one of them is at its end, where only a slash may follow, which no name holds.
@@ -211,9 +211,10 @@ mod tests {
         let mut listing = Listing::default();
         names.iter().for_each(|name| listing.push(name, ChildKind::Directory));
         let steps: Vec<_> = (0..names.len())
-            .flat_map(|child| [Stage::Entry, Stage::Descent].map(|stage| Step { child, stage }))
+            .flat_map(|child| [StepKind::Entry, StepKind::Descent].map(|kind| WalkStep { child, kind }))
             .collect();
-        let text = |step: &Step| names[step.child].to_owned() + if step.stage == Stage::Descent { "/" } else { "" };
+        let text =
+            |step: &WalkStep| names[step.child].to_owned() + if step.kind == StepKind::Descent { "/" } else { "" };
         for a in &steps {
             for b in &steps {
                 assert_eq!(order(&listing, *a, *b), text(a).cmp(&text(b)), "{} {}", text(a), text(b));

@@ -6,18 +6,20 @@ use std::sync::atomic::{self, AtomicU64};
 use vfs_core::tree::{ChildKind, Listing, Tree};
 use vfs_core::{LinkMode, Problem, Result, Skipped, VfsPath};
 
-use crate::glob::Shown;
-use crate::walk::dir_entries::{Entry, Findings, Level, Place, Stage, Step, order, problem_at};
+use crate::glob::DotVisibility;
+use crate::walk::dir_entries::{
+    DirContext, DirEntries, StepKind, WalkEntry, WalkFindings, WalkStep, order, problem_at,
+};
 use crate::walk::ignore::IgnoreFiles;
-use crate::walk::options::{CHECK_EVERY, Directories, Guide, WalkOptions};
-use crate::walk::sequential::{Entering, Follow};
-use crate::walk::visibility::FullPath;
+use crate::walk::options::{CHECK_EVERY, Directories, WalkControl, WalkOptions};
+use crate::walk::sequential::{EnterDecision, LinkFollower};
+use crate::walk::visibility::PathBuffer;
 
 /// What all directories of a walk share.
 #[derive(Debug)]
 pub(crate) struct WalkState<D> {
     /// Where links lead; `None` where none is followed.
-    pub(crate) follow: Option<Box<Follow<D>>>,
+    pub(crate) follow: Option<Box<LinkFollower<D>>>,
     /// How many entries were listed.
     listed: AtomicU64,
     max_entries: u64,
@@ -25,7 +27,7 @@ pub(crate) struct WalkState<D> {
 
 impl<D> WalkState<D> {
     /// Of a walk that enters no directory once `max_entries` were listed.
-    pub(crate) fn new(follow: Option<Follow<D>>, max_entries: u64) -> Self {
+    pub(crate) fn new(follow: Option<LinkFollower<D>>, max_entries: u64) -> Self {
         Self { follow: follow.map(Box::new), listed: AtomicU64::new(0), max_entries }
     }
 
@@ -33,21 +35,21 @@ impl<D> WalkState<D> {
         self.listed.load(atomic::Ordering::Relaxed) >= self.max_entries
     }
 
-    fn note(&self, listing: &Listing) {
+    fn count_listed(&self, listing: &Listing) {
         self.listed.fetch_add(listing.len() as u64, atomic::Ordering::Relaxed);
     }
 }
 
 /// Opens the directories of a walk.
-pub(crate) struct Opener<'a, T: Tree> {
+pub(crate) struct DirReader<'a, T: Tree> {
     pub(crate) tree: &'a T,
-    pub(crate) guide: &'a dyn Guide,
+    pub(crate) control: &'a dyn WalkControl,
     pub(crate) options: WalkOptions,
     pub(crate) state: &'a WalkState<T::Dir>,
 }
 
 /// Where a step down leads.
-enum Descent {
+enum DescentTarget {
     /// To a directory of the searched tree.
     Within,
     /// To one outside of it, which really is there.
@@ -58,13 +60,18 @@ enum Descent {
     TooMany,
 }
 
-impl<T: Tree> Opener<'_, T> {
+impl<T: Tree> DirReader<'_, T> {
     /// The level that a walk starts at: the directory `dir` at `path`.
     ///
     /// # Errors
     ///
     /// What listing that directory gives: everywhere below an error is a problem, but this is the directory asked for.
-    pub(crate) fn start(&self, dir: T::Dir, path: &VfsPath, findings: &mut Findings) -> Result<Option<Level<T::Dir>>> {
+    pub(crate) fn start(
+        &self,
+        dir: T::Dir,
+        path: &VfsPath,
+        findings: &mut WalkFindings,
+    ) -> Result<Option<DirEntries<T::Dir>>> {
         let rules = self.options.visibility.rules_above(self.tree, path, &mut findings.problems);
         if self.options.max_depth == Some(0) {
             let listing = self.tree.list(&dir).map_err(|error| error.with_path(path))?;
@@ -72,37 +79,37 @@ impl<T: Tree> Opener<'_, T> {
             return Ok(None);
         }
         let start = if path.is_root() { 1 } else { path.as_str().len() + 1 };
-        self.open(Place { dir, path: path.clone(), start, depth: 1, rules, outside: None }, findings).map(Some)
+        self.open(DirContext { dir, path: path.clone(), start, depth: 1, rules, outside: None }, findings).map(Some)
     }
 
-    /// The level that a step of `level` leads down to, unless it leads to none. An error is a problem of that step.
+    /// The level that a step of `entries` leads down to, unless it leads to none. An error is a problem of that step.
     pub(crate) fn descend(
         &self,
-        level: &Level<T::Dir>,
-        step: Step,
-        findings: &mut Findings,
-    ) -> Result<Option<Level<T::Dir>>> {
-        let entry = Entry::of(level, step);
-        self.guide.check()?;
+        entries: &DirEntries<T::Dir>,
+        step: WalkStep,
+        findings: &mut WalkFindings,
+    ) -> Result<Option<DirEntries<T::Dir>>> {
+        let entry = WalkEntry::of(entries, step);
+        self.control.check()?;
         let below = self.below(entry, findings);
         match below {
             Ok(below) => Ok(below),
             Err(error) => {
-                self.guide.check()?;
+                self.control.check()?;
                 findings.problems.push(entry.problem(error));
                 Ok(None)
             }
         }
     }
 
-    fn below(&self, entry: Entry<'_, T::Dir>, findings: &mut Findings) -> Result<Option<Level<T::Dir>>> {
-        let (place, name, tree) = (entry.place(), entry.name(), self.tree);
-        let path = place.path.child(name)?;
+    fn below(&self, entry: WalkEntry<'_, T::Dir>, findings: &mut WalkFindings) -> Result<Option<DirEntries<T::Dir>>> {
+        let (context, name, tree) = (entry.context(), entry.name(), self.tree);
+        let path = context.path.child(name)?;
         let outside = match self.descent(entry, &path)? {
-            Descent::Within => None,
-            Descent::Outside(real) => Some(real),
-            Descent::Nowhere => return Ok(None),
-            Descent::TooMany => {
+            DescentTarget::Within => None,
+            DescentTarget::Outside(real) => Some(real),
+            DescentTarget::Nowhere => return Ok(None),
+            DescentTarget::TooMany => {
                 findings.too_many = true;
                 return Ok(None);
             }
@@ -111,46 +118,46 @@ impl<T: Tree> Opener<'_, T> {
             findings.too_many = true;
             return Ok(None);
         }
-        let is_border = self.options.max_depth.is_some_and(|max| place.depth >= max);
+        let is_border = self.options.max_depth.is_some_and(|max| context.depth >= max);
         if is_border && findings.too_deep {
             return Ok(None);
         }
-        let dir = tree.enter(&place.dir, name, &path)?;
+        let dir = tree.enter(&context.dir, name, &path)?;
         if is_border {
             findings.too_deep = !tree.list(&dir)?.is_empty();
             return Ok(None);
         }
-        let (start, depth, rules) = (place.start, place.depth + 1, place.rules.clone());
-        self.open(Place { dir, path, start, depth, rules, outside }, findings).map(Some)
+        let (start, depth, rules) = (context.start, context.depth + 1, context.rules.clone());
+        self.open(DirContext { dir, path, start, depth, rules, outside }, findings).map(Some)
     }
 
     /// Where the step down at `entry`, whose path is `path`, leads.
-    fn descent(&self, entry: Entry<'_, T::Dir>, path: &VfsPath) -> Result<Descent> {
-        let (place, name) = (entry.place(), entry.name());
-        let real = match (entry.kind(), &place.outside) {
+    fn descent(&self, entry: WalkEntry<'_, T::Dir>, path: &VfsPath) -> Result<DescentTarget> {
+        let (context, name) = (entry.context(), entry.name());
+        let real = match (entry.kind(), &context.outside) {
             // What a link leads to, and whether it can be followed, was told with its entry.
-            (ChildKind::Link, _) => match self.tree.follow(&place.dir, name) {
-                Ok(ChildKind::Directory) => self.tree.resolve(&place.dir, name)?.path,
-                _ => return Ok(Descent::Nowhere),
+            (ChildKind::Link, _) => match self.tree.follow(&context.dir, name) {
+                Ok(ChildKind::Directory) => self.tree.resolve(&context.dir, name)?.path,
+                _ => return Ok(DescentTarget::Nowhere),
             },
-            (_, None) => return Ok(Descent::Within),
+            (_, None) => return Ok(DescentTarget::Within),
             (_, Some(outside)) => outside.child(name)?,
         };
-        let Some(follow) = &self.state.follow else { return Ok(Descent::Nowhere) };
+        let Some(follow) = &self.state.follow else { return Ok(DescentTarget::Nowhere) };
         if follow.is_within(&real) {
-            return Ok(Descent::Nowhere);
+            return Ok(DescentTarget::Nowhere);
         }
-        Ok(match follow.enters(&real, path, self.tree, self.guide, self.options)? {
-            Entering::Yes => Descent::Outside(real),
-            Entering::No => Descent::Nowhere,
-            Entering::TooMany => Descent::TooMany,
+        Ok(match follow.should_enter(&real, path, self.tree, self.control, self.options)? {
+            EnterDecision::Yes => DescentTarget::Outside(real),
+            EnterDecision::No => DescentTarget::Nowhere,
+            EnterDecision::TooMany => DescentTarget::TooMany,
         })
     }
 
     /// Lists a directory and puts its steps in order.
-    fn open(&self, mut place: Place<T::Dir>, findings: &mut Findings) -> Result<Level<T::Dir>> {
-        let names = self.guide.names(place.relative()).map(|mut names| {
-            names.retain(|name| place.path.child(name).is_ok());
+    fn open(&self, mut context: DirContext<T::Dir>, findings: &mut WalkFindings) -> Result<DirEntries<T::Dir>> {
+        let names = self.control.names_in(context.relative()).map(|mut names| {
+            names.retain(|name| context.path.child(name).is_ok());
             names.sort_unstable();
             names.dedup();
             names
@@ -160,45 +167,45 @@ impl<T: Tree> Opener<'_, T> {
                 // Looked up with the rest, but of interest only for the rules.
                 let rules = IgnoreFiles::NAMES.iter().filter(|_| !self.options.visibility.no_ignore);
                 let rules = rules.map(|name| (*name).to_owned()).filter(|name| !names.contains(name));
-                self.tree.list_only(&place.dir, &names.iter().cloned().chain(rules).collect::<Vec<_>>())
+                self.tree.list_only(&context.dir, &names.iter().cloned().chain(rules).collect::<Vec<_>>())
             }
-            None => self.tree.list(&place.dir),
+            None => self.tree.list(&context.dir),
         };
-        let mut listing = listing.map_err(|error| error.with_path(&place.path))?;
-        self.state.note(&listing);
+        let mut listing = listing.map_err(|error| error.with_path(&context.path))?;
+        self.state.count_listed(&listing);
         let problems = std::mem::take(&mut listing.problems);
-        findings.problems.extend(problems.into_iter().map(|problem| locate_problem(&place.path, problem)));
+        findings.problems.extend(problems.into_iter().map(|problem| locate_problem(&context.path, problem)));
         let visibility = self.options.visibility;
-        let files = IgnoreFiles::among(&listing);
+        let files = IgnoreFiles::from_listing(&listing);
         if let Some(names) = &names {
             listing.retain(|name, _| names.iter().any(|wanted| wanted == name));
         }
-        let (above, dir) = (&place.rules, &place.dir);
-        place.rules = visibility.rules_in(self.tree, above, dir, &place.path, files, &mut findings.problems);
-        let mut full = FullPath::below(&place.path);
+        let (above, dir) = (&context.rules, &context.dir);
+        context.rules = visibility.rules_in(self.tree, above, dir, &context.path, files, &mut findings.problems);
+        let mut full = PathBuffer::below(&context.path);
         let mut looked_at = 0_usize;
         let mut stopped = None;
         let mut alone = HashSet::new();
         listing.retain(|name, kind| {
             looked_at += 1;
             if looked_at.is_multiple_of(CHECK_EVERY) && stopped.is_none() {
-                stopped = self.guide.check().err();
+                stopped = self.control.check().err();
             }
             if stopped.is_some() {
                 return false;
             }
-            let asked = || self.guide.asks_dotted(place.relative(), name).of_entry(self.may_descend(kind));
-            let shown = visibility.shows(&place.rules, &mut full, (name, kind), asked, &mut findings.skipped);
-            if shown == Shown::Alone {
+            let asked = || self.control.hidden_override(context.relative(), name).of_entry(self.may_descend(kind));
+            let shown = visibility.visible_part(&context.rules, &mut full, (name, kind), asked, &mut findings.skipped);
+            if shown == DotVisibility::EntryOnly {
                 alone.insert(name.to_owned());
             }
-            shown != Shown::No && can_be_named(&place.path, name, findings)
+            shown != DotVisibility::Hidden && can_be_named(&context.path, name, findings)
         });
         if let Some(error) = stopped {
             return Err(error);
         }
-        let steps = self.steps(&place, &listing, &alone, &mut findings.skipped);
-        Ok(Level { place, listing, steps, problems: Vec::new() })
+        let steps = self.steps(&context, &listing, &alone, &mut findings.skipped);
+        Ok(DirEntries { context, listing, steps, problems: Vec::new() })
     }
 
     /// Whether an entry of this kind may be a directory that the walk goes down.
@@ -213,24 +220,24 @@ impl<T: Tree> Opener<'_, T> {
     /// The steps of a listing. The entries `alone` are not gone down; that counts as what is left out.
     fn steps(
         &self,
-        place: &Place<T::Dir>,
+        context: &DirContext<T::Dir>,
         listing: &Listing,
         alone: &HashSet<String>,
         skipped: &mut Skipped,
-    ) -> Vec<Step> {
+    ) -> Vec<WalkStep> {
         let mut steps = Vec::with_capacity(listing.len());
         for (index, (name, kind)) in listing.iter().enumerate() {
             let may_descend = self.may_descend(kind);
             if kind != ChildKind::Directory || self.options.directories == Directories::Yielded {
-                steps.push(Step { child: index, stage: Stage::Entry });
+                steps.push(WalkStep { child: index, kind: StepKind::Entry });
             }
             if alone.contains(name) {
-                let leads_to = || self.tree.follow(&place.dir, name);
+                let leads_to = || self.tree.follow(&context.dir, name);
                 let is_directory =
                     may_descend && (kind == ChildKind::Directory || matches!(leads_to(), Ok(ChildKind::Directory)));
                 skipped.hidden += u64::from(is_directory);
-            } else if may_descend && self.guide.enters(place.relative(), name) {
-                steps.push(Step { child: index, stage: Stage::Descent });
+            } else if may_descend && self.control.should_enter(context.relative(), name) {
+                steps.push(WalkStep { child: index, kind: StepKind::Descent });
             }
         }
         steps.sort_unstable_by(|a, b| order(listing, *a, *b));
@@ -241,7 +248,7 @@ impl<T: Tree> Opener<'_, T> {
 }
 
 /// Whether `name` has a path; makes it a problem where it has none.
-fn can_be_named(path: &VfsPath, name: &str, findings: &mut Findings) -> bool {
+fn can_be_named(path: &VfsPath, name: &str, findings: &mut WalkFindings) -> bool {
     let length = path.as_str().len() + 1 + name.len();
     let is_plain = name.len() <= VfsPath::MAX_COMPONENT && !name.starts_with('.') && !name.contains('\\');
     if is_plain && !name.is_empty() && length <= VfsPath::MAX_LEN {
@@ -274,9 +281,11 @@ mod tests {
     #[test]
     fn a_name_that_is_listed_twice_is_one_entry() {
         let tree = TestTree::new([("/d/a", ""), ("/d/b/c", "")]).listing_twice();
-        let (cursor, mut names) = (root(&tree), Vec::new());
-        let opener = Opener { tree: &tree, guide: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, 100) };
-        let below = opener.descend(&cursor.level, cursor.level.step(0), &mut Findings::default()).expect("it goes on");
+        let (range, mut names) = (root(&tree), Vec::new());
+        let reader =
+            DirReader { tree: &tree, control: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, 100) };
+        let below =
+            reader.descend(&range.entries, range.entries.step(0), &mut WalkFindings::default()).expect("it goes on");
         let below = below.expect("a level");
         (0..below.len()).for_each(|index| names.push(below.key(index)));
         assert_eq!(names.iter().map(|name| &**name).collect::<Vec<_>>(), ["/d/a", "/d/b/"]);

@@ -12,7 +12,7 @@ use crate::glob;
 use crate::read_error::read_error;
 
 /// Largest ignore file.
-const MAX_SIZE: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Most rules of one ignore file.
 const MAX_RULES: usize = 10_000;
@@ -24,25 +24,25 @@ const MAX_RULES: usize = 10_000;
 /// `.gitignore` counts as well, unless it excludes every name: such a file speaks of a repository that is not there (that of
 /// a package's packagers, say), and if it were believed a whole tree would vanish; from there on down none counts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct IgnoreRules(Option<Arc<Node>>);
+pub(crate) struct IgnoreRules(Option<Arc<RuleNode>>);
 
 #[derive(Debug)]
-struct Node {
-    above: Option<Arc<Node>>,
+struct RuleNode {
+    above: Option<Arc<RuleNode>>,
     /// Where in a full path the part relative to this directory begins.
     start: usize,
     ignore: Gitignore,
     gitignore: Gitignore,
     exclude: Gitignore,
     is_repository: bool,
-    scope: Scope,
+    scope: GitScope,
     /// Whether there is any rule, here or above.
     has_rules: bool,
 }
 
 /// What `.gitignore` files mean at a place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Scope {
+enum GitScope {
     /// No directory at or above holds `.git`; they count.
     #[default]
     Outside,
@@ -54,18 +54,18 @@ enum Scope {
 
 /// What the rules say of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum IgnoreVerdict {
     /// Nothing.
-    Silent,
+    NoMatch,
     /// It is excluded.
     Ignored,
     /// It is wanted, even if its name starts with a dot.
-    Wanted,
+    Whitelisted,
 }
 
 impl IgnoreRules {
     /// The rules of the directories from the root down to the one that holds `path`.
-    pub(crate) fn above<T: Tree>(tree: &T, path: &VfsPath, problems: &mut Vec<Problem>) -> Self {
+    pub(crate) fn load_above<T: Tree>(tree: &T, path: &VfsPath, problems: &mut Vec<Problem>) -> Self {
         let mut rules = Self::default();
         let mut at = VfsPath::root();
         let mut dir = match tree.locate(&at) {
@@ -77,7 +77,7 @@ impl IgnoreRules {
             }
         };
         for name in path.components() {
-            rules = rules.with(tree, &dir, &at, IgnoreFiles::UNKNOWN, problems);
+            rules = rules.extended_with(tree, &dir, &at, IgnoreFiles::UNKNOWN, problems);
             let next = at.child(name).and_then(|path| Ok((tree.enter(&dir, name, &path)?, path)));
             match next {
                 Ok(below) => (dir, at) = below,
@@ -91,7 +91,7 @@ impl IgnoreRules {
     }
 
     /// These rules and those of the directory `dir` at `path`, which holds `files`.
-    pub(crate) fn with<T: Tree>(
+    pub(crate) fn extended_with<T: Tree>(
         &self,
         tree: &T,
         dir: &T::Dir,
@@ -99,17 +99,17 @@ impl IgnoreRules {
         files: IgnoreFiles,
         problems: &mut Vec<Problem>,
     ) -> Self {
-        let mut reader = Reader { tree, certainty: files.certainty, problems };
+        let mut reader = RuleReader { tree, presence: files.presence, problems };
         let ignore = reader.rules(dir, path, ".ignore", files.ignore);
         let (is_repository, exclude) = reader.repository(dir, path, files.git);
-        let inherited = self.0.as_ref().map_or(Scope::Outside, |above| above.scope);
-        let mut scope = if is_repository { Scope::Repository } else { inherited };
+        let inherited = self.0.as_ref().map_or(GitScope::Outside, |above| above.scope);
+        let mut scope = if is_repository { GitScope::Repository } else { inherited };
         let mut gitignore = Gitignore::empty();
-        if scope != Scope::Disowned {
+        if scope != GitScope::Disowned {
             gitignore = reader.rules(dir, path, ".gitignore", files.gitignore);
         }
-        if scope == Scope::Outside && excludes_every_name(&gitignore) {
-            (scope, gitignore) = (Scope::Disowned, Gitignore::empty());
+        if scope == GitScope::Outside && excludes_every_name(&gitignore) {
+            (scope, gitignore) = (GitScope::Disowned, Gitignore::empty());
         }
         let silent = ignore.is_empty() && gitignore.is_empty() && exclude.is_empty();
         if silent && scope == inherited && !is_repository {
@@ -118,7 +118,7 @@ impl IgnoreRules {
         let start = if path.is_root() { 1 } else { path.as_str().len() + 1 };
         let above = self.0.clone();
         let has_rules = !silent || !self.is_empty();
-        Self(Some(Arc::new(Node { above, start, ignore, gitignore, exclude, is_repository, scope, has_rules })))
+        Self(Some(Arc::new(RuleNode { above, start, ignore, gitignore, exclude, is_repository, scope, has_rules })))
     }
 
     /// Whether there is no rule at all.
@@ -127,55 +127,56 @@ impl IgnoreRules {
     }
 
     /// What the rules say of the entry at the full path `path`.
-    pub(crate) fn verdict(&self, path: &str, kind: ChildKind) -> Verdict {
+    pub(crate) fn verdict(&self, path: &str, kind: ChildKind) -> IgnoreVerdict {
         let is_dir = kind == ChildKind::Directory;
-        let (mut git, mut exclude) = (Verdict::Silent, Verdict::Silent);
+        let (mut git, mut exclude) = (IgnoreVerdict::NoMatch, IgnoreVerdict::NoMatch);
         let mut same_repository = true;
         let mut next = self.0.as_deref();
         while let Some(node) = next {
             let relative = &path[node.start..];
-            let ignore = ask(&node.ignore, relative, is_dir);
-            if ignore != Verdict::Silent {
+            let ignore = match_rules(&node.ignore, relative, is_dir);
+            if ignore != IgnoreVerdict::NoMatch {
                 return ignore;
             }
-            if same_repository && git == Verdict::Silent {
-                git = ask(&node.gitignore, relative, is_dir);
+            if same_repository && git == IgnoreVerdict::NoMatch {
+                git = match_rules(&node.gitignore, relative, is_dir);
             }
-            if same_repository && exclude == Verdict::Silent {
-                exclude = ask(&node.exclude, relative, is_dir);
+            if same_repository && exclude == IgnoreVerdict::NoMatch {
+                exclude = match_rules(&node.exclude, relative, is_dir);
             }
             same_repository &= !node.is_repository;
             next = node.above.as_deref();
         }
-        if git == Verdict::Silent { exclude } else { git }
+        if git == IgnoreVerdict::NoMatch { exclude } else { git }
     }
 }
 
 /// Whether the rules exclude even a name that nobody has thought of.
 fn excludes_every_name(rules: &Gitignore) -> bool {
-    const UNHEARD_OF: &str = "unheard-of-0b8f1c";
-    !rules.is_empty() && [false, true].into_iter().all(|is_dir| ask(rules, UNHEARD_OF, is_dir) == Verdict::Ignored)
+    const PROBE_NAME: &str = "unheard-of-0b8f1c";
+    !rules.is_empty()
+        && [false, true].into_iter().all(|is_dir| match_rules(rules, PROBE_NAME, is_dir) == IgnoreVerdict::Ignored)
 }
 
-fn ask(rules: &Gitignore, relative: &str, is_dir: bool) -> Verdict {
+fn match_rules(rules: &Gitignore, relative: &str, is_dir: bool) -> IgnoreVerdict {
     match rules.matched(relative, is_dir) {
-        ignore::Match::None => Verdict::Silent,
-        ignore::Match::Ignore(_) => Verdict::Ignored,
-        ignore::Match::Whitelist(_) => Verdict::Wanted,
+        ignore::Match::None => IgnoreVerdict::NoMatch,
+        ignore::Match::Ignore(_) => IgnoreVerdict::Ignored,
+        ignore::Match::Whitelist(_) => IgnoreVerdict::Whitelisted,
     }
 }
 
 /// Whether what a directory holds was listed, or must be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Certainty {
+enum Presence {
     Listed,
-    Guessed,
+    Unknown,
 }
 
 /// Which ignore files a directory holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IgnoreFiles {
-    certainty: Certainty,
+    presence: Presence,
     ignore: Option<ChildKind>,
     gitignore: Option<ChildKind>,
     git: Option<ChildKind>,
@@ -187,15 +188,15 @@ impl IgnoreFiles {
 
     /// Any may be there; links are followed, as a link may be.
     const UNKNOWN: Self = Self {
-        certainty: Certainty::Guessed,
+        presence: Presence::Unknown,
         ignore: Some(ChildKind::Link),
         gitignore: Some(ChildKind::Link),
         git: Some(ChildKind::Directory),
     };
 
     /// Those in `listing`.
-    pub(crate) fn among(listing: &Listing) -> Self {
-        let mut files = Self { certainty: Certainty::Listed, ignore: None, gitignore: None, git: None };
+    pub(crate) fn from_listing(listing: &Listing) -> Self {
+        let mut files = Self { presence: Presence::Listed, ignore: None, gitignore: None, git: None };
         for (name, kind) in listing.iter().filter(|(name, _)| name.starts_with('.')) {
             match name {
                 ".ignore" => files.ignore = Some(kind),
@@ -208,13 +209,13 @@ impl IgnoreFiles {
     }
 }
 
-struct Reader<'a, T> {
+struct RuleReader<'a, T> {
     tree: &'a T,
-    certainty: Certainty,
+    presence: Presence,
     problems: &'a mut Vec<Problem>,
 }
 
-impl<T: Tree> Reader<'_, T> {
+impl<T: Tree> RuleReader<'_, T> {
     /// The rules of the file `name`; what cannot be read or understood is a problem.
     fn rules(&mut self, dir: &T::Dir, path: &VfsPath, name: &str, kind: Option<ChildKind>) -> Gitignore {
         let Some(kind) = kind.filter(|kind| *kind != ChildKind::Directory) else {
@@ -241,7 +242,7 @@ impl<T: Tree> Reader<'_, T> {
             Err(error) if error.kind() == ErrorKind::NotADirectory => return (true, Gitignore::empty()),
             Err(error) => {
                 self.report(path, ".git", error);
-                return (self.certainty == Certainty::Listed, Gitignore::empty());
+                return (self.presence == Presence::Listed, Gitignore::empty());
             }
         };
         let exclude = git_path.child("info").and_then(|path| {
@@ -259,7 +260,7 @@ impl<T: Tree> Reader<'_, T> {
 
     fn report(&mut self, path: &VfsPath, name: &str, error: Error) {
         use ErrorKind::{IsADirectory, NotADirectory, NotFound};
-        if self.certainty == Certainty::Guessed && matches!(error.kind(), NotFound | IsADirectory | NotADirectory) {
+        if self.presence == Presence::Unknown && matches!(error.kind(), NotFound | IsADirectory | NotADirectory) {
             return;
         }
         let path = format!("{}/{name}", path.as_str().trim_end_matches('/'));
@@ -275,11 +276,11 @@ fn read<T: Tree>(tree: &T, dir: &T::Dir, name: &str, kind: ChildKind) -> Result<
         Opened::Bytes { bytes, .. } => bytes,
         Opened::Reader { reader, .. } => {
             let mut text = Vec::new();
-            reader.take(MAX_SIZE + 1).read_to_end(&mut text).map_err(read_error)?;
+            reader.take(MAX_FILE_BYTES + 1).read_to_end(&mut text).map_err(read_error)?;
             text.into()
         }
     };
-    if text.len() as u64 > MAX_SIZE {
+    if text.len() as u64 > MAX_FILE_BYTES {
         return Err(Error::new(ErrorKind::TooLarge, "the ignore file is over 1 MiB and was not applied"));
     }
     Ok(text)

@@ -2,7 +2,7 @@
 
 use vfs_core::{LinkMode, Result};
 
-use crate::glob::Shown;
+use crate::glob::DotVisibility;
 use crate::walk::visibility::Visibility;
 
 /// About how many entries one search lists at most.
@@ -30,25 +30,25 @@ pub(crate) enum Directories {
 }
 
 /// What steers a walk, and stops it.
-pub(crate) trait Guide {
+pub(crate) trait WalkControl {
     /// Whether to go down the directory `name` of the directory `relative` (to where the walk started).
-    fn enters(&self, relative: &str, name: &str) -> bool;
+    fn should_enter(&self, relative: &str, name: &str) -> bool;
 
     /// The only names in the directory `relative` that are of interest, where these can be told beforehand.
-    fn names(&self, _relative: &str) -> Option<Vec<String>> {
+    fn names_in(&self, _relative: &str) -> Option<Vec<String>> {
         None
     }
 
     /// How much of the entry `name` of the directory `relative` is asked for, which starts with a dot.
-    fn asks_dotted(&self, _relative: &str, _name: &str) -> Shown {
-        Shown::No
+    fn hidden_override(&self, _relative: &str, _name: &str) -> DotVisibility {
+        DotVisibility::Hidden
     }
 
     /// Whether to go on.
     fn check(&self) -> Result<()>;
 
     /// As [`check`](Self::check), between steps of work that holds up the walk: whoever watches is not told that it gets on.
-    fn check_aside(&self) -> Result<()> {
+    fn check_without_heartbeat(&self) -> Result<()> {
         self.check()
     }
 }

@@ -12,16 +12,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use vfs_core::tree::{Located, Tree};
 use vfs_core::{Error, ErrorKind, LinkMode, Problem, Result, VfsPath};
 
-use crate::glob::Shown;
-use crate::walk::dir_entries::{Findings, Level, Stage, Step};
-use crate::walk::dir_reader::{Opener, WalkState};
-use crate::walk::options::{CHECK_EVERY, Directories, Guide, WalkOptions};
+use crate::glob::DotVisibility;
+use crate::walk::dir_entries::{DirEntries, StepKind, WalkFindings, WalkStep};
+use crate::walk::dir_reader::{DirReader, WalkState};
+use crate::walk::options::{CHECK_EVERY, Directories, WalkControl, WalkOptions};
 
 /// One step of a walk.
 #[derive(Debug)]
-pub(crate) enum Found<D> {
+pub(crate) enum WalkItem<D> {
     /// An entry that is shown.
-    Entry(Arc<Level<D>>, Step),
+    Entry(Arc<DirEntries<D>>, WalkStep),
     /// One that could not be.
     Problem(Problem),
 }
@@ -31,16 +31,16 @@ pub(crate) enum Found<D> {
 pub(crate) struct Walk<D> {
     options: WalkOptions,
     state: WalkState<D>,
-    frames: Vec<Frame<D>>,
+    frames: Vec<WalkFrame<D>>,
     problems: VecDeque<Problem>,
-    findings: Findings,
+    findings: WalkFindings,
     steps_taken: usize,
 }
 
 /// A directory whose steps are not all done yet.
 #[derive(Debug)]
-struct Frame<D> {
-    level: Arc<Level<D>>,
+struct WalkFrame<D> {
+    entries: Arc<DirEntries<D>>,
     next: usize,
 }
 
@@ -52,17 +52,17 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
     /// What listing that directory gives.
     pub(crate) fn start<T: Tree<Dir = D>>(
         tree: &T,
-        guide: &dyn Guide,
+        control: &dyn WalkControl,
         dir: D,
         path: &VfsPath,
         options: WalkOptions,
         max_entries: u64,
     ) -> Result<Self> {
-        let mut findings = Findings::default();
-        let follow = (options.links == LinkMode::Follow).then(|| Follow::ordered(tree, path));
+        let mut findings = WalkFindings::default();
+        let follow = (options.links == LinkMode::Follow).then(|| LinkFollower::for_ordered_walk(tree, path));
         let state = WalkState::new(follow, max_entries);
-        let level = Opener { tree, guide, options, state: &state }.start(dir, path, &mut findings)?;
-        let frames = level.map(Frame::new).into_iter().collect();
+        let entries = DirReader { tree, control, options, state: &state }.start(dir, path, &mut findings)?;
+        let frames = entries.map(WalkFrame::new).into_iter().collect();
         Ok(Self { options, state, frames, problems: VecDeque::new(), findings, steps_taken: 0 })
     }
 
@@ -71,46 +71,50 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
     /// # Errors
     ///
     /// Only what the guide's check gives.
-    pub(crate) fn next<T: Tree<Dir = D>>(&mut self, tree: &T, guide: &dyn Guide) -> Result<Option<Found<D>>> {
+    pub(crate) fn next<T: Tree<Dir = D>>(
+        &mut self,
+        tree: &T,
+        control: &dyn WalkControl,
+    ) -> Result<Option<WalkItem<D>>> {
         loop {
             self.problems.extend(self.findings.problems.drain(..));
             if let Some(problem) = self.problems.pop_front() {
-                return Ok(Some(Found::Problem(problem)));
+                return Ok(Some(WalkItem::Problem(problem)));
             }
             let Some(frame) = self.frames.last_mut() else {
                 return Ok(None);
             };
-            let level = Arc::clone(&frame.level);
+            let entries = Arc::clone(&frame.entries);
             // Given up before going down, so that a chain of single directories holds one of them at a time.
             let index = frame.next;
             frame.next += 1;
-            if frame.next >= level.len() {
+            if frame.next >= entries.len() {
                 self.frames.pop();
             }
-            if index >= level.len() {
+            if index >= entries.len() {
                 continue;
             }
             // Most entries may be of no interest, so that the caller has no occasion to look.
             self.steps_taken = self.steps_taken.wrapping_add(1);
             if self.steps_taken.is_multiple_of(CHECK_EVERY) {
-                guide.check()?;
+                control.check()?;
             }
-            let step = level.step(index);
-            match step.stage {
-                Stage::Entry => return Ok(Some(Found::Entry(level, step))),
-                Stage::Problem(index) => return Ok(Some(Found::Problem(level.problem(index).clone()))),
-                Stage::Descent => {
-                    let opener = Opener { tree, guide, options: self.options, state: &self.state };
-                    let below = opener.descend(&level, step, &mut self.findings)?;
-                    self.frames.extend(below.map(Frame::new));
+            let step = entries.step(index);
+            match step.kind {
+                StepKind::Entry => return Ok(Some(WalkItem::Entry(entries, step))),
+                StepKind::Problem(index) => return Ok(Some(WalkItem::Problem(entries.problem(index).clone()))),
+                StepKind::Descent => {
+                    let reader = DirReader { tree, control, options: self.options, state: &self.state };
+                    let below = reader.descend(&entries, step, &mut self.findings)?;
+                    self.frames.extend(below.map(WalkFrame::new));
                 }
             }
         }
     }
 
     /// The path under which the directory at `real`, which is outside of the searched tree, was entered.
-    pub(crate) fn recorded(&self, real: &VfsPath) -> Option<VfsPath> {
-        self.state.follow.as_ref()?.recorded(real)
+    pub(crate) fn recorded_path(&self, real: &VfsPath) -> Option<VfsPath> {
+        self.state.follow.as_ref()?.recorded_path(real)
     }
 
     /// Whether directories were left out, since the last [`take_findings`](Self::take_findings), because too many entries were
@@ -120,26 +124,26 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
     }
 
     /// What was left out since the last call.
-    pub(crate) fn take_findings(&mut self) -> Findings {
+    pub(crate) fn take_findings(&mut self) -> WalkFindings {
         std::mem::take(&mut self.findings)
     }
 }
 
-impl<D> Frame<D> {
-    fn new(level: Level<D>) -> Self {
-        Self { level: Arc::new(level), next: 0 }
+impl<D> WalkFrame<D> {
+    fn new(entries: DirEntries<D>) -> Self {
+        Self { entries: Arc::new(entries), next: 0 }
     }
 }
 
 /// Decides where the walk of a search that follows links goes outside of the searched tree.
-pub(crate) struct Follow<D> {
+pub(crate) struct LinkFollower<D> {
     /// Where the searched tree really begins.
     start: VfsPath,
-    entries: Entries<D>,
+    entry_paths: EntryPaths<D>,
 }
 
 /// The path under which each directory outside of the searched tree is entered.
-enum Entries<D> {
+enum EntryPaths<D> {
     /// By where the directory really is. An ordered walk comes to each directory by its smallest path first.
     Recorded(Mutex<HashMap<VfsPath, VfsPath>>),
     /// A walk by several workers asks an ordered one of as many entries, which begins when the first link leads outside and
@@ -149,24 +153,24 @@ enum Entries<D> {
 
 /// Whether a directory outside of the searched tree is entered under a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entering {
+pub(crate) enum EnterDecision {
     Yes,
     No,
     /// That was not found out before too many entries were listed.
     TooMany,
 }
 
-impl<D: Clone + Send + Sync + 'static> Follow<D> {
+impl<D: Clone + Send + Sync + 'static> LinkFollower<D> {
     /// For an ordered walk from `path` down.
-    pub(crate) fn ordered<T: Tree<Dir = D>>(tree: &T, path: &VfsPath) -> Self {
-        Self { start: real_path(tree, path), entries: Entries::Recorded(Mutex::default()) }
+    pub(crate) fn for_ordered_walk<T: Tree<Dir = D>>(tree: &T, path: &VfsPath) -> Self {
+        Self { start: real_path(tree, path), entry_paths: EntryPaths::Recorded(Mutex::default()) }
     }
 
     /// For a walk from `path` down whose directories are entered in any order; about `max_entries` are listed to put them in
     /// order.
-    pub(crate) fn parallel<T: Tree<Dir = D>>(tree: &T, path: &VfsPath, max_entries: u64) -> Self {
-        let entries = Entries::Planned { path: path.clone(), max_entries, walk: Mutex::default() };
-        Self { start: real_path(tree, path), entries }
+    pub(crate) fn for_parallel_walk<T: Tree<Dir = D>>(tree: &T, path: &VfsPath, max_entries: u64) -> Self {
+        let entry_paths = EntryPaths::Planned { path: path.clone(), max_entries, walk: Mutex::default() };
+        Self { start: real_path(tree, path), entry_paths }
     }
 
     /// Whether the directory at `real` belongs to the searched tree.
@@ -179,56 +183,57 @@ impl<D: Clone + Send + Sync + 'static> Follow<D> {
     /// # Errors
     ///
     /// What ends the search meanwhile.
-    pub(crate) fn enters<T: Tree<Dir = D>>(
+    pub(crate) fn should_enter<T: Tree<Dir = D>>(
         &self,
         real: &VfsPath,
         path: &VfsPath,
         tree: &T,
-        guide: &dyn Guide,
+        control: &dyn WalkControl,
         options: WalkOptions,
-    ) -> Result<Entering> {
-        let is_first = match &self.entries {
-            Entries::Recorded(paths) => {
+    ) -> Result<EnterDecision> {
+        let is_first = match &self.entry_paths {
+            EntryPaths::Recorded(paths) => {
                 let mut paths = paths.lock().unwrap_or_else(PoisonError::into_inner);
                 paths.entry(real.clone()).or_insert_with(|| path.clone()) == path
             }
-            Entries::Planned { path: start, max_entries, walk } => {
-                let (guide, mut walk) = (Planning(guide), walk.lock().unwrap_or_else(PoisonError::into_inner));
+            EntryPaths::Planned { path: start, max_entries, walk } => {
+                let (control, mut walk) =
+                    (LinkPlanControl(control), walk.lock().unwrap_or_else(PoisonError::into_inner));
                 let walk = match &mut *walk {
                     Some(walk) => walk,
-                    none => none.insert(Box::new(begin(tree, &guide, start, options, *max_entries)?)),
+                    none => none.insert(Box::new(start_ordered_walk(tree, &control, start, options, *max_entries)?)),
                 };
                 // Once the directory is come by, so are all smaller paths that lead there.
-                while walk.recorded(real).is_none() && walk.next(tree, &guide)?.is_some() {}
-                match walk.recorded(real) {
+                while walk.recorded_path(real).is_none() && walk.next(tree, &control)?.is_some() {}
+                match walk.recorded_path(real) {
                     Some(first) => first == *path,
-                    None if walk.is_cut() => return Ok(Entering::TooMany),
+                    None if walk.is_cut() => return Ok(EnterDecision::TooMany),
                     None => false,
                 }
             }
         };
-        Ok(if is_first { Entering::Yes } else { Entering::No })
+        Ok(if is_first { EnterDecision::Yes } else { EnterDecision::No })
     }
 
     /// The path under which an ordered walk has entered the directory at `real`.
-    pub(crate) fn recorded(&self, real: &VfsPath) -> Option<VfsPath> {
-        match &self.entries {
-            Entries::Recorded(paths) => paths.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned(),
-            Entries::Planned { .. } => None,
+    pub(crate) fn recorded_path(&self, real: &VfsPath) -> Option<VfsPath> {
+        match &self.entry_paths {
+            EntryPaths::Recorded(paths) => paths.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned(),
+            EntryPaths::Planned { .. } => None,
         }
     }
 }
 
-impl<D> fmt::Debug for Follow<D> {
+impl<D> fmt::Debug for LinkFollower<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Follow").field("start", &self.start).finish_non_exhaustive()
     }
 }
 
 /// Begins to walk all directories from `start` down in order.
-fn begin<T: Tree>(
+fn start_ordered_walk<T: Tree>(
     tree: &T,
-    guide: &dyn Guide,
+    control: &dyn WalkControl,
     start: &VfsPath,
     options: WalkOptions,
     max_entries: u64,
@@ -237,27 +242,27 @@ fn begin<T: Tree>(
         return Err(Error::at(ErrorKind::NotADirectory, start));
     };
     let options = WalkOptions { directories: Directories::OnlyEntered, ..options };
-    Walk::start(tree, guide, dir, start, options, max_entries)
+    Walk::start(tree, control, dir, start, options, max_entries)
 }
 
 /// Steers the ordered walk beside another, which it holds up.
-struct Planning<'a>(&'a dyn Guide);
+struct LinkPlanControl<'a>(&'a dyn WalkControl);
 
-impl Guide for Planning<'_> {
-    fn enters(&self, relative: &str, name: &str) -> bool {
-        self.0.enters(relative, name)
+impl WalkControl for LinkPlanControl<'_> {
+    fn should_enter(&self, relative: &str, name: &str) -> bool {
+        self.0.should_enter(relative, name)
     }
 
-    fn names(&self, relative: &str) -> Option<Vec<String>> {
-        self.0.names(relative)
+    fn names_in(&self, relative: &str) -> Option<Vec<String>> {
+        self.0.names_in(relative)
     }
 
-    fn asks_dotted(&self, relative: &str, name: &str) -> Shown {
-        self.0.asks_dotted(relative, name)
+    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
+        self.0.hidden_override(relative, name)
     }
 
     fn check(&self) -> Result<()> {
-        self.0.check_aside()
+        self.0.check_without_heartbeat()
     }
 }
 
@@ -287,13 +292,13 @@ mod tests {
         let tree = tree.with("/s/y/link", link.clone()).with("/s/z/link", link);
         let options = WalkOptions { links: LinkMode::Follow, ..OPTIONS };
         for (max_entries, expected) in [
-            (MAX_ENTRIES, [Entering::No, Entering::Yes]),
-            (7, [Entering::No, Entering::Yes]),
-            (6, [Entering::TooMany, Entering::TooMany]),
-            (0, [Entering::TooMany, Entering::TooMany]),
+            (MAX_ENTRIES, [EnterDecision::No, EnterDecision::Yes]),
+            (7, [EnterDecision::No, EnterDecision::Yes]),
+            (6, [EnterDecision::TooMany, EnterDecision::TooMany]),
+            (0, [EnterDecision::TooMany, EnterDecision::TooMany]),
         ] {
-            let follow = Follow::parallel(&tree, &path("/s"), max_entries);
-            let enters = |at: &str| follow.enters(&path("/far"), &path(at), &tree, &EVERYWHERE, options);
+            let follow = LinkFollower::for_parallel_walk(&tree, &path("/s"), max_entries);
+            let enters = |at: &str| follow.should_enter(&path("/far"), &path(at), &tree, &EVERYWHERE, options);
             let entered = ["/s/z/link", "/s/y/link"].map(|at| enters(at).expect("it goes on"));
             assert_eq!(entered, expected, "{max_entries}");
         }

@@ -6,18 +6,18 @@ use vfs_core::VfsPath;
 use vfs_core::tree::{Located, Tree as _};
 
 use crate::testing::TestTree;
-use crate::walk::dir_entries::{Findings, Level};
-use crate::walk::dir_reader::{Opener, WalkState};
-use crate::walk::options::{Directories, Guide, WalkOptions};
-use crate::walk::subtree::Cursor;
+use crate::walk::dir_entries::{DirEntries, WalkFindings};
+use crate::walk::dir_reader::{DirReader, WalkState};
+use crate::walk::options::{Directories, WalkControl, WalkOptions};
+use crate::walk::subtree::StepRange;
 use crate::walk::visibility::Visibility;
 
 pub(crate) struct Everywhere;
 
 pub(crate) const EVERYWHERE: Everywhere = Everywhere;
 
-impl Guide for Everywhere {
-    fn enters(&self, _: &str, _: &str) -> bool {
+impl WalkControl for Everywhere {
+    fn should_enter(&self, _: &str, _: &str) -> bool {
         true
     }
 
@@ -33,12 +33,12 @@ pub(crate) const OPTIONS: WalkOptions = WalkOptions {
     directories: Directories::OnlyEntered,
 };
 
-pub(crate) fn root(tree: &TestTree) -> Cursor<String> {
+pub(crate) fn root(tree: &TestTree) -> StepRange<String> {
     let Located::Directory(dir) = tree.locate(&VfsPath::root()).expect("the root") else { panic!("a directory") };
-    let opener = Opener { tree, guide: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
-    whole(opener.start(dir, &VfsPath::root(), &mut Findings::default()).expect("it lists").expect("a level"))
+    let reader = DirReader { tree, control: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
+    full_range(reader.start(dir, &VfsPath::root(), &mut WalkFindings::default()).expect("it lists").expect("a level"))
 }
 
-pub(crate) fn whole(level: Level<String>) -> Cursor<String> {
-    Cursor { steps: 0..level.len(), level: Arc::new(level) }
+pub(crate) fn full_range(entries: DirEntries<String>) -> StepRange<String> {
+    StepRange { steps: 0..entries.len(), entries: Arc::new(entries) }
 }

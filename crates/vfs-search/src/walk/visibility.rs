@@ -3,8 +3,8 @@
 use vfs_core::tree::{ChildKind, Tree};
 use vfs_core::{HiddenNames, Problem, Skipped, VfsPath};
 
-use crate::glob::Shown;
-use crate::walk::ignore::{IgnoreFiles, IgnoreRules, Verdict};
+use crate::glob::DotVisibility;
+use crate::walk::ignore::{IgnoreFiles, IgnoreRules, IgnoreVerdict};
 
 /// What a request asks to be shown beyond the rule.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ impl Visibility {
 
     /// The rules above `path`, which a walk starts at.
     pub(crate) fn rules_above<T: Tree>(self, tree: &T, path: &VfsPath, problems: &mut Vec<Problem>) -> IgnoreRules {
-        if self.no_ignore { IgnoreRules::default() } else { IgnoreRules::above(tree, path, problems) }
+        if self.no_ignore { IgnoreRules::default() } else { IgnoreRules::load_above(tree, path, problems) }
     }
 
     /// The rules in the directory `dir` at `path`, which holds `files`.
@@ -37,23 +37,23 @@ impl Visibility {
         if self.no_ignore {
             return IgnoreRules::default();
         }
-        above.with(tree, dir, path, files, problems)
+        above.extended_with(tree, dir, path, files, problems)
     }
 
     /// How much of the entry `name` of the directory `full` is shown; counts it where nothing is. `asked` tells how much of
     /// a name that starts with a dot the globs ask for.
-    pub(crate) fn shows(
+    pub(crate) fn visible_part(
         self,
         rules: &IgnoreRules,
-        full: &mut FullPath,
+        full: &mut PathBuffer,
         (name, kind): (&str, ChildKind),
-        asked: impl FnOnce() -> Shown,
+        asked: impl FnOnce() -> DotVisibility,
         skipped: &mut Skipped,
-    ) -> Shown {
-        let verdict = if rules.is_empty() { Verdict::Silent } else { rules.verdict(full.of(name), kind) };
-        if verdict == Verdict::Ignored {
+    ) -> DotVisibility {
+        let verdict = if rules.is_empty() { IgnoreVerdict::NoMatch } else { rules.verdict(full.of(name), kind) };
+        if verdict == IgnoreVerdict::Ignored {
             skipped.ignored += 1;
-            return Shown::No;
+            return DotVisibility::Hidden;
         }
         if name == ".git" {
             match (self.hidden, self.no_ignore) {
@@ -62,28 +62,28 @@ impl Visibility {
                 (_, true) => {}
             }
             if self.hidden == HiddenNames::Skip || !self.no_ignore {
-                return Shown::No;
+                return DotVisibility::Hidden;
             }
         }
         // As for ripgrep, a rule that asks for an entry by `!` shows it though its name starts with a dot; not if only the
         // pattern may ask for it.
-        let is_wanted = verdict == Verdict::Wanted && self.hidden != HiddenNames::Spelled;
-        if self.hidden == HiddenNames::Include || is_wanted || !name.starts_with('.') {
-            return Shown::WithContents;
+        let has_queued_slices = verdict == IgnoreVerdict::Whitelisted && self.hidden != HiddenNames::Spelled;
+        if self.hidden == HiddenNames::Include || has_queued_slices || !name.starts_with('.') {
+            return DotVisibility::Full;
         }
         let shown = asked();
-        skipped.hidden += u64::from(shown == Shown::No);
+        skipped.hidden += u64::from(shown == DotVisibility::Hidden);
         shown
     }
 }
 
 /// The full paths of a directory's entries, one at a time in one buffer.
-pub(crate) struct FullPath {
+pub(crate) struct PathBuffer {
     text: String,
     directory: usize,
 }
 
-impl FullPath {
+impl PathBuffer {
     /// Of the entries of the directory `path`.
     pub(crate) fn below(path: &VfsPath) -> Self {
         let directory = path.as_str().trim_end_matches('/');

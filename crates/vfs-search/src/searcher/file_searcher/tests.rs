@@ -8,7 +8,7 @@ use crate::searcher::encoding::BINARY_WINDOW;
 
 struct Collected(Vec<Item>);
 
-impl Outlet for Collected {
+impl ItemSink for Collected {
     fn put(&mut self, item: Item) -> std::ops::ControlFlow<()> {
         self.0.push(item);
         std::ops::ControlFlow::Continue(())
@@ -31,13 +31,13 @@ impl Read for Again {
 }
 
 fn search(req: &GrepRequest, opened: Opened) -> Vec<Item> {
-    search_for(&Plan::new(req).expect("a valid request"), opened)
+    search_for(&CompiledQuery::new(req).expect("a valid request"), opened)
 }
 
-fn search_for(plan: &Plan, opened: Opened) -> Vec<Item> {
+fn search_for(query: &CompiledQuery, opened: Opened) -> Vec<Item> {
     let mut items = Collected(Vec::new());
-    let mut searcher = FileSearcher::new(plan);
-    searcher.search(plan, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &|| false);
+    let mut searcher = FileSearcher::new(query);
+    searcher.search(query, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &|| false);
     items.0
 }
 
@@ -49,7 +49,7 @@ fn problem(items: &[Item]) -> Option<ErrorKind> {
 fn a_file_that_has_far_more_than_it_claims_is_left() {
     let mut line = vec![b'x'; 64 << 10];
     line.push(b'\n');
-    let more = MOST_UNCLAIMED * 2;
+    let more = MAX_EXCESS_BYTES * 2;
     for (size, expected) in [(0, Some(ErrorKind::TooLarge)), (more, None)] {
         let again = Again { line: line.clone(), at: 0 };
         let reader = again.take(more);
@@ -111,23 +111,23 @@ fn a_literal_is_found_in_a_long_file_as_in_a_short_one() {
 
 #[test]
 fn a_long_file_is_left_where_nobody_wants_the_rest() {
-    let plan = Plan::new(&GrepRequest::literal("hit")).expect("a valid request");
+    let query = CompiledQuery::new(&GrepRequest::literal("hit")).expect("a valid request");
     let mut items = Collected(Vec::new());
     let looks = std::cell::Cell::new(0);
-    let interrupted = || {
+    let is_interrupted = || {
         looks.set(looks.get() + 1);
         looks.get() > 30
     };
     let line = b"a line without it, of some length\n".to_vec();
     let opened = Opened::reader(Again { line, at: 0 }.take(1 << 40), 1 << 40);
-    FileSearcher::new(&plan).search(&plan, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &interrupted);
+    FileSearcher::new(&query).search(&query, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &is_interrupted);
     assert_eq!(looks.get(), 31);
     assert!(items.0.is_empty());
 }
 
 #[test]
 fn a_line_that_is_too_long_for_a_literal_is_a_problem() {
-    let limit = Plan::new(&GrepRequest::literal("hit")).expect("a valid request").heap_limit as u64;
+    let limit = CompiledQuery::new(&GrepRequest::literal("hit")).expect("a valid request").heap_limit as u64;
     let endless = || io::Cursor::new("hit\n").chain(io::repeat(b'x').take(limit + (1 << 20)));
     let items = search(&GrepRequest::literal("hit"), Opened::reader(endless(), limit + (2 << 20)));
     assert_eq!(items.iter().filter(|item| matches!(item, Item::Match(_))).count(), 1);
@@ -151,15 +151,15 @@ fn what_is_slow_in_one_line_is_left_where_nobody_wants_the_rest() {
         [(empty, lines.clone()), (count, lines), (short, text.clone()), (words, Bytes::from("a ".repeat(32 << 10)))];
     for (req, text) in [(all, text.clone()), (spanning, text.clone()), (counts, text), endings].into_iter().chain(quick)
     {
-        let plan = Plan::new(&req).expect("a valid request");
+        let query = CompiledQuery::new(&req).expect("a valid request");
         let mut items = Collected(Vec::new());
         let looks = std::cell::Cell::new(0);
-        let interrupted = || {
+        let is_interrupted = || {
             looks.set(looks.get() + 1);
             looks.get() > 10
         };
         let opened = Opened::from(text);
-        FileSearcher::new(&plan).search(&plan, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &interrupted);
+        FileSearcher::new(&query).search(&query, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &is_interrupted);
         assert_eq!(looks.get(), 11, "{req:?}");
         assert!(items.0.is_empty(), "{req:?}");
     }
@@ -168,15 +168,15 @@ fn what_is_slow_in_one_line_is_left_where_nobody_wants_the_rest() {
 #[test]
 fn a_multiline_search_for_files_ends_at_the_first_match() {
     let req = GrepRequest::regex(r"[ab\n]*c|a").multiline().output(GrepOutput::Files);
-    let plan = Plan::new(&req).expect("a valid request");
+    let query = CompiledQuery::new(&req).expect("a valid request");
     let mut items = Collected(Vec::new());
     let looks = std::cell::Cell::new(0);
-    let interrupted = || {
+    let is_interrupted = || {
         looks.set(looks.get() + 1);
         false
     };
     let opened = Opened::from(Bytes::from("a".repeat(64 << 10)));
-    FileSearcher::new(&plan).search(&plan, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &interrupted);
+    FileSearcher::new(&query).search(&query, Ok(opened), &|| VfsPath::parse("/f"), &mut items, &is_interrupted);
     assert!(matches!(&items.0[..], [Item::File(_), Item::Done { searched: true, .. }]), "{:?}", items.0);
     assert!((1..=2).contains(&looks.get()), "one match was looked for: {}", looks.get());
 }
@@ -185,7 +185,7 @@ fn a_multiline_search_for_files_ends_at_the_first_match() {
 fn lines_of_context_do_not_count_for_the_length_of_a_line() {
     // So heavy that a line may have some 100 KB.
     let heavy = || GrepRequest::regex("x{10000}|hit");
-    let limit = Plan::new(&heavy()).expect("a valid request").heap_limit;
+    let limit = CompiledQuery::new(&heavy()).expect("a valid request").heap_limit;
     let text = format!("{}\n", "y".repeat(8 << 10)).repeat(100) + "hit\n";
     assert!(text.len() > 4 * limit);
     let long = format!("{}\nhit\n", "y".repeat(limit + 1));
@@ -194,15 +194,15 @@ fn lines_of_context_do_not_count_for_the_length_of_a_line() {
         [Opened::from(Bytes::from(text.to_owned())), reader]
     };
     for (before, after) in [(90, 0), (90, 90), (0, 1), (10_000, 0)] {
-        let mut plan = Plan::new(&heavy().context(before, after)).expect("a valid request");
+        let mut query = CompiledQuery::new(&heavy().context(before, after)).expect("a valid request");
         for opened in lends(&text) {
-            let items = search_for(&plan, opened);
+            let items = search_for(&query, opened);
             assert_eq!(problem(&items), None, "{before} {after}");
             let lines = items.iter().filter(|item| matches!(item, Item::Before(_) | Item::Match(_))).count();
             assert_eq!(lines, before.min(100) as usize + 1);
         }
         for opened in lends(&long) {
-            let items = search_for(&plan, opened);
+            let items = search_for(&query, opened);
             let said =
                 items.iter().find_map(|item| if let Item::Problem(it) = item { Some(&it.message) } else { None });
             assert!(said.is_some_and(|said| said.contains(&format!("a line of over {limit} bytes"))), "{said:?}");
@@ -210,12 +210,12 @@ fn lines_of_context_do_not_count_for_the_length_of_a_line() {
         // A letter of UTF-16 is two bytes, and counts as the one that it is.
         let wide = format!("\u{feff}{}\nhit\n", "y".repeat(limit * 2 / 3));
         let wide: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let items = search_for(&plan, Opened::from(Bytes::from(wide)));
+        let items = search_for(&query, Opened::from(Bytes::from(wide)));
         assert_eq!((problem(&items), items.iter().filter(|item| matches!(item, Item::Match(_))).count()), (None, 1));
         // Nor is all of it held where it is too much, and the reason is the true one.
-        plan.context_limit = 64 << 10;
+        query.context_limit = 64 << 10;
         for opened in lends(&text).into_iter().filter(|_| before > 0) {
-            let items = search_for(&plan, opened);
+            let items = search_for(&query, opened);
             let said =
                 items.iter().find_map(|item| if let Item::Problem(it) = item { Some(&it.message) } else { None });
             assert!(said.is_some_and(|said| said.contains("ask for fewer lines of context")), "{said:?}");
