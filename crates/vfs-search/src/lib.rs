@@ -28,7 +28,7 @@ mod testing;
 mod tests;
 
 pub use self::engine::pool::Pool;
-pub use self::engine::pool_stats::Activity;
+pub use self::engine::pool_stats::PoolStats;
 pub use self::glob::GlobPattern;
 pub use self::ops::glob::{glob, glob_on};
 pub use self::ops::grep::{grep, grep_on};
@@ -37,11 +37,11 @@ pub use self::ops::lend::{grep_stream_lent, lend};
 pub use self::ops::ls::{ls, ls_on};
 pub use self::query::alternation::any_of;
 pub use self::query::file_types::file_type_names;
-pub use self::query::required_literals::required_texts;
-pub use self::query::search_scope::Coverage;
+pub use self::query::required_literals::required_literals;
+pub use self::query::search_scope::SearchScope;
 pub use self::runtime::blocking::{is_starting_thread, run_blocking};
 pub use self::runtime::cancellation::run_until_cancelled;
-pub use self::runtime::completion::to_the_end;
+pub use self::runtime::completion::run_to_completion;
 #[cfg(target_os = "linux")]
 pub use self::runtime::size_signal::FILE_SIZE_SIGNAL;
 pub use self::runtime::size_signal::without_size_signal;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use vfs_core::{Error, ErrorKind, Result};
 
 use crate::engine::heartbeat::Heartbeat;
-use crate::engine::pool_stats::Activity;
+use crate::engine::pool_stats::PoolStats;
 
 /// Most turns that wait for a worker before new searches are turned away.
 const MAX_QUEUED_SLICES: usize = 4096;
@@ -128,9 +128,9 @@ impl Pool {
     ///
     /// A search that is over, was dropped or was cancelled leaves its workers at their next look, and is then no part of
     /// this. One that its consumer neither polls nor drops keeps what it has found, and may keep a worker waiting.
-    pub fn activity(&self) -> Activity {
+    pub fn stats(&self) -> PoolStats {
         let state = self.0.0.lock();
-        Activity { threads: state.threads(), busy: state.threads() - state.idle, queued: state.queue.len() }
+        PoolStats { threads: state.threads(), busy: state.threads() - state.idle, queued: state.queue.len() }
     }
 
     /// Whether turns wait for a worker.
@@ -348,7 +348,7 @@ impl Eq for Pool {}
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool").field("workers", &self.workers()).field("activity", &self.activity()).finish()
+        f.debug_struct("Pool").field("workers", &self.workers()).field("stats", &self.stats()).finish()
     }
 }
 
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn activity_tells_who_is_in_a_turn_and_what_waits() {
         let pool = Pool::new(1);
-        assert!(pool.activity().is_idle());
+        assert!(pool.stats().is_idle());
         let (started, running) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let released = Mutex::new(released);
@@ -425,9 +425,9 @@ mod tests {
         }))
         .expect("there is room");
         running.recv().expect("the turn begins");
-        assert_eq!(pool.activity(), Activity { threads: 1, busy: 1, queued: 0 });
+        assert_eq!(pool.stats(), PoolStats { threads: 1, busy: 1, queued: 0 });
         drop(release);
-        while !pool.activity().is_idle() {
+        while !pool.stats().is_idle() {
             thread::yield_now();
         }
     }

@@ -5,13 +5,13 @@
 /// ```
 /// use vfs_search::Pool;
 ///
-/// let activity = Pool::new(4).activity();
-/// assert!(activity.is_idle());
-/// assert_eq!(activity.threads, 0);
+/// let stats = Pool::new(4).stats();
+/// assert!(stats.is_idle());
+/// assert_eq!(stats.threads, 0);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Activity {
+pub struct PoolStats {
     /// Threads that there are: workers and those that stand in for them, idle ones included.
     pub threads: usize,
     /// Threads that are in a turn: at work, or waiting for the consumer of a search.
@@ -20,7 +20,7 @@ pub struct Activity {
     pub queued: usize,
 }
 
-impl Activity {
+impl PoolStats {
     /// Whether no thread is in a turn and no turn waits for one.
     pub fn is_idle(&self) -> bool {
         self.busy == 0 && self.queued == 0

@@ -7,7 +7,7 @@ use vfs_core::{BinaryMode, CaseMode, Error, GrepOutput, GrepRequest, HiddenNames
 use crate::query::file_filter::FileFilter;
 use crate::query::matcher::LineMatcher;
 use crate::query::regex;
-use crate::query::required_literals::required_texts;
+use crate::query::required_literals::required_literals;
 
 /// Most bytes that one worker holds of a line, or of a file in a multiline search.
 const HEAP_LIMIT: usize = 64 << 20;
@@ -116,7 +116,7 @@ impl CompiledQuery {
 }
 
 fn required_query(req: &GrepRequest) -> Option<Sought> {
-    let texts = required_texts(req)?;
+    let texts = required_literals(req)?;
     if req.case == CaseMode::Sensitive { Sought::exactly(texts) } else { Sought::in_any_case(texts) }
 }
 

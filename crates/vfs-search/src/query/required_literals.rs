@@ -22,13 +22,13 @@ const MAX_LITERALS: usize = 64;
 ///
 /// ```
 /// use vfs_core::GrepRequest;
-/// use vfs_search::required_texts;
+/// use vfs_search::required_literals;
 ///
-/// let texts = required_texts(&GrepRequest::regex(r"fn \w+_all\("));
+/// let texts = required_literals(&GrepRequest::regex(r"fn \w+_all\("));
 /// assert_eq!(texts, Some(vec!["_all(".to_owned()]));
-/// assert_eq!(required_texts(&GrepRequest::regex("[a-z]+")), None);
+/// assert_eq!(required_literals(&GrepRequest::regex("[a-z]+")), None);
 /// ```
-pub fn required_texts(req: &GrepRequest) -> Option<Vec<String>> {
+pub fn required_literals(req: &GrepRequest) -> Option<Vec<String>> {
     if req.invert {
         return None;
     }
@@ -118,7 +118,7 @@ mod tests {
             ("(", None),
             (r"(?-u)\xff\xfe\xfd", None),
         ] {
-            let found = required_texts(&GrepRequest::regex(regex));
+            let found = required_literals(&GrepRequest::regex(regex));
             assert_eq!(found, expected.map(|literals| literals.into_iter().map(str::to_owned).collect()), "{regex}");
         }
     }
@@ -132,7 +132,7 @@ mod tests {
             (GrepRequest::literal(""), None),
             (GrepRequest::literal("\n"), None),
         ] {
-            assert_eq!(required_texts(&req).map(|literals| literals.join("|")).as_deref(), expected, "{req:?}");
+            assert_eq!(required_literals(&req).map(|literals| literals.join("|")).as_deref(), expected, "{req:?}");
         }
     }
 }

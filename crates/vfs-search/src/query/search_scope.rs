@@ -9,14 +9,14 @@ use crate::query::file_filter::FileFilter;
 ///
 /// ```
 /// use vfs_core::{GlobRequest, VfsPath};
-/// use vfs_search::Coverage;
+/// use vfs_search::SearchScope;
 ///
-/// let coverage = Coverage::of_glob(&GlobRequest::new("src/**/*.rs"))?;
-/// assert!(coverage.reaches(&VfsPath::parse("/src/net")?));
-/// assert!(!coverage.reaches(&VfsPath::parse("/docs")?));
+/// let scope = SearchScope::of_glob(&GlobRequest::new("src/**/*.rs"))?;
+/// assert!(scope.reaches(&VfsPath::parse("/src/net")?));
+/// assert!(!scope.reaches(&VfsPath::parse("/docs")?));
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
-pub struct Coverage {
+pub struct SearchScope {
     start: VfsPath,
     filter: ScopeFilter,
 }
@@ -28,7 +28,7 @@ enum ScopeFilter {
     Depth(Option<u32>),
 }
 
-impl Coverage {
+impl SearchScope {
     /// Of a glob.
     ///
     /// # Errors
@@ -90,9 +90,9 @@ impl Coverage {
     }
 }
 
-impl std::fmt::Debug for Coverage {
+impl std::fmt::Debug for SearchScope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Coverage").field("start", &self.start).finish_non_exhaustive()
+        f.debug_struct("SearchScope").field("start", &self.start).finish_non_exhaustive()
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn only_directories_that_the_patterns_can_reach_are_covered() {
         let glob = |pattern: &str, start: &str| {
-            Coverage::of_glob(&GlobRequest::new(pattern).path(path(start))).expect("a valid glob")
+            SearchScope::of_glob(&GlobRequest::new(pattern).path(path(start))).expect("a valid glob")
         };
         for (pattern, start, directory, expected) in [
             ("*.rs", "/", "/a/b/c", true),
@@ -126,10 +126,10 @@ mod tests {
             ("a/*.rs", "/", "/a/info", false),
             ("*.rs", "/a/b", "/a/.git", true),
         ] {
-            let coverage = glob(pattern, start);
-            assert_eq!(coverage.reaches(&path(directory)), expected, "{pattern} from {start} in {directory}");
+            let scope = glob(pattern, start);
+            assert_eq!(scope.reaches(&path(directory)), expected, "{pattern} from {start} in {directory}");
         }
-        let grep = Coverage::of_grep(&GrepRequest::literal("x").glob("!docs")).expect("a valid glob");
+        let grep = SearchScope::of_grep(&GrepRequest::literal("x").glob("!docs")).expect("a valid glob");
         assert_eq!(["/docs/a", "/src/a"].map(|dir| grep.reaches(&path(dir))), [false, true]);
         for (req, expected) in [
             (LsRequest::new(path("/a")), [true, false, false, false]),
@@ -137,8 +137,8 @@ mod tests {
             (LsRequest::new(path("/a")).recursive().max_depth(1), [true, true, false, false]),
             (LsRequest::new(path("/a")).recursive().max_depth(2), [true, true, true, false]),
         ] {
-            let coverage = Coverage::of_ls(&req);
-            let reached = ["/", "/a/b", "/a/b/c", "/.git"].map(|dir| coverage.reaches(&path(dir)));
+            let scope = SearchScope::of_ls(&req);
+            let reached = ["/", "/a/b", "/a/b/c", "/.git"].map(|dir| scope.reaches(&path(dir)));
             assert_eq!(reached, expected, "{req:?}");
         }
     }

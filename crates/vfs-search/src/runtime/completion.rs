@@ -13,7 +13,7 @@ use vfs_core::{CancelToken, Error, ErrorKind, OpContext, Result};
 /// # Errors
 ///
 /// Those of the work, and `internal` where it panicked.
-pub async fn to_the_end<T, F>(cx: &OpContext, work: impl FnOnce(OpContext) -> F) -> Result<T>
+pub async fn run_to_completion<T, F>(cx: &OpContext, work: impl FnOnce(OpContext) -> F) -> Result<T>
 where
     T: Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,

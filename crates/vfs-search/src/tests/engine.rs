@@ -299,7 +299,7 @@ fn a_file_that_takes_long_does_not_hold_up_another_search() {
     let exhausted = Arc::clone(&long.exhausted);
     let mut long = grep_stream_on(&pool, Arc::new(long), OpContext::new(), hit());
     assert!(futures::FutureExt::now_or_never(long.next()).is_none());
-    while pool.activity().busy == 0 {
+    while pool.stats().busy == 0 {
         std::thread::yield_now();
     }
     let last = Arc::new(AtomicUsize::new(0));
