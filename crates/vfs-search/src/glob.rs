@@ -1,4 +1,4 @@
-//! The one meaning of a glob, for every backend.
+//! Glob patterns, with one meaning for every backend.
 
 mod brace_expansion;
 mod compile;
@@ -21,18 +21,19 @@ use self::reach::Reachability;
 pub(crate) use self::hidden_override::DotVisibility;
 pub(crate) use self::parse::within_limits;
 
-/// A glob, ready to match.
+/// A compiled glob pattern.
 ///
 /// # Behaviour
 ///
-/// * Without a `/` it is matched against the name, at any depth. With a `/` it is matched against the path relative to
-///   where the search starts; a leading `/` or `./` anchors it there. A trailing `/` means directories only. Empty
-///   components and `.` stand for nothing, also in braces.
-/// * `?` is one character and `*` any number of them, but no `/`. `[abc]`, `[a-z]` and `[!a]` are one character. `{a,b}`
-///   is either, and may be nested. `**` as a whole segment is any directories; elsewhere it is `*`. `\` escapes.
-/// * It tells upper from lower case. A dot is an ordinary character here. A search leaves out names that start with one,
+/// * A pattern without a `/` is matched against the name, at any depth. A pattern with a `/` is matched against the
+///   path relative to the start of the search; a leading `/` or `./` anchors it there. A trailing `/` restricts the
+///   pattern to directories. Empty components and `.` are ignored, also in braces.
+/// * `?` is one character and `*` any number of them, but neither matches a `/`. `[abc]`, `[a-z]` and `[!a]` are one
+///   character. `{a,b}` is either alternative, and may be nested. `**` as a whole segment is any number of
+///   directories; elsewhere it is the same as `*`. `\` escapes a character.
+/// * Matching is case-sensitive. A dot is an ordinary character here. A search leaves out names that start with a dot,
 ///   unless the pattern spells it, as `.env*` and `.github/**` do.
-/// * Matching takes time linear in the path.
+/// * Matching takes time linear in the length of the path.
 ///
 /// ```
 /// use vfs_search::GlobPattern;
@@ -48,32 +49,32 @@ pub struct GlobPattern {
     text: String,
     matcher: PathMatcher,
     hidden_overrides: HiddenOverrides,
-    /// Matches names with a leading dot, for [`HiddenNames::Spelled`] alone. Boxed to keep other patterns small.
+    /// Matches names with a leading dot, for [`HiddenNames::Spelled`] only. Boxed to keep other patterns small.
     explicit_dots: Option<Box<ExplicitDotMatcher>>,
     only_directories: bool,
 }
 
 #[derive(Clone)]
 enum PathMatcher {
-    /// A name, wherever it is.
+    /// A name, in any directory.
     Name(TextMatcher),
-    /// What is below the directory `base`, which the pattern spells.
+    /// A path below the directory `base`, which the pattern spells out.
     Path { base: String, tail: TailMatcher, reach: Reachability },
 }
 
-/// What is matched below a directory. Most patterns end in a name, which takes no expression over a whole path.
+/// Matcher of the path below a directory. Most patterns end in a name, which needs no regex over a whole path.
 #[derive(Clone)]
 enum TailMatcher {
-    /// A name in it.
+    /// A name in the directory.
     Directly(TextMatcher),
-    /// A name in it, or anywhere below it.
+    /// A name in the directory, or anywhere below it.
     AtAnyDepth(TextMatcher),
-    /// A path relative to it.
+    /// A path relative to the directory.
     Path(TextMatcher),
 }
 
 impl TailMatcher {
-    /// Whether the entry `name` of the directory `relative` matches.
+    /// Returns whether the entry `name` of the directory `relative` matches.
     fn matches(&self, relative: &str, name: &str) -> bool {
         match self {
             TailMatcher::Directly(matcher) => relative.is_empty() && matcher.matches(name),
@@ -89,19 +90,20 @@ impl GlobPattern {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidPattern`], with a message that starts with `Invalid glob pattern:` and names the mistake: an
-    /// empty pattern, a NUL, a `..` component, an unclosed `[` or `{`, a `}` alone, a range the wrong way round, a lone `\`
-    /// at the end; more than 4,096 bytes, 1,000 alternatives or 10 nested braces.
+    /// [`ErrorKind::InvalidPattern`], with a message that starts with `Invalid glob pattern:` and names the mistake:
+    /// an empty pattern, a NUL, a `..` component, an unclosed `[` or `{`, a `}` alone, a range the wrong way round, a
+    /// lone `\` at the end; more than 4,096 bytes, 1,000 alternatives or 10 nested braces.
     pub fn new(pattern: &str) -> Result<Self> {
         Self::for_search(pattern, HiddenNames::Skip)
     }
 
-    /// As [`GlobPattern::new`], for a search that includes these hidden names.
+    /// Compiles `pattern` like [`GlobPattern::new`], for a search that includes these hidden names.
     pub(crate) fn for_search(pattern: &str, hidden: HiddenNames) -> Result<Self> {
         compile(pattern, hidden).map_err(|error| to_error(pattern, &error))
     }
 
-    /// Whether the pattern matches `relative`: a path relative to where the search starts, without a leading `/`.
+    /// Returns whether the pattern matches `relative`, a path relative to the start of the search without a leading
+    /// `/`.
     pub fn matches(&self, relative: &str) -> bool {
         match relative.rsplit_once('/') {
             Some((directory, name)) => self.matches_entry(directory, name),
@@ -109,7 +111,7 @@ impl GlobPattern {
         }
     }
 
-    /// Whether something below the directory `relative` can match; `""` is where the search starts.
+    /// Returns whether something below the directory `relative` can match; `""` is the start of the search.
     pub fn reaches(&self, relative: &str) -> bool {
         match &self.matcher {
             PathMatcher::Name(_) => true,
@@ -117,12 +119,13 @@ impl GlobPattern {
         }
     }
 
-    /// Whether the pattern ends with a `/` and so means directories only.
+    /// Returns whether the pattern ends with a `/`, so that it matches directories only.
     pub fn is_only_directories(&self) -> bool {
         self.only_directories
     }
 
-    /// The only names in the directory `relative` that can have to do with a match, where the pattern spells them.
+    /// Returns the only names in the directory `relative` that can contribute to a match, if the pattern spells them
+    /// out.
     pub(crate) fn names_in(&self, relative: &str) -> Option<Vec<String>> {
         match &self.matcher {
             PathMatcher::Name(_) => None,
@@ -130,8 +133,8 @@ impl GlobPattern {
         }
     }
 
-    /// How much is shown of the entry `name` of the directory `relative`, which starts with a dot, since the pattern spells
-    /// that dot.
+    /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, is visible because
+    /// the pattern spells that dot.
     pub(crate) fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
         if self.explicit_dots.as_ref().is_some_and(|explicit_dots| explicit_dots.subject() == MatchSubject::Name) {
             return if self.matches_entry(relative, name) { DotVisibility::Full } else { DotVisibility::ContentsOnly };
@@ -142,7 +145,7 @@ impl GlobPattern {
         }
     }
 
-    /// As [`GlobPattern::reaches`], of the directory `name` of the directory `directory`.
+    /// Does the same as [`GlobPattern::reaches`], for the directory `name` of `directory`.
     pub(crate) fn reaches_entry(&self, directory: &str, name: &str) -> bool {
         match &self.matcher {
             PathMatcher::Name(_) => true,
@@ -152,7 +155,8 @@ impl GlobPattern {
         }
     }
 
-    /// As [`GlobPattern::matches`], of the entry `name` of `directory`; joins the two only where that is needed.
+    /// Does the same as [`GlobPattern::matches`], for the entry `name` of `directory`. Joins the two only if
+    /// necessary.
     pub(crate) fn matches_entry(&self, directory: &str, name: &str) -> bool {
         if let Some(explicit_dots) =
             self.explicit_dots.as_ref().filter(|explicit_dots| explicit_dots.applies_to(directory, name))
@@ -176,13 +180,13 @@ impl fmt::Debug for GlobPattern {
 
 fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, GlobError> {
     if text.is_empty() {
-        return Err(GlobError::new(0, "it is empty; write '*' for every name"));
+        return Err(GlobError::new(0, "the pattern is empty; write '*' for every name"));
     }
     if text.len() > MAX_LEN {
-        return Err(GlobError::new(MAX_LEN, format!("it is longer than {MAX_LEN} bytes")));
+        return Err(GlobError::new(MAX_LEN, format!("the pattern is longer than {MAX_LEN} bytes")));
     }
     if let Some(at) = text.find('\0') {
-        return Err(GlobError::new(at, "it contains a NUL character"));
+        return Err(GlobError::new(at, "the pattern contains a NUL character"));
     }
     let parts = parse::parse(text)?;
     if has_parent_component(&parts) {
@@ -190,14 +194,16 @@ fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, GlobError> {
     }
     let explicit_dots = expand_braces(&parts);
     if explicit_dots.is_none() && may_have_explicit_dot(&parts) {
-        let what = "its braces with '/' stand for too many paths, of which some start with a dot; use fewer";
+        let what =
+            "the braces with '/' expand to too many paths, some of which start with a dot; use fewer alternatives";
         return Err(GlobError::new(0, what));
     }
     let is_expanded = explicit_dots.is_some();
     let expanded = explicit_dots.unwrap_or_else(|| vec![parts]);
     let only_directories = expanded.iter().all(|expansion| is_directory(expansion));
     let is_path = is_path(&expanded);
-    // Where some alternatives name directories only, those find nothing: what is found would have to be told apart.
+    // If only some alternatives are restricted to directories, those match nothing: they would need a check of their
+    // own for each result.
     let mut effective: Vec<Vec<Part>> = expanded
         .iter()
         .filter(|expansion| only_directories || !is_directory(expansion))
@@ -205,7 +211,7 @@ fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, GlobError> {
         .filter(|expansion| !expansion.is_empty())
         .collect();
     let whole = match effective.as_slice() {
-        [] => return Err(GlobError::new(0, "it names nothing; write '*' for every name")),
+        [] => return Err(GlobError::new(0, "the pattern names nothing; write '*' for every name")),
         [expansion] => expansion.clone(),
         _ => vec![Part::Alternatives(effective.clone())],
     };
@@ -223,7 +229,7 @@ fn compile(text: &str, hidden: HiddenNames) -> Result<GlobPattern, GlobError> {
     let mut segment_matchers = SegmentMatchers::default();
     let matcher = match name {
         Some(name) => {
-            // Wherever the name is.
+            // The name may be in any directory.
             if !is_path {
                 effective.iter_mut().for_each(|name| drop(name.splice(..0, [Part::AnySegments, Part::Separator])));
             }
@@ -247,7 +253,7 @@ fn is_directory(expansion: &[Part]) -> bool {
     expansion.last() == Some(&Part::Separator)
 }
 
-/// Whether a path is meant: there is a separator, beside those at the end of all spellings.
+/// Returns whether the pattern is a path: it has a separator other than at the end of all its expansions.
 fn is_path(expansions: &[Vec<Part>]) -> bool {
     let are_directories = expansions.iter().all(|expansion| is_directory(expansion));
     expansions.iter().any(|expansion| {
@@ -257,7 +263,7 @@ fn is_path(expansions: &[Vec<Part>]) -> bool {
     })
 }
 
-/// The segments that spell a directory: plain text, with something after it.
+/// Returns the leading segments that are plain text, apart from the last segment of the pattern.
 fn base<'a>(segments: &[&'a [Part]]) -> Vec<&'a str> {
     let before_last = segments.split_last().map_or(&[][..], |(_, before)| before);
     let explicit_dots = before_last.iter().map_while(|segment| match segment {
@@ -277,7 +283,7 @@ fn compile_tail(segments: &[&[Part]]) -> Result<TailMatcher, GlobError> {
     })
 }
 
-/// `path` relative to `base`, if it is that or lies below it.
+/// Returns `path` relative to `base`, if it equals `base` or lies below it.
 fn relative_to<'a>(base: &str, path: &'a str) -> Option<&'a str> {
     match path.strip_prefix(base)? {
         rest if base.is_empty() || rest.is_empty() => Some(rest),
@@ -285,7 +291,7 @@ fn relative_to<'a>(base: &str, path: &'a str) -> Option<&'a str> {
     }
 }
 
-/// Whether a component is `..`, in braces too.
+/// Returns whether a component is `..`, including those in braces.
 fn has_parent_component(parts: &[Part]) -> bool {
     parts.split(|part| *part == Part::Separator).any(|segment| matches!(segment, [Part::Literal(text)] if text == ".."))
         || parts.iter().any(|part| match part {

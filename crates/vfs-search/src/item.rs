@@ -1,4 +1,4 @@
-//! What comes of a search: items on their way from a worker to the consumer.
+//! Items of a search, on their way from a worker to the consumer.
 
 use std::ops::{AddAssign, ControlFlow};
 
@@ -6,10 +6,10 @@ use vfs_core::{Error, FileCount, FileInfo, GrepMatch, Problem, Skipped, Truncati
 
 use crate::walk::dir_entries::WalkFindings;
 
-/// About how long the version of an entry is.
+/// Approximate length of the version of an entry, in bytes.
 const ENTRY_TEXT: usize = 64;
 
-/// One item of a search on its way from a worker to the consumer.
+/// One item of a search.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// A matching line.
@@ -18,27 +18,27 @@ pub(crate) enum Item {
     Before(GrepMatch),
     /// A line of context after a match.
     After(GrepMatch),
-    /// A file that matches.
+    /// A matching file.
     File(FileCount),
     /// An entry that could not be searched.
     Problem(Problem),
-    /// A file is done; it may have been left at its own limit with matches to come.
+    /// The end of a file. `left_early` says that the file has more matches than its own limit allows.
     Done { searched: bool, left_early: bool, skipped: Skipped },
-    /// An entry that was asked for.
+    /// An entry of a glob or a listing.
     Entry(FileInfo),
-    /// Counts that go before what follows.
+    /// Counts that precede the following items.
     Counts(Counts),
-    /// The search cannot go on.
+    /// The search cannot continue.
     Failed(Error),
 }
 
 impl Item {
-    /// Whether a consumer would see it, or end by it.
+    /// Returns whether the consumer sees the item, or ends because of it.
     pub(crate) fn is_visible(&self) -> bool {
         !matches!(self, Item::Counts(_))
     }
 
-    /// The number of the line that it is, if it is one. The lines of a file come in order.
+    /// Returns the line number, if the item is a line. The lines of a file come in order.
     pub(crate) fn line(&self) -> Option<u64> {
         match self {
             Item::Match(line) | Item::Before(line) | Item::After(line) => Some(line.line),
@@ -46,7 +46,7 @@ impl Item {
         }
     }
 
-    /// About how many bytes it takes.
+    /// Returns the approximate size of the item in bytes.
     pub(crate) fn cost(&self) -> usize {
         let text = match self {
             Item::Match(found) | Item::Before(found) | Item::After(found) => {
@@ -60,26 +60,26 @@ impl Item {
     }
 }
 
-/// What showed nothing, in numbers.
+/// Counts of files and entries that yield no other item.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Files that were searched.
+    /// Number of files that were searched.
     pub(crate) searched: u64,
     pub(crate) skipped: Skipped,
-    /// Whether something lies deeper than the depth limit, or than a path can name.
+    /// Whether something lies deeper than the depth limit, or deeper than a path can express.
     pub(crate) too_deep: bool,
     /// Whether directories were left out because the search had listed too many entries.
     pub(crate) too_many: bool,
 }
 
 impl Counts {
-    /// What a walk left out.
+    /// Returns the counts of what a walk left out.
     pub(crate) fn from_findings(findings: &WalkFindings) -> Self {
         let WalkFindings { problems: _, skipped, too_deep, too_many } = *findings;
         Self { searched: 0, skipped, too_deep, too_many }
     }
 
-    /// Why there may be more than what was found.
+    /// Returns why there may be more results than were found.
     pub(crate) fn truncated(&self) -> Option<Truncation> {
         match self {
             Self { too_many: true, .. } => Some(Truncation::MaxEntries),
@@ -102,8 +102,8 @@ impl AddAssign for Counts {
     }
 }
 
-/// Where items go.
+/// A consumer of items.
 pub(crate) trait ItemSink {
-    /// Takes `item`; `Break` where nobody wants any more.
+    /// Takes `item`. Returns `Break` if no more items are wanted.
     fn put(&mut self, item: Item) -> ControlFlow<()>;
 }

@@ -1,16 +1,22 @@
-//! Haystacks to matches: one meaning of listing, globs, file types, ignore rules and search for every backend.
+//! Search engine for every backend: listing, globs, file types, ignore rules and ripgrep's matching.
 //!
-//! A backend lends its files as a [`Tree`]; this crate does the rest, and never touches a disk itself:
+//! A backend provides its files as a [`Tree`](vfs_core::tree::Tree). This crate does the rest, and never accesses a
+//! disk itself:
 //!
-//! * [`ls`] and [`glob`] walk the tree on the caller's thread, in order;
-//! * [`grep_stream`] and [`grep`] search it with ripgrep's engine, and [`glob_on`] walks it, on the workers of a [`Pool`]
-//!   that all searches share, in order as well: the same call gives the same answer.
+//! * [`ls`] and [`glob`](glob()) walk the tree on the caller's thread, in order.
+//! * [`grep_stream`] and [`grep`] search it with ripgrep's engine, and [`ls_on`] and [`glob_on`] walk it, on the
+//!   workers of a [`Pool`] that all searches share. Results are in order here too: the same call gives the same
+//!   answer.
 //!
-//! A search is a pipeline that its consumer pulls. Workers claim stretches of the walk, always the first that nobody has
-//! claimed, go down into the directories there, and put what they find into slots; what they have no time for goes back to
-//! be claimed. The consumer empties the slots in the order of the walk. How far the workers may be ahead is bounded, in
-//! slots and in bytes, so that a search which matches everything holds little, and starves nobody. A worker that is stuck
-//! in one call, or long in one file while others wait, is stood in for.
+//! A search is a pipeline that its consumer pulls. Workers claim subtrees of the walk, always the first unclaimed one,
+//! enter the directories there, and put their results into slots; what they have no time for can be claimed again. The
+//! consumer empties the slots in the order of the walk. The number of slots and the bytes in them are bounded, so that
+//! a search which matches everything holds little memory and starves no other search. A compensation thread replaces a
+//! worker that is stuck in one call, or busy with one long file while others wait.
+//!
+//! The modules depend on each other in one direction: `ops` (the operations) on all others, `engine` (worker pool and
+//! ordered queue) on `walk` (directories), `searcher` (one file) on `walk` and `query` (compiled requests), and `walk`
+//! and `query` on `glob`.
 
 mod engine;
 mod glob;

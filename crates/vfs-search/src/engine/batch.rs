@@ -1,4 +1,4 @@
-//! What a worker has found and not handed over yet, so that the lock is not taken for each item.
+//! Batching of a worker's items, so that the lock of the search is not taken for each item.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -7,48 +7,50 @@ use std::time::{Duration, Instant};
 use crate::item::{Counts, Item, ItemSink};
 use crate::walk::dir_entries::WalkFindings;
 
-/// Items that a worker collects before it hands them over.
+/// Maximum number of items in a batch before it is handed over.
 const MAX_BATCH_ITEMS: usize = 512;
 
-/// Bytes that a worker collects before it hands them over.
+/// Maximum size of a batch in bytes before it is handed over.
 const MAX_BATCH_BYTES: usize = 64 << 10;
 
-/// How long a worker keeps what it has found, as far as it has an occasion to hand it over.
+/// Maximum age of a batch: at the next opportunity after it, the worker hands the batch over.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Whether a slot may take more.
+/// Whether a slot accepts more items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Capacity {
     Available,
-    /// To be looked at, or waited for.
+    /// Not known yet: the slot has to be checked, or waited for.
     Unknown,
-    /// Not until the consumer has made some.
+    /// Not until the consumer has made room.
     Full,
-    /// Nobody wants any more.
+    /// The search is over; no more items are accepted.
     Closed,
 }
 
-/// Where items are handed over.
+/// Receiver of batches: the slot of one task.
 pub(crate) trait BatchTarget {
-    /// Takes items that cost `bytes`, and says whether there is room for more.
+    /// Appends `items`, which cost `bytes`, and returns whether the slot accepts more.
     fn write_batch(&self, items: &mut Vec<Item>, bytes: usize) -> Capacity;
 
-    /// Whether there is room for more; waits for it where that is worthwhile. Where `items` has no memory it may be given some.
+    /// Returns whether the slot accepts more, and waits for the answer if that is worthwhile. If `items` has no
+    /// allocation, the target may replace it with a recycled one.
     fn capacity(&self, items: &mut Vec<Item>) -> Capacity;
 }
 
-/// Collects the items of one claim.
+/// Collects the items of one task into batches.
 pub(crate) struct Batcher<S> {
     slot: S,
     items: Vec<Item>,
     bytes: usize,
     counts: Counts,
     capacity: Capacity,
-    /// When items were handed over last, if any were.
+    /// When the last batch was handed over, if any was.
     last_flush: Option<Instant>,
-    /// The last line of the file that was brought in; those up to it are left out.
+    /// The last line of the file that was delivered; lines up to it are dropped.
     resume_line: u64,
-    /// Whether an item of the file was put, or could not be: then its end counts for more than a number.
+    /// Whether an item of the file was put, or refused: then the end of the file is an item of its own and not only a
+    /// count.
     has_shown: bool,
     is_file_done: bool,
 }
@@ -68,20 +70,21 @@ impl<S: BatchTarget> Batcher<S> {
         }
     }
 
-    /// The items that follow are those of one file, whose lines up to `resume_line` are in the slot already.
+    /// Starts a file: the following items belong to it, and its lines up to `resume_line` are in the slot already.
     pub(crate) fn begin_file(&mut self, resume_line: u64) {
         self.resume_line = resume_line;
         self.has_shown = resume_line > 0;
         self.is_file_done = false;
     }
 
-    /// Whether the file is done. Sets the last line that was brought in of one that is not; of the next it is 0.
+    /// Ends a file and returns whether it is complete. Sets `resume_line` to the last delivered line of an incomplete
+    /// file, and to 0 otherwise, for the next file.
     pub(crate) fn end_file(&mut self, resume_line: &mut u64) -> bool {
         *resume_line = if self.is_file_done { 0 } else { self.resume_line };
         self.is_file_done
     }
 
-    /// Takes what was found beside entries, whether there is room for it or not: it is not found again.
+    /// Adds what the walk found beside entries, whether or not there is room: the walk does not find it a second time.
     pub(crate) fn add_findings(&mut self, findings: WalkFindings) {
         self.counts += Counts::from_findings(&findings);
         if findings.problems.is_empty() {
@@ -92,7 +95,7 @@ impl<S: BatchTarget> Batcher<S> {
         self.items.extend(items.inspect(|item| self.bytes += item.cost()));
     }
 
-    /// Whether more is taken. What was put before is in any case.
+    /// Returns whether the slot accepts more. Items that were put before are delivered in any case.
     fn has_capacity(&mut self) -> bool {
         if self.capacity == Capacity::Unknown {
             self.capacity = self.slot.capacity(&mut self.items);
@@ -100,7 +103,7 @@ impl<S: BatchTarget> Batcher<S> {
         self.capacity == Capacity::Available
     }
 
-    /// What is left to hand over, and what it costs.
+    /// Returns the items that are not handed over yet, and their cost.
     pub(crate) fn into_remaining(mut self) -> (Vec<Item>, usize) {
         self.push_counts();
         (self.items, self.bytes)
@@ -113,15 +116,15 @@ impl<S: BatchTarget> Batcher<S> {
         }
     }
 
-    /// Hands over what a consumer has waited for long enough.
+    /// Hands the batch over if the consumer has waited long enough for it.
     pub(crate) fn flush_if_due(&mut self) {
         if !self.items.is_empty() && self.is_due() {
             self.flush();
         }
     }
 
-    /// Whether the consumer is not to wait any longer. What is found first is not kept from it at all: opening the next file
-    /// may take for ever.
+    /// Returns whether the consumer should not wait any longer. The first items are handed over at once: opening the
+    /// next file may take for ever.
     fn is_due(&self) -> bool {
         self.last_flush.is_none_or(|last_flush| last_flush.elapsed() >= FLUSH_INTERVAL)
     }
@@ -156,7 +159,8 @@ impl<S: BatchTarget> ItemSink for Batcher<S> {
         self.is_file_done = matches!(item, Item::Done { .. });
         self.bytes += item.cost();
         self.items.push(item);
-        // Only between lines and after a file: a file that is begun again leaves out the lines it had, and nothing else.
+        // Flush only between lines and after a file: a worker that starts a file again skips the lines it has
+        // delivered, but nothing else.
         let is_much = self.items.len() >= MAX_BATCH_ITEMS || self.bytes >= MAX_BATCH_BYTES;
         if (line.is_some() && is_much) || (self.is_file_done && (is_much || self.is_due())) {
             self.flush();
@@ -165,7 +169,7 @@ impl<S: BatchTarget> ItemSink for Batcher<S> {
     }
 }
 
-/// Shared with what looks, between two pieces of a file, whether items are due.
+/// The batcher is shared with the callback that checks, between two chunks of a file, whether a batch is due.
 impl<S: BatchTarget> ItemSink for &RefCell<Batcher<S>> {
     fn put(&mut self, item: Item) -> ControlFlow<()> {
         self.borrow_mut().put(item)

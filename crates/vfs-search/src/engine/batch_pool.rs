@@ -1,4 +1,4 @@
-//! Items in the lists that workers filled: handed over whole, and given back empty to be filled again.
+//! Queue of item batches that recycles the allocations of emptied batches.
 
 use std::collections::VecDeque;
 
@@ -6,14 +6,14 @@ use vfs_core::GrepMatch;
 
 use crate::item::Item;
 
-/// Most empty lists that are kept. A list holds about as many bytes as a worker collects before it hands them over, so this
-/// is what the consumer is behind at most.
+/// Maximum number of empty batches that are kept. A batch holds about as many bytes as a worker collects before it
+/// hands them over, so this is as far as the consumer lags behind at most.
 const MAX_SPARE_BATCHES: usize = 64;
 
-/// How many items an empty list has room for that is kept; a shorter one is made as fast.
+/// Minimum capacity, in items, of an empty batch that is kept; allocating a smaller one is as fast.
 const MIN_SPARE_CAPACITY: usize = 64;
 
-/// Keeps the list `items` in `spares`, where it is empty and of use.
+/// Keeps the batch `items` in `spares` if it is empty and worth keeping.
 pub(crate) fn recycle(items: Vec<Item>, spares: &mut Vec<Vec<Item>>) {
     if items.is_empty() && items.capacity() >= MIN_SPARE_CAPACITY && spares.len() < MAX_SPARE_BATCHES {
         spares.push(items);
@@ -29,25 +29,25 @@ pub(crate) struct BatchPool {
 }
 
 impl BatchPool {
-    /// Adds items behind the others.
+    /// Appends a batch.
     pub(crate) fn push(&mut self, items: Vec<Item>) {
         self.rest.push_back(items);
     }
 
-    /// The next item.
+    /// Returns the next item.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Item> {
         loop {
             if let Some(item) = self.first.pop_front() {
                 return Some(item);
             }
-            // Neither way is anything copied, since there is nothing left in the one that goes.
+            // Neither conversion copies anything, since the batch that is replaced is empty.
             recycle(Vec::from(std::mem::take(&mut self.first)), &mut self.empty);
             self.first = VecDeque::from(self.rest.pop_front()?);
         }
     }
 
-    /// The next item, if it is a match in the list that is being emptied, and is `wanted`.
+    /// Returns the next item if it is a match in the current batch and `wanted` accepts it.
     #[inline]
     pub(crate) fn pop_match_if(&mut self, wanted: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
         match self.first.front() {
@@ -60,12 +60,12 @@ impl BatchPool {
         }
     }
 
-    /// Whether there is nothing left.
+    /// Returns whether no item is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_empty() && self.rest.is_empty()
     }
 
-    /// Moves the lists that were emptied to `spares`, as long as that has not enough.
+    /// Moves emptied batches to `spares` until that has enough.
     pub(crate) fn return_spares(&mut self, spares: &mut Vec<Vec<Item>>) {
         let room = MAX_SPARE_BATCHES.saturating_sub(spares.len()).min(self.empty.len());
         spares.extend(self.empty.drain(..room));
@@ -105,7 +105,7 @@ mod tests {
 
         let mut spares = Vec::new();
         batches.return_spares(&mut spares);
-        // The one of one item is not worth it.
+        // The batch of one item is too small to be kept.
         assert_eq!(spares.len(), 2);
         assert!(spares.iter().all(|spare| spare.is_empty() && spare.capacity() >= MIN_SPARE_CAPACITY));
         batches.return_spares(&mut spares);

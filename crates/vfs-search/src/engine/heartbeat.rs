@@ -1,22 +1,22 @@
-//! Signs of life of a worker.
+//! Heartbeat of a worker thread, by which a watcher notices that the worker is stuck.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A worker that has given no sign for so many looks is late.
+/// Number of checks without a new beat after which a worker counts as late.
 const MAX_MISSED_CHECKS: u64 = 2;
 
-/// The lowest bit of the beats: whether no sign is expected.
+/// The lowest bit of the beat counter: set while no beat is expected.
 const SUSPENDED_BIT: u64 = 1;
 
-/// The signs of life of a worker.
+/// A counter of beats that the worker increments and the watcher compares.
 ///
-/// A worker cannot be interrupted inside one call into an engine or a tree; what can be done is to see from outside that it
-/// is in there. It counts its signs, which costs next to nothing; whoever watches it keeps the time.
+/// A worker cannot be interrupted inside one call into the regex engine or a tree, but others can see from outside
+/// that it is in there. The worker only counts, which costs next to nothing; the watcher keeps the time.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
-    /// Written by the worker alone.
+    /// Written by the worker only.
     beats: AtomicU64,
-    /// The beats at the last look, and how many looks they have been the same. Written by the watcher alone.
+    /// The counter at the last check, and the number of checks since it changed. Written by the watcher only.
     last_seen: AtomicU64,
     missed: AtomicU64,
 }
@@ -30,18 +30,18 @@ impl Heartbeat {
         }
     }
 
-    /// Gives a sign: the worker gets on, and the next sign is expected soon.
+    /// Counts a beat: the worker makes progress, and the next beat is expected soon.
     pub(crate) fn beat(&self) {
         let beats = self.beats.load(Ordering::Relaxed);
         self.beats.store((beats & !SUSPENDED_BIT).wrapping_add(2), Ordering::Relaxed);
     }
 
-    /// No sign is to be expected until the next.
+    /// Suspends the heartbeat: no beat is expected until the next one.
     pub(crate) fn suspend(&self) {
         self.beats.store(self.beats.load(Ordering::Relaxed) | SUSPENDED_BIT, Ordering::Relaxed);
     }
 
-    /// Whether a sign is overdue: none came since the last two looks.
+    /// Returns whether a beat is overdue: the counter has not changed for the last two checks.
     pub(crate) fn check_missed(&self) -> bool {
         let beats = self.beats.load(Ordering::Relaxed);
         let is_same = self.last_seen.swap(beats, Ordering::Relaxed) == beats && beats & SUSPENDED_BIT == 0;

@@ -1,9 +1,9 @@
-//! What is to be searched and what was found, in the order of the walk, and how much of it there may be.
+//! Ordered task queue: pending work and result slots, both sorted by path, with bounded buffering.
 //!
-//! Work and results are kept by keys that sort as paths do. A stretch of the walk that is claimed becomes a slot under the
-//! key of its first step, which its results go to; what is left of it comes back as work, whose keys lie behind that. So
-//! several workers may list and search at once, each the first thing that nobody has claimed, and the consumer empties the
-//! slots in order: the first slot is ready for it as soon as no work is left before it.
+//! Work and results have keys that sort as paths do. A range of steps that a worker claims becomes a slot under the
+//! key of its first step, and the results of the task go into that slot. What is left of the task comes back as work
+//! with larger keys. So several workers can list and search at once, each on the first unclaimed range, while the
+//! consumer empties the slots in order: the first slot is ready as soon as no work with a smaller key is left.
 
 #[cfg(test)]
 mod tests;
@@ -17,61 +17,61 @@ use crate::item::{Counts, Item};
 use crate::walk::options::MAX_ENTRIES;
 use crate::walk::subtree::{StepRange, Subtree};
 
-/// Most steps that are claimed at once. The first claims are smaller, so that the first results are there soon.
+/// Maximum number of steps in one claim. The first claims are smaller, so that the first results arrive soon.
 const MAX_CLAIM_STEPS: usize = 32;
 
-/// How many slots that are complete and show nothing there may be for one that is not. They hold next to nothing, and let the
-/// other workers go on while one is at a huge file.
+/// Maximum number of complete slots without visible items for each slot that is not complete. Such slots hold next to
+/// nothing, and let the other workers go on while one searches a huge file.
 const MAX_QUIET_SLOTS_PER_OPEN: usize = 16;
 
-/// What sorts work and slots, as bytes: the full path of an entry, with a `/` for what lies below it.
+/// The sort key of work and slots, compared as bytes: the full path of an entry, with a trailing `/` for its contents.
 pub(crate) type PathKey = Arc<str>;
 
-/// How far a search may be ahead of its consumer.
+/// Limits on how far a search may run ahead of its consumer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
-    /// Most slots that are not complete, or show something.
+    /// Maximum number of slots that are not complete or hold visible items.
     pub(crate) window: usize,
-    /// Most bytes of items, apart from those of the first slot.
+    /// Maximum bytes of items, apart from those of the first slot.
     pub(crate) budget: usize,
-    /// Most bytes of items of the first slot.
+    /// Maximum bytes of items in the first slot.
     pub(crate) head_budget: usize,
-    /// About how many entries are listed at most.
+    /// Approximate maximum number of entries that are listed.
     pub(crate) max_entries: u64,
 }
 
 impl Tuning {
-    /// What suits a pool of `workers`.
+    /// Returns the limits for a pool of `workers` threads.
     pub(crate) fn for_workers(workers: usize) -> Self {
         let max_entries = MAX_ENTRIES;
         Self { window: workers * 128, budget: 4 << 20, head_budget: 512 << 10, max_entries }
     }
 }
 
-/// The work and the slots of one search.
+/// The pending work and the slots of one search.
 #[derive(Debug)]
 pub(crate) struct OrderedQueue<D> {
     tuning: Tuning,
-    /// Whether it is still to be found where the walk starts.
+    /// Whether the start of the walk has not been located yet.
     is_new: bool,
     work: BTreeMap<PathKey, StepRange<D>>,
     slots: BTreeMap<PathKey, QueueSlot<D>>,
-    /// How many slots hold a parked job.
+    /// Number of slots with a parked task.
     parked: usize,
-    /// How many slots are complete and show nothing.
+    /// Number of complete slots without visible items.
     quiet: usize,
     /// Bytes in all slots.
     buffered: usize,
-    /// Whether there was too much in the slots, until there is much less.
+    /// Whether the slots held too much. Stays set until they hold much less.
     is_full: bool,
-    /// Empty lists that were emptied by the consumer, for the workers to fill again.
+    /// Empty batches from the consumer, for the workers to fill again.
     spares: Vec<Vec<Item>>,
-    /// What the slots that showed nothing were counted as.
+    /// Counts of the slots without visible items that were skipped.
     passed_counts: Counts,
     claim_steps: usize,
 }
 
-/// Something for a worker to do, with its slot's key.
+/// A unit of work for a worker, with the key of its slot.
 #[derive(Debug)]
 pub(crate) struct Task<D> {
     pub(crate) key: PathKey,
@@ -80,19 +80,19 @@ pub(crate) struct Task<D> {
 
 #[derive(Debug)]
 pub(crate) enum TaskKind<D> {
-    /// Find where the walk starts.
+    /// Locate the start of the walk.
     Start,
     /// Visit the file that the request names.
     NamedFile(Resumable<NamedFile<D>>),
-    /// Go on with a stretch of the walk.
+    /// Continue the walk of a subtree.
     Walk(Resumable<Subtree<D>>),
 }
 
-/// What is visited, and how far that has come.
+/// Work together with the point at which it resumes.
 #[derive(Debug)]
 pub(crate) struct Resumable<W> {
     pub(crate) work: W,
-    /// The last line of its first file that was brought in by an earlier turn, or 0.
+    /// The last line of the first file that an earlier time slice delivered, or 0.
     pub(crate) resume_line: u64,
 }
 
@@ -104,13 +104,13 @@ impl<W> Resumable<W> {
 
 #[derive(Debug)]
 struct QueueSlot<D> {
-    /// Its items, in the lists that came; none of them is empty.
+    /// The items, in the batches in which they arrived; no batch is empty.
     batches: Vec<Vec<Item>>,
     bytes: usize,
-    /// Whether there is more than counts among the items.
+    /// Whether any item is more than counts.
     is_visible: bool,
     is_done: bool,
-    /// What is left of its job, which stopped for want of room.
+    /// The rest of the task, which stopped for lack of room.
     parked: Option<TaskKind<D>>,
 }
 
@@ -120,18 +120,18 @@ impl<D> Default for QueueSlot<D> {
     }
 }
 
-/// What the consumer got.
+/// The state of the first slots, as the consumer sees it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum HeadState {
-    /// Some items.
+    /// Some items were taken.
     Items,
-    /// Nothing yet.
+    /// There is nothing yet.
     Waiting,
-    /// Nothing, and nothing will come.
+    /// There is nothing, and nothing will come.
     Finished,
 }
 
-/// What may be claimed next.
+/// The next task that can be claimed.
 enum NextTask {
     Start,
     Parked(PathKey),
@@ -155,23 +155,23 @@ impl<D> OrderedQueue<D> {
         }
     }
 
-    /// The frontier of a search that nobody wants any more.
+    /// Creates the queue of a search that is over.
     pub(crate) fn closed() -> Self {
         let tuning = Tuning { window: 0, budget: 0, head_budget: 0, max_entries: 0 };
         Self { is_new: false, ..Self::new(tuning) }
     }
 
-    /// Whether nothing is left that could be claimed, now or when there is room.
+    /// Returns whether no task is left that could be claimed, now or once there is room.
     pub(crate) fn is_out_of_work(&self) -> bool {
         !self.is_new && self.work.is_empty() && self.parked == 0
     }
 
-    /// Whether there is something to claim.
+    /// Returns whether a task can be claimed now.
     pub(crate) fn has_next(&mut self) -> bool {
         self.next().is_some()
     }
 
-    /// Takes the first thing that is to be done, if there is room for what it brings in.
+    /// Claims the first pending task, if there is room for its results.
     pub(crate) fn claim(&mut self) -> Option<Task<D>> {
         match self.next()? {
             NextTask::Start => {
@@ -193,12 +193,12 @@ impl<D> OrderedQueue<D> {
         }
     }
 
-    /// Adds what is left of `subtree` to the work.
+    /// Adds the remaining ranges of `subtree` to the pending work.
     pub(crate) fn push_subtree(&mut self, subtree: Subtree<D>) {
         subtree.into_ranges().for_each(|range| self.push(range));
     }
 
-    /// Adds work, if there is any in `range`.
+    /// Adds `range` to the pending work, unless it is empty.
     pub(crate) fn push(&mut self, range: StepRange<D>) {
         if !range.steps.is_empty() {
             self.work.insert(range.entries.key(range.steps.start), range);
@@ -214,7 +214,7 @@ impl<D> OrderedQueue<D> {
         if self.is_new {
             return Some(NextTask::Start);
         }
-        // Once full it is so until there is much less, so that workers do not stop and go with each item.
+        // A full queue stays full until it holds much less, so that workers do not stop and start with each item.
         let Tuning { window, budget, .. } = self.tuning;
         let (part, open_slots) = (if self.is_full { 2 } else { 1 }, self.slots.len() - self.quiet);
         self.is_full = self.buffered >= budget / part
@@ -223,7 +223,8 @@ impl<D> OrderedQueue<D> {
         if self.parked > 0
             && let Some((key, _)) = self.slots.iter().find(|(_, slot)| slot.parked.is_some())
         {
-            // It begins a file again, so there has to be room enough to make that worthwhile.
+            // A parked task starts its file again, so it resumes only when there is enough room to make that
+            // worthwhile.
             let has_capacity =
                 if self.is_head(key) { self.admits(key) } else { self.buffered < self.tuning.budget / 2 };
             if has_capacity {
@@ -234,13 +235,14 @@ impl<D> OrderedQueue<D> {
         (!self.is_full || self.slots.keys().next().is_none_or(|slot| first < slot)).then_some(NextTask::Work)
     }
 
-    /// Whether the consumer waits for slot `key` alone.
+    /// Returns whether slot `key` is the only one that the consumer waits for.
     pub(crate) fn is_head(&self, key: &str) -> bool {
         let is_first = self.slots.keys().next().is_some_and(|first| **first == *key);
         is_first && !self.is_new && self.work.keys().next().is_none_or(|first| **first > *key)
     }
 
-    /// Whether slot `key` may take more. The first may while the rest may not, or no slot would ever be emptied.
+    /// Returns whether slot `key` accepts more items. The first slot has a budget of its own, and accepts items even
+    /// if the others do not, or no slot would ever be emptied.
     pub(crate) fn admits(&self, key: &str) -> bool {
         match self.slots.get(key) {
             Some(slot) if self.is_head(key) => slot.bytes < self.tuning.head_budget,
@@ -248,7 +250,7 @@ impl<D> OrderedQueue<D> {
         }
     }
 
-    /// Takes `items`, which cost `bytes`; `false` where the slot is gone.
+    /// Appends `items`, which cost `bytes`, to slot `key`. Returns `false` if the slot no longer exists.
     pub(crate) fn add(&mut self, key: &str, items: &mut Vec<Item>, bytes: usize) -> bool {
         let Some(slot) = self.slots.get_mut(key) else {
             return false;
@@ -263,12 +265,12 @@ impl<D> OrderedQueue<D> {
         true
     }
 
-    /// An empty list, with room where there is one that was used before.
+    /// Returns an empty batch, reusing an allocation if there is one.
     pub(crate) fn take_spare(&mut self) -> Vec<Item> {
         self.spares.pop().unwrap_or_default()
     }
 
-    /// Keeps a list that was emptied.
+    /// Keeps an emptied batch for reuse.
     pub(crate) fn recycle(&mut self, items: Vec<Item>) {
         recycle(items, &mut self.spares);
     }
@@ -282,7 +284,7 @@ impl<D> OrderedQueue<D> {
         self.skip_quiet_slots();
     }
 
-    /// Keeps what is left of the job of slot `key` until there is room. Gives it back where nobody wants it any more.
+    /// Parks the rest of the task of slot `key` until there is room. Returns the task if the slot no longer exists.
     pub(crate) fn park(&mut self, key: &str, kind: TaskKind<D>) -> Option<TaskKind<D>> {
         let Some(slot) = self.slots.get_mut(key) else {
             return Some(kind);
@@ -292,7 +294,7 @@ impl<D> OrderedQueue<D> {
         None
     }
 
-    /// Goes past the complete slots at the front that show nothing, so that the consumer need not be woken for them.
+    /// Removes complete slots without visible items from the front, so that the consumer need not be woken for them.
     fn skip_quiet_slots(&mut self) {
         while let Some((key, slot)) = self.slots.first_key_value()
             && slot.is_done
@@ -310,12 +312,12 @@ impl<D> OrderedQueue<D> {
         }
     }
 
-    /// Whether all is done; there may be something left to take.
+    /// Returns whether all tasks are complete; some items may still have to be taken.
     pub(crate) fn is_finished(&self) -> bool {
         self.is_out_of_work() && self.slots.values().all(|slot| slot.is_done)
     }
 
-    /// Whether the consumer would get something, if only the end.
+    /// Returns whether the consumer would receive something, even if only the end.
     pub(crate) fn is_ready(&self) -> bool {
         match self.slots.first_key_value() {
             Some((key, slot)) => slot.is_visible && self.is_head(key),
@@ -323,7 +325,7 @@ impl<D> OrderedQueue<D> {
         }
     }
 
-    /// Moves what the first slots have to `ready`.
+    /// Moves the items of the first slots to `ready`.
     pub(crate) fn take(&mut self, ready: &mut BatchPool) -> HeadState {
         ready.return_spares(&mut self.spares);
         if !self.is_ready() {
@@ -351,7 +353,7 @@ impl<D> OrderedQueue<D> {
     }
 }
 
-/// What is in `items`: a long list as it is, and few items without all of its memory.
+/// Takes the contents of `items`: a well-filled list as it is, a few items in a smaller allocation.
 fn take_or_shrink(items: &mut Vec<Item>) -> Vec<Item> {
     if items.len() >= items.capacity() / 4 {
         return std::mem::take(items);

@@ -1,4 +1,4 @@
-//! The worker threads that all searches of a process share.
+//! Worker pool that all searches of a process share.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,50 +13,50 @@ use vfs_core::{Error, ErrorKind, Result};
 use crate::engine::heartbeat::Heartbeat;
 use crate::engine::pool_stats::PoolStats;
 
-/// Most turns that wait for a worker before new searches are turned away.
+/// Maximum number of queued time slices before new searches are rejected.
 const MAX_QUEUED_SLICES: usize = 4096;
 
-/// Most threads that stand in for workers which wait, or are late.
+/// Maximum number of compensation threads, which replace workers that wait or are late.
 const MAX_COMPENSATION_THREADS: usize = 64;
 
-/// How often the watcher looks for workers that are late.
+/// Interval at which the watcher checks for late workers.
 const HEARTBEAT_CHECK_INTERVAL: Duration = Duration::from_millis(25);
 
-/// How long the watcher goes on looking when nothing is to be done, so that it need not be woken for every short search.
+/// Time for which the watcher keeps checking an idle pool, so that not every short search has to wake it.
 const WATCHER_IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Something that workers do, one turn at a time.
+/// Work that workers run one time slice at a time.
 pub(crate) trait Runnable: Send + Sync + 'static {
-    /// Does one turn, which is short where [`Worker::has_queued_slices`] elsewhere. To have another, it queues itself again, behind
-    /// all others: so every search gets its share.
+    /// Runs one time slice, which is short if [`Worker::has_queued_slices`] returns `true`. To get another slice, the
+    /// work queues itself again behind all others, so that every search gets its share.
     fn run_slice(self: Arc<Self>, worker: &Worker);
 }
 
-/// Worker threads that searches take turns on.
+/// Worker threads that run the time slices of searches.
 ///
 /// # Behaviour
 ///
-/// * Threads are started when there is work, up to the number of workers, and end when the last handle is dropped.
-/// * A worker that waits for a consumer, or has been in one uninterruptible call, or in one file while others wait, for
-///   some 50 to 100 ms, is stood in for, by at most 64 threads in all. Where these are not enough, those that wait for a
-///   consumer make way.
-/// * When about 4,096 turns wait, a new search gets [`ErrorKind::Busy`].
+/// * Threads start when there is work, up to the number of workers, and end when the last handle is dropped.
+/// * A compensation thread replaces a worker that waits for a consumer, or that has spent some 50 to 100 ms in one
+///   uninterruptible call, or in one file while other searches wait. There are at most 64 such threads. If these are
+///   not enough, workers that wait for a consumer give up their place.
+/// * While about 4,096 time slices are queued, a new search fails with [`ErrorKind::Busy`].
 ///
 /// Cloning gives another handle to the same workers.
 #[derive(Clone)]
 pub struct Pool(Arc<PoolHandle>);
 
-/// Ends the workers when the last handle goes.
+/// Ends the workers when the last handle is dropped.
 struct PoolHandle(Arc<PoolInner>);
 
 struct PoolInner {
     workers: usize,
     max_compensation_threads: usize,
     state: Mutex<PoolState>,
-    /// How many turns wait, for a look without the lock.
+    /// Number of queued time slices, readable without the lock.
     queued: AtomicUsize,
     ready: Condvar,
-    /// Told when there is something to watch again.
+    /// Notified when there is something to watch again.
     watch: Condvar,
 }
 
@@ -66,9 +66,9 @@ struct PoolState {
     /// One for each thread.
     heartbeats: Vec<Arc<Heartbeat>>,
     idle: usize,
-    /// How many wait for consumers.
+    /// Number of threads that wait for consumers.
     waiting: usize,
-    /// How many were late when the watcher last looked.
+    /// Number of threads that were late at the watcher's last check.
     late: usize,
     started: usize,
     is_watched: bool,
@@ -81,24 +81,25 @@ impl PoolState {
         self.heartbeats.len()
     }
 
-    /// How many threads do not get on.
+    /// Returns the number of threads that make no progress.
     fn blocked_threads(&self) -> usize {
         self.waiting + self.late
     }
 
-    /// Whether nobody is at work and nothing is to be done.
+    /// Returns whether no thread is at work and no time slice is queued.
     fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.threads() == self.idle
     }
 }
 
 impl Pool {
-    /// A pool of `workers` threads, at least one.
+    /// Creates a pool of `workers` threads, at least one.
     pub fn new(workers: usize) -> Self {
         Self::with_compensation_threads(workers, MAX_COMPENSATION_THREADS)
     }
 
-    /// A pool of `workers` threads, at least one, and at most `max_compensation_threads` more for those that do not get on.
+    /// Creates a pool of `workers` threads, at least one, and at most `max_compensation_threads` more to replace those
+    /// that make no progress.
     pub(crate) fn with_compensation_threads(workers: usize, max_compensation_threads: usize) -> Self {
         let shared = PoolInner {
             workers: workers.max(1),
@@ -111,38 +112,39 @@ impl Pool {
         Self(Arc::new(PoolHandle(Arc::new(shared))))
     }
 
-    /// The pool of this process: as many workers as there are processors, at least two.
+    /// Returns the pool of this process, with as many workers as there are processors and at least two.
     pub fn global() -> &'static Self {
         static GLOBAL: OnceLock<Pool> = OnceLock::new();
         GLOBAL.get_or_init(|| Self::new(thread::available_parallelism().map_or(2, |n| n.get().max(2))))
     }
 
-    /// How many workers it has.
+    /// Returns the number of workers.
     pub fn workers(&self) -> usize {
         self.0.0.workers
     }
 
-    /// What its workers are at now.
+    /// Returns what the workers are doing at this moment.
     ///
     /// # Behaviour
     ///
-    /// A search that is over, was dropped or was cancelled leaves its workers at their next look, and is then no part of
-    /// this. One that its consumer neither polls nor drops keeps what it has found, and may keep a worker waiting.
+    /// A search that is over, was dropped or was cancelled leaves its workers at their next check, and is not counted
+    /// from then on. A search whose consumer neither polls nor drops it keeps its results, and may keep a worker
+    /// waiting.
     pub fn stats(&self) -> PoolStats {
         let state = self.0.0.lock();
         PoolStats { threads: state.threads(), busy: state.threads() - state.idle, queued: state.queue.len() }
     }
 
-    /// Whether turns wait for a worker.
+    /// Returns whether time slices wait for a worker.
     pub(crate) fn has_queued_slices(&self) -> bool {
         self.0.0.queued.load(Ordering::Relaxed) > 0
     }
 
-    /// Queues the first turn of a task.
+    /// Queues the first time slice of `runnable`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Busy`] where too many wait, [`ErrorKind::Unavailable`] where no thread can be started.
+    /// [`ErrorKind::Busy`] if too many time slices wait, or if there is no thread and none can be started.
     pub(crate) fn submit(&self, runnable: Arc<dyn Runnable>) -> Result<()> {
         if self.0.0.lock().queue.len() >= MAX_QUEUED_SLICES {
             return Err(Error::new(ErrorKind::Busy, "too many searches are waiting; try again"));
@@ -150,11 +152,11 @@ impl Pool {
         self.resubmit(runnable)
     }
 
-    /// Queues a further turn of a task.
+    /// Queues a further time slice of `runnable`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unavailable`] where there is no thread and none can be started.
+    /// [`ErrorKind::Busy`] if there is no thread and none can be started.
     pub(crate) fn resubmit(&self, runnable: Arc<dyn Runnable>) -> Result<()> {
         let shared = &self.0.0;
         let mut state = shared.lock();
@@ -171,7 +173,7 @@ impl Pool {
         }
         let (is_idle, wakes_watcher) = (state.idle > 0, std::mem::take(&mut state.is_watcher_asleep));
         drop(state);
-        // Not under the lock, which whoever is woken takes first.
+        // Notify without the lock: the woken thread takes it first.
         if is_idle {
             shared.ready.notify_one();
         }
@@ -183,17 +185,18 @@ impl Pool {
 }
 
 impl PoolInner {
-    /// The state; a panic elsewhere leaves it whole, since nothing that can panic runs under the lock.
+    /// Locks the state. A panic elsewhere leaves the state consistent, since nothing that can panic runs under the
+    /// lock.
     fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many threads there may be now.
+    /// Returns the maximum number of threads at this moment.
     fn thread_limit(&self, state: &PoolState) -> usize {
         self.workers + state.blocked_threads().min(self.max_compensation_threads)
     }
 
-    /// Starts a thread where there is a turn that no idle thread will take.
+    /// Starts a thread if a time slice is queued that no idle thread will take.
     fn spawn_if_needed(self: &Arc<Self>, state: &mut PoolState) -> Result<()> {
         if state.queue.len() <= state.idle || state.threads() >= self.thread_limit(state) {
             return Ok(());
@@ -214,14 +217,14 @@ impl PoolInner {
         }
     }
 
-    /// Starts the watcher. Without one the workers that are late are not stood in for; nothing is lost.
+    /// Starts the watcher. Without a watcher late workers are not replaced, but no work is lost.
     fn start_watcher(self: &Arc<Self>, state: &mut PoolState) {
         let shared = Arc::clone(self);
         let watcher = thread::Builder::new().name("vfs-search-watch".into()).spawn(move || shared.watch());
         state.is_watched = watcher.is_ok();
     }
 
-    /// What the watcher does: while there is work, it looks who is late.
+    /// Runs the watcher: while there is work, checks which workers are late.
     fn watch(self: &Arc<Self>) {
         let mut state = self.lock();
         let mut busy = Instant::now();
@@ -244,41 +247,43 @@ impl PoolInner {
             }
             let late = state.heartbeats.iter().filter(|heartbeat| heartbeat.check_missed()).count();
             let before = std::mem::replace(&mut state.late, late);
-            // There is a thread, or nothing to be done; where no more can be started the others take longer.
+            // Ignoring the error is fine: either a thread exists or nothing is queued. If no more can be started, the
+            // others take longer.
             let _ = self.spawn_if_needed(&mut state);
             if late < before {
-                // Idle stand-ins look whether they are still needed.
+                // Idle compensation threads check whether they are still needed.
                 self.ready.notify_all();
             }
         }
     }
 }
 
-/// The thread that a task has its turn on.
+/// A pool thread, as the work that runs on it sees it.
 pub(crate) struct Worker {
     shared: Arc<PoolInner>,
     heartbeat: Arc<Heartbeat>,
 }
 
 impl Worker {
-    /// Says that this worker gets on. One that does not say so for two looks of the watcher is stood in for.
+    /// Reports progress. A worker that does not report for two checks of the watcher is replaced.
     pub(crate) fn beat(&self) {
         self.heartbeat.beat();
     }
 
-    /// Whether others wait for a worker.
+    /// Returns whether time slices wait for a worker.
     pub(crate) fn has_queued_slices(&self) -> bool {
         self.shared.queued.load(Ordering::Relaxed) > 0
     }
 
-    /// Runs `wait`, which takes long without using the processor, while another stands in.
+    /// Runs `wait`, which takes long without using the processor, while a compensation thread takes the worker's
+    /// place.
     pub(crate) fn run_with_compensation<R>(&self, wait: impl FnOnce() -> R) -> R {
         struct WaitGuard<'a>(&'a Worker);
         impl Drop for WaitGuard<'_> {
             fn drop(&mut self) {
                 self.0.shared.lock().waiting -= 1;
                 self.0.beat();
-                // An idle stand-in looks whether it is still needed.
+                // An idle compensation thread checks whether it is still needed.
                 self.0.shared.ready.notify_one();
             }
         }
@@ -286,7 +291,8 @@ impl Worker {
         state.waiting += 1;
         self.heartbeat.suspend();
         let waiting = WaitGuard(self);
-        // Whoever waits asks again whether the others can do without it.
+        // Ignoring the error is fine: a waiting worker asks again, by `should_yield`, whether the others can do
+        // without it.
         let _ = self.shared.spawn_if_needed(&mut state);
         drop(state);
         let result = wait();
@@ -294,20 +300,21 @@ impl Worker {
         result
     }
 
-    /// Whether a turn waits for a thread while fewer than the workers get on, so that one which only waits should make way.
+    /// Returns whether a time slice waits for a thread while fewer threads than workers make progress, so that a
+    /// worker that only waits should give up its place.
     pub(crate) fn should_yield(&self) -> bool {
         let mut state = self.shared.lock();
         let _ = self.shared.spawn_if_needed(&mut state);
         state.queue.len() > state.idle && state.threads() < self.shared.workers + state.blocked_threads()
     }
 
-    /// What a thread does from its start to its end.
+    /// Runs the thread from its start to its end.
     fn run(&self) {
         let mut state = self.shared.lock();
         loop {
             if state.threads() > self.shared.thread_limit(&state) || (state.closed && state.queue.is_empty()) {
                 state.heartbeats.retain(|heartbeat| !Arc::ptr_eq(heartbeat, &self.heartbeat));
-                // It may have been woken for a turn that it now leaves to another.
+                // This thread may have been woken for a time slice that it now leaves to another thread.
                 self.shared.ready.notify_one();
                 return;
             }
@@ -321,7 +328,7 @@ impl Worker {
             };
             drop(state);
             self.heartbeat.beat();
-            // A task reports its own panics; this keeps the thread if even that fails.
+            // A search reports its own panics; this keeps the thread alive if even that fails.
             let _ = catch_unwind(AssertUnwindSafe(|| runnable.run_slice(self)));
             self.heartbeat.suspend();
             state = self.shared.lock();
@@ -337,7 +344,7 @@ impl Drop for PoolHandle {
     }
 }
 
-/// Handles are equal where they are to the same workers.
+/// Two handles are equal if they belong to the same workers.
 impl PartialEq for Pool {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -386,7 +393,8 @@ mod tests {
         assert_eq!(receiver.iter().collect::<Vec<_>>(), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
     }
 
-    /// Queues a turn that ends when the receiver's other end is used, and does so by way of `block`.
+    /// Queues a time slice that ends when the other end of its receiver is used or dropped, and waits for that by way
+    /// of `block`.
     fn stuck(
         pool: &Pool,
         block: impl Fn(&Worker, &dyn Fn()) + Send + Sync + 'static,

@@ -1,6 +1,6 @@
-//! What a pool is at.
+//! Statistics of a worker pool.
 
-/// What the workers of a [`Pool`](crate::Pool) are at, at one moment.
+/// The number of threads and queued time slices of a [`Pool`](crate::Pool) at one moment.
 ///
 /// ```
 /// use vfs_search::Pool;
@@ -12,16 +12,16 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
-    /// Threads that there are: workers and those that stand in for them, idle ones included.
+    /// Existing threads: workers and compensation threads, including idle ones.
     pub threads: usize,
-    /// Threads that are in a turn: at work, or waiting for the consumer of a search.
+    /// Threads that run a time slice: at work, or waiting for the consumer of a search.
     pub busy: usize,
-    /// Turns that wait for a thread.
+    /// Time slices that wait for a thread.
     pub queued: usize,
 }
 
 impl PoolStats {
-    /// Whether no thread is in a turn and no turn waits for one.
+    /// Returns whether no thread runs a time slice and none is queued.
     pub fn is_idle(&self) -> bool {
         self.busy == 0 && self.queued == 0
     }

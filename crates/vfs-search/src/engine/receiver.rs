@@ -1,4 +1,4 @@
-//! The consumer's end of a search: its items in order.
+//! Receiving end of a search: its items in order.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,7 +15,7 @@ use crate::engine::search::{ReceiveStatus, Search};
 use crate::engine::visitor::SearchVisitor;
 use crate::item::Item;
 
-/// Items in order, as they come. Dropping it ends the search.
+/// Receives the items of a search in order. Dropping the receiver ends the search.
 pub(crate) struct OrderedReceiver<T: Tree, V: SearchVisitor> {
     search: Arc<Search<T, V>>,
     ready: BatchPool,
@@ -39,11 +39,11 @@ impl<T: Tree, V: SearchVisitor> OrderedReceiver<T, V> {
         self.search.request()
     }
 
-    /// The next item; `None` at the end. The first call begins the search.
+    /// Returns the next item, or `None` at the end. The first call starts the search.
     ///
     /// # Errors
     ///
-    /// What ended the search: a worker's error, or the context's.
+    /// The error that ended the search: a worker's, or the context's.
     #[inline]
     pub(crate) fn poll_item(&mut self, task: &mut Context<'_>) -> Poll<Result<Option<Item>>> {
         self.search.context().check()?;
@@ -70,18 +70,19 @@ impl<T: Tree, V: SearchVisitor> OrderedReceiver<T, V> {
             Box::pin(async move { token.cancelled().await })
         });
         let _ = cancelled.as_mut().poll(task);
-        // Looked at once more, now that everything that can happen from here on wakes this task.
+        // Check once more, now that every event that can follow wakes this task.
         self.search.context().check()?;
         Poll::Pending
     }
 
-    /// The next item, if it is a match that has come already, and is `wanted`. The context is not looked at.
+    /// Returns the next item if it is a match that has arrived already and `wanted` accepts it. Does not check the
+    /// context.
     #[inline]
     pub(crate) fn next_match_if(&mut self, wanted: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
         self.ready.pop_match_if(wanted)
     }
 
-    /// Ends the search here.
+    /// Ends the search.
     pub(crate) fn close(&mut self) {
         self.alarm = None;
         self.cancelled = None;
@@ -90,7 +91,7 @@ impl<T: Tree, V: SearchVisitor> OrderedReceiver<T, V> {
     }
 }
 
-/// A worker that was stopped cannot know why; the context does.
+/// Replaces a worker's `cancelled` by the error of the context: a worker that was stopped does not know why.
 fn map_cancellation(error: Error, cx: &OpContext) -> Error {
     if error.kind() == ErrorKind::Cancelled { cx.check().err().unwrap_or(error) } else { error }
 }

@@ -1,13 +1,14 @@
-//! The parallel search: workers claim work and fill slots, the consumer empties the slots in order.
+//! Parallel search: workers claim tasks and fill slots, and the consumer empties the slots in order.
 //!
-//! A search has at most as many turns at once as its pool has workers. In a turn a worker claims one stretch of the walk
-//! after another. It ends its turn when there is nothing to claim, or for want of room, and after each claim where others
-//! wait for a worker. Whoever brings in more work or makes room queues the turns that are wanted.
+//! A search has at most as many time slices as its pool has workers. In a time slice a worker claims one task after
+//! another. The slice ends when there is nothing to claim or no room for results, and after each task if other
+//! searches wait for a worker. A worker that adds work, or the consumer when it makes room, queues the further slices
+//! that are needed.
 //!
-//! A worker whose stretch has brought in more than there is room for does not wait. It parks what is left of its claim;
-//! when the consumer has made room that goes on, from the beginning of the file it stopped in, and leaves out the lines
-//! that it brought in before. Only for the slot that the consumer is at a worker waits, since it is about to be emptied;
-//! where that takes long and its thread is missed it parks too.
+//! A worker whose task has produced more than there is room for does not wait. It parks the rest of the task. Once the
+//! consumer has made room, the task resumes at the beginning of the file in which it stopped, and skips the lines that
+//! it has delivered. Only for the slot that the consumer reads a worker waits, since that slot is about to be emptied;
+//! if this takes long and other work needs the thread, the worker parks the task too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -32,7 +33,7 @@ use crate::walk::options::WalkControl;
 use crate::walk::sequential::LinkFollower;
 use crate::walk::subtree::Subtree;
 
-/// How soon a consumer that was woken is woken again, except for the end.
+/// Minimum interval between two wake-ups of the consumer, except for the end.
 const MIN_WAKE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// One search, shared by its workers and its consumer.
@@ -45,30 +46,30 @@ pub(crate) struct Search<T: Tree, V: SearchVisitor> {
     walk_state: OnceLock<WalkState<T::Dir>>,
     max_entries: u64,
     state: Mutex<SearchState<T::Dir>>,
-    /// Told when there is room for more items, or no more are wanted.
+    /// Notified when there is room for more items, or the search is closed.
     pub(super) capacity_available: Condvar,
     closed: AtomicBool,
-    /// Whether a worker had nothing to claim; whoever has steps to spare shares them.
+    /// Whether a worker had nothing to claim; a worker with steps to spare then shares them.
     pub(super) is_starved: AtomicBool,
-    /// By the threads that used them last, which they are fastest on.
+    /// Worker states that are not in use, each with the thread that used it last: that thread is fastest with it.
     idle_worker_states: Mutex<Vec<(ThreadId, V::WorkerState)>>,
 }
 
 pub(super) struct SearchState<D> {
     pub(super) queue: OrderedQueue<D>,
-    /// Turns that are queued or under way.
+    /// Number of time slices that are queued or running.
     active_slices: usize,
-    /// Workers that wait for room.
+    /// Number of workers that wait for room.
     pub(super) waiting: usize,
     waker: Option<Waker>,
-    /// When the consumer was woken last, if it was.
+    /// When the consumer was last woken, if it was.
     last_wake: Option<Instant>,
-    /// Wakes the consumer for what came soon after.
+    /// Wakes the consumer later, for items that arrive soon after a wake-up.
     wake_alarm: Option<Alarm>,
     failure: Option<Error>,
 }
 
-/// How soon a consumer is woken.
+/// Urgency of a wake-up of the consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WakePriority {
     /// Within a millisecond.
@@ -76,20 +77,21 @@ pub(super) enum WakePriority {
     Immediate,
 }
 
-/// What a consumer found.
+/// The answer to a consumer that asks for items.
 pub(crate) enum ReceiveStatus {
-    /// Some items.
+    /// Some items were received.
     Items,
-    /// Nothing yet; it will be woken.
+    /// There is nothing yet; the consumer will be woken.
     Pending,
-    /// Nothing, and nothing will come.
+    /// There is nothing, and nothing will come.
     Finished,
 }
 
 impl<D> SearchState<D> {
-    /// Whether one more turn is to be queued, on the workers of `pool`; the caller does so.
+    /// Reserves one more time slice on the workers of `pool` and returns whether the caller has to queue it.
     ///
-    /// A search has more than one only where no other waits, so that each gets its share and the queue stays short.
+    /// A search has more than one slice only if no other search waits, so that each gets its share and the queue stays
+    /// short.
     pub(super) fn reserve_slice(&mut self, pool: &Pool) -> bool {
         let max_slices = if pool.has_queued_slices() { 1 } else { pool.workers() };
         let wants = self.active_slices < max_slices && self.failure.is_none() && self.queue.has_next();
@@ -133,10 +135,10 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         &self.req
     }
 
-    /// The consumer's waker, where there is something for it.
+    /// Takes the consumer's waker if there is something to receive.
     ///
-    /// It is not woken again right away: where there is much to find it would do nothing but wake up and fall asleep. What
-    /// comes first, and the end, it hears of at once.
+    /// The consumer is not woken again at once: if there are many results, it would do nothing but wake up and fall
+    /// asleep. The first results and the end wake it immediately.
     pub(super) fn take_waker(
         self: &Arc<Self>,
         state: &mut SearchState<T::Dir>,
@@ -162,14 +164,14 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Begins the work.
+    /// Starts the search.
     pub(crate) fn start(self: &Arc<Self>) -> Result<()> {
         self.lock().active_slices += 1;
         let runnable: Arc<dyn Runnable> = Arc::clone(self) as _;
         self.pool.submit(runnable)
     }
 
-    /// Moves the items that are next to `ready`, or keeps `waker` until there are some.
+    /// Moves the next items to `ready`, or keeps `waker` until there are some.
     pub(crate) fn take(self: &Arc<Self>, ready: &mut BatchPool, waker: &Waker) -> ReceiveStatus {
         let mut state = self.lock();
         if let Some(error) = state.failure.take() {
@@ -195,7 +197,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         taken
     }
 
-    /// Ends the work: nobody wants any more.
+    /// Ends the search: no more results are needed.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         let mut state = self.lock();
@@ -203,7 +205,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         let (waker, wake_alarm) = (state.waker.take(), state.wake_alarm.take());
         drop(state);
         self.capacity_available.notify_all();
-        // Dropped without the lock: they hold directories, and wakers may run anything.
+        // Drop these without the lock: they hold directories, and wakers may run arbitrary code.
         drop((queue, waker, wake_alarm));
     }
 
@@ -217,19 +219,19 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
 
     pub(super) fn check(&self) -> Result<()> {
         if self.is_closed() {
-            return Err(Error::new(ErrorKind::Cancelled, "nobody wants the rest"));
+            return Err(Error::new(ErrorKind::Cancelled, "the search was closed"));
         }
         self.cx.check()
     }
 
-    /// Queues a further turn, where one is wanted.
+    /// Queues a further time slice if one was reserved.
     pub(super) fn submit_slice(self: &Arc<Self>, has_slice: bool) {
         if !has_slice {
             return;
         }
         let runnable: Arc<dyn Runnable> = Arc::clone(self) as _;
         if let Err(error) = self.pool.resubmit(runnable) {
-            // Nobody is left to go on with it.
+            // No other slice may be left that would continue the search.
             let mut state = self.lock();
             state.active_slices -= 1;
             state.failure = Some(error);
@@ -239,14 +241,14 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         }
     }
 
-    /// Claims something, or ends the turn.
+    /// Claims a task, or ends the time slice.
     fn claim(self: &Arc<Self>, mut state: MutexGuard<'_, SearchState<T::Dir>>) -> Option<Task<T::Dir>> {
         let task = if state.failure.is_none() { state.queue.claim() } else { None };
         if task.is_none() {
             state.active_slices -= 1;
             self.is_starved.store(state.queue.is_out_of_work(), Ordering::Relaxed);
         }
-        // Whoever has nothing to claim may wait for the consumer to make room.
+        // A worker with nothing to claim may depend on the consumer to make room.
         let priority = if task.is_some() { WakePriority::Throttled } else { WakePriority::Immediate };
         let waker = self.take_waker(&mut state, priority);
         let has_slice = task.is_some() && state.reserve_slice(&self.pool);
@@ -256,7 +258,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         task
     }
 
-    /// Does what was claimed.
+    /// Runs a claimed task.
     fn run_task(
         self: &Arc<Self>,
         worker: &Worker,
@@ -274,14 +276,18 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 
     pub(super) fn visitor(&self) -> Result<&V> {
-        self.visitor.get().ok_or_else(|| Error::new(ErrorKind::Internal, "work before the start"))
+        self.visitor.get().ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "internal: a search task ran before the request was compiled")
+        })
     }
 
     pub(super) fn walk_state(&self) -> Result<&WalkState<T::Dir>> {
-        self.walk_state.get().ok_or_else(|| Error::new(ErrorKind::Internal, "work before the start"))
+        self.walk_state.get().ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "internal: a search task ran before the request was compiled")
+        })
     }
 
-    /// Compiles the request, finds where the walk starts, and goes on from there.
+    /// Compiles the request, locates the start of the walk, and continues from there.
     fn run_start(
         self: &Arc<Self>,
         worker: &Worker,
@@ -314,7 +320,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         self.walk(worker, worker_state, Resumable::new(subtree), findings, key)
     }
 
-    /// Hands over what came of a claim; the result is the state, still locked.
+    /// Stores the result of a task and returns the state, still locked.
     fn complete_task(&self, key: &PathKey, outcome: TaskResult<T::Dir>) -> MutexGuard<'_, SearchState<T::Dir>> {
         let output = outcome.unwrap_or_else(|error| {
             let item = Item::Failed(error);
@@ -323,7 +329,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         let mut state = self.lock();
         if self.is_closed() {
             drop(state);
-            // Dropped without the lock.
+            // Drop this without the lock.
             drop(output);
             return self.lock();
         }
@@ -337,7 +343,10 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
             None => state.queue.finish(key),
             Some(rest) => {
                 if state.queue.park(key, rest).is_some() {
-                    state.failure = Some(Error::new(ErrorKind::Internal, "a slot went before its job was done"));
+                    state.failure = Some(Error::new(
+                        ErrorKind::Internal,
+                        "internal: a result slot was removed before its task was complete",
+                    ));
                 }
             }
         }
@@ -345,7 +354,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 }
 
-/// Steers the walk of a search.
+/// Controls the walk of a search.
 pub(super) struct SearchWalkControl<'a, T: Tree, V: SearchVisitor> {
     pub(super) search: &'a Search<T, V>,
     pub(super) visitor: &'a V,
@@ -384,7 +393,7 @@ impl<T: Tree, V: SearchVisitor> Runnable for Search<T, V> {
             let key = Arc::clone(&next.key);
             let outcome = catch_panic(|| self.run_task(worker, &mut worker_state, next));
             if outcome.is_err() {
-                // A panic, or a line that was too long, may have left anything behind.
+                // A panic, or a line that was too long, may have left the worker state inconsistent or large.
                 worker_state = None;
             }
             let state = self.complete_task(&key, outcome);
@@ -399,7 +408,7 @@ impl<T: Tree, V: SearchVisitor> Runnable for Search<T, V> {
     }
 }
 
-/// A turn under way. Where it ends in a panic outside of a claim, the search fails instead of waiting for ever.
+/// A running time slice. If it ends in a panic outside of a task, the search fails instead of waiting for ever.
 struct TimeSlice<'a, T: Tree, V: SearchVisitor>(&'a Arc<Search<T, V>>);
 
 impl<T: Tree, V: SearchVisitor> Drop for TimeSlice<'_, T, V> {
@@ -408,12 +417,12 @@ impl<T: Tree, V: SearchVisitor> Drop for TimeSlice<'_, T, V> {
             return;
         }
         let mut state = self.0.lock();
-        // It may have been counted as ended already; a search that has failed queues no further turn either way.
+        // The slice may have been counted as ended already. A failed search queues no further slice in either case.
         state.active_slices = state.active_slices.saturating_sub(1);
-        state.failure = Some(Error::new(ErrorKind::Internal, "a search worker panicked between two claims"));
+        state.failure = Some(Error::new(ErrorKind::Internal, "a search worker panicked between two tasks"));
         let waker = state.waker.take();
         drop(state);
-        // A waker runs what it likes, and a second panic here would end the process.
+        // A waker may run arbitrary code, and a second panic here would abort the process.
         let _ = catch_panic(|| {
             wake(waker);
             Ok(())
@@ -422,7 +431,8 @@ impl<T: Tree, V: SearchVisitor> Drop for TimeSlice<'_, T, V> {
 }
 
 impl<T: Tree, V: SearchVisitor> Search<T, V> {
-    /// Ends a turn for the sake of others that wait for the worker; another is queued behind them, where one is wanted.
+    /// Ends a time slice for the sake of other searches that wait for the worker. If another slice is needed, it is
+    /// queued behind them.
     fn yield_slot(self: &Arc<Self>, mut state: MutexGuard<'_, SearchState<T::Dir>>) {
         state.active_slices -= 1;
         let waker = self.take_waker(&mut state, WakePriority::Throttled);
@@ -450,7 +460,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
 }
 
 impl<T: Tree, V: SearchVisitor> Search<T, V> {
-    /// Wakes the consumer at `moment`, whatever the workers are at, unless the alarm is dropped before.
+    /// Sets an alarm that wakes the consumer at `moment`, whatever the workers do, unless it is dropped before.
     pub(crate) fn set_wake_alarm(self: &Arc<Self>, moment: Instant) -> Alarm {
         let search = Arc::downgrade(self);
         Alarm::set(moment, move || {

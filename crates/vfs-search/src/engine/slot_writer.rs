@@ -1,4 +1,4 @@
-//! The slot of a claim, as the worker that fills it sees it: where items go, and whether there is room for more.
+//! Writer of a task's slot: appends items, and waits for room where that is worthwhile.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::engine::pool::Worker;
 use crate::engine::visitor::SearchVisitor;
 use crate::item::Item;
 
-/// How often a worker that waits for the consumer looks at the context.
+/// Interval at which a worker that waits for the consumer checks the context.
 const CONTEXT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A slot, as the worker that fills it sees it.
+/// The slot of a task, as the worker that fills it sees it.
 pub(super) struct SlotWriter<'a, T: Tree, V: SearchVisitor> {
     pub(super) search: &'a Arc<Search<T, V>>,
     pub(super) worker: &'a Worker,
@@ -51,7 +51,7 @@ impl<T: Tree, V: SearchVisitor> BatchTarget for SlotWriter<'_, T, V> {
 }
 
 impl<T: Tree, V: SearchVisitor> SlotWriter<'_, T, V> {
-    /// Whether there is room for more; unknown where it is worth waiting.
+    /// Returns whether the slot accepts more items; unknown if it is worth waiting.
     fn current_capacity(&self, state: &SearchState<T::Dir>) -> Capacity {
         if self.search.is_closed() {
             Capacity::Closed
@@ -81,7 +81,7 @@ impl<T: Tree, V: SearchVisitor> SlotWriter<'_, T, V> {
             let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
             state.waiting -= 1;
             drop(state);
-            // Nobody polls a search whose consumer is elsewhere, so the context is looked at here.
+            // If the consumer does not poll the search at present, nobody else checks the context.
             if self.search.cx.check().is_err() {
                 return Capacity::Closed;
             }

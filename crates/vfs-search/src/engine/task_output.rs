@@ -1,4 +1,4 @@
-//! What comes of a claim, a panic included.
+//! Output of a task, with panics converted to errors.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,19 +9,19 @@ use crate::engine::ordered_queue::TaskKind;
 use crate::item::Item;
 use crate::walk::subtree::Subtree;
 
-/// What came of a claim.
+/// The output of a task.
 pub(super) struct TaskOutput<D> {
-    /// Steps that anybody may take.
+    /// Steps that any worker may take.
     pub(super) work: Option<Subtree<D>>,
-    /// Items, and what they cost.
+    /// The items, and their cost.
     pub(super) items: (Vec<Item>, usize),
-    /// What is left for want of room.
+    /// The rest of the task, which stopped for lack of room.
     pub(super) rest: Option<TaskKind<D>>,
 }
 
 pub(super) type TaskResult<D> = Result<TaskOutput<D>>;
 
-/// Does a claim; a panic in it becomes an error.
+/// Runs `work` and converts a panic to an error.
 pub(super) fn catch_panic<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         Err(Error::new(ErrorKind::Internal, "a search worker panicked")
@@ -31,5 +31,5 @@ pub(super) fn catch_panic<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("a panic without words").to_owned()
+    text.unwrap_or("panic without a message").to_owned()
 }

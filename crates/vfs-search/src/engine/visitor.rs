@@ -1,4 +1,4 @@
-//! What a search is after: which entries of the walk it takes, and what it does with them.
+//! Visitor interface of a search: which entries of the walk it takes, and what it does with them.
 
 use vfs_core::tree::Tree;
 use vfs_core::{Result, VfsPath};
@@ -8,41 +8,42 @@ use crate::item::ItemSink;
 use crate::walk::dir_entries::{FilterDecision, WalkEntry};
 use crate::walk::options::WalkOptions;
 
-/// What a search is after.
+/// Decides which entries a search visits, and visits them.
 pub(crate) trait SearchVisitor: Sized + Send + Sync + 'static {
     type Request: Send + Sync + 'static;
-    /// What a worker needs to visit one entry after another.
+    /// The state that a worker reuses from one entry to the next.
     type WorkerState: Send + 'static;
 
-    /// Checks and compiles a request.
+    /// Validates and compiles a request.
     fn new(req: &Self::Request) -> Result<Self>;
 
-    /// Where a request starts.
+    /// Returns the path at which a request starts.
     fn path(req: &Self::Request) -> &VfsPath;
 
-    /// Whether a limit of 0 leaves nothing to look for.
+    /// Returns whether a limit of 0 makes the search empty.
     fn wants_nothing(&self) -> bool {
         false
     }
 
-    /// How it walks.
+    /// Returns the options of the walk.
     fn options(&self) -> WalkOptions;
 
-    /// Whether to go down the directory `name` of the directory `relative`.
+    /// Returns whether to enter the directory `name` of the directory `relative`.
     fn should_enter(&self, relative: &str, name: &str) -> bool;
 
-    /// The only names in the directory `relative` that are of interest, where these can be told beforehand.
+    /// Returns the only relevant names in the directory `relative`, if they are known without listing it.
     fn names_in(&self, relative: &str) -> Option<Vec<String>>;
 
-    /// How much of the entry `name` of the directory `relative` is asked for, which starts with a dot.
+    /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, the request asks
+    /// for.
     fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility;
 
-    /// What happens to an entry, as far as that can be told without opening it.
+    /// Returns what to do with an entry, as far as that can be decided without opening it.
     fn filter_entry<T: Tree>(&self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision>;
 
     fn new_worker_state(&self) -> Self::WorkerState;
 
-    /// Visits an entry; what comes of it goes to `item_sink`.
+    /// Visits an entry and puts its items into `item_sink`.
     fn visit<T: Tree>(
         &self,
         worker_state: &mut Self::WorkerState,
@@ -52,11 +53,11 @@ pub(crate) trait SearchVisitor: Sized + Send + Sync + 'static {
         is_interrupted: &dyn Fn() -> bool,
     );
 
-    /// Visits the file that the request names in the place of a directory.
+    /// Visits the file that the request names instead of a directory.
     ///
     /// # Errors
     ///
-    /// Where it has to be a directory.
+    /// `not_a_directory` if the request needs a directory.
     fn visit_named<T: Tree>(
         &self,
         worker_state: &mut Self::WorkerState,

@@ -1,5 +1,6 @@
-//! What a worker does with a claim: it takes the steps of a stretch one after the other, down into the directories, and
-//! leaves what it has no time for to whoever comes next.
+//! Execution of one task: a depth-first walk of a subtree, up to the end of its time slice.
+//!
+//! The steps that are left then are returned, for any worker to continue.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -21,16 +22,17 @@ use crate::walk::dir_entries::{DirEntries, FilterDecision, StepKind, WalkEntry, 
 use crate::walk::dir_reader::DirReader;
 use crate::walk::subtree::{StepRange, Subtree};
 
-/// How long a worker goes on with a stretch: long beside what a claim costs, and no longer than a consumer waits anyway.
+/// Duration for which a worker continues with a subtree: long compared with the cost of a claim, and no longer than a
+/// consumer waits anyway.
 const SUBTREE_TIME_SLICE: Duration = Duration::from_millis(1);
 
-/// How long it does so where others wait for a worker.
+/// Duration for which it continues if other searches wait for a worker.
 const CONTENDED_TIME_SLICE: Duration = Duration::from_micros(200);
 
-/// How long a worker is at one file before it asks for a stand-in, where others wait for a worker.
+/// Time in one file after which a worker asks for a compensation thread, if other searches wait for a worker.
 const LONG_FILE_THRESHOLD: Duration = Duration::from_millis(25);
 
-/// Why a stretch was left.
+/// Why the walk of a subtree ended.
 enum WalkEnd {
     Finished,
     TimeIsUp,
@@ -38,8 +40,7 @@ enum WalkEnd {
 }
 
 impl<T: Tree, V: SearchVisitor> Search<T, V> {
-    /// Takes the steps of a stretch, until it has had its time or there is no room for what it brings in; `findings` go
-    /// before that.
+    /// Takes the steps of a subtree until its time is up or there is no room for its results. Puts `findings` first.
     pub(super) fn walk(
         self: &Arc<Self>,
         worker: &Worker,
@@ -85,7 +86,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
         Ok(TaskOutput { work: None, items: walker.batcher.into_inner().into_remaining(), rest })
     }
 
-    /// What is to be done in a level.
+    /// Filters the entries of a directory and returns the steps that remain.
     pub(super) fn filter_entries(
         &self,
         visitor: &V,
@@ -94,14 +95,14 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     ) -> Result<StepRange<T::Dir>> {
         let control = SearchWalkControl { search: self, visitor, worker };
         entries.retain(&control, |entry| match entry.kind() {
-            // It takes a look at the disk to tell what a link leads to, which is left until its turn comes.
+            // Resolving a link needs a look at the tree, so it waits until the step is taken.
             ChildKind::Link => Ok(FilterDecision::Keep),
             _ => visitor.filter_entry(&*self.tree, entry),
         })?;
         Ok(StepRange { steps: 0..entries.len(), entries: Arc::new(entries) })
     }
 
-    /// Leaves the steps of a stretch, beyond the next, to whoever has nothing to do.
+    /// Hands the steps of a subtree beyond the next one to workers without work.
     fn share(self: &Arc<Self>, subtree: &RefCell<Subtree<T::Dir>>) {
         if !subtree.borrow().is_divisible() || !self.is_starved.swap(false, Ordering::Relaxed) {
             return;
@@ -119,7 +120,7 @@ impl<T: Tree, V: SearchVisitor> Search<T, V> {
     }
 }
 
-/// A worker on a stretch.
+/// A worker on a subtree.
 struct SubtreeWalker<'a, T: Tree, V: SearchVisitor> {
     search: &'a Arc<Search<T, V>>,
     worker: &'a Worker,
@@ -171,14 +172,14 @@ impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
         }
     }
 
-    /// Visits an entry; whether it is done.
+    /// Visits an entry and returns whether it is complete.
     fn visit(&self, worker_state: &mut V::WorkerState, entry: WalkEntry<'_, T::Dir>, resume_line: &mut u64) -> bool {
         let decision = match entry.kind() {
             ChildKind::Link => self.visitor.filter_entry(&*self.search.tree, entry),
             _ => Ok(FilterDecision::Keep),
         };
         if !matches!(decision, Ok(FilterDecision::Keep)) {
-            // It may have been a file whose lines an earlier turn brought in.
+            // The entry may have been a file whose lines an earlier time slice delivered.
             *resume_line = 0;
         }
         match decision {
@@ -200,8 +201,8 @@ impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
         self.batcher.borrow_mut().put(item).is_continue()
     }
 
-    /// Goes down the directory that `step` leads to. What it is in is let go before, unless there is more to be done in it,
-    /// so that a chain of single directories holds one of them at a time.
+    /// Enters the directory that `step` leads to. Its parent is released first, unless it has further steps, so that a
+    /// chain of single directories holds one of them at a time.
     fn descend(&self, entries: Arc<DirEntries<T::Dir>>, step: WalkStep) -> Result<()> {
         self.subtree.borrow_mut().advance();
         let Self { search, visitor, worker, .. } = *self;
@@ -224,9 +225,10 @@ impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
         }
     }
 
-    /// Looks, between two pieces of a file, whether to go on, and at what others wait for.
+    /// Checks, between two chunks of a file, whether to stop, and serves other workers and the consumer.
     fn is_interrupted(&self) -> bool {
-        // Without a beat the worker is late, and is stood in for. A file cannot be left for others: it would begin again.
+        // Without a beat the worker becomes late and is replaced. The file cannot be left to another worker: that one
+        // would have to start it again.
         if !self.worker.has_queued_slices() || self.start.elapsed() < LONG_FILE_THRESHOLD {
             self.worker.beat();
         }

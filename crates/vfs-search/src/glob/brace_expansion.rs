@@ -1,18 +1,20 @@
-//! The spellings of a glob: what it is with one alternative of each pair of braces that may hold more, or less, than a name.
+//! Brace expansion of globs, for braces whose alternatives may be more or less than one segment.
+//!
+//! Other braces stay as they are, since a matcher of one segment handles them.
 
 use super::parse::Part;
 
-/// Most spellings of a glob.
+/// Maximum number of expansions of a glob.
 const MAX_EXPANSIONS: usize = 4096;
 
-/// Most characters, about, of all spellings together.
+/// Approximate maximum length of all expansions together, in characters.
 const MAX_EXPANDED_LENGTH: usize = 32 << 10;
 
-/// Most characters, about, that are written to find them.
+/// Approximate maximum number of characters that are written to build the expansions.
 const MAX_EXPANSION_WORK: usize = 1 << 20;
 
-/// The parts with every pair of braces that holds separators, or stands in a segment that may fold away, replaced by each of
-/// its alternatives; `None` where these become too many.
+/// Returns one expansion for each combination of alternatives, for all braces that contain separators or stand in a
+/// segment that may fold away. Returns `None` if there are too many.
 pub(super) fn expand_braces(parts: &[Part]) -> Option<Vec<Vec<Part>>> {
     let mut expansion = BraceExpansion { expansions: Vec::new(), length: 0, work: 0 };
     expansion.expand(parts.to_vec())?;
@@ -26,7 +28,7 @@ struct BraceExpansion {
 }
 
 impl BraceExpansion {
-    /// `None` where it becomes too much.
+    /// Returns `None` if a limit is exceeded.
     fn expand(&mut self, parts: Vec<Part>) -> Option<()> {
         let length = parts.iter().map(length).sum::<usize>();
         self.work += length;
@@ -64,7 +66,7 @@ fn segment_around(parts: &[Part], at: usize) -> &[Part] {
     &parts[start..end]
 }
 
-/// Whether one of the things that a segment stands for folds away.
+/// Returns whether one of the alternatives of a segment folds away.
 fn may_fold_away(segment: &[Part]) -> bool {
     may_be_empty(segment) || may_be_dot(segment)
 }
@@ -88,7 +90,7 @@ fn may_be_dot(parts: &[Part]) -> bool {
     parts.iter().enumerate().any(|(at, part)| is_dot(part) && is_other_empty(at))
 }
 
-/// The segments, without empty ones, `.`, and `**` after `**`.
+/// Returns the segments without empty ones, `.`, and `**` after `**`.
 pub(super) fn fold_segments(parts: &[Part]) -> Vec<&[Part]> {
     let is_folded_away = |segment: &[Part]| matches!(segment, []) || segment == [Part::Literal(".".to_owned())];
     let segments = parts.split(|part| *part == Part::Separator);

@@ -1,4 +1,4 @@
-//! From the parts of a glob to something that matches.
+//! Compilation of a glob's parts to text matchers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 
 use super::parse::{GlobError, Part};
 
-/// Most bytes of a compiled glob.
+/// Maximum size of a compiled glob in bytes.
 const SIZE_LIMIT: usize = 10 << 20;
 
 /// Matches a name, or a whole relative path.
@@ -16,16 +16,16 @@ const SIZE_LIMIT: usize = 10 << 20;
 pub(super) enum TextMatcher {
     /// Any name.
     Any,
-    /// This text.
+    /// Exactly this text.
     Literal(String),
-    /// A name that ends so.
+    /// A name that ends with this text.
     Suffix(String),
-    /// Anything else. An expression matches characters where `globset` matches bytes: `?` is one `é`.
+    /// Anything else. A regex matches characters where `globset` matches bytes: `?` is one `é`.
     Regex(Box<RegexMatcher>),
 }
 
 impl TextMatcher {
-    /// Compiles `parts`, which for a name hold no separator.
+    /// Compiles `parts`. The parts of a name contain no separator.
     pub(super) fn new(parts: &[Part]) -> Result<Self, GlobError> {
         Ok(match parts {
             [Part::AnyRun] => TextMatcher::Any,
@@ -54,7 +54,7 @@ impl TextMatcher {
     }
 }
 
-/// Matchers of segments, each made once: the spellings of a glob have most of them in common.
+/// Cache of the matchers of segments: the expansions of a glob share most of their segments.
 #[derive(Debug, Default)]
 pub(super) struct SegmentMatchers(HashMap<Vec<Part>, Arc<TextMatcher>>);
 
@@ -69,9 +69,9 @@ impl SegmentMatchers {
     }
 }
 
-/// The expressions that wildcards become.
+/// The regexes that replace wildcards.
 struct WildcardSyntax {
-    /// `?`. Paths are UTF-8, so that a character may be told by its bytes: that compiles to a tenth of the size.
+    /// `?`. Paths are UTF-8, so a character can be described by its bytes, which compiles to a tenth of the size.
     character: &'static str,
     /// `*`.
     run: &'static str,
@@ -79,7 +79,7 @@ struct WildcardSyntax {
     directories: &'static str,
     /// `**` at the end.
     rest: &'static str,
-    /// A class of the characters that no class matches, without its closing bracket.
+    /// A class of the characters that no class matches, without the closing bracket.
     outside: &'static str,
 }
 
@@ -107,7 +107,7 @@ fn regex(parts: &[Part], wildcards: &WildcardSyntax) -> Result<RegexMatcher, Glo
         .size_limit(SIZE_LIMIT)
         .dfa_size_limit(SIZE_LIMIT)
         .build(&expression)
-        .map_err(|_| GlobError::new(0, "it is too large; use a shorter one"))
+        .map_err(|_| GlobError::new(0, "the compiled pattern is too large; use a shorter one"))
 }
 
 fn push_regex(out: &mut String, parts: &[Part], wildcards: &WildcardSyntax) {
@@ -134,7 +134,7 @@ fn push_regex(out: &mut String, parts: &[Part], wildcards: &WildcardSyntax) {
     }
 }
 
-/// A class never matches a separator, whatever its ranges span.
+/// Appends a class, which never matches a separator, whatever its ranges include.
 fn push_class(out: &mut String, negated: bool, ranges: &[(char, char)], wildcards: &WildcardSyntax) {
     out.push_str(if negated { wildcards.outside } else { "[[" });
     for (low, high) in ranges {

@@ -1,12 +1,12 @@
-//! A matcher in which only a dot that the glob spells stands for the dot at the start of a name.
+//! Explicit-dot matcher: a leading dot of a name matches only a dot that the glob spells.
 
 use super::compile::TextMatcher;
 use super::hidden_override::mark_leading_dot;
 use super::parse::{GlobError, Part};
 
-/// Matches paths in which the dot at the start of a name is replaced by a NUL, which neither a glob nor a path holds.
+/// Matches paths in which the leading dot of each name is replaced by a NUL, which occurs in neither globs nor paths.
 ///
-/// Wildcards match no NUL, so that the replaced dot is matched only by one that is spelled at the start of a segment.
+/// Wildcards do not match a NUL, so only a dot that is spelled at the start of a segment matches the replaced one.
 #[derive(Debug, Clone)]
 pub(super) struct ExplicitDotMatcher {
     matcher: TextMatcher,
@@ -16,14 +16,14 @@ pub(super) struct ExplicitDotMatcher {
 /// The text that a glob is matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MatchSubject {
-    /// The name of an entry, wherever it is.
+    /// The name of an entry, in any directory.
     Name,
-    /// The path of an entry, relative to where the search starts.
+    /// The path of an entry, relative to the start of the search.
     Path,
 }
 
 impl ExplicitDotMatcher {
-    /// Compiles the `expansions` of a glob, without empty segments.
+    /// Compiles the `expansions` of a glob, which have no empty segments.
     pub(super) fn new(expansions: &[Vec<Part>], subject: MatchSubject) -> Result<Self, GlobError> {
         let mut marked = expansions.iter().map(|expansion| {
             let segments = expansion.split(|part| *part == Part::Separator);
@@ -42,7 +42,7 @@ impl ExplicitDotMatcher {
         self.subject
     }
 
-    /// Whether the entry `name` of `directory` has a leading dot that this matcher has to look at.
+    /// Returns whether the entry `name` of `directory` has a leading dot that this matcher has to check.
     pub(super) fn applies_to(&self, directory: &str, name: &str) -> bool {
         let is_hidden_path = || directory.starts_with('.') || directory.contains("/.");
         name.starts_with('.') || (self.subject == MatchSubject::Path && is_hidden_path())

@@ -1,25 +1,25 @@
-//! Which names that start with a dot a glob spells with their dot, and so asks for.
+//! Hidden-name overrides: names with a leading dot that a glob asks for by spelling the dot.
 
 use std::sync::Arc;
 
 use super::compile::{SegmentMatchers, TextMatcher};
 use super::parse::{GlobError, Part};
 
-/// How much of an entry is shown whose name starts with a dot.
+/// The visible part of an entry whose name starts with a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DotVisibility {
-    /// Nothing.
+    /// Neither the entry nor its contents.
     Hidden,
-    /// What is below the entry. The entry itself is not shown, as it does not match.
+    /// The contents of the entry, but not the entry itself, which does not match.
     ContentsOnly,
-    /// The entry, but nothing below it.
+    /// The entry, but not its contents.
     EntryOnly,
-    /// The entry and what is below it.
+    /// The entry and its contents.
     Full,
 }
 
 impl DotVisibility {
-    /// Returns how much two globs show together.
+    /// Returns how much two globs together make visible.
     pub(crate) fn or(self, other: Self) -> Self {
         match (self, other) {
             (DotVisibility::ContentsOnly, DotVisibility::EntryOnly)
@@ -28,29 +28,30 @@ impl DotVisibility {
         }
     }
 
-    /// Returns how much is shown of an entry, below which there may be something only if it `may_descend`.
+    /// Restricts the visibility to what the entry has: without `may_descend` it has no contents.
     pub(crate) fn of_entry(self, may_descend: bool) -> Self {
         if self == DotVisibility::ContentsOnly && !may_descend { DotVisibility::Hidden } else { self }
     }
 }
 
-/// The segments of a glob that begin with a dot.
+/// The segments of a glob that start with a dot.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HiddenOverrides(Vec<DotSegment>);
 
 #[derive(Debug, Clone)]
 struct DotSegment {
-    /// What the directories before it are called, up to the first `**`.
+    /// Matchers of the directories before the segment, up to the first `**`.
     route: Vec<Arc<TextMatcher>>,
-    /// Where `**` stands before it: how many directories there are at least.
+    /// Minimum number of directories before the segment, if a `**` precedes it.
     min_depth: Option<usize>,
     shown: DotVisibility,
-    /// Matches the name with a separator in the place of its dot.
+    /// Matches the name with a separator in place of its leading dot.
     matcher: Arc<TextMatcher>,
 }
 
 impl DotSegment {
-    /// Whether the directory `relative` is one that it stands in, as far as that can be told before a `**`.
+    /// Returns whether the segment can match names in the directory `relative`. Directories after a `**` are only
+    /// counted.
     fn is_in(&self, relative: &str) -> bool {
         let mut directories = relative.split('/').filter(|name| !name.is_empty());
         let leads_there = self.route.iter().all(|matcher| directories.next().is_some_and(|name| matcher.matches(name)));
@@ -60,7 +61,7 @@ impl DotSegment {
 }
 
 impl HiddenOverrides {
-    /// Of the `expansions` of a glob, which hold no separator in braces.
+    /// Collects the segments of the `expansions` of a glob, whose braces contain no separator.
     pub(super) fn new(expansions: &[Vec<Part>], matchers: &mut SegmentMatchers) -> Result<Self, GlobError> {
         let mut hidden_overrides = Vec::new();
         for expansion in expansions {
@@ -88,7 +89,7 @@ impl HiddenOverrides {
         Ok(Self(hidden_overrides))
     }
 
-    /// How much is shown of the entry `name`, which starts with a dot, of the directory `relative`.
+    /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, is visible.
     pub(super) fn visibility_of(&self, relative: &str, name: &str) -> DotVisibility {
         let Some(rest) = name.strip_prefix('.').filter(|_| !self.0.is_empty()) else {
             return DotVisibility::Hidden;
@@ -99,7 +100,7 @@ impl HiddenOverrides {
     }
 }
 
-/// Whether a dot may come first in a segment of `parts`, whatever their braces stand for.
+/// Returns whether a segment of `parts` may start with a dot, whichever alternatives of its braces apply.
 pub(super) fn may_have_explicit_dot(parts: &[Part]) -> bool {
     let mut is_first = true;
     has_explicit_dot(parts, &mut is_first)
@@ -128,9 +129,10 @@ fn has_explicit_dot(parts: &[Part], is_first: &mut bool) -> bool {
     })
 }
 
-/// A segment as it matches a name whose leading dot is replaced by a separator; `None` where it spells no such dot.
+/// Returns a segment that matches names whose leading dot is replaced by a separator, or `None` if the segment does
+/// not spell a leading dot.
 ///
-/// Neither `*` nor `?` nor a class matches a separator, so that only a dot that is spelled matches the marked one.
+/// Neither `*` nor `?` nor a class matches a separator, so only a dot that is spelled matches the replaced one.
 pub(super) fn mark_leading_dot(segment: &[Part]) -> Option<Vec<Part>> {
     if let [Part::Literal(text), rest @ ..] = segment {
         let text = text.strip_prefix('.')?;
@@ -141,9 +143,9 @@ pub(super) fn mark_leading_dot(segment: &[Part]) -> Option<Vec<Part>> {
     marker.has_marked.then_some(marked)
 }
 
-/// Marks the texts that may come first in a segment because what is before them may be left out.
+/// Marks literals that may come first in a segment because everything before them may be empty.
 struct DotMarker {
-    /// Whether nothing that has to be there was before: a `*` is there though it may stand for nothing.
+    /// Whether everything so far may be empty. A `*` counts as not empty, although it may match nothing.
     is_first: bool,
     has_marked: bool,
 }

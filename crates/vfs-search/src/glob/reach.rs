@@ -1,36 +1,37 @@
-//! Which directories a glob can find something below.
+//! Reachability of directories: which ones can contain a match of a glob.
 
 use std::sync::Arc;
 
 use super::compile::{SegmentMatchers, TextMatcher};
 use super::parse::{GlobError, Part};
 
-/// Most spellings of a glob that every directory is held against.
+/// Maximum number of expansions that every directory is compared with.
 const MAX_ROUTES: usize = 256;
 
-/// Segments after these are taken to match any name: a directory too many is listed, none too few.
+/// Maximum number of segments that are compared. Later ones are assumed to match any name: this may list a directory
+/// too many, but never one too few.
 const MAX_SEGMENTS: usize = 32;
 
 /// The directories below which a path can match.
 #[derive(Debug, Clone)]
 pub(super) enum Reachability {
-    /// All of them.
+    /// All directories.
     Everywhere,
-    /// Those on the way of one of these.
+    /// The directories on one of these routes.
     Routes(Vec<Vec<RouteSegment>>),
 }
 
-/// What one segment of a path must be.
+/// One segment of a route.
 #[derive(Debug, Clone)]
 pub(super) enum RouteSegment {
-    /// `**`: this and all that follow may be anything.
+    /// `**`: this segment and all further ones may be anything.
     AnySegments,
     /// A name that matches.
     Name(Arc<TextMatcher>),
 }
 
 impl Reachability {
-    /// Of the spellings of a glob; `None` where there are too many.
+    /// Computes the routes of the expansions of a glob; `None` stands for too many expansions.
     pub(super) fn new(expansions: Option<&[Vec<Part>]>, matchers: &mut SegmentMatchers) -> Result<Self, GlobError> {
         let Some(expansions) = expansions.filter(|expansions| expansions.len() <= MAX_ROUTES) else {
             return Ok(Reachability::Everywhere);
@@ -39,7 +40,7 @@ impl Reachability {
         Ok(Reachability::Routes(routes))
     }
 
-    /// Whether every directory can have something below it.
+    /// Returns whether every directory can contain a match.
     pub(super) fn is_everywhere(&self) -> bool {
         match self {
             Reachability::Everywhere => true,
@@ -49,7 +50,7 @@ impl Reachability {
         }
     }
 
-    /// The only names in the directory `relative` that are on a way, where all of them are spelled.
+    /// Returns the only names in the directory `relative` that are on a route, if the routes spell them all out.
     pub(super) fn names_in(&self, relative: &str) -> Option<Vec<String>> {
         let Reachability::Routes(routes) = self else {
             return None;
@@ -67,7 +68,7 @@ impl Reachability {
         Some(names)
     }
 
-    /// Whether something below the directory `relative` can match; the start of the walk is `""`.
+    /// Returns whether something below the directory `relative` can match; the start of the walk is `""`.
     pub(super) fn reaches(&self, relative: &str) -> bool {
         match self {
             Reachability::Everywhere => true,
@@ -80,7 +81,7 @@ fn leads_through(route: &[RouteSegment], relative: &str) -> bool {
     next_segment(route, relative).is_some()
 }
 
-/// What comes in a way after the directory `relative`, if it leads through that.
+/// Returns the segment of `route` after the directory `relative`, if the route leads through that directory.
 fn next_segment<'a>(route: &'a [RouteSegment], relative: &str) -> Option<&'a RouteSegment> {
     let mut segments = route.iter();
     for name in relative.split('/').filter(|name| !name.is_empty()) {

@@ -236,7 +236,7 @@ proptest! {
     fn it_agrees_with_globset_where_names_are_ascii(pattern in pattern_text(), path in path_text()) {
         let Ok(glob) = GlobPattern::new(&pattern) else { return Ok(()) };
         prop_assume!(!pattern.contains("***") && !pattern.contains("**{") && !pattern.split('/').any(|segment| segment == "."));
-        // A negated class of globset matches a `/`, which no part of a pattern but `**` may.
+        // A negated class of `globset` matches a `/`, which here only `**` may.
         prop_assume!(!pattern.contains("[!a]") || !path.contains('/'));
         let theirs = if pattern.contains('/') { pattern.clone() } else { format!("**/{pattern}") };
         let theirs = GlobBuilder::new(&theirs).literal_separator(true).build().expect("valid for us, valid for them");

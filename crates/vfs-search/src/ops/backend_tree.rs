@@ -1,4 +1,4 @@
-//! A backend that lends no tree, as one.
+//! Tree over a backend that provides none: each listing and file is a call of the backend.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -12,13 +12,13 @@ use vfs_core::{
     Resolved, Result, StatRequest, VfsPath,
 };
 
-/// How many entries of a directory are resolved at a time.
+/// Maximum number of entries of a directory that are resolved at a time.
 const MAX_CONCURRENT_RESOLVES: usize = 16;
 
-/// Asks a backend for each listing and each file, on the thread that wants it.
+/// A tree whose every listing and file is a call of a backend, on the thread that needs it.
 ///
-/// Those are the threads of a search pool, which may block; where the search was begun in a tokio runtime, what the
-/// backend does runs in it.
+/// These threads belong to a search pool and may block. If the search was started in a tokio runtime, the calls run in
+/// it.
 #[derive(Debug)]
 pub(crate) struct BackendTree {
     backend: Arc<dyn Backend>,
@@ -26,7 +26,7 @@ pub(crate) struct BackendTree {
     runtime: Option<Handle>,
 }
 
-/// A directory, and once it was listed what is known of its entries.
+/// A directory, with its entries once it was listed.
 #[derive(Debug, Clone)]
 pub(crate) struct BackendDir {
     path: VfsPath,
@@ -44,13 +44,13 @@ impl BackendTree {
         Self { backend, cx, runtime: Handle::try_current().ok() }
     }
 
-    /// Where `path` is without links.
+    /// Returns `path` without links.
     fn resolve_path(&self, path: VfsPath) -> Result<Resolved> {
         self.block_on(self.backend.resolve(&self.cx, ResolveRequest::new(path)))
     }
 
-    /// The names among `entries` of `dir` that are links: a listing describes what they lead to. An entry of which that
-    /// cannot be found out is taken for what it was listed as, and added to `problems`.
+    /// Returns the names among `entries` of `dir` that are links, since a listing describes their targets. If an entry
+    /// cannot be resolved, it keeps the kind in the listing and becomes a problem.
     fn links(&self, dir: &VfsPath, entries: &[FileInfo], problems: &mut Vec<Problem>) -> Result<HashSet<String>> {
         if !self.backend.capabilities(dir).links {
             return Ok(HashSet::new());
@@ -110,7 +110,7 @@ impl Tree for BackendTree {
             listing.push(&name, kind);
             entries.insert(name, info);
         }
-        // Whoever was first has the same.
+        // An earlier listing has stored the same entries.
         let _ = dir.entries.set(entries);
         Ok(listing)
     }
@@ -131,7 +131,7 @@ impl Tree for BackendTree {
     fn info(&self, dir: &BackendDir, name: &str, path: VfsPath) -> Result<FileInfo> {
         match dir.entries.get().and_then(|entries| entries.get(name)) {
             Some(info) => Ok(info.clone()),
-            // Not listed yet; or a name that came out of no listing, such as that of an ignore file.
+            // The directory was not listed yet, or the name comes from no listing, such as that of an ignore file.
             None => self.block_on(self.backend.stat(&self.cx, StatRequest::new(path))),
         }
     }
@@ -139,7 +139,7 @@ impl Tree for BackendTree {
     fn open(&self, dir: &BackendDir, name: &str, _kind: ChildKind) -> Result<Opened> {
         let request = DownloadRequest::new(dir.path.child(name)?);
         let answer = self.block_on(request.send(&*self.backend, &self.cx))?;
-        let missing = || Error::new(ErrorKind::Internal, "the backend gave neither file nor error");
+        let missing = || Error::new(ErrorKind::Internal, "the backend returned neither content nor an error");
         answer.content.map(Opened::from).ok_or_else(missing)
     }
 
@@ -168,11 +168,11 @@ mod tests {
     use crate::testing::path;
     use crate::{Pool, glob_on, grep_on};
 
-    /// A backend that answers listings and downloads and lends no tree: `/d/file`, `/d/circle` that leads to `/d`, and
-    /// `/way` that leads there too.
+    /// A backend that answers listings and downloads and provides no tree: `/d/file`, `/d/circle` that leads to `/d`,
+    /// and `/way` that leads there too.
     #[derive(Debug, Default)]
     struct Linked {
-        /// How resolving `/d/file` fails, if it does.
+        /// The error of resolving `/d/file`, if it fails.
         failure: Option<ErrorKind>,
     }
 

@@ -1,4 +1,4 @@
-//! Entries that a walk found, as a result.
+//! Collector of the entries of a walk, up to a limit.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use crate::ops::grep::try_push;
 use crate::ops::problems::ProblemCollector;
 use crate::walk::dir_entries::WalkEntry;
 
-/// The entry as an item: described, or why it cannot be.
+/// Returns the description of the entry, or the problem that prevents one.
 fn describe_entry<T: Tree>(tree: &T, entry: WalkEntry<'_, T::Dir>) -> Item {
     match entry.path().and_then(|path| tree.info(&entry.context().dir, entry.name(), path)) {
         Ok(info) => Item::Entry(info),
@@ -18,15 +18,15 @@ fn describe_entry<T: Tree>(tree: &T, entry: WalkEntry<'_, T::Dir>) -> Item {
     }
 }
 
-/// Visits an entry by describing it.
+/// Visits an entry by emitting its description.
 pub(crate) fn emit_entry<T: Tree>(tree: &T, entry: WalkEntry<'_, T::Dir>, item_sink: &mut dyn ItemSink) {
-    // An item that nobody takes ends the visit, which the outlet knows.
+    // If the item is refused, the visit ends; the sink knows that.
     if item_sink.put(describe_entry(tree, entry)).is_continue() {
         let _ = item_sink.put(Item::Done { searched: false, left_early: false, skipped: Skipped::default() });
     }
 }
 
-/// Entries that are being put together, up to a limit.
+/// Collects entries up to a limit.
 pub(crate) struct EntryCollector {
     limit: Option<u64>,
     entries: Vec<FileInfo>,
@@ -46,7 +46,7 @@ impl EntryCollector {
         }
     }
 
-    /// Whether one more entry would be over the limit, which is noted.
+    /// Returns whether one more entry would exceed the limit, and marks the result as truncated if so.
     pub(crate) fn is_full(&mut self) -> bool {
         let is_full = self.limit.is_some_and(|limit| self.entries.len() as u64 >= limit);
         if is_full {
@@ -55,7 +55,7 @@ impl EntryCollector {
         is_full
     }
 
-    /// Takes `item`, or ends where it is over the limit.
+    /// Adds `item`, or returns `Break` if it exceeds the limit.
     pub(crate) fn put(&mut self, item: Item) -> ControlFlow<()> {
         match item {
             Item::Entry(_) if self.is_full() => return ControlFlow::Break(()),
@@ -70,7 +70,8 @@ impl EntryCollector {
         ControlFlow::Continue(())
     }
 
-    /// Adds the description of `entry`, or the problem that prevents one. There has to be room for it.
+    /// Adds the description of `entry`, or the problem that prevents one. The caller ensures that there is room for
+    /// it.
     pub(crate) fn put_entry<T: Tree>(&mut self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> ControlFlow<()> {
         match entry.path().and_then(|path| tree.info(&entry.context().dir, entry.name(), path)) {
             Ok(info) => return self.push_entry(info),
@@ -87,7 +88,7 @@ impl EntryCollector {
         ControlFlow::Break(())
     }
 
-    /// The parts of the result of a walk that started at `start`.
+    /// Returns the parts of the result of a walk that started at `start`.
     pub(crate) fn into_parts(self, start: &VfsPath) -> (Vec<FileInfo>, Option<Truncation>, Skipped, Vec<Problem>) {
         (self.entries, self.truncated, self.skipped, self.problems.into_vec(start))
     }

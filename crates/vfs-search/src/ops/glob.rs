@@ -1,4 +1,4 @@
-//! Finding entries by name.
+//! Glob operation: finds entries by name.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -19,24 +19,26 @@ use crate::walk::options::{Directories, MAX_ENTRIES, WalkControl, WalkOptions};
 use crate::walk::sequential::{Walk, WalkItem};
 use crate::walk::visibility::Visibility;
 
-/// Finds the entries below `req.path` of `tree` that match a pattern, as [`GlobPattern`] matches, on the caller's thread.
+/// Finds the entries below `req.path` of `tree` that match a pattern, as defined by [`GlobPattern`], on the caller's
+/// thread.
 ///
 /// # Behaviour
 ///
-/// * Sorted by the bytes of the full path. Only directories that the pattern can reach are listed, and where it spells the
-///   names in one, these are looked up instead.
-/// * Hidden and ignored entries are left out, and counted in `skipped` where they were come by, unless the request includes
-///   them. A hidden name whose leading dot the pattern spells is asked for: `.env*` finds `.env`, `*` does not. With
-///   [`HiddenNames::Spelled`](vfs_core::HiddenNames::Spelled) a pattern without a `/` is matched in hidden directories, too.
+/// * Entries are sorted by the bytes of the full path. Only directories that the pattern can reach are listed; if it
+///   spells out the names in a directory, these are looked up instead.
+/// * Hidden and ignored entries are left out unless the request includes them, and counted in `skipped` as far as the
+///   walk meets them. A hidden name is found if the pattern spells its leading dot: `.env*` finds `.env`, `*` does
+///   not. With [`HiddenNames::Spelled`](vfs_core::HiddenNames::Spelled), a pattern without a `/` is matched in hidden
+///   directories, too.
 /// * FIFOs, sockets and devices are neither files nor directories and never match.
-/// * A link that matches, or that has to be followed, and leads nowhere, outside or in a circle is in `problems`.
-/// * At most 1,000 problems are kept; where there are more, one more says how many.
-/// * With `limit`, `truncated` says whether there is at least one more.
+/// * A link that matches, or that has to be followed, is in `problems` if it leads nowhere, outside or in a circle.
+/// * At most 1,000 problems are kept. If there are more, one further problem says how many.
+/// * With `limit`, `truncated` says whether there is at least one more entry.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidPattern`], [`ErrorKind::NotFound`], [`ErrorKind::NotADirectory`], what listing the directory itself
-/// gives, and the context's [`ErrorKind::Cancelled`] and [`ErrorKind::Timeout`].
+/// [`ErrorKind::InvalidPattern`], [`ErrorKind::NotFound`], [`ErrorKind::NotADirectory`], the errors of listing the
+/// directory itself, and the context's [`ErrorKind::Cancelled`] and [`ErrorKind::Timeout`].
 pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<GlobResult> {
     cx.check()?;
     let visitor = GlobVisitor::new(req)?;
@@ -64,7 +66,7 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
                 continue;
             }
         }
-        // Looked at before the entry is described: one that is over the limit need not be.
+        // Check before describing the entry: an entry over the limit needs no description.
         if collected.is_full() {
             break;
         }
@@ -77,15 +79,15 @@ pub fn glob<T: Tree>(tree: &T, cx: &OpContext, req: &GlobRequest) -> Result<Glob
     Ok(glob_result(collected, &req.path))
 }
 
-/// As [`glob`], on the workers of `pool`: for trees that take long to list.
+/// Does the same as [`glob`] on the workers of `pool`, for trees that take long to list.
 ///
 /// # Behaviour
 ///
-/// As [`glob`]. Dropping the future ends the search.
+/// The same as for [`glob`]. Dropping the future ends the search.
 ///
 /// # Errors
 ///
-/// As [`glob`], and [`ErrorKind::Busy`] where 4,096 turns of searches wait already.
+/// The errors of [`glob`], and [`ErrorKind::Busy`] if 4,096 time slices of searches are queued already.
 pub async fn glob_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: GlobRequest) -> Result<GlobResult> {
     let tuning = Tuning::for_workers(pool.workers());
     let mut receiver = OrderedReceiver::<T, GlobVisitor>::new(tree, cx, req, pool.clone(), tuning);
@@ -104,7 +106,7 @@ fn glob_result(collected: EntryCollector, start: &VfsPath) -> GlobResult {
     result
 }
 
-/// What a glob looks for.
+/// Visits the entries that match a glob.
 #[derive(Debug)]
 pub(crate) struct GlobVisitor {
     pattern: GlobPattern,
@@ -169,7 +171,7 @@ impl SearchVisitor for GlobVisitor {
         let (relative, name) = (entry.context().relative(), entry.name());
         let is_link = entry.kind() == ChildKind::Link;
         let matches = self.pattern.matches_entry(relative, name);
-        // A link that has to be followed is looked at even where it is no result, to tell where it leads nowhere.
+        // A link that has to be followed is resolved even if it is no result, to report a link that leads nowhere.
         let leads_on = is_link && self.options.links == LinkMode::Follow && self.pattern.reaches_entry(relative, name);
         if !matches && !leads_on {
             return Ok(FilterDecision::Drop);
@@ -208,7 +210,7 @@ impl SearchVisitor for GlobVisitor {
     }
 }
 
-/// Goes down the directories that a pattern can reach.
+/// Enters the directories that a pattern can reach.
 struct GlobWalkControl<'a> {
     cx: &'a OpContext,
     visitor: &'a GlobVisitor,

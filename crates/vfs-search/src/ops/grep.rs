@@ -1,4 +1,4 @@
-//! A search, collected.
+//! Grep operation: collects the events of a search into one result.
 
 use std::sync::Arc;
 
@@ -13,32 +13,32 @@ use crate::engine::pool::Pool;
 use crate::ops::grep_stream::GrepEventStream;
 use crate::ops::problems::ProblemCollector;
 
-/// Finds text in the files of `tree`, as [`grep_stream`] does, and collects it.
+/// Finds text in the files of `tree` like [`grep_stream`](crate::grep_stream), and collects the matches.
 ///
 /// # Behaviour
 ///
-/// The result holds at most [`GrepRequest::max_result_bytes`]; where there is more it says so in `truncated`. It needs no
-/// runtime; dropping the future ends the search.
+/// The result holds at most [`GrepRequest::max_result_bytes`]; if there is more, `truncated` says so. The future needs
+/// no runtime. Dropping it ends the search.
 ///
 /// # Errors
 ///
-/// As [`grep_stream`].
+/// The errors of [`grep_stream`](crate::grep_stream).
 pub async fn grep<T: Tree>(tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
     grep_on(Pool::global(), tree, cx, req).await
 }
 
-/// As [`grep`], on the workers of `pool`.
+/// Does the same as [`grep`] on the workers of `pool`.
 ///
 /// # Errors
 ///
-/// As [`grep_stream`].
+/// The errors of [`grep_stream`](crate::grep_stream).
 pub async fn grep_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: GrepRequest) -> Result<GrepResult> {
     let (start, max_bytes) = (req.path.clone(), req.max_result_bytes);
     let events = GrepEventStream::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers()));
     collect(events, &start, max_bytes).await
 }
 
-/// What an item counts beside its text. In memory it takes up to four times as much.
+/// Cost of an item in addition to its text, in bytes. In memory an item takes up to four times as much.
 const ITEM_BYTES: u64 = 32;
 
 /// Collects `events` of a search from `start` up to the size limit of a result.
@@ -81,7 +81,7 @@ async fn collect<T: Tree>(
     Ok(result)
 }
 
-/// Appends `item`, unless there is no memory for a longer list.
+/// Appends `item` unless there is no memory for a longer list, and returns whether it did.
 pub(crate) fn try_push<T>(items: &mut Vec<T>, item: T) -> bool {
     let has_room = items.try_reserve(1).is_ok();
     if has_room {
@@ -98,16 +98,16 @@ fn summarise(mut result: GrepResult, problems: Vec<Problem>, summary: GrepSummar
     result
 }
 
-/// The bytes that a result may still take.
+/// The number of bytes that a result may still take.
 struct ByteBudget(u64);
 
 impl ByteBudget {
-    /// The room of a result that was asked to hold `max_bytes`.
+    /// Returns the budget of a result that was requested to hold `max_bytes`.
     fn of(max_bytes: Option<u64>) -> Self {
         Self(max_bytes.unwrap_or(GrepRequest::DEFAULT_MAX_RESULT_BYTES).min(GrepRequest::MAX_RESULT_BYTES))
     }
 
-    /// Whether `bytes` more fit; they are taken then.
+    /// Reserves `bytes` if they fit, and returns whether they did.
     fn reserve(&mut self, bytes: u64) -> bool {
         let left = self.0.checked_sub(bytes);
         self.0 = left.unwrap_or(self.0);
@@ -115,7 +115,7 @@ impl ByteBudget {
     }
 }
 
-/// The bytes of an event in a result; the end takes none.
+/// Returns the number of bytes that an event takes in a result; the end takes none.
 fn event_cost(event: &GrepEvent) -> u64 {
     let text = match event {
         GrepEvent::Match(line) => return line_cost(line),

@@ -1,4 +1,4 @@
-//! The items of a search as the events that its consumer sees.
+//! Event stream of a search: converts items to the events that the consumer sees.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,36 +15,39 @@ use crate::engine::receiver::OrderedReceiver;
 use crate::item::Item;
 use crate::query::compiled::CompiledQuery;
 
-/// Finds text in the files of `tree`, and gives it out as it is found.
+/// Finds text in the files of `tree`, and returns the matches as they are found.
 ///
 /// # Behaviour
 ///
-/// * Events come sorted by path (bytes), then line; the last is [`GrepEvent::End`], or an error.
-/// * Work begins at the first poll, on the workers of [`Pool::global`], and never far ahead of the consumer. Dropping the
-///   stream ends it; so do the context's token and deadline, without the workers' help.
-/// * What visibility, binary detection, links and limits leave out is counted in the summary. A file that the request names
-///   is searched whatever visibility, globs and types say, as ripgrep does.
-/// * A file with a NUL in its first mebibyte is binary; a byte order mark of UTF-16 makes it text.
-/// * A literal that holds a line break makes the search multiline and matches `\r\n` too. `$` matches before `\r\n`.
-/// * `limit` and `limit_per_file` set `truncated` only where there is at least one match more. A limit of 0 finds nothing
-///   and is truncated.
-/// * A line of over 64 MiB, and a file of over 64 MiB in a multiline search, is a problem. So is less with an expression
-///   that repeats a lot: 1 GiB divided by what its counted repetitions expand to, about 105 KiB for the largest.
-/// * A file that has over 64 MiB more than it claims is a problem.
-/// * Counted repetitions that expand to over 10,000 places (`(a{100}){101}`) are an invalid pattern.
+/// * Events are sorted by path (bytes), then line. The last one is [`GrepEvent::End`] or an error.
+/// * The search starts at the first poll, on the workers of [`Pool::global`], and never runs far ahead of the
+///   consumer. Dropping the stream ends it. The context's token and deadline end it too, even if the workers are
+///   stuck.
+/// * The summary counts what visibility, binary detection, links and limits leave out. A file that the request names
+///   is searched whatever visibility, globs and types say, as in ripgrep.
+/// * A file with a NUL in its first mebibyte is binary, unless a byte order mark of UTF-16 makes it text.
+/// * A literal that contains a line break makes the search multiline and also matches `\r\n`. `$` matches before
+///   `\r\n`.
+/// * `limit` and `limit_per_file` set `truncated` only if there is at least one further match. With a limit of 0 the
+///   result is empty and truncated.
+/// * A line of over 64 MiB is a problem, and in a multiline search a file of over 64 MiB. The bound is lower for an
+///   expression with many repetitions: 1 GiB divided by the number of places to which its counted repetitions expand,
+///   about 105 KiB for the largest.
+/// * A file with over 64 MiB more than it claims is a problem.
+/// * A pattern whose counted repetitions expand to over 10,000 places, such as `(a{100}){101}`, is invalid.
 ///
 /// # Errors
 ///
-/// As its last item: [`InvalidArgument`](vfs_core::ErrorKind::InvalidArgument),
-/// [`InvalidPattern`](vfs_core::ErrorKind::InvalidPattern), [`NotFound`](vfs_core::ErrorKind::NotFound), what listing the
-/// directory itself gives, [`Cancelled`](vfs_core::ErrorKind::Cancelled), [`Timeout`](vfs_core::ErrorKind::Timeout),
-/// [`Busy`](vfs_core::ErrorKind::Busy) where 4,096 turns of searches wait already, and
-/// [`Internal`](vfs_core::ErrorKind::Internal) where a worker panicked.
+/// The last item can be [`InvalidArgument`](vfs_core::ErrorKind::InvalidArgument),
+/// [`InvalidPattern`](vfs_core::ErrorKind::InvalidPattern), [`NotFound`](vfs_core::ErrorKind::NotFound), an error of
+/// listing the directory itself, [`Cancelled`](vfs_core::ErrorKind::Cancelled),
+/// [`Timeout`](vfs_core::ErrorKind::Timeout), [`Busy`](vfs_core::ErrorKind::Busy) if 4,096 time slices of searches are
+/// queued already, or [`Internal`](vfs_core::ErrorKind::Internal) if a worker panicked.
 pub fn grep_stream<T: Tree>(tree: Arc<T>, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
     grep_stream_on(Pool::global(), tree, cx, req)
 }
 
-/// As [`grep_stream`], on the workers of `pool`.
+/// Does the same as [`grep_stream`] on the workers of `pool`.
 pub fn grep_stream_on<T: Tree>(
     pool: &Pool,
     tree: Arc<T>,
@@ -54,13 +57,13 @@ pub fn grep_stream_on<T: Tree>(
     GrepEventStream::new(tree, cx, req, pool.clone(), Tuning::for_workers(pool.workers())).boxed()
 }
 
-/// Events in order, as they are found. Dropping it ends the search.
+/// Events in order, as they are found. Dropping the stream ends the search.
 pub(crate) struct GrepEventStream<T: Tree> {
     receiver: OrderedReceiver<T, CompiledQuery>,
     summary: GrepSummary,
-    /// Whether the file that is being reported is in the summary already.
+    /// Whether the summary already includes the file that is being reported.
     file_counted: bool,
-    /// Whether the end or an error was given out.
+    /// Whether the end or an error was returned.
     is_over: bool,
 }
 
@@ -74,8 +77,8 @@ impl<T: Tree> GrepEventStream<T> {
         }
     }
 
-    /// The next event, if it is another match of the same file, has come already, and is `wanted`: what costs least where
-    /// there are many.
+    /// Returns the next event if it is another match of the same file, has arrived already, and `wanted` accepts it.
+    /// This is the cheapest way to take many matches.
     #[inline]
     pub(crate) fn next_match_if(&mut self, wanted: impl FnOnce(&GrepMatch) -> bool) -> Option<GrepMatch> {
         if !self.file_counted || self.receiver.request().limit.is_some() {
@@ -86,7 +89,7 @@ impl<T: Tree> GrepEventStream<T> {
         Some(line)
     }
 
-    /// Ends the search here; what came across so far.
+    /// Ends the search, and returns the summary so far with the truncation `why`.
     pub(crate) fn stop(mut self, why: Truncation) -> GrepSummary {
         self.summary.truncated = Some(why);
         std::mem::take(&mut self.summary)
@@ -107,7 +110,7 @@ impl<T: Tree> GrepEventStream<T> {
         }
     }
 
-    /// What the consumer sees of an item, if anything.
+    /// Returns the event that the consumer sees for an item, if any.
     #[inline]
     fn event(&mut self, item: Item) -> Option<GrepEvent> {
         let at_limit = self.receiver.request().limit.is_some_and(|limit| self.reported() >= limit);
@@ -126,7 +129,7 @@ impl<T: Tree> GrepEventStream<T> {
                 self.count_file();
                 Some(GrepEvent::File(file))
             }
-            // At the limit it belongs to a match that is over it.
+            // At the limit, this context belongs to a match beyond it.
             Item::Before(_) if at_limit => None,
             Item::Before(line) | Item::After(line) => Some(GrepEvent::Match(line)),
             Item::Problem(problem) => Some(GrepEvent::Problem(problem)),
@@ -137,7 +140,7 @@ impl<T: Tree> GrepEventStream<T> {
                 if left_early {
                     self.summary.truncated = Some(Truncation::Limit);
                 }
-                // Another match was seen, and the lines after the last one that counts are all given out.
+                // Another match was seen, and the context after the last match within the limit is complete.
                 (at_limit && self.summary.truncated == Some(Truncation::Limit)).then(|| self.end())
             }
             Item::Counts(counts) => {
@@ -146,12 +149,12 @@ impl<T: Tree> GrepEventStream<T> {
                 self.summary.truncated = self.summary.truncated.or(counts.truncated());
                 None
             }
-            // Errors end the feed, and entries are what a glob is after.
+            // Errors end the receiver, and entries occur only in globs and listings.
             Item::Failed(_) | Item::Entry(_) => None,
         }
     }
 
-    /// How much counts towards the limit.
+    /// Returns the number that counts towards the limit.
     fn reported(&self) -> u64 {
         match self.receiver.request().output {
             GrepOutput::Matches => self.summary.matches,

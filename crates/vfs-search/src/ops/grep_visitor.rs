@@ -1,4 +1,4 @@
-//! What a grep does with the entries of a walk.
+//! Visitor of a grep: filters entries by name and kind, and searches files.
 
 use vfs_core::tree::{ChildKind, Tree};
 use vfs_core::{Error, ErrorKind, GrepRequest, LinkMode, Result, VfsPath};
@@ -46,19 +46,19 @@ impl SearchVisitor for CompiledQuery {
     }
 
     fn filter_entry<T: Tree>(&self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision> {
-        let has_queued_slices = self.filter.matches_file(entry.context().relative(), entry.name());
+        let matches = self.filter.matches_file(entry.context().relative(), entry.name());
         let is_link = entry.kind() == ChildKind::Link;
         let is_left_out = is_link && self.links == LinkMode::Skip;
-        // It may be a directory that is gone down.
+        // The link may lead to a directory that the walk enters.
         let leads_on = is_link && !is_left_out && self.filter.should_enter(entry.context().relative(), entry.name());
-        if !has_queued_slices && !is_left_out && !leads_on {
+        if !matches && !is_left_out && !leads_on {
             return Ok(FilterDecision::Drop);
         }
         let kind = match entry.kind() {
             ChildKind::Link => match tree.follow(&entry.context().dir, entry.name()) {
                 Ok(kind) => kind,
-                // It was followed only to see whether it leads to a directory, and it leads to none.
-                Err(error) if !has_queued_slices && (is_left_out || error.kind() == ErrorKind::NotFound) => {
+                // The link was resolved only to find out whether it leads to a directory, and it leads nowhere.
+                Err(error) if !matches && (is_left_out || error.kind() == ErrorKind::NotFound) => {
                     return Ok(FilterDecision::Drop);
                 }
                 Err(error) => return Err(error),
@@ -66,12 +66,10 @@ impl SearchVisitor for CompiledQuery {
             kind => kind,
         };
         match kind {
-            ChildKind::File if has_queued_slices => {
-                Ok(if is_left_out { FilterDecision::SkipLink } else { FilterDecision::Keep })
-            }
+            ChildKind::File if matches => Ok(if is_left_out { FilterDecision::SkipLink } else { FilterDecision::Keep }),
             ChildKind::Directory if is_left_out => Ok(FilterDecision::SkipLink),
-            ChildKind::Other if has_queued_slices => {
-                Err(Error::new(ErrorKind::Unsupported, "it is a FIFO, socket or device, not a file"))
+            ChildKind::Other if matches => {
+                Err(Error::new(ErrorKind::Unsupported, "not a regular file but a FIFO, socket or device"))
             }
             _ => Ok(FilterDecision::Drop),
         }

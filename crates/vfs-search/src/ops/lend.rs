@@ -1,4 +1,4 @@
-//! Searching what a backend lends.
+//! Trees that one backend lends to another, and searches of them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::engine::pool::Pool;
 use crate::ops::backend_tree::BackendTree;
 use crate::ops::grep_stream::grep_stream_on;
 
-/// The tree of `backend`: lent, where it is [`Searchable`](vfs_core::Searchable), else put together by asking it for
-/// listings and whole files as the search needs them.
+/// Returns the tree of `backend`. If the backend is [`Searchable`](vfs_core::Searchable), it lends the tree; otherwise
+/// the tree calls it for listings and whole files as the search needs them.
 ///
 /// # Errors
 ///
-/// Those of lending.
+/// The errors of lending.
 pub async fn lend(backend: &Arc<dyn Backend>, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
     if backend.as_searchable().is_some() {
         return req.send(&**backend, cx).await;
@@ -26,11 +26,11 @@ pub async fn lend(backend: &Arc<dyn Backend>, cx: &OpContext, req: LendRequest) 
     Ok(SharedTree::of(Arc::new(BackendTree::new(Arc::clone(backend), cx.clone()))))
 }
 
-/// Finds text in a tree that is still to be lent, and gives it out as it is found, as [`grep_stream_on`] does.
+/// Finds text in a tree that `tree` resolves to, and returns the matches as they are found, like [`grep_stream_on`].
 ///
 /// # Errors
 ///
-/// As its first and last item: what `tree` gives. Then as [`grep_stream_on`].
+/// The error of `tree`, as the first and last item; otherwise those of [`grep_stream_on`].
 pub fn grep_stream_lent(
     pool: Pool,
     tree: impl Future<Output = Result<SharedTree>> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Listing a directory.
+//! List operation: the entries of a directory.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::walk::options::{Directories, MAX_ENTRIES, WalkControl, WalkOptions};
 use crate::walk::sequential::{Walk, WalkItem};
 use crate::walk::visibility::Visibility;
 
-/// Lists what the directory `req.path` of `tree` holds.
+/// Lists the entries of the directory `req.path` of `tree`.
 ///
 /// # Behaviour
 ///
-/// * Every entry is listed, hidden and ignored ones too, sorted by the bytes of the full path.
-/// * A link inside the tree is described by what it leads to; it is not gone down.
+/// * Every entry is listed, including hidden and ignored ones, sorted by the bytes of the full path.
+/// * A link inside the tree is described by its target, and not followed.
 /// * An entry that cannot be described is in `problems`.
-/// * At most 1,000 problems are kept; where there are more, one more says how many.
-/// * With `limit`, what is not returned is not described either.
+/// * At most 1,000 problems are kept. If there are more, one further problem says how many.
+/// * With `limit`, entries that are not returned are not described either.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::NotFound`], [`ErrorKind::NotADirectory`], what listing the directory itself gives, and the context's
-/// [`ErrorKind::Cancelled`] and [`ErrorKind::Timeout`].
+/// [`ErrorKind::NotFound`], [`ErrorKind::NotADirectory`], the errors of listing the directory itself, and the
+/// context's [`ErrorKind::Cancelled`] and [`ErrorKind::Timeout`].
 pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult> {
     cx.check()?;
     let dir = match tree.locate(&req.path).map_err(|error| error.or_path(&req.path))? {
@@ -49,7 +49,7 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
     let mut collected = EntryCollector::new(req.limit);
     while let Some(next) = walk.next(tree, &control)? {
         let put = match next {
-            // Looked at before the entry is described: one that is over the limit need not be.
+            // Check before describing the entry: an entry over the limit needs no description.
             WalkItem::Entry(..) if collected.is_full() => break,
             WalkItem::Entry(entries, step) => {
                 cx.check()?;
@@ -65,15 +65,15 @@ pub fn ls<T: Tree>(tree: &T, cx: &OpContext, req: &LsRequest) -> Result<LsResult
     Ok(ls_result(collected, &req.path))
 }
 
-/// As [`ls`], on the workers of `pool`: for trees that take long to list.
+/// Does the same as [`ls`] on the workers of `pool`, for trees that take long to list.
 ///
 /// # Behaviour
 ///
-/// As [`ls`]. Dropping the future ends the listing.
+/// The same as for [`ls`]. Dropping the future ends the listing.
 ///
 /// # Errors
 ///
-/// As [`ls`], and [`ErrorKind::Busy`] where 4,096 turns of searches wait already.
+/// The errors of [`ls`], and [`ErrorKind::Busy`] if 4,096 time slices of searches are queued already.
 pub async fn ls_on<T: Tree>(pool: &Pool, tree: Arc<T>, cx: OpContext, req: LsRequest) -> Result<LsResult> {
     let tuning = Tuning::for_workers(pool.workers());
     let (path, limit) = (req.path.clone(), req.limit);
@@ -93,7 +93,7 @@ fn ls_result(collected: EntryCollector, start: &VfsPath) -> LsResult {
     result
 }
 
-/// What a listing looks for.
+/// Visits every entry of a listing.
 pub(crate) struct LsVisitor {
     recursive: bool,
     max_depth: Option<u32>,
@@ -161,7 +161,7 @@ impl SearchVisitor for LsVisitor {
     }
 }
 
-/// Goes down every directory of a recursive listing.
+/// Enters every directory of a recursive listing.
 struct LsWalkControl<'a> {
     cx: &'a OpContext,
     recursive: bool,

@@ -1,8 +1,8 @@
-//! The problems of one result, as many as a reader can use.
+//! Bounded collector of the problems of one result.
 
 use vfs_core::{Error, ErrorKind, Problem, VfsPath};
 
-/// Most problems that are kept one by one.
+/// Maximum number of problems that are kept individually.
 const MAX_PROBLEMS: usize = 1000;
 
 /// Keeps the first thousand problems and counts the rest.
@@ -21,7 +21,8 @@ impl ProblemCollector {
         }
     }
 
-    /// The problems; where there were more, the last one says how many. `start` is where the walk started.
+    /// Returns the problems. If there were more than are kept, the last one says how many. `start` is where the walk
+    /// started.
     pub(crate) fn into_vec(self, start: &VfsPath) -> Vec<Problem> {
         let mut problems = self.problems;
         if self.omitted > 0 {

@@ -1,4 +1,4 @@
-//! Several patterns as one.
+//! Alternation: several patterns combined into one.
 
 use vfs_core::{Error, ErrorKind, Pattern, Result};
 
@@ -8,11 +8,13 @@ use crate::query::regex::{check_regex, escape_trailing_comment, literal_lines};
 ///
 /// # Behaviour
 ///
-/// A single pattern is returned as it is; a carriage return at the end of a literal is found only then. If one of several literals holds a line break, the search has to be multiline.
+/// A single pattern is returned as it is; a carriage return at the end of a literal is found only then. If one of
+/// several literals holds a line break, the search has to be multiline.
 ///
 /// # Errors
 ///
-/// `invalid_argument` if there is no pattern, or if one of several is empty; `invalid_pattern` if one of several is malformed.
+/// `invalid_argument` if there is no pattern, or if one of several is empty; `invalid_pattern` if one of several is
+/// malformed.
 ///
 /// ```
 /// use vfs_core::Pattern;

@@ -1,4 +1,4 @@
-//! A request, checked and compiled: what every worker of a search shares.
+//! Compiled form of a grep request, shared by all workers of a search.
 
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use vfs_core::tree::Sought;
@@ -9,29 +9,31 @@ use crate::query::matcher::LineMatcher;
 use crate::query::regex;
 use crate::query::required_literals::required_literals;
 
-/// Most bytes that one worker holds of a line, or of a file in a multiline search.
+/// Maximum bytes that one worker holds of a line, or of a file in a multiline search.
 const HEAP_LIMIT: usize = 64 << 20;
 
-/// Most bytes that one worker holds beside a line for lines of context, so that the longest lines have room for some.
+/// Maximum bytes of context lines that one worker holds in addition to a line, so that the longest lines have room for
+/// some.
 const CONTEXT_LIMIT: usize = 64 << 20;
 
-/// Most steps, about, that the engine takes in one call, which nobody can interrupt: bytes times places of an expression.
+/// Approximate maximum of steps in one call of the engine, which cannot be interrupted: bytes times places of the
+/// expression.
 const MAX_ENGINE_STEPS: u64 = 1 << 30;
 
-/// What is searched for, where, and how much of it.
+/// A grep request, validated and compiled.
 pub(crate) struct CompiledQuery {
     pub(crate) matcher: LineMatcher,
-    /// Whether matches may span lines, so that a file is searched whole.
+    /// Whether matches may span lines, so that a file is searched as a whole.
     pub(crate) multiline: bool,
-    /// How many places its counted repetitions expand to.
+    /// Number of places to which the counted repetitions expand.
     pub(crate) expansion: u64,
-    /// How many bytes behind a match the engine looks at most.
+    /// Maximum number of bytes after a match that the engine reads.
     pub(crate) max_lookahead: usize,
-    /// Texts that a file has to hold to be worth opening, where these can be told.
+    /// Literals of which a file must contain one to be worth opening, if the pattern requires any.
     pub(crate) required: Option<Sought>,
-    /// Most bytes of a line, or of a file in a multiline search.
+    /// Maximum bytes of a line, or of a file in a multiline search.
     pub(crate) heap_limit: usize,
-    /// Most bytes of lines that are held beside a line, as they may be its context.
+    /// Maximum bytes of lines that are held in addition to a line, since they may become its context.
     pub(crate) context_limit: usize,
     pub(crate) filter: FileFilter,
     pub(crate) hidden: HiddenNames,
@@ -86,21 +88,22 @@ impl CompiledQuery {
         })
     }
 
-    /// Whether a line is found by itself, because it matches.
+    /// Returns whether only matching lines are reported, without inversion and context.
     pub(crate) fn is_plain(&self) -> bool {
         !self.invert && self.before == 0 && self.after == 0
     }
 
-    /// Whether lines are held beside the one that is searched, as they may be its context.
+    /// Returns whether lines are held in addition to the searched one, since they may become its context.
     pub(crate) fn holds_context(&self) -> bool {
         !self.multiline && (self.before > 0 || self.after > 0)
     }
 
-    /// A searcher for this plan, for one worker.
+    /// Creates a searcher for one worker.
     pub(crate) fn searcher(&self) -> Searcher {
-        // Whoever reads sees to it that no line is over the limit, where there is room for more.
+        // If there is room for context, the reader ensures that no line exceeds the limit.
         let context = if self.holds_context() { self.context_limit } else { 0 };
-        // The sink sees a multiline search's match with all that are on adjacent lines; one is enough to name a file.
+        // In a multiline search the sink sees all matches on adjacent lines at once; to report a file, one such block
+        // is enough.
         let is_one_enough = self.output == GrepOutput::Files && self.multiline && !self.invert;
         SearcherBuilder::new()
             .multi_line(self.multiline)
@@ -120,7 +123,7 @@ fn required_query(req: &GrepRequest) -> Option<Sought> {
     if req.case == CaseMode::Sensitive { Sought::exactly(texts) } else { Sought::in_any_case(texts) }
 }
 
-/// How large a line may be with an expression whose counted repetitions expand to `expansion` places.
+/// Returns the maximum length of a line for an expression whose counted repetitions expand to `expansion` places.
 fn heap_limit(expansion: u64) -> usize {
     let bytes = MAX_ENGINE_STEPS / expansion.max(1);
     usize::try_from(bytes).map_or(HEAP_LIMIT, |bytes| bytes.min(HEAP_LIMIT))

@@ -1,4 +1,4 @@
-//! Which files a search opens, decided from their names alone.
+//! Name-based file filter: the globs and file types of a request.
 
 use ignore::types::Types;
 use vfs_core::{Error, ErrorKind, GrepRequest, HiddenNames, Result};
@@ -14,7 +14,7 @@ pub(crate) struct FileFilter {
     hidden: HiddenNames,
 }
 
-/// What a glob does with the files that it matches.
+/// The effect of a glob on the files that it matches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum GlobEffect {
     Include,
@@ -29,7 +29,7 @@ impl FileFilter {
         Ok(Self { globs, types, has_includes, hidden: req.hidden })
     }
 
-    /// Whether the file `name` of the directory `relative` is searched.
+    /// Returns whether the file `name` of the directory `relative` is searched.
     pub(crate) fn matches_file(&self, relative: &str, name: &str) -> bool {
         let last =
             self.globs.iter().rev().find(|(_, glob)| !glob.is_only_directories() && glob.matches_entry(relative, name));
@@ -37,7 +37,7 @@ impl FileFilter {
         included && self.types.as_ref().is_none_or(|types| types.matched(name, false).is_whitelist())
     }
 
-    /// The only names in the directory `relative` that are of interest, where the globs spell them.
+    /// Returns the only relevant names in the directory `relative`, if the globs spell them out.
     pub(crate) fn names_in(&self, relative: &str) -> Option<Vec<String>> {
         if !self.has_includes {
             return None;
@@ -46,10 +46,10 @@ impl FileFilter {
         names.map(|names| names.concat())
     }
 
-    /// How much of the entry `name` of the directory `relative` the globs ask for, which starts with a dot.
+    /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, the globs ask for.
     pub(crate) fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
         if !self.has_includes && self.hidden == HiddenNames::Spelled {
-            // As for the glob `*`.
+            // The same as for the glob `*`.
             return DotVisibility::ContentsOnly;
         }
         self.includes().map(|glob| glob.hidden_override(relative, name)).fold(DotVisibility::Hidden, DotVisibility::or)
@@ -59,7 +59,7 @@ impl FileFilter {
         self.globs.iter().filter(|(effect, _)| *effect == GlobEffect::Include).map(|(_, glob)| glob)
     }
 
-    /// Whether the directory `name` of the directory `relative` can hold a file that is searched.
+    /// Returns whether the directory `name` of the directory `relative` can contain a file that is searched.
     pub(crate) fn should_enter(&self, relative: &str, name: &str) -> bool {
         if self.globs.is_empty() {
             return true;
@@ -72,7 +72,7 @@ impl FileFilter {
     }
 }
 
-/// A glob that excludes does so whether or not it spells the dots of hidden names.
+/// Parses a glob. One that excludes matches hidden names whether or not it spells their dots.
 fn parse_glob(text: &str, hidden: HiddenNames) -> Result<(GlobEffect, GlobPattern)> {
     let (effect, pattern) = match text.strip_prefix('!') {
         Some(pattern) => (GlobEffect::Exclude, GlobPattern::new(pattern)?),
@@ -84,10 +84,10 @@ fn parse_glob(text: &str, hidden: HiddenNames) -> Result<(GlobEffect, GlobPatter
     Ok((effect, pattern))
 }
 
-/// The refusal of a glob for files that can match none.
+/// Returns the error for a glob that can match no file.
 pub(crate) fn only_directories() -> Error {
     let message =
-        "Invalid glob pattern: it ends with '/' and so matches directories only; write 'dir/**' for the files below";
+        "Invalid glob pattern: the glob ends with '/' and matches directories only; write 'dir/**' for the files below";
     Error::new(ErrorKind::InvalidPattern, message).with_model_message(message)
 }
 

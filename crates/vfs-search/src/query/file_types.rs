@@ -1,9 +1,9 @@
-//! ripgrep's own table of file types.
+//! File types, as defined by ripgrep's own table.
 
 use ignore::types::{FileTypeDef, Types, TypesBuilder};
 use vfs_core::{Error, Result};
 
-/// Names that are spoken, with those of the table.
+/// Common names of languages, each with its name in the table.
 const TYPE_ALIASES: [(&str, &str); 11] = [
     ("bash", "sh"),
     ("c#", "cs"),
@@ -18,7 +18,7 @@ const TYPE_ALIASES: [(&str, &str); 11] = [
     ("text", "txt"),
 ];
 
-/// The names that [`GrepRequest::file_types`](vfs_core::GrepRequest::file_types) takes, sorted.
+/// Returns the names that [`GrepRequest::file_types`](vfs_core::GrepRequest::file_types) accepts, sorted.
 ///
 /// ```
 /// assert!(vfs_search::file_type_names().iter().any(|name| name == "rust"));
@@ -27,7 +27,7 @@ pub fn file_type_names() -> Vec<String> {
     definitions().iter().map(|definition| definition.name().to_owned()).collect()
 }
 
-/// Selects files of the types `names`.
+/// Returns a matcher for files of the types `names`.
 pub(crate) fn select(names: &[String]) -> Result<Types> {
     let mut builder = TypesBuilder::new();
     builder.add_defaults();

@@ -1,17 +1,18 @@
-//! How far behind a match an engine may look before it tells it.
+//! Lookahead bound: how far a regex engine may read beyond a match before it reports the match.
 
 use regex_syntax::hir::{Hir, HirKind};
 
-/// Most bytes that an engine reads behind the end of a match of `hir` to see that nothing goes before it; `None` where the
-/// expression sets no bound, as `[^"]*"|x` does not: each `x` may be the beginning of something that ends far away, or nowhere.
+/// Returns the maximum number of bytes that an engine reads after the end of a match of `hir` to rule out a match that
+/// takes precedence. Returns `None` if the expression sets no bound, as in `[^"]*"|x`: each `x` may start a match that
+/// ends far away, or never.
 ///
-/// What is bounded here goes at most so many bytes without a match, and is given up then.
+/// If there is a bound, the engine reads at most so many bytes without a match before it gives up.
 pub(crate) fn max_lookahead(hir: &Hir) -> Option<usize> {
     if let Some(max_match_len) = max_match_len(hir) {
         return Some(max_match_len);
     }
     match hir.kind() {
-        // From its least number of times on, each further time is a match.
+        // From the minimum number of repetitions on, each further one completes a match.
         HirKind::Repetition(repetition) => {
             let least = usize::try_from(repetition.min.max(1)).ok()?;
             Some(max_match_len(&repetition.sub)?.saturating_mul(least))
@@ -26,7 +27,7 @@ pub(crate) fn max_lookahead(hir: &Hir) -> Option<usize> {
     }
 }
 
-/// How long a match of `hir` is at most, where there is a bound.
+/// Returns the maximum length of a match of `hir`, if there is a bound.
 pub(crate) fn max_match_len(hir: &Hir) -> Option<usize> {
     hir.properties().maximum_len()
 }

@@ -1,21 +1,21 @@
-//! The matcher of a search: an expression that does not see the `\r` of a line ending as text.
+//! Line matcher: a regex or literal that does not treat the `\r` of a line ending as text.
 
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoCaptures, NoError};
 use grep_regex::RegexMatcher;
 use memchr::memmem::Finder;
 
-/// What a `\r` is to a pattern.
+/// Treatment of a `\r` by a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CarriageReturn {
     /// A byte like any other.
     Text,
-    /// Part of the line ending where a `\n` follows.
+    /// Part of the line ending if a `\n` follows.
     EndsLine,
-    /// As `EndsLine`, and at the end of a haystack too: haystacks are lines whose `\n` was taken off.
+    /// Like `EndsLine`, and also at the end of a haystack, since haystacks are lines without their `\n`.
     EndsLineOrHaystack,
 }
 
-/// A matcher that has no match of nothing but the `\r` of a line ending.
+/// A matcher that never matches only the `\r` of a line ending.
 #[derive(Debug, Clone)]
 pub(crate) struct LineMatcher {
     engine: MatchEngine,
@@ -24,7 +24,7 @@ pub(crate) struct LineMatcher {
 
 #[derive(Debug, Clone)]
 enum MatchEngine {
-    /// A text without a line break, found by SIMD without an expression around it.
+    /// A text without a line break, found by SIMD and without a regex.
     Literal(Box<Finder<'static>>),
     Regex(RegexMatcher),
 }
@@ -34,13 +34,13 @@ impl LineMatcher {
         Self { engine: MatchEngine::Regex(regex), carriage_return }
     }
 
-    /// Matches `text`, which holds no line break and is not empty, as it is.
+    /// Creates a matcher for `text` itself, which contains no line break and is not empty.
     pub(crate) fn literal(text: &[u8]) -> Self {
         let finder = Finder::new(text).into_owned();
         Self { engine: MatchEngine::Literal(Box::new(finder)), carriage_return: CarriageReturn::Text }
     }
 
-    /// What finds the plain text that it looks for, if it looks for one.
+    /// Returns the finder of the literal, if the pattern is one.
     pub(crate) fn finder(&self) -> Option<&Finder<'static>> {
         match &self.engine {
             MatchEngine::Literal(finder) => Some(finder),
@@ -48,7 +48,7 @@ impl LineMatcher {
         }
     }
 
-    /// Finds the matches in a last line, which has no ending: a `\r` there is text.
+    /// Finds the matches in a last line, which has no ending, so that a `\r` there is text.
     pub(crate) fn find_iter_in_last_line(&self, line: &[u8], found: impl FnMut(Match) -> bool) -> Result<(), NoError> {
         match &self.engine {
             MatchEngine::Literal(_) => self.find_iter(line, found),
@@ -56,7 +56,8 @@ impl LineMatcher {
         }
     }
 
-    /// Finds the next match as long as `should_continue`, which is asked of each that the engine finds, whether it counts or not.
+    /// Finds the next match as long as `should_continue` returns `true`. It is called for each match of the engine,
+    /// including those that do not count.
     pub(crate) fn find_while(
         &self,
         haystack: &[u8],
@@ -75,7 +76,7 @@ impl LineMatcher {
             if found.len() != 1 || !self.is_line_ending(haystack, found.end()) {
                 return Ok(Some(found));
             }
-            // An expression such as `^$` takes the `\r` in, but does not need it.
+            // An expression such as `^$` includes the `\r`, but also matches without it.
             if let Some(without) = regex.find_at(&haystack[..found.start()], found.start())? {
                 return Ok(Some(without));
             }
@@ -84,7 +85,7 @@ impl LineMatcher {
         Ok(None)
     }
 
-    /// Whether the `\r` before `end`, if it is one, belongs to a line ending.
+    /// Returns whether there is a `\r` before `end` that belongs to a line ending.
     fn is_line_ending(&self, haystack: &[u8], end: usize) -> bool {
         if end == 0 || haystack[end - 1] != b'\r' {
             return false;
@@ -122,7 +123,7 @@ impl Matcher for LineMatcher {
         };
         let found = regex.find_candidate_line(haystack)?;
         Ok(match found {
-            // The haystack is many lines here, and what is at its end is the end of the file.
+            // The haystack consists of many lines here, and its end is the end of the file.
             Some(LineMatchKind::Confirmed(end))
                 if haystack.get(end) == Some(&b'\n') && self.is_line_ending(haystack, end) =>
             {

@@ -1,4 +1,4 @@
-//! From what is searched for to a matcher.
+//! Pattern compilation: checks and limits of an expression, and its matcher.
 
 use grep_matcher::Matcher as _;
 use grep_regex::RegexMatcherBuilder;
@@ -10,29 +10,29 @@ use vfs_core::{CaseMode, Error, ErrorKind, GrepRequest, Pattern, Result};
 use crate::query::lookahead::{max_lookahead, max_match_len};
 use crate::query::matcher::{CarriageReturn, LineMatcher};
 
-/// Longest pattern, in bytes.
+/// Maximum length of a pattern in bytes.
 const MAX_PATTERN_BYTES: usize = 64 << 10;
 
-/// Deepest nesting of groups.
+/// Maximum nesting of groups.
 const MAX_GROUP_NESTING: u32 = 100;
 
-/// Most places that counted repetitions may expand to.
+/// Maximum number of places to which counted repetitions may expand.
 const MAX_EXPANSION: u64 = 10_000;
 
-/// Most bytes of the compiled expression.
+/// Maximum size of a compiled expression in bytes.
 const SIZE_LIMIT: usize = 10 << 20;
 
-/// Most bytes that matching caches, for each worker and direction.
+/// Maximum size of the matching cache in bytes, for each worker and direction.
 const CACHE_LIMIT: usize = 16 << 20;
 
-/// A matcher, and whether its matches may span lines.
+/// A matcher, with the costs that its pattern implies.
 #[derive(Debug, Clone)]
 pub(crate) struct CompiledPattern {
     pub(crate) matcher: LineMatcher,
     pub(crate) multiline: bool,
-    /// How many places its counted repetitions expand to: how much work each byte may be.
+    /// Number of places to which the counted repetitions expand, a measure of the work for each byte.
     pub(crate) expansion: u64,
-    /// How many bytes behind a match the engine looks at most.
+    /// Maximum number of bytes after a match that the engine reads.
     pub(crate) max_lookahead: usize,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
     if text.len() > MAX_PATTERN_BYTES {
         return Err(invalid_pattern_of(
             &req.pattern,
-            &format!("it is {} bytes long; at most {MAX_PATTERN_BYTES} are allowed", text.len()),
+            &format!("the pattern is {} bytes long; at most {MAX_PATTERN_BYTES} are allowed", text.len()),
         ));
     }
     if let Some(matcher) = literal_matcher(req) {
@@ -64,7 +64,7 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
         .size_limit(SIZE_LIMIT)
         .dfa_size_limit(CACHE_LIMIT)
         .nest_limit(MAX_GROUP_NESTING * 2);
-    // A text looks no further than it is long, in any case of its letters.
+    // A literal looks no further than its own length, in any case of its letters.
     let (mut expansion, mut max_lookahead) = (0, Some(text.len()));
     let (expression, multiline) = match &req.pattern {
         Pattern::Regex(regex) => {
@@ -88,15 +88,15 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
     let regex = builder.build(&expression).map_err(|error| match error.kind() {
         grep_regex::ErrorKind::NotAllowed(_) => invalid_pattern_of(
             &req.pattern,
-            "it matches a line break; ask for a multiline search, or leave the '\\n' out",
+            "the pattern matches a line break; use a multiline search, or remove the '\\n'",
         ),
         _ => invalid_pattern_of(
             &req.pattern,
-            &format!("it is too large when compiled (over {SIZE_LIMIT} bytes); make it simpler"),
+            &format!("the compiled pattern is over {SIZE_LIMIT} bytes; simplify the pattern"),
         ),
     })?;
-    // Who asks for a `\r` by itself, literally, means it.
-    // A multiline search with an expression that cannot match a line break goes line by line all the same.
+    // A literal that contains a `\r` asks for that byte. A multiline search whose expression cannot match a line break
+    // still goes line by line.
     let is_by_line = !multiline || regex.non_matching_bytes().is_some_and(|bytes| bytes.contains(b'\n'));
     let carriage_return = match (&req.pattern, is_by_line) {
         (Pattern::Literal(_), _) => CarriageReturn::Text,
@@ -112,11 +112,12 @@ pub(crate) fn compile(req: &GrepRequest) -> Result<CompiledPattern> {
     })
 }
 
-/// A matcher for a pattern that is one line of text, to be found as it is.
+/// Returns a matcher for a pattern that is one line of literal text.
 fn literal_matcher(req: &GrepRequest) -> Option<LineMatcher> {
     let text = match &req.pattern {
         Pattern::Literal(text) => text,
-        // What has no sign in it that means anything is text; a `\r` has its own meaning in an expression.
+        // An expression without metacharacters is literal text. A `\r` is different: it has a meaning of its own in an
+        // expression.
         Pattern::Regex(regex) if !regex.contains('\r') && regex_syntax::escape(regex) == *regex => regex,
         _ => return None,
     };
@@ -129,9 +130,10 @@ fn literal_matcher(req: &GrepRequest) -> Option<LineMatcher> {
         .then(|| LineMatcher::literal(text.as_bytes()))
 }
 
-/// The expression for a text of several lines; what a read showed is found in a file with `\r\n` too.
+/// Returns the expression for a literal of several lines. Its line breaks also match `\r\n`, since a read does not
+/// show the difference.
 ///
-/// A `\r\n` in the text is meant as it is.
+/// A `\r\n` in the literal matches only itself.
 pub(crate) fn literal_lines(text: &str) -> String {
     let mut expression = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -145,16 +147,16 @@ pub(crate) fn literal_lines(text: &str) -> String {
     expression
 }
 
-/// An expression that was found to be in order.
+/// A valid expression within the limits.
 struct CheckedRegex {
     expression: String,
     expansion: u64,
-    /// How many bytes behind a match the engine looks at most, and how long a match is, where there are bounds.
+    /// Maximum lookahead after a match, and maximum length of a match, in bytes; `None` if there is no bound.
     max_lookahead: Option<usize>,
     max_match_len: Option<usize>,
 }
 
-/// Checks `regex`, and lets each `$` match before `\r\n` as before `\n`.
+/// Checks `regex`, and rewrites each `$` to match before `\r\n` as well as before `\n`.
 fn check_expression(regex: &str, multiline: bool) -> Result<CheckedRegex> {
     let ast = parse(regex)?;
     let hir = TranslatorBuilder::new()
@@ -167,25 +169,26 @@ fn check_expression(regex: &str, multiline: bool) -> Result<CheckedRegex> {
     let expansion = expansion(&hir, InRepetition::No);
     if expansion > MAX_EXPANSION {
         return Err(invalid_regex(&format!(
-            "its counted repetitions expand to {expansion} places; at most {MAX_EXPANSION} are allowed"
+            "the counted repetitions expand to {expansion} places; at most {MAX_EXPANSION} are allowed"
         )));
     }
     let (max_lookahead, max_match_len) = (max_lookahead(&hir), max_match_len(&hir));
     Ok(CheckedRegex { expression: rewrite_end_anchors(regex, &ast), expansion, max_lookahead, max_match_len })
 }
 
-/// The expression that a search for `regex` looks for: each `$` in it matches before `\r\n` as before `\n`.
+/// Returns the expression that a search for `regex` compiles, in which each `$` matches before `\r\n` as well as
+/// before `\n`. Returns `None` if `regex` is not valid.
 ///
-/// Whoever tells beforehand which texts a match holds has to look at this one, as a match may have a `\r` where `regex` has
-/// none. `None` where it is no expression.
+/// Code that derives the literals of a match has to use this expression, since a match may contain a `\r` where
+/// `regex` has none.
 pub(crate) fn effective_expression(regex: &str) -> Option<String> {
     let ast = parser().parse(regex).ok()?;
     Some(rewrite_end_anchors(regex, &ast))
 }
 
-/// `regex`, which is `ast`, with each `$` as it is searched for.
+/// Rewrites each `$` of `regex`, whose syntax tree is `ast`.
 ///
-/// The engine's own mode for this would let `^` match after a lone `\r`, which ends no line here.
+/// The engine's own mode for `\r\n` would let `^` match after a lone `\r`, which ends no line here.
 fn rewrite_end_anchors(regex: &str, ast: &Ast) -> String {
     let ends = match ast::visit(ast, EndAnchors(Vec::new())) {
         Ok(ends) => ends,
@@ -199,11 +202,12 @@ fn rewrite_end_anchors(regex: &str, ast: &Ast) -> String {
         done = at + 1;
     }
     expression.push_str(&regex[done..]);
-    // The matcher puts the expression into a group.
+    // The matcher wraps the expression in a group.
     escape_trailing_comment(expression)
 }
 
-/// Returns `expression` in a form that can be put into a group: the group's end must not become part of a comment.
+/// Returns `expression` in a form that can be wrapped in a group, so that the group's end does not become part of a
+/// comment.
 pub(crate) fn escape_trailing_comment(mut expression: String) -> String {
     if expression.contains('#') && !is_group(&expression, "") && is_group(&expression, "\n") {
         expression.push('\n');
@@ -211,7 +215,7 @@ pub(crate) fn escape_trailing_comment(mut expression: String) -> String {
     expression
 }
 
-/// Whether `expression` and `end` are in order inside a group, as deep as the matcher takes it.
+/// Returns whether `expression` followed by `end` is valid inside a group, at the maximum nesting of the matcher.
 fn is_group(expression: &str, end: &str) -> bool {
     let mut parser = ast::parse::ParserBuilder::new().nest_limit(MAX_GROUP_NESTING * 2).build();
     parser.parse(&format!("(?:{expression}{end})")).is_ok()
@@ -224,8 +228,8 @@ enum InRepetition {
     No,
 }
 
-/// How many places the counted repetitions of `hir` expand to: the product along their nesting, summed over what stands side
-/// by side. What is not repeated by a count is not counted. The parser bounds the depth.
+/// Returns the number of places to which the counted repetitions of `hir` expand: the product along their nesting,
+/// summed over siblings. Parts that no count repeats are not counted. The parser bounds the depth.
 fn expansion(hir: &Hir, in_repetition: InRepetition) -> u64 {
     let sum = |parts: &[Hir]| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(expansion(part, in_repetition)));
     match hir.kind() {
@@ -242,12 +246,12 @@ fn expansion(hir: &Hir, in_repetition: InRepetition) -> u64 {
     }
 }
 
-/// Refuses what is not a regex by itself; the error names the mistake and its place.
+/// Rejects a string that is not a valid regex by itself. The error names the mistake and its position.
 pub(crate) fn check_regex(regex: &str) -> Result<()> {
     check_expression(regex, true).map(drop)
 }
 
-/// Parses `regex`; the error names the mistake and its place.
+/// Parses `regex`. The error names the mistake and its position.
 fn parse(regex: &str) -> Result<Ast> {
     parser().parse(regex).map_err(|error| syntax_error(regex, &error.kind().to_string(), error.span()))
 }
@@ -256,7 +260,7 @@ fn parser() -> ast::parse::Parser {
     ast::parse::ParserBuilder::new().nest_limit(MAX_GROUP_NESTING).build()
 }
 
-/// Where an expression has a `$`.
+/// The positions of `$` in an expression.
 struct EndAnchors(Vec<usize>);
 
 impl ast::Visitor for EndAnchors {
@@ -289,7 +293,7 @@ fn invalid_regex(what: &str) -> Error {
     invalid_pattern(format!("Invalid regex pattern: {what}"))
 }
 
-/// A mistake of any kind of pattern.
+/// Returns the error for an invalid pattern of any kind.
 fn invalid_pattern_of(pattern: &Pattern, what: &str) -> Error {
     match pattern {
         Pattern::Regex(_) => invalid_regex(what),

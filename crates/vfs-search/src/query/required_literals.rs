@@ -1,4 +1,4 @@
-//! Which texts a file holds that a search finds something in.
+//! Required literals: texts of which a file must contain one for a request to match.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::literal::{ExtractKind, Extractor, Seq};
@@ -7,18 +7,19 @@ use vfs_core::{CaseMode, GrepRequest, Pattern};
 
 use crate::query::regex::effective_expression;
 
-/// The longest expression that is looked through, in bytes.
+/// Maximum length in bytes of an expression that is analysed.
 const MAX_REGEX_BYTES: usize = 4 << 10;
 
-/// Most texts that it may be.
+/// Maximum number of literals.
 const MAX_LITERALS: usize = 64;
 
-/// Texts of which every file holds at least one that `req` finds something in; `None` where there are none to tell.
+/// Returns literals of which every file that `req` matches contains at least one, or `None` if the request requires
+/// none.
 ///
 /// # Behaviour
 ///
-/// Where the request is not case-sensitive, a file may hold the text in another case, by the rules of Unicode: `k` and `s`
-/// have a third one beyond ASCII. There are at most 64 texts, and none of them is empty.
+/// If the request is not case-sensitive, a file may contain the literal in another case, by the rules of Unicode: `k`
+/// and `s` have a third form beyond ASCII. There are at most 64 literals, and none of them is empty.
 ///
 /// ```
 /// use vfs_core::GrepRequest;
@@ -33,9 +34,9 @@ pub fn required_literals(req: &GrepRequest) -> Option<Vec<String>> {
         return None;
     }
     let mut literals = match &req.pattern {
-        // Where a line ends in a file may be spelled otherwise.
+        // In a file the line break may be `\r\n`, so only one line of the literal is used.
         Pattern::Literal(text) => text.split('\n').max_by_key(|line| line.len()).map(|line| vec![line.to_owned()])?,
-        // What two classes have in common, or not, is another thing where case is all the same.
+        // Intersections and symmetric differences of classes change their meaning if case is ignored.
         Pattern::Regex(regex)
             if req.case != CaseMode::Sensitive && ["&&", "~~"].iter().any(|sign| regex.contains(sign)) =>
         {
@@ -51,20 +52,20 @@ pub fn required_literals(req: &GrepRequest) -> Option<Vec<String>> {
     is_usable.then_some(literals)
 }
 
-/// Texts of which every match of `regex` holds at least one.
+/// Returns literals of which every match of `regex` contains at least one.
 fn literals_of_regex(regex: &str, multiline: bool) -> Option<Vec<String>> {
     if regex.len() > MAX_REGEX_BYTES {
         return None;
     }
     let mut parser = ParserBuilder::new();
-    // The nesting that was allowed, and that of what stands for each end of a line.
+    // Allow the nesting of the request, and that of the expression which replaces each end of a line.
     parser.utf8(false).multi_line(true).dot_matches_new_line(multiline).nest_limit(200);
     let hir = parser.build().parse(&effective_expression(regex)?).ok()?;
     let literals = literals_of_hir(&hir)?;
     literals.into_iter().map(|text| String::from_utf8(text).ok()).collect()
 }
 
-/// The best set of texts of which every match of `hir` holds at least one.
+/// Returns the most selective set of literals of which every match of `hir` contains at least one.
 fn literals_of_hir(hir: &Hir) -> Option<Vec<Vec<u8>>> {
     let ends = [ExtractKind::Prefix, ExtractKind::Suffix]
         .map(|kind| to_byte_strings(&Extractor::new().kind(kind).extract(hir)));
@@ -86,7 +87,7 @@ fn to_byte_strings(seq: &Seq) -> Option<Vec<Vec<u8>>> {
     Some(literals.iter().map(|literal| literal.as_bytes().to_vec()).collect())
 }
 
-/// That of which the shortest text is the longest.
+/// Returns the set whose shortest literal is longest.
 fn most_selective(sets: impl Iterator<Item = Option<Vec<Vec<u8>>>>) -> Option<Vec<Vec<u8>>> {
     sets.flatten().max_by_key(|set| set.iter().map(Vec::len).min())
 }

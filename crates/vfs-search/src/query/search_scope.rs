@@ -1,11 +1,11 @@
-//! The directories that a request can find something in.
+//! Scope of a request: the directories in which it can find something.
 
 use vfs_core::{GlobRequest, GrepRequest, LsRequest, Result, VfsPath};
 
 use crate::glob::GlobPattern;
 use crate::query::file_filter::FileFilter;
 
-/// Which directories a request can find something in, told from its patterns alone.
+/// The directories in which a request can find something, derived from its patterns alone.
 ///
 /// ```
 /// use vfs_core::{GlobRequest, VfsPath};
@@ -24,12 +24,12 @@ pub struct SearchScope {
 enum ScopeFilter {
     Glob(GlobPattern),
     Grep(Box<FileFilter>),
-    /// Into directories so many levels below the start; `None` for all.
+    /// Directories at most so many levels below the start; `None` for all.
     Depth(Option<u32>),
 }
 
 impl SearchScope {
-    /// Of a glob.
+    /// Creates the scope of a glob.
     ///
     /// # Errors
     ///
@@ -38,25 +38,25 @@ impl SearchScope {
         Ok(Self { start: req.path.clone(), filter: ScopeFilter::Glob(GlobPattern::new(&req.pattern)?) })
     }
 
-    /// Of a search.
+    /// Creates the scope of a grep.
     ///
     /// # Errors
     ///
-    /// `invalid_pattern` for one of its globs or types.
+    /// `invalid_pattern` for one of its globs, and `invalid_argument` for one of its file types.
     pub fn of_grep(req: &GrepRequest) -> Result<Self> {
         Ok(Self { start: req.path.clone(), filter: ScopeFilter::Grep(Box::new(FileFilter::new(req)?)) })
     }
 
-    /// Of a listing.
+    /// Creates the scope of a listing.
     pub fn of_ls(req: &LsRequest) -> Self {
         let depth = if req.recursive { req.max_depth } else { Some(0) };
         Self { start: req.path.clone(), filter: ScopeFilter::Depth(depth) }
     }
 
-    /// Whether the search looks into `directory`, or into what is below it.
+    /// Returns whether the search looks into `directory`, or into a directory below it.
     ///
-    /// It does where something there can be found, where it starts there or below, where it has to tell whether a listing
-    /// leaves something out, and where `.git/info/exclude` of a directory that it looks into may be.
+    /// The search does so if something there can be found, if it starts there or below, if it has to determine whether
+    /// a listing is truncated there, or if the `.git/info/exclude` of a directory in scope may be there.
     pub fn reaches(&self, directory: &VfsPath) -> bool {
         if self.start.starts_with(directory) || self.may_hold_exclude_file(directory) {
             return true;
@@ -65,7 +65,7 @@ impl SearchScope {
         let mut above = 0;
         relative.split('/').enumerate().all(|(depth, name)| {
             let parent = &relative[..above];
-            // The next one's parent ends before the separator that follows this name.
+            // The parent of the next name ends before the separator that follows this name.
             above += name.len() + usize::from(above > 0);
             self.should_enter(parent, name, depth)
         })

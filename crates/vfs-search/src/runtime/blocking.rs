@@ -1,4 +1,4 @@
-//! Work on a runtime's pool for what blocks, where a pool without threads is an error and not a panic.
+//! Blocking work on a runtime's pool; a pool that cannot start a thread is an error, not a panic.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,13 +8,13 @@ use futures::channel::oneshot;
 use tokio::runtime::Handle;
 use vfs_core::{Error, ErrorKind, Result};
 
-/// Runs `work` on the pool of `runtime` for what blocks, and returns its value. If the future is dropped before `work` has
-/// begun, it never runs.
+/// Runs `work` on the blocking pool of `runtime`, and returns its value. If the future is dropped before `work` has
+/// started, it never runs.
 ///
 /// # Errors
 ///
-/// `busy` if the pool has no thread and none can be started; `work` is not run then, neither now nor later. `internal` if
-/// `work` panicked or the runtime is shutting down.
+/// `busy` if the pool has no thread and none can be started; `work` does not run then, neither now nor later.
+/// `internal` if `work` panicked or the runtime is shutting down.
 pub async fn run_blocking<T, F>(runtime: &Handle, work: F) -> Result<T>
 where
     T: Send + 'static,
@@ -26,12 +26,12 @@ where
     let run = move || {
         let work = pooled.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(work) = work {
-            // Nobody may be waiting for the value any more.
+            // The caller may have dropped the future, so that the value is not needed any more.
             let _ = sender.send(work());
         }
     };
-    // The pool panics if it cannot start its first thread, and leaves the work in its queue for a thread that may be started
-    // later: that one must find nothing to do.
+    // If the pool cannot start its first thread, it panics and leaves the closure in its queue for a thread that may
+    // start later. That thread must find nothing to do.
     STARTING.set(true);
     let spawned = catch_unwind(AssertUnwindSafe(|| drop(runtime.spawn_blocking(run))));
     STARTING.set(false);
@@ -47,17 +47,17 @@ where
 }
 
 thread_local! {
-    /// Whether this thread asks a pool to start a thread.
+    /// Whether this thread is asking a pool to start a thread.
     static STARTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether a panic of the calling thread is one that [`run_blocking`] turns into an error, for a panic hook that
-/// leaves reporting it to whoever gets that error.
+/// Returns whether a panic of the calling thread is one that [`run_blocking`] converts to an error. A panic hook can
+/// then leave the report to the caller that gets the error.
 pub fn is_starting_thread() -> bool {
     STARTING.get()
 }
 
-/// Work that is taken back when dropped, unless it has begun.
+/// Work that is discarded on drop, unless it has started.
 struct PendingWork<F>(Arc<Mutex<Option<F>>>);
 
 impl<F> PendingWork<F> {

@@ -1,4 +1,4 @@
-//! Awaiting within the deadline of an operation's context, by tokio's clock.
+//! Cancellation: awaits work within the deadline of an operation's context, by tokio's clock.
 
 use tokio::time::sleep_until;
 use vfs_core::{OpContext, Result, VfsPath};

@@ -1,18 +1,18 @@
-//! Work of several steps that is not left half done.
+//! Completion of work in several steps, which must not be left half done.
 
 use std::future::Future;
 
 use tokio::runtime::Handle;
 use vfs_core::{CancelToken, Error, ErrorKind, OpContext, Result};
 
-/// Runs `work` so that whoever waits for it may go: it is cancelled then, by the context that it is given, and comes to an
-/// end of its own, which may be to take back what it did.
+/// Runs `work` to completion even if the caller stops waiting. In that case the context passed to `work` is cancelled,
+/// and the work ends by itself, for example by undoing its steps.
 ///
-/// Outside a tokio runtime there is nothing that would go on with it, and it ends where it is dropped.
+/// Outside a tokio runtime nothing could continue the work, so dropping the future ends it.
 ///
 /// # Errors
 ///
-/// Those of the work, and `internal` where it panicked.
+/// The errors of the work, and `internal` if it panicked.
 pub async fn run_to_completion<T, F>(cx: &OpContext, work: impl FnOnce(OpContext) -> F) -> Result<T>
 where
     T: Send + 'static,
@@ -23,13 +23,14 @@ where
     let Ok(runtime) = Handle::try_current() else { return work.await };
     let guard = CancelGuard(token);
     let result = runtime.spawn(work).await.unwrap_or_else(|failure| {
-        Err(Error::new(ErrorKind::Internal, "the work did not come to its end").with_source(failure))
+        Err(Error::new(ErrorKind::Internal, "the operation panicked or the runtime is shutting down")
+            .with_source(failure))
     });
     drop(guard);
     result
 }
 
-/// Cancels when it goes.
+/// Cancels the token on drop.
 struct CancelGuard(CancelToken);
 
 impl Drop for CancelGuard {

@@ -1,8 +1,8 @@
-//! Writes beyond the process's limit on the size of files (`RLIMIT_FSIZE`), as errors.
+//! Protection against SIGXFSZ: writes beyond `RLIMIT_FSIZE` fail with an error instead.
 //!
-//! With such an error the kernel sends SIGXFSZ to the thread, which ends the process unless the program has provided for it.
-//! What a signal does belongs to the program and not to a library, and a child would inherit it. So the thread blocks the
-//! signal while it writes, and takes it back where it came.
+//! With the error of such a write the kernel sends SIGXFSZ to the thread, which ends the process unless the program
+//! handles the signal. Signal handlers belong to the program and not to a library, and a child process would inherit
+//! an ignored signal. So the thread blocks the signal while it writes, and removes it if it arrived.
 #![cfg_attr(
     target_os = "linux",
     expect(unsafe_code, reason = "no crate of this workspace blocks a signal in one thread")
@@ -12,14 +12,14 @@
 #[cfg(target_os = "linux")]
 pub const FILE_SIZE_SIGNAL: i32 = libc::SIGXFSZ;
 
-/// Runs `work`, which may write beyond the limit on the size of files, on this thread, whose writes then fail with `EFBIG`
-/// instead of ending the process. Returns its value, and whether it met the limit.
+/// Runs `work` on this thread. Writes of `work` beyond the limit on the size of files fail with `EFBIG` instead of
+/// ending the process. Returns its value, and whether it met the limit.
 ///
 /// # Behaviour
 ///
-/// * The signal handlers of the process stay as they are, and so do the signals that this thread blocks. If it blocks SIGXFSZ
-///   already, nothing is done, and nothing is known of the limit.
-/// * On other systems than Linux nothing is done either.
+/// * The signal handlers of the process stay as they are, and so do the signals that this thread blocks. If the thread
+///   blocks SIGXFSZ already, nothing is done, and it is not known whether `work` met the limit.
+/// * On systems other than Linux nothing is done either.
 pub fn without_size_signal<T>(work: impl FnOnce() -> T) -> (T, bool) {
     let mut met_limit = false;
     #[cfg(target_os = "linux")]
@@ -35,9 +35,9 @@ mod linux {
     use std::mem::MaybeUninit;
     use std::ptr;
 
-    /// SIGXFSZ, which this thread gets no more until this is dropped, and none of those that came meanwhile.
+    /// Blocks SIGXFSZ in this thread until it is dropped, and discards a signal that arrived in the meantime.
     pub(super) struct BlockedSignal<'a> {
-        /// The mask that this thread had; `None` where that has the signal already.
+        /// The previous signal mask of this thread; `None` if it blocks the signal already, or if blocking failed.
         previous_mask: Option<libc::sigset_t>,
         has_arrived: &'a mut bool,
     }
@@ -62,7 +62,7 @@ mod linux {
         fn drop(&mut self) {
             let Some(previous_mask) = &self.previous_mask else { return };
             *self.has_arrived = consume_pending(&size_signal());
-            // SAFETY: `previous_mask` is an initialised set, the mask that this thread had.
+            // SAFETY: `previous_mask` is an initialised set, the previous mask of this thread.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, previous_mask, ptr::null_mut()) };
         }
     }
@@ -77,10 +77,11 @@ mod linux {
         }
     }
 
-    /// Takes the signal off those that wait for this thread, and returns whether it did. One is all that can wait.
+    /// Removes a pending signal from this thread, and returns whether there was one. At most one can be pending.
     fn consume_pending(signal: &libc::sigset_t) -> bool {
         let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the set and the time are initialised and outlive the call, which writes nothing where it gets null.
+        // SAFETY: the set and the time are initialised and outlive the call, which accepts null and then writes
+        // nothing.
         unsafe { libc::sigtimedwait(signal, ptr::null_mut(), &raw const at_once) == libc::SIGXFSZ }
     }
 }

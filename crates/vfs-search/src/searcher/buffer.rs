@@ -1,10 +1,10 @@
-//! Memory that files are read into.
+//! Page-aligned read buffer.
 
-/// A page. Some processors copy many times slower to an address that is a few bytes beyond the beginning of one, which is
-/// just where an allocator puts what is large.
+/// Size of a page in bytes. Some processors copy many times slower to an address a few bytes past the start of a page,
+/// which is where allocators place large allocations.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// Bytes that begin at the beginning of a page.
+/// A byte buffer that starts on a page boundary.
 #[derive(Debug, Default)]
 pub(crate) struct AlignedBuffer {
     bytes: Vec<u8>,
@@ -12,18 +12,18 @@ pub(crate) struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// How many bytes there is room for.
+    /// Returns the capacity in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() - self.start
     }
 
-    /// Makes room for `len` bytes, if there is less; what is in it stays.
+    /// Grows the capacity to `len` bytes if it is smaller, and keeps the contents.
     pub(crate) fn grow(&mut self, len: usize) {
         if len <= self.len() {
             return;
         }
         let mut bytes = vec![0; len + PAGE_BYTES];
-        // Where it cannot be told it is as good as any.
+        // If the alignment cannot be computed, any start is as good as another.
         let start = bytes.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
         let held = self.bytes();
         bytes[start..start + held.len()].copy_from_slice(held);

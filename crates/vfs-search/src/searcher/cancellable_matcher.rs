@@ -1,4 +1,4 @@
-//! A matcher that finds nothing more once nobody wants it.
+//! Cancellable matcher: reports no further match once the search is interrupted.
 
 use std::cell::Cell;
 
@@ -8,31 +8,31 @@ use memchr::memchr;
 use crate::query::compiled::CompiledQuery;
 use crate::query::matcher::LineMatcher;
 
-/// How many bytes may be read again between two looks whether to go on.
+/// Number of bytes that may be scanned again between two checks for an interruption.
 const CANCEL_CHECK_BYTES: usize = 64 << 10;
 
-/// What finding a match costs by itself, in bytes that could have been read instead.
+/// Cost of a match itself, in bytes that could have been scanned instead.
 const MATCH_COST_BYTES: usize = 64;
 
 /// The matcher of one file.
 ///
-/// The engine that it is for cannot be interrupted by itself, and may read the rest of a haystack for each match. That of a
-/// multiline search also looks for both ends of its line for each match, which of a long line is most of what there is, so
-/// matches that add nothing to the lines of those before them are kept from it.
+/// The search engine that uses it cannot be interrupted by itself, and may scan the rest of a haystack for each match.
+/// In a multiline search the engine also looks for both ends of the line of each match, which in a long line is most
+/// of the work. So this matcher withholds matches that add nothing to the lines of earlier ones.
 pub(crate) struct CancellableMatcher<'a> {
     matcher: &'a LineMatcher,
     max_lookahead: usize,
     is_multiline: bool,
     is_interrupted: &'a dyn Fn() -> bool,
-    /// How many bytes may have been read again since the last look.
+    /// Number of bytes that may have been scanned again since the last check.
     bytes_since_check: Cell<usize>,
     is_stopped: Cell<bool>,
-    /// How many bytes of a multiline search's text are behind the lines of the matches that it was given.
+    /// Number of bytes of a multiline search's text after the lines of the reported matches.
     bytes_after_reported: Cell<usize>,
 }
 
 impl<'a> CancellableMatcher<'a> {
-    /// `matcher`, as long as nothing is `is_interrupted`.
+    /// Wraps `matcher`, which finds matches as long as `is_interrupted` returns `false`.
     pub(crate) fn new(query: &CompiledQuery, matcher: &'a LineMatcher, is_interrupted: &'a dyn Fn() -> bool) -> Self {
         Self {
             matcher,
@@ -45,17 +45,18 @@ impl<'a> CancellableMatcher<'a> {
         }
     }
 
-    /// The matcher itself.
+    /// Returns the matcher itself.
     pub(crate) fn inner(&self) -> &'a LineMatcher {
         self.matcher
     }
 
-    /// Whether it was interrupted: what it has found since is not all there is.
+    /// Returns whether the search was interrupted, so that the matches reported since then are incomplete.
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.get()
     }
 
-    /// How many bytes of `haystack` may have been read behind `found`, and are read again for the next match.
+    /// Returns how many bytes of `haystack` after `found` may have been scanned, and are scanned again for the next
+    /// match.
     pub(crate) fn rescan_cost(&self, haystack: &[u8], found: Match) -> usize {
         self.max_lookahead.min(haystack.len().saturating_sub(found.end()))
     }
@@ -68,9 +69,9 @@ impl<'a> CancellableMatcher<'a> {
         self.matcher.find_while(haystack, at, |found| self.record_match(self.rescan_cost(haystack, found)))
     }
 
-    /// Finds the next match that has a line which those before it do not have.
+    /// Finds the next match with a line that no earlier match covers.
     ///
-    /// The engine of a multiline search looks for each match in what is left of its text as if that were all of it.
+    /// The engine of a multiline search looks for each match in the rest of its text as if that were the whole text.
     fn find_on_new_line(&self, rest: &[u8]) -> Result<Option<Match>, NoError> {
         let given = rest.len().saturating_sub(self.bytes_after_reported.get());
         let mut from = 0;
@@ -85,7 +86,7 @@ impl<'a> CancellableMatcher<'a> {
         Ok(None)
     }
 
-    /// Notes that a match was found and that so much is read `rescan_cost` for the next one; whether to go on.
+    /// Records a match after which `rescan_cost` bytes are scanned again, and returns whether to go on.
     pub(crate) fn record_match(&self, rescan_cost: usize) -> bool {
         let bytes_since_check =
             self.bytes_since_check.get().saturating_add(rescan_cost).saturating_add(MATCH_COST_BYTES);
@@ -132,7 +133,7 @@ impl Matcher for CancellableMatcher<'_> {
     }
 }
 
-/// Where the last line of `found` ends.
+/// Returns the end of the last line of `found`.
 fn end_of_lines(haystack: &[u8], found: Match) -> usize {
     let end = found.end();
     if !found.is_empty() && haystack[end - 1] == b'\n' {

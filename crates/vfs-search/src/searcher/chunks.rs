@@ -1,4 +1,4 @@
-//! Reading a file: its beginning in one go, and what is beyond that in pieces of whole lines.
+//! Chunked file reading: the head in one buffer, the rest in chunks of whole lines.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -10,10 +10,10 @@ use crate::read_error::read_error;
 use crate::searcher::buffer::{AlignedBuffer, PAGE_BYTES};
 use crate::searcher::encoding::BINARY_WINDOW;
 
-/// How much of a reader is taken into memory at first, growing up to the window for NUL bytes.
+/// Initial size of the head in bytes; it grows up to the window for NUL bytes.
 const INITIAL_READ_BYTES: usize = 64 << 10;
 
-/// How much of a long file is read at once: what stays in the processor's cache while it is searched.
+/// Number of bytes that are read at once from a long file: what stays in the processor's cache while it is searched.
 const READ_BYTES: usize = 256 << 10;
 
 /// Why a file was not searched to its end.
@@ -22,14 +22,14 @@ pub(crate) enum SearchAbort {
     Problem(Error),
 }
 
-/// Whether all of a reader is in the buffer.
+/// Whether the buffer holds everything that the reader has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReachedEnd {
     Yes,
     No,
 }
 
-/// Reads the beginning of `reader`, which claims `size` bytes, up to the window for NUL bytes.
+/// Reads the head of `reader`, which claims to have `size` bytes, up to the window for NUL bytes.
 pub(crate) fn read_head(
     buffer: &mut AlignedBuffer,
     reader: &mut dyn Read,
@@ -52,7 +52,8 @@ pub(crate) fn read_head(
             Ok(0) => return Ok((filled, ReachedEnd::Yes)),
             Ok(read) => {
                 filled += read;
-                // It has what it claims and there was room for more: the end need not be asked for.
+                // The reader has returned all that it claims although there was room for more, so no further read is
+                // needed.
                 if filled as u64 == size && filled < buffer.len() {
                     return Ok((filled, ReachedEnd::Yes));
                 }
@@ -63,30 +64,30 @@ pub(crate) fn read_head(
     }
 }
 
-/// The rest of a long text, read in pieces of whole lines.
+/// Reads the rest of a long text in chunks of whole lines.
 pub(crate) struct LineChunks<'a, R> {
     buffer: &'a mut AlignedBuffer,
     reader: R,
-    /// Where in the buffer the line is whose end is not read yet.
+    /// The part of the buffer with the line whose end has not been read yet.
     unfinished: Range<usize>,
     max_line_bytes: usize,
     has_ended: bool,
 }
 
 impl<'a, R: Read> LineChunks<'a, R> {
-    /// What `reader` has behind `start`, the beginning of a line. No line is to have over `max_line_bytes` bytes, which are more
-    /// than are read at once.
+    /// Creates the chunks of `start`, the beginning of a line, followed by what `reader` returns. No line may be
+    /// longer than `max_line_bytes`, which is more than one read returns.
     pub(crate) fn new(buffer: &'a mut AlignedBuffer, start: &[u8], reader: R, max_line_bytes: usize) -> Self {
         buffer.grow(start.len());
         buffer.bytes_mut()[..start.len()].copy_from_slice(start);
         Self { buffer, reader, unfinished: 0..start.len(), max_line_bytes, has_ended: false }
     }
 
-    /// The next lines; the last of all may have no ending.
+    /// Returns the next lines. Only the last line of the text may lack its ending.
     ///
     /// # Errors
     ///
-    /// What reading gives, and `FileTooLarge` where a line is too long.
+    /// The errors of reading, and `FileTooLarge` if a line is too long.
     pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         while !self.has_ended {
             let at = self.make_room();
@@ -94,7 +95,7 @@ impl<'a, R: Read> LineChunks<'a, R> {
             self.has_ended = read == 0;
             self.unfinished.end += read;
             let new = &self.buffer.bytes()[at..at + read];
-            // Only the first line has anything from before, so that it may be longer than one read.
+            // Only the first line continues an earlier read, so only that one can be longer than one read.
             if self.unfinished.len() > self.max_line_bytes {
                 let end = memchr(b'\n', new).map_or(self.unfinished.end, |end| at + end);
                 if end - self.unfinished.start > self.max_line_bytes {
@@ -112,13 +113,13 @@ impl<'a, R: Read> LineChunks<'a, R> {
         Ok((!rest.is_empty()).then(|| &self.buffer.bytes()[rest]))
     }
 
-    /// Makes room for a read behind the unfinished line; the result is where.
+    /// Makes room for a read after the unfinished line, and returns the position of the read.
     fn make_room(&mut self) -> usize {
         let held = self.unfinished.len();
         if held > READ_BYTES && self.unfinished.end + READ_BYTES <= self.buffer.len() {
             return self.unfinished.end;
         }
-        // The line is moved to where it ends with a page, so that what is read begins with one.
+        // The line moves so that it ends on a page boundary, and the read starts on one.
         let at = held.next_multiple_of(PAGE_BYTES);
         if at + READ_BYTES > self.buffer.len() {
             let doubled = (2 * self.buffer.len()).min(self.max_line_bytes.saturating_add(READ_BYTES));
@@ -136,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives at most so many bytes at a time.
+    /// Returns at most so many bytes at a time.
     struct LimitedReader<'a>(&'a [u8], usize);
 
     impl Read for LimitedReader<'_> {
@@ -157,7 +158,7 @@ mod tests {
         Ok(all)
     }
 
-    /// Lines of these lengths, the last without an ending where it is not empty.
+    /// Returns lines of these lengths; the last one has no ending unless it is empty.
     fn text(lengths: &[usize]) -> Vec<u8> {
         let lines: Vec<_> =
             lengths.iter().enumerate().map(|(at, length)| vec![b'a' + (at % 26) as u8; *length]).collect();
@@ -193,7 +194,7 @@ mod tests {
             at_once in prop_oneof![500_usize..10_000, Just(READ_BYTES), Just(usize::MAX)],
         ) {
             let text = text(&lengths);
-            // It is the beginning of one line.
+            // `start` is the beginning of one line.
             let start = start.min(lengths[0]);
             let chunks = chunks(&text, start, at_once, usize::MAX).expect("it reads");
             prop_assert_eq!(chunks.concat(), text);

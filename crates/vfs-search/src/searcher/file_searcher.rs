@@ -1,4 +1,4 @@
-//! Searching one file.
+//! Search of one file: chooses between literal search and regex engine, and bounds memory and time.
 
 #[cfg(test)]
 mod tests;
@@ -28,21 +28,21 @@ use crate::searcher::prefilter::{ContentLearner, Prefilter};
 use crate::searcher::sink::{FileSink, SinkBuffers};
 use crate::walk::dir_entries::WalkEntry;
 
-/// How much more than it claims a file may have. What claims nothing may go on for ever.
+/// Maximum number of bytes that a file may have beyond the size it claims. A file that claims nothing may be endless.
 const MAX_EXCESS_BYTES: u64 = 64 << 20;
 
-/// How long a file is, in bytes, that tells something of the pace.
+/// Minimum size of a text, in bytes, whose search time is worth measuring.
 const MIN_TIMED_BYTES: usize = 16 << 10;
 
-/// How much is looked through for a literal between two looks whether to go on, in bytes.
+/// Number of bytes that are searched for a literal between two checks for an interruption.
 const LITERAL_CHUNK_BYTES: usize = 256 << 10;
 
-/// What a worker needs to search one file after another.
+/// The state with which a worker searches one file after another.
 pub(crate) struct FileSearcher {
     matcher: LineMatcher,
     searcher: Searcher,
     buffer: AlignedBuffer,
-    /// Of a long file, what is read after its beginning.
+    /// The chunks of a long file after its head.
     chunks: AlignedBuffer,
     buffers: SinkBuffers,
     chunk_size: ChunkSize,
@@ -53,7 +53,7 @@ pub(crate) struct FileSearcher {
 impl FileSearcher {
     pub(crate) fn new(query: &CompiledQuery) -> Self {
         Self {
-            // A clone has its own cache, which threads need not wait for.
+            // A clone has its own cache, so that threads do not contend for one.
             matcher: query.matcher.clone(),
             searcher: query.searcher(),
             buffer: AlignedBuffer::default(),
@@ -65,7 +65,7 @@ impl FileSearcher {
         }
     }
 
-    /// Searches the file `entry`, as [`search`](Self::search) does, unless it is known already that nothing is in it.
+    /// Searches the file `entry` like [`search`](Self::search), unless a remembered sketch shows that nothing matches.
     pub(crate) fn visit<T: Tree>(
         &mut self,
         query: &CompiledQuery,
@@ -75,7 +75,7 @@ impl FileSearcher {
         is_interrupted: &dyn Fn() -> bool,
     ) {
         if let Some(outcome) = self.prefilter.lookup(query, tree, entry) {
-            // A consumer that is gone is noticed by whoever goes on to the next file.
+            // If the consumer is gone, the caller notices it before the next file.
             let _ = item_sink.put(outcome.into_item(false));
             return;
         }
@@ -83,7 +83,8 @@ impl FileSearcher {
         self.search(query, opened, &|| entry.path(), item_sink, is_interrupted);
     }
 
-    /// Searches a file; its items go to `item_sink`, the last being [`Item::Done`] unless it was interrupted.
+    /// Searches a file and puts its items into `item_sink`. The last one is [`Item::Done`], unless the search was
+    /// interrupted.
     pub(crate) fn search(
         &mut self,
         query: &CompiledQuery,
@@ -126,7 +127,7 @@ impl FileSearcher {
     }
 }
 
-/// What is behind a part of a text.
+/// The text after a part that is searched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Continuation {
     None,
@@ -168,7 +169,7 @@ impl FileSearch<'_> {
         }
     }
 
-    /// Searches what `reader` gives, which claims `size` bytes.
+    /// Searches the contents of `reader`, which claims to have `size` bytes.
     fn read_and_search(
         &mut self,
         buffer: &mut AlignedBuffer,
@@ -208,7 +209,7 @@ impl FileSearch<'_> {
         }
     }
 
-    /// Searches `head` and what `rest` has after it, of which there may be `room` bytes in all.
+    /// Searches `head` followed by `rest`, at most `room` bytes in all.
     fn search_haystack(
         &mut self,
         head: &[u8],
@@ -238,14 +239,15 @@ impl FileSearch<'_> {
         Ok(FileOutcome::Searched)
     }
 
-    /// Whether `text` is searched for a literal as it is, and nothing beside the lines that hold it is asked for.
+    /// Returns whether a literal can be searched in `text` without the regex engine: the text needs no transcoding,
+    /// and only the lines with the literal are wanted.
     fn can_use_literal_search(&self, text: &[u8]) -> bool {
-        // The searcher takes a second mark off, too.
-        let is_as_it_is = !is_transcoded(text) && !text.starts_with(UTF8_MARK);
-        self.query.is_plain() && is_as_it_is && text.len() <= self.query.heap_limit
+        // The searcher would remove a second mark, too.
+        let needs_no_transcoding = !is_transcoded(text) && !text.starts_with(UTF8_MARK);
+        self.query.is_plain() && needs_no_transcoding && text.len() <= self.query.heap_limit
     }
 
-    /// Searches whole lines for a literal; whether the search goes on.
+    /// Searches whole lines for a literal, and returns whether the search goes on.
     fn search_literal(
         &mut self,
         search: &mut LiteralSearch<'_>,
@@ -265,7 +267,7 @@ impl FileSearch<'_> {
             if after.is_empty() && continuation == Continuation::None {
                 return Ok(true);
             }
-            search.pass(piece, sink);
+            search.advance_past(piece, sink);
             if after.is_empty() {
                 return Ok(true);
             }
@@ -273,7 +275,7 @@ impl FileSearch<'_> {
         }
     }
 
-    /// Searches `head` and what `rest` has after it for a literal.
+    /// Searches `head` followed by `rest` for a literal.
     fn search_literal_in_chunks(
         &mut self,
         finder: &Finder<'_>,
@@ -299,13 +301,13 @@ impl FileSearch<'_> {
             if !search.search(lines, sink) {
                 break Ok(());
             }
-            search.pass(lines, sink);
+            search.advance_past(lines, sink);
         };
         let stop_reason = reader.into_stop_reason();
         self.finish_reading(result, stop_reason, room)
     }
 
-    /// Whether `text` is searched where it is: it is short, or a multiline search would have to copy all of it.
+    /// Returns whether `text` is searched in place: it is short, or a multiline search would have to copy all of it.
     fn fits_one_call(&self, text: &[u8]) -> bool {
         text.len() <= self.query.heap_limit && (self.query.multiline || text.len() <= self.chunk_size.bytes())
     }
@@ -314,7 +316,7 @@ impl FileSearch<'_> {
         if (self.is_interrupted)() {
             return Err(SearchAbort::Interrupted);
         }
-        // Short ones are not worth a look at the clock.
+        // Reading the clock costs too much for short texts.
         let start = (text.len() >= MIN_TIMED_BYTES).then(Instant::now);
         let matcher = sink.matcher;
         let result = self.searcher.search_slice(matcher, text, &mut *sink);
@@ -324,9 +326,10 @@ impl FileSearch<'_> {
         result.map_err(|error| SearchAbort::Problem(self.limit_error(error)))
     }
 
-    /// Whether no line of `text` can match. Most texts have none that does, and then nothing is to be set up or counted.
+    /// Returns whether no line of `text` can match. This is so for most texts, and then nothing has to be set up or
+    /// counted.
     ///
-    /// What costs more than a literal is not looked for twice in a text that is long.
+    /// In long texts, anything costlier than a literal is not searched twice.
     fn cannot_match(&self, text: &[u8], matcher: &LineMatcher) -> Result<bool, SearchAbort> {
         let is_by_line = matcher.line_terminator().is_some() && !self.query.multiline;
         let is_cheap =
@@ -355,7 +358,7 @@ impl FileSearch<'_> {
         room: u64,
         sink: &mut FileSink<'_>,
     ) -> Result<(), SearchAbort> {
-        // Lines are looked at as they are read: in UTF-16 a letter is up to twice as long as in UTF-8.
+        // Lines are measured before transcoding: in UTF-16 a character takes up to twice as many bytes as in UTF-8.
         let most = if is_transcoded(head) { self.query.heap_limit.saturating_mul(2) } else { self.query.heap_limit };
         let line_limit = self.query.holds_context().then_some(most);
         let mut reader =
@@ -366,7 +369,8 @@ impl FileSearch<'_> {
         self.finish_reading(result, stop_reason, room)
     }
 
-    /// What came of reading to the end, which `stop_reason` may have kept from it; there was `room` for so many bytes in all.
+    /// Returns the outcome of reading to the end, which `stop_reason` may have prevented; at most `room` bytes were
+    /// allowed.
     fn finish_reading(
         &self,
         result: io::Result<()>,
@@ -378,9 +382,9 @@ impl FileSearch<'_> {
             (Err(_), Some(StopReason::Interrupted)) => Err(SearchAbort::Interrupted),
             (Err(_), Some(StopReason::TooLarge)) => {
                 let what = if self.query.max_file_size == Some(room) {
-                    "it grew over the size limit while it was searched"
+                    "the file grew beyond the size limit while it was searched"
                 } else {
-                    "it has over 64 MiB more than it claims; the rest was not searched"
+                    "the file has over 64 MiB more than its claimed size; the rest was not searched"
                 };
                 Err(SearchAbort::Problem(Error::new(ErrorKind::TooLarge, what)))
             }
@@ -390,11 +394,11 @@ impl FileSearch<'_> {
         }
     }
 
-    /// The one way in which a search fails by itself.
+    /// Describes the only way in which the searcher fails by itself: a limit on memory.
     fn limit_error(&self, error: io::Error) -> Error {
         let what = if self.query.multiline {
             let limit = self.query.heap_limit;
-            format!("it is over {limit} bytes, too large for a multiline search with this pattern")
+            format!("the file is over {limit} bytes, too large for a multiline search with this pattern")
         } else if self.query.holds_context() {
             let limit = self.query.heap_limit.saturating_add(self.query.context_limit);
             format!("a line and its lines of context are over {limit} bytes; ask for fewer lines of context")
@@ -406,11 +410,11 @@ impl FileSearch<'_> {
 
     fn long_line_error(&self) -> Error {
         let limit = self.query.heap_limit;
-        Error::new(ErrorKind::TooLarge, format!("it has a line of over {limit} bytes, too long for this pattern"))
+        Error::new(ErrorKind::TooLarge, format!("the file has a line of over {limit} bytes, too long for this pattern"))
     }
 }
 
-/// How long the lines at the front of `text` are that are over `most` bytes together, or all of them.
+/// Returns the length of the fewest whole lines at the start of `text` that exceed `most` bytes, or of all lines.
 fn length_of_lines(text: &[u8], most: usize) -> usize {
     let after = text.get(most..).unwrap_or_default();
     memchr::memchr(b'\n', after).map_or(text.len(), |end| most + end + 1)

@@ -1,10 +1,10 @@
-//! The text of a found line: without its ending, cut to a length, and UTF-8.
+//! Rendering of a matched line: without its ending, cut to a maximum length, and valid UTF-8.
 
 use vfs_core::{LineText, Submatch, Submatches};
 
 use crate::searcher::line_arena::LineArena;
 
-/// The text of a line, and its ranges.
+/// The text of a line, and its submatches.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RenderedLine {
     pub(crate) text: LineText,
@@ -12,7 +12,7 @@ pub(crate) struct RenderedLine {
     pub(crate) cut: bool,
 }
 
-/// `bytes` without the `\n` or `\r\n` at its end.
+/// Returns `bytes` without the `\n` or `\r\n` at the end.
 pub(crate) fn strip_line_ending(bytes: &[u8]) -> &[u8] {
     match bytes.strip_suffix(b"\n") {
         Some(line) => line.strip_suffix(b"\r").unwrap_or(line),
@@ -20,10 +20,10 @@ pub(crate) fn strip_line_ending(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// The first `max` bytes of `line` as text, and `found`, ranges of `line`, as ranges of that text.
+/// Renders the first `max` bytes of `line` as text, and converts `found`, ranges of `line`, to ranges of that text.
 ///
-/// Each byte run that is not UTF-8 becomes one U+FFFD. Ranges are widened to whole characters and clipped to the text; one
-/// that lies beyond a cut is left out.
+/// Each invalid byte sequence becomes one U+FFFD. Ranges are widened to whole characters and clipped to the text.
+/// Ranges beyond a cut are dropped.
 #[inline]
 pub(crate) fn render_line(line: &[u8], max: usize, found: &[(usize, usize)], arena: &mut LineArena) -> RenderedLine {
     if line.len() <= max
@@ -34,7 +34,7 @@ pub(crate) fn render_line(line: &[u8], max: usize, found: &[(usize, usize)], are
     const MAX_CHAR_BYTES: usize = 4;
     let window = &line[..line.len().min(max.saturating_add(MAX_CHAR_BYTES))];
     let mut text = String::with_capacity(window.len().min(max));
-    // Where runs of the line begin, in the line and in the text; from there on bytes correspond.
+    // Starts of runs in the line and in the text; from each start on the bytes correspond.
     let mut runs = vec![(0, 0)];
     let mut done = 0;
     for chunk in window.utf8_chunks() {
@@ -71,7 +71,7 @@ pub(crate) fn render_line(line: &[u8], max: usize, found: &[(usize, usize)], are
     RenderedLine { text: text.into(), submatches, cut }
 }
 
-/// As [`render_line`], of a line that is UTF-8 and not cut: the ranges stay where they are.
+/// Renders a line that is valid UTF-8 and not cut, so that the ranges stay as they are.
 fn render_whole(text: LineText, found: &[(usize, usize)]) -> RenderedLine {
     let range = |&(start, end): &(usize, usize)| Submatch {
         start: text.floor_char_boundary(start),

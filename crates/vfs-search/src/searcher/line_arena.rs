@@ -1,29 +1,29 @@
-//! Memory for the texts of found lines.
+//! Arena for the texts of matched lines.
 
 use std::str::Utf8Error;
 
 use bytes::{Bytes, BytesMut};
 use vfs_core::LineText;
 
-/// How much memory lines share. A consumer that keeps one line keeps as much.
+/// Size of a block that lines share, in bytes. A consumer that keeps one line keeps the whole block.
 const ARENA_BYTES: usize = 8 << 10;
 
-/// From this length on a line has memory of its own.
+/// Length in bytes from which on a line gets an allocation of its own.
 const LARGE_LINE_THRESHOLD: usize = ARENA_BYTES / 8;
 
-/// Keeps the texts of lines next to each other, so that there is no allocation for each, nor a release, which costs most
-/// where another thread does it.
+/// Stores the texts of lines next to each other. This saves an allocation for each line, and a release, which costs
+/// most if another thread does it.
 #[derive(Debug, Default)]
 pub(crate) struct LineArena {
     buffer: BytesMut,
 }
 
 impl LineArena {
-    /// A text that is `line`.
+    /// Copies `line` into the arena and returns it as text.
     ///
     /// # Errors
     ///
-    /// It is not UTF-8.
+    /// `line` is not valid UTF-8.
     #[inline]
     pub(crate) fn alloc(&mut self, line: &[u8]) -> Result<LineText, Utf8Error> {
         if line.is_empty() {
@@ -33,7 +33,7 @@ impl LineArena {
             return Bytes::copy_from_slice(line).try_into();
         }
         if line.len() > self.buffer.capacity() {
-            // What nobody has kept of the memory before is used again.
+            // If no line of the previous block is in use any more, this reuses the block.
             self.buffer.reserve(ARENA_BYTES);
         }
         self.buffer.extend_from_slice(line);

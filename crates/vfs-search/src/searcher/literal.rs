@@ -1,33 +1,33 @@
-//! The lines that hold a literal, found in one pass over a text, without a searcher around it.
+//! Literal search: finds the lines that contain a literal in one pass, without grep's searcher.
 
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::searcher::sink::{FileSink, MatchedLines};
 
-/// Where a search for a literal is in a text.
+/// The progress of a literal search in a text.
 #[derive(Debug)]
 pub(crate) struct LiteralSearch<'f> {
     finder: &'f Finder<'f>,
-    /// Where the piece begins that is searched.
+    /// Offset of the current piece in the text.
     offset: u64,
-    /// How much of it is whole lines that are counted, and the number of the line after them.
+    /// Length of the part of the piece whose lines are counted, and the number of the line after it.
     counted: usize,
     line: u64,
 }
 
 impl<'f> LiteralSearch<'f> {
-    /// A search for what `finder` looks for, in which there is no line break.
+    /// Creates a search for the literal of `finder`, which contains no line break.
     pub(crate) fn new(finder: &'f Finder<'f>) -> Self {
         Self { finder, offset: 0, counted: 0, line: 1 }
     }
 
-    /// Reports the lines that hold it of `piece`, which is whole lines; whether the search goes on. The piece before was
-    /// [passed](Self::pass).
+    /// Reports the lines of `piece` that contain the literal, and returns whether the search goes on. The piece
+    /// consists of whole lines, and the piece before it was [advanced past](Self::advance_past).
     pub(crate) fn search(&mut self, piece: &[u8], sink: &mut FileSink<'_>) -> bool {
         let length = self.finder.needle().len();
         let counts_lines = sink.numbers_lines();
-        // Where it is looked for from, and what is found there.
+        // The offset at which the finder started, to which its matches are relative.
         let mut from = 0;
         let mut found = self.finder.find_iter(piece).peekable();
         while let Some(first) = found.next().map(|at| from + at) {
@@ -40,13 +40,13 @@ impl<'f> LiteralSearch<'f> {
             let number = counts_lines.then_some(self.line);
             let line = MatchedLines { bytes: &piece[start..end], number, offset: self.offset + start as u64 };
             let others = std::iter::from_fn(|| found.next_if(|next| from + *next < end).map(|next| from + next));
-            let places = std::iter::once(first).chain(others).map(|at| (at - start, at - start + length));
-            if !sink.report_line(&line, places) {
+            let ranges = std::iter::once(first).chain(others).map(|at| (at - start, at - start + length));
+            if !sink.report_line(&line, ranges) {
                 return false;
             }
             self.line += 1;
             self.counted = end;
-            // The rest of a line may hold any number that are not told.
+            // The rest of a line may contain any number of matches that are not reported.
             if found.peek().is_some_and(|next| from + *next < end) {
                 from = end;
                 found = self.finder.find_iter(&piece[from..]).peekable();
@@ -55,9 +55,9 @@ impl<'f> LiteralSearch<'f> {
         true
     }
 
-    /// Goes on behind `piece`, which was searched. After the last piece of a text there is no need to: its lines are not
-    /// counted to the end.
-    pub(crate) fn pass(&mut self, piece: &[u8], sink: &FileSink<'_>) {
+    /// Moves on to the text after `piece`, which was searched. After the last piece there is no need for this call,
+    /// which would count the remaining lines.
+    pub(crate) fn advance_past(&mut self, piece: &[u8], sink: &FileSink<'_>) {
         if sink.numbers_lines() {
             self.line += memchr_iter(b'\n', &piece[self.counted..]).count() as u64;
         }
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// Line, column, offset and number of places of what is found in `pieces`; with it how many matches were counted.
+    /// Returns line, column, offset and number of submatches of the matches in `pieces`, and the number of matches.
     fn found(pieces: &[&str], needle: &str, output: GrepOutput) -> (Vec<(u64, u64, u64, usize)>, u64) {
         let mut req = GrepRequest::literal(needle).output(output);
         req.max_line_bytes = Some(8);
@@ -101,7 +101,7 @@ mod tests {
         let mut search = LiteralSearch::new(&finder);
         for piece in pieces.iter().map(|piece| piece.as_bytes()) {
             assert!(search.search(piece, &mut sink));
-            search.pass(piece, &sink);
+            search.advance_past(piece, &sink);
         }
         let matches = sink.matches;
         (lines.0, matches)

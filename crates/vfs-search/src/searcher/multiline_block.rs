@@ -1,4 +1,4 @@
-//! The matches in a block of lines that a multiline search found.
+//! Block of adjacent matching lines of a multiline search, split into its matches.
 
 use std::ops::Range;
 
@@ -8,44 +8,44 @@ use memchr::{memchr, memrchr};
 use crate::searcher::cancellable_matcher::CancellableMatcher;
 use crate::searcher::submatches::SubmatchCollector;
 
-/// How far an expression may look beyond a match for word boundaries and the like.
+/// Number of bytes after a match that an expression may inspect, for word boundaries and similar assertions.
 const LOOKAHEAD_BYTES: usize = 128;
 
-/// A block of adjacent lines, of which each is part of a match, one match after the other.
+/// A block of adjacent lines, each part of one of several consecutive matches.
 ///
-/// A match that begins on the lines of the one before it is part of that one, so that no line is told twice. A line on which
-/// nothing is found again is told all the same.
+/// A match that starts on the lines of the previous one is merged into it, so that no line is reported twice. A line
+/// on which the matcher finds nothing the second time is reported all the same.
 pub(crate) struct MultilineBlock<'a> {
     matcher: &'a CancellableMatcher<'a>,
-    /// The block, and what is around it, on which a match may depend.
+    /// The block with its surroundings, on which a match may depend.
     haystack: &'a [u8],
-    /// The lines that are not told yet.
+    /// The lines that are not reported yet.
     rest: Range<usize>,
-    /// Where the search goes on.
+    /// Offset at which the search continues.
     search_from: usize,
-    /// What was found beyond the lines of the match before it.
+    /// A match that was found after the lines of the current one.
     lookahead_match: Option<Match>,
     last_end: Option<usize>,
 }
 
-/// The next lines of a block that are one match.
+/// The next lines of a block, as one match.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BlockMatch {
-    /// How many bytes the lines are.
+    /// Length of the lines in bytes.
     pub(crate) length: usize,
-    /// Where in them it begins, from 1; 0 where it is not found again.
+    /// Column of the match in these lines, from 1; 0 if the matcher did not find it again.
     pub(crate) column: u64,
 }
 
 impl<'a> MultilineBlock<'a> {
-    /// The lines `range` of `buffer`.
+    /// Creates the block of lines `range` of `buffer`.
     pub(crate) fn new(matcher: &'a CancellableMatcher<'a>, buffer: &'a [u8], range: Range<usize>) -> Self {
         let haystack = &buffer[..buffer.len().min(range.end.saturating_add(LOOKAHEAD_BYTES))];
         Self { matcher, haystack, search_from: range.start, rest: range, lookahead_match: None, last_end: None }
     }
 
-    /// The next match, with its `places`.
-    pub(crate) fn next(&mut self, mut places: SubmatchCollector<'_>) -> Result<Option<BlockMatch>, NoError> {
+    /// Returns the next match, and adds its ranges to `submatches`.
+    pub(crate) fn next(&mut self, mut submatches: SubmatchCollector<'_>) -> Result<Option<BlockMatch>, NoError> {
         let Range { start, end: last } = self.rest;
         if self.rest.is_empty() {
             return Ok(None);
@@ -66,9 +66,9 @@ impl<'a> MultilineBlock<'a> {
         let mut end = self.line_end(found);
         loop {
             let rescan_cost = self.matcher.rescan_cost(self.haystack, found);
-            let tells_more = places.take(found.start() - start, found.end() - start, rescan_cost);
-            // No other match begins in these lines, and no more is told of this one.
-            if end == last && !tells_more {
+            let wants_more = submatches.take(found.start() - start, found.end() - start, rescan_cost);
+            // No other match starts on these lines, and no further submatch of this one is reported.
+            if end == last && !wants_more {
                 break;
             }
             match self.find_match()? {
@@ -86,17 +86,17 @@ impl<'a> MultilineBlock<'a> {
         Ok(Some(self.finish_match(end, column)))
     }
 
-    /// The lines up to `end` as a match.
+    /// Returns the lines up to `end` as a match, and advances past them.
     fn finish_match(&mut self, end: usize, column: u64) -> BlockMatch {
         let length = end - self.rest.start;
         self.rest.start = end;
         BlockMatch { length, column }
     }
 
-    /// What is found next in the block.
+    /// Finds the next match that starts in the block.
     fn find_match(&mut self) -> Result<Option<Match>, NoError> {
         let end = self.rest.end;
-        // An empty match at the very end is on the last line, where no other begins behind it.
+        // An empty match at the very end lies on the last line if that has no ending; no other match starts after it.
         let is_open = !self.haystack[..end].ends_with(b"\n");
         while self.search_from <= self.haystack.len() {
             let found = self.matcher.find_next(self.haystack, self.search_from)?;
@@ -106,7 +106,8 @@ impl<'a> MultilineBlock<'a> {
             };
             self.search_from = found.end() + usize::from(found.is_empty());
             let is_behind_another = self.last_end.replace(found.end()) == Some(found.start());
-            // An empty match right behind another is none, as everywhere, but it is what made its line a match.
+            // An empty match directly after another one does not count, as everywhere, unless it is what made its line
+            // match.
             if found.is_empty() && is_behind_another && !self.haystack[..found.start()].ends_with(b"\n") {
                 continue;
             }
@@ -115,7 +116,7 @@ impl<'a> MultilineBlock<'a> {
         Ok(None)
     }
 
-    /// Where the last line of `found` ends.
+    /// Returns the end of the last line of `found`.
     fn line_end(&self, found: Match) -> usize {
         let last = self.rest.end;
         let end = found.end().min(last);

@@ -1,22 +1,22 @@
-//! The outcome of one file's search, beside its matches.
+//! Outcome of one file's search, apart from its matches.
 
 use vfs_core::Skipped;
 
 use crate::item::Item;
 
-/// What came of a file, beside its matches.
+/// The outcome of one file's search, apart from its matches.
 pub(crate) enum FileOutcome {
     Searched,
     Skipped(Skipped),
 }
 
 impl FileOutcome {
-    /// It is binary, and those are left out.
+    /// Returns the outcome of a binary file that was skipped.
     pub(crate) fn binary() -> Self {
         Self::Skipped(skipped(|skipped| &mut skipped.binary))
     }
 
-    /// The item that ends a file.
+    /// Returns the item that ends the file.
     pub(crate) fn into_item(self, left_early: bool) -> Item {
         match self {
             Self::Searched => Item::Done { searched: true, left_early, skipped: Skipped::default() },
@@ -29,7 +29,7 @@ impl FileOutcome {
     }
 }
 
-/// One file that was left out, counted in `field`.
+/// Returns the counts of one skipped file, counted in `field`.
 pub(crate) fn skipped(field: impl Fn(&mut Skipped) -> &mut u64) -> Skipped {
     let mut skipped = Skipped::default();
     *field(&mut skipped) = 1;

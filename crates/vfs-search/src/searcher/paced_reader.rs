@@ -1,20 +1,20 @@
-//! How much is searched between two looks at the clock.
+//! Paced reader: chunks of adaptive size, with a check for interruptions before each one.
 
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
 use memchr::{memchr, memrchr};
 
-/// A piece that takes longer is halved.
+/// Search time above which the chunk size is halved.
 const SLOW_CHUNK_THRESHOLD: Duration = Duration::from_millis(10);
 
-/// A piece that takes less is doubled.
+/// Search time below which the chunk size is doubled.
 const FAST_CHUNK_THRESHOLD: Duration = Duration::from_millis(1);
 
-/// The size of pieces, learned from how long they take.
+/// The size of chunks, adapted to how long their search takes.
 ///
-/// A regular expression takes linear time, but may do so at half a megabyte a second, and cannot be interrupted within a
-/// piece.
+/// A regular expression takes linear time, but possibly at only half a megabyte a second, and cannot be interrupted
+/// within a chunk.
 #[derive(Debug)]
 pub(crate) struct ChunkSize {
     bytes: usize,
@@ -29,12 +29,12 @@ impl ChunkSize {
         Self { bytes: Self::START }
     }
 
-    /// The size of the next piece.
+    /// Returns the size of the next chunk.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Learns that `bytes` took `time`.
+    /// Records that searching `bytes` took `time`, and adapts the size.
     pub(crate) fn record(&mut self, bytes: usize, time: Duration) {
         if time > SLOW_CHUNK_THRESHOLD {
             self.bytes = (self.bytes / 2).max(Self::MIN);
@@ -44,27 +44,27 @@ impl ChunkSize {
     }
 }
 
-/// Why a paced reader ended early.
+/// Why a paced reader stopped before the end.
 #[derive(Debug)]
 pub(crate) enum StopReason {
-    /// Nobody wants the rest.
+    /// The search was interrupted.
     Interrupted,
-    /// There is more than the size limit.
+    /// The file exceeds the size limit.
     TooLarge,
-    /// There is a line over the limit.
+    /// A line exceeds the limit on lines.
     LongLine,
     /// Reading failed.
     Io(io::Error),
 }
 
-/// A reader that hands out pieces, and looks between them whether to go on.
+/// A reader that returns chunks and checks before each one whether the search was interrupted.
 pub(crate) struct PacedReader<'a, R> {
     inner: R,
     chunk_size: &'a mut ChunkSize,
     is_interrupted: &'a dyn Fn() -> bool,
-    /// How many bytes there may be.
+    /// Number of bytes that may still be read.
     remaining: u64,
-    /// How long lines are looked at.
+    /// Limit on the length of lines, if any.
     lines: Option<LineLimit>,
     last: Option<(usize, Instant)>,
     stop_reason: Option<StopReason>,
@@ -80,19 +80,19 @@ impl<'a, R: Read> PacedReader<'a, R> {
         Self { inner, chunk_size, is_interrupted, remaining, lines: None, last: None, stop_reason: None }
     }
 
-    /// Ends where a line is over `limit` bytes, of which no more are handed out at once.
+    /// Stops at a line of more than `limit` bytes, and returns no larger chunk.
     pub(crate) fn with_line_limit(self, limit: Option<usize>) -> Self {
         Self { lines: limit.map(|max_line_bytes| LineLimit { max_line_bytes, begun: 0 }), ..self }
     }
 
-    /// Why it ended early, if it did.
+    /// Returns why the reader stopped before the end, if it did.
     pub(crate) fn into_stop_reason(self) -> Option<StopReason> {
         self.stop_reason
     }
 
     fn stop(&mut self, stop_reason: StopReason) -> io::Error {
         self.stop_reason = Some(stop_reason);
-        io::Error::other("the search ends here")
+        io::Error::other("the search was stopped")
     }
 }
 
@@ -125,16 +125,16 @@ impl<R: Read> Read for PacedReader<'_, R> {
     }
 }
 
-/// How long lines may be, in pieces that are not longer than that.
+/// A limit on the length of lines, for chunks that are not longer than the limit.
 #[derive(Debug)]
 struct LineLimit {
     max_line_bytes: usize,
-    /// How long the line is that the next piece goes on with.
+    /// Length so far of the line that the next chunk continues.
     begun: usize,
 }
 
 impl LineLimit {
-    /// Whether a line that goes on in `piece` is over the limit.
+    /// Returns whether the line that continues in `piece`, or the part of it that `piece` holds, exceeds the limit.
     fn is_exceeded(&mut self, piece: &[u8]) -> bool {
         let line = self.begun + memchr(b'\n', piece).unwrap_or(piece.len());
         self.begun = memrchr(b'\n', piece).map_or(line, |end| piece.len() - end - 1);

@@ -1,4 +1,4 @@
-//! Files that need not be read: telling from what is remembered that nothing is in one, and learning what to remember.
+//! N-gram prefilter: skips files whose remembered sketch rules out a match, and builds new sketches.
 
 use std::io::{self, Read};
 
@@ -10,19 +10,19 @@ use crate::searcher::encoding::is_transcoded;
 use crate::searcher::outcome::FileOutcome;
 use crate::walk::dir_entries::WalkEntry;
 
-/// How many files are asked about before it can be told whether that is worth it.
+/// Number of lookups before their hit rate is judged.
 const WARMUP_LOOKUPS: u32 = 64;
 
-/// Where fewer than one of so many can be left unread, asking costs more than it saves.
+/// If fewer than one in so many lookups saves reading a file, lookups cost more than they save.
 const HIT_RATE_THRESHOLD: u32 = 8;
 
-/// Where asking is not worth it, one of so many is asked about all the same: other directories may be otherwise.
+/// If lookups do not pay off, one file in so many is looked up all the same, since other directories may differ.
 const PROBE_INTERVAL: u32 = 16;
 
-/// How many bytes are learned between two looks whether to go on.
+/// Number of bytes that are added to a sketch between two checks for an interruption.
 const SKETCH_CHUNK_BYTES: usize = 256 << 10;
 
-/// What one worker is told of files that are remembered.
+/// One worker's lookups of remembered sketches, with their hit rate.
 #[derive(Debug, Default)]
 pub(crate) struct Prefilter {
     lookups: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Prefilter {
 }
 
 impl Prefilter {
-    /// What a search of the file `entry` would come to, where that can be told without opening it.
+    /// Returns the outcome of searching the file `entry`, if its sketch decides it without opening the file.
     pub(crate) fn lookup<T: Tree>(
         &mut self,
         query: &CompiledQuery,
@@ -57,9 +57,9 @@ impl Prefilter {
     }
 }
 
-/// What a search of a content would come to, of which `sketch` is remembered.
+/// Returns the outcome of searching content with the sketch `sketch`, if the sketch decides it.
 fn outcome_of_sketch(sketch: &Sketch, query: &CompiledQuery) -> Option<FileOutcome> {
-    // What is too large may be a problem, whatever is in it: from as many bytes on as the searcher may hold.
+    // Content that is too large may be a problem whatever it contains: from the size on that the searcher may hold.
     let is_small = sketch.size() <= query.max_file_size.unwrap_or(u64::MAX) && sketch.size() < query.heap_limit as u64;
     let required = query.required.as_ref().filter(|_| is_small)?;
     if sketch.is_binary() {
@@ -68,45 +68,47 @@ fn outcome_of_sketch(sketch: &Sketch, query: &CompiledQuery) -> Option<FileOutco
     (!sketch.may_hold(required)).then_some(FileOutcome::Searched)
 }
 
-/// A file of up to so many bytes is learned at once: opening it costs about as much as learning it.
+/// Maximum size of a small file in bytes. Its sketch is built at once: opening the file costs about as much.
 const SMALL_FILE_BYTES: u64 = 16 << 10;
 
-/// Of the bytes of longer files, one of so many is learned: that costs some three times as much as searching it.
+/// Of the bytes of longer files, one in so many is added to sketches: that costs about three times as much as
+/// searching.
 const LEARN_SHARE: u64 = 8;
 
-/// How many bytes of longer files are learned beyond that, so that a few of them are not left out for ever.
+/// Number of bytes of longer files that are added to sketches beyond that share, so that a few such files are not left
+/// out for ever.
 const LEARN_ALLOWANCE_BYTES: u64 = 16 << 20;
 
-/// A longer file is not told from what is remembered, whatever that is: it may hold a line that is a problem.
+/// Maximum size in bytes of a file that a sketch can rule out. A longer file may contain a line that is a problem.
 const MAX_LEARNED_BYTES: u64 = 64 << 20;
 
-/// What one worker learns of files, beside searching them.
+/// Builds sketches of files while one worker searches them.
 #[derive(Debug, Default)]
 pub(crate) struct ContentLearner {
     sketcher: Sketcher,
-    /// How many bytes of long files were read, and learned.
+    /// Number of bytes of long files that were read, and that were added to sketches.
     read_bytes: u64,
     learned_bytes: u64,
 }
 
 impl ContentLearner {
-    /// `learn`, where a content of `size` bytes is to be learned.
+    /// Returns `learn` if a sketch of content of `size` bytes is to be built.
     pub(crate) fn accept(&mut self, query: &CompiledQuery, learn: Option<Learn>, size: u64) -> Option<Learn> {
-        // Other searches do not look whether it is binary.
+        // Other searches do not check whether the content is binary.
         let learn = learn.filter(|_| query.binary == BinaryMode::Skip)?;
         if size <= SMALL_FILE_BYTES {
             return Some(learn);
         }
         self.read_bytes = self.read_bytes.saturating_add(size);
-        let is_turn =
+        let is_accepted =
             size <= MAX_LEARNED_BYTES && self.learned_bytes <= self.read_bytes / LEARN_SHARE + LEARN_ALLOWANCE_BYTES;
-        if is_turn {
+        if is_accepted {
             self.learned_bytes += size;
         }
-        is_turn.then_some(learn)
+        is_accepted.then_some(learn)
     }
 
-    /// Learns `content`, which is a whole file and came to `outcome`.
+    /// Builds the sketch of `content`, a whole file whose search had the result `outcome`.
     pub(crate) fn learn_whole(
         &mut self,
         learn: Learn,
@@ -117,7 +119,7 @@ impl ContentLearner {
         if outcome.is_binary() {
             return learn(Sketch::of_binary(content.len() as u64));
         }
-        // It is not searched as it is.
+        // Transcoded content is not searched as it is.
         if is_transcoded(content) {
             return;
         }
@@ -131,7 +133,8 @@ impl ContentLearner {
         learn(self.sketcher.finish());
     }
 
-    /// Begins to learn a content of about `size` bytes that begins with `head` and goes on with what is read from `rest`.
+    /// Starts the sketch of about `size` bytes of content, which begins with `head` and continues with what is read
+    /// from `rest`.
     pub(crate) fn wrap_reader<R: Read>(&mut self, size: u64, head: &[u8], rest: R) -> LearningReader<'_, R> {
         self.sketcher.begin(size);
         self.sketcher.push(head);
@@ -139,7 +142,7 @@ impl ContentLearner {
     }
 }
 
-/// A reader that learns what goes through it.
+/// A reader that adds everything it reads to a sketch.
 pub(crate) struct LearningReader<'a, R> {
     rest: R,
     sketcher: &'a mut Sketcher,
@@ -147,7 +150,7 @@ pub(crate) struct LearningReader<'a, R> {
 }
 
 impl<R> LearningReader<'_, R> {
-    /// Gives what was learned to `learn`, if that is all of the content; `outcome` is what it came to.
+    /// Passes the sketch to `learn` if it covers the whole content, whose search had the result `outcome`.
     pub(crate) fn finish_into(self, learn: Learn, size: u64, outcome: &FileOutcome) {
         if outcome.is_binary() {
             learn(Sketch::of_binary(size));

@@ -1,4 +1,4 @@
-//! What one file's matches become.
+//! Sink of one file's matches, which converts them to items.
 
 use std::io;
 
@@ -14,15 +14,15 @@ use crate::searcher::line_arena::LineArena;
 use crate::searcher::multiline_block::MultilineBlock;
 use crate::searcher::submatches::{MAX_SUBMATCHES, SubmatchCollector, rescan_allowance};
 
-/// Turns the matches of one file into items.
+/// Converts the matches of one file to items.
 pub(crate) struct FileSink<'a> {
     pub(crate) query: &'a CompiledQuery,
     pub(crate) matcher: &'a CancellableMatcher<'a>,
-    /// Makes the file's path, once, where there is a match.
+    /// Builds the file's path, once, when there is a match.
     pub(crate) make_path: &'a dyn Fn() -> Result<VfsPath>,
     pub(crate) path: Option<VfsPath>,
     pub(crate) item_sink: &'a mut dyn ItemSink,
-    /// Bytes of a byte order mark that were taken off the front.
+    /// Length in bytes of the byte order mark that was removed from the start.
     pub(crate) mark: u64,
     pub(crate) matches: u64,
     pub(crate) left_early: bool,
@@ -30,16 +30,16 @@ pub(crate) struct FileSink<'a> {
     pub(crate) buffers: &'a mut SinkBuffers,
 }
 
-/// What one file after another is reported with.
+/// Buffers that are reused from file to file.
 #[derive(Debug, Default)]
 pub(crate) struct SinkBuffers {
-    /// Where in the line that is reported the pattern is.
+    /// Ranges of the pattern in the reported line.
     found: Vec<(usize, usize)>,
     arena: LineArena,
 }
 
 impl<'a> FileSink<'a> {
-    /// For a file of which nothing is found yet.
+    /// Creates the sink of a file without matches so far.
     pub(crate) fn new(
         query: &'a CompiledQuery,
         matcher: &'a CancellableMatcher<'a>,
@@ -63,7 +63,7 @@ impl<'a> FileSink<'a> {
 }
 
 impl FileSink<'_> {
-    /// Reports the whole file, where that is the output.
+    /// Reports the whole file, if the request asks for files or counts.
     pub(crate) fn finish(&mut self) {
         let count = match self.query.output {
             GrepOutput::Files => None,
@@ -73,7 +73,7 @@ impl FileSink<'_> {
         if self.matches > 0
             && let Some(path) = self.path()
         {
-            // A consumer that is gone is noticed by whoever goes on to the next file.
+            // If the consumer is gone, the caller notices it before the next file.
             let _ = self.item_sink.put(Item::File(FileCount::new(path, count)));
         }
     }
@@ -104,10 +104,10 @@ impl FileSink<'_> {
         self.query.limit_per_file.is_some_and(|limit| self.matches >= limit)
     }
 
-    /// Reports a match, whose ranges are in `found`; whether the search goes on.
+    /// Reports a match, whose ranges are in `found`, and returns whether the search goes on.
     fn report(&mut self, lines: &MatchedLines<'_>, column: u64) -> bool {
         if self.is_at_limit() {
-            // Context of the last match ends here, too: this line is no context, as it matches.
+            // The context of the last match ends here, too: this line is no context, as it matches.
             self.left_early = true;
             return false;
         }
@@ -122,29 +122,29 @@ impl FileSink<'_> {
         };
         let mut line = self.line(path, lines);
         line.column = column;
-        // One more than the limit is looked for, so that the result can say whether there is more.
+        // Look for one match more than the limit, so that the result can say whether there are more.
         self.item_sink.put(Item::Match(line)).is_continue()
             && self.query.limit.is_none_or(|limit| self.matches <= limit)
     }
 
-    /// Whether lines are counted.
+    /// Returns whether line numbers are needed.
     pub(crate) fn numbers_lines(&self) -> bool {
         self.query.output == GrepOutput::Matches
     }
 
-    /// Reports a line with the places of what was found in it, as far as they are told; whether the search goes on.
+    /// Reports a line with the ranges `ranges`, up to the limit on submatches, and returns whether the search goes on.
     pub(crate) fn report_line(
         &mut self,
         line: &MatchedLines<'_>,
-        places: impl Iterator<Item = (usize, usize)>,
+        ranges: impl Iterator<Item = (usize, usize)>,
     ) -> bool {
         let text = line::strip_line_ending(line.bytes).len();
         let reach = self.query.max_line_bytes.min(text);
         let mut column = 0;
         self.buffers.found.clear();
-        // Nothing is told of where in a line it is but with the line.
-        let told = if self.numbers_lines() { MAX_SUBMATCHES } else { 0 };
-        for (start, end) in places.take(told) {
+        // Ranges are reported only together with the line.
+        let max_ranges = if self.numbers_lines() { MAX_SUBMATCHES } else { 0 };
+        for (start, end) in ranges.take(max_ranges) {
             if column == 0 {
                 column = start as u64 + 1;
             }
@@ -156,22 +156,22 @@ impl FileSink<'_> {
         self.report(line, column)
     }
 
-    /// Finds the pattern again in a matching line; the result is the column.
+    /// Finds the pattern again in a matching line, and returns the column.
     ///
-    /// The line is looked at alone, as it was when it was found.
+    /// The line is matched alone, as it was when it was found.
     fn find_submatches(&mut self, line: &[u8]) -> io::Result<u64> {
         let text = line::strip_line_ending(line).len();
         let reach = self.query.max_line_bytes.min(text);
         let cancellable = self.matcher;
         let mut column = 0;
         let allowance = rescan_allowance(line.len(), self.query.expansion);
-        let mut places = SubmatchCollector::new(&mut self.buffers.found, MAX_SUBMATCHES, reach, allowance);
+        let mut ranges = SubmatchCollector::new(&mut self.buffers.found, MAX_SUBMATCHES, reach, allowance);
         let mut take = |submatch: Match| {
             if column == 0 {
                 column = submatch.start() as u64 + 1;
             }
             let rescan_cost = cancellable.rescan_cost(line, submatch);
-            places.take(submatch.start(), submatch.end().min(text), rescan_cost)
+            ranges.take(submatch.start(), submatch.end().min(text), rescan_cost)
                 && cancellable.record_match(rescan_cost)
         };
         let matcher = cancellable.inner();
@@ -183,7 +183,7 @@ impl FileSink<'_> {
         Ok(column)
     }
 
-    /// Reports the matches of a multiline search that lie in a block of adjacent lines; whether the search goes on.
+    /// Reports the matches of a multiline search in a block of adjacent lines, and returns whether the search goes on.
     fn report_block(&mut self, found: &SinkMatch<'_>) -> io::Result<bool> {
         let mut rest =
             MatchedLines { bytes: found.bytes(), number: found.line_number(), offset: found.absolute_byte_offset() };
@@ -194,9 +194,9 @@ impl FileSink<'_> {
         let max_count = if self.numbers_lines() { MAX_SUBMATCHES } else { 0 };
         let mut block = MultilineBlock::new(self.matcher, found.buffer(), found.bytes_range_in_buffer());
         loop {
-            let places =
+            let ranges =
                 SubmatchCollector::new(&mut self.buffers.found, max_count, self.query.max_line_bytes, allowance);
-            let Some(next) = block.next(places).map_err(io::Error::error_message)? else { return Ok(true) };
+            let Some(next) = block.next(ranges).map_err(io::Error::error_message)? else { return Ok(true) };
             if self.matcher.is_stopped() || !self.report(&rest.first(next.length), next.column) {
                 return Ok(false);
             }
@@ -212,20 +212,20 @@ impl FileSink<'_> {
 #[derive(Clone, Copy)]
 pub(crate) struct MatchedLines<'a> {
     pub(crate) bytes: &'a [u8],
-    /// The number of the first one, where lines are counted.
+    /// The number of the first line, if lines are counted.
     pub(crate) number: Option<u64>,
     pub(crate) offset: u64,
 }
 
 impl MatchedLines<'_> {
-    /// What follows the first `length` bytes, which are whole lines.
+    /// Returns the lines after the first `length` bytes, which are whole lines.
     fn skip(self, length: usize) -> Self {
         let (skipped, bytes) = self.bytes.split_at(length);
         let number = self.number.map(|number| number + memchr::memchr_iter(b'\n', skipped).count() as u64);
         Self { bytes, number, offset: self.offset + length as u64 }
     }
 
-    /// The first `length` bytes, which are whole lines.
+    /// Returns the first `length` bytes, which are whole lines.
     fn first(self, length: usize) -> Self {
         Self { bytes: &self.bytes[..length], ..self }
     }
@@ -258,7 +258,7 @@ impl Sink for FileSink<'_> {
         }
         let is_after = *context.kind() == SinkContextKind::After;
         if self.is_at_limit() && !is_after {
-            // Context of a match that is over the limit: the match that follows says so.
+            // This context belongs to a match beyond the limit. That match follows, and ends the search.
             return Ok(true);
         }
         let Some(path) = self.path() else {

@@ -1,26 +1,29 @@
-//! The places of a match that are told.
+//! Submatches of a line, with bounds on their number and on the work to find them.
 
-/// Most places of one line that are told: the rest of a line of a million hits is no news.
+/// Maximum number of submatches of one line: the rest of a million hits is of no use.
 pub(crate) const MAX_SUBMATCHES: usize = 1 << 16;
 
-/// How often telling places may read a line again. So many are told of any line, about, whatever the expression is.
+/// Maximum number of times that finding submatches may scan a line again. About so many are found in any line,
+/// whatever the expression.
 const MAX_RESCANS: usize = 1 << 10;
 
-/// Most steps, about, that telling the places of one line takes: bytes read again times places of an expression.
+/// Approximate maximum of steps to find the submatches of one line: bytes scanned again times places of the
+/// expression.
 const MAX_RESCAN_STEPS: u64 = 1 << 26;
 
-/// Where in a line, or in the lines of one match, the pattern is, as far as that is told.
+/// Collects the ranges of the pattern in a line, or in the lines of one match, within the bounds.
 pub(crate) struct SubmatchCollector<'a> {
     found: &'a mut Vec<(usize, usize)>,
     max_count: usize,
-    /// None that begins behind this is told.
+    /// Maximum start of a range; later ones are not reported.
     max_start: usize,
-    /// How many bytes may still be read again.
+    /// Number of bytes that may still be scanned again.
     left: usize,
 }
 
 impl<'a> SubmatchCollector<'a> {
-    /// Takes none yet, and at most `max_count` that begin up to `max_start`; they go to `found`, which is emptied.
+    /// Creates an empty collector for at most `max_count` ranges that start up to `max_start`. The ranges go to
+    /// `found`, which is cleared.
     pub(crate) fn new(
         found: &'a mut Vec<(usize, usize)>,
         max_count: usize,
@@ -31,8 +34,8 @@ impl<'a> SubmatchCollector<'a> {
         Self { found, max_count, max_start, left: rescan_allowance }
     }
 
-    /// Takes a place, to find which an engine may have read `again` bytes that it has to read again for the next one; whether
-    /// more are told.
+    /// Adds a range. To find it, the engine may have scanned `again` bytes that the next match scans once more.
+    /// Returns whether further ranges are wanted.
     pub(crate) fn take(&mut self, start: usize, end: usize, again: usize) -> bool {
         if start > self.max_start || self.found.len() >= self.max_count {
             return false;
@@ -46,10 +49,10 @@ impl<'a> SubmatchCollector<'a> {
     }
 }
 
-/// How many bytes may be read again to tell the places in `length` bytes of an expression whose counted repetitions expand to
-/// `expansion` places.
+/// Returns how many bytes may be scanned again to find the submatches in `length` bytes, with an expression whose
+/// counted repetitions expand to `expansion` places.
 ///
-/// It is counted in bytes and not in time, so that the same call gives the same answer.
+/// The unit is bytes and not time, so that the same call gives the same answer.
 pub(crate) fn rescan_allowance(length: usize, expansion: u64) -> usize {
     let max_count = usize::try_from(MAX_RESCAN_STEPS / expansion.max(1)).unwrap_or(usize::MAX);
     length.saturating_mul(MAX_RESCANS).min(max_count)

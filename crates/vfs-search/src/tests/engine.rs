@@ -69,7 +69,7 @@ fn a_dropped_stream_stops_its_workers() {
     let mut events = grep_stream_on(&pool, Arc::clone(&tree), OpContext::new(), hit());
     assert!(matches!(block_on(events.next()), Some(Ok(GrepEvent::Match(_)))));
     drop(events);
-    // Whoever is in `open` now is let out of it; nobody goes in again but for a file that was begun.
+    // A worker that is in `open` now returns from it. No worker calls it again, except for a file that was started.
     drop(allow);
     drop(pool);
     let tree = wait_for_last(tree);
@@ -78,7 +78,7 @@ fn a_dropped_stream_stops_its_workers() {
     drop(tree);
 }
 
-/// Waits until the workers have let go of `tree`; its opener's channel then ends.
+/// Waits until the workers have released `tree`; the channel of its hook then ends.
 fn wait_for_last(mut tree: Arc<TestTree>) -> Arc<TestTree> {
     loop {
         if let Some(last) = Arc::get_mut(&mut tree) {
@@ -307,7 +307,7 @@ fn a_file_that_takes_long_does_not_hold_up_another_search() {
     let short = many(50, "hit\n").on_open(move |_| seen.store(exhausted.load(Ordering::SeqCst), Ordering::SeqCst));
     let mut events = Box::pin(grep_stream_on(&pool, Arc::new(short), OpContext::new(), hit()).count());
     let early = futures::FutureExt::now_or_never(&mut events);
-    // The long one is read only now that the other is queued.
+    // The long file is read only now that the other search is queued.
     drop(begin);
     assert_eq!(early.unwrap_or_else(|| block_on(events)), 51);
     assert_eq!(last.load(Ordering::SeqCst), 0, "the long one was over first");
@@ -315,7 +315,7 @@ fn a_file_that_takes_long_does_not_hold_up_another_search() {
 
 #[test]
 fn one_large_directory_is_searched_by_all_workers() {
-    // Each file is held until another is opened beside it, which the worker that claimed it cannot do.
+    // Each file is held until another one is opened at the same time, which the worker that claimed it cannot do.
     let barrier = Arc::new(std::sync::Barrier::new(2));
     let meeting = Arc::clone(&barrier);
     let tree = Arc::new(many(1, "hit\n").with("/d0/f00001", Node::File("hit\n".into())).on_open(move |_| {

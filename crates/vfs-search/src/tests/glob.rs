@@ -16,7 +16,7 @@ use crate::ops::grep_stream::GrepEventStream;
 use crate::testing::{self, Node, TestTree, path};
 use crate::{glob, glob_on};
 
-/// This bounds a hang and says nothing about speed.
+/// Bounds a hang, and is no expectation of speed.
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn find(tree: &TestTree, req: &GlobRequest) -> GlobResult {
@@ -113,7 +113,7 @@ fn a_followed_link_into_the_searched_tree_is_not_gone_down() {
     assert_eq!(problems, [("/other", ErrorKind::PathEscape), ("/out.rs", ErrorKind::PathEscape)]);
 }
 
-/// Nine directories that link to one another, and one that links to all of them.
+/// Returns nine directories that link to one another, and one that links to all of them.
 fn linked_to_one_another() -> TestTree {
     const NAMES: [&str; 9] = ["/n/0", "/n/1", "/n/2", "/n/3", "/n/4", "/n/5", "/n/6", "/n/7", "/n/8"];
     let mut tree = TestTree::new([]);
@@ -139,14 +139,14 @@ fn each_directory_is_listed_once_however_many_links_lead_to_one_another() {
             let (pool, tree) = (Pool::new(workers), Arc::new(linked_to_one_another()));
             let searched = glob_on(&pool, Arc::clone(&tree), OpContext::new(), request.clone());
             assert_eq!(block_on(searched).expect("it globs"), found, "below {start}");
-            // Where links lead outside, an ordered walk tells under which path each directory is entered.
+            // If links lead outside, a sequential walk determines under which path each directory is entered.
             let listed = tree.listed.lock().expect("not poisoned").len();
             assert_eq!(listed, directories * times, "below {start} with {workers} workers");
         }
     }
 }
 
-/// A tree below `/s` of so many `directories`, and a `link` that leads outside of it.
+/// Returns a tree with so many `directories` below `/s`, and a `link` that leads outside of it.
 fn linked_beside_many(directories: usize, link: &'static str) -> TestTree {
     let many: Vec<_> = (0..directories).map(|at| format!("/s/m{at:05}/file")).collect();
     let tree =
@@ -178,7 +178,7 @@ fn while_one_search_finds_out_where_links_lead_others_have_their_turns() {
     let (released, seen, planned) = (Mutex::new(released), Mutex::new(HashSet::new()), Arc::new(AtomicUsize::new(0)));
     let counted = Arc::clone(&planned);
     let tree = linked_beside_many(DIRECTORIES, "/s/z").on_list(move |dir| {
-        // Whatever is listed for the second time is listed to put the paths in order.
+        // A directory that is listed for the second time is listed to put the paths in order.
         if !seen.lock().expect("not poisoned").insert(dir.to_owned()) {
             counted.fetch_add(1, Ordering::Relaxed);
             let _nobody_waits = begin.send(());

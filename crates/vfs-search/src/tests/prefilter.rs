@@ -1,4 +1,4 @@
-//! Files that need not be read again.
+//! Tests of files that a remembered sketch rules out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use vfs_core::{BinaryMode, CaseMode, GrepOutput, GrepRequest};
 
 use crate::testing::{Lend, Node, TestTree, run_on};
 
-/// What searches of `tree` open, one after the other.
+/// Returns the files that each of the searches of `tree` opens, in turn.
 fn opened(tree: TestTree, requests: &[GrepRequest]) -> Vec<Vec<String>> {
     let tree = Arc::new(tree.remembering());
     let search = |req: &GrepRequest| {
@@ -60,7 +60,7 @@ fn a_large_file_is_learned_as_it_is_read() {
     let content = line.repeat((3 << 20) / line.len());
     let tree = TestTree::of([("/large", text(&content))]).lend(Lend::Reader(usize::MAX));
     let literal = GrepRequest::literal;
-    // A search that ends early has not seen all of it.
+    // A search that ends early has not read the whole file.
     let early = literal("some line").output(GrepOutput::Files);
     let found = opened(tree, &[early.clone(), early, literal("missing"), literal("missing"), literal("large file")]);
     assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1, 0, 1]);
@@ -68,7 +68,7 @@ fn a_large_file_is_learned_as_it_is_read() {
 
 #[test]
 fn what_may_be_a_problem_is_opened() {
-    // Repeated so often, a line may not be so long.
+    // With so many repetitions, a line may not be so long.
     const MOST: usize = (1 << 30) / 9600;
     let lines = |length: usize| {
         let line = format!("{}\n", "x".repeat(99));
@@ -89,7 +89,7 @@ fn what_may_be_a_problem_is_opened() {
     assert_eq!(found[3], [&["/large", "/small"][..], &transcoded].concat());
 }
 
-/// Texts of few letters, so that patterns are found in some of them.
+/// Generates texts of few letters, so that patterns are found in some of them.
 fn content() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         6 => "[abkKsS_ ]{1,6}".prop_map(String::into_bytes),
@@ -104,7 +104,7 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-/// What stands between two texts of an expression.
+/// Parts between two literals of an expression.
 const MIDDLES: [&str; 11] =
     [".", r"\w+", "[ab]", "(?:ab|(?i)sk)", "$", "(?:sab)?", "+", "|", "[ak&&aK]", "[k&&K]", "[a~~A]"];
 

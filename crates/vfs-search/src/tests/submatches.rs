@@ -1,4 +1,4 @@
-//! Where in a line, or in the lines of a multiline search, the pattern is.
+//! Tests of the ranges that are reported in a line, or in the lines of a multiline match.
 
 use grep_matcher::Matcher as _;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
@@ -9,7 +9,7 @@ use super::grep::{matches, one};
 use crate::query::compiled::CompiledQuery;
 use crate::testing::{SearchOutput, TestTree, run, run_on};
 
-/// The lines that an outcome shows as matching, those of a match of several lines each.
+/// Returns the matching lines of an outcome, including all lines of a multiline match.
 fn lines_of(outcome: &SearchOutput) -> Vec<u64> {
     let lines = matches(outcome).into_iter().filter(|found| found.kind == vfs_core::LineKind::Match);
     lines.flat_map(|found| found.line..=found.line + found.text.matches('\n').count() as u64).collect()
@@ -27,7 +27,7 @@ fn a_line_on_which_a_multiline_search_finds_something_is_told() {
         (r"x*\s?$", "a\nb", &[1, 2]),
         (r"\s*$", "a\n\nlast", &[1, 2, 3]),
         (r"\s*$", "a\r\n\r\nlast", &[1, 2, 3]),
-        // The engine that finds the lines looks for each match as if its text began there.
+        // The engine that finds the lines looks for each match as if its text started there.
         (r"^a\nb|a", "aa\nb\n", &[1, 2]),
     ] {
         let outcome = run(&TestTree::new([("/f", text)]), &GrepRequest::regex(regex).multiline());
@@ -51,7 +51,7 @@ fn an_empty_match_behind_another_is_a_place_where_it_begins_a_line() {
     assert_eq!(places, expected);
 }
 
-/// The lines that the engine hands over.
+/// Collects the lines that the engine reports.
 struct Blocks(Vec<u64>);
 
 impl Sink for Blocks {
@@ -96,13 +96,13 @@ fn of_a_line_that_is_slow_to_look_through_fewer_places_are_told() {
         assert_eq!((found.len(), found[0].column), (1, 1), "{regex}");
         found[0].submatches.len()
     };
-    // For each place the rest of the line is read, and in vain.
+    // For each submatch the rest of the line is scanned, and in vain.
     let slow = places("[ab]*c|a");
     assert!((1 << 10..1 << 11).contains(&slow), "{slow}");
     for regex in ["[ab]", "a|b+", "(?:aa?)??a|[0-9]+"] {
         assert_eq!(places(regex), text.len(), "{regex}");
     }
-    // Few places are told wherever they are.
+    // If a line has few submatches, all of them are reported, wherever they are.
     let text = "a".repeat(100) + &"b ".repeat(4 << 10);
     let outcome = run(&TestTree::new([("/f", &*text)]), &GrepRequest::regex("[ab ]*c|a"));
     assert_eq!(matches(&outcome)[0].submatches.len(), 100);

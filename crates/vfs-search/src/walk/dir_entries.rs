@@ -1,4 +1,4 @@
-//! One directory of a walk: what of it is shown, in order.
+//! Visible entries of one directory of a walk, in path order.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use vfs_core::{Error, Problem, Result, Skipped, VfsPath};
 use crate::walk::ignore::IgnoreRules;
 use crate::walk::options::{CHECK_EVERY, WalkControl};
 
-/// A directory that a walk is in.
+/// The directory that a walk is in.
 #[derive(Debug)]
 pub(crate) struct DirContext<D> {
     pub(crate) dir: D,
     pub(crate) path: VfsPath,
-    /// Where in `path` the part below the start of the walk begins.
+    /// Offset in `path` of the part below the start of the walk.
     pub(super) start: usize,
     pub(super) depth: u32,
     pub(super) rules: IgnoreRules,
-    /// Where the directory really is, if that is outside of the searched tree.
+    /// The real path of the directory, if it lies outside of the searched tree.
     pub(super) outside: Option<VfsPath>,
 }
 
 impl<D> DirContext<D> {
-    /// The path relative to where the walk started.
+    /// Returns the path relative to the start of the walk.
     pub(crate) fn relative(&self) -> &str {
         self.path.as_str().get(self.start..).unwrap_or_default()
     }
 }
 
-/// A directory with what is to be done in it.
+/// A directory with its entries as steps.
 #[derive(Debug)]
 pub(crate) struct DirEntries<D> {
     pub(crate) context: DirContext<D>,
@@ -38,9 +38,9 @@ pub(crate) struct DirEntries<D> {
     pub(super) problems: Vec<Problem>,
 }
 
-/// One thing to be done in a directory.
+/// One step of a walk.
 ///
-/// A directory is two steps: its entry, sorted by `name`, and what is below it, sorted by `name/`.
+/// A directory is two steps: its entry, sorted as `name`, and its contents, sorted as `name/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WalkStep {
     pub(super) child: usize,
@@ -51,32 +51,32 @@ pub(crate) struct WalkStep {
 pub(crate) enum StepKind {
     Entry,
     Descent,
-    /// It could not be told what the entry is; the problem is the level's, by its place there.
+    /// The kind of the entry could not be determined; the index is that of the problem in [`DirEntries`].
     Problem(usize),
 }
 
-/// What happens to an entry.
+/// The decision about an entry of a walk.
 pub(crate) enum FilterDecision {
     Keep,
-    /// It is a link, and links are left out.
+    /// The entry is a link, and links are skipped.
     SkipLink,
-    /// It is of no interest.
+    /// The entry is irrelevant.
     Drop,
 }
 
-/// What a walk left out, and what it could not reach.
+/// The problems and omissions of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct WalkFindings {
     pub(crate) problems: Vec<Problem>,
     pub(crate) skipped: Skipped,
-    /// Whether something lies deeper than the depth limit, or than a path can name.
+    /// Whether something lies deeper than the depth limit, or deeper than a path can express.
     pub(crate) too_deep: bool,
     /// Whether directories were left out because the walk had listed too many entries.
     pub(crate) too_many: bool,
 }
 
 impl WalkFindings {
-    /// A link that was left out.
+    /// Returns the findings for one link that was skipped.
     pub(crate) fn skipped_link() -> Self {
         let mut findings = Self::default();
         findings.skipped.links = 1;
@@ -85,7 +85,7 @@ impl WalkFindings {
 }
 
 impl<D> DirEntries<D> {
-    /// How many steps there are.
+    /// Returns the number of steps.
     pub(crate) fn len(&self) -> usize {
         self.steps.len()
     }
@@ -98,19 +98,19 @@ impl<D> DirEntries<D> {
         &self.problems[index]
     }
 
-    /// What sorts the step `index` among those of the whole walk, by bytes.
+    /// Returns the sort key of step `index` within the whole walk, compared as bytes.
     pub(crate) fn key(&self, index: usize) -> Arc<str> {
         let WalkStep { child, kind } = self.steps[index];
         let slash = if kind == StepKind::Descent { "/" } else { "" };
-        // In one piece: text that grows is waited for where other threads do the same.
+        // Built in one allocation: growing a string contends with other threads that do the same.
         [self.context.path.as_str().trim_end_matches('/'), "/", self.listing.name(child), slash].concat().into()
     }
 
-    /// Drops the entries that `filter_entry` does not take. What it cannot judge is a problem.
+    /// Drops the entries that `filter_entry` does not keep. If it fails, the entry becomes a problem.
     ///
     /// # Errors
     ///
-    /// What the guide's check gives.
+    /// The errors of the control's check.
     pub(crate) fn retain(
         &mut self,
         control: &dyn WalkControl,
@@ -141,7 +141,7 @@ impl<D> DirEntries<D> {
     }
 }
 
-/// An entry of a level.
+/// An entry of a directory.
 #[derive(Debug)]
 pub(crate) struct WalkEntry<'a, D> {
     entries: &'a DirEntries<D>,
@@ -161,7 +161,7 @@ impl<'a, D> WalkEntry<'a, D> {
         Self { entries, child: step.child }
     }
 
-    /// The directory that it is in.
+    /// Returns the directory of the entry.
     pub(crate) fn context(self) -> &'a DirContext<D> {
         &self.entries.context
     }
@@ -178,13 +178,13 @@ impl<'a, D> WalkEntry<'a, D> {
         self.context().path.child(self.name())
     }
 
-    /// A problem with this entry.
+    /// Returns `error` as a problem of this entry.
     pub(crate) fn problem(self, error: Error) -> Problem {
         problem_at(&self.context().path, self.name(), error)
     }
 }
 
-/// The order of `name` and `name/` by their bytes.
+/// Compares `name` or `name/`, depending on the kind of step, as bytes.
 pub(super) fn order(listing: &Listing, a: WalkStep, b: WalkStep) -> Ordering {
     let (a_name, b_name) = (listing.name(a.child).as_bytes(), listing.name(b.child).as_bytes());
     let common = a_name.len().min(b_name.len());
@@ -192,7 +192,7 @@ pub(super) fn order(listing: &Listing, a: WalkStep, b: WalkStep) -> Ordering {
         let slash = (step.kind == StepKind::Descent).then_some(b'/');
         name.get(common).copied().or(slash)
     };
-    // Beyond the common length one of them is at its end, where only a slash may follow, which no name holds.
+    // Beyond the common length one of the names has ended. Only a slash can follow there, and no name contains one.
     a_name[..common].cmp(&b_name[..common]).then_with(|| rest(a_name, a).cmp(&rest(b_name, b)))
 }
 

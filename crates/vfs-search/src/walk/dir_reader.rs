@@ -1,4 +1,4 @@
-//! The reader of the directories of a walk.
+//! Directory reader of a walk: lists, filters and sorts one directory at a time.
 
 use std::collections::HashSet;
 use std::sync::atomic::{self, AtomicU64};
@@ -15,18 +15,18 @@ use crate::walk::options::{CHECK_EVERY, Directories, WalkControl, WalkOptions};
 use crate::walk::sequential::{EnterDecision, LinkFollower};
 use crate::walk::visibility::PathBuffer;
 
-/// What all directories of a walk share.
+/// State that all directories of a walk share.
 #[derive(Debug)]
 pub(crate) struct WalkState<D> {
-    /// Where links lead; `None` where none is followed.
+    /// Decides which links to follow; `None` if links are not followed.
     pub(crate) follow: Option<Box<LinkFollower<D>>>,
-    /// How many entries were listed.
+    /// Number of entries that were listed.
     listed: AtomicU64,
     max_entries: u64,
 }
 
 impl<D> WalkState<D> {
-    /// Of a walk that enters no directory once `max_entries` were listed.
+    /// Creates the state of a walk that enters no directory once `max_entries` were listed.
     pub(crate) fn new(follow: Option<LinkFollower<D>>, max_entries: u64) -> Self {
         Self { follow: follow.map(Box::new), listed: AtomicU64::new(0), max_entries }
     }
@@ -40,7 +40,7 @@ impl<D> WalkState<D> {
     }
 }
 
-/// Opens the directories of a walk.
+/// Reads the directories of a walk.
 pub(crate) struct DirReader<'a, T: Tree> {
     pub(crate) tree: &'a T,
     pub(crate) control: &'a dyn WalkControl,
@@ -48,24 +48,26 @@ pub(crate) struct DirReader<'a, T: Tree> {
     pub(crate) state: &'a WalkState<T::Dir>,
 }
 
-/// Where a step down leads.
+/// The target of a step into a directory.
 enum DescentTarget {
-    /// To a directory of the searched tree.
+    /// A directory of the searched tree.
     Within,
-    /// To one outside of it, which really is there.
+    /// A directory outside of the searched tree, with its real path.
     Outside(VfsPath),
-    /// To none, or to one that is entered elsewhere.
+    /// No directory, or one that the walk enters under another path.
     Nowhere,
-    /// To one of which it is not known whether it is entered elsewhere: too many entries were listed before.
+    /// A directory of which it is unknown whether the walk enters it under another path: too many entries come before
+    /// it.
     TooMany,
 }
 
 impl<T: Tree> DirReader<'_, T> {
-    /// The level that a walk starts at: the directory `dir` at `path`.
+    /// Reads the directory at which a walk starts: `dir` at `path`.
     ///
     /// # Errors
     ///
-    /// What listing that directory gives: everywhere below an error is a problem, but this is the directory asked for.
+    /// The errors of listing the directory. Below it every error is a problem, but this is the directory that the caller
+    /// asked for.
     pub(crate) fn start(
         &self,
         dir: T::Dir,
@@ -82,7 +84,8 @@ impl<T: Tree> DirReader<'_, T> {
         self.open(DirContext { dir, path: path.clone(), start, depth: 1, rules, outside: None }, findings).map(Some)
     }
 
-    /// The level that a step of `entries` leads down to, unless it leads to none. An error is a problem of that step.
+    /// Reads the directory that a step of `entries` leads to, if it leads to one. An error becomes a problem of that
+    /// step.
     pub(crate) fn descend(
         &self,
         entries: &DirEntries<T::Dir>,
@@ -131,11 +134,11 @@ impl<T: Tree> DirReader<'_, T> {
         self.open(DirContext { dir, path, start, depth, rules, outside }, findings).map(Some)
     }
 
-    /// Where the step down at `entry`, whose path is `path`, leads.
+    /// Returns the target of the step at `entry`, whose path is `path`.
     fn descent(&self, entry: WalkEntry<'_, T::Dir>, path: &VfsPath) -> Result<DescentTarget> {
         let (context, name) = (entry.context(), entry.name());
         let real = match (entry.kind(), &context.outside) {
-            // What a link leads to, and whether it can be followed, was told with its entry.
+            // Where the link leads, and whether it can be followed, was reported with its entry already.
             (ChildKind::Link, _) => match self.tree.follow(&context.dir, name) {
                 Ok(ChildKind::Directory) => self.tree.resolve(&context.dir, name)?.path,
                 _ => return Ok(DescentTarget::Nowhere),
@@ -154,7 +157,7 @@ impl<T: Tree> DirReader<'_, T> {
         })
     }
 
-    /// Lists a directory and puts its steps in order.
+    /// Lists a directory and sorts its steps.
     fn open(&self, mut context: DirContext<T::Dir>, findings: &mut WalkFindings) -> Result<DirEntries<T::Dir>> {
         let names = self.control.names_in(context.relative()).map(|mut names| {
             names.retain(|name| context.path.child(name).is_ok());
@@ -164,7 +167,7 @@ impl<T: Tree> DirReader<'_, T> {
         });
         let listing = match &names {
             Some(names) => {
-                // Looked up with the rest, but of interest only for the rules.
+                // Ignore files are looked up with the other names, but only for their rules.
                 let rules = IgnoreFiles::NAMES.iter().filter(|_| !self.options.visibility.no_ignore);
                 let rules = rules.map(|name| (*name).to_owned()).filter(|name| !names.contains(name));
                 self.tree.list_only(&context.dir, &names.iter().cloned().chain(rules).collect::<Vec<_>>())
@@ -183,12 +186,12 @@ impl<T: Tree> DirReader<'_, T> {
         let (above, dir) = (&context.rules, &context.dir);
         context.rules = visibility.rules_in(self.tree, above, dir, &context.path, files, &mut findings.problems);
         let mut full = PathBuffer::below(&context.path);
-        let mut looked_at = 0_usize;
+        let mut checked = 0_usize;
         let mut stopped = None;
-        let mut alone = HashSet::new();
+        let mut entry_only = HashSet::new();
         listing.retain(|name, kind| {
-            looked_at += 1;
-            if looked_at.is_multiple_of(CHECK_EVERY) && stopped.is_none() {
+            checked += 1;
+            if checked.is_multiple_of(CHECK_EVERY) && stopped.is_none() {
                 stopped = self.control.check().err();
             }
             if stopped.is_some() {
@@ -197,18 +200,18 @@ impl<T: Tree> DirReader<'_, T> {
             let asked = || self.control.hidden_override(context.relative(), name).of_entry(self.may_descend(kind));
             let shown = visibility.visible_part(&context.rules, &mut full, (name, kind), asked, &mut findings.skipped);
             if shown == DotVisibility::EntryOnly {
-                alone.insert(name.to_owned());
+                entry_only.insert(name.to_owned());
             }
             shown != DotVisibility::Hidden && can_be_named(&context.path, name, findings)
         });
         if let Some(error) = stopped {
             return Err(error);
         }
-        let steps = self.steps(&context, &listing, &alone, &mut findings.skipped);
+        let steps = self.steps(&context, &listing, &entry_only, &mut findings.skipped);
         Ok(DirEntries { context, listing, steps, problems: Vec::new() })
     }
 
-    /// Whether an entry of this kind may be a directory that the walk goes down.
+    /// Returns whether an entry of this kind may be a directory that the walk enters.
     fn may_descend(&self, kind: ChildKind) -> bool {
         match kind {
             ChildKind::Directory => true,
@@ -217,12 +220,12 @@ impl<T: Tree> DirReader<'_, T> {
         }
     }
 
-    /// The steps of a listing. The entries `alone` are not gone down; that counts as what is left out.
+    /// Returns the sorted steps of a listing. Directories among `entry_only` are not entered, and count as hidden.
     fn steps(
         &self,
         context: &DirContext<T::Dir>,
         listing: &Listing,
-        alone: &HashSet<String>,
+        entry_only: &HashSet<String>,
         skipped: &mut Skipped,
     ) -> Vec<WalkStep> {
         let mut steps = Vec::with_capacity(listing.len());
@@ -231,7 +234,7 @@ impl<T: Tree> DirReader<'_, T> {
             if kind != ChildKind::Directory || self.options.directories == Directories::Yielded {
                 steps.push(WalkStep { child: index, kind: StepKind::Entry });
             }
-            if alone.contains(name) {
+            if entry_only.contains(name) {
                 let leads_to = || self.tree.follow(&context.dir, name);
                 let is_directory =
                     may_descend && (kind == ChildKind::Directory || matches!(leads_to(), Ok(ChildKind::Directory)));
@@ -241,13 +244,13 @@ impl<T: Tree> DirReader<'_, T> {
             }
         }
         steps.sort_unstable_by(|a, b| order(listing, *a, *b));
-        // A directory that changes while it is listed may give a name twice, and each step has a place of its own.
+        // If a directory changes while it is listed, a name may occur twice, but each step needs a key of its own.
         steps.dedup_by(|next, before| order(listing, *before, *next).is_eq());
         steps
     }
 }
 
-/// Whether `name` has a path; makes it a problem where it has none.
+/// Returns whether `name` has a valid path; reports a problem if not.
 fn can_be_named(path: &VfsPath, name: &str, findings: &mut WalkFindings) -> bool {
     let length = path.as_str().len() + 1 + name.len();
     let is_plain = name.len() <= VfsPath::MAX_COMPONENT && !name.starts_with('.') && !name.contains('\\');
@@ -264,7 +267,7 @@ fn can_be_named(path: &VfsPath, name: &str, findings: &mut WalkFindings) -> bool
     }
 }
 
-/// A listing's problem, which may name the entry alone.
+/// Completes the path of a listing's problem, which may consist of the name alone.
 fn locate_problem(path: &VfsPath, mut problem: Problem) -> Problem {
     if !problem.path.starts_with('/') {
         problem.path = format!("{}/{}", path.as_str().trim_end_matches('/'), problem.path);

@@ -1,4 +1,4 @@
-//! What ignore files exclude: `.gitignore`, `.ignore` and `.git/info/exclude`, as ripgrep reads them.
+//! Ignore rules of `.gitignore`, `.ignore` and `.git/info/exclude`, with ripgrep's semantics.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -11,60 +11,61 @@ use vfs_core::{Error, ErrorKind, Problem, Result, VfsPath};
 use crate::glob;
 use crate::read_error::read_error;
 
-/// Largest ignore file.
+/// Maximum size of an ignore file in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Most rules of one ignore file.
+/// Maximum number of rules in one ignore file.
 const MAX_RULES: usize = 10_000;
 
-/// The rules that hold in one directory: its own, and those of the directories above.
+/// The ignore rules that apply in one directory: its own, and those of its ancestors.
 ///
-/// `.ignore` goes before `.gitignore`, and that before `.git/info/exclude`; of one kind the deeper file goes first, and in
-/// one file the later line. The git kinds do not reach from above into a repository. Outside of every repository a
-/// `.gitignore` counts as well, unless it excludes every name: such a file speaks of a repository that is not there (that of
-/// a package's packagers, say), and if it were believed a whole tree would vanish; from there on down none counts.
+/// Rules of `.ignore` take precedence over `.gitignore`, and these over `.git/info/exclude`. Among files of one kind
+/// the deeper one takes precedence, and within a file the later line. Rules of git do not apply across the border of a
+/// repository. Outside of every repository a `.gitignore` applies as well, unless it excludes every name: such a file
+/// belongs to a repository that is not there (that of a distribution's packagers, for example), and applying it would
+/// hide a whole tree. From its directory downwards no `.gitignore` applies then.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IgnoreRules(Option<Arc<RuleNode>>);
 
 #[derive(Debug)]
 struct RuleNode {
     above: Option<Arc<RuleNode>>,
-    /// Where in a full path the part relative to this directory begins.
+    /// Offset in a full path of the part relative to this directory.
     start: usize,
     ignore: Gitignore,
     gitignore: Gitignore,
     exclude: Gitignore,
     is_repository: bool,
     scope: GitScope,
-    /// Whether there is any rule, here or above.
+    /// Whether there is any rule, here or in an ancestor.
     has_rules: bool,
 }
 
-/// What `.gitignore` files mean at a place.
+/// Whether `.gitignore` files apply in a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum GitScope {
-    /// No directory at or above holds `.git`; they count.
+    /// Neither the directory nor an ancestor contains `.git`; `.gitignore` files apply.
     #[default]
     Outside,
-    /// Some directory at or above holds `.git`; they count.
+    /// The directory or an ancestor contains `.git`; `.gitignore` files apply.
     Repository,
-    /// One outside of every repository excludes every name; they do not count.
+    /// A `.gitignore` outside of every repository excludes every name; `.gitignore` files do not apply.
     Disowned,
 }
 
-/// What the rules say of an entry.
+/// The result of matching an entry against the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IgnoreVerdict {
-    /// Nothing.
+    /// No rule matches.
     NoMatch,
-    /// It is excluded.
+    /// The entry is excluded.
     Ignored,
-    /// It is wanted, even if its name starts with a dot.
+    /// A `!` rule includes the entry, even if its name starts with a dot.
     Whitelisted,
 }
 
 impl IgnoreRules {
-    /// The rules of the directories from the root down to the one that holds `path`.
+    /// Loads the rules of the directories from the root down to the parent of `path`.
     pub(crate) fn load_above<T: Tree>(tree: &T, path: &VfsPath, problems: &mut Vec<Problem>) -> Self {
         let mut rules = Self::default();
         let mut at = VfsPath::root();
@@ -90,7 +91,7 @@ impl IgnoreRules {
         rules
     }
 
-    /// These rules and those of the directory `dir` at `path`, which holds `files`.
+    /// Returns these rules together with those of the directory `dir` at `path`, which contains `files`.
     pub(crate) fn extended_with<T: Tree>(
         &self,
         tree: &T,
@@ -121,12 +122,12 @@ impl IgnoreRules {
         Self(Some(Arc::new(RuleNode { above, start, ignore, gitignore, exclude, is_repository, scope, has_rules })))
     }
 
-    /// Whether there is no rule at all.
+    /// Returns whether there is no rule at all.
     pub(crate) fn is_empty(&self) -> bool {
         !self.0.as_ref().is_some_and(|node| node.has_rules)
     }
 
-    /// What the rules say of the entry at the full path `path`.
+    /// Matches the entry at the full path `path` against the rules.
     pub(crate) fn verdict(&self, path: &str, kind: ChildKind) -> IgnoreVerdict {
         let is_dir = kind == ChildKind::Directory;
         let (mut git, mut exclude) = (IgnoreVerdict::NoMatch, IgnoreVerdict::NoMatch);
@@ -151,7 +152,7 @@ impl IgnoreRules {
     }
 }
 
-/// Whether the rules exclude even a name that nobody has thought of.
+/// Returns whether the rules exclude even a name that no file has.
 fn excludes_every_name(rules: &Gitignore) -> bool {
     const PROBE_NAME: &str = "unheard-of-0b8f1c";
     !rules.is_empty()
@@ -166,14 +167,14 @@ fn match_rules(rules: &Gitignore, relative: &str, is_dir: bool) -> IgnoreVerdict
     }
 }
 
-/// Whether what a directory holds was listed, or must be tried.
+/// Whether the ignore files of a directory were listed, or have to be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Listed,
     Unknown,
 }
 
-/// Which ignore files a directory holds.
+/// The ignore files of a directory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IgnoreFiles {
     presence: Presence,
@@ -183,10 +184,10 @@ pub(crate) struct IgnoreFiles {
 }
 
 impl IgnoreFiles {
-    /// What they are called.
+    /// The names of ignore files and of the directory of git.
     pub(crate) const NAMES: [&str; 3] = [".ignore", ".gitignore", ".git"];
 
-    /// Any may be there; links are followed, as a link may be.
+    /// Any file may be present; each is opened as a link, since it may be one.
     const UNKNOWN: Self = Self {
         presence: Presence::Unknown,
         ignore: Some(ChildKind::Link),
@@ -194,7 +195,7 @@ impl IgnoreFiles {
         git: Some(ChildKind::Directory),
     };
 
-    /// Those in `listing`.
+    /// Returns the ignore files in `listing`.
     pub(crate) fn from_listing(listing: &Listing) -> Self {
         let mut files = Self { presence: Presence::Listed, ignore: None, gitignore: None, git: None };
         for (name, kind) in listing.iter().filter(|(name, _)| name.starts_with('.')) {
@@ -216,7 +217,7 @@ struct RuleReader<'a, T> {
 }
 
 impl<T: Tree> RuleReader<'_, T> {
-    /// The rules of the file `name`; what cannot be read or understood is a problem.
+    /// Reads the rules of the file `name`. A file that cannot be read or parsed is a problem.
     fn rules(&mut self, dir: &T::Dir, path: &VfsPath, name: &str, kind: Option<ChildKind>) -> Gitignore {
         let Some(kind) = kind.filter(|kind| *kind != ChildKind::Directory) else {
             return Gitignore::empty();
@@ -228,7 +229,7 @@ impl<T: Tree> RuleReader<'_, T> {
         })
     }
 
-    /// Whether the directory is the top of a repository, and what its `.git/info/exclude` says.
+    /// Returns whether the directory is the root of a repository, and the rules of its `.git/info/exclude`.
     fn repository(&mut self, dir: &T::Dir, path: &VfsPath, git: Option<ChildKind>) -> (bool, Gitignore) {
         match git {
             None => return (false, Gitignore::empty()),
@@ -238,7 +239,7 @@ impl<T: Tree> RuleReader<'_, T> {
         let entered = path.child(".git").and_then(|path| Ok((self.tree.enter(dir, ".git", &path)?, path)));
         let (git, git_path) = match entered {
             Ok(entered) => entered,
-            // A linked worktree and a submodule have a file there.
+            // In a linked worktree or a submodule, `.git` is a file.
             Err(error) if error.kind() == ErrorKind::NotADirectory => return (true, Gitignore::empty()),
             Err(error) => {
                 self.report(path, ".git", error);
@@ -291,7 +292,8 @@ fn parse(text: &[u8]) -> Result<Gitignore> {
     let mut builder = GitignoreBuilder::new("");
     let mut rules = 0;
     for line in text.trim_start_matches('\u{feff}').lines() {
-        // A line that is no glob is no rule, as for git; deep braces would overflow the stack of the compiler.
+        // A line that is not a valid glob is not a rule, as in git. Deeply nested braces would overflow the stack of
+        // the compiler.
         if line.is_empty()
             || line.starts_with('#')
             || !glob::within_limits(line)

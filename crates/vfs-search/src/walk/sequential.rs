@@ -1,9 +1,8 @@
-//! An ordered walk: entries by the bytes of their full paths, without recursion; and the directories that a walk enters
-//! through links.
+//! Sequential walk in path order, without recursion, and its policy for links out of the tree.
 //!
-//! A link into the searched tree is not followed: what it leads to is found under its own path. A directory outside of
-//! the searched tree is entered once, under the smallest path that leads there. So a search enters each directory at most
-//! once, however many links lead to one another.
+//! A link into the searched tree is not followed, since its target is found under its own path. A directory outside of
+//! the searched tree is entered once, under the smallest path that leads there. So a search enters each directory at
+//! most once, however many links refer to one another.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -17,12 +16,12 @@ use crate::walk::dir_entries::{DirEntries, StepKind, WalkFindings, WalkStep};
 use crate::walk::dir_reader::{DirReader, WalkState};
 use crate::walk::options::{CHECK_EVERY, Directories, WalkControl, WalkOptions};
 
-/// One step of a walk.
+/// One item of a walk.
 #[derive(Debug)]
 pub(crate) enum WalkItem<D> {
-    /// An entry that is shown.
+    /// A visible entry.
     Entry(Arc<DirEntries<D>>, WalkStep),
-    /// One that could not be.
+    /// An entry that could not be read.
     Problem(Problem),
 }
 
@@ -37,7 +36,7 @@ pub(crate) struct Walk<D> {
     steps_taken: usize,
 }
 
-/// A directory whose steps are not all done yet.
+/// A directory with steps left.
 #[derive(Debug)]
 struct WalkFrame<D> {
     entries: Arc<DirEntries<D>>,
@@ -45,11 +44,11 @@ struct WalkFrame<D> {
 }
 
 impl<D: Clone + Send + Sync + 'static> Walk<D> {
-    /// Begins at the directory `dir` at `path`; enters no directory once `max_entries` were listed.
+    /// Starts at the directory `dir` at `path`. The walk enters no directory once `max_entries` were listed.
     ///
     /// # Errors
     ///
-    /// What listing that directory gives.
+    /// The errors of listing the directory.
     pub(crate) fn start<T: Tree<Dir = D>>(
         tree: &T,
         control: &dyn WalkControl,
@@ -66,11 +65,11 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
         Ok(Self { options, state, frames, problems: VecDeque::new(), findings, steps_taken: 0 })
     }
 
-    /// The next entry or problem.
+    /// Returns the next entry or problem.
     ///
     /// # Errors
     ///
-    /// Only what the guide's check gives.
+    /// Only the errors of the control's check.
     pub(crate) fn next<T: Tree<Dir = D>>(
         &mut self,
         tree: &T,
@@ -85,7 +84,8 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
                 return Ok(None);
             };
             let entries = Arc::clone(&frame.entries);
-            // Given up before going down, so that a chain of single directories holds one of them at a time.
+            // Release the frame before its last step descends, so that a chain of single directories holds one of them
+            // at a time.
             let index = frame.next;
             frame.next += 1;
             if frame.next >= entries.len() {
@@ -94,7 +94,7 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
             if index >= entries.len() {
                 continue;
             }
-            // Most entries may be of no interest, so that the caller has no occasion to look.
+            // Most entries may be irrelevant, so that the caller gets no opportunity to check the context.
             self.steps_taken = self.steps_taken.wrapping_add(1);
             if self.steps_taken.is_multiple_of(CHECK_EVERY) {
                 control.check()?;
@@ -112,18 +112,18 @@ impl<D: Clone + Send + Sync + 'static> Walk<D> {
         }
     }
 
-    /// The path under which the directory at `real`, which is outside of the searched tree, was entered.
+    /// Returns the path under which the walk entered the directory at `real`, which lies outside of the searched tree.
     pub(crate) fn recorded_path(&self, real: &VfsPath) -> Option<VfsPath> {
         self.state.follow.as_ref()?.recorded_path(real)
     }
 
-    /// Whether directories were left out, since the last [`take_findings`](Self::take_findings), because too many entries were
-    /// listed.
+    /// Returns whether directories were left out, since the last [`take_findings`](Self::take_findings), because too
+    /// many entries were listed.
     pub(crate) fn is_cut(&self) -> bool {
         self.findings.too_many
     }
 
-    /// What was left out since the last call.
+    /// Returns what was left out since the last call.
     pub(crate) fn take_findings(&mut self) -> WalkFindings {
         std::mem::take(&mut self.findings)
     }
@@ -135,54 +135,54 @@ impl<D> WalkFrame<D> {
     }
 }
 
-/// Decides where the walk of a search that follows links goes outside of the searched tree.
+/// Decides which directories outside of the searched tree a walk enters through links.
 pub(crate) struct LinkFollower<D> {
-    /// Where the searched tree really begins.
+    /// The real path of the searched tree.
     start: VfsPath,
     entry_paths: EntryPaths<D>,
 }
 
 /// The path under which each directory outside of the searched tree is entered.
 enum EntryPaths<D> {
-    /// By where the directory really is. An ordered walk comes to each directory by its smallest path first.
+    /// Entered paths by real path. A sequential walk reaches each directory by its smallest path first.
     Recorded(Mutex<HashMap<VfsPath, VfsPath>>),
-    /// A walk by several workers asks an ordered one of as many entries, which begins when the first link leads outside and
-    /// goes only as far as the others have asked.
+    /// A parallel walk consults a sequential one with the same limit on entries. That walk starts when the first link
+    /// leads outside, and goes only as far as the workers need.
     Planned { path: VfsPath, max_entries: u64, walk: Mutex<Option<Box<Walk<D>>>> },
 }
 
-/// Whether a directory outside of the searched tree is entered under a path.
+/// Whether the walk enters a directory outside of the searched tree under a given path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EnterDecision {
     Yes,
     No,
-    /// That was not found out before too many entries were listed.
+    /// Unknown: too many entries come before the answer.
     TooMany,
 }
 
 impl<D: Clone + Send + Sync + 'static> LinkFollower<D> {
-    /// For an ordered walk from `path` down.
+    /// Creates the policy of a sequential walk from `path` down.
     pub(crate) fn for_ordered_walk<T: Tree<Dir = D>>(tree: &T, path: &VfsPath) -> Self {
         Self { start: real_path(tree, path), entry_paths: EntryPaths::Recorded(Mutex::default()) }
     }
 
-    /// For a walk from `path` down whose directories are entered in any order; about `max_entries` are listed to put them in
-    /// order.
+    /// Creates the policy of a walk from `path` down that enters directories in any order. About `max_entries` entries
+    /// are listed to put them in order.
     pub(crate) fn for_parallel_walk<T: Tree<Dir = D>>(tree: &T, path: &VfsPath, max_entries: u64) -> Self {
         let entry_paths = EntryPaths::Planned { path: path.clone(), max_entries, walk: Mutex::default() };
         Self { start: real_path(tree, path), entry_paths }
     }
 
-    /// Whether the directory at `real` belongs to the searched tree.
+    /// Returns whether the directory at `real` belongs to the searched tree.
     pub(crate) fn is_within(&self, real: &VfsPath) -> bool {
         real.starts_with(&self.start)
     }
 
-    /// Whether the directory at `real`, which is outside of the searched tree, is entered under `path`.
+    /// Returns whether the walk enters the directory at `real`, which lies outside of the searched tree, under `path`.
     ///
     /// # Errors
     ///
-    /// What ends the search meanwhile.
+    /// The error that ends the search meanwhile.
     pub(crate) fn should_enter<T: Tree<Dir = D>>(
         &self,
         real: &VfsPath,
@@ -203,7 +203,7 @@ impl<D: Clone + Send + Sync + 'static> LinkFollower<D> {
                     Some(walk) => walk,
                     none => none.insert(Box::new(start_ordered_walk(tree, &control, start, options, *max_entries)?)),
                 };
-                // Once the directory is come by, so are all smaller paths that lead there.
+                // When the walk has reached the directory, all smaller paths that lead there are behind it.
                 while walk.recorded_path(real).is_none() && walk.next(tree, &control)?.is_some() {}
                 match walk.recorded_path(real) {
                     Some(first) => first == *path,
@@ -215,7 +215,7 @@ impl<D: Clone + Send + Sync + 'static> LinkFollower<D> {
         Ok(if is_first { EnterDecision::Yes } else { EnterDecision::No })
     }
 
-    /// The path under which an ordered walk has entered the directory at `real`.
+    /// Returns the path under which a sequential walk entered the directory at `real`.
     pub(crate) fn recorded_path(&self, real: &VfsPath) -> Option<VfsPath> {
         match &self.entry_paths {
             EntryPaths::Recorded(paths) => paths.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned(),
@@ -230,7 +230,7 @@ impl<D> fmt::Debug for LinkFollower<D> {
     }
 }
 
-/// Begins to walk all directories from `start` down in order.
+/// Starts a sequential walk of all directories from `start` down.
 fn start_ordered_walk<T: Tree>(
     tree: &T,
     control: &dyn WalkControl,
@@ -245,7 +245,7 @@ fn start_ordered_walk<T: Tree>(
     Walk::start(tree, control, dir, start, options, max_entries)
 }
 
-/// Steers the ordered walk beside another, which it holds up.
+/// Controls the sequential walk that another walk consults and waits for.
 struct LinkPlanControl<'a>(&'a dyn WalkControl);
 
 impl WalkControl for LinkPlanControl<'_> {
@@ -266,8 +266,8 @@ impl WalkControl for LinkPlanControl<'_> {
     }
 }
 
-/// Returns `path` without links; `path` itself where that is not known, so that links to what is below it count as leading
-/// outside, and are followed once.
+/// Returns `path` without links, or `path` itself if it cannot be resolved: links to entries below it then count as
+/// leading outside, and are followed once.
 fn real_path<T: Tree>(tree: &T, path: &VfsPath) -> VfsPath {
     let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return path.clone() };
     match tree.locate(&parent) {

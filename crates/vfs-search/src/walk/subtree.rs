@@ -1,11 +1,11 @@
-//! A stretch of a walk: what one worker takes on at a time.
+//! Depth-first walk position of one worker: the steps that it has claimed and not taken yet.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::walk::dir_entries::{DirEntries, WalkStep};
 
-/// Steps of a level that nobody has claimed.
+/// Unclaimed steps of a directory.
 #[derive(Debug)]
 pub(crate) struct StepRange<D> {
     pub(crate) entries: Arc<DirEntries<D>>,
@@ -22,8 +22,8 @@ impl<D> StepRange<D> {
     }
 }
 
-/// Steps that are taken one after the other, with all that lies below them: those of the last level come first. No cursor
-/// of it is at its end.
+/// Steps that are taken one after the other, each with everything below it. The steps of the last range come first,
+/// and no range is empty.
 #[derive(Debug)]
 pub(crate) struct Subtree<D>(Vec<StepRange<D>>);
 
@@ -40,13 +40,13 @@ impl<D> Subtree<D> {
         subtree
     }
 
-    /// The next step, and the level that it is in.
+    /// Returns the next step and its directory.
     pub(crate) fn next(&self) -> Option<(Arc<DirEntries<D>>, WalkStep)> {
         let range = self.0.last()?;
         Some((Arc::clone(&range.entries), range.entries.step(range.steps.start)))
     }
 
-    /// Goes past the next step. A level of which it was the last is let go.
+    /// Advances past the next step, and releases the directory if that was its last one.
     pub(crate) fn advance(&mut self) {
         if let Some(range) = self.0.last_mut() {
             range.steps.start += 1;
@@ -56,19 +56,19 @@ impl<D> Subtree<D> {
         }
     }
 
-    /// Goes on with the steps of `range`.
+    /// Continues with the steps of `range`.
     pub(crate) fn enter(&mut self, range: StepRange<D>) {
         if !range.steps.is_empty() {
             self.0.push(range);
         }
     }
 
-    /// What is left, level by level.
+    /// Returns the remaining ranges, one for each directory.
     pub(crate) fn into_ranges(self) -> impl Iterator<Item = StepRange<D>> {
         self.0.into_iter()
     }
 
-    /// Takes all steps but the next.
+    /// Splits off all steps but the next.
     pub(crate) fn split_off(&mut self) -> Self {
         let mut rest = std::mem::take(self);
         if let Some(range) = rest.0.last_mut() {
@@ -78,7 +78,7 @@ impl<D> Subtree<D> {
         rest
     }
 
-    /// Whether there are steps beyond the next.
+    /// Returns whether there are steps beyond the next.
     pub(crate) fn is_divisible(&self) -> bool {
         self.0.iter().map(|range| range.steps.len()).sum::<usize>() > 1
     }

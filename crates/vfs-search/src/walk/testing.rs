@@ -1,4 +1,4 @@
-//! Walks of test trees, everywhere.
+//! Unrestricted walks of test trees.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The one rule of what a search shows: hidden names and ignore rules.
+//! Visibility rule of searches: hidden names and ignore rules.
 
 use vfs_core::tree::{ChildKind, Tree};
 use vfs_core::{HiddenNames, Problem, Skipped, VfsPath};
@@ -6,25 +6,25 @@ use vfs_core::{HiddenNames, Problem, Skipped, VfsPath};
 use crate::glob::DotVisibility;
 use crate::walk::ignore::{IgnoreFiles, IgnoreRules, IgnoreVerdict};
 
-/// What a request asks to be shown beyond the rule.
+/// Exceptions from the rule that a request asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Visibility {
-    /// Names that start with a dot.
+    /// Whether names that start with a dot are visible.
     pub(crate) hidden: HiddenNames,
-    /// What ignore files exclude.
+    /// Whether entries that ignore files exclude are visible.
     pub(crate) no_ignore: bool,
 }
 
 impl Visibility {
-    /// Everything is shown: the rule of a listing.
+    /// Everything is visible, as in a listing.
     pub(crate) const ALL: Self = Self { hidden: HiddenNames::Include, no_ignore: true };
 
-    /// The rules above `path`, which a walk starts at.
+    /// Returns the rules above `path`, at which a walk starts.
     pub(crate) fn rules_above<T: Tree>(self, tree: &T, path: &VfsPath, problems: &mut Vec<Problem>) -> IgnoreRules {
         if self.no_ignore { IgnoreRules::default() } else { IgnoreRules::load_above(tree, path, problems) }
     }
 
-    /// The rules in the directory `dir` at `path`, which holds `files`.
+    /// Returns the rules in the directory `dir` at `path`, which contains `files`.
     pub(crate) fn rules_in<T: Tree>(
         self,
         tree: &T,
@@ -40,8 +40,8 @@ impl Visibility {
         above.extended_with(tree, dir, path, files, problems)
     }
 
-    /// How much of the entry `name` of the directory `full` is shown; counts it where nothing is. `asked` tells how much of
-    /// a name that starts with a dot the globs ask for.
+    /// Returns how much of the entry `name` of the directory `full` is visible, and counts the entry as skipped if
+    /// nothing is. `asked` returns how much of a name with a leading dot the globs ask for.
     pub(crate) fn visible_part(
         self,
         rules: &IgnoreRules,
@@ -65,10 +65,10 @@ impl Visibility {
                 return DotVisibility::Hidden;
             }
         }
-        // As for ripgrep, a rule that asks for an entry by `!` shows it though its name starts with a dot; not if only the
-        // pattern may ask for it.
-        let has_queued_slices = verdict == IgnoreVerdict::Whitelisted && self.hidden != HiddenNames::Spelled;
-        if self.hidden == HiddenNames::Include || has_queued_slices || !name.starts_with('.') {
+        // As in ripgrep, a `!` rule shows an entry although its name starts with a dot; but not if only the pattern
+        // may ask for hidden names.
+        let is_whitelisted = verdict == IgnoreVerdict::Whitelisted && self.hidden != HiddenNames::Spelled;
+        if self.hidden == HiddenNames::Include || is_whitelisted || !name.starts_with('.') {
             return DotVisibility::Full;
         }
         let shown = asked();
@@ -77,17 +77,17 @@ impl Visibility {
     }
 }
 
-/// The full paths of a directory's entries, one at a time in one buffer.
+/// The full paths of a directory's entries, built one at a time in one buffer.
 pub(crate) struct PathBuffer {
     text: String,
     directory: usize,
 }
 
 impl PathBuffer {
-    /// Of the entries of the directory `path`.
+    /// Creates the buffer for the entries of the directory `path`.
     pub(crate) fn below(path: &VfsPath) -> Self {
         let directory = path.as_str().trim_end_matches('/');
-        // With room for every name, as text that grows is waited for where other threads do the same.
+        // Reserve room for any name: growing a string contends with other threads that do the same.
         let mut text = String::with_capacity(directory.len() + 1 + VfsPath::MAX_COMPONENT);
         text.push_str(directory);
         text.push('/');

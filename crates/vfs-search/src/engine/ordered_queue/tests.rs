@@ -1,4 +1,4 @@
-//! What may be claimed when, and in what order results are taken.
+//! Tests of the order in which tasks are claimed and results are taken.
 
 use vfs_core::{FileCount, VfsPath};
 
@@ -16,7 +16,7 @@ fn counts(searched: u64) -> Vec<Item> {
     vec![Item::Counts(Counts { searched, ..Counts::default() })]
 }
 
-/// What was taken: the count of each file, and 100 and more for what was searched.
+/// Returns what was taken: the count of each file, and 100 plus the number of searched files for counts.
 fn taken(queue: &mut OrderedQueue<String>) -> (HeadState, Vec<u64>) {
     let mut ready = BatchPool::default();
     let head = queue.take(&mut ready);
@@ -28,7 +28,7 @@ fn taken(queue: &mut OrderedQueue<String>) -> (HeadState, Vec<u64>) {
     (head, std::iter::from_fn(|| ready.pop()).map(count).collect())
 }
 
-/// A frontier whose start was done: the root of `tree` is to be visited.
+/// Returns a queue whose start task is complete, with the root of `tree` as pending work.
 fn started(tree: &TestTree, tuning: Tuning) -> OrderedQueue<String> {
     let mut queue = OrderedQueue::new(tuning);
     let start = queue.claim().expect("the start");
@@ -149,7 +149,7 @@ fn a_long_list_goes_to_the_consumer_and_comes_back_and_a_few_items_leave_theirs(
     assert_eq!(queue.take(&mut ready), HeadState::Items);
     assert_eq!(std::iter::from_fn(|| ready.pop()).count(), 400);
     assert_eq!(queue.take_spare().capacity(), 0);
-    // It is back when the next items are asked for.
+    // The batch returns with the next request for items.
     assert!(queue.add(&key, &mut item(400), 1));
     assert_eq!(queue.take(&mut ready), HeadState::Items);
     assert_eq!(std::iter::from_fn(|| ready.pop()).count(), 1);

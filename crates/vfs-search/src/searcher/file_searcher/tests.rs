@@ -1,4 +1,4 @@
-//! Long files, and those that are too much for a search.
+//! Tests of long files, and of files that exceed the limits of a search.
 
 use bytes::Bytes;
 use vfs_core::{GrepOutput, GrepRequest, Pattern};
@@ -15,7 +15,7 @@ impl ItemSink for Collected {
     }
 }
 
-/// The same line again and again.
+/// Repeats the same line.
 struct Again {
     line: Vec<u8>,
     at: usize,
@@ -73,7 +73,7 @@ fn a_line_that_is_too_long_for_a_heavy_expression_is_a_problem_however_it_is_len
 
 #[test]
 fn a_literal_is_found_in_a_long_file_as_in_a_short_one() {
-    // Lines of all lengths, one of them over several reads, so that matches lie on every kind of border.
+    // Lines of all lengths, one of them longer than several reads, so that matches lie on every kind of border.
     let line = |at: usize| match at {
         700 => "y".repeat(900 << 10) + " hit in a long line " + &"y".repeat(300 << 10),
         3000 => "a hit beyond what is looked at for \0".to_owned(),
@@ -97,7 +97,7 @@ fn a_literal_is_found_in_a_long_file_as_in_a_short_one() {
                 let whole = search(req, Opened::from(Bytes::from(text.clone())));
                 let read = search(req, Opened::reader(io::Cursor::new(text.clone()), text.len() as u64));
                 assert_eq!(format!("{read:?}"), format!("{whole:?}"), "{req:?}");
-                // This is not taken for a literal.
+                // This variant of the pattern is not searched as a literal.
                 let mut other = req.clone();
                 other.pattern = Pattern::Regex(format!("{}|no such text", req.pattern.as_str()));
                 let by_expression = search(&other, Opened::reader(io::Cursor::new(text.clone()), text.len() as u64));
@@ -140,10 +140,10 @@ fn what_is_slow_in_one_line_is_left_where_nobody_wants_the_rest() {
     let all = GrepRequest::regex("[ab]*c|a");
     let spanning = GrepRequest::regex(r"[ab\n]*c|a").multiline();
     let counts = spanning.clone().output(GrepOutput::Counts);
-    // Where a `\r` is looked at as the end of a line, and passed over.
+    // A case in which the `\r` of a line ending is matched and skipped.
     let endings = Bytes::from("\r\n".repeat(32 << 10));
     let endings = (GrepRequest::regex(r"[^b]*b|\r").multiline(), endings);
-    // Where a match reads nothing again, and there are many.
+    // A case with many matches, none of which causes a rescan.
     let lines = Bytes::from("\n".repeat(64 << 10));
     let [empty, short, words] = [r"^", r"a\n?", r"\b|\n{0}$"].map(|regex| GrepRequest::regex(regex).multiline());
     let count = empty.clone().output(GrepOutput::Counts);
@@ -183,7 +183,7 @@ fn a_multiline_search_for_files_ends_at_the_first_match() {
 
 #[test]
 fn lines_of_context_do_not_count_for_the_length_of_a_line() {
-    // So heavy that a line may have some 100 KB.
+    // An expression so heavy that a line may have only some 100 KB.
     let heavy = || GrepRequest::regex("x{10000}|hit");
     let limit = CompiledQuery::new(&heavy()).expect("a valid request").heap_limit;
     let text = format!("{}\n", "y".repeat(8 << 10)).repeat(100) + "hit\n";
@@ -207,12 +207,12 @@ fn lines_of_context_do_not_count_for_the_length_of_a_line() {
                 items.iter().find_map(|item| if let Item::Problem(it) = item { Some(&it.message) } else { None });
             assert!(said.is_some_and(|said| said.contains(&format!("a line of over {limit} bytes"))), "{said:?}");
         }
-        // A letter of UTF-16 is two bytes, and counts as the one that it is.
+        // A character of UTF-16 is two bytes, and counts as one character.
         let wide = format!("\u{feff}{}\nhit\n", "y".repeat(limit * 2 / 3));
         let wide: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let items = search_for(&query, Opened::from(Bytes::from(wide)));
         assert_eq!((problem(&items), items.iter().filter(|item| matches!(item, Item::Match(_))).count()), (None, 1));
-        // Nor is all of it held where it is too much, and the reason is the true one.
+        // If that is too much, not all of it is held, and the error gives the true reason.
         query.context_limit = 64 << 10;
         for opened in lends(&text).into_iter().filter(|_| before > 0) {
             let items = search_for(&query, opened);
