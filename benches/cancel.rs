@@ -80,7 +80,7 @@ fn begin(files: &dyn Backend) -> BoxStream<'static, Result<GrepEvent>> {
 }
 
 fn wait_until_idle(pool: &Pool) {
-    while !pool.activity().is_idle() {
+    while !pool.stats().is_idle() {
         thread::yield_now();
     }
 }

@@ -133,7 +133,7 @@ fn searches_beyond_what_the_queue_holds_are_turned_away_and_the_others_end() {
             Some(Some(Err(error))) if error.kind() == ErrorKind::Busy => busy += 1,
             other => panic!("{other:?} while every worker waits"),
         }
-        assert!(pool.activity().queued <= MOST_WAITING);
+        assert!(pool.stats().queued <= MOST_WAITING);
     }
     assert!(waiting.len() >= MOST_WAITING, "{} wait", waiting.len());
     assert!(busy >= MOST_WAITING / 2, "{busy} were turned away");
@@ -143,5 +143,5 @@ fn searches_beyond_what_the_queue_holds_are_turned_away_and_the_others_end() {
     }
     assert_eq!(Outcome::of(begin()).events.len(), 1, "one that was turned away may try again");
     wait_until_idle(&pool);
-    assert!(pool.activity().threads <= 1 + 64, "{:?}", pool.activity());
+    assert!(pool.stats().threads <= 1 + 64, "{:?}", pool.stats());
 }

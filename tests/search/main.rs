@@ -51,8 +51,8 @@ fn next(events: &mut Events) -> GrepEvent {
 fn wait_until_idle(pool: &Pool) {
     // No measure of anything: it makes a failure of what would wait for ever.
     let end = Instant::now() + Duration::from_secs(60);
-    while !pool.activity().is_idle() {
-        assert!(Instant::now() < end, "the pool is still at work: {:?}", pool.activity());
+    while !pool.stats().is_idle() {
+        assert!(Instant::now() < end, "the pool is still at work: {:?}", pool.stats());
         thread::yield_now();
     }
 }

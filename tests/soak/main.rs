@@ -54,7 +54,7 @@ fn main() {
     println!("{tally}");
     tally.assert_complete();
     assert_eq!(reserved_names(root.path()), 0, "changes that are over have left something behind");
-    assert!(Pool::global().activity().is_idle());
+    assert!(Pool::global().stats().is_idle());
     assert_no_growth(&slices, seconds > 0);
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn run(backends: &[Arc<dyn Backend>], end: End, seed: u64, tally: &mu
     });
     // Waits for what dropped calls are still at on the blocking pool; it was told to stop.
     drop(runtime);
-    while !Pool::global().activity().is_idle() {
+    while !Pool::global().stats().is_idle() {
         std::thread::yield_now();
     }
     let mut all = Tally::default();

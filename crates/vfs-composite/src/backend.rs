@@ -17,7 +17,7 @@ use vfs_core::{
     ReadResult, Relocate, RenameRequest, RenameResult, Request, ResolveRequest, Resolved, Result, Searchable, Shell,
     Snapshots, StatRequest, StreamingShell, TransferMode, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
-use vfs_search::{Coverage, Pool};
+use vfs_search::{Pool, SearchScope};
 
 use crate::identity::MountIdentity;
 use crate::journal::{Journal, JournalLock};
@@ -195,12 +195,12 @@ impl CompositeBackend {
         if table.holds(&table.real_path(cx, path, LinkAtEnd::Kept).await?) { Err(mounted(path)) } else { Ok(()) }
     }
 
-    /// The tree of all mounts that `coverage` reaches.
-    async fn tree(&self, cx: &OpContext, req: LendRequest, coverage: &Coverage) -> Result<SharedTree> {
+    /// The tree of all mounts that `scope` reaches.
+    async fn tree(&self, cx: &OpContext, req: LendRequest, scope: &SearchScope) -> Result<SharedTree> {
         cx.check()?;
         let start = &req.path;
         let table = self.table();
-        let reached = table.below(start).filter(|mount| coverage.reaches(mount.at()));
+        let reached = table.below(start).filter(|mount| scope.reaches(mount.at()));
         let mounts: Vec<_> = table.above(start).chain(reached).cloned().collect();
         let lent = join_all(mounts.iter().map(|mount| mount.lend(cx, req.clone()))).await;
         let lent = mounts.iter().zip(lent).map(|(mount, tree)| tree.map(|tree| without_shadowed(tree, mount, &table)));
@@ -318,7 +318,7 @@ impl Backend for CompositeBackend {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::List), &Coverage::of_ls(&req)).await?;
+        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::List), &SearchScope::of_ls(&req)).await?;
         let listed = vfs_search::ls_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
         listed.map_err(|error| error.or_path(&path))
     }
@@ -374,7 +374,7 @@ impl Backend for CompositeBackend {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::Glob), &Coverage::of_glob(&req)?).await?;
+        let tree = self.tree(cx, LendRequest::new(path.clone(), Purpose::Glob), &SearchScope::of_glob(&req)?).await?;
         let found = vfs_search::glob_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -384,7 +384,7 @@ impl Backend for CompositeBackend {
             return mount.send(cx, req).await;
         }
         let path = req.path.clone();
-        let tree = self.tree(cx, LendRequest::for_grep(&req), &Coverage::of_grep(&req)?).await?;
+        let tree = self.tree(cx, LendRequest::for_grep(&req), &SearchScope::of_grep(&req)?).await?;
         let found = vfs_search::grep_on(self.pool(), Arc::new(tree), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
@@ -438,7 +438,7 @@ impl CompositeBackend {
     fn grep_stream_over_all(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let (this, asked, within) = (self.clone(), req.clone(), cx.clone());
         let tree = async move {
-            let tree = this.tree(&within, LendRequest::for_grep(&asked), &Coverage::of_grep(&asked)?).await;
+            let tree = this.tree(&within, LendRequest::for_grep(&asked), &SearchScope::of_grep(&asked)?).await;
             tree.map_err(|error| error.or_path(&asked.path))
         };
         vfs_search::grep_stream_lent(self.pool().clone(), tree, cx, req)
@@ -446,7 +446,7 @@ impl CompositeBackend {
 
     /// The tree for a composite, or a layer, around this one.
     pub(crate) async fn whole_tree(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
-        let everything = Coverage::of_ls(&LsRequest::new(req.path.clone()).recursive());
+        let everything = SearchScope::of_ls(&LsRequest::new(req.path.clone()).recursive());
         self.tree(cx, req, &everything).await
     }
 }

@@ -154,7 +154,7 @@ impl CompositeBackend {
             return Ok(deferred);
         }
         let (this, journal) = (self.clone(), Arc::clone(journal));
-        vfs_search::to_the_end(cx, |cx| async move {
+        vfs_search::run_to_completion(cx, |cx| async move {
             let Some(_guard) = journal.try_lock(&cx).await? else { return Ok(deferred) };
             this.recover_all(&cx, &journal, &options).await
         })

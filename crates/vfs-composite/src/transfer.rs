@@ -117,7 +117,7 @@ impl CompositeBackend {
         req: CopyRequest,
     ) -> Result<CopyResult> {
         let this = self.clone();
-        vfs_search::to_the_end(cx, |cx| async move { this.copy_files(&cx, &table, req).await }).await
+        vfs_search::run_to_completion(cx, |cx| async move { this.copy_files(&cx, &table, req).await }).await
     }
 
     /// Moves across mounts; of what fails nothing is left.
@@ -128,7 +128,7 @@ impl CompositeBackend {
         req: RenameRequest,
     ) -> Result<RenameResult> {
         let this = self.clone();
-        vfs_search::to_the_end(cx, |cx| async move { this.move_files(&cx, &table, req).await }).await
+        vfs_search::run_to_completion(cx, |cx| async move { this.move_files(&cx, &table, req).await }).await
     }
 
     async fn copy_files(&self, cx: &OpContext, table: &MountTable, req: CopyRequest) -> Result<CopyResult> {

@@ -1,15 +1,15 @@
-//! What comes of a search: items on their way from a worker to the consumer.
+//! Items of a search, on their way from a worker to the consumer.
 
 use std::ops::{AddAssign, ControlFlow};
 
 use vfs_core::{Error, FileCount, FileInfo, GrepMatch, Problem, Skipped, Truncation};
 
-use crate::level::Findings;
+use crate::walk::dir_entries::WalkFindings;
 
-/// About how long the version of an entry is.
+/// Approximate length of the version of an entry, in bytes.
 const ENTRY_TEXT: usize = 64;
 
-/// One item of a search on its way from a worker to the consumer.
+/// One item of a search.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// A matching line.
@@ -18,27 +18,27 @@ pub(crate) enum Item {
     Before(GrepMatch),
     /// A line of context after a match.
     After(GrepMatch),
-    /// A file that matches.
+    /// A matching file.
     File(FileCount),
     /// An entry that could not be searched.
     Problem(Problem),
-    /// A file is done; it may have been left at its own limit with matches to come.
+    /// The end of a file. `left_early` says that the file has more matches than its own limit allows.
     Done { searched: bool, left_early: bool, skipped: Skipped },
-    /// An entry that was asked for.
+    /// An entry of a glob or a listing.
     Entry(FileInfo),
-    /// Counts that go before what follows.
-    Tally(Tally),
-    /// The search cannot go on.
+    /// Counts that precede the following items.
+    Counts(Counts),
+    /// The search cannot continue.
     Failed(Error),
 }
 
 impl Item {
-    /// Whether a consumer would see it, or end by it.
-    pub(crate) fn shows(&self) -> bool {
-        !matches!(self, Item::Tally(_))
+    /// Returns whether the consumer sees the item, or ends because of it.
+    pub(crate) fn is_visible(&self) -> bool {
+        !matches!(self, Item::Counts(_))
     }
 
-    /// The number of the line that it is, if it is one. The lines of a file come in order.
+    /// Returns the line number, if the item is a line. The lines of a file come in order.
     pub(crate) fn line(&self) -> Option<u64> {
         match self {
             Item::Match(line) | Item::Before(line) | Item::After(line) => Some(line.line),
@@ -46,7 +46,7 @@ impl Item {
         }
     }
 
-    /// About how many bytes it takes.
+    /// Returns the approximate size of the item in bytes.
     pub(crate) fn cost(&self) -> usize {
         let text = match self {
             Item::Match(found) | Item::Before(found) | Item::After(found) => {
@@ -54,32 +54,32 @@ impl Item {
             }
             Item::Problem(problem) => problem.path.len() + problem.message.len(),
             Item::Entry(info) => info.path.as_str().len() + ENTRY_TEXT,
-            Item::File(_) | Item::Done { .. } | Item::Tally(_) | Item::Failed(_) => 0,
+            Item::File(_) | Item::Done { .. } | Item::Counts(_) | Item::Failed(_) => 0,
         };
         size_of::<Self>() + text
     }
 }
 
-/// What showed nothing, in numbers.
+/// Counts of files and entries that yield no other item.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    /// Files that were searched.
+pub(crate) struct Counts {
+    /// Number of files that were searched.
     pub(crate) searched: u64,
     pub(crate) skipped: Skipped,
-    /// Whether something lies deeper than the depth limit, or than a path can name.
+    /// Whether something lies deeper than the depth limit, or deeper than a path can express.
     pub(crate) too_deep: bool,
     /// Whether directories were left out because the search had listed too many entries.
     pub(crate) too_many: bool,
 }
 
-impl Tally {
-    /// What a walk left out.
-    pub(crate) fn of(findings: &Findings) -> Self {
-        let Findings { problems: _, skipped, too_deep, too_many } = *findings;
+impl Counts {
+    /// Returns the counts of what a walk left out.
+    pub(crate) fn from_findings(findings: &WalkFindings) -> Self {
+        let WalkFindings { problems: _, skipped, too_deep, too_many } = *findings;
         Self { searched: 0, skipped, too_deep, too_many }
     }
 
-    /// Why there may be more than what was found.
+    /// Returns why there may be more results than were found.
     pub(crate) fn truncated(&self) -> Option<Truncation> {
         match self {
             Self { too_many: true, .. } => Some(Truncation::MaxEntries),
@@ -93,7 +93,7 @@ impl Tally {
     }
 }
 
-impl AddAssign for Tally {
+impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.searched += other.searched;
         self.skipped += other.skipped;
@@ -102,8 +102,8 @@ impl AddAssign for Tally {
     }
 }
 
-/// Where items go.
-pub(crate) trait Outlet {
-    /// Takes `item`; `Break` where nobody wants any more.
+/// A consumer of items.
+pub(crate) trait ItemSink {
+    /// Takes `item`. Returns `Break` if no more items are wanted.
     fn put(&mut self, item: Item) -> ControlFlow<()>;
 }

@@ -1,4 +1,4 @@
-//! A tree for tests, and a search that is run in every way there is.
+//! Tree for tests, and runners that execute a search in every configuration.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
@@ -14,16 +14,16 @@ use vfs_core::{
     Resolved, Result, Version, VfsPath,
 };
 
-use crate::frontier::Tuning;
-use crate::pool::Pool;
-use crate::stream::GrepEvents;
+use crate::engine::ordered_queue::Tuning;
+use crate::engine::pool::Pool;
+use crate::ops::grep_stream::GrepEventStream;
 use crate::{glob, glob_on};
 
-/// What is at a path. Directories come into being with what is below them.
+/// The content of a path. A directory exists if something lies below it.
 #[derive(Debug, Clone)]
 pub(crate) enum Node {
     File(Bytes),
-    /// To this absolute path; a relative one leads outside.
+    /// A link to this absolute path; a relative one leads outside.
     Link(&'static str),
     Fifo,
     /// A file that cannot be opened.
@@ -33,17 +33,17 @@ pub(crate) enum Node {
     Directory,
 }
 
-/// How files are lent.
+/// The form in which files are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lend {
     Bytes,
-    /// Through a reader that gives at most so many bytes at a time.
+    /// Through a reader that returns at most so many bytes at a time.
     Reader(usize),
 }
 
 type Hook = Box<dyn Fn(&str) + Send + Sync>;
 
-/// A tree in a map, which notes what is asked of it.
+/// A tree in a map that records the calls it receives.
 pub(crate) struct TestTree {
     nodes: BTreeMap<String, Node>,
     lend: Lend,
@@ -52,11 +52,11 @@ pub(crate) struct TestTree {
     pub(crate) on_open: Option<Hook>,
     on_list: Option<Hook>,
     lists_twice: bool,
-    /// What searches learned, where that is remembered.
+    /// The sketches that searches stored, if the tree remembers them.
     remembered: Option<Arc<Mutex<BTreeMap<String, Sketch>>>>,
-    /// How many links were followed to see where they lead.
+    /// Number of links that were followed to see where they lead.
     pub(crate) follows: Arc<AtomicUsize>,
-    /// How many readers were read to their end.
+    /// Number of readers that were read to their end.
     pub(crate) exhausted: Arc<AtomicUsize>,
 }
 
@@ -81,7 +81,7 @@ impl TestTree {
         }
     }
 
-    /// The same, with every name twice in a listing.
+    /// Returns the same tree, with every name twice in a listing.
     pub(crate) fn listing_twice(mut self) -> Self {
         self.lists_twice = true;
         self
@@ -107,7 +107,7 @@ impl TestTree {
         self
     }
 
-    /// The same, remembering what searches learn.
+    /// Returns the same tree, remembering the sketches of searches.
     pub(crate) fn remembering(mut self) -> Self {
         self.remembered = Some(Arc::default());
         self
@@ -131,7 +131,7 @@ impl TestTree {
         }
     }
 
-    /// Where `path` leads when links are followed.
+    /// Returns the path that `path` leads to when links are followed.
     fn resolve(&self, path: &str) -> Result<String> {
         let mut hops = 0;
         let mut done = String::new();
@@ -194,7 +194,7 @@ impl Tree for TestTree {
         }
         names.sort_unstable();
         names.dedup();
-        // Not sorted, as a disk gives them.
+        // Not sorted, as on a disk.
         names.reverse();
         let mut listing = Listing::default();
         listing.problems = problems;
@@ -258,7 +258,7 @@ impl Tree for TestTree {
             Lend::Reader(step) => {
                 let size = bytes.len() as u64;
                 let exhausted = Arc::clone(&self.exhausted);
-                Opened::reader(Steps { bytes: Cursor::new(bytes), step, exhausted }, size)
+                Opened::reader(SlowReader { bytes: Cursor::new(bytes), step, exhausted }, size)
             }
         };
         if let Some(remembered) = self.remembered.clone().filter(|_| kind == ChildKind::File) {
@@ -271,14 +271,14 @@ impl Tree for TestTree {
     }
 }
 
-/// Gives a few bytes at a time.
-struct Steps {
+/// Returns a few bytes at a time.
+struct SlowReader {
     bytes: Cursor<Bytes>,
     step: usize,
     exhausted: Arc<AtomicUsize>,
 }
 
-impl Read for Steps {
+impl Read for SlowReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let step = self.step.min(buffer.len());
         let read = self.bytes.read(&mut buffer[..step])?;
@@ -289,7 +289,7 @@ impl Read for Steps {
     }
 }
 
-/// Finds entries on the caller's thread and on pools; all must agree.
+/// Finds entries on the caller's thread and on pools, and asserts that the results agree.
 pub(crate) fn find(tree: &TestTree, req: &GlobRequest) -> Result<GlobResult> {
     let expected = glob(tree, &OpContext::new(), req);
     for workers in [1, 2, 8] {
@@ -308,16 +308,16 @@ pub(crate) fn path(text: &str) -> VfsPath {
     VfsPath::parse(text).expect("a valid path")
 }
 
-/// What a search gives: its events before the end, and the end.
+/// The result of a search: its events before the end, and the end.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Outcome {
+pub(crate) struct SearchOutput {
     pub(crate) events: Vec<GrepEvent>,
     pub(crate) summary: GrepSummary,
 }
 
-impl Outcome {
-    /// The lines as `rg` prints them: `path:line:text` for a match, `path-line-text` for context, `path:count` or `path` for
-    /// a file, `path! code` for a problem.
+impl SearchOutput {
+    /// Formats the events as `rg` prints them: `path:line:text` for a match, `path-line-text` for context,
+    /// `path:count` or `path` for a file, `path! code` for a problem.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.events.iter().map(line).collect()
     }
@@ -339,17 +339,17 @@ fn line(event: &GrepEvent) -> String {
 }
 
 /// Runs one search on a pool of its own.
-pub(crate) fn run_on(tree: Arc<TestTree>, req: GrepRequest, workers: usize, window: usize) -> Result<Outcome> {
+pub(crate) fn run_on(tree: Arc<TestTree>, req: GrepRequest, workers: usize, window: usize) -> Result<SearchOutput> {
     let pool = Pool::new(workers);
     let tuning = Tuning { window, budget: 1 << 14, head_budget: 1 << 10, max_entries: u64::MAX };
-    let mut events = GrepEvents::new(tree, OpContext::new(), req, pool, tuning);
+    let mut events = GrepEventStream::new(tree, OpContext::new(), req, pool, tuning);
     let mut seen = Vec::new();
     block_on(async {
         while let Some(event) = events.next().await {
             match event? {
                 GrepEvent::End(summary) => {
                     assert!(events.next().await.is_none(), "nothing follows the end");
-                    return Ok(Outcome { events: seen, summary });
+                    return Ok(SearchOutput { events: seen, summary });
                 }
                 event => seen.push(event),
             }
@@ -358,13 +358,13 @@ pub(crate) fn run_on(tree: Arc<TestTree>, req: GrepRequest, workers: usize, wind
     })
 }
 
-/// Runs a search in every way there is; all must agree.
-pub(crate) fn run(tree: &TestTree, req: &GrepRequest) -> Outcome {
+/// Runs a search in every configuration, and asserts that the results agree.
+pub(crate) fn run(tree: &TestTree, req: &GrepRequest) -> SearchOutput {
     try_run(tree, req).unwrap_or_else(|error| panic!("{req:?}: {error}"))
 }
 
-/// As [`run`], for searches that may fail.
-pub(crate) fn try_run(tree: &TestTree, req: &GrepRequest) -> Result<Outcome> {
+/// Does the same as [`run`], for searches that may fail.
+pub(crate) fn try_run(tree: &TestTree, req: &GrepRequest) -> Result<SearchOutput> {
     let expected = run_on(Arc::new(tree.copy(Lend::Bytes)), req.clone(), 1, 1);
     for (lend, workers, window) in [
         (Lend::Bytes, 2, 8),

@@ -1,10 +1,10 @@
 //! Tests of the operations over whole trees.
 
 mod engine;
-mod find;
+mod glob;
 mod grep;
-mod known;
 mod limits;
-mod list;
-mod places;
+mod ls;
+mod prefilter;
+mod submatches;
 mod visibility;

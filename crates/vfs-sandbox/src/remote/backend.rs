@@ -13,7 +13,7 @@ use vfs_core::{
     MultiModalReader, OpContext, Purpose, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
     Resolved, Result, Searchable, Shell, StatRequest, VfsPath, WriteRequest, WriteResult, read_multi_modal,
 };
-use vfs_search::{Coverage, Pool};
+use vfs_search::{Pool, SearchScope};
 
 use super::config::RemoteConfig;
 use super::execute::Execute;
@@ -109,21 +109,21 @@ impl<E: Execute> SandboxBackend<E> {
 }
 
 /// How far the names that a search needs are listed beforehand: all of them where it goes anywhere, else as it gets there.
-fn reach(coverage: &Coverage, path: &VfsPath, all: Reach) -> Reach {
+fn reach(scope: &SearchScope, path: &VfsPath, all: Reach) -> Reach {
     // No pattern spells this name.
-    let goes_anywhere = path.child("\u{1}anywhere\u{1}").is_ok_and(|anywhere| coverage.reaches(&anywhere));
+    let goes_anywhere = path.child("\u{1}anywhere\u{1}").is_ok_and(|anywhere| scope.reaches(&anywhere));
     if goes_anywhere { all } else { Reach::Level }
 }
 
 fn reach_of_glob(req: &GlobRequest) -> Reach {
     let all = everything(req.hidden, req.no_ignore);
-    Coverage::of_glob(req).map_or(Reach::Level, |coverage| reach(&coverage, &req.path, all))
+    SearchScope::of_glob(req).map_or(Reach::Level, |scope| reach(&scope, &req.path, all))
 }
 
 fn reach_of_grep(req: &GrepRequest) -> Reach {
     let all = everything(req.hidden, req.no_ignore);
     // What is wrong with the request is for the search to say.
-    Coverage::of_grep(req).map_or(Reach::Level, |coverage| reach(&coverage, &req.path, all))
+    SearchScope::of_grep(req).map_or(Reach::Level, |scope| reach(&scope, &req.path, all))
 }
 
 fn reach_of_ls(req: &LsRequest) -> Reach {

@@ -1,4 +1,4 @@
-//! From the parts of a glob to something that matches.
+//! Compilation of a glob's parts to text matchers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 
-use super::parse::{Mistake, Part};
+use super::parse::{GlobError, Part};
 
-/// Most bytes of a compiled glob.
+/// Maximum size of a compiled glob in bytes.
 const SIZE_LIMIT: usize = 10 << 20;
 
 /// Matches a name, or a whole relative path.
@@ -16,17 +16,17 @@ const SIZE_LIMIT: usize = 10 << 20;
 pub(super) enum TextMatcher {
     /// Any name.
     Any,
-    /// This text.
+    /// Exactly this text.
     Literal(String),
-    /// A name that ends so.
+    /// A name that ends with this text.
     Suffix(String),
-    /// Anything else. An expression matches characters where `globset` matches bytes: `?` is one `é`.
+    /// Anything else. A regex matches characters where `globset` matches bytes: `?` is one `é`.
     Regex(Box<RegexMatcher>),
 }
 
 impl TextMatcher {
-    /// Compiles `parts`, which for a name hold no separator.
-    pub(super) fn new(parts: &[Part]) -> Result<Self, Mistake> {
+    /// Compiles `parts`. The parts of a name contain no separator.
+    pub(super) fn new(parts: &[Part]) -> Result<Self, GlobError> {
         Ok(match parts {
             [Part::AnyRun] => TextMatcher::Any,
             [Part::Literal(text)] => TextMatcher::Literal(text.clone()),
@@ -40,7 +40,7 @@ impl TextMatcher {
     }
 
     /// Compiles `parts` so that no wildcard matches a NUL.
-    pub(super) fn marked(parts: &[Part]) -> Result<Self, Mistake> {
+    pub(super) fn new_marked(parts: &[Part]) -> Result<Self, GlobError> {
         Ok(TextMatcher::Regex(Box::new(regex(parts, &NO_NUL)?)))
     }
 
@@ -54,12 +54,12 @@ impl TextMatcher {
     }
 }
 
-/// Matchers of segments, each made once: the spellings of a glob have most of them in common.
+/// Cache of the matchers of segments: the expansions of a glob share most of their segments.
 #[derive(Debug, Default)]
 pub(super) struct SegmentMatchers(HashMap<Vec<Part>, Arc<TextMatcher>>);
 
 impl SegmentMatchers {
-    pub(super) fn get(&mut self, segment: &[Part]) -> Result<Arc<TextMatcher>, Mistake> {
+    pub(super) fn get(&mut self, segment: &[Part]) -> Result<Arc<TextMatcher>, GlobError> {
         if let Some(matcher) = self.0.get(segment) {
             return Ok(Arc::clone(matcher));
         }
@@ -69,9 +69,9 @@ impl SegmentMatchers {
     }
 }
 
-/// The expressions that wildcards become.
-struct Wildcards {
-    /// `?`. Paths are UTF-8, so that a character may be told by its bytes: that compiles to a tenth of the size.
+/// The regexes that replace wildcards.
+struct WildcardSyntax {
+    /// `?`. Paths are UTF-8, so a character can be described by its bytes, which compiles to a tenth of the size.
     character: &'static str,
     /// `*`.
     run: &'static str,
@@ -79,11 +79,11 @@ struct Wildcards {
     directories: &'static str,
     /// `**` at the end.
     rest: &'static str,
-    /// A class of the characters that no class matches, without its closing bracket.
+    /// A class of the characters that no class matches, without the closing bracket.
     outside: &'static str,
 }
 
-const ANY_CHARACTER: Wildcards = Wildcards {
+const ANY_CHARACTER: WildcardSyntax = WildcardSyntax {
     character: r"(?-u:[^/\x80-\xBF][\x80-\xBF]{0,3})",
     run: "(?-u:[^/])*",
     directories: "(?:(?s-u:.)*/)?",
@@ -91,7 +91,7 @@ const ANY_CHARACTER: Wildcards = Wildcards {
     outside: "[^/",
 };
 
-const NO_NUL: Wildcards = Wildcards {
+const NO_NUL: WildcardSyntax = WildcardSyntax {
     character: r"(?-u:[^/\x00\x80-\xBF][\x80-\xBF]{0,3})",
     run: r"(?-u:[^/\x00])*",
     directories: r"(?:(?-u:[^\x00])*/)?",
@@ -99,7 +99,7 @@ const NO_NUL: Wildcards = Wildcards {
     outside: r"[^/\x00",
 };
 
-fn regex(parts: &[Part], wildcards: &Wildcards) -> Result<RegexMatcher, Mistake> {
+fn regex(parts: &[Part], wildcards: &WildcardSyntax) -> Result<RegexMatcher, GlobError> {
     let mut expression = String::from("^(?:");
     push_regex(&mut expression, parts, wildcards);
     expression.push_str(")$");
@@ -107,10 +107,10 @@ fn regex(parts: &[Part], wildcards: &Wildcards) -> Result<RegexMatcher, Mistake>
         .size_limit(SIZE_LIMIT)
         .dfa_size_limit(SIZE_LIMIT)
         .build(&expression)
-        .map_err(|_| Mistake::new(0, "it is too large; use a shorter one"))
+        .map_err(|_| GlobError::new(0, "the compiled pattern is too large; use a shorter one"))
 }
 
-fn push_regex(out: &mut String, parts: &[Part], wildcards: &Wildcards) {
+fn push_regex(out: &mut String, parts: &[Part], wildcards: &WildcardSyntax) {
     let mut rest = parts.iter().peekable();
     while let Some(part) = rest.next() {
         match part {
@@ -134,8 +134,8 @@ fn push_regex(out: &mut String, parts: &[Part], wildcards: &Wildcards) {
     }
 }
 
-/// A class never matches a separator, whatever its ranges span.
-fn push_class(out: &mut String, negated: bool, ranges: &[(char, char)], wildcards: &Wildcards) {
+/// Appends a class, which never matches a separator, whatever its ranges include.
+fn push_class(out: &mut String, negated: bool, ranges: &[(char, char)], wildcards: &WildcardSyntax) {
     out.push_str(if negated { wildcards.outside } else { "[[" });
     for (low, high) in ranges {
         for (separator, bound) in [("", low), ("-", high)] {

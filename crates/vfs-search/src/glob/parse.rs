@@ -1,35 +1,38 @@
-//! From the text of a glob to its parts.
+//! Parser of globs.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-/// Deepest nesting of `{`.
+/// Maximum length of a glob in bytes.
+pub(super) const MAX_LEN: usize = 4096;
+
+/// Maximum nesting of `{`.
 const MAX_NESTING: usize = 10;
 
-/// Most alternatives in all braces together.
+/// Maximum number of alternatives in all braces together.
 const MAX_ALTERNATIVES: usize = 1000;
 
 /// One part of a glob.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Part {
-    /// This text; it holds no `/`.
+    /// This text, which contains no `/`.
     Literal(String),
     /// `?`: one character of a name.
     AnyChar,
     /// `*`: any characters of a name.
     AnyRun,
-    /// `[...]`: one character of a name, of these ranges or of none of them.
+    /// `[...]`: one character of a name, within these ranges or outside of them.
     Class { negated: bool, ranges: Vec<(char, char)> },
-    /// `**` as a whole segment: any directories.
+    /// `**` as a whole segment: any number of directories.
     AnySegments,
     /// `/`.
     Separator,
-    /// `{...}`: one of these.
+    /// `{...}`: one of these alternatives.
     Alternatives(Vec<Vec<Part>>),
 }
 
 impl Part {
-    /// Whether it may stand for more than one segment.
+    /// Returns whether the part may match more than one segment.
     pub(super) fn spans_segments(&self) -> bool {
         match self {
             Part::Separator | Part::AnySegments => true,
@@ -39,26 +42,26 @@ impl Part {
     }
 }
 
-/// What is wrong with a glob, and at which byte.
+/// A mistake in a glob, and the byte offset at which it is.
 #[derive(Debug)]
-pub(super) struct Mistake {
+pub(super) struct GlobError {
     pub(super) at: usize,
     pub(super) what: String,
 }
 
-impl Mistake {
+impl GlobError {
     pub(super) fn new(at: usize, what: impl Into<String>) -> Self {
         Self { at, what: what.into() }
     }
 }
 
-/// Takes `text` apart.
-pub(super) fn parse(text: &str) -> Result<Vec<Part>, Mistake> {
+/// Parses `text`.
+pub(super) fn parse(text: &str) -> Result<Vec<Part>, GlobError> {
     let mut parser = Parser { rest: text.char_indices().peekable(), end: text.len(), nesting: 0, alternatives: 0 };
     parser.sequence(SegmentStart::Yes)
 }
 
-/// Checks that `text`, a line of an ignore file, keeps the limits that a glob keeps.
+/// Returns whether `text`, a line of an ignore file, keeps the limits of globs.
 pub(crate) fn within_limits(text: &str) -> bool {
     let (mut nesting, mut alternatives) = (0_usize, 0_usize);
     for byte in text.bytes() {
@@ -72,10 +75,10 @@ pub(crate) fn within_limits(text: &str) -> bool {
             return false;
         }
     }
-    text.len() <= super::MAX_LEN
+    text.len() <= MAX_LEN
 }
 
-/// Whether the next part begins a segment: only there `**` stands for directories.
+/// Whether the next part starts a segment: only there `**` matches directories.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SegmentStart {
     Yes,
@@ -91,7 +94,7 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     /// Parses up to the end, or up to the `,` or `}` that ends an alternative.
-    fn sequence(&mut self, start: SegmentStart) -> Result<Vec<Part>, Mistake> {
+    fn sequence(&mut self, start: SegmentStart) -> Result<Vec<Part>, GlobError> {
         let mut parts = Vec::new();
         while let Some(&(at, c)) = self.rest.peek() {
             if self.nesting > 0 && matches!(c, ',' | '}') {
@@ -109,10 +112,13 @@ impl Parser<'_> {
                 '*' => parts.push(self.stars(starts_segment)),
                 '[' => parts.push(self.class(at)?),
                 '{' => parts.push(self.braces(at, starts_segment)?),
-                '}' => return Err(Mistake::new(at, "'}' without a '{' before it; write '\\}' for the character")),
+                '}' => return Err(GlobError::new(at, "'}' without a '{' before it; write '\\}' for the character")),
                 '\\' => {
                     let Some((_, escaped)) = self.rest.next() else {
-                        return Err(Mistake::new(at, "it ends with a lone '\\'; write '\\\\' for the character"));
+                        return Err(GlobError::new(
+                            at,
+                            "the pattern ends with a lone '\\'; write '\\\\' for the character",
+                        ));
                     };
                     push_char(&mut parts, escaped);
                 }
@@ -122,7 +128,7 @@ impl Parser<'_> {
         Ok(parts)
     }
 
-    /// Parses a run of `*` whose first is read.
+    /// Parses a run of `*` after its first one.
     fn stars(&mut self, start: SegmentStart) -> Part {
         let mut stars = 1;
         while self.rest.next_if(|&(_, c)| c == '*').is_some() {
@@ -135,9 +141,9 @@ impl Parser<'_> {
         if stars == 2 && start == SegmentStart::Yes && ends_segment { Part::AnySegments } else { Part::AnyRun }
     }
 
-    /// Parses `[...]` whose `[`, at `open`, is read.
-    fn class(&mut self, open: usize) -> Result<Part, Mistake> {
-        let unclosed = || Mistake::new(open, "'[' without a ']' after it; write '\\[' for the character");
+    /// Parses `[...]` after its `[`, which is at `open`.
+    fn class(&mut self, open: usize) -> Result<Part, GlobError> {
+        let unclosed = || GlobError::new(open, "'[' without a ']' after it; write '\\[' for the character");
         let negated = self.rest.next_if(|&(_, c)| matches!(c, '!' | '^')).is_some();
         let mut ranges: Vec<(char, char)> = Vec::new();
         loop {
@@ -159,23 +165,26 @@ impl Parser<'_> {
                 c => c,
             };
             if low > high {
-                return Err(Mistake::new(at, format!("the range '{low}-{high}' is the wrong way round")));
+                return Err(GlobError::new(at, format!("the range '{low}-{high}' is the wrong way round")));
             }
             ranges.push((low, high));
         }
     }
 
-    /// Parses `{...}` whose `{`, at `open`, is read.
-    fn braces(&mut self, open: usize, start: SegmentStart) -> Result<Part, Mistake> {
+    /// Parses `{...}` after its `{`, which is at `open`.
+    fn braces(&mut self, open: usize, start: SegmentStart) -> Result<Part, GlobError> {
         if self.nesting == MAX_NESTING {
-            return Err(Mistake::new(open, format!("braces are nested more than {MAX_NESTING} deep")));
+            return Err(GlobError::new(open, format!("braces are nested more than {MAX_NESTING} deep")));
         }
         self.nesting += 1;
         let mut alternatives = Vec::new();
         loop {
             self.alternatives += 1;
             if self.alternatives > MAX_ALTERNATIVES {
-                return Err(Mistake::new(open, format!("it has more than {MAX_ALTERNATIVES} alternatives in braces")));
+                return Err(GlobError::new(
+                    open,
+                    format!("the pattern has more than {MAX_ALTERNATIVES} alternatives in braces"),
+                ));
             }
             alternatives.push(self.sequence(start)?);
             match self.rest.next() {
@@ -183,7 +192,7 @@ impl Parser<'_> {
                 Some(_) => break,
                 None => {
                     let what = "'{' without a '}' after it; write '\\{' for the character";
-                    return Err(Mistake::new(open.min(self.end), what));
+                    return Err(GlobError::new(open.min(self.end), what));
                 }
             }
         }

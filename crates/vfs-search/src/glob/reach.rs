@@ -1,105 +1,108 @@
-//! Which directories a glob can find something below.
+//! Reachability of directories: which ones can contain a match of a glob.
 
 use std::sync::Arc;
 
 use super::compile::{SegmentMatchers, TextMatcher};
-use super::parse::{Mistake, Part};
+use super::parse::{GlobError, Part};
 
-/// Most spellings of a glob that every directory is held against.
-const MAX_WAYS: usize = 256;
+/// Maximum number of expansions that every directory is compared with.
+const MAX_ROUTES: usize = 256;
 
-/// Segments after these are taken to match any name: a directory too many is listed, none too few.
+/// Maximum number of segments that are compared. Later ones are assumed to match any name: this may list a directory
+/// too many, but never one too few.
 const MAX_SEGMENTS: usize = 32;
 
 /// The directories below which a path can match.
 #[derive(Debug, Clone)]
-pub(super) enum Reach {
-    /// All of them.
+pub(super) enum Reachability {
+    /// All directories.
     Everywhere,
-    /// Those on the way of one of these.
-    Ways(Vec<Vec<Segment>>),
+    /// The directories on one of these routes.
+    Routes(Vec<Vec<RouteSegment>>),
 }
 
-/// What one segment of a path must be.
+/// One segment of a route.
 #[derive(Debug, Clone)]
-pub(super) enum Segment {
-    /// `**`: this and all that follow may be anything.
+pub(super) enum RouteSegment {
+    /// `**`: this segment and all further ones may be anything.
     AnySegments,
     /// A name that matches.
     Name(Arc<TextMatcher>),
 }
 
-impl Reach {
-    /// Of the spellings of a glob; `None` where there are too many.
-    pub(super) fn new(spellings: Option<&[Vec<Part>]>, matchers: &mut SegmentMatchers) -> Result<Self, Mistake> {
-        let Some(spellings) = spellings.filter(|spellings| spellings.len() <= MAX_WAYS) else {
-            return Ok(Reach::Everywhere);
+impl Reachability {
+    /// Computes the routes of the expansions of a glob; `None` stands for too many expansions.
+    pub(super) fn new(expansions: Option<&[Vec<Part>]>, matchers: &mut SegmentMatchers) -> Result<Self, GlobError> {
+        let Some(expansions) = expansions.filter(|expansions| expansions.len() <= MAX_ROUTES) else {
+            return Ok(Reachability::Everywhere);
         };
-        let ways = spellings.iter().map(|spelling| way(spelling, matchers)).collect::<Result<_, _>>()?;
-        Ok(Reach::Ways(ways))
+        let routes = expansions.iter().map(|expansion| route(expansion, matchers)).collect::<Result<_, _>>()?;
+        Ok(Reachability::Routes(routes))
     }
 
-    /// Whether every directory can have something below it.
+    /// Returns whether every directory can contain a match.
     pub(super) fn is_everywhere(&self) -> bool {
         match self {
-            Reach::Everywhere => true,
-            Reach::Ways(ways) => ways.iter().any(|way| matches!(way[..], [Segment::AnySegments, ..])),
+            Reachability::Everywhere => true,
+            Reachability::Routes(routes) => {
+                routes.iter().any(|route| matches!(route[..], [RouteSegment::AnySegments, ..]))
+            }
         }
     }
 
-    /// The only names in the directory `relative` that are on a way, where all of them are spelled.
+    /// Returns the only names in the directory `relative` that are on a route, if the routes spell them all out.
     pub(super) fn names_in(&self, relative: &str) -> Option<Vec<String>> {
-        let Reach::Ways(ways) = self else {
+        let Reachability::Routes(routes) = self else {
             return None;
         };
         let mut names = Vec::new();
-        for segment in ways.iter().filter_map(|way| next_segment(way, relative)) {
+        for segment in routes.iter().filter_map(|route| next_segment(route, relative)) {
             match segment {
-                Segment::Name(matcher) => match &**matcher {
+                RouteSegment::Name(matcher) => match &**matcher {
                     TextMatcher::Literal(name) => names.push(name.clone()),
                     _ => return None,
                 },
-                Segment::AnySegments => return None,
+                RouteSegment::AnySegments => return None,
             }
         }
         Some(names)
     }
 
-    /// Whether something below the directory `relative` can match; the start of the walk is `""`.
+    /// Returns whether something below the directory `relative` can match; the start of the walk is `""`.
     pub(super) fn reaches(&self, relative: &str) -> bool {
         match self {
-            Reach::Everywhere => true,
-            Reach::Ways(ways) => ways.iter().any(|way| leads_through(way, relative)),
+            Reachability::Everywhere => true,
+            Reachability::Routes(routes) => routes.iter().any(|route| leads_through(route, relative)),
         }
     }
 }
 
-fn leads_through(way: &[Segment], relative: &str) -> bool {
-    next_segment(way, relative).is_some()
+fn leads_through(route: &[RouteSegment], relative: &str) -> bool {
+    next_segment(route, relative).is_some()
 }
 
-/// What comes in a way after the directory `relative`, if it leads through that.
-fn next_segment<'a>(way: &'a [Segment], relative: &str) -> Option<&'a Segment> {
-    let mut segments = way.iter();
+/// Returns the segment of `route` after the directory `relative`, if the route leads through that directory.
+fn next_segment<'a>(route: &'a [RouteSegment], relative: &str) -> Option<&'a RouteSegment> {
+    let mut segments = route.iter();
     for name in relative.split('/').filter(|name| !name.is_empty()) {
         match segments.next()? {
-            segment @ Segment::AnySegments => return Some(segment),
-            Segment::Name(matcher) if matcher.matches(name) => {}
-            Segment::Name(_) => return None,
+            segment @ RouteSegment::AnySegments => return Some(segment),
+            RouteSegment::Name(matcher) if matcher.matches(name) => {}
+            RouteSegment::Name(_) => return None,
         }
     }
     segments.next()
 }
 
-fn way(spelling: &[Part], matchers: &mut SegmentMatchers) -> Result<Vec<Segment>, Mistake> {
-    let mut way = Vec::new();
-    for segment in spelling.split(|part| *part == Part::Separator).filter(|segment| !segment.is_empty()) {
+fn route(expansion: &[Part], matchers: &mut SegmentMatchers) -> Result<Vec<RouteSegment>, GlobError> {
+    let mut route = Vec::new();
+    for segment in expansion.split(|part| *part == Part::Separator).filter(|segment| !segment.is_empty()) {
         if segment.iter().any(Part::spans_segments) {
-            way.push(Segment::AnySegments);
+            route.push(RouteSegment::AnySegments);
             break;
         }
-        let matcher = if way.len() < MAX_SEGMENTS { matchers.get(segment)? } else { Arc::new(TextMatcher::Any) };
-        way.push(Segment::Name(matcher));
+        let matcher = if route.len() < MAX_SEGMENTS { matchers.get(segment)? } else { Arc::new(TextMatcher::Any) };
+        route.push(RouteSegment::Name(matcher));
     }
-    Ok(way)
+    Ok(route)
 }

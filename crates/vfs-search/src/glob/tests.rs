@@ -114,7 +114,7 @@ fn mistakes_are_refused_by_name() {
     let long = "x".repeat(4097);
     let classes = "[".repeat(4000);
     let huge = "*".repeat(1 << 20);
-    let dots = "{a/,b/}".repeat(8) + ".{" + &"[!a]".repeat(980) + "}";
+    let hidden_overrides = "{a/,b/}".repeat(8) + ".{" + &"[!a]".repeat(980) + "}";
     for (pattern, word) in [
         ("", "empty"),
         ("/", "names nothing"),
@@ -140,7 +140,7 @@ fn mistakes_are_refused_by_name() {
         (&long, "4096"),
         (&classes, "']'"),
         (&huge, "4096"),
-        (&dots, "start with a dot"),
+        (&hidden_overrides, "start with a dot"),
     ] {
         let error = GlobPattern::new(pattern).expect_err(&pattern[..pattern.len().min(20)]);
         assert_eq!(error.kind(), ErrorKind::InvalidPattern);
@@ -236,7 +236,7 @@ proptest! {
     fn it_agrees_with_globset_where_names_are_ascii(pattern in pattern_text(), path in path_text()) {
         let Ok(glob) = GlobPattern::new(&pattern) else { return Ok(()) };
         prop_assume!(!pattern.contains("***") && !pattern.contains("**{") && !pattern.split('/').any(|segment| segment == "."));
-        // A negated class of globset matches a `/`, which no part of a pattern but `**` may.
+        // A negated class of `globset` matches a `/`, which here only `**` may.
         prop_assume!(!pattern.contains("[!a]") || !path.contains('/'));
         let theirs = if pattern.contains('/') { pattern.clone() } else { format!("**/{pattern}") };
         let theirs = GlobBuilder::new(&theirs).literal_separator(true).build().expect("valid for us, valid for them");

@@ -7,8 +7,8 @@ use futures::StreamExt as _;
 use futures::executor::block_on;
 use vfs_core::{CancelToken, ErrorKind, GrepEvent, GrepRequest, LinkMode, OpContext, Truncation};
 
-use crate::frontier::Tuning;
-use crate::stream::GrepEvents;
+use crate::engine::ordered_queue::Tuning;
+use crate::ops::grep_stream::GrepEventStream;
 use crate::testing::{Lend, Node, TestTree, run, run_on};
 use crate::{Pool, grep, grep_stream, grep_stream_on};
 
@@ -69,7 +69,7 @@ fn a_dropped_stream_stops_its_workers() {
     let mut events = grep_stream_on(&pool, Arc::clone(&tree), OpContext::new(), hit());
     assert!(matches!(block_on(events.next()), Some(Ok(GrepEvent::Match(_)))));
     drop(events);
-    // Whoever is in `open` now is let out of it; nobody goes in again but for a file that was begun.
+    // A worker that is in `open` now returns from it. No worker calls it again, except for a file that was started.
     drop(allow);
     drop(pool);
     let tree = wait_for_last(tree);
@@ -78,7 +78,7 @@ fn a_dropped_stream_stops_its_workers() {
     drop(tree);
 }
 
-/// Waits until the workers have let go of `tree`; its opener's channel then ends.
+/// Waits until the workers have released `tree`; the channel of its hook then ends.
 fn wait_for_last(mut tree: Arc<TestTree>) -> Arc<TestTree> {
     loop {
         if let Some(last) = Arc::get_mut(&mut tree) {
@@ -94,13 +94,14 @@ fn a_stream_that_nobody_polls_does_not_hold_up_another() {
     let pool = Pool::new(1);
     let tuning = Tuning { window: 4, budget: 1 << 12, head_budget: 1 << 10, max_entries: u64::MAX };
     let noisy = Arc::new(many(100, &"hit\n".repeat(10_000)));
-    let mut idle: Vec<_> =
-        (0..3).map(|_| GrepEvents::new(Arc::clone(&noisy), OpContext::new(), hit(), pool.clone(), tuning)).collect();
+    let mut idle: Vec<_> = (0..3)
+        .map(|_| GrepEventStream::new(Arc::clone(&noisy), OpContext::new(), hit(), pool.clone(), tuning))
+        .collect();
     for events in &mut idle {
         assert!(matches!(block_on(events.next()), Some(Ok(GrepEvent::Match(_)))));
     }
     let quiet = Arc::new(many(50, "hit\n"));
-    let events: Vec<_> = block_on(GrepEvents::new(quiet, OpContext::new(), hit(), pool, tuning).collect());
+    let events: Vec<_> = block_on(GrepEventStream::new(quiet, OpContext::new(), hit(), pool, tuning).collect());
     assert_eq!(events.len(), 51);
 }
 
@@ -171,20 +172,21 @@ fn a_collected_search_keeps_its_size_limit() {
 
 #[test]
 fn more_unpolled_streams_than_there_can_be_threads_hold_up_nobody_and_lose_nothing() {
-    let pool = Pool::with_stand_ins(2, 2);
+    let pool = Pool::with_compensation_threads(2, 2);
     let tuning = Tuning { window: 8, budget: 1 << 12, head_budget: 1 << 10, max_entries: u64::MAX };
     let text: String = (0..3000).map(|n| format!("hit {n}\nbetween\n")).collect();
     let noisy = Arc::new(many(12, &text));
     let req = hit().context(1, 1);
-    let expected: Vec<_> =
-        block_on(GrepEvents::new(Arc::clone(&noisy), OpContext::new(), req.clone(), Pool::new(2), tuning).collect());
+    let expected: Vec<_> = block_on(
+        GrepEventStream::new(Arc::clone(&noisy), OpContext::new(), req.clone(), Pool::new(2), tuning).collect(),
+    );
     let expected: Vec<_> = expected.into_iter().map(|event| event.expect("it searches")).collect();
     let mut idle: Vec<_> = (0..10)
-        .map(|_| GrepEvents::new(Arc::clone(&noisy), OpContext::new(), req.clone(), pool.clone(), tuning))
+        .map(|_| GrepEventStream::new(Arc::clone(&noisy), OpContext::new(), req.clone(), pool.clone(), tuning))
         .collect();
     let firsts: Vec<_> = idle.iter_mut().map(|events| block_on(events.next()).expect("an item")).collect();
     let quiet = Arc::new(many(50, "hit\n"));
-    let events: Vec<_> = block_on(GrepEvents::new(quiet, OpContext::new(), hit(), pool, tuning).collect());
+    let events: Vec<_> = block_on(GrepEventStream::new(quiet, OpContext::new(), hit(), pool, tuning).collect());
     assert_eq!(events.len(), 51);
     for (first, rest) in firsts.into_iter().zip(idle) {
         let all: Vec<_> = std::iter::once(first).chain(block_on(rest.collect::<Vec<_>>())).collect();
@@ -195,7 +197,7 @@ fn more_unpolled_streams_than_there_can_be_threads_hold_up_nobody_and_lose_nothi
 
 #[test]
 fn a_search_whose_workers_are_all_stuck_takes_no_more() {
-    let pool = Pool::with_stand_ins(2, 4);
+    let pool = Pool::with_compensation_threads(2, 4);
     let (opened, opens) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let (opened, released) = (Mutex::new(opened), Mutex::new(released));
@@ -217,7 +219,7 @@ fn a_search_whose_workers_are_all_stuck_takes_no_more() {
 
 #[test]
 fn searches_that_are_over_hold_up_nobody_though_their_workers_are_stuck() {
-    let pool = Pool::with_stand_ins(1, 4);
+    let pool = Pool::with_compensation_threads(1, 4);
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     let tree = Arc::new(many(50, "hit\n").on_open(move |_| {
@@ -297,7 +299,7 @@ fn a_file_that_takes_long_does_not_hold_up_another_search() {
     let exhausted = Arc::clone(&long.exhausted);
     let mut long = grep_stream_on(&pool, Arc::new(long), OpContext::new(), hit());
     assert!(futures::FutureExt::now_or_never(long.next()).is_none());
-    while pool.activity().busy == 0 {
+    while pool.stats().busy == 0 {
         std::thread::yield_now();
     }
     let last = Arc::new(AtomicUsize::new(0));
@@ -305,7 +307,7 @@ fn a_file_that_takes_long_does_not_hold_up_another_search() {
     let short = many(50, "hit\n").on_open(move |_| seen.store(exhausted.load(Ordering::SeqCst), Ordering::SeqCst));
     let mut events = Box::pin(grep_stream_on(&pool, Arc::new(short), OpContext::new(), hit()).count());
     let early = futures::FutureExt::now_or_never(&mut events);
-    // The long one is read only now that the other is queued.
+    // The long file is read only now that the other search is queued.
     drop(begin);
     assert_eq!(early.unwrap_or_else(|| block_on(events)), 51);
     assert_eq!(last.load(Ordering::SeqCst), 0, "the long one was over first");
@@ -313,7 +315,7 @@ fn a_file_that_takes_long_does_not_hold_up_another_search() {
 
 #[test]
 fn one_large_directory_is_searched_by_all_workers() {
-    // Each file is held until another is opened beside it, which the worker that claimed it cannot do.
+    // Each file is held until another one is opened at the same time, which the worker that claimed it cannot do.
     let barrier = Arc::new(std::sync::Barrier::new(2));
     let meeting = Arc::clone(&barrier);
     let tree = Arc::new(many(1, "hit\n").with("/d0/f00001", Node::File("hit\n".into())).on_open(move |_| {

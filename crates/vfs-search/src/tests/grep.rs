@@ -4,7 +4,7 @@ use vfs_core::{
     BinaryMode, CaseMode, ErrorKind, GrepEvent, GrepMatch, GrepOutput, GrepRequest, LinkMode, Submatch, Truncation,
 };
 
-use crate::testing::{Node, Outcome, TestTree, path, run, try_run};
+use crate::testing::{Node, SearchOutput, TestTree, path, run, try_run};
 
 pub(super) fn bytes(content: impl Into<Vec<u8>>) -> Node {
     Node::File(Bytes::from(content.into()))
@@ -14,7 +14,7 @@ pub(super) fn one(text: &str, req: &GrepRequest) -> Vec<String> {
     run(&TestTree::new([("/f", text)]), req).lines()
 }
 
-pub(super) fn matches(outcome: &Outcome) -> Vec<&GrepMatch> {
+pub(super) fn matches(outcome: &SearchOutput) -> Vec<&GrepMatch> {
     let lines = outcome.events.iter().filter_map(|event| match event {
         GrepEvent::Match(line) => Some(line),
         _ => None,
@@ -288,14 +288,14 @@ fn content() -> impl Strategy<Value = String> {
     .prop_map(|pieces| pieces.concat())
 }
 
-/// The lines of `text`, each without its ending.
+/// Returns the lines of `text`, each without its ending.
 fn naive_lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n')
         .map(|line| line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line)))
         .collect()
 }
 
-/// What a search must print, and whether there is more than `limit` matches.
+/// Returns what a search must print, and whether there are more than `limit` matches.
 fn naive_search(
     files: &[(String, &String)],
     literal: &str,
@@ -308,7 +308,7 @@ fn naive_search(
     for (path, text) in files {
         let lines = naive_lines(text);
         let mut hits: Vec<usize> = (0..lines.len()).filter(|n| lines[*n].contains(literal)).collect();
-        // Context does not go on beyond a match that the limit leaves out.
+        // Context does not extend beyond a match that the limit leaves out.
         let beyond = hits.get(room).copied();
         more |= beyond.is_some();
         hits.truncate(room);
@@ -353,7 +353,7 @@ proptest! {
 }
 
 proptest! {
-    /// The two are found in different ways.
+    /// The literal and the expression are searched in different ways.
     #[test]
     fn a_literal_is_found_as_its_expression_is(
         pieces in prop::collection::vec(prop::sample::select(vec!["ab", "a", "b", "\n", "\r\n", "\r", "é", "\u{feff}", " "]), 0..60),

@@ -1,4 +1,4 @@
-//! What limits a search, and what of a line is told.
+//! Tests of the limits of a search, and of the part of a line that it reports.
 
 use vfs_core::{GrepOutput, GrepRequest, Submatch, Truncation};
 

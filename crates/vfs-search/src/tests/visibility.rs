@@ -44,7 +44,7 @@ fn a_dot_that_a_glob_spells_asks_for_the_name() {
         ("?env", &[], 6),
         ("[.]env", &[], 6),
         ("*.env", &[], 6),
-        // Directories that match are not gone down, and count.
+        // Directories that match are not entered, and count.
         (".env*", &["/.env", "/d/.env"], 4),
         ("**/.env*", &["/.env", "/d/.env"], 4),
         ("/.env", &["/.env"], 0),
@@ -101,7 +101,7 @@ fn spelled_dots_alone_match_hidden_names() {
         ("{,a}.env", &["/.env", "/a.env", "/d/.env"], 1),
         ("{.x,y}", &["/.a/.x", "/.env.d/y"], 2),
         ("**", &["/.a/.b/x", "/.a/x", "/.env.d/y", "/a.env", "/d/.a/x", "/d/e/x", "/x"], 3),
-        // With one: only where the component of the pattern spells the dot.
+        // With a `/`: only if the component of the pattern spells the dot.
         ("**/*", &["/a.env", "/d/e/x", "/x"], 5),
         ("**/x", &["/d/e/x", "/x"], 5),
         ("/x", &["/x"], 0),
@@ -177,7 +177,7 @@ fn ignored_names_and_git_stay_out_of_globs_that_spell_them() {
     assert_eq!(shown(&tree, &GlobRequest::new(".git*")).0, ["/.gitignore"]);
 }
 
-/// One ignore file at a time, and what of a fixed tree stays visible.
+/// Applies one ignore file at a time, and checks which files of a fixed tree stay visible.
 #[test]
 fn rules_mean_what_they_mean_to_ripgrep() {
     let everything = ["/a.log", "/build/out", "/src/a.log", "/src/build", "/src/keep.log", "/src/x/build/y"];
@@ -217,7 +217,7 @@ fn rules_have_an_order() {
         (&[("/.gitignore", "x"), ("/d/.gitignore", "!x")], true),
         (&[("/.gitignore", "!x"), ("/d/.gitignore", "x")], false),
         (&[("/.ignore", "x"), ("/d/.gitignore", "!x")], false),
-        // The rules of git end where a repository begins; those of `.ignore` do not.
+        // Rules of git end at the border of a repository; those of `.ignore` do not.
         (&[("/.gitignore", "x"), ("/d/.git/config", "")], true),
         (&[("/.gitignore", "x"), ("/d/.git", "gitdir: elsewhere")], true),
         (&[("/.ignore", "x"), ("/d/.git/config", "")], false),

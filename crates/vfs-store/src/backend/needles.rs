@@ -1,7 +1,7 @@
 //! Which texts a store is asked for, to search only what holds one.
 
 use vfs_core::{CaseMode, GrepRequest, Pattern};
-use vfs_search::required_texts;
+use vfs_search::required_literals;
 
 use crate::store::Needles;
 
@@ -12,7 +12,7 @@ const SHORTEST: usize = 3;
 pub(super) fn needles(req: &GrepRequest) -> Option<Needles> {
     // A smart search may turn out to be either; what holds a text in its own case holds it in any.
     let case = if req.case == CaseMode::Sensitive { CaseMode::Sensitive } else { CaseMode::Insensitive };
-    let texts: Option<Vec<String>> = required_texts(req)?.into_iter().map(|text| surely_found(text, case)).collect();
+    let texts: Option<Vec<String>> = required_literals(req)?.into_iter().map(|text| surely_found(text, case)).collect();
     let mut texts = texts?;
     texts.sort_unstable();
     texts.dedup();

@@ -8,7 +8,7 @@ use vfs_core::{
     Error, ErrorKind, FileInfo, GlobRequest, GrepRequest, LendRequest, LsRequest, LsResult, Purpose, Result,
     Truncation, VfsPath,
 };
-use vfs_search::Coverage;
+use vfs_search::SearchScope;
 
 use super::index::{Reach, listed};
 use super::narrow::lookup_candidates;
@@ -61,13 +61,14 @@ pub(super) async fn ls<S: Store>(space: &Space<S>, req: &LsRequest) -> Result<Ls
 
 /// The tree for a listing of several levels.
 pub(super) async fn tree_for_ls<S: Store>(space: &Space<S>, req: &LsRequest) -> Result<Arc<StoreTree<S>>> {
-    let (names, above) = futures::join!(names(space, &req.path, Coverage::of_ls(req)), stat_above(space, &req.path));
+    let (names, above) = futures::join!(names(space, &req.path, SearchScope::of_ls(req)), stat_above(space, &req.path));
     Ok(Arc::new(StoreTree::new(space.clone(), names?).above(above)))
 }
 
 /// The tree for a glob.
 pub(super) async fn tree_for_glob<S: Store>(space: &Space<S>, req: &GlobRequest) -> Result<Arc<StoreTree<S>>> {
-    let (names, above) = futures::join!(names(space, &req.path, Coverage::of_glob(req)?), stat_above(space, &req.path));
+    let (names, above) =
+        futures::join!(names(space, &req.path, SearchScope::of_glob(req)?), stat_above(space, &req.path));
     Ok(Arc::new(StoreTree::new(space.clone(), names?).above(above)))
 }
 
@@ -75,8 +76,8 @@ pub(super) async fn tree_for_glob<S: Store>(space: &Space<S>, req: &GlobRequest)
 pub(super) async fn tree_for_grep<S: Store>(space: &Space<S>, req: &GrepRequest) -> Result<Arc<StoreTree<S>>> {
     let tree = |names| StoreTree::new(space.clone(), names).max_file_size(req.max_file_size);
     // What is wrong with the request is for the search to say.
-    let Ok(coverage) = Coverage::of_grep(req) else { return Ok(Arc::new(tree(None))) };
-    let is_wide = goes_anywhere(&req.path, &coverage);
+    let Ok(scope) = SearchScope::of_grep(req) else { return Ok(Arc::new(tree(None))) };
+    let is_wide = goes_anywhere(&req.path, &scope);
     let above = stat_above(space, &req.path).await;
     let is_too_large = || is_wide && space.inner.indexes.is_too_large(&space.namespace, &req.path);
     if is_too_large() {
@@ -87,13 +88,13 @@ pub(super) async fn tree_for_grep<S: Store>(space: &Space<S>, req: &GrepRequest)
     }
     // A search with a limit may have enough before the store has answered, and begins.
     if let (Some(_), Ok(runtime)) = (req.limit, Handle::try_current()) {
-        let names = names(space, &req.path, coverage).await?;
+        let names = names(space, &req.path, scope).await?;
         let (space, req) = (space.clone(), req.clone());
         let hopes = async move { hopes(&space, &req.path, &req, Needles::DEFAULT_MOST).await };
         return Ok(Arc::new(tree(names).above(above).hopes_later(&runtime, hopes)));
     }
     let hopes = hopes(space, &req.path, req, Needles::DEFAULT_MOST);
-    let (mut names, hopes) = futures::try_join!(names(space, &req.path, coverage), hopes)?;
+    let (mut names, hopes) = futures::try_join!(names(space, &req.path, scope), hopes)?;
     if names.is_none() && is_too_large() {
         names = lookup_hopes(space, hopes.as_ref()).await;
     }
@@ -113,8 +114,8 @@ pub(super) async fn tree_to_lend<S: Store>(space: &Space<S>, req: &LendRequest) 
 
 /// The names that a request needs which starts at `path`: all of the namespace where it is about all of it, all below the path
 /// where it goes anywhere there, else none, as it lists what it reaches.
-async fn names<S: Store>(space: &Space<S>, path: &VfsPath, coverage: Coverage) -> Result<Option<Names>> {
-    let goes_anywhere = goes_anywhere(path, &coverage);
+async fn names<S: Store>(space: &Space<S>, path: &VfsPath, scope: SearchScope) -> Result<Option<Names>> {
+    let goes_anywhere = goes_anywhere(path, &scope);
     let is_about_all = path.is_root() && goes_anywhere;
     let reach = if is_about_all { Reach::All } else { Reach::Part };
     if let Some(directories) = space.inner.indexes.names(space, reach).await? {
@@ -152,8 +153,8 @@ async fn stat_above<S: Store>(space: &Space<S>, path: &VfsPath) -> HashMap<VfsPa
 }
 
 /// Whether a request that starts at `path` goes into every directory there.
-fn goes_anywhere(path: &VfsPath, coverage: &Coverage) -> bool {
-    path.join(ANYWHERE).is_ok_and(|anywhere| coverage.reaches(&anywhere))
+fn goes_anywhere(path: &VfsPath, scope: &SearchScope) -> bool {
+    path.join(ANYWHERE).is_ok_and(|anywhere| scope.reaches(&anywhere))
 }
 
 /// The names of the few files that may match, where they are few.

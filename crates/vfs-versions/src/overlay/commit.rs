@@ -72,7 +72,7 @@ impl OverlayBackend {
     /// not.
     pub async fn commit(&self, cx: &OpContext) -> Result<Commit> {
         let this = self.clone();
-        vfs_search::to_the_end(cx, |cx| async move { this.commit_whole(&cx).await }).await
+        vfs_search::run_to_completion(cx, |cx| async move { this.commit_whole(&cx).await }).await
     }
 
     async fn commit_whole(&self, cx: &OpContext) -> Result<Commit> {
@@ -162,7 +162,7 @@ impl OverlayBackend {
     /// those of the journal or store. The record then stays.
     pub async fn finish_commit(&self, cx: &OpContext) -> Result<bool> {
         let this = self.clone();
-        vfs_search::to_the_end(cx, |cx| async move { this.finish_whole(&cx).await }).await
+        vfs_search::run_to_completion(cx, |cx| async move { this.finish_whole(&cx).await }).await
     }
 
     async fn finish_whole(&self, cx: &OpContext) -> Result<bool> {

@@ -96,7 +96,7 @@ async fn a_search_that_is_dropped_leaves_its_workers() {
         asked = receive.recv() => assert!(asked.is_some()),
     }
     drop(search);
-    while pool.activity().busy > 0 {
+    while pool.stats().busy > 0 {
         tokio::task::yield_now().await;
     }
 }

@@ -1,0 +1,177 @@
+//! Batching of a worker's items, so that the lock of the search is not taken for each item.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use crate::item::{Counts, Item, ItemSink};
+use crate::walk::dir_entries::WalkFindings;
+
+/// Maximum number of items in a batch before it is handed over.
+const MAX_BATCH_ITEMS: usize = 512;
+
+/// Maximum size of a batch in bytes before it is handed over.
+const MAX_BATCH_BYTES: usize = 64 << 10;
+
+/// Maximum age of a batch: at the next opportunity after it, the worker hands the batch over.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Whether a slot accepts more items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Capacity {
+    Available,
+    /// Not known yet: the slot has to be checked, or waited for.
+    Unknown,
+    /// Not until the consumer has made room.
+    Full,
+    /// The search is over; no more items are accepted.
+    Closed,
+}
+
+/// Receiver of batches: the slot of one task.
+pub(crate) trait BatchTarget {
+    /// Appends `items`, which cost `bytes`, and returns whether the slot accepts more.
+    fn write_batch(&self, items: &mut Vec<Item>, bytes: usize) -> Capacity;
+
+    /// Returns whether the slot accepts more, and waits for the answer if that is worthwhile. If `items` has no
+    /// allocation, the target may replace it with a recycled one.
+    fn capacity(&self, items: &mut Vec<Item>) -> Capacity;
+}
+
+/// Collects the items of one task into batches.
+pub(crate) struct Batcher<S> {
+    slot: S,
+    items: Vec<Item>,
+    bytes: usize,
+    counts: Counts,
+    capacity: Capacity,
+    /// When the last batch was handed over, if any was.
+    last_flush: Option<Instant>,
+    /// The last line of the file that was delivered; lines up to it are dropped.
+    resume_line: u64,
+    /// Whether an item of the file was put, or refused: then the end of the file is an item of its own and not only a
+    /// count.
+    has_shown: bool,
+    is_file_done: bool,
+}
+
+impl<S: BatchTarget> Batcher<S> {
+    pub(crate) fn new(slot: S) -> Self {
+        Self {
+            slot,
+            bytes: 0,
+            items: Vec::new(),
+            counts: Counts::default(),
+            capacity: Capacity::Unknown,
+            last_flush: None,
+            resume_line: 0,
+            has_shown: false,
+            is_file_done: false,
+        }
+    }
+
+    /// Starts a file: the following items belong to it, and its lines up to `resume_line` are in the slot already.
+    pub(crate) fn begin_file(&mut self, resume_line: u64) {
+        self.resume_line = resume_line;
+        self.has_shown = resume_line > 0;
+        self.is_file_done = false;
+    }
+
+    /// Ends a file and returns whether it is complete. Sets `resume_line` to the last delivered line of an incomplete
+    /// file, and to 0 otherwise, for the next file.
+    pub(crate) fn end_file(&mut self, resume_line: &mut u64) -> bool {
+        *resume_line = if self.is_file_done { 0 } else { self.resume_line };
+        self.is_file_done
+    }
+
+    /// Adds what the walk found beside entries, whether or not there is room: the walk does not find it a second time.
+    pub(crate) fn add_findings(&mut self, findings: WalkFindings) {
+        self.counts += Counts::from_findings(&findings);
+        if findings.problems.is_empty() {
+            return;
+        }
+        self.push_counts();
+        let items = findings.problems.into_iter().map(Item::Problem);
+        self.items.extend(items.inspect(|item| self.bytes += item.cost()));
+    }
+
+    /// Returns whether the slot accepts more. Items that were put before are delivered in any case.
+    fn has_capacity(&mut self) -> bool {
+        if self.capacity == Capacity::Unknown {
+            self.capacity = self.slot.capacity(&mut self.items);
+        }
+        self.capacity == Capacity::Available
+    }
+
+    /// Returns the items that are not handed over yet, and their cost.
+    pub(crate) fn into_remaining(mut self) -> (Vec<Item>, usize) {
+        self.push_counts();
+        (self.items, self.bytes)
+    }
+
+    fn push_counts(&mut self) {
+        if !self.counts.is_empty() {
+            self.bytes += size_of::<Item>();
+            self.items.push(Item::Counts(std::mem::take(&mut self.counts)));
+        }
+    }
+
+    /// Hands the batch over if the consumer has waited long enough for it.
+    pub(crate) fn flush_if_due(&mut self) {
+        if !self.items.is_empty() && self.is_due() {
+            self.flush();
+        }
+    }
+
+    /// Returns whether the consumer should not wait any longer. The first items are handed over at once: opening the
+    /// next file may take for ever.
+    fn is_due(&self) -> bool {
+        self.last_flush.is_none_or(|last_flush| last_flush.elapsed() >= FLUSH_INTERVAL)
+    }
+
+    fn flush(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.capacity = self.slot.write_batch(&mut self.items, bytes);
+        self.last_flush = Some(Instant::now());
+    }
+}
+
+impl<S: BatchTarget> ItemSink for Batcher<S> {
+    #[inline]
+    fn put(&mut self, item: Item) -> ControlFlow<()> {
+        if let Item::Done { searched, left_early: false, skipped } = item
+            && !self.has_shown
+        {
+            self.counts += Counts { searched: searched.into(), skipped, ..Counts::default() };
+            self.is_file_done = true;
+            return ControlFlow::Continue(());
+        }
+        let line = item.line();
+        if line.is_some_and(|line| line <= self.resume_line) {
+            return ControlFlow::Continue(());
+        }
+        self.has_shown = true;
+        if !self.has_capacity() {
+            return ControlFlow::Break(());
+        }
+        self.push_counts();
+        self.resume_line = line.unwrap_or(self.resume_line);
+        self.is_file_done = matches!(item, Item::Done { .. });
+        self.bytes += item.cost();
+        self.items.push(item);
+        // Flush only between lines and after a file: a worker that starts a file again skips the lines it has
+        // delivered, but nothing else.
+        let is_much = self.items.len() >= MAX_BATCH_ITEMS || self.bytes >= MAX_BATCH_BYTES;
+        if (line.is_some() && is_much) || (self.is_file_done && (is_much || self.is_due())) {
+            self.flush();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The batcher is shared with the callback that checks, between two chunks of a file, whether a batch is due.
+impl<S: BatchTarget> ItemSink for &RefCell<Batcher<S>> {
+    fn put(&mut self, item: Item) -> ControlFlow<()> {
+        self.borrow_mut().put(item)
+    }
+}

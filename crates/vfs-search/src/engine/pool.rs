@@ -1,0 +1,491 @@
+//! Worker pool that all searches of a process share.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use vfs_core::{Error, ErrorKind, Result};
+
+use crate::engine::heartbeat::Heartbeat;
+use crate::engine::pool_stats::PoolStats;
+
+/// Maximum number of queued time slices before new searches are rejected.
+const MAX_QUEUED_SLICES: usize = 4096;
+
+/// Maximum number of compensation threads, which replace workers that wait or are late.
+const MAX_COMPENSATION_THREADS: usize = 64;
+
+/// Interval at which the watcher checks for late workers.
+const HEARTBEAT_CHECK_INTERVAL: Duration = Duration::from_millis(25);
+
+/// Time for which the watcher keeps checking an idle pool, so that not every short search has to wake it.
+const WATCHER_IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Work that workers run one time slice at a time.
+pub(crate) trait Runnable: Send + Sync + 'static {
+    /// Runs one time slice, which is short if [`Worker::has_queued_slices`] returns `true`. To get another slice, the
+    /// work queues itself again behind all others, so that every search gets its share.
+    fn run_slice(self: Arc<Self>, worker: &Worker);
+}
+
+/// Worker threads that run the time slices of searches.
+///
+/// # Behaviour
+///
+/// * Threads start when there is work, up to the number of workers, and end when the last handle is dropped.
+/// * A compensation thread replaces a worker that waits for a consumer, or that has spent some 50 to 100 ms in one
+///   uninterruptible call, or in one file while other searches wait. There are at most 64 such threads. If these are
+///   not enough, workers that wait for a consumer give up their place.
+/// * While about 4,096 time slices are queued, a new search fails with [`ErrorKind::Busy`].
+///
+/// Cloning gives another handle to the same workers.
+#[derive(Clone)]
+pub struct Pool(Arc<PoolHandle>);
+
+/// Ends the workers when the last handle is dropped.
+struct PoolHandle(Arc<PoolInner>);
+
+struct PoolInner {
+    workers: usize,
+    max_compensation_threads: usize,
+    state: Mutex<PoolState>,
+    /// Number of queued time slices, readable without the lock.
+    queued: AtomicUsize,
+    ready: Condvar,
+    /// Notified when there is something to watch again.
+    watch: Condvar,
+}
+
+#[derive(Default)]
+struct PoolState {
+    queue: VecDeque<Arc<dyn Runnable>>,
+    /// One for each thread.
+    heartbeats: Vec<Arc<Heartbeat>>,
+    idle: usize,
+    /// Number of threads that wait for consumers.
+    waiting: usize,
+    /// Number of threads that were late at the watcher's last check.
+    late: usize,
+    started: usize,
+    is_watched: bool,
+    is_watcher_asleep: bool,
+    closed: bool,
+}
+
+impl PoolState {
+    fn threads(&self) -> usize {
+        self.heartbeats.len()
+    }
+
+    /// Returns the number of threads that make no progress.
+    fn blocked_threads(&self) -> usize {
+        self.waiting + self.late
+    }
+
+    /// Returns whether no thread is at work and no time slice is queued.
+    fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.threads() == self.idle
+    }
+}
+
+impl Pool {
+    /// Creates a pool of `workers` threads, at least one.
+    pub fn new(workers: usize) -> Self {
+        Self::with_compensation_threads(workers, MAX_COMPENSATION_THREADS)
+    }
+
+    /// Creates a pool of `workers` threads, at least one, and at most `max_compensation_threads` more to replace those
+    /// that make no progress.
+    pub(crate) fn with_compensation_threads(workers: usize, max_compensation_threads: usize) -> Self {
+        let shared = PoolInner {
+            workers: workers.max(1),
+            max_compensation_threads,
+            state: Mutex::default(),
+            queued: AtomicUsize::new(0),
+            ready: Condvar::new(),
+            watch: Condvar::new(),
+        };
+        Self(Arc::new(PoolHandle(Arc::new(shared))))
+    }
+
+    /// Returns the pool of this process, with as many workers as there are processors and at least two.
+    pub fn global() -> &'static Self {
+        static GLOBAL: OnceLock<Pool> = OnceLock::new();
+        GLOBAL.get_or_init(|| Self::new(thread::available_parallelism().map_or(2, |n| n.get().max(2))))
+    }
+
+    /// Returns the number of workers.
+    pub fn workers(&self) -> usize {
+        self.0.0.workers
+    }
+
+    /// Returns what the workers are doing at this moment.
+    ///
+    /// # Behaviour
+    ///
+    /// A search that is over, was dropped or was cancelled leaves its workers at their next check, and is not counted
+    /// from then on. A search whose consumer neither polls nor drops it keeps its results, and may keep a worker
+    /// waiting.
+    pub fn stats(&self) -> PoolStats {
+        let state = self.0.0.lock();
+        PoolStats { threads: state.threads(), busy: state.threads() - state.idle, queued: state.queue.len() }
+    }
+
+    /// Returns whether time slices wait for a worker.
+    pub(crate) fn has_queued_slices(&self) -> bool {
+        self.0.0.queued.load(Ordering::Relaxed) > 0
+    }
+
+    /// Queues the first time slice of `runnable`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Busy`] if too many time slices wait, or if there is no thread and none can be started.
+    pub(crate) fn submit(&self, runnable: Arc<dyn Runnable>) -> Result<()> {
+        if self.0.0.lock().queue.len() >= MAX_QUEUED_SLICES {
+            return Err(Error::new(ErrorKind::Busy, "too many searches are waiting; try again"));
+        }
+        self.resubmit(runnable)
+    }
+
+    /// Queues a further time slice of `runnable`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Busy`] if there is no thread and none can be started.
+    pub(crate) fn resubmit(&self, runnable: Arc<dyn Runnable>) -> Result<()> {
+        let shared = &self.0.0;
+        let mut state = shared.lock();
+        state.queue.push_back(runnable);
+        if let Err(error) = shared.spawn_if_needed(&mut state) {
+            let runnable = state.queue.pop_back();
+            drop(state);
+            drop(runnable);
+            return Err(error);
+        }
+        shared.queued.store(state.queue.len(), Ordering::Relaxed);
+        if !state.is_watched {
+            shared.start_watcher(&mut state);
+        }
+        let (is_idle, wakes_watcher) = (state.idle > 0, std::mem::take(&mut state.is_watcher_asleep));
+        drop(state);
+        // Notify without the lock: the woken thread takes it first.
+        if is_idle {
+            shared.ready.notify_one();
+        }
+        if wakes_watcher {
+            shared.watch.notify_one();
+        }
+        Ok(())
+    }
+}
+
+impl PoolInner {
+    /// Locks the state. A panic elsewhere leaves the state consistent, since nothing that can panic runs under the
+    /// lock.
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the maximum number of threads at this moment.
+    fn thread_limit(&self, state: &PoolState) -> usize {
+        self.workers + state.blocked_threads().min(self.max_compensation_threads)
+    }
+
+    /// Starts a thread if a time slice is queued that no idle thread will take.
+    fn spawn_if_needed(self: &Arc<Self>, state: &mut PoolState) -> Result<()> {
+        if state.queue.len() <= state.idle || state.threads() >= self.thread_limit(state) {
+            return Ok(());
+        }
+        state.started += 1;
+        let name = format!("vfs-search-{}", state.started);
+        let heartbeat = Arc::new(Heartbeat::new());
+        let worker = Worker { shared: Arc::clone(self), heartbeat: Arc::clone(&heartbeat) };
+        match thread::Builder::new().name(name).spawn(move || worker.run()) {
+            Ok(_) => {
+                state.heartbeats.push(heartbeat);
+                Ok(())
+            }
+            Err(_) if state.threads() > 0 => Ok(()),
+            Err(error) => {
+                Err(Error::new(ErrorKind::Busy, "no thread can be started to search: the limit of processes is reached, or a filter of system calls refuses clone3; try again").with_source(error))
+            }
+        }
+    }
+
+    /// Starts the watcher. Without a watcher late workers are not replaced, but no work is lost.
+    fn start_watcher(self: &Arc<Self>, state: &mut PoolState) {
+        let shared = Arc::clone(self);
+        let watcher = thread::Builder::new().name("vfs-search-watch".into()).spawn(move || shared.watch());
+        state.is_watched = watcher.is_ok();
+    }
+
+    /// Runs the watcher: while there is work, checks which workers are late.
+    fn watch(self: &Arc<Self>) {
+        let mut state = self.lock();
+        let mut busy = Instant::now();
+        loop {
+            if !state.is_idle() {
+                busy = Instant::now();
+            } else if state.closed {
+                return;
+            } else if busy.elapsed() >= WATCHER_IDLE_TIMEOUT {
+                state.is_watcher_asleep = true;
+                state = self.watch.wait(state).unwrap_or_else(PoisonError::into_inner);
+                busy = Instant::now();
+                continue;
+            }
+            let waited =
+                self.watch.wait_timeout(state, HEARTBEAT_CHECK_INTERVAL).unwrap_or_else(PoisonError::into_inner);
+            state = waited.0;
+            if !waited.1.timed_out() {
+                continue;
+            }
+            let late = state.heartbeats.iter().filter(|heartbeat| heartbeat.check_missed()).count();
+            let before = std::mem::replace(&mut state.late, late);
+            // Ignoring the error is fine: either a thread exists or nothing is queued. If no more can be started, the
+            // others take longer.
+            let _ = self.spawn_if_needed(&mut state);
+            if late < before {
+                // Idle compensation threads check whether they are still needed.
+                self.ready.notify_all();
+            }
+        }
+    }
+}
+
+/// A pool thread, as the work that runs on it sees it.
+pub(crate) struct Worker {
+    shared: Arc<PoolInner>,
+    heartbeat: Arc<Heartbeat>,
+}
+
+impl Worker {
+    /// Reports progress. A worker that does not report for two checks of the watcher is replaced.
+    pub(crate) fn beat(&self) {
+        self.heartbeat.beat();
+    }
+
+    /// Returns whether time slices wait for a worker.
+    pub(crate) fn has_queued_slices(&self) -> bool {
+        self.shared.queued.load(Ordering::Relaxed) > 0
+    }
+
+    /// Runs `wait`, which takes long without using the processor, while a compensation thread takes the worker's
+    /// place.
+    pub(crate) fn run_with_compensation<R>(&self, wait: impl FnOnce() -> R) -> R {
+        struct WaitGuard<'a>(&'a Worker);
+        impl Drop for WaitGuard<'_> {
+            fn drop(&mut self) {
+                self.0.shared.lock().waiting -= 1;
+                self.0.beat();
+                // An idle compensation thread checks whether it is still needed.
+                self.0.shared.ready.notify_one();
+            }
+        }
+        let mut state = self.shared.lock();
+        state.waiting += 1;
+        self.heartbeat.suspend();
+        let waiting = WaitGuard(self);
+        // Ignoring the error is fine: a waiting worker asks again, by `should_yield`, whether the others can do
+        // without it.
+        let _ = self.shared.spawn_if_needed(&mut state);
+        drop(state);
+        let result = wait();
+        drop(waiting);
+        result
+    }
+
+    /// Returns whether a time slice waits for a thread while fewer threads than workers make progress, so that a
+    /// worker that only waits should give up its place.
+    pub(crate) fn should_yield(&self) -> bool {
+        let mut state = self.shared.lock();
+        let _ = self.shared.spawn_if_needed(&mut state);
+        state.queue.len() > state.idle && state.threads() < self.shared.workers + state.blocked_threads()
+    }
+
+    /// Runs the thread from its start to its end.
+    fn run(&self) {
+        let mut state = self.shared.lock();
+        loop {
+            if state.threads() > self.shared.thread_limit(&state) || (state.closed && state.queue.is_empty()) {
+                state.heartbeats.retain(|heartbeat| !Arc::ptr_eq(heartbeat, &self.heartbeat));
+                // This thread may have been woken for a time slice that it now leaves to another thread.
+                self.shared.ready.notify_one();
+                return;
+            }
+            let runnable = state.queue.pop_front();
+            self.shared.queued.store(state.queue.len(), Ordering::Relaxed);
+            let Some(runnable) = runnable else {
+                state.idle += 1;
+                state = self.shared.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+                continue;
+            };
+            drop(state);
+            self.heartbeat.beat();
+            // A search reports its own panics; this keeps the thread alive if even that fails.
+            let _ = catch_unwind(AssertUnwindSafe(|| runnable.run_slice(self)));
+            self.heartbeat.suspend();
+            state = self.shared.lock();
+        }
+    }
+}
+
+impl Drop for PoolHandle {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.ready.notify_all();
+        self.0.watch.notify_all();
+    }
+}
+
+/// Two handles are equal if they belong to the same workers.
+impl PartialEq for Pool {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Pool {}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("workers", &self.workers()).field("stats", &self.stats()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    struct Call<F>(F);
+
+    impl<F: Fn(&Worker) + Send + Sync + 'static> Runnable for Call<F> {
+        fn run_slice(self: Arc<Self>, worker: &Worker) {
+            (self.0)(worker);
+        }
+    }
+
+    fn call(f: impl Fn() + Send + Sync + 'static) -> Arc<dyn Runnable> {
+        Arc::new(Call(move |_: &Worker| f()))
+    }
+
+    #[test]
+    fn turns_are_taken_in_order_and_a_panic_leaves_the_worker() {
+        let pool = Pool::new(1);
+        let (sender, receiver) = mpsc::channel();
+        for n in 0..10 {
+            let sender = sender.clone();
+            pool.submit(call(move || {
+                assert_ne!(n, 3, "the third turn panics");
+                sender.send(n).expect("the test listens");
+            }))
+            .expect("there is room");
+        }
+        drop(sender);
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
+    }
+
+    /// Queues a time slice that ends when the other end of its receiver is used or dropped, and waits for that by way
+    /// of `block`.
+    fn stuck(
+        pool: &Pool,
+        block: impl Fn(&Worker, &dyn Fn()) + Send + Sync + 'static,
+    ) -> (mpsc::Sender<()>, mpsc::Receiver<()>) {
+        let (release, released) = mpsc::channel::<()>();
+        let (done, finished) = mpsc::channel();
+        let (released, done) = (Mutex::new(released), Mutex::new(done));
+        let runnable = Call(move |worker: &Worker| {
+            block(worker, &|| {
+                let _ = released.lock().expect("not poisoned").recv();
+            });
+            let _ = done.lock().expect("not poisoned").send(());
+        });
+        pool.submit(Arc::new(runnable)).expect("there is room");
+        (release, finished)
+    }
+
+    #[test]
+    fn a_waiting_worker_is_stood_in_for() {
+        let pool = Pool::new(1);
+        let (release, finished) = stuck(&pool, |worker, wait| worker.run_with_compensation(wait));
+        pool.submit(call(move || release.send(()).expect("the first turn waits"))).expect("there is room");
+        finished.recv().expect("the second turn ran while the first waited");
+    }
+
+    #[test]
+    fn activity_tells_who_is_in_a_turn_and_what_waits() {
+        let pool = Pool::new(1);
+        assert!(pool.stats().is_idle());
+        let (started, running) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let released = Mutex::new(released);
+        pool.submit(call(move || {
+            started.send(()).expect("the test listens");
+            let _ = released.lock().expect("not poisoned").recv();
+        }))
+        .expect("there is room");
+        running.recv().expect("the turn begins");
+        assert_eq!(pool.stats(), PoolStats { threads: 1, busy: 1, queued: 0 });
+        drop(release);
+        while !pool.stats().is_idle() {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_late_worker_is_stood_in_for_within_bounds() {
+        let pool = Pool::with_compensation_threads(1, 2);
+        let all: Vec<_> = (0..2).map(|_| stuck(&pool, |_, wait| wait())).collect();
+        let (done, finished) = mpsc::channel();
+        pool.submit(call(move || done.send(()).expect("the test listens"))).expect("there is room");
+        finished.recv().expect("it ran while two workers were late");
+        assert!(pool.0.0.lock().threads() <= 3);
+        for (release, finished) in all {
+            drop(release);
+            finished.recv().expect("it ends");
+        }
+    }
+
+    #[test]
+    fn a_worker_that_waits_is_missed_when_all_stand_ins_are_used() {
+        let pool = Pool::with_compensation_threads(1, 0);
+        let (_release, finished) = stuck(&pool, |worker, _| {
+            worker.run_with_compensation(|| {
+                while !worker.should_yield() {
+                    thread::yield_now();
+                }
+            });
+        });
+        let (done, second) = mpsc::channel();
+        pool.submit(call(move || done.send(()).expect("the test listens"))).expect("there is room");
+        finished.recv().expect("the first turn made way");
+        second.recv().expect("the second turn ran");
+    }
+
+    #[test]
+    fn a_full_queue_turns_new_searches_away() {
+        let pool = Pool::new(1);
+        let (release, released) = mpsc::channel::<()>();
+        let released = Mutex::new(released);
+        let (started, running) = mpsc::channel();
+        pool.submit(call(move || {
+            started.send(()).expect("the test listens");
+            let _ = released.lock().expect("not poisoned").recv();
+        }))
+        .expect("there is room");
+        running.recv().expect("the first turn runs");
+        for _ in 0..MAX_QUEUED_SLICES {
+            pool.submit(call(|| {})).expect("there is room");
+        }
+        assert_eq!(pool.submit(call(|| {})).expect_err("full").kind(), ErrorKind::Busy);
+        drop(release);
+    }
+}

@@ -1,0 +1,239 @@
+//! Execution of one task: a depth-first walk of a subtree, up to the end of its time slice.
+//!
+//! The steps that are left then are returned, for any worker to continue.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use vfs_core::Result;
+use vfs_core::tree::{ChildKind, Tree};
+
+use super::search::{Search, SearchWalkControl};
+use super::slot_writer::SlotWriter;
+use super::task_output::{TaskOutput, TaskResult};
+use crate::engine::batch::Batcher;
+use crate::engine::ordered_queue::{PathKey, Resumable, TaskKind};
+use crate::engine::pool::Worker;
+use crate::engine::visitor::{NamedFile, SearchVisitor};
+use crate::item::{Item, ItemSink as _};
+use crate::walk::dir_entries::{DirEntries, FilterDecision, StepKind, WalkEntry, WalkFindings, WalkStep};
+use crate::walk::dir_reader::DirReader;
+use crate::walk::subtree::{StepRange, Subtree};
+
+/// Duration for which a worker continues with a subtree: long compared with the cost of a claim, and no longer than a
+/// consumer waits anyway.
+const SUBTREE_TIME_SLICE: Duration = Duration::from_millis(1);
+
+/// Duration for which it continues if other searches wait for a worker.
+const CONTENDED_TIME_SLICE: Duration = Duration::from_micros(200);
+
+/// Time in one file after which a worker asks for a compensation thread, if other searches wait for a worker.
+const LONG_FILE_THRESHOLD: Duration = Duration::from_millis(25);
+
+/// Why the walk of a subtree ended.
+enum WalkEnd {
+    Finished,
+    TimeIsUp,
+    NoRoom,
+}
+
+impl<T: Tree, V: SearchVisitor> Search<T, V> {
+    /// Takes the steps of a subtree until its time is up or there is no room for its results. Puts `findings` first.
+    pub(super) fn walk(
+        self: &Arc<Self>,
+        worker: &Worker,
+        worker_state: &mut Option<V::WorkerState>,
+        progress: Resumable<Subtree<T::Dir>>,
+        findings: WalkFindings,
+        key: &PathKey,
+    ) -> TaskResult<T::Dir> {
+        let Resumable { work, mut resume_line } = progress;
+        let walker = SubtreeWalker::new(self, worker, key, work)?;
+        walker.batcher.borrow_mut().add_findings(findings);
+        let walk_end =
+            walker.walk(worker_state.get_or_insert_with(|| walker.visitor.new_worker_state()), &mut resume_line)?;
+        self.check()?;
+        let (subtree, items) = (walker.subtree.into_inner(), walker.batcher.into_inner().into_remaining());
+        Ok(match walk_end {
+            WalkEnd::Finished => TaskOutput { work: None, items, rest: None },
+            WalkEnd::TimeIsUp => TaskOutput { work: Some(subtree), items, rest: None },
+            WalkEnd::NoRoom => {
+                TaskOutput { work: None, items, rest: Some(TaskKind::Walk(Resumable { work: subtree, resume_line })) }
+            }
+        })
+    }
+
+    /// Visits the file that the request names.
+    pub(super) fn visit_named(
+        self: &Arc<Self>,
+        worker: &Worker,
+        worker_state: &mut Option<V::WorkerState>,
+        mut file: Resumable<NamedFile<T::Dir>>,
+        key: &PathKey,
+    ) -> TaskResult<T::Dir> {
+        let walker = SubtreeWalker::new(self, worker, key, Subtree::default())?;
+        walker.batcher.borrow_mut().begin_file(file.resume_line);
+        let (worker_state, mut item_sink) =
+            (worker_state.get_or_insert_with(|| walker.visitor.new_worker_state()), &walker.batcher);
+        walker
+            .visitor
+            .visit_named(worker_state, &*self.tree, &file.work, &mut item_sink, &|| walker.is_interrupted())?;
+        let is_done = walker.batcher.borrow_mut().end_file(&mut file.resume_line);
+        self.check()?;
+        let rest = (!is_done).then_some(TaskKind::NamedFile(file));
+        Ok(TaskOutput { work: None, items: walker.batcher.into_inner().into_remaining(), rest })
+    }
+
+    /// Filters the entries of a directory and returns the steps that remain.
+    pub(super) fn filter_entries(
+        &self,
+        visitor: &V,
+        worker: &Worker,
+        mut entries: DirEntries<T::Dir>,
+    ) -> Result<StepRange<T::Dir>> {
+        let control = SearchWalkControl { search: self, visitor, worker };
+        entries.retain(&control, |entry| match entry.kind() {
+            // Resolving a link needs a look at the tree, so it waits until the step is taken.
+            ChildKind::Link => Ok(FilterDecision::Keep),
+            _ => visitor.filter_entry(&*self.tree, entry),
+        })?;
+        Ok(StepRange { steps: 0..entries.len(), entries: Arc::new(entries) })
+    }
+
+    /// Hands the steps of a subtree beyond the next one to workers without work.
+    fn share(self: &Arc<Self>, subtree: &RefCell<Subtree<T::Dir>>) {
+        if !subtree.borrow().is_divisible() || !self.is_starved.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let shared = subtree.borrow_mut().split_off();
+        let mut state = self.lock();
+        if self.is_closed() {
+            drop(state);
+            return;
+        }
+        state.queue.push_subtree(shared);
+        let has_slice = state.reserve_slice(&self.pool);
+        drop(state);
+        self.submit_slice(has_slice);
+    }
+}
+
+/// A worker on a subtree.
+struct SubtreeWalker<'a, T: Tree, V: SearchVisitor> {
+    search: &'a Arc<Search<T, V>>,
+    worker: &'a Worker,
+    visitor: &'a V,
+    batcher: RefCell<Batcher<SlotWriter<'a, T, V>>>,
+    subtree: RefCell<Subtree<T::Dir>>,
+    start: Instant,
+}
+
+impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
+    fn new(
+        search: &'a Arc<Search<T, V>>,
+        worker: &'a Worker,
+        key: &'a PathKey,
+        subtree: Subtree<T::Dir>,
+    ) -> Result<Self> {
+        let batcher = RefCell::new(Batcher::new(SlotWriter { search, worker, key }));
+        let subtree = RefCell::new(subtree);
+        Ok(Self { search, worker, visitor: search.visitor()?, batcher, subtree, start: Instant::now() })
+    }
+
+    fn walk(&self, worker_state: &mut V::WorkerState, resume_line: &mut u64) -> Result<WalkEnd> {
+        loop {
+            self.share();
+            let next = self.subtree.borrow().next();
+            let Some((entries, step)) = next else {
+                return Ok(WalkEnd::Finished);
+            };
+            let is_done = match step.kind {
+                StepKind::Descent => {
+                    self.descend(entries, step)?;
+                    true
+                }
+                StepKind::Problem(index) => self.put(Item::Problem(entries.problem(index).clone())),
+                StepKind::Entry => self.visit(worker_state, WalkEntry::of(&entries, step), resume_line),
+            };
+            if !is_done {
+                return Ok(WalkEnd::NoRoom);
+            }
+            if step.kind != StepKind::Descent {
+                self.subtree.borrow_mut().advance();
+            }
+            self.search.check()?;
+            self.worker.beat();
+            let time = if self.worker.has_queued_slices() { CONTENDED_TIME_SLICE } else { SUBTREE_TIME_SLICE };
+            if self.start.elapsed() >= time {
+                return Ok(WalkEnd::TimeIsUp);
+            }
+        }
+    }
+
+    /// Visits an entry and returns whether it is complete.
+    fn visit(&self, worker_state: &mut V::WorkerState, entry: WalkEntry<'_, T::Dir>, resume_line: &mut u64) -> bool {
+        let decision = match entry.kind() {
+            ChildKind::Link => self.visitor.filter_entry(&*self.search.tree, entry),
+            _ => Ok(FilterDecision::Keep),
+        };
+        if !matches!(decision, Ok(FilterDecision::Keep)) {
+            // The entry may have been a file whose lines an earlier time slice delivered.
+            *resume_line = 0;
+        }
+        match decision {
+            Ok(FilterDecision::Keep) => {}
+            Ok(FilterDecision::Drop) => return true,
+            Ok(FilterDecision::SkipLink) => {
+                self.batcher.borrow_mut().add_findings(WalkFindings::skipped_link());
+                return true;
+            }
+            Err(error) => return self.put(Item::Problem(entry.problem(error))),
+        }
+        self.batcher.borrow_mut().begin_file(*resume_line);
+        let mut item_sink = &self.batcher;
+        self.visitor.visit(worker_state, &*self.search.tree, entry, &mut item_sink, &|| self.is_interrupted());
+        self.batcher.borrow_mut().end_file(resume_line)
+    }
+
+    fn put(&self, item: Item) -> bool {
+        self.batcher.borrow_mut().put(item).is_continue()
+    }
+
+    /// Enters the directory that `step` leads to. Its parent is released first, unless it has further steps, so that a
+    /// chain of single directories holds one of them at a time.
+    fn descend(&self, entries: Arc<DirEntries<T::Dir>>, step: WalkStep) -> Result<()> {
+        self.subtree.borrow_mut().advance();
+        let Self { search, visitor, worker, .. } = *self;
+        let mut findings = WalkFindings::default();
+        let control = SearchWalkControl { search, visitor, worker };
+        let (options, state) = (visitor.options(), search.walk_state()?);
+        let reader = DirReader { tree: &*search.tree, control: &control, options, state };
+        let below = reader.descend(&entries, step, &mut findings)?;
+        if let Some(below) = below {
+            let below = search.filter_entries(visitor, worker, below)?;
+            self.subtree.borrow_mut().enter(below);
+        }
+        self.batcher.borrow_mut().add_findings(findings);
+        Ok(())
+    }
+
+    fn share(&self) {
+        if self.search.is_starved.load(Ordering::Relaxed) {
+            self.search.share(&self.subtree);
+        }
+    }
+
+    /// Checks, between two chunks of a file, whether to stop, and serves other workers and the consumer.
+    fn is_interrupted(&self) -> bool {
+        // Without a beat the worker becomes late and is replaced. The file cannot be left to another worker: that one
+        // would have to start it again.
+        if !self.worker.has_queued_slices() || self.start.elapsed() < LONG_FILE_THRESHOLD {
+            self.worker.beat();
+        }
+        self.share();
+        self.batcher.borrow_mut().flush_if_due();
+        self.search.is_interrupted()
+    }
+}

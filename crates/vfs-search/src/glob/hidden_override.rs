@@ -1,0 +1,184 @@
+//! Hidden-name overrides: names with a leading dot that a glob asks for by spelling the dot.
+
+use std::sync::Arc;
+
+use super::compile::{SegmentMatchers, TextMatcher};
+use super::parse::{GlobError, Part};
+
+/// The visible part of an entry whose name starts with a dot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DotVisibility {
+    /// Neither the entry nor its contents.
+    Hidden,
+    /// The contents of the entry, but not the entry itself, which does not match.
+    ContentsOnly,
+    /// The entry, but not its contents.
+    EntryOnly,
+    /// The entry and its contents.
+    Full,
+}
+
+impl DotVisibility {
+    /// Returns how much two globs together make visible.
+    pub(crate) fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (DotVisibility::ContentsOnly, DotVisibility::EntryOnly)
+            | (DotVisibility::EntryOnly, DotVisibility::ContentsOnly) => DotVisibility::Full,
+            (a, b) => a.max(b),
+        }
+    }
+
+    /// Restricts the visibility to what the entry has: without `may_descend` it has no contents.
+    pub(crate) fn of_entry(self, may_descend: bool) -> Self {
+        if self == DotVisibility::ContentsOnly && !may_descend { DotVisibility::Hidden } else { self }
+    }
+}
+
+/// The segments of a glob that start with a dot.
+#[derive(Debug, Clone, Default)]
+pub(super) struct HiddenOverrides(Vec<DotSegment>);
+
+#[derive(Debug, Clone)]
+struct DotSegment {
+    /// Matchers of the directories before the segment, up to the first `**`.
+    route: Vec<Arc<TextMatcher>>,
+    /// Minimum number of directories before the segment, if a `**` precedes it.
+    min_depth: Option<usize>,
+    shown: DotVisibility,
+    /// Matches the name with a separator in place of its leading dot.
+    matcher: Arc<TextMatcher>,
+}
+
+impl DotSegment {
+    /// Returns whether the segment can match names in the directory `relative`. Directories after a `**` are only
+    /// counted.
+    fn is_in(&self, relative: &str) -> bool {
+        let mut directories = relative.split('/').filter(|name| !name.is_empty());
+        let leads_there = self.route.iter().all(|matcher| directories.next().is_some_and(|name| matcher.matches(name)));
+        let more = directories.count();
+        leads_there && self.min_depth.map_or(more == 0, |least| self.route.len() + more >= least)
+    }
+}
+
+impl HiddenOverrides {
+    /// Collects the segments of the `expansions` of a glob, whose braces contain no separator.
+    pub(super) fn new(expansions: &[Vec<Part>], matchers: &mut SegmentMatchers) -> Result<Self, GlobError> {
+        let mut hidden_overrides = Vec::new();
+        for expansion in expansions {
+            let segments: Vec<_> = expansion.split(|part| *part == Part::Separator).collect();
+            let mut route = Vec::new();
+            let mut min_depth = None;
+            for (index, segment) in segments.iter().enumerate() {
+                if *segment == [Part::AnySegments] {
+                    min_depth = min_depth.or(Some(route.len()));
+                    continue;
+                }
+                if let Some(marked) = mark_leading_dot(segment) {
+                    let shown =
+                        if index + 1 == segments.len() { DotVisibility::EntryOnly } else { DotVisibility::Full };
+                    let segment =
+                        DotSegment { route: route.clone(), min_depth, shown, matcher: matchers.get(&marked)? };
+                    hidden_overrides.push(segment);
+                }
+                match &mut min_depth {
+                    Some(least) => *least += 1,
+                    None => route.push(matchers.get(segment)?),
+                }
+            }
+        }
+        Ok(Self(hidden_overrides))
+    }
+
+    /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, is visible.
+    pub(super) fn visibility_of(&self, relative: &str, name: &str) -> DotVisibility {
+        let Some(rest) = name.strip_prefix('.').filter(|_| !self.0.is_empty()) else {
+            return DotVisibility::Hidden;
+        };
+        let marked = format!("/{rest}");
+        let asked = self.0.iter().filter(|segment| segment.is_in(relative) && segment.matcher.matches(&marked));
+        asked.map(|segment| segment.shown).max().unwrap_or(DotVisibility::Hidden)
+    }
+}
+
+/// Returns whether a segment of `parts` may start with a dot, whichever alternatives of its braces apply.
+pub(super) fn may_have_explicit_dot(parts: &[Part]) -> bool {
+    let mut is_first = true;
+    has_explicit_dot(parts, &mut is_first)
+}
+
+fn has_explicit_dot(parts: &[Part], is_first: &mut bool) -> bool {
+    parts.iter().any(|part| match part {
+        Part::Literal(text) => std::mem::take(is_first) && text.starts_with('.'),
+        Part::Separator | Part::AnySegments => {
+            *is_first = true;
+            false
+        }
+        Part::Alternatives(alternatives) => {
+            let before = std::mem::take(is_first);
+            alternatives.iter().any(|alternative| {
+                let mut after = before;
+                let spells = has_explicit_dot(alternative, &mut after);
+                *is_first |= after;
+                spells
+            })
+        }
+        Part::AnyChar | Part::AnyRun | Part::Class { .. } => {
+            *is_first = false;
+            false
+        }
+    })
+}
+
+/// Returns a segment that matches names whose leading dot is replaced by a separator, or `None` if the segment does
+/// not spell a leading dot.
+///
+/// Neither `*` nor `?` nor a class matches a separator, so only a dot that is spelled matches the replaced one.
+pub(super) fn mark_leading_dot(segment: &[Part]) -> Option<Vec<Part>> {
+    if let [Part::Literal(text), rest @ ..] = segment {
+        let text = text.strip_prefix('.')?;
+        return Some([&[Part::Separator, Part::Literal(text.to_owned())], rest].concat());
+    }
+    let mut marker = DotMarker { is_first: true, has_marked: false };
+    let marked = marker.mark_leading_dot(segment);
+    marker.has_marked.then_some(marked)
+}
+
+/// Marks literals that may come first in a segment because everything before them may be empty.
+struct DotMarker {
+    /// Whether everything so far may be empty. A `*` counts as not empty, although it may match nothing.
+    is_first: bool,
+    has_marked: bool,
+}
+
+impl DotMarker {
+    fn mark_leading_dot(&mut self, parts: &[Part]) -> Vec<Part> {
+        parts.iter().map(|part| if self.is_first { self.mark_first(part) } else { part.clone() }).collect()
+    }
+
+    fn mark_first(&mut self, part: &Part) -> Part {
+        self.is_first = false;
+        match part {
+            Part::Literal(text) => match text.strip_prefix('.') {
+                Some(rest) => {
+                    self.has_marked = true;
+                    let marked = vec![Part::Separator, Part::Literal(rest.to_owned())];
+                    Part::Alternatives(vec![vec![part.clone()], marked])
+                }
+                None => part.clone(),
+            },
+            Part::Alternatives(alternatives) => {
+                let mut may_be_nothing = false;
+                let marked = alternatives.iter().map(|alternative| {
+                    self.is_first = true;
+                    let marked = self.mark_leading_dot(alternative);
+                    may_be_nothing |= self.is_first;
+                    marked
+                });
+                let marked = Part::Alternatives(marked.collect());
+                self.is_first = may_be_nothing;
+                marked
+            }
+            part => part.clone(),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Visitor of a grep: filters entries by name and kind, and searches files.
+
+use vfs_core::tree::{ChildKind, Tree};
+use vfs_core::{Error, ErrorKind, GrepRequest, LinkMode, Result, VfsPath};
+
+use crate::engine::visitor::{NamedFile, SearchVisitor};
+use crate::glob::DotVisibility;
+use crate::item::ItemSink;
+use crate::query::compiled::CompiledQuery;
+use crate::searcher::file_searcher::FileSearcher;
+use crate::walk::dir_entries::{FilterDecision, WalkEntry};
+use crate::walk::options::{Directories, WalkOptions};
+use crate::walk::visibility::Visibility;
+
+impl SearchVisitor for CompiledQuery {
+    type Request = GrepRequest;
+    type WorkerState = FileSearcher;
+
+    fn new(req: &GrepRequest) -> Result<Self> {
+        CompiledQuery::new(req)
+    }
+
+    fn path(req: &GrepRequest) -> &VfsPath {
+        &req.path
+    }
+
+    fn wants_nothing(&self) -> bool {
+        self.limit == Some(0) || self.limit_per_file == Some(0)
+    }
+
+    fn options(&self) -> WalkOptions {
+        let visibility = Visibility { hidden: self.hidden, no_ignore: self.no_ignore };
+        WalkOptions { visibility, links: self.links, max_depth: None, directories: Directories::OnlyEntered }
+    }
+
+    fn should_enter(&self, relative: &str, name: &str) -> bool {
+        self.filter.should_enter(relative, name)
+    }
+
+    fn names_in(&self, relative: &str) -> Option<Vec<String>> {
+        self.filter.names_in(relative)
+    }
+
+    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
+        self.filter.hidden_override(relative, name)
+    }
+
+    fn filter_entry<T: Tree>(&self, tree: &T, entry: WalkEntry<'_, T::Dir>) -> Result<FilterDecision> {
+        let matches = self.filter.matches_file(entry.context().relative(), entry.name());
+        let is_link = entry.kind() == ChildKind::Link;
+        let is_left_out = is_link && self.links == LinkMode::Skip;
+        // The link may lead to a directory that the walk enters.
+        let leads_on = is_link && !is_left_out && self.filter.should_enter(entry.context().relative(), entry.name());
+        if !matches && !is_left_out && !leads_on {
+            return Ok(FilterDecision::Drop);
+        }
+        let kind = match entry.kind() {
+            ChildKind::Link => match tree.follow(&entry.context().dir, entry.name()) {
+                Ok(kind) => kind,
+                // The link was resolved only to find out whether it leads to a directory, and it leads nowhere.
+                Err(error) if !matches && (is_left_out || error.kind() == ErrorKind::NotFound) => {
+                    return Ok(FilterDecision::Drop);
+                }
+                Err(error) => return Err(error),
+            },
+            kind => kind,
+        };
+        match kind {
+            ChildKind::File if matches => Ok(if is_left_out { FilterDecision::SkipLink } else { FilterDecision::Keep }),
+            ChildKind::Directory if is_left_out => Ok(FilterDecision::SkipLink),
+            ChildKind::Other if matches => {
+                Err(Error::new(ErrorKind::Unsupported, "not a regular file but a FIFO, socket or device"))
+            }
+            _ => Ok(FilterDecision::Drop),
+        }
+    }
+
+    fn new_worker_state(&self) -> FileSearcher {
+        FileSearcher::new(self)
+    }
+
+    fn visit<T: Tree>(
+        &self,
+        searcher: &mut FileSearcher,
+        tree: &T,
+        entry: WalkEntry<'_, T::Dir>,
+        item_sink: &mut dyn ItemSink,
+        is_interrupted: &dyn Fn() -> bool,
+    ) {
+        searcher.visit(self, tree, entry, item_sink, is_interrupted);
+    }
+
+    fn visit_named<T: Tree>(
+        &self,
+        searcher: &mut FileSearcher,
+        tree: &T,
+        file: &NamedFile<T::Dir>,
+        item_sink: &mut dyn ItemSink,
+        is_interrupted: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let opened = tree.open(&file.dir, &file.name, ChildKind::File);
+        searcher.search(self, opened, &|| Ok(file.path.clone()), item_sink, is_interrupted);
+        Ok(())
+    }
+}

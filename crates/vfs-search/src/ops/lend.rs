@@ -1,0 +1,47 @@
+//! Trees that one backend lends to another, and searches of them.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use vfs_core::tree::SharedTree;
+use vfs_core::{Backend, GrepEvent, GrepRequest, LendRequest, OpContext, Request as _, Result};
+
+use crate::engine::pool::Pool;
+use crate::ops::backend_tree::BackendTree;
+use crate::ops::grep_stream::grep_stream_on;
+
+/// Returns the tree of `backend`. If the backend is [`Searchable`](vfs_core::Searchable), it lends the tree; otherwise
+/// the tree calls it for listings and whole files as the search needs them.
+///
+/// # Errors
+///
+/// The errors of lending.
+pub async fn lend(backend: &Arc<dyn Backend>, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+    if backend.as_searchable().is_some() {
+        return req.send(&**backend, cx).await;
+    }
+    cx.check()?;
+    Ok(SharedTree::of(Arc::new(BackendTree::new(Arc::clone(backend), cx.clone()))))
+}
+
+/// Finds text in a tree that `tree` resolves to, and returns the matches as they are found, like [`grep_stream_on`].
+///
+/// # Errors
+///
+/// The error of `tree`, as the first and last item; otherwise those of [`grep_stream_on`].
+pub fn grep_stream_lent(
+    pool: Pool,
+    tree: impl Future<Output = Result<SharedTree>> + Send + 'static,
+    cx: OpContext,
+    req: GrepRequest,
+) -> BoxStream<'static, Result<GrepEvent>> {
+    let begin = async move {
+        match tree.await {
+            Ok(tree) => grep_stream_on(&pool, Arc::new(tree), cx, req),
+            Err(error) => stream::iter([Err(error)]).boxed(),
+        }
+    };
+    stream::once(begin).flatten().boxed()
+}

@@ -1,0 +1,6 @@
+//! Helpers for backends on tokio: blocking work, cancellation, completion and the file size signal.
+
+pub(crate) mod blocking;
+pub(crate) mod cancellation;
+pub(crate) mod completion;
+pub(crate) mod size_signal;

@@ -1,0 +1,188 @@
+//! Paced reader: chunks of adaptive size, with a check for interruptions before each one.
+
+use std::io::{self, Read};
+use std::time::{Duration, Instant};
+
+use memchr::{memchr, memrchr};
+
+/// Search time above which the chunk size is halved.
+const SLOW_CHUNK_THRESHOLD: Duration = Duration::from_millis(10);
+
+/// Search time below which the chunk size is doubled.
+const FAST_CHUNK_THRESHOLD: Duration = Duration::from_millis(1);
+
+/// The size of chunks, adapted to how long their search takes.
+///
+/// A regular expression takes linear time, but possibly at only half a megabyte a second, and cannot be interrupted
+/// within a chunk.
+#[derive(Debug)]
+pub(crate) struct ChunkSize {
+    bytes: usize,
+}
+
+impl ChunkSize {
+    const START: usize = 64 << 10;
+    const MIN: usize = 4 << 10;
+    const MAX: usize = 256 << 10;
+
+    pub(crate) fn new() -> Self {
+        Self { bytes: Self::START }
+    }
+
+    /// Returns the size of the next chunk.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Records that searching `bytes` took `time`, and adapts the size.
+    pub(crate) fn record(&mut self, bytes: usize, time: Duration) {
+        if time > SLOW_CHUNK_THRESHOLD {
+            self.bytes = (self.bytes / 2).max(Self::MIN);
+        } else if time < FAST_CHUNK_THRESHOLD && bytes >= self.bytes {
+            self.bytes = (self.bytes * 2).min(Self::MAX);
+        }
+    }
+}
+
+/// Why a paced reader stopped before the end.
+#[derive(Debug)]
+pub(crate) enum StopReason {
+    /// The search was interrupted.
+    Interrupted,
+    /// The file exceeds the size limit.
+    TooLarge,
+    /// A line exceeds the limit on lines.
+    LongLine,
+    /// Reading failed.
+    Io(io::Error),
+}
+
+/// A reader that returns chunks and checks before each one whether the search was interrupted.
+pub(crate) struct PacedReader<'a, R> {
+    inner: R,
+    chunk_size: &'a mut ChunkSize,
+    is_interrupted: &'a dyn Fn() -> bool,
+    /// Number of bytes that may still be read.
+    remaining: u64,
+    /// Limit on the length of lines, if any.
+    lines: Option<LineLimit>,
+    last: Option<(usize, Instant)>,
+    stop_reason: Option<StopReason>,
+}
+
+impl<'a, R: Read> PacedReader<'a, R> {
+    pub(crate) fn new(
+        inner: R,
+        chunk_size: &'a mut ChunkSize,
+        is_interrupted: &'a dyn Fn() -> bool,
+        remaining: u64,
+    ) -> Self {
+        Self { inner, chunk_size, is_interrupted, remaining, lines: None, last: None, stop_reason: None }
+    }
+
+    /// Stops at a line of more than `limit` bytes, and returns no larger chunk.
+    pub(crate) fn with_line_limit(self, limit: Option<usize>) -> Self {
+        Self { lines: limit.map(|max_line_bytes| LineLimit { max_line_bytes, begun: 0 }), ..self }
+    }
+
+    /// Returns why the reader stopped before the end, if it did.
+    pub(crate) fn into_stop_reason(self) -> Option<StopReason> {
+        self.stop_reason
+    }
+
+    fn stop(&mut self, stop_reason: StopReason) -> io::Error {
+        self.stop_reason = Some(stop_reason);
+        io::Error::other("the search was stopped")
+    }
+}
+
+impl<R: Read> Read for PacedReader<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some((bytes, start)) = self.last.take() {
+            self.chunk_size.record(bytes, start.elapsed());
+        }
+        if (self.is_interrupted)() {
+            return Err(self.stop(StopReason::Interrupted));
+        }
+        let max_line_bytes = self.lines.as_ref().map_or(usize::MAX, |lines| lines.max_line_bytes);
+        let size = buffer.len().min(self.chunk_size.bytes()).min(max_line_bytes);
+        let read = loop {
+            match self.inner.read(&mut buffer[..size]) {
+                Ok(read) => break read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.stop(StopReason::Io(error))),
+            }
+        };
+        let Some(remaining) = self.remaining.checked_sub(read as u64) else {
+            return Err(self.stop(StopReason::TooLarge));
+        };
+        self.remaining = remaining;
+        if self.lines.as_mut().is_some_and(|lines| lines.is_exceeded(&buffer[..read])) {
+            return Err(self.stop(StopReason::LongLine));
+        }
+        self.last = Some((read, Instant::now()));
+        Ok(read)
+    }
+}
+
+/// A limit on the length of lines, for chunks that are not longer than the limit.
+#[derive(Debug)]
+struct LineLimit {
+    max_line_bytes: usize,
+    /// Length so far of the line that the next chunk continues.
+    begun: usize,
+}
+
+impl LineLimit {
+    /// Returns whether the line that continues in `piece`, or the part of it that `piece` holds, exceeds the limit.
+    fn is_exceeded(&mut self, piece: &[u8]) -> bool {
+        let line = self.begun + memchr(b'\n', piece).unwrap_or(piece.len());
+        self.begun = memrchr(b'\n', piece).map_or(line, |end| piece.len() - end - 1);
+        line > self.max_line_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_pieces_shrink_and_fast_ones_grow_within_bounds() {
+        let mut chunk_size = ChunkSize::new();
+        for _ in 0..20 {
+            chunk_size.record(chunk_size.bytes(), Duration::from_millis(11));
+        }
+        assert_eq!(chunk_size.bytes(), ChunkSize::MIN);
+        for _ in 0..20 {
+            chunk_size.record(chunk_size.bytes(), Duration::ZERO);
+        }
+        assert_eq!(chunk_size.bytes(), ChunkSize::MAX);
+        chunk_size.record(10, Duration::from_millis(5));
+        assert_eq!(chunk_size.bytes(), ChunkSize::MAX);
+    }
+
+    #[test]
+    fn a_paced_reader_stops_at_its_limit_and_when_interrupted() {
+        let mut chunk_size = ChunkSize::new();
+        let mut reader = PacedReader::new(&b"abcdef"[..], &mut chunk_size, &|| false, 5);
+        assert!(reader.read(&mut [0; 3]).is_ok_and(|read| read == 3));
+        assert!(reader.read(&mut [0; 3]).is_err());
+        assert!(matches!(reader.into_stop_reason(), Some(StopReason::TooLarge)));
+        let mut reader = PacedReader::new(&b"abcdef"[..], &mut chunk_size, &|| true, 100);
+        assert!(reader.read(&mut [0; 3]).is_err());
+        assert!(matches!(reader.into_stop_reason(), Some(StopReason::Interrupted)));
+    }
+
+    #[test]
+    fn a_paced_reader_stops_at_a_long_line() {
+        for (text, expected) in
+            [("abcd\nabcd\n\nabcd", true), ("ab\nabcde\n", false), ("abcde", false), ("abcd\r\n", false), ("", true)]
+        {
+            let mut chunk_size = ChunkSize::new();
+            let mut reader =
+                PacedReader::new(text.as_bytes(), &mut chunk_size, &|| false, 100).with_line_limit(Some(4));
+            assert_eq!(reader.read_to_end(&mut Vec::new()).is_ok(), expected, "{text:?}");
+            assert_eq!(matches!(reader.into_stop_reason(), Some(StopReason::LongLine)), !expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Options of a walk, and the callbacks that control it.
+
+use vfs_core::{LinkMode, Result};
+
+use crate::glob::DotVisibility;
+use crate::walk::visibility::Visibility;
+
+/// Approximate maximum number of entries that one search lists.
+pub(crate) const MAX_ENTRIES: u64 = 1 << 24;
+
+/// Number of entries between two checks of the context.
+pub(crate) const CHECK_EVERY: usize = 256;
+
+/// Options of a walk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WalkOptions {
+    pub(crate) visibility: Visibility,
+    pub(crate) links: LinkMode,
+    /// Maximum number of levels; `None` for all.
+    pub(crate) max_depth: Option<u32>,
+    /// Whether directories are entries themselves.
+    pub(crate) directories: Directories,
+}
+
+/// Whether a walk yields directories in addition to entering them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Directories {
+    Yielded,
+    OnlyEntered,
+}
+
+/// Decides where a walk goes, and whether it continues.
+pub(crate) trait WalkControl {
+    /// Returns whether to enter the directory `name` of the directory `relative`, a path relative to the start of the
+    /// walk.
+    fn should_enter(&self, relative: &str, name: &str) -> bool;
+
+    /// Returns the only relevant names in the directory `relative`, if they are known without listing it.
+    fn names_in(&self, _relative: &str) -> Option<Vec<String>> {
+        None
+    }
+
+    /// Returns how much of the entry `name` of the directory `relative`, a name with a leading dot, the request asks
+    /// for.
+    fn hidden_override(&self, _relative: &str, _name: &str) -> DotVisibility {
+        DotVisibility::Hidden
+    }
+
+    /// Returns an error if the walk has to stop.
+    fn check(&self) -> Result<()>;
+
+    /// Does the same as [`check`](Self::check) between steps of work that delays the walk, but reports no progress to
+    /// the watcher.
+    fn check_without_heartbeat(&self) -> Result<()> {
+        self.check()
+    }
+}

@@ -1,0 +1,306 @@
+//! Sequential walk in path order, without recursion, and its policy for links out of the tree.
+//!
+//! A link into the searched tree is not followed, since its target is found under its own path. A directory outside of
+//! the searched tree is entered once, under the smallest path that leads there. So a search enters each directory at
+//! most once, however many links refer to one another.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use vfs_core::tree::{Located, Tree};
+use vfs_core::{Error, ErrorKind, LinkMode, Problem, Result, VfsPath};
+
+use crate::glob::DotVisibility;
+use crate::walk::dir_entries::{DirEntries, StepKind, WalkFindings, WalkStep};
+use crate::walk::dir_reader::{DirReader, WalkState};
+use crate::walk::options::{CHECK_EVERY, Directories, WalkControl, WalkOptions};
+
+/// One item of a walk.
+#[derive(Debug)]
+pub(crate) enum WalkItem<D> {
+    /// A visible entry.
+    Entry(Arc<DirEntries<D>>, WalkStep),
+    /// An entry that could not be read.
+    Problem(Problem),
+}
+
+/// A walk in progress.
+#[derive(Debug)]
+pub(crate) struct Walk<D> {
+    options: WalkOptions,
+    state: WalkState<D>,
+    frames: Vec<WalkFrame<D>>,
+    problems: VecDeque<Problem>,
+    findings: WalkFindings,
+    steps_taken: usize,
+}
+
+/// A directory with steps left.
+#[derive(Debug)]
+struct WalkFrame<D> {
+    entries: Arc<DirEntries<D>>,
+    next: usize,
+}
+
+impl<D: Clone + Send + Sync + 'static> Walk<D> {
+    /// Starts at the directory `dir` at `path`. The walk enters no directory once `max_entries` were listed.
+    ///
+    /// # Errors
+    ///
+    /// The errors of listing the directory.
+    pub(crate) fn start<T: Tree<Dir = D>>(
+        tree: &T,
+        control: &dyn WalkControl,
+        dir: D,
+        path: &VfsPath,
+        options: WalkOptions,
+        max_entries: u64,
+    ) -> Result<Self> {
+        let mut findings = WalkFindings::default();
+        let follow = (options.links == LinkMode::Follow).then(|| LinkFollower::for_ordered_walk(tree, path));
+        let state = WalkState::new(follow, max_entries);
+        let entries = DirReader { tree, control, options, state: &state }.start(dir, path, &mut findings)?;
+        let frames = entries.map(WalkFrame::new).into_iter().collect();
+        Ok(Self { options, state, frames, problems: VecDeque::new(), findings, steps_taken: 0 })
+    }
+
+    /// Returns the next entry or problem.
+    ///
+    /// # Errors
+    ///
+    /// Only the errors of the control's check.
+    pub(crate) fn next<T: Tree<Dir = D>>(
+        &mut self,
+        tree: &T,
+        control: &dyn WalkControl,
+    ) -> Result<Option<WalkItem<D>>> {
+        loop {
+            self.problems.extend(self.findings.problems.drain(..));
+            if let Some(problem) = self.problems.pop_front() {
+                return Ok(Some(WalkItem::Problem(problem)));
+            }
+            let Some(frame) = self.frames.last_mut() else {
+                return Ok(None);
+            };
+            let entries = Arc::clone(&frame.entries);
+            // Release the frame before its last step descends, so that a chain of single directories holds one of them
+            // at a time.
+            let index = frame.next;
+            frame.next += 1;
+            if frame.next >= entries.len() {
+                self.frames.pop();
+            }
+            if index >= entries.len() {
+                continue;
+            }
+            // Most entries may be irrelevant, so that the caller gets no opportunity to check the context.
+            self.steps_taken = self.steps_taken.wrapping_add(1);
+            if self.steps_taken.is_multiple_of(CHECK_EVERY) {
+                control.check()?;
+            }
+            let step = entries.step(index);
+            match step.kind {
+                StepKind::Entry => return Ok(Some(WalkItem::Entry(entries, step))),
+                StepKind::Problem(index) => return Ok(Some(WalkItem::Problem(entries.problem(index).clone()))),
+                StepKind::Descent => {
+                    let reader = DirReader { tree, control, options: self.options, state: &self.state };
+                    let below = reader.descend(&entries, step, &mut self.findings)?;
+                    self.frames.extend(below.map(WalkFrame::new));
+                }
+            }
+        }
+    }
+
+    /// Returns the path under which the walk entered the directory at `real`, which lies outside of the searched tree.
+    pub(crate) fn recorded_path(&self, real: &VfsPath) -> Option<VfsPath> {
+        self.state.follow.as_ref()?.recorded_path(real)
+    }
+
+    /// Returns whether directories were left out, since the last [`take_findings`](Self::take_findings), because too
+    /// many entries were listed.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.findings.too_many
+    }
+
+    /// Returns what was left out since the last call.
+    pub(crate) fn take_findings(&mut self) -> WalkFindings {
+        std::mem::take(&mut self.findings)
+    }
+}
+
+impl<D> WalkFrame<D> {
+    fn new(entries: DirEntries<D>) -> Self {
+        Self { entries: Arc::new(entries), next: 0 }
+    }
+}
+
+/// Decides which directories outside of the searched tree a walk enters through links.
+pub(crate) struct LinkFollower<D> {
+    /// The real path of the searched tree.
+    start: VfsPath,
+    entry_paths: EntryPaths<D>,
+}
+
+/// The path under which each directory outside of the searched tree is entered.
+enum EntryPaths<D> {
+    /// Entered paths by real path. A sequential walk reaches each directory by its smallest path first.
+    Recorded(Mutex<HashMap<VfsPath, VfsPath>>),
+    /// A parallel walk consults a sequential one with the same limit on entries. That walk starts when the first link
+    /// leads outside, and goes only as far as the workers need.
+    Planned { path: VfsPath, max_entries: u64, walk: Mutex<Option<Box<Walk<D>>>> },
+}
+
+/// Whether the walk enters a directory outside of the searched tree under a given path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EnterDecision {
+    Yes,
+    No,
+    /// Unknown: too many entries come before the answer.
+    TooMany,
+}
+
+impl<D: Clone + Send + Sync + 'static> LinkFollower<D> {
+    /// Creates the policy of a sequential walk from `path` down.
+    pub(crate) fn for_ordered_walk<T: Tree<Dir = D>>(tree: &T, path: &VfsPath) -> Self {
+        Self { start: real_path(tree, path), entry_paths: EntryPaths::Recorded(Mutex::default()) }
+    }
+
+    /// Creates the policy of a walk from `path` down that enters directories in any order. About `max_entries` entries
+    /// are listed to put them in order.
+    pub(crate) fn for_parallel_walk<T: Tree<Dir = D>>(tree: &T, path: &VfsPath, max_entries: u64) -> Self {
+        let entry_paths = EntryPaths::Planned { path: path.clone(), max_entries, walk: Mutex::default() };
+        Self { start: real_path(tree, path), entry_paths }
+    }
+
+    /// Returns whether the directory at `real` belongs to the searched tree.
+    pub(crate) fn is_within(&self, real: &VfsPath) -> bool {
+        real.starts_with(&self.start)
+    }
+
+    /// Returns whether the walk enters the directory at `real`, which lies outside of the searched tree, under `path`.
+    ///
+    /// # Errors
+    ///
+    /// The error that ends the search meanwhile.
+    pub(crate) fn should_enter<T: Tree<Dir = D>>(
+        &self,
+        real: &VfsPath,
+        path: &VfsPath,
+        tree: &T,
+        control: &dyn WalkControl,
+        options: WalkOptions,
+    ) -> Result<EnterDecision> {
+        let is_first = match &self.entry_paths {
+            EntryPaths::Recorded(paths) => {
+                let mut paths = paths.lock().unwrap_or_else(PoisonError::into_inner);
+                paths.entry(real.clone()).or_insert_with(|| path.clone()) == path
+            }
+            EntryPaths::Planned { path: start, max_entries, walk } => {
+                let (control, mut walk) =
+                    (LinkPlanControl(control), walk.lock().unwrap_or_else(PoisonError::into_inner));
+                let walk = match &mut *walk {
+                    Some(walk) => walk,
+                    none => none.insert(Box::new(start_ordered_walk(tree, &control, start, options, *max_entries)?)),
+                };
+                // When the walk has reached the directory, all smaller paths that lead there are behind it.
+                while walk.recorded_path(real).is_none() && walk.next(tree, &control)?.is_some() {}
+                match walk.recorded_path(real) {
+                    Some(first) => first == *path,
+                    None if walk.is_cut() => return Ok(EnterDecision::TooMany),
+                    None => false,
+                }
+            }
+        };
+        Ok(if is_first { EnterDecision::Yes } else { EnterDecision::No })
+    }
+
+    /// Returns the path under which a sequential walk entered the directory at `real`.
+    pub(crate) fn recorded_path(&self, real: &VfsPath) -> Option<VfsPath> {
+        match &self.entry_paths {
+            EntryPaths::Recorded(paths) => paths.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned(),
+            EntryPaths::Planned { .. } => None,
+        }
+    }
+}
+
+impl<D> fmt::Debug for LinkFollower<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Follow").field("start", &self.start).finish_non_exhaustive()
+    }
+}
+
+/// Starts a sequential walk of all directories from `start` down.
+fn start_ordered_walk<T: Tree>(
+    tree: &T,
+    control: &dyn WalkControl,
+    start: &VfsPath,
+    options: WalkOptions,
+    max_entries: u64,
+) -> Result<Walk<T::Dir>> {
+    let Located::Directory(dir) = tree.locate(start)? else {
+        return Err(Error::at(ErrorKind::NotADirectory, start));
+    };
+    let options = WalkOptions { directories: Directories::OnlyEntered, ..options };
+    Walk::start(tree, control, dir, start, options, max_entries)
+}
+
+/// Controls the sequential walk that another walk consults and waits for.
+struct LinkPlanControl<'a>(&'a dyn WalkControl);
+
+impl WalkControl for LinkPlanControl<'_> {
+    fn should_enter(&self, relative: &str, name: &str) -> bool {
+        self.0.should_enter(relative, name)
+    }
+
+    fn names_in(&self, relative: &str) -> Option<Vec<String>> {
+        self.0.names_in(relative)
+    }
+
+    fn hidden_override(&self, relative: &str, name: &str) -> DotVisibility {
+        self.0.hidden_override(relative, name)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.0.check_without_heartbeat()
+    }
+}
+
+/// Returns `path` without links, or `path` itself if it cannot be resolved: links to entries below it then count as
+/// leading outside, and are followed once.
+fn real_path<T: Tree>(tree: &T, path: &VfsPath) -> VfsPath {
+    let (Some(parent), Some(name)) = (path.parent(), path.name()) else { return path.clone() };
+    match tree.locate(&parent) {
+        Ok(Located::Directory(dir)) => tree.resolve(&dir, name).map_or_else(|_| path.clone(), |resolved| resolved.path),
+        _ => path.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vfs_core::LinkMode;
+
+    use super::*;
+    use crate::testing::{Node, TestTree, path};
+    use crate::walk::options::MAX_ENTRIES;
+    use crate::walk::testing::{EVERYWHERE, OPTIONS};
+
+    #[test]
+    fn the_smallest_path_is_planned_unless_too_many_entries_lie_before() {
+        let link = Node::Link("/far");
+        let tree = TestTree::new([("/s/a/file", ""), ("/s/b/file", ""), ("/far/file", "")]);
+        let tree = tree.with("/s/y/link", link.clone()).with("/s/z/link", link);
+        let options = WalkOptions { links: LinkMode::Follow, ..OPTIONS };
+        for (max_entries, expected) in [
+            (MAX_ENTRIES, [EnterDecision::No, EnterDecision::Yes]),
+            (7, [EnterDecision::No, EnterDecision::Yes]),
+            (6, [EnterDecision::TooMany, EnterDecision::TooMany]),
+            (0, [EnterDecision::TooMany, EnterDecision::TooMany]),
+        ] {
+            let follow = LinkFollower::for_parallel_walk(&tree, &path("/s"), max_entries);
+            let enters = |at: &str| follow.should_enter(&path("/far"), &path(at), &tree, &EVERYWHERE, options);
+            let entered = ["/s/z/link", "/s/y/link"].map(|at| enters(at).expect("it goes on"));
+            assert_eq!(entered, expected, "{max_entries}");
+        }
+    }
+}

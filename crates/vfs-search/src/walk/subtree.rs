@@ -1,0 +1,125 @@
+//! Depth-first walk position of one worker: the steps that it has claimed and not taken yet.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::walk::dir_entries::{DirEntries, WalkStep};
+
+/// Unclaimed steps of a directory.
+#[derive(Debug)]
+pub(crate) struct StepRange<D> {
+    pub(crate) entries: Arc<DirEntries<D>>,
+    pub(crate) steps: Range<usize>,
+}
+
+impl<D> StepRange<D> {
+    /// Takes the first steps, at most `most`.
+    pub(crate) fn take(&mut self, most: usize) -> Self {
+        let middle = self.steps.end.min(self.steps.start + most);
+        let first = Self { entries: Arc::clone(&self.entries), steps: self.steps.start..middle };
+        self.steps.start = middle;
+        first
+    }
+}
+
+/// Steps that are taken one after the other, each with everything below it. The steps of the last range come first,
+/// and no range is empty.
+#[derive(Debug)]
+pub(crate) struct Subtree<D>(Vec<StepRange<D>>);
+
+impl<D> Default for Subtree<D> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<D> Subtree<D> {
+    pub(crate) fn new(range: StepRange<D>) -> Self {
+        let mut subtree = Self::default();
+        subtree.enter(range);
+        subtree
+    }
+
+    /// Returns the next step and its directory.
+    pub(crate) fn next(&self) -> Option<(Arc<DirEntries<D>>, WalkStep)> {
+        let range = self.0.last()?;
+        Some((Arc::clone(&range.entries), range.entries.step(range.steps.start)))
+    }
+
+    /// Advances past the next step, and releases the directory if that was its last one.
+    pub(crate) fn advance(&mut self) {
+        if let Some(range) = self.0.last_mut() {
+            range.steps.start += 1;
+            if range.steps.is_empty() {
+                self.0.pop();
+            }
+        }
+    }
+
+    /// Continues with the steps of `range`.
+    pub(crate) fn enter(&mut self, range: StepRange<D>) {
+        if !range.steps.is_empty() {
+            self.0.push(range);
+        }
+    }
+
+    /// Returns the remaining ranges, one for each directory.
+    pub(crate) fn into_ranges(self) -> impl Iterator<Item = StepRange<D>> {
+        self.0.into_iter()
+    }
+
+    /// Splits off all steps but the next.
+    pub(crate) fn split_off(&mut self) -> Self {
+        let mut rest = std::mem::take(self);
+        if let Some(range) = rest.0.last_mut() {
+            self.enter(range.take(1));
+        }
+        rest.0.pop_if(|range| range.steps.is_empty());
+        rest
+    }
+
+    /// Returns whether there are steps beyond the next.
+    pub(crate) fn is_divisible(&self) -> bool {
+        self.0.iter().map(|range| range.steps.len()).sum::<usize>() > 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestTree;
+    use crate::walk::dir_entries::{WalkEntry, WalkFindings};
+    use crate::walk::dir_reader::{DirReader, WalkState};
+    use crate::walk::testing::{EVERYWHERE, OPTIONS, full_range, root};
+
+    #[test]
+    fn a_stretch_goes_down_before_it_goes_on_and_leaves_what_comes_after_its_next_step() {
+        let tree = TestTree::new([("/a/d/f", ""), ("/a/e", ""), ("/b", ""), ("/c", "")]);
+        let (range, reader) = (
+            root(&tree),
+            DirReader { tree: &tree, control: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) },
+        );
+        let mut subtree = Subtree::new(range);
+        let enter = |subtree: &mut Subtree<String>| {
+            let (entries, step) = subtree.next().expect("a directory");
+            subtree.advance();
+            let below =
+                reader.descend(&entries, step, &mut WalkFindings::default()).expect("it goes on").expect("a level");
+            subtree.enter(full_range(below));
+        };
+        let next = |subtree: &Subtree<String>| {
+            subtree.next().map(|(entries, step)| WalkEntry::of(&entries, step).name().to_owned())
+        };
+        enter(&mut subtree);
+        enter(&mut subtree);
+        assert_eq!(next(&subtree).as_deref(), Some("f"));
+        assert!(subtree.is_divisible());
+        let rest = subtree.split_off();
+        assert!(!subtree.is_divisible());
+        assert_eq!(next(&subtree).as_deref(), Some("f"));
+        subtree.advance();
+        assert_eq!(next(&subtree), None);
+        let keys: Vec<_> = rest.into_ranges().map(|range| range.entries.key(range.steps.start)).collect();
+        assert_eq!(keys.iter().map(|key| &**key).collect::<Vec<_>>(), ["/b", "/a/e"]);
+    }
+}

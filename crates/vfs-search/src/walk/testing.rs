@@ -1,0 +1,44 @@
+//! Unrestricted walks of test trees.
+
+use std::sync::Arc;
+
+use vfs_core::VfsPath;
+use vfs_core::tree::{Located, Tree as _};
+
+use crate::testing::TestTree;
+use crate::walk::dir_entries::{DirEntries, WalkFindings};
+use crate::walk::dir_reader::{DirReader, WalkState};
+use crate::walk::options::{Directories, WalkControl, WalkOptions};
+use crate::walk::subtree::StepRange;
+use crate::walk::visibility::Visibility;
+
+pub(crate) struct Everywhere;
+
+pub(crate) const EVERYWHERE: Everywhere = Everywhere;
+
+impl WalkControl for Everywhere {
+    fn should_enter(&self, _: &str, _: &str) -> bool {
+        true
+    }
+
+    fn check(&self) -> vfs_core::Result<()> {
+        Ok(())
+    }
+}
+
+pub(crate) const OPTIONS: WalkOptions = WalkOptions {
+    visibility: Visibility::ALL,
+    links: vfs_core::LinkMode::Skip,
+    max_depth: None,
+    directories: Directories::OnlyEntered,
+};
+
+pub(crate) fn root(tree: &TestTree) -> StepRange<String> {
+    let Located::Directory(dir) = tree.locate(&VfsPath::root()).expect("the root") else { panic!("a directory") };
+    let reader = DirReader { tree, control: &EVERYWHERE, options: OPTIONS, state: &WalkState::new(None, u64::MAX) };
+    full_range(reader.start(dir, &VfsPath::root(), &mut WalkFindings::default()).expect("it lists").expect("a level"))
+}
+
+pub(crate) fn full_range(entries: DirEntries<String>) -> StepRange<String> {
+    StepRange { steps: 0..entries.len(), entries: Arc::new(entries) }
+}

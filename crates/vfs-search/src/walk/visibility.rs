@@ -1,0 +1,102 @@
+//! Visibility rule of searches: hidden names and ignore rules.
+
+use vfs_core::tree::{ChildKind, Tree};
+use vfs_core::{HiddenNames, Problem, Skipped, VfsPath};
+
+use crate::glob::DotVisibility;
+use crate::walk::ignore::{IgnoreFiles, IgnoreRules, IgnoreVerdict};
+
+/// Exceptions from the rule that a request asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Visibility {
+    /// Whether names that start with a dot are visible.
+    pub(crate) hidden: HiddenNames,
+    /// Whether entries that ignore files exclude are visible.
+    pub(crate) no_ignore: bool,
+}
+
+impl Visibility {
+    /// Everything is visible, as in a listing.
+    pub(crate) const ALL: Self = Self { hidden: HiddenNames::Include, no_ignore: true };
+
+    /// Returns the rules above `path`, at which a walk starts.
+    pub(crate) fn rules_above<T: Tree>(self, tree: &T, path: &VfsPath, problems: &mut Vec<Problem>) -> IgnoreRules {
+        if self.no_ignore { IgnoreRules::default() } else { IgnoreRules::load_above(tree, path, problems) }
+    }
+
+    /// Returns the rules in the directory `dir` at `path`, which contains `files`.
+    pub(crate) fn rules_in<T: Tree>(
+        self,
+        tree: &T,
+        above: &IgnoreRules,
+        dir: &T::Dir,
+        path: &VfsPath,
+        files: IgnoreFiles,
+        problems: &mut Vec<Problem>,
+    ) -> IgnoreRules {
+        if self.no_ignore {
+            return IgnoreRules::default();
+        }
+        above.extended_with(tree, dir, path, files, problems)
+    }
+
+    /// Returns how much of the entry `name` of the directory `full` is visible, and counts the entry as skipped if
+    /// nothing is. `asked` returns how much of a name with a leading dot the globs ask for.
+    pub(crate) fn visible_part(
+        self,
+        rules: &IgnoreRules,
+        full: &mut PathBuffer,
+        (name, kind): (&str, ChildKind),
+        asked: impl FnOnce() -> DotVisibility,
+        skipped: &mut Skipped,
+    ) -> DotVisibility {
+        let verdict = if rules.is_empty() { IgnoreVerdict::NoMatch } else { rules.verdict(full.of(name), kind) };
+        if verdict == IgnoreVerdict::Ignored {
+            skipped.ignored += 1;
+            return DotVisibility::Hidden;
+        }
+        if name == ".git" {
+            match (self.hidden, self.no_ignore) {
+                (HiddenNames::Skip, _) => skipped.hidden += 1,
+                (_, false) => skipped.ignored += 1,
+                (_, true) => {}
+            }
+            if self.hidden == HiddenNames::Skip || !self.no_ignore {
+                return DotVisibility::Hidden;
+            }
+        }
+        // As in ripgrep, a `!` rule shows an entry although its name starts with a dot; but not if only the pattern
+        // may ask for hidden names.
+        let is_whitelisted = verdict == IgnoreVerdict::Whitelisted && self.hidden != HiddenNames::Spelled;
+        if self.hidden == HiddenNames::Include || is_whitelisted || !name.starts_with('.') {
+            return DotVisibility::Full;
+        }
+        let shown = asked();
+        skipped.hidden += u64::from(shown == DotVisibility::Hidden);
+        shown
+    }
+}
+
+/// The full paths of a directory's entries, built one at a time in one buffer.
+pub(crate) struct PathBuffer {
+    text: String,
+    directory: usize,
+}
+
+impl PathBuffer {
+    /// Creates the buffer for the entries of the directory `path`.
+    pub(crate) fn below(path: &VfsPath) -> Self {
+        let directory = path.as_str().trim_end_matches('/');
+        // Reserve room for any name: growing a string contends with other threads that do the same.
+        let mut text = String::with_capacity(directory.len() + 1 + VfsPath::MAX_COMPONENT);
+        text.push_str(directory);
+        text.push('/');
+        Self { directory: text.len(), text }
+    }
+
+    fn of(&mut self, name: &str) -> &str {
+        self.text.truncate(self.directory);
+        self.text.push_str(name);
+        &self.text
+    }
+}
