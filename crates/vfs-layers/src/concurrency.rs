@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use vfs_core::{
     Action, Around, Backend, Error, ErrorKind, Layer, OpContext, Operation, Request, Result, VfsPath, Wrapped,
 };
+use vfs_search::run_until_cancelled;
 
 use crate::outputs::{Items, OnStream, is_stream, on_stream};
 use crate::place::place;
@@ -33,7 +34,6 @@ use crate::place::place;
 /// ```
 /// use std::sync::Arc;
 /// use vfs_core::Layer;
-use vfs_search::run_until_cancelled;
 /// use vfs_layers::ConcurrencyLimit;
 /// use vfs_memory::MemoryBackend;
 ///

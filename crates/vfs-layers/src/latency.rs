@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use vfs_core::{Around, Backend, Layer, OpContext, Operation, Request, Result, Wrapped};
+use vfs_search::run_until_cancelled;
 
 use crate::per_operation::PerOperation;
 use crate::place::place;
@@ -25,7 +26,6 @@ use crate::place::place;
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use vfs_core::{Layer, Operation};
-use vfs_search::run_until_cancelled;
 /// use vfs_layers::Latency;
 /// use vfs_memory::MemoryBackend;
 ///

@@ -15,6 +15,7 @@ use vfs_core::{
     Action, Around, Backend, Capabilities, Effect, ErrorKind, Layer, Mutations, OpContext, Request, ResolveRequest,
     Result, RunMode, VfsPath, Wrapped,
 };
+use vfs_search::run_until_cancelled;
 
 pub use self::limits::QuotaLimits;
 
@@ -67,7 +68,6 @@ use crate::place::{place, target};
 /// ```
 /// use std::sync::Arc;
 /// use vfs_core::{BackendExt, ErrorKind, Layer};
-use vfs_search::run_until_cancelled;
 /// use vfs_layers::{Quota, QuotaLimits};
 /// use vfs_memory::MemoryBackend;
 ///

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use vfs_core::{Action, Around, Backend, Error, ErrorKind, Layer, OpContext, Request, Result, Wrapped};
+use vfs_search::run_until_cancelled;
 
 use crate::outputs::first_error;
 use crate::place::place;
@@ -33,7 +34,6 @@ use crate::place::place;
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use vfs_core::Layer;
-use vfs_search::run_until_cancelled;
 /// use vfs_layers::Retry;
 /// use vfs_memory::MemoryBackend;
 ///

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 use vfs_core::{Around, Backend, Effect, Layer, Mutations, OpContext, Operation, Request, Result, VfsPath};
+use vfs_search::run_until_cancelled;
 
 pub use self::backend::CheckpointedBackend;
 pub use self::undo::{UndoEntry, Undone};
@@ -71,7 +72,6 @@ const MOST_UNDO: u64 = 1000;
 /// ```
 /// use std::sync::Arc;
 /// use vfs_core::{Backend, BackendExt, OpContext, RestoreRequest, SnapshotRequest, VfsPath};
-use vfs_search::run_until_cancelled;
 /// use vfs_layers::Checkpoints;
 /// use vfs_memory::MemoryBackend;
 ///
