@@ -33,6 +33,10 @@ impl Runtime {
         Some(Self { handle, ended, watch: watch.abort_handle() })
     }
 
+    pub(super) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// Waits for `answer`, unless the runtime ends first.
     pub(super) fn wait<T>(&self, answer: impl Future<Output = Result<T>>) -> Result<T> {
         self.handle.block_on(async {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::{Buf as _, Bytes};
+use futures::FutureExt as _;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -230,8 +231,9 @@ impl<S: Store> StoreTree<S> {
         if let Some(kept) = contents.get(&key, &stored.version) {
             return Ok(kept);
         }
-        if let Some(ahead) = self.read_ahead(dir) {
-            ahead.ensure(&self.space, path, |paths| self.wait(read_ahead::fetch(&self.space, paths)));
+        let runtime = self.runtime.as_deref().map(Runtime::handle);
+        if let Some(fetch) = self.read_ahead(dir).and_then(|ahead| ahead.ensure(&self.space, runtime, path)) {
+            self.wait(fetch.map(Ok))?;
             if let Some(kept) = contents.get(&key, &stored.version) {
                 return Ok(kept);
             }

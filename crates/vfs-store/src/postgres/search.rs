@@ -19,6 +19,10 @@ const MOST_NEEDLES: usize = 64;
 /// at and below the start are scanned: what the index finds is folded before it is compared, which takes ten times as long as
 /// looking for bytes.
 const MAX_RECHECKS: usize = 2048;
+/// How many contents are looked at to learn whether a text is common.
+const SAMPLE_CONTENTS: usize = 256;
+/// In how many of them a common text is, as scanning all contents for it takes less time than rechecking what the index finds.
+const COMMON_CONTENTS: i64 = 32;
 /// The most texts that contents are scanned for, as each is looked for in each content.
 const MAX_SCANNED_TEXTS: usize = 8;
 
@@ -36,7 +40,11 @@ pub(super) async fn candidates(
     let lookup = Lookup { server, namespace, prefix, most: needles.most };
     let is_sensitive = needles.case == CaseMode::Sensitive;
     let can_scan = is_sensitive && texts.len() <= MAX_SCANNED_TEXTS;
-    if let Some(patterns) = patterns(needles) {
+    let bytes: Vec<_> = texts.iter().map(|text| text.as_bytes()).collect();
+    let bytes: Vec<_> = bytes.iter().map(|bytes| bytes as Parameter<'_>).collect();
+    let patterns = patterns(needles);
+    let is_common = can_scan && patterns.is_some() && lookup.is_common(&bytes).await?;
+    if let Some(patterns) = patterns.filter(|_| !is_common) {
         let patterns: Vec<_> = patterns.iter().map(|pattern| pattern as Parameter<'_>).collect();
         let most_contents = if is_sensitive { needles.most.min(MAX_RECHECKS) } else { needles.most };
         match lookup.find(TextPredicate::Like, &patterns, most_contents).await? {
@@ -48,8 +56,6 @@ pub(super) async fn candidates(
     if !can_scan {
         return Ok(None);
     }
-    let bytes: Vec<_> = texts.iter().map(|text| text.as_bytes()).collect();
-    let bytes: Vec<_> = bytes.iter().map(|bytes| bytes as Parameter<'_>).collect();
     match lookup.find(TextPredicate::Contains, &bytes, needles.most).await? {
         LookupOutcome::Files(files) => Ok(Some(files)),
         LookupOutcome::TooManyContents | LookupOutcome::TooManyFiles => Ok(None),
@@ -91,6 +97,27 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
+    /// Whether one of `texts` is in many contents of the namespace, by the first few of them.
+    async fn is_common(&self, texts: &[Parameter<'_>]) -> Result<bool> {
+        let name = self.namespace.as_str();
+        let mut parameters: Vec<Parameter<'_>> = vec![&name];
+        parameters.extend(texts);
+        let any: Vec<String> = (2..2 + texts.len()).map(|number| TextPredicate::Contains.sql(number)).collect();
+        let query = format!(
+            "SELECT count(*) FROM ( \
+                 SELECT data FROM chunks WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND is_text \
+                 LIMIT {SAMPLE_CONTENTS} \
+             ) AS sample WHERE {}",
+            any.join(" OR "),
+        );
+        let rows = self.server.rows_planned(&query, &parameters).await?;
+        let count: i64 = match rows.first() {
+            Some(row) => row.try_get(0).map_err(|error| Fault::from(error).describe(&self.server.config))?,
+            None => 0,
+        };
+        Ok(count >= COMMON_CONTENTS)
+    }
+
     /// The files with a content that the `predicate` holds for with one of `texts`, if there are at most `most_contents` of these.
     async fn find(
         &self,

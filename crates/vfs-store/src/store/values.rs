@@ -297,13 +297,13 @@ pub struct Needles {
     pub texts: Vec<String>,
     /// Whether letters match whatever their case.
     pub case: vfs_core::CaseMode,
-    /// How many values are worth telling: where more may hold one, that is all that is asked for.
+    /// Upper bound on the number of candidates. If more values may hold a text, the store says only that, and the search reads all.
     pub most: usize,
 }
 
 impl Needles {
     /// The default of [`most`](Self::most).
-    pub const DEFAULT_MOST: usize = 100_000;
+    pub const DEFAULT_MOST: usize = 400_000;
 
     /// At least one of `texts`.
     pub fn new(texts: Vec<String>, case: vfs_core::CaseMode) -> Self {

@@ -16,10 +16,11 @@ fn words() -> GrepRequest {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_files_of_a_directory_are_fetched_in_blocks_from_the_second_one_on() {
     // Each with what is uploaded, what is searched, and the expected calls of `get` and `get_many`.
-    let cases: [(Vec<_>, _, _); 6] = [
+    let cases: [(Vec<_>, _, _); 7] = [
         (files("rs", 1).collect(), words(), (1, 0)),
         (files("rs", 2).collect(), words(), (1, 1)),
         (files("rs", 65).collect(), words(), (1, 2)),
+        (files("rs", 300).collect(), words(), (1, 5)),
         (files("rs", 65).collect(), words().max_file_size(4), (0, 0)),
         (files("rs", 65).collect(), words().path(path("/src/7.rs")), (1, 0)),
         (files("a", 64).chain(files("b", 64)).collect(), words().glob("*.b"), (1, 1)),
