@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt as _};
+use tokio::sync::Semaphore;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
@@ -124,6 +125,8 @@ struct Inner<S> {
     lines: LineIndexes,
     turns: Turns,
     starts: Arc<Starts>,
+    /// Permits to fetch blocks of files that no search waits for yet.
+    blocks_ahead: Arc<Semaphore>,
 }
 
 impl<S: Store> Inner<S> {
@@ -145,7 +148,20 @@ impl<S: Store> StoreBackend<S> {
         let contents = Contents::new(config.content_cache);
         let indexes = Indexes::new(config.index_entries, config.index_namespaces);
         let (lines, turns) = (LineIndexes::default(), Turns::new());
-        Self { inner: Arc::new(Inner { store, config, pool, contents, indexes, lines, turns, starts: Arc::default() }) }
+        let blocks_ahead = Arc::new(Semaphore::new(read_ahead::MAX_BLOCKS_AHEAD));
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                config,
+                pool,
+                contents,
+                indexes,
+                lines,
+                turns,
+                starts: Arc::default(),
+                blocks_ahead,
+            }),
+        }
     }
 
     /// The store.

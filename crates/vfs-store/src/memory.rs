@@ -52,7 +52,8 @@ pub struct MemoryStore {
 impl MemoryStore {
     /// An empty store with batches, changes and search.
     pub fn new() -> Self {
-        Self::able(Abilities::new(u64::MAX).level_order(LevelOrder::Keys).atomicity(Atomicity::Namespace))
+        let abilities = Abilities::new(u64::MAX).level_order(LevelOrder::Keys).atomicity(Atomicity::Namespace);
+        Self::able(abilities.bulk_reads(true))
     }
 
     /// An empty store that changes one value at a time, tells of no change and cannot search.

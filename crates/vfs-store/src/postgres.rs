@@ -151,7 +151,7 @@ impl fmt::Debug for PostgresStore {
 #[deny(clippy::missing_trait_methods)]
 impl Store for PostgresStore {
     fn abilities(&self) -> Abilities {
-        Abilities::new(plan::MAX_VALUE).max_path(plan::MAX_PATH).atomicity(Atomicity::Namespace)
+        Abilities::new(plan::MAX_VALUE).max_path(plan::MAX_PATH).atomicity(Atomicity::Namespace).bulk_reads(true)
     }
 
     async fn head(&self, key: &Key) -> Result<Option<Stored>> {

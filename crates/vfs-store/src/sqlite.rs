@@ -251,6 +251,7 @@ impl Store for SqliteStore {
             .atomicity(Atomicity::Namespace)
             .max_path(VfsPath::MAX_LEN)
             .level_order(LevelOrder::Keys)
+            .bulk_reads(true)
     }
 
     async fn head(&self, key: &Key) -> Result<Option<Stored>> {

@@ -219,7 +219,7 @@ impl<S: fmt::Display> fmt::Display for Documents<S> {
 impl<S: Store> Store for Documents<S> {
     fn abilities(&self) -> Abilities {
         // A document holds the times of its file.
-        self.store.abilities().times(Times::Kept)
+        self.store.abilities().times(Times::Kept).bulk_reads(false)
     }
 
     async fn head(&self, key: &Key) -> Result<Option<Stored>> {

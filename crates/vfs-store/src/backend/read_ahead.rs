@@ -1,74 +1,113 @@
-//! Contents that a search is about to read, fetched many at a time.
+//! Prefetching of the files that a search is about to read.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use futures::future::{BoxFuture, FutureExt as _, Shared};
 use tokio::runtime::Handle;
-use vfs_core::{Result, VfsPath};
+use vfs_core::{Result, Version, VfsPath};
 
 use super::contents::Content;
 use super::space::Space;
-use crate::store::Store;
+use crate::store::{Store, Stored};
 
-/// How many files are fetched at once.
-const BLOCK_FILES: usize = 64;
-/// The largest of them, in bytes: larger ones are fetched each on its own.
+/// Maximum number of files in a block, which is fetched by one request.
+const MAX_BLOCK_FILES: usize = 64;
+/// Maximum size of a file that is prefetched, in bytes: a larger one is fetched on its own.
 pub(super) const MAX_FILE_BYTES: u64 = 64 << 10;
-
-/// How many blocks are fetched beyond the one that is read, from the second block on: a search may have enough with the first.
+/// Size in bytes at which a block of files whose sizes are known is full.
+const BLOCK_BYTES: u64 = 1 << 20;
+/// Number of blocks that are fetched beyond the one that is read, from the second block on: a search may end with the first.
 const BLOCKS_AHEAD: usize = 2;
+/// Maximum number of blocks that all searches of a backend fetch beyond those that are read.
+pub(super) const MAX_BLOCKS_AHEAD: usize = 4;
 
-/// The files that a search is likely to read, in blocks that are fetched once.
+/// Files that a search is likely to read, in blocks that are fetched once.
 ///
-/// Their contents are kept with those of other searches. Where there is no room for several blocks, nothing is read ahead.
+/// The contents go to the cache of the backend. If that has no room for several blocks, nothing is prefetched.
 pub(super) struct ReadAhead {
-    paths: Vec<VfsPath>,
-    fetches: Vec<OnceLock<Shared<BoxFuture<'static, ()>>>>,
+    files: Vec<ExpectedFile>,
+    blocks: Vec<Block>,
+}
+
+/// A file, and the version that a listing has of it.
+#[derive(Debug, Clone)]
+struct ExpectedFile {
+    path: VfsPath,
+    version: Option<Version>,
+}
+
+/// The files from the end of the block before to `end`.
+struct Block {
+    end: usize,
+    fetch: OnceLock<Shared<BoxFuture<'static, ()>>>,
 }
 
 impl ReadAhead {
-    pub(super) fn new<S: Store>(space: &Space<S>, paths: impl IntoIterator<Item = VfsPath>) -> Self {
-        let has_room = space.inner.contents.most() >= 4 * BLOCK_FILES as u64 * MAX_FILE_BYTES;
-        let mut paths: Vec<_> = paths.into_iter().filter(|_| has_room).collect();
-        paths.sort_unstable_by(|a, b| order(a).cmp(&order(b)));
-        let fetches = paths.chunks(BLOCK_FILES).map(|_| OnceLock::new()).collect();
-        Self { paths, fetches }
+    /// Arranges `files` in blocks; the metadata of a file is known if it was listed.
+    pub(super) fn new<'a, S: Store>(
+        space: &Space<S>,
+        files: impl IntoIterator<Item = (VfsPath, Option<&'a Stored>)>,
+    ) -> Self {
+        let has_room = space.inner.contents.most() >= 4 * MAX_BLOCK_FILES as u64 * MAX_FILE_BYTES;
+        let mut files: Vec<_> = files.into_iter().filter(|_| has_room).collect();
+        files.sort_unstable_by(|(a, _), (b, _)| sort_key(a).cmp(&sort_key(b)));
+        let mut blocks = Vec::with_capacity(files.len() / MAX_BLOCK_FILES + 1);
+        let (mut start, mut bytes) = (0, 0);
+        for (index, (_, stored)) in files.iter().enumerate() {
+            bytes += stored.map_or(0, |stored| stored.size);
+            let end = index + 1;
+            if end - start == MAX_BLOCK_FILES || bytes >= BLOCK_BYTES || end == files.len() {
+                blocks.push(Block { end, fetch: OnceLock::new() });
+                (start, bytes) = (end, 0);
+            }
+        }
+        let files = files.into_iter();
+        let files =
+            files.map(|(path, stored)| ExpectedFile { path, version: stored.map(|stored| stored.version.clone()) });
+        Self { files: files.collect(), blocks }
     }
 
-    /// Returns a future that completes when the block of `path` was fetched, if it is in one, and begins to fetch the next blocks
-    /// in the `runtime`.
+    /// Returns a future that completes once the block of `path` has been fetched, or `None` if the file is in no block.
     ///
-    /// A failure is left to the caller, which gets the file on its own then, and reports it.
-    pub(super) fn ensure<S: Store>(
+    /// Also starts to fetch the next blocks in the `runtime`. If a fetch fails, the caller gets the file on its own, and reports
+    /// the error.
+    pub(super) fn fetch_block<S: Store>(
         &self,
         space: &Space<S>,
         runtime: Option<&Handle>,
         path: &VfsPath,
     ) -> Option<impl Future<Output = ()> + use<S>> {
-        let at = self.paths.binary_search_by(|known| order(known).cmp(&order(path))).ok()?;
-        let block = at / BLOCK_FILES;
-        let fetch = self.fetch(space, runtime, block);
+        let index = self.files.binary_search_by(|file| sort_key(&file.path).cmp(&sort_key(path))).ok()?;
+        let block = self.blocks.partition_point(|block| block.end <= index);
+        let fetch = self.start_fetch(space, runtime, block, ());
         if block > 0 && runtime.is_some() {
-            let ahead = (block + 1..self.fetches.len()).take(BLOCKS_AHEAD);
-            ahead.for_each(|block| drop(self.fetch(space, runtime, block)));
+            for next in (block + 1..self.blocks.len()).take(BLOCKS_AHEAD) {
+                if self.blocks[next].fetch.get().is_some() {
+                    continue;
+                }
+                let Ok(permit) = Arc::clone(&space.inner.blocks_ahead).try_acquire_owned() else { break };
+                drop(self.start_fetch(space, runtime, next, permit));
+            }
         }
         Some(fetch)
     }
 
-    /// Returns the fetch of a block, which is begun by the first call.
-    fn fetch<S: Store>(
+    /// Returns the fetch of a block, which the first call starts. The `permit` is released when it ends.
+    fn start_fetch<S: Store>(
         &self,
         space: &Space<S>,
         runtime: Option<&Handle>,
         block: usize,
+        permit: impl Send + 'static,
     ) -> Shared<BoxFuture<'static, ()>> {
-        let fetch = self.fetches[block].get_or_init(|| {
-            let end = self.paths.len().min((block + 1) * BLOCK_FILES);
-            let (space, paths) = (space.clone(), self.paths[block * BLOCK_FILES..end].to_vec());
+        let start_fetch = || {
+            let start = block.checked_sub(1).map_or(0, |before| self.blocks[before].end);
+            let (space, files) = (space.clone(), self.files[start..self.blocks[block].end].to_vec());
             let fetch = async move {
-                if let Err(error) = fetch(&space, &paths).await {
-                    tracing::debug!(%error, namespace = %space.namespace, "files were not read ahead");
+                let _permit = permit;
+                if let Err(error) = fetch(&space, files).await {
+                    tracing::debug!(%error, namespace = %space.namespace, "files were not prefetched");
                 }
             };
             let fetch = fetch.boxed().shared();
@@ -76,31 +115,36 @@ impl ReadAhead {
                 drop(runtime.spawn(fetch.clone()));
             }
             fetch
-        });
-        fetch.clone()
+        };
+        self.blocks[block].fetch.get_or_init(start_fetch).clone()
     }
 }
 
 impl fmt::Debug for ReadAhead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadAhead").field("files", &self.paths.len()).finish_non_exhaustive()
+        let (files, blocks) = (self.files.len(), self.blocks.len());
+        f.debug_struct("ReadAhead").field("files", &files).field("blocks", &blocks).finish()
     }
 }
 
 /// Returns the directory, extension and name of a file: a search often reads the files of one extension alone.
-fn order(path: &VfsPath) -> (&str, &str, &str) {
+fn sort_key(path: &VfsPath) -> (&str, &str, &str) {
     let (directory, name) = path.as_str().rsplit_once('/').unwrap_or_default();
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     (directory, extension, name)
 }
 
-/// Fetches the small ones of `paths`, and keeps their contents.
-async fn fetch<S: Store>(space: &Space<S>, paths: &[VfsPath]) -> Result<()> {
+/// Fetches the small ones of `files` that are not cached, and caches their contents.
+async fn fetch<S: Store>(space: &Space<S>, files: Vec<ExpectedFile>) -> Result<()> {
     let contents = &space.inner.contents;
-    let unknown: Vec<VfsPath> = paths.iter().filter(|path| !contents.has(&space.key(path))).cloned().collect();
-    let Some(first) = unknown.first() else { return Ok(()) };
-    let fetched = space.ask(first, space.store().get_many(&space.namespace, &unknown, MAX_FILE_BYTES)).await?;
-    for (path, value) in unknown.iter().zip(fetched) {
+    let is_cached = |file: &ExpectedFile| match &file.version {
+        Some(version) => contents.get(&space.key(&file.path), version).is_some(),
+        None => contents.has(&space.key(&file.path)),
+    };
+    let missing: Vec<VfsPath> = files.into_iter().filter(|file| !is_cached(file)).map(|file| file.path).collect();
+    let Some(first) = missing.first() else { return Ok(()) };
+    let fetched = space.ask(first, space.store().get_many(&space.namespace, &missing, MAX_FILE_BYTES)).await?;
+    for (path, value) in missing.iter().zip(fetched) {
         if let Some(value) = value {
             contents.insert(space.key(path), value.stored.version, Content::new(value.content));
         }

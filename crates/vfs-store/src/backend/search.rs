@@ -104,9 +104,11 @@ pub(super) async fn tree_for_grep<S: Store>(space: &Space<S>, req: &GrepRequest)
 /// The tree to be lent.
 pub(super) async fn tree_to_lend<S: Store>(space: &Space<S>, req: &LendRequest) -> Result<Arc<StoreTree<S>>> {
     let reach = if req.path.is_root() && req.purpose == Purpose::Grep { Reach::All } else { Reach::Part };
+    let (cx, guard) = space.cx.cancel_on_drop();
+    let space = &space.with_context(cx);
     let directories = space.inner.indexes.names(space, reach).await?;
     let names = directories.map(|directories| Names { below: VfsPath::root(), directories });
-    let tree = StoreTree::new(space.clone(), names);
+    let tree = StoreTree::new(space.clone(), names).drop_guard(guard);
     let Some(search) = &req.search else { return Ok(Arc::new(tree)) };
     let hopes = hopes(space, &req.path, search, Needles::DEFAULT_MOST).await?;
     Ok(Arc::new(tree.max_file_size(search.max_file_size).hopes(hopes)))

@@ -249,9 +249,9 @@ async fn remove_sources<S: Store>(
     for one in made.iter_mut() {
         remove_source(space, one).await?;
     }
-    let for_cleanup = for_cleanup(space);
+    let cleanup = for_cleanup(space);
     for taken in made.iter().filter(|made| made.source_now == SourceNow::Taken) {
-        taken.clear_target(&for_cleanup, replaced).await?;
+        taken.clear_target(&cleanup, replaced).await?;
     }
     made.retain(|made| made.source_now == SourceNow::Removed);
     Ok(())

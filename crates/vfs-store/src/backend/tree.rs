@@ -11,7 +11,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
-use vfs_core::{Error, ErrorKind, FileInfo, Resolved, Result, Version, VfsPath};
+use vfs_core::{DropGuard, Error, ErrorKind, FileInfo, Resolved, Result, Version, VfsPath};
 
 use super::contents::Content;
 use super::directory::{Directories, Directory, shadowed};
@@ -39,8 +39,10 @@ pub(super) struct StoreTree<S> {
     hopes: Arc<OnceLock<Hopes>>,
     /// What asks for them while the search has begun.
     asking: Option<Asking>,
-    /// The candidates.
+    /// Prefetching of the candidates.
     ahead: OnceLock<ReadAhead>,
+    /// Ends fetches that run when the tree is dropped.
+    drop_guard: Option<DropGuard>,
     /// Files over so many bytes are not searched.
     max_file_size: u64,
 }
@@ -81,16 +83,16 @@ pub(super) struct StoreDir(Arc<DirInner>);
 struct DirInner {
     path: VfsPath,
     listed: OnceLock<Directory>,
-    /// Whether the search has read a file of it.
-    is_read: AtomicBool,
-    /// Its small files.
+    /// Whether the search has read one of its files.
+    has_read_file: AtomicBool,
+    /// Prefetching of its small files.
     ahead: OnceLock<ReadAhead>,
 }
 
 impl StoreDir {
     fn new(path: VfsPath) -> Self {
-        let (listed, is_read, ahead) = (OnceLock::new(), AtomicBool::new(false), OnceLock::new());
-        Self(Arc::new(DirInner { path, listed, is_read, ahead }))
+        let (listed, has_read_file, ahead) = (OnceLock::new(), AtomicBool::new(false), OnceLock::new());
+        Self(Arc::new(DirInner { path, listed, has_read_file, ahead }))
     }
 
     fn stored(&self, name: &str) -> Option<&Stored> {
@@ -109,6 +111,7 @@ impl<S: Store> StoreTree<S> {
             hopes: Arc::default(),
             asking: None,
             ahead: OnceLock::new(),
+            drop_guard: None,
             max_file_size: u64::MAX,
         }
     }
@@ -141,6 +144,12 @@ impl<S: Store> StoreTree<S> {
     /// This tree, which need not look up what is `above` its start.
     pub(super) fn above(mut self, above: HashMap<VfsPath, PathStat>) -> Self {
         self.above = above;
+        self
+    }
+
+    /// This tree, whose fetches are cancelled by `guard` when it is dropped.
+    pub(super) fn drop_guard(mut self, guard: DropGuard) -> Self {
+        self.drop_guard = Some(guard);
         self
     }
 
@@ -206,22 +215,24 @@ impl<S: Store> StoreTree<S> {
         hopes.is_some_and(|hopes| path.starts_with(&hopes.below) && !hopes.candidates.contains(path))
     }
 
-    /// Returns the files to read ahead when a file of `dir` is read: the candidates of the search, or else the small files of the
-    /// directory from the second one on, as the first may be its rules or all that the search needs.
-    ///
-    /// Stores without an index get many files no faster than one by one.
+    /// Returns the files to prefetch when a file of `dir` is read: the candidates of the search, or else the small files of the
+    /// directory from the second one on, as the first may be an ignore file or all that the search needs.
     fn read_ahead<'a>(&'a self, dir: &'a StoreDir) -> Option<&'a ReadAhead> {
         if let Some(hopes) = self.hopes.get() {
-            return Some(self.ahead.get_or_init(|| ReadAhead::new(&self.space, hopes.candidates.iter().cloned())));
+            let candidates = || hopes.candidates.iter().map(|path| (path.clone(), None));
+            return Some(self.ahead.get_or_init(|| ReadAhead::new(&self.space, candidates())));
         }
-        let listed = dir.0.listed.get().filter(|_| self.space.store().as_search().is_some())?;
-        if !dir.0.is_read.swap(true, Ordering::Relaxed) {
+        let listed = dir.0.listed.get().filter(|_| self.space.store().abilities().bulk_reads)?;
+        if !dir.0.has_read_file.swap(true, Ordering::Relaxed) {
             return None;
         }
         Some(dir.0.ahead.get_or_init(|| {
             let max = read_ahead::MAX_FILE_BYTES.min(self.max_file_size);
             let small = listed.files().filter(|(_, stored)| stored.size <= max);
-            ReadAhead::new(&self.space, small.filter_map(|(name, _)| dir.0.path.child(name).ok()))
+            ReadAhead::new(
+                &self.space,
+                small.filter_map(|(name, stored)| Some((dir.0.path.child(name).ok()?, Some(stored)))),
+            )
         }))
     }
 
@@ -232,7 +243,7 @@ impl<S: Store> StoreTree<S> {
             return Ok(kept);
         }
         let runtime = self.runtime.as_deref().map(Runtime::handle);
-        if let Some(fetch) = self.read_ahead(dir).and_then(|ahead| ahead.ensure(&self.space, runtime, path)) {
+        if let Some(fetch) = self.read_ahead(dir).and_then(|ahead| ahead.fetch_block(&self.space, runtime, path)) {
             self.wait(fetch.map(Ok))?;
             if let Some(kept) = contents.get(&key, &stored.version) {
                 return Ok(kept);

@@ -19,10 +19,11 @@ const MOST_NEEDLES: usize = 64;
 /// at and below the start are scanned: what the index finds is folded before it is compared, which takes ten times as long as
 /// looking for bytes.
 const MAX_RECHECKS: usize = 2048;
-/// How many contents are looked at to learn whether a text is common.
-const SAMPLE_CONTENTS: usize = 256;
-/// In how many of them a common text is, as scanning all contents for it takes less time than rechecking what the index finds.
-const COMMON_CONTENTS: i64 = 32;
+/// Number of contents in the sample that estimates how common a text is.
+const SAMPLE_SIZE: usize = 64;
+/// Number of matches in the sample from which a text counts as common: a scan of all contents then takes less time than to read the
+/// entries of the index and to recheck what it finds.
+const COMMON_THRESHOLD: i64 = 8;
 /// The most texts that contents are scanned for, as each is looked for in each content.
 const MAX_SCANNED_TEXTS: usize = 8;
 
@@ -97,17 +98,30 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Whether one of `texts` is in many contents of the namespace, by the first few of them.
+    /// Estimates from a sample whether one of `texts` is in many contents of the namespace.
+    ///
+    /// The sample is spread evenly over the contents by their numbers, which ascend with their age, and of each content it sees the
+    /// first 4 KiB.
     async fn is_common(&self, texts: &[Parameter<'_>]) -> Result<bool> {
         let name = self.namespace.as_str();
         let mut parameters: Vec<Parameter<'_>> = vec![&name];
         parameters.extend(texts);
-        let any: Vec<String> = (2..2 + texts.len()).map(|number| TextPredicate::Contains.sql(number)).collect();
+        let any: Vec<String> =
+            (2..2 + texts.len()).map(|number| format!("position(${number} in beginning) > 0")).collect();
         let query = format!(
             "SELECT count(*) FROM ( \
-                 SELECT data FROM chunks WHERE namespace = (SELECT id FROM namespaces WHERE name = $1) AND is_text \
-                 LIMIT {SAMPLE_CONTENTS} \
-             ) AS sample WHERE {}",
+                 SELECT space.id, \
+                     (SELECT min(content) FROM chunks WHERE namespace = space.id) AS first, \
+                     (SELECT max(content) FROM chunks WHERE namespace = space.id) AS last \
+                 FROM namespaces AS space WHERE name = $1 OFFSET 0 \
+             ) AS range \
+             CROSS JOIN generate_series(0, {SAMPLE_SIZE} - 1) AS number \
+             CROSS JOIN LATERAL ( \
+                 SELECT substring(data FROM 1 FOR 4096) AS beginning FROM chunks \
+                 WHERE namespace = range.id AND content >= first + (last - first) * number / {SAMPLE_SIZE} \
+                 ORDER BY namespace, content, part LIMIT 1 \
+             ) AS sample \
+             WHERE {}",
             any.join(" OR "),
         );
         let rows = self.server.rows_planned(&query, &parameters).await?;
@@ -115,7 +129,7 @@ impl Lookup<'_> {
             Some(row) => row.try_get(0).map_err(|error| Fault::from(error).describe(&self.server.config))?,
             None => 0,
         };
-        Ok(count >= COMMON_CONTENTS)
+        Ok(count >= COMMON_THRESHOLD)
     }
 
     /// The files with a content that the `predicate` holds for with one of `texts`, if there are at most `most_contents` of these.

@@ -365,6 +365,8 @@ pub struct Abilities {
     pub level_order: LevelOrder,
     /// The source of modification times. If it is the store, [`StoreBackend`](crate::StoreBackend) refuses writes that set one.
     pub times: Times,
+    /// Whether [`Store::get_many`](super::Store::get_many) is faster than as many single requests: then searches prefetch files.
+    pub bulk_reads: bool,
 }
 
 impl Abilities {
@@ -376,6 +378,7 @@ impl Abilities {
             atomicity: Atomicity::Value,
             level_order: LevelOrder::Any,
             times: Times::Kept,
+            bulk_reads: false,
         }
     }
 
@@ -397,6 +400,13 @@ impl Abilities {
     #[must_use]
     pub fn times(mut self, times: Times) -> Self {
         self.times = times;
+        self
+    }
+
+    /// Sets whether many values are read faster by one request.
+    #[must_use]
+    pub fn bulk_reads(mut self, bulk_reads: bool) -> Self {
+        self.bulk_reads = bulk_reads;
         self
     }
 

@@ -1,4 +1,4 @@
-//! Searches that no index narrows get the small files of a directory many at a time.
+//! Prefetching in searches that no index narrows.
 
 use vfs_core::{Backend, FileUpload, GrepRequest};
 
@@ -19,10 +19,10 @@ async fn the_files_of_a_directory_are_fetched_in_blocks_from_the_second_one_on()
     let cases: [(Vec<_>, _, _); 7] = [
         (files("rs", 1).collect(), words(), (1, 0)),
         (files("rs", 2).collect(), words(), (1, 1)),
-        (files("rs", 65).collect(), words(), (1, 2)),
+        (files("rs", 66).collect(), words(), (1, 2)),
         (files("rs", 300).collect(), words(), (1, 5)),
-        (files("rs", 65).collect(), words().max_file_size(4), (0, 0)),
-        (files("rs", 65).collect(), words().path(path("/src/7.rs")), (1, 0)),
+        (files("rs", 66).collect(), words().max_file_size(4), (0, 0)),
+        (files("rs", 66).collect(), words().path(path("/src/7.rs")), (1, 0)),
         (files("a", 64).chain(files("b", 64)).collect(), words().glob("*.b"), (1, 1)),
     ];
     for (uploads, request, expected) in cases {
@@ -39,7 +39,7 @@ async fn the_files_of_a_directory_are_fetched_in_blocks_from_the_second_one_on()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_without_a_search_index_gets_each_file_on_its_own() {
+async fn a_store_without_bulk_reads_gets_each_file_on_its_own() {
     let (backend, probe) = probed(MemoryStore::single_valued());
     let answers = backend.upload_files(&cx(), files("rs", 10).collect()).await;
     assert!(answers.iter().all(|answer| answer.cause.is_none()), "{answers:?}");

@@ -56,7 +56,7 @@ pub(super) struct CommitStep {
     pub(super) after: Option<ObjectId>,
 }
 
-/// Returns a random number that no other process uses.
+/// Returns random bits of a UUID.
 pub(super) fn random_id() -> u64 {
     Uuid::new_v4().as_u64_pair().0
 }
