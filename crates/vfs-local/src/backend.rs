@@ -1,5 +1,9 @@
 //! The backend: each operation a hop to the blocking pool, or none, or a search on its own.
 
+mod blocking;
+pub(crate) mod file_lock;
+mod open_directory;
+
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,10 +21,11 @@ use vfs_core::{
 };
 use vfs_search::Pool;
 
-use crate::blocking::blocking;
-use crate::config::{Confinement, LocalConfig};
-use crate::disk::Disk;
-use crate::tree::DiskTree;
+use self::blocking::blocking;
+use crate::config::LocalConfig;
+use crate::config::options::Confinement;
+use crate::local_fs::Disk;
+use crate::search::tree::DiskTree;
 use crate::watch::Watching;
 
 /// Files on a local disk.
@@ -119,7 +124,7 @@ impl LocalBackend {
         if config.confinement == Confinement::None {
             config.root = config.root.canonicalize().map_err(|source| {
                 let errno = rustix::io::Errno::from_io_error(&source).unwrap_or(rustix::io::Errno::IO);
-                crate::errno::error_at(errno, &VfsPath::root())
+                crate::fs::errno::error_at(errno, &VfsPath::root())
             })?;
         }
         Ok(Self { disk: Arc::new(Disk::open(&config)?), config: Arc::new(config), watching: Arc::default() })
@@ -148,7 +153,7 @@ impl LocalBackend {
         VfsPath::parse(base)?.join(text)
     }
 
-    pub(crate) async fn on_disk<T: Send + 'static>(
+    async fn on_disk<T: Send + 'static>(
         &self,
         cx: &OpContext,
         path: VfsPath,
@@ -181,6 +186,17 @@ impl LocalBackend {
 
     fn search_pool(&self) -> &Pool {
         self.config.search_pool.as_ref().unwrap_or_else(|| Pool::global())
+    }
+}
+
+impl LocalConfig {
+    /// Opens the backend.
+    ///
+    /// # Errors
+    ///
+    /// As [`LocalBackend::open`].
+    pub fn open(self) -> Result<LocalBackend> {
+        LocalBackend::with_config(self)
     }
 }
 

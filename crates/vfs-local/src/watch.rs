@@ -1,11 +1,12 @@
 //! The change feed of a disk: one watcher a backend, for as long as somebody watches.
 
-mod cover;
-mod directories;
-mod kernel;
-mod recent;
-mod renames;
+mod directory_tree;
+mod inotify;
+mod rename_events;
+mod rename_tracker;
+mod reported_versions;
 mod state;
+mod watch_recursive;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,10 +17,10 @@ use rustix::event::{EventfdFlags, eventfd};
 use vfs_core::feed::Feed;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath, WatchEvent, WatchRequest};
 
-use crate::disk::Disk;
-use crate::errno::error;
-use crate::guard::Deed;
-use kernel::Queue;
+use crate::fs::errno::error;
+use crate::fs::protected_paths::Deed;
+use crate::local_fs::Disk;
+use inotify::Queue;
 use state::State;
 
 /// How often it is looked whether the root is still there, of which the kernel says nothing while it is held.

@@ -10,21 +10,16 @@ use rustix::fs::inotify::ReadFlags;
 use vfs_core::feed::{Feed, Moment};
 use vfs_core::{Change, Error, Result, VfsPath};
 
-use super::cover::{Found, Walk};
-use super::directories::{Directories, Id};
-use super::kernel::{Event, Queue};
-use super::recent::Recent;
-use super::renames::Renames;
-use crate::disk::Disk;
-use crate::guard::Deed;
-use crate::metadata::Metadata;
-use crate::root::RESERVED;
+use super::directory_tree::{Directories, Id, Place, is_reserved};
+use super::inotify::{Event, Queue};
+use super::rename_tracker::Renames;
+use super::reported_versions::Recent;
+use crate::fs::metadata::Metadata;
+use crate::fs::protected_paths::Deed;
+use crate::local_fs::Disk;
 
 /// How far the times of files may be behind the clock, and more.
 const SLACK: Duration = Duration::from_secs(1);
-
-/// An entry of a watched directory.
-pub(super) type Place<'a> = (Id, &'a str);
 
 /// Why nothing can be said of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +28,17 @@ pub(super) enum Missing {
     Gone,
     /// Its directory was renamed, and the event of that is still to come.
     Elsewhere,
+}
+
+/// How directories are walked.
+#[derive(Clone, Copy)]
+pub(super) struct Walk<'a> {
+    /// What is walked: what lies on the way to one of these, or below.
+    pub(super) scope: &'a [VfsPath],
+    /// Whether directories that were not watched before are new, and told of with all that is in them.
+    pub(super) tells: bool,
+    /// Whether the directory that it begins with is taken from another place, as [`Pending::takes`].
+    pub(super) takes: bool,
 }
 
 /// What is watched, and what is known of it.
@@ -297,20 +303,6 @@ impl State {
         }
     }
 
-    /// The directory that is at a place now.
-    pub(super) fn directory_at(&self, place: Place<'_>) -> Result<Id, Missing> {
-        match self.find(Some(place), None) {
-            Ok(Found::Directory(_, id)) => {
-                if !self.directories.contains(id) {
-                    self.queue.remove(id);
-                }
-                Ok(id)
-            }
-            Ok(Found::Elsewhere) if self.directories.contains(place.0) => Err(Missing::Elsewhere),
-            _ => Err(Missing::Gone),
-        }
-    }
-
     /// Forgets what was at a place.
     pub(super) fn let_go(&mut self, (dir, name): Place<'_>) {
         self.recent.forget(dir, name);
@@ -342,14 +334,6 @@ impl State {
         self.unwatch(before.ids().filter(|id| !self.directories.contains(*id)).collect());
         self.changes.push(Change::Overflow);
     }
-}
-
-pub(super) fn owned((dir, name): Place<'_>) -> (Id, String) {
-    (dir, name.to_owned())
-}
-
-pub(super) fn is_reserved((_, name): Place<'_>) -> bool {
-    name.starts_with(RESERVED)
 }
 
 /// The version of a file; a link or anything else has none.

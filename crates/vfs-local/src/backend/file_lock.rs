@@ -1,0 +1,188 @@
+//! Advisory locks of whole files, which the kernel releases when their process ends.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{self, Access, FlockOperation, OFlags};
+use rustix::io::Errno;
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath, WriteRequest};
+
+use crate::backend::LocalBackend;
+use crate::fs::entry::require_access;
+use crate::fs::errno::{error, error_at};
+use crate::fs::metadata::Metadata;
+use crate::local_fs::Disk;
+
+/// Longest pause between two attempts to take a lock.
+const MAX_PAUSE: Duration = Duration::from_millis(20);
+
+/// Who may hold the lock of one file at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LockMode {
+    /// Any number of holders, all of them shared.
+    Shared,
+    /// One holder.
+    Exclusive,
+}
+
+/// A lock of a file, held until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct FileLock {
+    _file: OwnedFd,
+}
+
+impl LocalBackend {
+    /// Locks the file at `path`, and creates it if it is missing.
+    ///
+    /// # Behaviour
+    ///
+    /// The lock excludes other locks of the same file, by this process and by others, and nothing else: the file can be read
+    /// and written meanwhile. It must not be a file that is written through a backend, which locks it for that, too. Waits as
+    /// long as a change waits for another one: see [`LocalConfig::lock_timeout`](crate::LocalConfig::lock_timeout).
+    ///
+    /// # Errors
+    ///
+    /// `busy` if it is still locked then, `unsupported` if the file system or a filter of system calls refuses locks, and those
+    /// of creating a file.
+    ///
+    /// ```no_run
+    /// # async fn example() -> vfs_core::Result<()> {
+    /// use vfs_core::{OpContext, VfsPath};
+    /// use vfs_local::{LocalBackend, LockMode};
+    ///
+    /// let files = LocalBackend::open("/srv/project")?;
+    /// let lock = files.lock_file(&OpContext::new(), &VfsPath::parse("/.lock")?, LockMode::Shared).await?;
+    /// # drop(lock);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lock_file(&self, cx: &OpContext, path: &VfsPath, mode: LockMode) -> Result<FileLock> {
+        let at = path.clone();
+        let locked = self.on_disk(cx, path.clone(), move |disk, cx| {
+            let until = disk.wait_until();
+            disk.lock_file(&at, mode, Some(until), cx)
+        });
+        let busy = || Error::new(ErrorKind::Busy, "another process has locked this file for too long; try again");
+        locked.await?.ok_or_else(|| busy().with_path(path))
+    }
+
+    /// Locks the file at `path` as [`lock_file`](Self::lock_file) does, without waiting: `None` if another holder excludes it.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock_file`](Self::lock_file), but for `busy`.
+    pub async fn try_lock_file(&self, cx: &OpContext, path: &VfsPath, mode: LockMode) -> Result<Option<FileLock>> {
+        let at = path.clone();
+        self.on_disk(cx, path.clone(), move |disk, cx| disk.lock_file(&at, mode, None, cx)).await
+    }
+
+    /// Returns whether the permissions of the directory at `path`, and its file system, let this process create files in it.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening the directory.
+    ///
+    /// ```no_run
+    /// # async fn example() -> vfs_core::Result<()> {
+    /// use vfs_core::{OpContext, VfsPath};
+    /// use vfs_local::LocalBackend;
+    ///
+    /// let files = LocalBackend::open("/srv/project")?;
+    /// assert!(files.can_create_in(&OpContext::new(), &VfsPath::root()).await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn can_create_in(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
+        let at = path.clone();
+        self.on_disk(cx, path.clone(), move |disk, _| disk.can_create_in(&at)).await
+    }
+}
+
+impl Disk {
+    fn can_create_in(&self, path: &VfsPath) -> Result<bool> {
+        let directory = self.root.open_at(path, OFlags::PATH | OFlags::DIRECTORY)?;
+        match require_access(directory.as_fd(), ".", Access::WRITE_OK | Access::EXEC_OK) {
+            Ok(()) => Ok(true),
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Ok(false),
+            Err(errno) => Err(error_at(errno, path)),
+        }
+    }
+
+    /// Locks the file at `path`; `None` if it is still locked at `until`.
+    fn lock_file(
+        &self,
+        path: &VfsPath,
+        mode: LockMode,
+        until: Option<Instant>,
+        cx: &OpContext,
+    ) -> Result<Option<FileLock>> {
+        loop {
+            let file = self.open_lock_file(path, cx)?;
+            if !acquire(&file, mode, until, cx)? {
+                return Ok(None);
+            }
+            // A file that was removed or replaced meanwhile excludes nobody who opens the path now.
+            if self.is_at(path, &file)? {
+                return Ok(Some(FileLock { _file: file }));
+            }
+        }
+    }
+
+    fn open_lock_file(&self, path: &VfsPath, cx: &OpContext) -> Result<OwnedFd> {
+        match self.open_to_lock(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match self.write(WriteRequest::new(path.clone(), ""), cx) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+            _ => self.open_to_lock(path),
+        }
+    }
+
+    /// Network file systems grant an exclusive lock only for a file that is open for writing.
+    fn open_to_lock(&self, path: &VfsPath) -> Result<OwnedFd> {
+        match self.root.open_at(path, OFlags::RDWR) {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => self.root.open_at(path, OFlags::RDONLY),
+            opened => opened,
+        }
+    }
+
+    fn is_at(&self, path: &VfsPath, file: &OwnedFd) -> Result<bool> {
+        let identity = |file: &OwnedFd| Metadata::of(file.as_fd()).map(|metadata| metadata.identity());
+        let now = match self.root.open_at(path, OFlags::PATH) {
+            Ok(now) => now,
+            Err(error) if error.is_absence() => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let is_same = identity(&now).and_then(|now| Ok(now == identity(file)?));
+        is_same.map_err(|errno| error_at(errno, path))
+    }
+}
+
+fn acquire(file: &OwnedFd, mode: LockMode, until: Option<Instant>, cx: &OpContext) -> Result<bool> {
+    let operation = match mode {
+        LockMode::Shared => FlockOperation::NonBlockingLockShared,
+        LockMode::Exclusive => FlockOperation::NonBlockingLockExclusive,
+    };
+    let mut pause = Duration::from_micros(200);
+    loop {
+        cx.check()?;
+        match fs::flock(file, operation) {
+            Ok(()) => return Ok(true),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                if until.is_none_or(|until| Instant::now() >= until) {
+                    return Ok(false);
+                }
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(MAX_PAUSE);
+            }
+            // The last one is the answer of a filter of system calls.
+            Err(Errno::BADF | Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
+                let message = "files cannot be locked here: the file system or a filter of system calls refuses flock";
+                return Err(Error::new(ErrorKind::Unsupported, message));
+            }
+            Err(errno) => return Err(error(errno)),
+        }
+    }
+}

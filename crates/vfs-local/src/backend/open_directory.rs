@@ -1,0 +1,74 @@
+//! Handing out a directory as a descriptor, for what works in directories and not with paths.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
+
+use crate::backend::LocalBackend;
+use crate::fs::errno::error;
+use crate::fs::protected_paths::Deed;
+use crate::fs::root::{RESERVED, Root};
+
+impl LocalBackend {
+    /// Opens a directory to be worked in: a place to start a process in, or to open files from. The descriptor can be
+    /// neither listed nor written to, and is closed when a process of ours becomes another program.
+    ///
+    /// It is found as every path is: below the root, links inside it followed. Whoever has it can leave the root by `..`.
+    ///
+    /// # Errors
+    ///
+    /// `not_found`, `not_a_directory`, `permission_denied`, and `path_escape` where a link leads out of the root.
+    pub async fn open_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<OwnedFd> {
+        let wanted = path.clone();
+        self.on_disk(cx, path.clone(), move |disk, _| disk.root.open_at(&wanted, OFlags::PATH | OFlags::DIRECTORY))
+            .await
+    }
+
+    /// Opens a directory of the program's own as [`open_directory`](Self::open_directory) does, but follows no link, and
+    /// makes what is missing of it and above it. So nobody who can write below the root decides where it is.
+    ///
+    /// # Errors
+    ///
+    /// `path_escape` where a link is there or above, `not_a_directory`, `permission_denied`, `policy_denied` where it is
+    /// protected, and `invalid_path` for a reserved name.
+    pub async fn make_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<OwnedFd> {
+        let wanted = path.clone();
+        self.on_disk(cx, path.clone(), move |disk, _| made(&disk.root, &wanted)).await
+    }
+}
+
+fn made(root: &Root, path: &VfsPath) -> Result<OwnedFd> {
+    if path.components().any(|name| name.starts_with(RESERVED)) {
+        let message = "names that start with '.vfs-tmp-' are reserved; use another directory";
+        return Err(Error::new(ErrorKind::InvalidPath, message));
+    }
+    root.guard().check_path(Deed::Make, path)?;
+    let mut directory = root.open_at(&VfsPath::root(), OFlags::PATH | OFlags::DIRECTORY)?;
+    for name in path.components() {
+        directory = made_in(root, &directory, name)?;
+    }
+    Ok(directory)
+}
+
+fn made_in(root: &Root, parent: &OwnedFd, name: &str) -> Result<OwnedFd> {
+    let open = || root.open_child(parent.as_fd(), name.as_bytes(), OFlags::PATH | OFlags::DIRECTORY);
+    let opened = open().or_else(|errno| match errno {
+        Errno::NOENT => match fs::mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => open(),
+            Err(errno) => Err(errno),
+        },
+        errno => Err(errno),
+    });
+    opened.map_err(|errno| {
+        let is_link = fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink);
+        if !is_link {
+            return error(errno);
+        }
+        let message = "a link is at this path or above it, and none is followed here; remove it, or name the directory \
+                       that it leads to";
+        Error::new(ErrorKind::PathEscape, message)
+    })
+}

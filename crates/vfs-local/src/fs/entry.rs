@@ -1,0 +1,66 @@
+//! A directory entry: a directory that is held open, and a name in it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{self, Access, AtFlags, FileType, Mode, OFlags};
+use rustix::io::{self, Errno};
+
+use super::errno::retry;
+
+/// Flags of every open: no descriptor leaks into a child process, and nothing becomes our terminal.
+pub(super) const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
+
+/// The directory that an entry is in, and its name there.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) parent: OwnedFd,
+    pub(crate) name: String,
+}
+
+impl Entry {
+    /// Another name in the same directory.
+    pub(crate) fn sibling(&self, name: String) -> io::Result<Entry> {
+        Ok(Entry { parent: io::fcntl_dupfd_cloexec(&self.parent, 0)?, name })
+    }
+
+    /// What is there, not following a link; `None` where nothing is.
+    pub(crate) fn file_type(&self) -> io::Result<Option<FileType>> {
+        file_type_at(self.parent.as_fd(), self.name.as_bytes())
+    }
+
+    /// Fails where what is there may not be written.
+    pub(crate) fn require_writable(&self) -> io::Result<()> {
+        require_access(self.parent.as_fd(), &self.name, Access::WRITE_OK)
+    }
+}
+
+/// Fails where this process may not use the entry `name` of `dir` for `access`.
+pub(crate) fn require_access(dir: BorrowedFd<'_>, name: &str, access: Access) -> io::Result<()> {
+    let ask = |flags| fs::accessat(dir, name, access, flags);
+    match ask(AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW) {
+        // The call that knows these flags came with Linux 5.8, and some confinements refuse it. The older one asks for the
+        // real user.
+        Err(Errno::NOSYS | Errno::PERM) if acts_as_itself() => ask(AtFlags::empty()),
+        answer => answer,
+    }
+}
+
+/// Whether the user and group of this process, by which the system judges it, are the real ones.
+fn acts_as_itself() -> bool {
+    use rustix::process::{getegid, geteuid, getgid, getuid};
+    getuid() == geteuid() && getgid() == getegid()
+}
+
+pub(crate) fn file_type_at(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Option<FileType>> {
+    match fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Syncs a directory that is held by `O_PATH`, which cannot be synced itself.
+pub(crate) fn sync_directory(dir: BorrowedFd<'_>) -> io::Result<()> {
+    let readable = fs::openat(dir, ".", OFlags::RDONLY | OFlags::DIRECTORY | ALWAYS, Mode::empty())?;
+    retry(|| fs::fsync(&readable))
+}

@@ -1,0 +1,291 @@
+//! What the disk knows of a file, and its version.
+
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, SystemTime};
+
+use arrayvec::ArrayString;
+use chrono::{DateTime, Utc};
+use rustix::fs::{self, AtFlags, FileType, Stat, Statx, StatxAttributes, StatxFlags, StatxTimestamp};
+use rustix::io::{self, Errno};
+use rustix::path::Arg;
+use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
+
+use crate::config::options::HardLinks;
+use crate::fs::errno::retry;
+
+/// Longest version, in bytes: seven numbers of 16 digits, and what is between them.
+const MAX_VERSION: usize = 7 * 16 + 6;
+
+/// The facts of one file, as of one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Metadata {
+    mode: u32,
+    links: u32,
+    owner: (u32, u32),
+    device: (u32, u32),
+    inode: u64,
+    size: u64,
+    accessed: Time,
+    modified: Time,
+    /// When anything of it was changed.
+    changed: Time,
+    /// When it was made; zero where nobody knows.
+    born: Time,
+    attributes: StatxAttributes,
+    mount: u64,
+}
+
+/// Seconds since 1970, and nanoseconds.
+type Time = (i64, u32);
+
+/// Asks for the number of the mount, which no other one gets before the machine is started again (`STATX_MNT_ID_UNIQUE`,
+/// since Linux 6.8; older kernels leave it out).
+const MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+
+/// When a content was changed last, and when its inode was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Changes([(i64, u32); 2]);
+
+impl Metadata {
+    /// Of the file that `fd` holds, whatever its name is by now.
+    pub(crate) fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        let flags = StatxFlags::BASIC_STATS | StatxFlags::BTIME | MOUNT;
+        match retry(|| fs::statx(fd, "", AtFlags::EMPTY_PATH, flags)) {
+            Err(Errno::NOSYS) => retry(|| fs::fstat(fd)).map(|found| Self::from_stat(&found)),
+            found => found.map(|found| Self::from_statx(&found)),
+        }
+    }
+
+    /// Of the entry `name` of `dir`, not following a link.
+    pub(crate) fn at(dir: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Result<Self> {
+        match retry(|| fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS | StatxFlags::BTIME)) {
+            Err(Errno::NOSYS) => {
+                retry(|| fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)).map(|found| Self::from_stat(&found))
+            }
+            found => found.map(|found| Self::from_statx(&found)),
+        }
+    }
+
+    fn from_statx(found: &Statx) -> Self {
+        let time = |at: StatxTimestamp| (at.tv_sec, at.tv_nsec);
+        let knows_mount = found.stx_mask & MOUNT.bits() != 0;
+        Self {
+            mode: found.stx_mode.into(),
+            links: found.stx_nlink,
+            owner: (found.stx_uid, found.stx_gid),
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            size: found.stx_size,
+            accessed: time(found.stx_atime),
+            modified: time(found.stx_mtime),
+            changed: time(found.stx_ctime),
+            born: time(found.stx_btime),
+            attributes: found.stx_attributes,
+            mount: if knows_mount { found.stx_mnt_id } else { 0 },
+        }
+    }
+
+    /// What the older call knows, where a filter of system calls refuses the newer one: nothing of attributes, mounts and birth.
+    fn from_stat(found: &Stat) -> Self {
+        let time = |seconds: i64, nanoseconds: u64| (seconds, u32::try_from(nanoseconds).unwrap_or(0));
+        Self {
+            mode: found.st_mode,
+            links: u32::try_from(found.st_nlink).unwrap_or(u32::MAX),
+            owner: (found.st_uid, found.st_gid),
+            device: (fs::major(found.st_dev), fs::minor(found.st_dev)),
+            inode: found.st_ino,
+            size: found.st_size.try_into().unwrap_or(0),
+            accessed: time(found.st_atime, found.st_atime_nsec),
+            modified: time(found.st_mtime, found.st_mtime_nsec),
+            changed: time(found.st_ctime, found.st_ctime_nsec),
+            born: (0, 0),
+            attributes: StatxAttributes::empty(),
+            mount: 0,
+        }
+    }
+
+    pub(crate) fn file_type(&self) -> FileType {
+        FileType::from_raw_mode(self.mode)
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(crate) fn mode(&self) -> u32 {
+        self.mode
+    }
+
+    /// When its content, or anything else of it, was changed last; nobody can set this back.
+    pub(crate) fn changed(&self) -> SystemTime {
+        let since = Duration::new(self.changed.0.try_into().unwrap_or(0), self.changed.1);
+        SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+
+    /// What changes with its content, to the nanosecond: when that was changed last, and when the inode was.
+    pub(crate) fn changes(&self) -> Changes {
+        Changes([self.modified, self.changed])
+    }
+
+    /// Whether its content is the one of `before`, as far as its size and the time of its change tell. Unlike its version,
+    /// these stay when the inode gets another name.
+    pub(crate) fn has_content_of(&self, before: &Self) -> bool {
+        let state = |of: &Self| (of.size, of.modified);
+        state(self) == state(before)
+    }
+
+    /// Whether something is mounted there.
+    pub(crate) fn is_mount_point(&self) -> bool {
+        self.attributes.contains(StatxAttributes::MOUNT_ROOT)
+    }
+
+    /// Whether it is marked so that nobody can remove it: immutable, or append-only.
+    pub(crate) fn is_immutable(&self) -> bool {
+        self.attributes.intersects(StatxAttributes::IMMUTABLE | StatxAttributes::APPEND)
+    }
+
+    /// Whether only the owner of an entry, or of the directory itself, may remove the entry from this directory.
+    pub(crate) fn is_sticky(&self) -> bool {
+        self.mode() & 0o1000 != 0
+    }
+
+    /// The number of the mount it is on, which tells one file system from another that takes its place; 0 where the kernel
+    /// does not tell.
+    pub(crate) fn mount(&self) -> u64 {
+        self.mount
+    }
+
+    /// Whether it is encrypted by the file system: then its names change with the keys that are there.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.attributes.contains(StatxAttributes::ENCRYPTED)
+    }
+
+    /// Whether opening it reads more than the file itself: what it is encrypted or verified by.
+    pub(crate) fn opens_with_more(&self) -> bool {
+        self.attributes.intersects(StatxAttributes::ENCRYPTED | StatxAttributes::VERITY)
+    }
+
+    /// Whether it was read after it was changed last, and within a day before `now`.
+    pub(crate) fn was_read_lately(&self, now: SystemTime) -> bool {
+        /// A minute less, for clocks of different grain.
+        const DAY: i64 = 24 * 60 * 60 - 60;
+        let read = self.accessed;
+        let since = now.duration_since(SystemTime::UNIX_EPOCH).ok().and_then(|now| i64::try_from(now.as_secs()).ok());
+        let is_of_today = since.is_some_and(|now| now.saturating_sub(read.0) < DAY);
+        is_of_today && read > self.modified && read > self.changed
+    }
+
+    /// How many names it has.
+    pub(crate) fn links(&self) -> u32 {
+        self.links
+    }
+
+    /// How many names it has as a file; a directory has one.
+    pub(crate) fn names(&self) -> u64 {
+        if self.file_type() == FileType::Directory { 1 } else { self.links().max(1).into() }
+    }
+
+    pub(crate) fn owner(&self) -> (u32, u32) {
+        self.owner
+    }
+
+    /// What tells this file from every other on the machine.
+    pub(crate) fn identity(&self) -> (u64, u64) {
+        (u64::from(self.device.0) << 32 | u64::from(self.device.1), self.inode)
+    }
+
+    /// The version of the content.
+    ///
+    /// Two files of one version have the same inode, size, and times of change of content and of inode. Our own writes
+    /// always make a new inode with a time of their own, or one that was set and a count below it, so that two of them do not
+    /// share a version; a change in place by another program moves the inode's time, which no program can set back.
+    ///
+    /// The number of a file system without a device of its own (overlay, btrfs, FUSE, network) is another one after each
+    /// mount, so it is left out: an untouched file keeps its version.
+    pub(crate) fn version(&self) -> Version {
+        let (device, inode) = self.identity();
+        let device = if self.device.0 == 0 { 0 } else { device };
+        let mut text = ArrayString::<MAX_VERSION>::new();
+        let (modified, changed) = (self.modified, self.changed);
+        let times = [modified.0.cast_unsigned(), modified.1.into(), changed.0.cast_unsigned(), changed.1.into()];
+        for number in [device, inode, self.size].into_iter().chain(times) {
+            if !text.is_empty() {
+                text.push('.');
+            }
+            push_hex(&mut text, number);
+        }
+        Version::new(text.as_str())
+    }
+
+    /// The entry at `path`, or why it is none: neither file nor directory.
+    pub(crate) fn info(&self, path: VfsPath) -> Result<FileInfo> {
+        let info = match self.file_type() {
+            FileType::Directory => FileInfo::directory(path),
+            FileType::RegularFile => FileInfo::file(path, self.size(), self.version()),
+            _ => return Err(special_file().with_path(&path)),
+        };
+        Ok(info.modified_at(timestamp(self.modified)).created_at(timestamp(self.born)))
+    }
+
+    /// Refuses whatever is not a regular file that may be read.
+    pub(crate) fn require_readable_file(&self, hard_links: HardLinks) -> Result<()> {
+        match self.file_type() {
+            FileType::RegularFile if hard_links == HardLinks::Refuse && self.links() > 1 => Err(Error::new(
+                ErrorKind::PermissionDenied,
+                "the file has more than one name, which is not allowed here",
+            )),
+            FileType::RegularFile => Ok(()),
+            FileType::Directory => Err(Error::of(ErrorKind::IsADirectory)),
+            _ => Err(special_file()),
+        }
+    }
+}
+
+/// Every entry of a listing has a version, and formatting by `write!` costs more than the rest of it.
+fn push_hex(text: &mut ArrayString<MAX_VERSION>, number: u64) {
+    let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
+    for digit in (0..digits).rev() {
+        text.push(char::from(b"0123456789abcdef"[(number >> (4 * digit)) as usize & 0xF]));
+    }
+}
+
+/// Neither a file nor a directory: nothing here opens it.
+pub(crate) fn special_file() -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        "it is a FIFO, socket or device, not a file; only regular files are read and written",
+    )
+}
+
+fn timestamp(at: Time) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(at.0, at.1).filter(|_| at != (0, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_in_hexadecimal() {
+        for number in [0, 1, 9, 15, 16, 0xABC, u64::from(u32::MAX), u64::MAX, (-2_i64).cast_unsigned()] {
+            let mut text = ArrayString::new();
+            push_hex(&mut text, number);
+            assert_eq!(text.as_str(), format!("{number:x}"));
+        }
+    }
+
+    #[test]
+    fn the_older_call_gives_the_same_version() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let file = directory.path().join("file");
+        std::fs::write(&file, "content").expect("written");
+        for path in [directory.path(), &file] {
+            let held = std::fs::File::open(path).expect("opened");
+            let newer = Metadata::of(std::os::fd::AsFd::as_fd(&held)).expect("described");
+            let older = Metadata::from_stat(&fs::fstat(&held).expect("described"));
+            assert_eq!(older.version(), newer.version(), "{}", path.display());
+            assert_eq!((older.mode(), older.links(), older.owner()), (newer.mode(), newer.links(), newer.owner()));
+            assert_eq!((older.identity(), older.changed()), (newer.identity(), newer.changed()));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Edits: replacements in the text of a file.
+
+use vfs_core::{EditMode, EditRequest, EditResult, Error, ErrorKind, OpContext, Result, edit};
+
+use super::read::read_to_end;
+use super::write::changed_meanwhile;
+use crate::fs::protected_paths::Deed;
+use crate::local_fs::Disk;
+use crate::staging::lock::Purpose;
+use crate::staging::staged_file::Staged;
+
+/// How often an edit starts again because something outside this library changed the file in place under it.
+const MAX_EDIT_ATTEMPTS: usize = 64;
+
+impl Disk {
+    pub(crate) fn edit(&self, request: EditRequest, cx: &OpContext) -> Result<EditResult> {
+        edit::check(&request)?;
+        let path = &request.path;
+        if path.is_root() {
+            return Err(Error::at(ErrorKind::IsADirectory, path));
+        }
+        let entry = self.root.followed_entry(path)?;
+        let (deed, purpose) = match request.mode {
+            EditMode::DryRun => (Deed::Read, Purpose::Look),
+            _ => (Deed::Change, Purpose::Change),
+        };
+        self.root.check(&entry, deed, path)?;
+        let held = self.hold(purpose, &entry, self.hard_links, cx).map_err(|error| error.or_path(path))?;
+        let Some(mut file) = held.file else {
+            return Err(Error::not_found(path));
+        };
+        for _ in 0..MAX_EDIT_ATTEMPTS {
+            let version = file.metadata.version();
+            if request.expected_version.as_ref().is_some_and(|expected| *expected != version) {
+                return Err(Error::conflict(path, Some(version)));
+            }
+            let old =
+                read_to_end(&file.fd, &file.metadata, self.max_file_size, cx).map_err(|error| error.or_path(path))?;
+            let edited =
+                edit::apply(&old, &request.replacements, self.max_file_size).map_err(|error| error.or_path(path))?;
+            let diff = request.wants_diff().then(|| edit::diff(path, &old, &edited.content));
+            let size = edited.content.len() as u64;
+            if request.mode == EditMode::DryRun {
+                return Ok(EditResult::new(path.clone(), edited.occurrences, version, size).with_diff(diff));
+            }
+            let staged = Staged::new(&entry, Some(&file), self.durability).map_err(|error| error.or_path(path))?;
+            staged.write(&edited.content, cx).map_err(|error| error.or_path(path))?;
+            match self.publish_if_unchanged(staged, &entry, &file) {
+                Ok(metadata) => {
+                    let result = EditResult::new(path.clone(), edited.occurrences, metadata.version(), size);
+                    return Ok(result.with_diff(diff));
+                }
+                Err(failure) if failure.kind() == ErrorKind::Conflict => {
+                    // Another file has its place, or there is new content to edit.
+                    let now = changed_meanwhile(&entry, &file).map_err(|error| error.or_path(path))?;
+                    file.metadata = now.ok_or_else(|| failure.or_path(path))?;
+                }
+                Err(failure) => return Err(failure.or_path(path)),
+            }
+        }
+        Err(Error::at(ErrorKind::Busy, path))
+    }
+}

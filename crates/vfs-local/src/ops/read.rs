@@ -1,0 +1,136 @@
+//! Reading files: a window, or all of one.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use bytes::Bytes;
+use rustix::buffer::spare_capacity;
+use rustix::fs::OFlags;
+use rustix::io;
+use vfs_core::{
+    Error, ErrorKind, FileDownloadResponse, OpContext, ReadRequest, ReadResult, Result, Version, VfsPath, buffer,
+    window,
+};
+
+use crate::fs::errno::retry;
+use crate::fs::errno::{error, error_at};
+use crate::fs::metadata::Metadata;
+use crate::local_fs::Disk;
+
+/// A file that was found to be a regular one before it was opened for reading, and after.
+pub(crate) struct OpenFile {
+    pub(crate) fd: OwnedFd,
+    pub(crate) metadata: Metadata,
+}
+
+impl Disk {
+    /// Opens a regular file for reading.
+    ///
+    /// Its type is looked at through a descriptor that opens nothing, so that no device is ever touched; the open that
+    /// follows cannot block, whatever was put there in between.
+    pub(crate) fn open_file(&self, path: &VfsPath) -> Result<OpenFile> {
+        let found = self.root.open_at(path, OFlags::PATH)?;
+        self.require_readable(found.as_fd(), path)?;
+        let fd = self.root.open_to_read(path)?;
+        let metadata = self.require_readable(fd.as_fd(), path)?;
+        Ok(OpenFile { fd, metadata })
+    }
+
+    fn require_readable(&self, fd: std::os::fd::BorrowedFd<'_>, path: &VfsPath) -> Result<Metadata> {
+        let metadata = Metadata::of(fd).map_err(|errno| error_at(errno, path))?;
+        metadata.require_readable_file(self.hard_links).map_err(|error| error.with_path(path))?;
+        Ok(metadata)
+    }
+
+    pub(crate) fn read(&self, request: &ReadRequest, cx: &OpContext) -> Result<ReadResult> {
+        let OpenFile { fd, metadata } = self.open_file(&request.path)?;
+        let version = metadata.version();
+        if request.bytes.is_none()
+            && let Some(content) = read_at_once(&fd, &metadata).map_err(|errno| error_at(errno, &request.path))?
+        {
+            return window::read_bytes(&content.into(), request, version);
+        }
+        let mut source = FileSource { fd, size: metadata.size(), cx };
+        let mut index = self.line_indexes.of(&version);
+        let window = window::read_indexed(&mut source, &mut index, request, version.clone());
+        self.line_indexes.keep(&source.fd, &metadata, version, index);
+        window
+    }
+
+    pub(crate) fn download(&self, path: VfsPath, cx: &OpContext) -> FileDownloadResponse {
+        match self.read_whole(&path, cx) {
+            Ok((content, version)) => FileDownloadResponse::ok(path, content, version),
+            Err(error) => FileDownloadResponse::failed(path, error),
+        }
+    }
+
+    fn read_whole(&self, path: &VfsPath, cx: &OpContext) -> Result<(Bytes, Version)> {
+        let OpenFile { fd, metadata } = self.open_file(path)?;
+        let content = read_to_end(&fd, &metadata, self.max_file_size, cx).map_err(|error| error.or_path(path))?;
+        Ok((content.into(), metadata.version()))
+    }
+}
+
+/// Files up to this size, 1 MiB, are read by one call.
+const AT_ONCE: u64 = 1 << 20;
+
+/// All of `fd` where that is small and one read gives as many bytes as its size says, with room for more.
+fn read_at_once(fd: &OwnedFd, metadata: &Metadata) -> io::Result<Option<Vec<u8>>> {
+    let size @ 1..=AT_ONCE = metadata.size() else { return Ok(None) };
+    let mut content = Vec::with_capacity(size as usize + 1);
+    let count = retry(|| io::pread(fd, spare_capacity(&mut content), 0))?;
+    Ok((count as u64 == size).then_some(content))
+}
+
+/// Reads all of `fd`; `too_large` where it is over `max_size` bytes, whatever size it claims.
+pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: &OpContext) -> Result<Vec<u8>> {
+    const CHUNK: usize = 4 << 20;
+    let too_large = || Error::new(ErrorKind::TooLarge, format!("the file is over the limit of {max_size} bytes"));
+    if metadata.size() > max_size {
+        return Err(too_large());
+    }
+    if let Some(content) = read_at_once(fd, metadata).map_err(error)? {
+        return Ok(content);
+    }
+    // One byte more than the size: the read that fills the file's own then also finds its end.
+    let claimed = usize::try_from(metadata.size()).map_err(|_| too_large())?;
+    let mut content = buffer::with_capacity(claimed.saturating_add(1))?;
+    let mut filled = 0;
+    loop {
+        cx.check()?;
+        if filled == content.len() {
+            let more = match content.capacity() - filled {
+                0 => filled.clamp(4096, CHUNK),
+                room => room.min(CHUNK),
+            };
+            buffer::resize(&mut content, filled + more)?;
+        }
+        match retry(|| io::pread(fd, &mut content[filled..], filled as u64)).map_err(error)? {
+            0 => {
+                content.truncate(filled);
+                return Ok(content);
+            }
+            count => filled += count,
+        }
+        if filled as u64 > max_size {
+            return Err(too_large());
+        }
+    }
+}
+
+/// A file for [`window::read`], which looks at the context between blocks.
+struct FileSource<'a> {
+    fd: OwnedFd,
+    size: u64,
+    cx: &'a OpContext,
+}
+
+impl window::Source for FileSource<'_> {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.cx.check()?;
+        retry(|| io::pread(&self.fd, &mut *buffer, offset)).map_err(error)
+    }
+}

@@ -1,0 +1,129 @@
+//! Deleting: a file or link in one step, a directory by moving it out of sight first.
+
+use std::os::fd::AsFd;
+
+use rustix::fs::{self, AtFlags, FileType, OFlags};
+use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, OpContext, Result, VfsPath};
+
+use crate::config::options::{Durability, HardLinks};
+use crate::fs::entry::{Entry, sync_directory};
+use crate::fs::errno::{error, error_at};
+use crate::fs::metadata::special_file;
+use crate::fs::parents::MadeDirectories;
+use crate::fs::protected_paths::Deed;
+use crate::fs::remove_tree::{Removed, remove_tree};
+use crate::fs::rename_noreplace::rename_new;
+use crate::local_fs::Disk;
+use crate::ops::removal_checks::check_removable;
+use crate::staging::durable_rename::{Settle, move_new, refusal};
+use crate::staging::lock::{EntryLock, Purpose};
+use crate::staging::reserved_names::{mark_alive, place_anywhere, place_beside};
+
+impl Disk {
+    pub(crate) fn delete(&self, request: DeleteRequest, cx: &OpContext) -> Result<DeleteResult> {
+        let path = &request.path;
+        if path.is_root() {
+            return Err(Error::invalid_argument("the root cannot be deleted; name something below it").with_path(path));
+        }
+        if request.scope == DeleteScope::EmptyDirectory {
+            return self.delete_empty(path, cx);
+        }
+        let entry = self.root.entry(path)?;
+        self.root.check(&entry, Deed::Change, path)?;
+        let files = match entry.file_type().map_err(|errno| error_at(errno, path))? {
+            None => return Err(Error::not_found(path)),
+            Some(FileType::Directory) if !request.recursive => {
+                return Err(Error::new(
+                    ErrorKind::IsADirectory,
+                    "it is a directory; ask for a recursive delete if all of it is meant",
+                )
+                .with_path(path));
+            }
+            Some(FileType::Directory) if request.expected_version.is_some() => {
+                return Err(Error::invalid_argument("a directory has no version to expect").with_path(path));
+            }
+            Some(FileType::Directory) => {
+                let _lock = EntryLock::acquire(&entry, cx, self.wait_until()).map_err(|error| error.or_path(path))?;
+                let untouched = Removed::default();
+                check_removable(&self.root, &entry, cx).map_err(|obstacle| obstacle.into_error(path, untouched))?;
+                self.remove_aside(&entry, path).map_err(|error| error.or_path(path))?
+            }
+            Some(FileType::RegularFile) => {
+                let held =
+                    self.hold(Purpose::Removal, &entry, HardLinks::Allow, cx).map_err(|error| error.or_path(path))?;
+                let Some(file) = &held.file else { return Err(Error::not_found(path)) };
+                let version = file.metadata.version();
+                if request.expected_version.as_ref().is_some_and(|expected| *expected != version) {
+                    return Err(Error::conflict(path, Some(version)));
+                }
+                self.remove_one(&entry, path).map_err(|error| error.or_path(path))?
+            }
+            Some(FileType::Symlink) if request.expected_version.is_some() => {
+                return Err(Error::invalid_argument("a link has no version to expect").with_path(path));
+            }
+            Some(FileType::Symlink) => {
+                let _lock = EntryLock::acquire(&entry, cx, self.wait_until()).map_err(|error| error.or_path(path))?;
+                self.remove_one(&entry, path).map_err(|error| error.or_path(path))?
+            }
+            Some(_) => return Err(special_file().with_path(path)),
+        };
+        Ok(DeleteResult::new(path.clone(), files))
+    }
+
+    /// Removes a file or link.
+    fn remove_one(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
+        if self.durability == Durability::Full {
+            return self.remove_aside(entry, path);
+        }
+        fs::unlinkat(&entry.parent, &entry.name, AtFlags::empty()).map_err(|errno| refusal(error(errno), entry))?;
+        Ok(1)
+    }
+
+    /// Removes what `entry` names, with everything below it, and counts the files. The caller calls it `path`.
+    ///
+    /// Moving it out of sight is the commit point, after which it is gone for every reader, whether or not the caller
+    /// waits for the rest. If something of it cannot be removed, what is left comes back under its name; if that fails, too,
+    /// the error says so. A directory that cannot be moved is emptied where it is.
+    fn remove_aside(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
+        let settle = Settle { durability: self.durability, made: &MadeDirectories::default() };
+        let place = |hidden: &Entry| move_new(entry, hidden, settle);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let held = match entry.file_type().map_err(error)? {
+            Some(FileType::Directory | FileType::RegularFile) => {
+                Some(self.root.open_child(entry.parent.as_fd(), entry.name.as_bytes(), flags).map_err(error)?)
+            }
+            _ => None,
+        };
+        let placed = match &held {
+            Some(held) => {
+                mark_alive(held).map_err(error)?;
+                place_beside(&self.root, entry, place)
+            }
+            None => place_anywhere(entry, place),
+        };
+        let hidden = match placed {
+            Ok(hidden) => hidden,
+            // Where file systems lie in layers, a directory of a lower one is not moved.
+            Err(failure) if failure.kind() == ErrorKind::PathEscape => return self.remove_in_place(entry, path),
+            Err(failure) => return Err(refusal(failure, entry)),
+        };
+        let mut removed = Removed::default();
+        match remove_tree(&self.root, &hidden, &mut removed) {
+            Ok(()) => Ok(removed.files),
+            Err(obstacle) => Err(match rename_new(&hidden, entry) {
+                Ok(()) => obstacle.into_error(path, removed),
+                // Something new has its name, or what stopped the removal stops this as well.
+                Err(_) => obstacle.into_error_without_rest(path, removed),
+            }),
+        }
+    }
+
+    fn remove_in_place(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
+        let mut removed = Removed::default();
+        remove_tree(&self.root, entry, &mut removed).map_err(|obstacle| obstacle.into_error(path, removed))?;
+        if self.durability == Durability::Full {
+            sync_directory(entry.parent.as_fd()).map_err(error)?;
+        }
+        Ok(removed.files)
+    }
+}

@@ -1,0 +1,269 @@
+//! Writing and editing: the new content is staged beside the file and takes its place in one step.
+
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use rustix::fs::FileType;
+use vfs_core::{
+    Error, ErrorKind, FileUpload, FileUploadResponse, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest,
+    WriteResult,
+};
+
+use crate::config::options::HardLinks;
+use crate::fs::entry::Entry;
+use crate::fs::errno::error;
+use crate::fs::metadata::Metadata;
+use crate::fs::parents::MadeDirectories;
+use crate::fs::protected_paths::Deed;
+use crate::local_fs::{Disk, HeldEntry};
+use crate::staging::lock::{HeldFile, Purpose};
+use crate::staging::staged_file::{Expected, Staged};
+
+impl Disk {
+    pub(crate) fn write(&self, request: WriteRequest, cx: &OpContext) -> Result<WriteResult> {
+        let path = &request.path;
+        if request.content.len() as u64 > self.max_file_size {
+            return Err(self.too_large(path));
+        }
+        if path.is_root() {
+            return Err(Error::at(ErrorKind::IsADirectory, path));
+        }
+        let written = match &request.mode {
+            WriteMode::CreateNew => self.create(&request, cx),
+            WriteMode::Overwrite => self.replace_or_create(&request, cx),
+            WriteMode::Append => self.append(&request, cx),
+            WriteMode::IfVersion(version) => self.replace_version(&request, version, cx),
+            _ => Err(Error::new(ErrorKind::Unsupported, "this write mode is not known here")),
+        };
+        let (created, metadata) = written.map_err(|error| error.or_path(path))?;
+        Ok(WriteResult::new(request.path, created, metadata.version(), metadata.size()))
+    }
+
+    pub(crate) fn upload(&self, upload: FileUpload, cx: &OpContext) -> FileUploadResponse {
+        let path = upload.path.clone();
+        FileUploadResponse::of_write(path, self.write(upload.into(), cx))
+    }
+
+    /// Writes a file that must not be there yet.
+    fn create(&self, request: &WriteRequest, cx: &OpContext) -> Result<(bool, Metadata)> {
+        let path = &request.path;
+        self.with_parents(path, cx, |entry, made| match entry.file_type().map_err(error)? {
+            None => self.create_at(entry, made, request, cx),
+            Some(FileType::Directory) => Err(Error::of(ErrorKind::IsADirectory)),
+            Some(_) => Err(Error::already_exists(path)),
+        })
+        .map_err(|error| if error.kind() == ErrorKind::AlreadyExists { Error::already_exists(path) } else { error })
+    }
+
+    fn create_at(
+        &self,
+        entry: &Entry,
+        made: &MadeDirectories,
+        request: &WriteRequest,
+        cx: &OpContext,
+    ) -> Result<(bool, Metadata)> {
+        let staged = Staged::new(entry, None, self.durability)?.modified_at(request.modified_at);
+        staged.write(&request.content, cx)?;
+        Ok((true, staged.finish()?.publish_new(entry, || made.sync())?))
+    }
+
+    fn replace_or_create(&self, request: &WriteRequest, cx: &OpContext) -> Result<(bool, Metadata)> {
+        self.change(&request.path, HardLinks::Allow, cx, |held, made| match &held.file {
+            None => self.create_at(held.entry, made, request, cx),
+            Some(file) => {
+                let staged = Staged::new(held.entry, Some(file), self.durability)?.modified_at(request.modified_at);
+                staged.write(&request.content, cx)?;
+                Ok((false, staged.finish()?.publish_over(&self.root, held.entry, file, Expected::File)?))
+            }
+        })
+    }
+
+    fn append(&self, request: &WriteRequest, cx: &OpContext) -> Result<(bool, Metadata)> {
+        self.change(&request.path, self.hard_links, cx, |held, made| {
+            let Some(file) = &held.file else {
+                return self.create_at(held.entry, made, request, cx);
+            };
+            if file.metadata.size().saturating_add(request.content.len() as u64) > self.max_file_size {
+                return Err(self.too_large(&request.path));
+            }
+            // A copy with the rest behind it, not a write at the end: a reader or a crash finds all of it or nothing.
+            let staged = Staged::new(held.entry, Some(file), self.durability)?.modified_at(request.modified_at);
+            staged.copy_from(file.fd.as_fd(), self.max_file_size, cx)?;
+            staged.write(&request.content, cx)?;
+            Ok((false, self.publish_if_unchanged(staged, held.entry, file)?))
+        })
+    }
+
+    fn replace_version(&self, request: &WriteRequest, expected: &Version, cx: &OpContext) -> Result<(bool, Metadata)> {
+        let path = &request.path;
+        let entry = self.root.followed_entry(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Error::conflict(path, None),
+            _ => error,
+        })?;
+        self.root.check(&entry, Deed::Change, path)?;
+        let held = self.hold(Purpose::Change, &entry, HardLinks::Allow, cx)?;
+        let file = held.file.as_ref().ok_or_else(|| Error::conflict(path, None))?;
+        if file.metadata.version() != *expected {
+            return Err(Error::conflict(path, Some(file.metadata.version())));
+        }
+        let staged = Staged::new(&entry, Some(file), self.durability)?.modified_at(request.modified_at);
+        staged.write(&request.content, cx)?;
+        match self.publish_if_unchanged(staged, &entry, file) {
+            Ok(metadata) => Ok((false, metadata)),
+            // Another program was there first.
+            Err(failure) if matches!(failure.kind(), ErrorKind::Conflict | ErrorKind::NotFound) => {
+                let there = Metadata::at(entry.parent.as_fd(), &entry.name).ok();
+                let there = there.filter(|there| there.file_type() == FileType::RegularFile);
+                Err(Error::conflict(path, there.map(|there| there.version())))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Puts `staged` in the place of `file`; `conflict` where that is not what it was when it was looked at.
+    pub(super) fn publish_if_unchanged(&self, staged: Staged, entry: &Entry, file: &HeldFile) -> Result<Metadata> {
+        let finished = staged.finish()?;
+        match changed_meanwhile(entry, file)? {
+            Some(_) => Err(Error::of(ErrorKind::Conflict)),
+            None => finished.publish_over(&self.root, entry, file, Expected::Content),
+        }
+    }
+
+    /// Runs `change` on the entry that `path` leads to, held, with its parents made.
+    fn change(
+        &self,
+        path: &VfsPath,
+        hard_links: HardLinks,
+        cx: &OpContext,
+        change: impl Fn(&HeldEntry<'_>, &MadeDirectories) -> Result<(bool, Metadata)>,
+    ) -> Result<(bool, Metadata)> {
+        self.with_parents(path, cx, |entry, made| {
+            let target = match entry.file_type().map_err(error)? {
+                Some(FileType::Symlink) => &self.root.followed_entry(path)?,
+                _ => entry,
+            };
+            self.root.check(target, Deed::Change, path)?;
+            let changed = change(&self.hold(Purpose::Change, target, hard_links, cx)?, made);
+            // Somebody else has put a file there since it was looked for: what is to be changed is that file.
+            changed.map_err(|failure| match failure.kind() {
+                ErrorKind::AlreadyExists => Error::of(ErrorKind::Conflict),
+                _ => failure,
+            })
+        })
+    }
+
+    /// Runs `work` on the entry `path`, whose parents are made, and taken back where it fails.
+    ///
+    /// It starts again where it was overtaken: the file was created, or its directory removed, or it was changed in place
+    /// by another program, all of which is a `conflict` here.
+    fn with_parents(
+        &self,
+        path: &VfsPath,
+        cx: &OpContext,
+        work: impl Fn(&Entry, &MadeDirectories) -> Result<(bool, Metadata)>,
+    ) -> Result<(bool, Metadata)> {
+        let until = self.wait_until();
+        loop {
+            let (failure, is_overtaken) = match self.root.make_parents(path) {
+                // What is missing is made, so only a removal beside it can leave something missing.
+                Err(failure) => {
+                    let is_overtaken = failure.kind() == ErrorKind::NotFound;
+                    (failure, is_overtaken)
+                }
+                Ok((entry, made)) => match work(&entry, &made) {
+                    Ok(done) => return Ok(done),
+                    Err(failure) => {
+                        // Looked at before the parents are taken back, which removes the directory, too.
+                        let is_overtaken = match failure.kind() {
+                            ErrorKind::Conflict => true,
+                            // The file itself went; a dangling link, which names its path, stays one.
+                            ErrorKind::NotFound if failure.path().is_none() => true,
+                            // In a directory that was removed nothing can be made, and the reasons given differ.
+                            _ => Metadata::of(entry.parent.as_fd()).is_ok_and(|parent| parent.links() == 0),
+                        };
+                        made.undo();
+                        (failure, is_overtaken)
+                    }
+                },
+            };
+            if !is_overtaken || self.root.is_gone() || Instant::now() >= until {
+                return Err(match failure.kind() {
+                    ErrorKind::Conflict => {
+                        Error::new(ErrorKind::Busy, "others keep changing it; try again").with_source(failure)
+                    }
+                    _ => failure,
+                });
+            }
+            cx.check()?;
+        }
+    }
+
+    fn too_large(&self, path: &VfsPath) -> Error {
+        Error::new(ErrorKind::TooLarge, format!("the file would be over the limit of {} bytes", self.max_file_size))
+            .with_path(path)
+    }
+}
+
+/// A last look before a commit: what another program wrote into the file meanwhile must not be lost. Says what it is now.
+pub(super) fn changed_meanwhile(entry: &Entry, file: &HeldFile) -> Result<Option<Metadata>> {
+    let now = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(error)?;
+    if now.identity() != file.metadata.identity() {
+        return Err(Error::of(ErrorKind::Conflict));
+    }
+    Ok((now.version() != file.metadata.version()).then_some(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::LocalConfig;
+    use crate::config::options::Durability;
+
+    /// Something that another program does with the file.
+    type Change = fn(&Path) -> std::io::Result<()>;
+
+    #[test]
+    fn new_content_gives_way_to_what_another_program_did_with_the_file_before() {
+        let changes: [(Change, Option<ErrorKind>, Option<&str>); 4] = [
+            (|_| Ok(()), None, Some("ours")),
+            (|at| fs::write(at, "theirs, in place"), Some(ErrorKind::Conflict), Some("theirs, in place")),
+            (
+                |at| {
+                    fs::write(at.with_extension("new"), "theirs")?;
+                    fs::rename(at.with_extension("new"), at)
+                },
+                Some(ErrorKind::Conflict),
+                Some("theirs"),
+            ),
+            (|at| fs::remove_file(at), Some(ErrorKind::NotFound), None),
+        ];
+        let cx = OpContext::new();
+        for durability in [Durability::Atomic, Durability::Full] {
+            for (change, refused, left) in changes {
+                let tree = tempfile::tempdir().expect("a temporary directory");
+                let at = tree.path().join("f");
+                fs::write(&at, "old").expect("it writes");
+                let config = LocalConfig::new(tree.path()).durability(durability);
+                let disk = Disk::open(&config).expect("the root opens");
+                let entry = disk.root.entry(&VfsPath::parse("/f").expect("it is a path")).expect("it is found");
+                let held = disk.hold(Purpose::Change, &entry, HardLinks::Allow, &cx).expect("nobody else holds it");
+                let file = held.file.as_ref().expect("it is there");
+                let staged = Staged::new(&entry, Some(file), durability).expect("it is staged");
+                staged.write(b"ours", &cx).expect("it writes");
+                change(&at).expect("they may");
+                let published = disk.publish_if_unchanged(staged, &entry, file);
+                assert_eq!(published.err().map(|failure| failure.kind()), refused);
+                let names: Vec<_> = fs::read_dir(tree.path())
+                    .expect("it lists")
+                    .map(|entry| entry.map(|e| e.path()))
+                    .collect::<Result<_, _>>()
+                    .expect("it lists");
+                assert_eq!(names, left.map(|_| at.clone()).as_slice(), "nothing else is left");
+                assert_eq!(fs::read_to_string(&at).ok().as_deref(), left);
+            }
+        }
+    }
+}

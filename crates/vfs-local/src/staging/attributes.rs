@@ -1,0 +1,105 @@
+//! What a file keeps when its content is replaced: owner, mode, access control lists and extended attributes.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{self, Gid, Mode, Uid, XattrFlags};
+use rustix::io::Errno;
+use vfs_core::{Error, ErrorKind, Result};
+
+use crate::fs::errno::error;
+use crate::fs::metadata::Metadata;
+use crate::staging::lock::HeldFile;
+
+/// Set-user-id and set-group-id go, as they do on any write: new content must not run with the old content's rights.
+const KEPT_MODE: u32 = 0o1777;
+
+/// An attribute that the kernel drops from any file that is written.
+const CAPABILITY: &[u8] = b"security.capability";
+
+/// The access control list of a file.
+const ACCESS_LIST: &str = "system.posix_acl_access";
+
+/// Gives the new file `to` what `from` has beside its content.
+pub(crate) fn keep(from: &HeldFile, to: BorrowedFd<'_>) -> Result<()> {
+    let has_group = keep_owner(from, to)?;
+    keep_extended(from.fd.as_fd(), to)?;
+    let mode = from.metadata.mode() & KEPT_MODE;
+    let mode = if has_group { mode } else { with_another_group(from, mode)? };
+    fs::fchmod(to, Mode::from_raw_mode(mode)).map_err(error)
+}
+
+/// `mode` as it opens the file to nobody new when it gets another group: who was in the old one is one of all others now, and
+/// the new one was.
+fn with_another_group(from: &HeldFile, mode: u32) -> Result<u32> {
+    match fs::fgetxattr(&from.fd, ACCESS_LIST, &mut [0_u8; 0]) {
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
+        _ => {
+            let message =
+                "the file has an access control list and a group that is not yours, which a new one cannot get";
+            return Err(Error::new(ErrorKind::PermissionDenied, message));
+        }
+    }
+    let common = (mode >> 3) & mode & 0o007;
+    Ok(mode & !0o077 | common << 3 | common)
+}
+
+/// Gives `to` the owner of `from`, and says whether it has its group, too: a user can give files to their own groups only.
+fn keep_owner(from: &HeldFile, to: BorrowedFd<'_>) -> Result<bool> {
+    let (owner, mine) = (from.metadata.owner(), Metadata::of(to).map_err(error)?.owner());
+    if owner == mine {
+        return Ok(true);
+    }
+    match fs::fchown(to, Some(Uid::from_raw(owner.0)), Some(Gid::from_raw(owner.1))) {
+        Ok(()) => Ok(true),
+        // In a namespace of users a group may have no number at all, which is invalid.
+        Err(Errno::PERM | Errno::INVAL) if owner.0 == mine.0 => Ok(false),
+        Err(Errno::PERM) => Err(Error::new(
+            ErrorKind::PermissionDenied,
+            "the file belongs to another user, and replacing it would take it from them",
+        )),
+        Err(errno) => Err(error(errno)),
+    }
+}
+
+fn keep_extended(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<()> {
+    let names = match read_whole(|buffer| fs::flistxattr(from, buffer)) {
+        Ok(names) => names,
+        Err(Errno::OPNOTSUPP) => return Ok(()),
+        Err(errno) => return Err(error(errno)),
+    };
+    // A new file takes its directory's default list, which the old one need not have had.
+    match fs::fremovexattr(to, ACCESS_LIST) {
+        Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
+        Err(errno) => return Err(error(errno)),
+    }
+    for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && *name != CAPABILITY) {
+        let value = match read_whole(|buffer| fs::fgetxattr(from, name, buffer)) {
+            Ok(value) => value,
+            // It went away, or is not ours to read.
+            Err(Errno::NODATA | Errno::ACCESS | Errno::PERM) => continue,
+            Err(errno) => return Err(error(errno)),
+        };
+        match fs::fsetxattr(to, name, &value, XattrFlags::empty()) {
+            Ok(()) => {}
+            // The system's own labels are set by its policy, not by us.
+            Err(Errno::PERM | Errno::OPNOTSUPP | Errno::ACCESS) if !name.starts_with(b"user.") => {}
+            Err(errno) => return Err(error(errno)),
+        }
+    }
+    Ok(())
+}
+
+/// Reads a list or value, both of which the kernel bounds at 64 KiB.
+fn read_whole(call: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> rustix::io::Result<Vec<u8>> {
+    let mut buffer = vec![0; 1 << 10];
+    loop {
+        match call(&mut buffer) {
+            Ok(length) => {
+                buffer.truncate(length);
+                return Ok(buffer);
+            }
+            Err(Errno::RANGE) if buffer.len() < 64 << 10 => buffer.resize(64 << 10, 0),
+            Err(errno) => return Err(errno),
+        }
+    }
+}

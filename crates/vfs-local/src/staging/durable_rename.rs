@@ -1,0 +1,122 @@
+//! Renames that are taken back where they cannot be brought to the disk.
+
+use std::os::fd::AsFd;
+
+use rustix::fs::{self, AtFlags, FileType, Mode};
+use rustix::io;
+use vfs_core::{Error, ErrorKind, Result, VfsPath};
+
+use crate::config::options::Durability;
+use crate::fs::entry::{Entry, sync_directory};
+use crate::fs::errno::error;
+use crate::fs::metadata::Metadata;
+use crate::fs::parents::MadeDirectories;
+use crate::fs::rename_noreplace::rename_new;
+use crate::staging::reserved_names::{ReservedName, place_anywhere};
+
+/// What has to reach the disk before a rename counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settle<'a> {
+    pub(crate) durability: Durability,
+    pub(crate) made: &'a MadeDirectories,
+}
+
+impl Settle<'_> {
+    /// Syncs the directories of both ends, and those that were made on the way, where that is asked for.
+    fn sync(&self, from: &Entry, to: &Entry) -> io::Result<()> {
+        if self.durability == Durability::Atomic {
+            return Ok(());
+        }
+        self.made.sync()?;
+        sync_directory(to.parent.as_fd())?;
+        sync_directory(from.parent.as_fd())
+    }
+}
+
+/// Renames `from` to `to`, where nothing is.
+pub(crate) fn move_new(from: &Entry, to: &Entry, settle: Settle<'_>) -> io::Result<()> {
+    rename_new(from, to)?;
+    settle.sync(from, to).map_err(|errno| rename_new(to, from).err().unwrap_or(errno))
+}
+
+/// Renames `from` over `to`, which is an `existing` file, link or empty directory.
+pub(crate) fn move_over(from: &Entry, to: &Entry, existing: FileType, settle: Settle<'_>) -> Result<()> {
+    if are_two_names_of_one_file(from, to).map_err(error)? {
+        // To the kernel they are renamed already; to the caller the old one must go.
+        fs::unlinkat(&from.parent, &from.name, AtFlags::empty()).map_err(error)?;
+        let back = || fs::linkat(&to.parent, &to.name, &from.parent, &from.name, AtFlags::empty());
+        return settle.sync(from, to).map_err(|errno| error(back().err().unwrap_or(errno)));
+    }
+    let aside = match settle.durability {
+        Durability::Atomic => Aside::Nothing,
+        Durability::Full => Aside::keep(to, existing)?,
+    };
+    fs::renameat(&from.parent, &from.name, &to.parent, &to.name).map_err(error)?;
+    settle.sync(from, to).map_err(|errno| {
+        let back = rename_new(to, from).and_then(|()| aside.restore(to));
+        error(back.err().unwrap_or(errno))
+    })
+}
+
+/// `failure` to move or remove `entry`, which is not about to pass where something is mounted there.
+pub(crate) fn refusal(failure: Error, entry: &Entry) -> Error {
+    if !is_for_mount(&failure, entry) {
+        return failure;
+    }
+    let message = "something is mounted there, so it cannot be replaced or removed";
+    Error::new(ErrorKind::PermissionDenied, message).with_source(failure)
+}
+
+/// As [`refusal`], of an entry that the caller calls `path`.
+pub(crate) fn refusal_at(failure: Error, entry: &Entry, path: &VfsPath) -> Error {
+    if is_for_mount(&failure, entry) { refusal(failure, entry).with_path(path) } else { failure }
+}
+
+/// Whether something that is mounted on `entry` is why it could not be moved or removed.
+fn is_for_mount(failure: &Error, entry: &Entry) -> bool {
+    let is_mount_point = || Metadata::at(entry.parent.as_fd(), &entry.name).is_ok_and(|at| at.is_mount_point());
+    failure.kind() == ErrorKind::Busy && is_mount_point()
+}
+
+/// Whether both name one file that has more than one name. Where case does not count, one name has two spellings.
+fn are_two_names_of_one_file(one: &Entry, other: &Entry) -> io::Result<bool> {
+    let one = Metadata::at(one.parent.as_fd(), &one.name)?;
+    let other = Metadata::at(other.parent.as_fd(), &other.name)?;
+    Ok(one.identity() == other.identity() && one.links() > 1 && one.file_type() != FileType::Directory)
+}
+
+/// What a rename replaces, kept until the rename is on the disk.
+enum Aside {
+    Nothing,
+    /// A file or link, under a second name, which goes when this is dropped.
+    Name(ReservedName),
+    /// An empty directory is no more than its mode.
+    EmptyDirectory(Mode),
+}
+
+impl Aside {
+    fn keep(entry: &Entry, existing: FileType) -> Result<Self> {
+        if existing == FileType::Directory {
+            let mode = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(error)?.mode();
+            return Ok(Aside::EmptyDirectory(Mode::from_raw_mode(mode & 0o7777)));
+        }
+        let link =
+            |hidden: &Entry| fs::linkat(&entry.parent, &entry.name, &hidden.parent, &hidden.name, AtFlags::empty());
+        match place_anywhere(entry, link) {
+            Ok(hidden) => Ok(Aside::Name(ReservedName::of(hidden))),
+            // Without a second name it cannot be kept, as on FAT or for a link of somebody else's.
+            Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) => {
+                Ok(Aside::Nothing)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn restore(self, entry: &Entry) -> io::Result<()> {
+        match self {
+            Aside::Nothing => Ok(()),
+            Aside::Name(kept) => kept.become_entry(entry),
+            Aside::EmptyDirectory(mode) => fs::mkdirat(&entry.parent, &entry.name, mode),
+        }
+    }
+}

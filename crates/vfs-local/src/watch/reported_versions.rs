@@ -1,0 +1,65 @@
+//! What was told last of a file.
+
+use std::collections::{HashMap, VecDeque};
+
+use vfs_core::Version;
+
+use super::directory_tree::Id;
+
+/// Most files that are remembered.
+const MOST: usize = 4096;
+
+/// The versions of the files that were told of last, so that nothing is told twice: one change is several events of the
+/// kernel, and what is made in a new directory is found by listing it and reported as well.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    versions: HashMap<(Id, String), Option<Version>>,
+    order: VecDeque<(Id, String)>,
+}
+
+impl Recent {
+    /// What was told of the file `name` of the directory `dir`; `None` where that is not remembered.
+    pub(super) fn get(&self, dir: Id, name: &str) -> Option<&Option<Version>> {
+        self.versions.get(&(dir, name.to_owned()))
+    }
+
+    pub(super) fn set(&mut self, dir: Id, name: &str, version: Option<Version>) {
+        let key = (dir, name.to_owned());
+        if self.versions.insert(key.clone(), version).is_none() {
+            self.order.push_back(key);
+        }
+        if self.order.len() > MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.versions.remove(&oldest);
+        }
+    }
+
+    pub(super) fn forget(&mut self, dir: Id, name: &str) {
+        self.versions.remove(&(dir, name.to_owned()));
+    }
+
+    /// Forgets all files of some directories.
+    pub(super) fn forget_all(&mut self, dirs: &[Id]) {
+        self.versions.retain(|(dir, _), _| !dirs.contains(dir));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_so_much_is_remembered() {
+        let mut recent = Recent::default();
+        for file in 0..=MOST {
+            recent.set(1, &file.to_string(), None);
+        }
+        assert_eq!((recent.get(1, "0"), recent.get(1, "1")), (None, Some(&None)));
+        for _ in 0..3 * MOST {
+            recent.set(2, "again", Some("v".into()));
+            recent.forget(2, "again");
+        }
+        assert!(recent.order.len() <= MOST && recent.versions.is_empty());
+    }
+}
