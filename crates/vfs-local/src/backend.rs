@@ -21,12 +21,12 @@ use vfs_core::{
 };
 use vfs_search::Pool;
 
-use self::blocking::blocking;
+use self::blocking::run_on_blocking_pool;
 use crate::config::LocalConfig;
 use crate::config::options::Confinement;
-use crate::local_fs::Disk;
-use crate::search::tree::DiskTree;
-use crate::watch::Watching;
+use crate::local_fs::LocalFs;
+use crate::search::tree::LocalTree;
+use crate::watch::SharedWatcher;
 
 /// Files on a local disk.
 ///
@@ -95,9 +95,9 @@ use crate::watch::Watching;
 /// ```
 #[derive(Debug, Clone)]
 pub struct LocalBackend {
-    disk: Arc<Disk>,
+    local_fs: Arc<LocalFs>,
     config: Arc<LocalConfig>,
-    watching: Arc<Watching>,
+    watcher: Arc<SharedWatcher>,
 }
 
 impl LocalBackend {
@@ -124,10 +124,10 @@ impl LocalBackend {
         if config.confinement == Confinement::None {
             config.root = config.root.canonicalize().map_err(|source| {
                 let errno = rustix::io::Errno::from_io_error(&source).unwrap_or(rustix::io::Errno::IO);
-                crate::fs::errno::error_at(errno, &VfsPath::root())
+                crate::fs::errno::from_errno_at(errno, &VfsPath::root())
             })?;
         }
-        Ok(Self { disk: Arc::new(Disk::open(&config)?), config: Arc::new(config), watching: Arc::default() })
+        Ok(Self { local_fs: Arc::new(LocalFs::open(&config)?), config: Arc::new(config), watcher: Arc::default() })
     }
 
     /// The settings that it was opened with.
@@ -153,35 +153,35 @@ impl LocalBackend {
         VfsPath::parse(base)?.join(text)
     }
 
-    async fn on_disk<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         cx: &OpContext,
         path: VfsPath,
-        work: impl FnOnce(&Disk, &OpContext) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&LocalFs, &OpContext) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let disk = Arc::clone(&self.disk);
-        blocking(cx, move |cx| work(&disk, cx)).await.map_err(|error| error.or_path(&path))
+        let local_fs = Arc::clone(&self.local_fs);
+        run_on_blocking_pool(cx, move |cx| work(&local_fs, cx)).await.map_err(|error| error.or_path(&path))
     }
 
     /// What `work` gives where nothing has to be waited for.
-    async fn in_place<T>(
+    async fn try_fast_path<T>(
         &self,
         cx: &OpContext,
         path: &VfsPath,
-        work: impl FnOnce(&Disk) -> Option<Result<T>>,
+        work: impl FnOnce(&LocalFs) -> Option<Result<T>>,
     ) -> Result<Option<T>> {
         // A task that never waits would keep others from their turns.
         consume_budget().await;
         cx.check().map_err(|error| error.or_path(path))?;
-        cx.span().in_scope(|| work(&self.disk)).transpose().map_err(|error| error.or_path(path))
+        cx.span().in_scope(|| work(&self.local_fs)).transpose().map_err(|error| error.or_path(path))
     }
 
-    fn tree(&self) -> Arc<DiskTree> {
-        Arc::new(DiskTree::new(Arc::clone(&self.disk)))
+    fn tree(&self) -> Arc<LocalTree> {
+        Arc::new(LocalTree::new(Arc::clone(&self.local_fs)))
     }
 
-    fn searched_tree(&self) -> Arc<DiskTree> {
-        Arc::new(DiskTree::searched(Arc::clone(&self.disk)))
+    fn search_tree(&self) -> Arc<LocalTree> {
+        Arc::new(LocalTree::for_search(Arc::clone(&self.local_fs)))
     }
 
     fn search_pool(&self) -> &Pool {
@@ -202,7 +202,7 @@ impl LocalConfig {
 
 impl fmt::Display for LocalBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.disk.root.is_host() { "host" } else { "local" })
+        f.write_str(if self.local_fs.root.is_host() { "host" } else { "local" })
     }
 }
 
@@ -217,13 +217,13 @@ impl MultiModalReader for LocalBackend {
 impl Searchable for LocalBackend {
     async fn lend(&self, cx: &OpContext, _req: LendRequest) -> Result<SharedTree> {
         cx.check()?;
-        Ok(SharedTree::of(self.searched_tree()))
+        Ok(SharedTree::of(self.search_tree()))
     }
 }
 
 impl Watch for LocalBackend {
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
-        self.watching.watch(&self.disk, cx, req)
+        self.watcher.watch(&self.local_fs, cx, req)
     }
 }
 
@@ -238,67 +238,67 @@ impl Backend for LocalBackend {
     }
 
     async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
-        match self.in_place(cx, &req.path, |disk| disk.stat_in_place(&req.path)).await? {
+        match self.try_fast_path(cx, &req.path, |local_fs| local_fs.stat_fast_path(&req.path)).await? {
             Some(info) => Ok(info),
-            None => self.on_disk(cx, req.path.clone(), move |disk, _| disk.stat(&req.path)).await,
+            None => self.run_blocking(cx, req.path.clone(), move |local_fs, _| local_fs.stat(&req.path)).await,
         }
     }
 
     async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
-        match self.in_place(cx, &req.path, |disk| disk.resolve_in_place(&req.path)).await? {
+        match self.try_fast_path(cx, &req.path, |local_fs| local_fs.resolve_fast_path(&req.path)).await? {
             Some(resolved) => Ok(resolved),
-            None => self.on_disk(cx, req.path.clone(), move |disk, _| disk.resolve(&req.path)).await,
+            None => self.run_blocking(cx, req.path.clone(), move |local_fs, _| local_fs.resolve(&req.path)).await,
         }
     }
 
     async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
         let tree = self.tree();
-        self.on_disk(cx, req.path.clone(), move |_, cx| vfs_search::ls(&*tree, cx, &req)).await
+        self.run_blocking(cx, req.path.clone(), move |_, cx| vfs_search::ls(&*tree, cx, &req)).await
     }
 
     async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
         let req = req.clamp_max_bytes(self.config.max_file_size);
-        match self.in_place(cx, &req.path, |disk| disk.read_in_place(&req)).await? {
+        match self.try_fast_path(cx, &req.path, |local_fs| local_fs.read_fast_path(&req)).await? {
             Some(read) => Ok(read),
-            None => self.on_disk(cx, req.path.clone(), move |disk, cx| disk.read(&req, cx)).await,
+            None => self.run_blocking(cx, req.path.clone(), move |local_fs, cx| local_fs.read(&req, cx)).await,
         }
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
-        self.on_disk(cx, req.path.clone(), move |disk, cx| disk.write(req, cx)).await
+        self.run_blocking(cx, req.path.clone(), move |local_fs, cx| local_fs.write(req, cx)).await
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
-        self.on_disk(cx, req.path.clone(), move |disk, cx| disk.edit(req, cx)).await
+        self.run_blocking(cx, req.path.clone(), move |local_fs, cx| local_fs.edit(req, cx)).await
     }
 
     async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
-        self.on_disk(cx, req.path.clone(), move |disk, cx| disk.delete(req, cx)).await
+        self.run_blocking(cx, req.path.clone(), move |local_fs, cx| local_fs.delete(req, cx)).await
     }
 
     async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
-        self.on_disk(cx, req.from.clone(), move |disk, cx| disk.rename(req, cx)).await
+        self.run_blocking(cx, req.from.clone(), move |local_fs, cx| local_fs.rename(req, cx)).await
     }
 
     async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
-        self.on_disk(cx, req.from.clone(), move |disk, cx| disk.copy(req, cx)).await
+        self.run_blocking(cx, req.from.clone(), move |local_fs, cx| local_fs.copy(req, cx)).await
     }
 
     async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
         let path = req.path.clone();
-        let found = vfs_search::glob_on(self.search_pool(), self.searched_tree(), cx.clone(), req).await;
+        let found = vfs_search::glob_on(self.search_pool(), self.search_tree(), cx.clone(), req).await;
         found.map_err(|error| error.or_path(&path))
     }
 
     async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
         let path = req.path.clone();
-        vfs_search::grep_on(self.search_pool(), self.searched_tree(), cx.clone(), req)
+        vfs_search::grep_on(self.search_pool(), self.search_tree(), cx.clone(), req)
             .await
             .map_err(|error| error.or_path(&path))
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        vfs_search::grep_stream_on(self.search_pool(), self.searched_tree(), cx, req)
+        vfs_search::grep_stream_on(self.search_pool(), self.search_tree(), cx, req)
     }
 
     fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
@@ -315,8 +315,8 @@ impl Backend for LocalBackend {
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
         let paths: Vec<_> = files.iter().map(|file| file.path.clone()).collect();
-        let uploaded = self.on_disk(cx, VfsPath::root(), move |disk, cx| {
-            Ok(files.into_iter().map(|file| disk.upload(file, cx)).collect())
+        let uploaded = self.run_blocking(cx, VfsPath::root(), move |local_fs, cx| {
+            Ok(files.into_iter().map(|file| local_fs.upload(file, cx)).collect())
         });
         uploaded.await.unwrap_or_else(|error| {
             paths
@@ -327,12 +327,12 @@ impl Backend for LocalBackend {
     }
 
     async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
-        let asked = paths.clone();
-        let downloaded = self.on_disk(cx, VfsPath::root(), move |disk, cx| {
-            Ok(paths.into_iter().map(|path| disk.download(path, cx)).collect())
+        let requested = paths.clone();
+        let downloaded = self.run_blocking(cx, VfsPath::root(), move |local_fs, cx| {
+            Ok(paths.into_iter().map(|path| local_fs.download(path, cx)).collect())
         });
         downloaded.await.unwrap_or_else(|error| {
-            asked
+            requested
                 .into_iter()
                 .map(|path| FileDownloadResponse::failed(path.clone(), error.clone().with_path(&path)))
                 .collect()

@@ -9,40 +9,40 @@ use vfs_core::{FileInfo, OpContext, Resolved, Result, VfsPath};
 use crate::config::LocalConfig;
 use crate::config::options::{Durability, HardLinks, Mounts};
 use crate::fs::entry::Entry;
-use crate::fs::errno::error_at;
+use crate::fs::errno::from_errno_at;
 use crate::fs::metadata::Metadata;
-use crate::fs::nowait::InPlace;
+use crate::fs::nowait::NowaitReads;
 use crate::fs::root::{Root, RootOptions};
-use crate::ops::line_index_cache::LineIndexes;
-use crate::search::cache::{Identity, SearchMemory};
-use crate::staging::lock::{EntryLock, HeldFile, Purpose};
+use crate::ops::line_index_cache::LineIndexCache;
+use crate::search::cache::{FileIdentity, SearchMemory};
+use crate::staging::lock::{EntryLock, LockPurpose, LockedFile};
 
 /// A wait that is longer than anybody waits, for one that no clock can tell.
-const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The held root and the settings that every operation follows.
 #[derive(Debug)]
-pub(crate) struct Disk {
+pub(crate) struct LocalFs {
     pub(crate) root: Root,
     pub(crate) durability: Durability,
     pub(crate) hard_links: HardLinks,
     pub(crate) max_file_size: u64,
-    pub(crate) in_place: InPlace,
-    pub(crate) line_indexes: LineIndexes,
+    pub(crate) nowait_reads: NowaitReads,
+    pub(crate) line_indexes: LineIndexCache,
     /// What searches remember, if anything, and what the root is to that.
-    pub(crate) search_memory: Option<(SearchMemory, Identity)>,
+    pub(crate) search_memory: Option<(SearchMemory, FileIdentity)>,
     lock_timeout: Duration,
 }
 
 /// An entry that is held for a change, with the file that is there.
 #[derive(Debug)]
-pub(crate) struct HeldEntry<'a> {
+pub(crate) struct LockedEntry<'a> {
     pub(crate) entry: &'a Entry,
-    pub(crate) file: Option<HeldFile>,
+    pub(crate) file: Option<LockedFile>,
     _lock: EntryLock,
 }
 
-impl Disk {
+impl LocalFs {
     pub(crate) fn open(config: &LocalConfig) -> Result<Self> {
         let root = Root::open(RootOptions {
             path: &config.root,
@@ -52,21 +52,21 @@ impl Disk {
             protected: &config.protected,
             protected_names: &config.protected_names,
         })?;
-        let in_place = InPlace::new(&root);
+        let nowait_reads = NowaitReads::new(&root);
         // Whether another file system was mounted over a file is only told by opening it.
         let memory = config.search_memory.as_ref().unwrap_or_else(|| SearchMemory::global());
-        let search_memory = if config.mounts == Mounts::Stay || memory.is_none() {
+        let search_memory = if config.mounts == Mounts::Stay || memory.is_disabled() {
             None
         } else {
-            Some((memory.clone(), root.identity().map_err(|errno| error_at(errno, &VfsPath::root()))?))
+            Some((memory.clone(), root.identity().map_err(|errno| from_errno_at(errno, &VfsPath::root()))?))
         };
         Ok(Self {
             root,
             durability: config.durability,
             hard_links: config.hard_links,
             max_file_size: config.max_file_size,
-            in_place,
-            line_indexes: LineIndexes::new(),
+            nowait_reads,
+            line_indexes: LineIndexCache::new(),
             search_memory,
             lock_timeout: config.lock_timeout,
         })
@@ -74,13 +74,13 @@ impl Disk {
 
     pub(crate) fn stat(&self, path: &VfsPath) -> Result<FileInfo> {
         let fd = self.root.open_at(path, OFlags::PATH)?;
-        Metadata::of(fd.as_fd()).map_err(|errno| error_at(errno, path))?.info(path.clone())
+        Metadata::from_fd(fd.as_fd()).map_err(|errno| from_errno_at(errno, path))?.to_file_info(path.clone())
     }
 
     pub(crate) fn resolve(&self, path: &VfsPath) -> Result<Resolved> {
         let real = self.root.real_path(path)?;
         let names = match self.root.open_at(&real.path, OFlags::PATH) {
-            Ok(fd) => Metadata::of(fd.as_fd()).map_err(|errno| error_at(errno, path))?.names(),
+            Ok(fd) => Metadata::from_fd(fd.as_fd()).map_err(|errno| from_errno_at(errno, path))?.name_count(),
             Err(error) if error.is_absence() => 1,
             Err(error) => return Err(error.with_path(path)),
         };
@@ -90,22 +90,22 @@ impl Disk {
     /// Holds `entry`, and the regular file that it names, for one change.
     ///
     /// Where the file's content goes into the result or a copy, `hard_links` is the setting for reading.
-    pub(crate) fn hold<'a>(
+    pub(crate) fn lock_entry<'a>(
         &self,
-        purpose: Purpose,
+        purpose: LockPurpose,
         entry: &'a Entry,
         hard_links: HardLinks,
         cx: &OpContext,
-    ) -> Result<HeldEntry<'a>> {
-        let until = self.wait_until();
-        let lock = EntryLock::acquire(entry, cx, until)?;
-        let file = HeldFile::acquire(&self.root, entry, purpose, hard_links, cx, until)?;
-        Ok(HeldEntry { entry, file, _lock: lock })
+    ) -> Result<LockedEntry<'a>> {
+        let deadline = self.lock_deadline();
+        let lock = EntryLock::acquire(entry, cx, deadline)?;
+        let file = LockedFile::acquire(&self.root, entry, purpose, hard_links, cx, deadline)?;
+        Ok(LockedEntry { entry, file, _lock: lock })
     }
 
     /// The moment until which a change waits for others.
-    pub(crate) fn wait_until(&self) -> Instant {
+    pub(crate) fn lock_deadline(&self) -> Instant {
         let now = Instant::now();
-        now.checked_add(self.lock_timeout).unwrap_or(now + FAR)
+        now.checked_add(self.lock_timeout).unwrap_or(now + MAX_LOCK_WAIT)
     }
 }

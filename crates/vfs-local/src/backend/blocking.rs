@@ -7,7 +7,7 @@ use vfs_search::run_blocking;
 ///
 /// The context that `work` gets is cancelled, too, when the returned future is dropped, since the pool's own tasks
 /// cannot be. Without a runtime the work is done in place; where the pool cannot start a thread, it is `busy`.
-pub(crate) async fn blocking<T: Send + 'static>(
+pub(crate) async fn run_on_blocking_pool<T: Send + 'static>(
     cx: &OpContext,
     work: impl FnOnce(&OpContext) -> Result<T> + Send + 'static,
 ) -> Result<T> {

@@ -8,13 +8,13 @@ use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath, WriteRequest};
 
 use crate::backend::LocalBackend;
-use crate::fs::entry::require_access;
-use crate::fs::errno::{error, error_at};
+use crate::fs::entry::check_access;
+use crate::fs::errno::{from_errno, from_errno_at};
 use crate::fs::metadata::Metadata;
-use crate::local_fs::Disk;
+use crate::local_fs::LocalFs;
 
 /// Longest pause between two attempts to take a lock.
-const MAX_PAUSE: Duration = Duration::from_millis(20);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Who may hold the lock of one file at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,10 +57,10 @@ impl LocalBackend {
     /// # }
     /// ```
     pub async fn lock_file(&self, cx: &OpContext, path: &VfsPath, mode: LockMode) -> Result<FileLock> {
-        let at = path.clone();
-        let locked = self.on_disk(cx, path.clone(), move |disk, cx| {
-            let until = disk.wait_until();
-            disk.lock_file(&at, mode, Some(until), cx)
+        let lock_path = path.clone();
+        let locked = self.run_blocking(cx, path.clone(), move |local_fs, cx| {
+            let deadline = local_fs.lock_deadline();
+            local_fs.lock_file(&lock_path, mode, Some(deadline), cx)
         });
         let busy = || Error::new(ErrorKind::Busy, "another process has locked this file for too long; try again");
         locked.await?.ok_or_else(|| busy().with_path(path))
@@ -72,8 +72,8 @@ impl LocalBackend {
     ///
     /// As [`lock_file`](Self::lock_file), but for `busy`.
     pub async fn try_lock_file(&self, cx: &OpContext, path: &VfsPath, mode: LockMode) -> Result<Option<FileLock>> {
-        let at = path.clone();
-        self.on_disk(cx, path.clone(), move |disk, cx| disk.lock_file(&at, mode, None, cx)).await
+        let lock_path = path.clone();
+        self.run_blocking(cx, path.clone(), move |local_fs, cx| local_fs.lock_file(&lock_path, mode, None, cx)).await
     }
 
     /// Returns whether the permissions of the directory at `path`, and its file system, let this process create files in it.
@@ -93,96 +93,96 @@ impl LocalBackend {
     /// # }
     /// ```
     pub async fn can_create_in(&self, cx: &OpContext, path: &VfsPath) -> Result<bool> {
-        let at = path.clone();
-        self.on_disk(cx, path.clone(), move |disk, _| disk.can_create_in(&at)).await
+        let lock_path = path.clone();
+        self.run_blocking(cx, path.clone(), move |local_fs, _| local_fs.can_create_in(&lock_path)).await
     }
 }
 
-impl Disk {
+impl LocalFs {
     fn can_create_in(&self, path: &VfsPath) -> Result<bool> {
         let directory = self.root.open_at(path, OFlags::PATH | OFlags::DIRECTORY)?;
-        match require_access(directory.as_fd(), ".", Access::WRITE_OK | Access::EXEC_OK) {
+        match check_access(directory.as_fd(), ".", Access::WRITE_OK | Access::EXEC_OK) {
             Ok(()) => Ok(true),
             Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Ok(false),
-            Err(errno) => Err(error_at(errno, path)),
+            Err(errno) => Err(from_errno_at(errno, path)),
         }
     }
 
-    /// Locks the file at `path`; `None` if it is still locked at `until`.
+    /// Locks the file at `path`; `None` if it is still locked at `deadline`.
     fn lock_file(
         &self,
         path: &VfsPath,
         mode: LockMode,
-        until: Option<Instant>,
+        deadline: Option<Instant>,
         cx: &OpContext,
     ) -> Result<Option<FileLock>> {
         loop {
             let file = self.open_lock_file(path, cx)?;
-            if !acquire(&file, mode, until, cx)? {
+            if !lock_until(&file, mode, deadline, cx)? {
                 return Ok(None);
             }
             // A file that was removed or replaced meanwhile excludes nobody who opens the path now.
-            if self.is_at(path, &file)? {
+            if self.is_file_at(path, &file)? {
                 return Ok(Some(FileLock { _file: file }));
             }
         }
     }
 
     fn open_lock_file(&self, path: &VfsPath, cx: &OpContext) -> Result<OwnedFd> {
-        match self.open_to_lock(path) {
+        match self.open_for_locking(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             opened => return opened,
         }
         match self.write(WriteRequest::new(path.clone(), ""), cx) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-            _ => self.open_to_lock(path),
+            _ => self.open_for_locking(path),
         }
     }
 
     /// Network file systems grant an exclusive lock only for a file that is open for writing.
-    fn open_to_lock(&self, path: &VfsPath) -> Result<OwnedFd> {
+    fn open_for_locking(&self, path: &VfsPath) -> Result<OwnedFd> {
         match self.root.open_at(path, OFlags::RDWR) {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => self.root.open_at(path, OFlags::RDONLY),
             opened => opened,
         }
     }
 
-    fn is_at(&self, path: &VfsPath, file: &OwnedFd) -> Result<bool> {
-        let identity = |file: &OwnedFd| Metadata::of(file.as_fd()).map(|metadata| metadata.identity());
+    fn is_file_at(&self, path: &VfsPath, file: &OwnedFd) -> Result<bool> {
+        let identity = |file: &OwnedFd| Metadata::from_fd(file.as_fd()).map(|metadata| metadata.identity());
         let now = match self.root.open_at(path, OFlags::PATH) {
             Ok(now) => now,
             Err(error) if error.is_absence() => return Ok(false),
             Err(error) => return Err(error),
         };
         let is_same = identity(&now).and_then(|now| Ok(now == identity(file)?));
-        is_same.map_err(|errno| error_at(errno, path))
+        is_same.map_err(|errno| from_errno_at(errno, path))
     }
 }
 
-fn acquire(file: &OwnedFd, mode: LockMode, until: Option<Instant>, cx: &OpContext) -> Result<bool> {
+fn lock_until(file: &OwnedFd, mode: LockMode, deadline: Option<Instant>, cx: &OpContext) -> Result<bool> {
     let operation = match mode {
         LockMode::Shared => FlockOperation::NonBlockingLockShared,
         LockMode::Exclusive => FlockOperation::NonBlockingLockExclusive,
     };
-    let mut pause = Duration::from_micros(200);
+    let mut interval = Duration::from_micros(200);
     loop {
         cx.check()?;
         match fs::flock(file, operation) {
             Ok(()) => return Ok(true),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
-                if until.is_none_or(|until| Instant::now() >= until) {
+                if deadline.is_none_or(|deadline| Instant::now() >= deadline) {
                     return Ok(false);
                 }
-                std::thread::sleep(pause);
-                pause = (pause * 2).min(MAX_PAUSE);
+                std::thread::sleep(interval);
+                interval = (interval * 2).min(MAX_POLL_INTERVAL);
             }
             // The last one is the answer of a filter of system calls.
             Err(Errno::BADF | Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
                 let message = "files cannot be locked here: the file system or a filter of system calls refuses flock";
                 return Err(Error::new(ErrorKind::Unsupported, message));
             }
-            Err(errno) => return Err(error(errno)),
+            Err(errno) => return Err(from_errno(errno)),
         }
     }
 }

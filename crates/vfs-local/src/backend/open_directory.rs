@@ -7,9 +7,9 @@ use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath};
 
 use crate::backend::LocalBackend;
-use crate::fs::errno::error;
-use crate::fs::protected_paths::Deed;
-use crate::fs::root::{RESERVED, Root};
+use crate::fs::errno::from_errno;
+use crate::fs::protected_paths::PathAccess;
+use crate::fs::root::{RESERVED_PREFIX, Root};
 
 impl LocalBackend {
     /// Opens a directory to be worked in: a place to start a process in, or to open files from. The descriptor can be
@@ -21,9 +21,11 @@ impl LocalBackend {
     ///
     /// `not_found`, `not_a_directory`, `permission_denied`, and `path_escape` where a link leads out of the root.
     pub async fn open_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<OwnedFd> {
-        let wanted = path.clone();
-        self.on_disk(cx, path.clone(), move |disk, _| disk.root.open_at(&wanted, OFlags::PATH | OFlags::DIRECTORY))
-            .await
+        let dir_path = path.clone();
+        self.run_blocking(cx, path.clone(), move |local_fs, _| {
+            local_fs.root.open_at(&dir_path, OFlags::PATH | OFlags::DIRECTORY)
+        })
+        .await
     }
 
     /// Opens a directory of the program's own as [`open_directory`](Self::open_directory) does, but follows no link, and
@@ -34,25 +36,25 @@ impl LocalBackend {
     /// `path_escape` where a link is there or above, `not_a_directory`, `permission_denied`, `policy_denied` where it is
     /// protected, and `invalid_path` for a reserved name.
     pub async fn make_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<OwnedFd> {
-        let wanted = path.clone();
-        self.on_disk(cx, path.clone(), move |disk, _| made(&disk.root, &wanted)).await
+        let dir_path = path.clone();
+        self.run_blocking(cx, path.clone(), move |local_fs, _| create_dirs(&local_fs.root, &dir_path)).await
     }
 }
 
-fn made(root: &Root, path: &VfsPath) -> Result<OwnedFd> {
-    if path.components().any(|name| name.starts_with(RESERVED)) {
+fn create_dirs(root: &Root, path: &VfsPath) -> Result<OwnedFd> {
+    if path.components().any(|name| name.starts_with(RESERVED_PREFIX)) {
         let message = "names that start with '.vfs-tmp-' are reserved; use another directory";
         return Err(Error::new(ErrorKind::InvalidPath, message));
     }
-    root.guard().check_path(Deed::Make, path)?;
+    root.protected_paths().check_path(PathAccess::CreateDir, path)?;
     let mut directory = root.open_at(&VfsPath::root(), OFlags::PATH | OFlags::DIRECTORY)?;
     for name in path.components() {
-        directory = made_in(root, &directory, name)?;
+        directory = open_or_create_dir(root, &directory, name)?;
     }
     Ok(directory)
 }
 
-fn made_in(root: &Root, parent: &OwnedFd, name: &str) -> Result<OwnedFd> {
+fn open_or_create_dir(root: &Root, parent: &OwnedFd, name: &str) -> Result<OwnedFd> {
     let open = || root.open_child(parent.as_fd(), name.as_bytes(), OFlags::PATH | OFlags::DIRECTORY);
     let opened = open().or_else(|errno| match errno {
         Errno::NOENT => match fs::mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
@@ -65,7 +67,7 @@ fn made_in(root: &Root, parent: &OwnedFd, name: &str) -> Result<OwnedFd> {
         let is_link = fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink);
         if !is_link {
-            return error(errno);
+            return from_errno(errno);
         }
         let message = "a link is at this path or above it, and none is followed here; remove it, or name the directory \
                        that it leads to";

@@ -8,7 +8,7 @@ use rustix::io::{self, Errno};
 use super::errno::retry;
 
 /// Flags of every open: no descriptor leaks into a child process, and nothing becomes our terminal.
-pub(super) const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
+pub(super) const COMMON_FLAGS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
 
 /// The directory that an entry is in, and its name there.
 #[derive(Debug)]
@@ -29,24 +29,24 @@ impl Entry {
     }
 
     /// Fails where what is there may not be written.
-    pub(crate) fn require_writable(&self) -> io::Result<()> {
-        require_access(self.parent.as_fd(), &self.name, Access::WRITE_OK)
+    pub(crate) fn check_writable(&self) -> io::Result<()> {
+        check_access(self.parent.as_fd(), &self.name, Access::WRITE_OK)
     }
 }
 
 /// Fails where this process may not use the entry `name` of `dir` for `access`.
-pub(crate) fn require_access(dir: BorrowedFd<'_>, name: &str, access: Access) -> io::Result<()> {
+pub(crate) fn check_access(dir: BorrowedFd<'_>, name: &str, access: Access) -> io::Result<()> {
     let ask = |flags| fs::accessat(dir, name, access, flags);
     match ask(AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW) {
         // The call that knows these flags came with Linux 5.8, and some confinements refuse it. The older one asks for the
         // real user.
-        Err(Errno::NOSYS | Errno::PERM) if acts_as_itself() => ask(AtFlags::empty()),
+        Err(Errno::NOSYS | Errno::PERM) if has_real_ids() => ask(AtFlags::empty()),
         answer => answer,
     }
 }
 
 /// Whether the user and group of this process, by which the system judges it, are the real ones.
-fn acts_as_itself() -> bool {
+fn has_real_ids() -> bool {
     use rustix::process::{getegid, geteuid, getgid, getuid};
     getuid() == geteuid() && getgid() == getegid()
 }
@@ -61,6 +61,6 @@ pub(crate) fn file_type_at(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Optio
 
 /// Syncs a directory that is held by `O_PATH`, which cannot be synced itself.
 pub(crate) fn sync_directory(dir: BorrowedFd<'_>) -> io::Result<()> {
-    let readable = fs::openat(dir, ".", OFlags::RDONLY | OFlags::DIRECTORY | ALWAYS, Mode::empty())?;
+    let readable = fs::openat(dir, ".", OFlags::RDONLY | OFlags::DIRECTORY | COMMON_FLAGS, Mode::empty())?;
     retry(|| fs::fsync(&readable))
 }

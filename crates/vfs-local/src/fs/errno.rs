@@ -7,16 +7,16 @@ use vfs_core::{Error, ErrorKind, PathFault, VfsPath};
 const MAX_RETRIES: usize = 128;
 
 /// The failure `errno` of an operation on `path`.
-pub(crate) fn error_at(errno: Errno, path: &VfsPath) -> Error {
+pub(crate) fn from_errno_at(errno: Errno, path: &VfsPath) -> Error {
     match errno {
         Errno::NOENT => Error::not_found(path),
-        _ => error(errno).with_path(path),
+        _ => from_errno(errno).with_path(path),
     }
 }
 
 /// The failure `errno`, not yet at a path.
-pub(crate) fn error(errno: Errno) -> Error {
-    let error = match describe(errno) {
+pub(crate) fn from_errno(errno: Errno) -> Error {
+    let error = match classify(errno) {
         _ if errno == Errno::LOOP => PathFault::LinkLoop.error(),
         (kind, Some(message)) => Error::new(kind, message),
         (kind, None) => Error::of(kind),
@@ -24,7 +24,7 @@ pub(crate) fn error(errno: Errno) -> Error {
     error.with_source(std::io::Error::from(errno))
 }
 
-fn describe(errno: Errno) -> (ErrorKind, Option<&'static str>) {
+fn classify(errno: Errno) -> (ErrorKind, Option<&'static str>) {
     use ErrorKind as K;
     match errno {
         Errno::NOENT => (K::NotFound, None),

@@ -8,7 +8,7 @@ use rustix::fs::{StatVfsMountFlags, fstatfs, fstatvfs};
 
 /// Those on a disk of this machine: they answer without asking anybody else, and every change of a directory or a content,
 /// whoever makes it, shows in its times.
-const DISKS: [u32; 7] = [
+const LOCAL_DISK_MAGICS: [u32; 7] = [
     0xEF53,      // ext2, ext3, ext4
     0x5846_5342, // XFS
     0x9123_683E, // btrfs
@@ -19,15 +19,15 @@ const DISKS: [u32; 7] = [
 ];
 
 /// In memory, where a write through a memory map does not show in the times.
-const TMPFS: u32 = 0x0102_1994;
+const TMPFS_MAGIC: u32 = 0x0102_1994;
 
-/// Whether `held` is on a disk of this machine.
-pub(crate) fn is_on_disk(held: impl AsFd) -> bool {
-    kind(held).is_some_and(|kind| DISKS.contains(&kind))
+/// Whether `fd` is on a disk of this machine.
+pub(crate) fn is_on_local_disk(fd: impl AsFd) -> bool {
+    read_magic(fd).is_some_and(|magic| LOCAL_DISK_MAGICS.contains(&magic))
 }
 
 /// Whether syncfs(2) reports what could not be written since the file was opened, as it does from Linux 5.8 on.
-pub(crate) fn syncs_tell_errors() -> bool {
+pub(crate) fn syncfs_reports_errors() -> bool {
     static RELEASE: LazyLock<Option<String>> = LazyLock::new(|| read_to_string("/proc/sys/kernel/osrelease").ok());
     RELEASE.as_deref().is_some_and(is_since_5_8)
 }
@@ -38,34 +38,34 @@ fn is_since_5_8(release: &str) -> bool {
     matches!((numbers.next().flatten(), numbers.next().flatten()), (Some(major), Some(minor)) if (major, minor) >= (5, 8))
 }
 
-/// Whether `held` is on a file system that looks names up by itself: no other machine and no other process is asked.
-pub(crate) fn answers_itself(held: impl AsFd) -> bool {
-    kind(held).is_some_and(|kind| DISKS.contains(&kind) || kind == TMPFS)
+/// Whether `fd` is on a file system that looks names up by itself: no other machine and no other process is asked.
+pub(crate) fn resolves_names_locally(fd: impl AsFd) -> bool {
+    read_magic(fd).is_some_and(|magic| LOCAL_DISK_MAGICS.contains(&magic) || magic == TMPFS_MAGIC)
 }
 
 /// When reading a file moves its time of access. That is a change of the file system, which may wait for others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AccessTimes {
+pub(crate) enum AccessTimePolicy {
     Never,
     /// Once after each change of the file, and once a day.
     Relative,
     Always,
 }
 
-/// How the mount that `held` is on keeps times of access.
-pub(crate) fn access_times(held: impl AsFd) -> AccessTimes {
-    let flags = fstatvfs(held).map_or(StatVfsMountFlags::empty(), |found| found.f_flag);
+/// How the mount that `fd` is on keeps times of access.
+pub(crate) fn access_time_policy(fd: impl AsFd) -> AccessTimePolicy {
+    let flags = fstatvfs(fd).map_or(StatVfsMountFlags::empty(), |found| found.f_flag);
     if flags.intersects(StatVfsMountFlags::NOATIME | StatVfsMountFlags::RDONLY) {
-        AccessTimes::Never
+        AccessTimePolicy::Never
     } else if flags.contains(StatVfsMountFlags::RELATIME) {
-        AccessTimes::Relative
+        AccessTimePolicy::Relative
     } else {
-        AccessTimes::Always
+        AccessTimePolicy::Always
     }
 }
 
-fn kind(held: impl AsFd) -> Option<u32> {
-    fstatfs(held).ok().and_then(|found| u32::try_from(found.f_type).ok())
+fn read_magic(fd: impl AsFd) -> Option<u32> {
+    fstatfs(fd).ok().and_then(|found| u32::try_from(found.f_type).ok())
 }
 
 #[cfg(test)]

@@ -14,42 +14,42 @@ use crate::config::options::HardLinks;
 use crate::fs::errno::retry;
 
 /// Longest version, in bytes: seven numbers of 16 digits, and what is between them.
-const MAX_VERSION: usize = 7 * 16 + 6;
+const MAX_VERSION_LEN: usize = 7 * 16 + 6;
 
 /// The facts of one file, as of one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Metadata {
     mode: u32,
-    links: u32,
+    link_count: u32,
     owner: (u32, u32),
     device: (u32, u32),
     inode: u64,
     size: u64,
-    accessed: Time,
-    modified: Time,
+    accessed: UnixTime,
+    modified: UnixTime,
     /// When anything of it was changed.
-    changed: Time,
+    changed: UnixTime,
     /// When it was made; zero where nobody knows.
-    born: Time,
+    born: UnixTime,
     attributes: StatxAttributes,
-    mount: u64,
+    mount_id: u64,
 }
 
 /// Seconds since 1970, and nanoseconds.
-type Time = (i64, u32);
+type UnixTime = (i64, u32);
 
 /// Asks for the number of the mount, which no other one gets before the machine is started again (`STATX_MNT_ID_UNIQUE`,
 /// since Linux 6.8; older kernels leave it out).
-const MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+const UNIQUE_MOUNT_ID: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
 /// When a content was changed last, and when its inode was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Changes([(i64, u32); 2]);
+pub(crate) struct ChangeTimes([(i64, u32); 2]);
 
 impl Metadata {
     /// Of the file that `fd` holds, whatever its name is by now.
-    pub(crate) fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
-        let flags = StatxFlags::BASIC_STATS | StatxFlags::BTIME | MOUNT;
+    pub(crate) fn from_fd(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        let flags = StatxFlags::BASIC_STATS | StatxFlags::BTIME | UNIQUE_MOUNT_ID;
         match retry(|| fs::statx(fd, "", AtFlags::EMPTY_PATH, flags)) {
             Err(Errno::NOSYS) => retry(|| fs::fstat(fd)).map(|found| Self::from_stat(&found)),
             found => found.map(|found| Self::from_statx(&found)),
@@ -68,10 +68,10 @@ impl Metadata {
 
     fn from_statx(found: &Statx) -> Self {
         let time = |at: StatxTimestamp| (at.tv_sec, at.tv_nsec);
-        let knows_mount = found.stx_mask & MOUNT.bits() != 0;
+        let has_mount_id = found.stx_mask & UNIQUE_MOUNT_ID.bits() != 0;
         Self {
             mode: found.stx_mode.into(),
-            links: found.stx_nlink,
+            link_count: found.stx_nlink,
             owner: (found.stx_uid, found.stx_gid),
             device: (found.stx_dev_major, found.stx_dev_minor),
             inode: found.stx_ino,
@@ -81,7 +81,7 @@ impl Metadata {
             changed: time(found.stx_ctime),
             born: time(found.stx_btime),
             attributes: found.stx_attributes,
-            mount: if knows_mount { found.stx_mnt_id } else { 0 },
+            mount_id: if has_mount_id { found.stx_mnt_id } else { 0 },
         }
     }
 
@@ -90,7 +90,7 @@ impl Metadata {
         let time = |seconds: i64, nanoseconds: u64| (seconds, u32::try_from(nanoseconds).unwrap_or(0));
         Self {
             mode: found.st_mode,
-            links: u32::try_from(found.st_nlink).unwrap_or(u32::MAX),
+            link_count: u32::try_from(found.st_nlink).unwrap_or(u32::MAX),
             owner: (found.st_uid, found.st_gid),
             device: (fs::major(found.st_dev), fs::minor(found.st_dev)),
             inode: found.st_ino,
@@ -100,7 +100,7 @@ impl Metadata {
             changed: time(found.st_ctime, found.st_ctime_nsec),
             born: (0, 0),
             attributes: StatxAttributes::empty(),
-            mount: 0,
+            mount_id: 0,
         }
     }
 
@@ -123,13 +123,13 @@ impl Metadata {
     }
 
     /// What changes with its content, to the nanosecond: when that was changed last, and when the inode was.
-    pub(crate) fn changes(&self) -> Changes {
-        Changes([self.modified, self.changed])
+    pub(crate) fn change_times(&self) -> ChangeTimes {
+        ChangeTimes([self.modified, self.changed])
     }
 
     /// Whether its content is the one of `before`, as far as its size and the time of its change tell. Unlike its version,
     /// these stay when the inode gets another name.
-    pub(crate) fn has_content_of(&self, before: &Self) -> bool {
+    pub(crate) fn has_same_content(&self, before: &Self) -> bool {
         let state = |of: &Self| (of.size, of.modified);
         state(self) == state(before)
     }
@@ -151,8 +151,8 @@ impl Metadata {
 
     /// The number of the mount it is on, which tells one file system from another that takes its place; 0 where the kernel
     /// does not tell.
-    pub(crate) fn mount(&self) -> u64 {
-        self.mount
+    pub(crate) fn mount_id(&self) -> u64 {
+        self.mount_id
     }
 
     /// Whether it is encrypted by the file system: then its names change with the keys that are there.
@@ -161,12 +161,12 @@ impl Metadata {
     }
 
     /// Whether opening it reads more than the file itself: what it is encrypted or verified by.
-    pub(crate) fn opens_with_more(&self) -> bool {
+    pub(crate) fn reads_extra_on_open(&self) -> bool {
         self.attributes.intersects(StatxAttributes::ENCRYPTED | StatxAttributes::VERITY)
     }
 
     /// Whether it was read after it was changed last, and within a day before `now`.
-    pub(crate) fn was_read_lately(&self, now: SystemTime) -> bool {
+    pub(crate) fn was_read_recently(&self, now: SystemTime) -> bool {
         /// A minute less, for clocks of different grain.
         const DAY: i64 = 24 * 60 * 60 - 60;
         let read = self.accessed;
@@ -176,13 +176,13 @@ impl Metadata {
     }
 
     /// How many names it has.
-    pub(crate) fn links(&self) -> u32 {
-        self.links
+    pub(crate) fn link_count(&self) -> u32 {
+        self.link_count
     }
 
     /// How many names it has as a file; a directory has one.
-    pub(crate) fn names(&self) -> u64 {
-        if self.file_type() == FileType::Directory { 1 } else { self.links().max(1).into() }
+    pub(crate) fn name_count(&self) -> u64 {
+        if self.file_type() == FileType::Directory { 1 } else { self.link_count().max(1).into() }
     }
 
     pub(crate) fn owner(&self) -> (u32, u32) {
@@ -205,7 +205,7 @@ impl Metadata {
     pub(crate) fn version(&self) -> Version {
         let (device, inode) = self.identity();
         let device = if self.device.0 == 0 { 0 } else { device };
-        let mut text = ArrayString::<MAX_VERSION>::new();
+        let mut text = ArrayString::<MAX_VERSION_LEN>::new();
         let (modified, changed) = (self.modified, self.changed);
         let times = [modified.0.cast_unsigned(), modified.1.into(), changed.0.cast_unsigned(), changed.1.into()];
         for number in [device, inode, self.size].into_iter().chain(times) {
@@ -218,31 +218,31 @@ impl Metadata {
     }
 
     /// The entry at `path`, or why it is none: neither file nor directory.
-    pub(crate) fn info(&self, path: VfsPath) -> Result<FileInfo> {
+    pub(crate) fn to_file_info(&self, path: VfsPath) -> Result<FileInfo> {
         let info = match self.file_type() {
             FileType::Directory => FileInfo::directory(path),
             FileType::RegularFile => FileInfo::file(path, self.size(), self.version()),
-            _ => return Err(special_file().with_path(&path)),
+            _ => return Err(special_file_error().with_path(&path)),
         };
-        Ok(info.modified_at(timestamp(self.modified)).created_at(timestamp(self.born)))
+        Ok(info.modified_at(to_date_time(self.modified)).created_at(to_date_time(self.born)))
     }
 
     /// Refuses whatever is not a regular file that may be read.
-    pub(crate) fn require_readable_file(&self, hard_links: HardLinks) -> Result<()> {
+    pub(crate) fn check_readable_file(&self, hard_links: HardLinks) -> Result<()> {
         match self.file_type() {
-            FileType::RegularFile if hard_links == HardLinks::Refuse && self.links() > 1 => Err(Error::new(
+            FileType::RegularFile if hard_links == HardLinks::Refuse && self.link_count() > 1 => Err(Error::new(
                 ErrorKind::PermissionDenied,
                 "the file has more than one name, which is not allowed here",
             )),
             FileType::RegularFile => Ok(()),
             FileType::Directory => Err(Error::of(ErrorKind::IsADirectory)),
-            _ => Err(special_file()),
+            _ => Err(special_file_error()),
         }
     }
 }
 
 /// Every entry of a listing has a version, and formatting by `write!` costs more than the rest of it.
-fn push_hex(text: &mut ArrayString<MAX_VERSION>, number: u64) {
+fn push_hex(text: &mut ArrayString<MAX_VERSION_LEN>, number: u64) {
     let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
     for digit in (0..digits).rev() {
         text.push(char::from(b"0123456789abcdef"[(number >> (4 * digit)) as usize & 0xF]));
@@ -250,14 +250,14 @@ fn push_hex(text: &mut ArrayString<MAX_VERSION>, number: u64) {
 }
 
 /// Neither a file nor a directory: nothing here opens it.
-pub(crate) fn special_file() -> Error {
+pub(crate) fn special_file_error() -> Error {
     Error::new(
         ErrorKind::Unsupported,
         "it is a FIFO, socket or device, not a file; only regular files are read and written",
     )
 }
 
-fn timestamp(at: Time) -> Option<DateTime<Utc>> {
+fn to_date_time(at: UnixTime) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(at.0, at.1).filter(|_| at != (0, 0))
 }
 
@@ -281,10 +281,13 @@ mod tests {
         std::fs::write(&file, "content").expect("written");
         for path in [directory.path(), &file] {
             let held = std::fs::File::open(path).expect("opened");
-            let newer = Metadata::of(std::os::fd::AsFd::as_fd(&held)).expect("described");
+            let newer = Metadata::from_fd(std::os::fd::AsFd::as_fd(&held)).expect("described");
             let older = Metadata::from_stat(&fs::fstat(&held).expect("described"));
             assert_eq!(older.version(), newer.version(), "{}", path.display());
-            assert_eq!((older.mode(), older.links(), older.owner()), (newer.mode(), newer.links(), newer.owner()));
+            assert_eq!(
+                (older.mode(), older.link_count(), older.owner()),
+                (newer.mode(), newer.link_count(), newer.owner())
+            );
             assert_eq!((older.identity(), older.changed()), (newer.identity(), newer.changed()));
         }
     }

@@ -3,42 +3,42 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use super::file_systems::AccessTimes;
+use super::file_systems::AccessTimePolicy;
 use super::metadata::Metadata;
 use super::root::Root;
 
 /// What can be told in place.
 #[derive(Debug)]
-pub(crate) struct InPlace {
+pub(crate) struct NowaitReads {
     /// Whether the file system says that a read would wait, as far as is known.
-    reads: AtomicBool,
-    access_times: AccessTimes,
+    supported: AtomicBool,
+    access_time_policy: AccessTimePolicy,
 }
 
-impl InPlace {
+impl NowaitReads {
     pub(crate) fn new(root: &Root) -> Self {
-        let access_times = root.access_times();
+        let access_time_policy = root.access_time_policy();
         Self {
-            reads: AtomicBool::new(access_times.is_some()),
-            access_times: access_times.unwrap_or(AccessTimes::Always),
+            supported: AtomicBool::new(access_time_policy.is_some()),
+            access_time_policy: access_time_policy.unwrap_or(AccessTimePolicy::Always),
         }
     }
 
-    pub(crate) fn reads(&self) -> bool {
-        self.reads.load(Ordering::Relaxed)
+    pub(crate) fn is_supported(&self) -> bool {
+        self.supported.load(Ordering::Relaxed)
     }
 
     /// Takes note that the file system, or the kernel, does not know the question, or nobody may ask it.
-    pub(crate) fn disable_reads(&self) {
-        self.reads.store(false, Ordering::Relaxed);
+    pub(crate) fn disable(&self) {
+        self.supported.store(false, Ordering::Relaxed);
     }
 
     /// Whether reading a file of these facts leaves its time of access alone by itself.
-    pub(crate) fn keeps_time(&self, metadata: &Metadata) -> bool {
-        match self.access_times {
-            AccessTimes::Never => true,
-            AccessTimes::Relative => metadata.was_read_lately(SystemTime::now()),
-            AccessTimes::Always => false,
+    pub(crate) fn leaves_access_time(&self, metadata: &Metadata) -> bool {
+        match self.access_time_policy {
+            AccessTimePolicy::Never => true,
+            AccessTimePolicy::Relative => metadata.was_read_recently(SystemTime::now()),
+            AccessTimePolicy::Always => false,
         }
     }
 }
@@ -57,16 +57,16 @@ mod tests {
         let now = SystemTime::now();
         let read_at = |at: SystemTime| {
             file.set_times(fs::FileTimes::new().set_accessed(at)).expect("times are set");
-            Metadata::of(file.as_fd()).expect("it has facts")
+            Metadata::from_fd(file.as_fd()).expect("it has facts")
         };
         // Setting the times is a change itself, so that only a later read comes after it.
-        let facts = [now - Duration::from_secs(60), now + Duration::from_secs(60)].map(read_at);
-        let answers = |access_times| {
-            let in_place = InPlace { reads: AtomicBool::new(true), access_times };
-            facts.map(|facts| in_place.keeps_time(&facts))
+        let metadata = [now - Duration::from_secs(60), now + Duration::from_secs(60)].map(read_at);
+        let answers = |access_time_policy| {
+            let nowait_reads = NowaitReads { supported: AtomicBool::new(true), access_time_policy };
+            metadata.map(|metadata| nowait_reads.leaves_access_time(&metadata))
         };
-        assert_eq!(answers(AccessTimes::Never), [true, true]);
-        assert_eq!(answers(AccessTimes::Relative), [false, true]);
-        assert_eq!(answers(AccessTimes::Always), [false, false]);
+        assert_eq!(answers(AccessTimePolicy::Never), [true, true]);
+        assert_eq!(answers(AccessTimePolicy::Relative), [false, true]);
+        assert_eq!(answers(AccessTimePolicy::Always), [false, false]);
     }
 }

@@ -6,11 +6,11 @@ use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::config::options::Protection;
-use crate::fs::errno::error_at;
+use crate::fs::errno::from_errno_at;
 
 /// What is about to be done at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum PathAccess {
     /// A file is read, or a directory is listed.
     Read,
     /// A file is copied, or a directory with everything below it.
@@ -18,21 +18,21 @@ pub(crate) enum Deed {
     /// An entry is written, removed or moved, or another takes its place.
     Change,
     /// A directory is made, or opened by whoever may write in it.
-    Make,
+    CreateDir,
 }
 
 /// Where something is below the root: nothing for the root itself, else names with a `/` before each, in lower case.
-pub(crate) type Place = String;
+pub(crate) type FoldedPath = String;
 
 /// The protected paths of a root, and the names that are protected at any depth.
 #[derive(Debug, Default)]
-pub(crate) struct Guard {
-    paths: Vec<(Place, Protection)>,
+pub(crate) struct ProtectedPaths {
+    paths: Vec<(FoldedPath, Protection)>,
     /// In lower case.
     names: Vec<(String, Protection)>,
 }
 
-impl Guard {
+impl ProtectedPaths {
     /// Guards these paths and names below `root`, which the system has to be able to tell.
     pub(crate) fn new(
         paths: &[(VfsPath, Protection)],
@@ -40,31 +40,31 @@ impl Guard {
         root: BorrowedFd<'_>,
     ) -> Result<Self> {
         if !paths.is_empty() || !names.is_empty() {
-            read_place(root, root).map_err(|errno| {
+            read_folded_path(root, root).map_err(|errno| {
                 let message = "paths are protected by where /proc says that they are; mount it";
                 Error::new(ErrorKind::Unsupported, message).with_source(errno)
             })?;
         }
         Ok(Self {
-            paths: paths.iter().map(|(path, protection)| (spelled(path), *protection)).collect(),
+            paths: paths.iter().map(|(path, protection)| (fold_path(path), *protection)).collect(),
             names: names.iter().map(|(name, protection)| (name.to_lowercase(), *protection)).collect(),
         })
     }
 
-    /// Whether `deed` is refused somewhere.
-    fn is_awake(&self, deed: Deed) -> bool {
-        let is_looking = matches!(deed, Deed::Read | Deed::Copy);
+    /// Whether `access` is refused somewhere.
+    fn applies_to(&self, access: PathAccess) -> bool {
+        let is_read = matches!(access, PathAccess::Read | PathAccess::Copy);
         let mut all = self.paths.iter().chain(&self.names);
-        all.any(|(_, protection)| !is_looking || *protection == Protection::Hidden)
+        all.any(|(_, protection)| !is_read || *protection == Protection::Hidden)
     }
 
     /// Whether some name is protected at any depth.
-    pub(crate) fn protects_names(&self) -> bool {
+    pub(crate) fn has_protected_names(&self) -> bool {
         !self.names.is_empty()
     }
 
     /// Whether `name` is one of those that are protected at any depth.
-    pub(crate) fn protects_name(&self, name: &[u8]) -> bool {
+    pub(crate) fn is_protected_name(&self, name: &[u8]) -> bool {
         if self.names.is_empty() {
             return false;
         }
@@ -72,22 +72,27 @@ impl Guard {
         self.names.iter().any(|(protected, _)| *protected == name)
     }
 
-    /// Where `held` is, for [`check_place`](Self::check_place); `None` where nothing is hidden.
-    pub(crate) fn place(&self, root: BorrowedFd<'_>, held: impl AsFd, path: &VfsPath) -> Result<Option<Place>> {
-        if !self.is_awake(Deed::Read) {
+    /// Where `held` is, for [`check_readable`](Self::check_readable); `None` where nothing is hidden.
+    pub(crate) fn folded_path(
+        &self,
+        root: BorrowedFd<'_>,
+        fd: impl AsFd,
+        path: &VfsPath,
+    ) -> Result<Option<FoldedPath>> {
+        if !self.applies_to(PathAccess::Read) {
             return Ok(None);
         }
-        read_place(root, held.as_fd()).map(Some).map_err(|errno| error_at(errno, path))
+        read_folded_path(root, fd.as_fd()).map(Some).map_err(|errno| from_errno_at(errno, path))
     }
 
     /// Refuses reading what is at this place.
-    pub(crate) fn check_place(&self, place: &str, path: &VfsPath) -> Result<()> {
-        self.check_all(place, Deed::Read, path)
+    pub(crate) fn check_readable(&self, folded: &str, path: &VfsPath) -> Result<()> {
+        self.check_folded(folded, PathAccess::Read, path)
     }
 
     /// Refuses what may not be done with what has this path, for who follows no link on the way to it.
-    pub(crate) fn check_path(&self, deed: Deed, path: &VfsPath) -> Result<()> {
-        if self.is_awake(deed) { self.check_all(&spelled(path), deed, path) } else { Ok(()) }
+    pub(crate) fn check_path(&self, access: PathAccess, path: &VfsPath) -> Result<()> {
+        if self.applies_to(access) { self.check_folded(&fold_path(path), access, path) } else { Ok(()) }
     }
 
     /// Refuses what may not be done with what has these names, each in the one before it, the first in the directory `held`:
@@ -95,25 +100,26 @@ impl Guard {
     pub(crate) fn check(
         &self,
         root: BorrowedFd<'_>,
-        held: impl AsFd,
+        fd: impl AsFd,
         names: &[&str],
-        deed: Deed,
+        access: PathAccess,
         path: &VfsPath,
     ) -> Result<()> {
-        if !self.is_awake(deed) {
+        if !self.applies_to(access) {
             return Ok(());
         }
-        let mut place = read_place(root, held.as_fd()).map_err(|errno| error_at(errno, path))?;
+        let mut folded = read_folded_path(root, fd.as_fd()).map_err(|errno| from_errno_at(errno, path))?;
         for name in names {
-            place = below(&place, name);
+            folded = join_folded(&folded, name);
         }
-        self.check_all(&place, deed, path)?;
-        self.check_path(deed, path)
+        self.check_folded(&folded, access, path)?;
+        self.check_path(access, path)
     }
 
-    fn check_all(&self, place: &str, deed: Deed, path: &VfsPath) -> Result<()> {
-        let by_path = |(protected, protection): &(Place, _)| is_refused(place, protected, *protection, deed);
-        let by_name = |(name, protection): &(String, _)| is_refused_by_name(place, name, *protection, deed);
+    fn check_folded(&self, folded: &str, access: PathAccess, path: &VfsPath) -> Result<()> {
+        let by_path =
+            |(protected, protection): &(FoldedPath, _)| is_path_denied(folded, protected, *protection, access);
+        let by_name = |(name, protection): &(String, _)| is_name_denied(folded, name, *protection, access);
         if self.paths.iter().any(by_path) || self.names.iter().any(by_name) {
             let message = "this path is protected, or leads to one that is";
             return Err(Error::new(ErrorKind::PolicyDenied, message).with_path(path));
@@ -122,57 +128,58 @@ impl Guard {
     }
 }
 
-/// The place of an entry of the directory at `place`.
-pub(crate) fn below(place: &str, name: &str) -> Place {
-    format!("{place}/{}", name.to_lowercase())
+/// The place of an entry of the directory at `folded`.
+pub(crate) fn join_folded(folded: &str, name: &str) -> FoldedPath {
+    format!("{folded}/{}", name.to_lowercase())
 }
 
 /// The place that `path` is as it is spelled. A file system may fold case, so what differs by it alone is taken for the same.
-fn spelled(path: &VfsPath) -> Place {
-    if path.is_root() { Place::new() } else { path.as_str().to_lowercase() }
+fn fold_path(path: &VfsPath) -> FoldedPath {
+    if path.is_root() { FoldedPath::new() } else { path.as_str().to_lowercase() }
 }
 
-fn is_refused(place: &str, protected: &str, protection: Protection, deed: Deed) -> bool {
+fn is_path_denied(folded: &str, protected: &str, protection: Protection, access: PathAccess) -> bool {
     // The kernel puts this behind the path of something that was removed, and anybody may put it behind a name.
-    let plain = place.strip_suffix(" (deleted)");
-    let is_at = [Some(place), plain].into_iter().flatten().any(|place| is_at_or_below(place, protected));
-    let is_above = is_at_or_below(protected, place);
-    match deed {
-        Deed::Read => protection == Protection::Hidden && is_at,
-        Deed::Copy => protection == Protection::Hidden && (is_at || is_above),
-        Deed::Change => is_at || is_above,
-        Deed::Make => is_at,
+    let without_suffix = folded.strip_suffix(" (deleted)");
+    let is_at = [Some(folded), without_suffix].into_iter().flatten().any(|folded| is_at_or_below(folded, protected));
+    let is_above = is_at_or_below(protected, folded);
+    match access {
+        PathAccess::Read => protection == Protection::Hidden && is_at,
+        PathAccess::Copy => protection == Protection::Hidden && (is_at || is_above),
+        PathAccess::Change => is_at || is_above,
+        PathAccess::CreateDir => is_at,
     }
 }
 
 /// What is above a protected name is moved with it, and it stays protected where it comes to be. Before a directory is removed
-/// its entries are looked at by [`Guard::protects_name`].
-fn is_refused_by_name(place: &str, name: &str, protection: Protection, deed: Deed) -> bool {
-    let plain = place.strip_suffix(" (deleted)");
-    let has_it = |place: &str| place.split('/').any(|component| component == name);
-    let is_looking = matches!(deed, Deed::Read | Deed::Copy);
-    (!is_looking || protection == Protection::Hidden) && [Some(place), plain].into_iter().flatten().any(has_it)
+/// its entries are looked at by [`ProtectedPaths::is_protected_name`].
+fn is_name_denied(folded: &str, name: &str, protection: Protection, access: PathAccess) -> bool {
+    let without_suffix = folded.strip_suffix(" (deleted)");
+    let contains_name = |folded: &str| folded.split('/').any(|component| component == name);
+    let is_read = matches!(access, PathAccess::Read | PathAccess::Copy);
+    (!is_read || protection == Protection::Hidden)
+        && [Some(folded), without_suffix].into_iter().flatten().any(contains_name)
 }
 
-fn is_at_or_below(place: &str, above: &str) -> bool {
-    place.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+fn is_at_or_below(folded: &str, above: &str) -> bool {
+    folded.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn read_place(root: BorrowedFd<'_>, held: BorrowedFd<'_>) -> io::Result<Place> {
-    let told = |fd: BorrowedFd<'_>| {
+fn read_folded_path(root: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<FoldedPath> {
+    let read_link = |fd: BorrowedFd<'_>| {
         let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
         rustix::fs::readlink(link, Vec::new()).map(std::ffi::CString::into_bytes)
     };
     // Where the root itself is moved between the two looks, the next ones tell.
     for _ in 0..3 {
-        let (root, place) = (told(root)?, told(held)?);
+        let (root, folded) = (read_link(root)?, read_link(fd)?);
         let root = if root == b"/" { &[][..] } else { &root[..] };
-        if let Some(below) = place.strip_prefix(root)
-            && matches!(below.first(), None | Some(b'/'))
+        if let Some(rest) = folded.strip_prefix(root)
+            && matches!(rest.first(), None | Some(b'/'))
         {
             // Nothing that is protected has a name that is not UTF-8.
-            let below = String::from_utf8_lossy(below).to_lowercase();
-            return Ok(if below == "/" { Place::new() } else { below });
+            let rest = String::from_utf8_lossy(rest).to_lowercase();
+            return Ok(if rest == "/" { FoldedPath::new() } else { rest });
         }
     }
     Err(Errno::XDEV)
@@ -184,9 +191,9 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_told_by_the_place() {
-        use Deed::{Change, Copy, Make, Read};
+        use PathAccess::{Change, Copy, CreateDir, Read};
         use Protection::{Hidden, ReadOnly};
-        for (place, protected, protection, deed, refused) in [
+        for (folded, protected, protection, access, denied) in [
             ("/.env", "/.env", Hidden, Read, true),
             ("/.env (deleted)", "/.env", Hidden, Read, true),
             ("/.env (deleted)", "/.env (deleted)", Hidden, Read, true),
@@ -202,38 +209,38 @@ mod tests {
             ("/a", "/a/keys", ReadOnly, Copy, false),
             ("/a/keys", "/a/keys", Hidden, Copy, true),
             ("/a/keys/old", "/a/keys", Hidden, Read, true),
-            ("/a", "/a/keys", ReadOnly, Make, false),
-            ("/a/keys/new", "/a/keys", ReadOnly, Make, true),
+            ("/a", "/a/keys", ReadOnly, CreateDir, false),
+            ("/a/keys/new", "/a/keys", ReadOnly, CreateDir, true),
             ("/anything", "", ReadOnly, Change, true),
         ] {
-            let found = is_refused(place, protected, protection, deed);
-            assert_eq!(found, refused, "{deed:?} at {place:?}, with {protected} {protection:?}");
+            let found = is_path_denied(folded, protected, protection, access);
+            assert_eq!(found, denied, "{access:?} at {folded:?}, with {protected} {protection:?}");
         }
     }
 
     #[test]
     fn what_has_a_protected_name_is_refused_at_any_depth() {
-        use Deed::{Change, Copy, Make, Read};
+        use PathAccess::{Change, Copy, CreateDir, Read};
         use Protection::{Hidden, ReadOnly};
-        for (place, name, protection, deed, refused) in [
+        for (folded, name, protection, access, denied) in [
             ("/a/b/.env", ".env", Hidden, Read, true),
             ("/a/.env (deleted)", ".env", Hidden, Read, true),
             ("/a/.env/key", ".env", Hidden, Copy, true),
             ("/a/.env", ".env", ReadOnly, Read, false),
             ("/a/.git/hooks/new", ".git", ReadOnly, Change, true),
-            ("/a/.git", ".git", ReadOnly, Make, true),
+            ("/a/.git", ".git", ReadOnly, CreateDir, true),
             ("/a/.gitignore", ".git", ReadOnly, Change, false),
             ("/a", ".git", ReadOnly, Change, false),
             ("", ".git", ReadOnly, Change, false),
         ] {
-            let found = is_refused_by_name(place, name, protection, deed);
-            assert_eq!(found, refused, "{deed:?} at {place:?}, with {name} {protection:?}");
+            let found = is_name_denied(folded, name, protection, access);
+            assert_eq!(found, denied, "{access:?} at {folded:?}, with {name} {protection:?}");
         }
     }
 
     #[test]
     fn case_makes_no_other_place() {
-        assert_eq!(spelled(&VfsPath::parse("/A/.ENV").expect("a path")), "/a/.env");
-        assert_eq!(below("/a", ".ENV"), "/a/.env");
+        assert_eq!(fold_path(&VfsPath::parse("/A/.ENV").expect("a path")), "/a/.env");
+        assert_eq!(join_folded("/a", ".ENV"), "/a/.env");
     }
 }

@@ -10,19 +10,19 @@ use vfs_core::{Error, ErrorDetail, ErrorKind, Result, VfsPath};
 
 use super::directory_entries::for_each_entry;
 use super::entry::Entry;
-use super::errno::error;
+use super::errno::from_errno;
 use super::rename_noreplace::rename_new_at;
 use super::root::Root;
 
 /// How deep below the removed directory descriptors are held; what lies deeper is moved up first.
-pub(crate) const MAX_HELD: usize = 64;
+pub(crate) const MAX_OPEN_LEVELS: usize = 64;
 
 /// How often a directory that was emptied is found not to be empty.
-const MAX_ROUNDS: usize = 1_000;
+const MAX_ATTEMPTS: usize = 1_000;
 
 /// How much a removal has removed.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Removed {
+pub(crate) struct RemovedCounts {
     /// Files and links.
     pub(crate) files: u64,
     directories: u64,
@@ -30,28 +30,28 @@ pub(crate) struct Removed {
 
 /// An entry that cannot be removed, and why.
 #[derive(Debug)]
-pub(crate) struct Obstacle {
+pub(crate) struct RemovalError {
     error: Error,
     /// The names that lead to the entry from the removed directory; none for that directory itself.
     below: Vec<Vec<u8>>,
 }
 
-impl Obstacle {
+impl RemovalError {
     /// The entry `name` of the last of `levels`, or that level itself where there is no name.
-    pub(crate) fn new(levels: &[Level], name: Option<&[u8]>, error: Error) -> Self {
+    pub(crate) fn new(levels: &[DirLevel], name: Option<&[u8]>, error: Error) -> Self {
         let above = levels.iter().skip(1).map(|level| level.name.clone());
         Self { error, below: above.chain(name.map(<[u8]>::to_vec)).collect() }
     }
 
     /// The failure to remove the directory at `path`, of which `removed` is gone. Its path is the entry's.
-    pub(crate) fn into_error(self, path: &VfsPath, removed: Removed) -> Error {
-        let error = self.located(path);
+    pub(crate) fn into_error(self, path: &VfsPath, removed: RemovedCounts) -> Error {
+        let error = self.with_full_path(path);
         if removed.files + removed.directories == 0 { error } else { error.after_partial_delete(removed.files) }
     }
 
     /// As [`into_error`](Self::into_error), where the rest of the directory could not get its name back.
-    pub(crate) fn into_error_without_rest(self, path: &VfsPath, removed: Removed) -> Error {
-        let error = self.located(path);
+    pub(crate) fn into_displaced_error(self, path: &VfsPath, removed: RemovedCounts) -> Error {
+        let error = self.with_full_path(path);
         let message = format!(
             "{}; files that are gone: {}; the rest of the directory is out of sight and no longer under its name",
             error.message(),
@@ -62,7 +62,7 @@ impl Obstacle {
     }
 
     /// The failure at the path of the entry, where `path` leads to the removed directory.
-    fn located(self, path: &VfsPath) -> Error {
+    fn with_full_path(self, path: &VfsPath) -> Error {
         let mut text = path.as_str().to_owned();
         for name in &self.below {
             text.push('/');
@@ -73,95 +73,99 @@ impl Obstacle {
 }
 
 /// Removes what was made under a reserved name and never got its own.
-pub(crate) fn remove_hidden(root: &Root, hidden: &Entry) -> Result<()> {
-    remove_tree(root, hidden, &mut Removed::default()).map_err(|obstacle| obstacle.error)
+pub(crate) fn remove_staged(root: &Root, reserved: &Entry) -> Result<()> {
+    remove_tree(root, reserved, &mut RemovedCounts::default()).map_err(|obstacle| obstacle.error)
 }
 
 /// Removes what `entry` names, with everything below it, and counts in `removed` what has gone, also where it fails.
-pub(crate) fn remove_tree(root: &Root, entry: &Entry, removed: &mut Removed) -> Result<(), Obstacle> {
-    let itself = |errno| Obstacle::new(&[], None, error(errno));
-    if entry.file_type().map_err(itself)? != Some(FileType::Directory) {
-        fs::unlinkat(&entry.parent, &entry.name, AtFlags::empty()).map_err(itself)?;
+pub(crate) fn remove_tree(root: &Root, entry: &Entry, removed: &mut RemovedCounts) -> Result<(), RemovalError> {
+    let at_top = |errno| RemovalError::new(&[], None, from_errno(errno));
+    if entry.file_type().map_err(at_top)? != Some(FileType::Directory) {
+        fs::unlinkat(&entry.parent, &entry.name, AtFlags::empty()).map_err(at_top)?;
         removed.files += 1;
         return Ok(());
     }
     // A write that was on its way into the directory may put a file into it still; it goes with the rest.
-    for _ in 0..MAX_ROUNDS {
-        empty(root, entry, removed)?;
+    for _ in 0..MAX_ATTEMPTS {
+        remove_children(root, entry, removed)?;
         match fs::unlinkat(&entry.parent, &entry.name, AtFlags::REMOVEDIR) {
             Err(Errno::NOTEMPTY | Errno::EXIST) => {}
-            gone => {
-                removed.directories += u64::from(gone.is_ok());
-                return gone.map_err(itself);
+            outcome => {
+                removed.directories += u64::from(outcome.is_ok());
+                return outcome.map_err(at_top);
             }
         }
     }
-    Err(Obstacle::new(&[], None, Error::of(ErrorKind::Busy)))
+    Err(RemovalError::new(&[], None, Error::of(ErrorKind::Busy)))
 }
 
 /// Removes all that is below the directory that `entry` names.
-fn empty(root: &Root, entry: &Entry, removed: &mut Removed) -> Result<(), Obstacle> {
-    let mut rounds = 0;
-    let top = Level::open(root, entry.parent.as_fd(), entry.name.as_bytes());
-    let mut levels = vec![top.map_err(|errno| Obstacle::new(&[], None, error(errno)))?];
-    remove_others(&mut levels, removed)?;
+fn remove_children(root: &Root, entry: &Entry, removed: &mut RemovedCounts) -> Result<(), RemovalError> {
+    let mut attempts = 0;
+    let top = DirLevel::open(root, entry.parent.as_fd(), entry.name.as_bytes());
+    let mut levels = vec![top.map_err(|errno| RemovalError::new(&[], None, from_errno(errno)))?];
+    remove_non_directories(&mut levels, removed)?;
     while let Some(level) = levels.last_mut() {
         let Some(child) = level.directories.pop() else {
-            leave(&mut levels, &mut rounds, removed)?;
+            remove_emptied_dir(&mut levels, &mut attempts, removed)?;
             continue;
         };
         let deepest = &levels[levels.len() - 1];
-        if levels.len() >= MAX_HELD {
+        if levels.len() >= MAX_OPEN_LEVELS {
             // Too deep to hold a descriptor for each level: it goes on from the top, under a name of its own.
-            match move_up(&deepest.fd, &child, &levels[0].fd) {
+            match move_to_top(&deepest.fd, &child, &levels[0].fd) {
                 Ok(name) => {
                     levels[0].directories.push(name);
                     continue;
                 }
                 // It cannot be moved, as one of a lower layer, and is entered where it is.
                 Err(Errno::XDEV) => {}
-                Err(errno) => return Err(Obstacle::new(&levels, Some(&child), error(errno))),
+                Err(errno) => return Err(RemovalError::new(&levels, Some(&child), from_errno(errno))),
             }
         }
-        let next = Level::open(root, deepest.fd.as_fd(), &child);
-        let next = next.map_err(|errno| Obstacle::new(&levels, Some(&child), error(errno)))?;
+        let next = DirLevel::open(root, deepest.fd.as_fd(), &child);
+        let next = next.map_err(|errno| RemovalError::new(&levels, Some(&child), from_errno(errno)))?;
         levels.push(next);
-        remove_others(&mut levels, removed)?;
+        remove_non_directories(&mut levels, removed)?;
     }
     Ok(())
 }
 
 /// Removes the entries of the deepest level that are not directories.
-fn remove_others(levels: &mut [Level], removed: &mut Removed) -> Result<(), Obstacle> {
+fn remove_non_directories(levels: &mut [DirLevel], removed: &mut RemovedCounts) -> Result<(), RemovalError> {
     let Some(level) = levels.last_mut() else { return Ok(()) };
-    for name in take(&mut level.others) {
+    for name in take(&mut level.non_directories) {
         match fs::unlinkat(&level.fd, &name[..], AtFlags::empty()) {
             Ok(()) => removed.files += 1,
             Err(Errno::NOENT) => {}
-            Err(errno) => return Err(Obstacle::new(levels, Some(&name), error(errno))),
+            Err(errno) => return Err(RemovalError::new(levels, Some(&name), from_errno(errno))),
         }
     }
     Ok(())
 }
 
 /// Removes the directory of the deepest level, which has nothing left to be emptied; the topmost one stays.
-fn leave(levels: &mut Vec<Level>, rounds: &mut usize, removed: &mut Removed) -> Result<(), Obstacle> {
+fn remove_emptied_dir(
+    levels: &mut Vec<DirLevel>,
+    attempts: &mut usize,
+    removed: &mut RemovedCounts,
+) -> Result<(), RemovalError> {
     let done = levels.pop();
     let (Some(done), Some(above)) = (done, levels.last_mut()) else { return Ok(()) };
     match fs::unlinkat(&above.fd, &done.name[..], AtFlags::REMOVEDIR) {
         Ok(()) => removed.directories += 1,
-        Err(Errno::NOTEMPTY | Errno::EXIST) if *rounds < MAX_ROUNDS => {
-            *rounds += 1;
+        Err(Errno::NOTEMPTY | Errno::EXIST) if *attempts < MAX_ATTEMPTS => {
+            *attempts += 1;
             above.directories.push(done.name);
         }
-        Err(errno) => return Err(Obstacle::new(levels, Some(&done.name), error(errno))),
+        Err(errno) => return Err(RemovalError::new(levels, Some(&done.name), from_errno(errno))),
     }
     Ok(())
 }
 
 /// Moves a directory to the top of the tree that is removed, and returns its name there: one that listings show, in case
 /// something below it cannot be removed.
-fn move_up(from: &OwnedFd, name: &[u8], top: &OwnedFd) -> io::Result<Vec<u8>> {
+fn move_to_top(from: &OwnedFd, name: &[u8], top: &OwnedFd) -> io::Result<Vec<u8>> {
     loop {
         let new = format!("moved-up-{:016x}", RandomState::new().build_hasher().finish()).into_bytes();
         match rename_new_at((from.as_fd(), name), (top.as_fd(), &new)) {
@@ -173,20 +177,20 @@ fn move_up(from: &OwnedFd, name: &[u8], top: &OwnedFd) -> io::Result<Vec<u8>> {
 
 /// A directory on the way down, and what was found in it that is left to be dealt with.
 #[derive(Debug)]
-pub(crate) struct Level {
+pub(crate) struct DirLevel {
     pub(crate) fd: OwnedFd,
     name: Vec<u8>,
     pub(crate) directories: Vec<Vec<u8>>,
-    pub(crate) others: Vec<Vec<u8>>,
+    pub(crate) non_directories: Vec<Vec<u8>>,
 }
 
-impl Level {
+impl DirLevel {
     /// Opens and lists the directory `name` of `parent`.
     pub(crate) fn open(root: &Root, parent: BorrowedFd<'_>, name: &[u8]) -> io::Result<Self> {
         let fd = root.open_child_on_same_mount(parent, name, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let mut level = Self { fd, name: name.to_vec(), directories: Vec::new(), others: Vec::new() };
+        let mut level = Self { fd, name: name.to_vec(), directories: Vec::new(), non_directories: Vec::new() };
         for_each_entry(level.fd.as_fd(), |name, kind| {
-            let list = if kind == FileType::Directory { &mut level.directories } else { &mut level.others };
+            let list = if kind == FileType::Directory { &mut level.directories } else { &mut level.non_directories };
             list.push(name.to_bytes().to_vec());
             Ok(())
         })?;

@@ -10,17 +10,17 @@ use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, Resolved, Result, VfsPath};
 
-use super::entry::{ALWAYS, Entry};
-use super::errno::{error_at, retry};
-use super::file_systems::{self, AccessTimes};
+use super::entry::{COMMON_FLAGS, Entry};
+use super::errno::{from_errno_at, retry};
+use super::file_systems::{self, AccessTimePolicy};
 use super::metadata::Metadata;
-use super::protected_paths::{Deed, Guard, Place};
+use super::protected_paths::{FoldedPath, PathAccess, ProtectedPaths};
 use crate::config::options::{Confinement, Mounts, Protection, Resolution};
 
-use self::follow_links::{End, Followed, follow};
+use self::follow_links::{LinkResolution, PathEnd, follow_links};
 
 /// Names with this prefix belong to writes that are under way; no listing shows them and no path may name them.
-pub(crate) const RESERVED: &str = ".vfs-tmp-";
+pub(crate) const RESERVED_PREFIX: &str = ".vfs-tmp-";
 
 /// A directory that is held open, below which everything is resolved.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ pub(crate) struct Root {
     pub(super) fd: OwnedFd,
     resolver: Resolver,
     /// How the kernel is asked for what it has in memory, where it can be: see [`Root::open_cached`].
-    cached: Option<ResolveFlags>,
-    guard: Guard,
+    cached_resolve: Option<ResolveFlags>,
+    protected_paths: ProtectedPaths,
 }
 
 #[derive(Debug)]
@@ -59,11 +59,11 @@ impl Root {
             Confinement::Root => config.path,
             Confinement::None => Path::new("/"),
         };
-        let fd = fs::open(path, OFlags::PATH | OFlags::DIRECTORY | ALWAYS, Mode::empty())
-            .map_err(|errno| error_at(errno, &VfsPath::root()))?;
+        let fd = fs::open(path, OFlags::PATH | OFlags::DIRECTORY | COMMON_FLAGS, Mode::empty())
+            .map_err(|errno| from_errno_at(errno, &VfsPath::root()))?;
         let resolver = match (config.confinement, config.resolution) {
             (Confinement::None, _) => Resolver::Host,
-            (Confinement::Root, Resolution::Automatic) if kernel_resolves(fd.as_fd()) => {
+            (Confinement::Root, Resolution::Automatic) if supports_openat2(fd.as_fd()) => {
                 let stay = if config.mounts == Mounts::Stay { ResolveFlags::NO_XDEV } else { ResolveFlags::empty() };
                 Resolver::Kernel(ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | stay)
             }
@@ -74,65 +74,66 @@ impl Root {
                 ));
             }
             (Confinement::Root, _) => {
-                let readable = fs::openat(&fd, ".", OFlags::RDONLY | OFlags::DIRECTORY | ALWAYS, Mode::empty())
-                    .map_err(|errno| error_at(errno, &VfsPath::root()))?;
+                let readable = fs::openat(&fd, ".", OFlags::RDONLY | OFlags::DIRECTORY | COMMON_FLAGS, Mode::empty())
+                    .map_err(|errno| from_errno_at(errno, &VfsPath::root()))?;
                 Resolver::Portable(CapDir::from_std_file(readable.into()))
             }
         };
-        let cached = match &resolver {
+        let cached_resolve = match &resolver {
             Resolver::Kernel(resolve) => Some(*resolve),
             Resolver::Host => Some(ResolveFlags::empty()),
             Resolver::Portable(_) => None,
         };
         // What is mounted below may be anything.
-        let cached = cached
-            .filter(|_| file_systems::answers_itself(&fd))
+        let cached_resolve = cached_resolve
+            .filter(|_| file_systems::resolves_names_locally(&fd))
             .map(|resolve| resolve | ResolveFlags::NO_XDEV | ResolveFlags::CACHED)
-            .filter(|resolve| kernel_tells(fd.as_fd(), *resolve));
-        let guard = Guard::new(config.protected, config.protected_names, fd.as_fd())?;
-        Ok(Self { fd, resolver, cached, guard })
+            .filter(|resolve| supports_cached_lookup(fd.as_fd(), *resolve));
+        let protected_paths = ProtectedPaths::new(config.protected, config.protected_names, fd.as_fd())?;
+        Ok(Self { fd, resolver, cached_resolve, protected_paths })
     }
 
     /// Opens `path` itself, following links inside the root. Never blocks and never creates.
     pub(crate) fn open_at(&self, path: &VfsPath, flags: OFlags) -> Result<OwnedFd> {
-        let opened = self.open_unguarded(path, flags)?;
-        self.guard.check(self.fd.as_fd(), &opened, &[], Deed::Read, path)?;
+        let opened = self.open_unchecked(path, flags)?;
+        self.protected_paths.check(self.fd.as_fd(), &opened, &[], PathAccess::Read, path)?;
         Ok(opened)
     }
 
     /// As [`Root::open_at`], of what the kernel finds in memory, on the file system of the root; `resolve` narrows it
     /// further. `None` where the kernel would have to wait for a disk, and where it fails.
     pub(crate) fn open_cached(&self, path: &VfsPath, flags: OFlags, resolve: ResolveFlags) -> Option<OwnedFd> {
-        let resolve = self.cached? | resolve;
-        refuse_reserved(path).ok()?;
-        let opened = fs::openat2(&self.fd, relative(path), every_open(flags), Mode::empty(), resolve).ok()?;
-        self.guard.check(self.fd.as_fd(), &opened, &[], Deed::Read, path).ok()?;
+        let resolve = self.cached_resolve? | resolve;
+        check_not_reserved(path).ok()?;
+        let opened =
+            fs::openat2(&self.fd, relative_path(path), with_common_flags(flags), Mode::empty(), resolve).ok()?;
+        self.protected_paths.check(self.fd.as_fd(), &opened, &[], PathAccess::Read, path).ok()?;
         Some(opened)
     }
 
     /// Opens `path` to be read, as [`Root::open_at`] does, and leaves its time of access alone where one may ask for that: as
     /// its owner, or who acts for all owners.
-    pub(crate) fn open_to_read(&self, path: &VfsPath) -> Result<OwnedFd> {
-        let quietly = self.open_at(path, OFlags::RDONLY | OFlags::NOATIME);
-        quietly.or_else(|_refused| self.open_at(path, OFlags::RDONLY))
+    pub(crate) fn open_for_reading(&self, path: &VfsPath) -> Result<OwnedFd> {
+        let without_access_time = self.open_at(path, OFlags::RDONLY | OFlags::NOATIME);
+        without_access_time.or_else(|_refused| self.open_at(path, OFlags::RDONLY))
     }
 
-    fn open_unguarded(&self, path: &VfsPath, flags: OFlags) -> Result<OwnedFd> {
-        refuse_reserved(path)?;
+    fn open_unchecked(&self, path: &VfsPath, flags: OFlags) -> Result<OwnedFd> {
+        check_not_reserved(path)?;
         let opened = match &self.resolver {
             Resolver::Portable(_) if !flags.contains(OFlags::DIRECTORY) && !path.is_root() => {
-                match self.followed_entry(path) {
+                match self.resolve_entry(path) {
                     Ok(entry) => self.open_child(entry.parent.as_fd(), entry.name.as_bytes(), flags),
                     // A link to the directory it is in, or to one above, which has no name to be opened by.
                     Err(error) if error.kind() == ErrorKind::IsADirectory => {
-                        self.open_relative(relative(path), flags | OFlags::DIRECTORY)
+                        self.open_relative(relative_path(path), flags | OFlags::DIRECTORY)
                     }
                     Err(error) => return Err(error),
                 }
             }
-            _ => self.open_relative(relative(path), flags),
+            _ => self.open_relative(relative_path(path), flags),
         };
-        opened.map_err(|errno| error_at(errno, path))
+        opened.map_err(|errno| from_errno_at(errno, path))
     }
 
     /// Opens a directory for listing.
@@ -141,27 +142,27 @@ impl Root {
     }
 
     /// What refuses paths that are hidden.
-    pub(crate) fn guard(&self) -> &Guard {
-        &self.guard
+    pub(crate) fn protected_paths(&self) -> &ProtectedPaths {
+        &self.protected_paths
     }
 
     /// Where `held` is, which `path` led to; `None` where nothing is hidden.
-    pub(crate) fn place(&self, held: impl AsFd, path: &VfsPath) -> Result<Option<Place>> {
-        self.guard.place(self.fd.as_fd(), held, path)
+    pub(crate) fn folded_path(&self, fd: impl AsFd, path: &VfsPath) -> Result<Option<FoldedPath>> {
+        self.protected_paths.folded_path(self.fd.as_fd(), fd, path)
     }
 
     /// Refuses what may not be done with `entry`, which `path` led to.
-    pub(crate) fn check(&self, entry: &Entry, deed: Deed, path: &VfsPath) -> Result<()> {
-        self.guard.check(self.fd.as_fd(), &entry.parent, &[&entry.name], deed, path)
+    pub(crate) fn check(&self, entry: &Entry, access: PathAccess, path: &VfsPath) -> Result<()> {
+        self.protected_paths.check(self.fd.as_fd(), &entry.parent, &[&entry.name], access, path)
     }
 
-    fn open_relative(&self, relative: &str, flags: OFlags) -> io::Result<OwnedFd> {
-        let flags = every_open(flags);
+    fn open_relative(&self, relative_path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        let flags = with_common_flags(flags);
         match &self.resolver {
-            Resolver::Kernel(resolve) => retry(|| fs::openat2(&self.fd, relative, flags, Mode::empty(), *resolve)),
-            Resolver::Host => retry(|| fs::openat(&self.fd, relative, flags, Mode::empty())),
+            Resolver::Kernel(resolve) => retry(|| fs::openat2(&self.fd, relative_path, flags, Mode::empty(), *resolve)),
+            Resolver::Host => retry(|| fs::openat(&self.fd, relative_path, flags, Mode::empty())),
             Resolver::Portable(root) => {
-                let opened = root.open_dir(relative).map_err(|error| {
+                let opened = root.open_dir(relative_path).map_err(|error| {
                     // cap-std has no errno for a path that would leave the root.
                     let escape = error.kind() == std::io::ErrorKind::PermissionDenied;
                     Errno::from_io_error(&error).unwrap_or(if escape { Errno::XDEV } else { Errno::IO })
@@ -174,59 +175,59 @@ impl Root {
 
     /// Finds the directory that holds `path`, and the name in it, without following a link at the end.
     pub(crate) fn entry(&self, path: &VfsPath) -> Result<Entry> {
-        refuse_reserved(path)?;
+        check_not_reserved(path)?;
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
             return Err(
                 Error::invalid_argument("the root itself cannot be changed; name something below it").with_path(path)
             );
         };
         let parent = self
-            .open_relative(relative(&parent), OFlags::PATH | OFlags::DIRECTORY)
-            .map_err(|errno| error_at(errno, path))?;
+            .open_relative(relative_path(&parent), OFlags::PATH | OFlags::DIRECTORY)
+            .map_err(|errno| from_errno_at(errno, path))?;
         Ok(Entry { parent, name: name.to_owned() })
     }
 
     /// As [`Root::entry`], but where a link stands at the end, the entry that it leads to, which need not exist.
-    pub(crate) fn followed_entry(&self, path: &VfsPath) -> Result<Entry> {
+    pub(crate) fn resolve_entry(&self, path: &VfsPath) -> Result<Entry> {
         let entry = self.entry(path)?;
         match entry.file_type() {
-            Ok(Some(FileType::Symlink)) => self.resolve(path).map_err(|errno| error_at(errno, path)),
+            Ok(Some(FileType::Symlink)) => self.resolve_links(path).map_err(|errno| from_errno_at(errno, path)),
             Ok(_) => Ok(entry),
-            Err(errno) => Err(error_at(errno, path)),
+            Err(errno) => Err(from_errno_at(errno, path)),
         }
     }
 
     /// Returns the path without links that `path` leads to. Nothing need exist there.
     pub(crate) fn real_path(&self, path: &VfsPath) -> Result<Resolved> {
-        refuse_reserved(path)?;
+        check_not_reserved(path)?;
         if let Resolver::Kernel(resolve) = &self.resolver {
             let flags = OFlags::PATH | OFlags::CLOEXEC;
             let resolve = *resolve | ResolveFlags::NO_SYMLINKS;
-            match retry(|| fs::openat2(&self.fd, relative(path), flags, Mode::empty(), resolve)) {
+            match retry(|| fs::openat2(&self.fd, relative_path(path), flags, Mode::empty(), resolve)) {
                 // A part that is missing, or a file, ends the search for links: those before it are none.
                 Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Resolved::at(path.clone())),
                 Err(Errno::LOOP) => {}
-                Err(errno) => return Err(error_at(errno, path)),
+                Err(errno) => return Err(from_errno_at(errno, path)),
             }
         }
-        let Followed { names, end } = follow(self, path).map_err(|errno| error_at(errno, path))?;
-        let real = String::from_utf8(names.join(&b'/')).map_err(|_| error_at(Errno::ILSEQ, path))?;
+        let LinkResolution { names, end } = follow_links(self, path).map_err(|errno| from_errno_at(errno, path))?;
+        let real = String::from_utf8(names.join(&b'/')).map_err(|_| from_errno_at(Errno::ILSEQ, path))?;
         let real = VfsPath::parse(&format!("/{real}")).map_err(|error| error.with_path(path))?;
-        Ok(Resolved::at(real).leads_nowhere(matches!(end, End::Absent { is_unreachable: true, .. })))
+        Ok(Resolved::at(real).leads_nowhere(matches!(end, PathEnd::Absent { is_unreachable: true, .. })))
     }
 
     /// Returns the entry that `path` leads to, which need not exist.
-    fn resolve(&self, path: &VfsPath) -> io::Result<Entry> {
-        match follow(self, path)?.end {
-            End::Entry(entry) => Ok(entry),
-            End::Directory => Err(Errno::ISDIR),
-            End::Absent { cause, .. } => Err(cause),
+    fn resolve_links(&self, path: &VfsPath) -> io::Result<Entry> {
+        match follow_links(self, path)?.end {
+            PathEnd::Entry(entry) => Ok(entry),
+            PathEnd::Directory => Err(Errno::ISDIR),
+            PathEnd::Absent { cause, .. } => Err(cause),
         }
     }
 
     /// Whether the root's directory itself was removed, so that nothing can be made in it.
-    pub(crate) fn is_gone(&self) -> bool {
-        Metadata::of(self.fd.as_fd()).is_ok_and(|root| root.links() == 0)
+    pub(crate) fn is_removed(&self) -> bool {
+        Metadata::from_fd(self.fd.as_fd()).is_ok_and(|root| root.link_count() == 0)
     }
 
     pub(crate) fn is_host(&self) -> bool {
@@ -234,8 +235,8 @@ impl Root {
     }
 
     /// When reads move times of access; `None` where [`Root::open_cached`] is of no use.
-    pub(crate) fn access_times(&self) -> Option<AccessTimes> {
-        self.cached.map(|_| file_systems::access_times(&self.fd))
+    pub(crate) fn access_time_policy(&self) -> Option<AccessTimePolicy> {
+        self.cached_resolve.map(|_| file_systems::access_time_policy(&self.fd))
     }
 
     /// Opens one component of a held directory, without following or blocking.
@@ -246,7 +247,7 @@ impl Root {
         let flags = if flags.contains(OFlags::PATH) {
             flags | OFlags::NOFOLLOW | OFlags::CLOEXEC
         } else {
-            flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | ALWAYS
+            flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | COMMON_FLAGS
         };
         match &self.resolver {
             Resolver::Kernel(resolve) if resolve.contains(ResolveFlags::NO_XDEV) => {
@@ -265,7 +266,7 @@ impl Root {
     ) -> io::Result<OwnedFd> {
         match &self.resolver {
             Resolver::Kernel(resolve) => {
-                let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | ALWAYS;
+                let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | COMMON_FLAGS;
                 let opened = retry(|| fs::openat2(dir, name, flags, Mode::empty(), *resolve | ResolveFlags::NO_XDEV));
                 opened.map_err(|errno| if errno == Errno::XDEV { Errno::BUSY } else { errno })
             }
@@ -275,12 +276,12 @@ impl Root {
 
     /// What tells the root's directory from every other.
     pub(crate) fn identity(&self) -> io::Result<(u64, u64)> {
-        Metadata::of(self.fd.as_fd()).map(|metadata| metadata.identity())
+        Metadata::from_fd(self.fd.as_fd()).map(|metadata| metadata.identity())
     }
 }
 
-fn refuse_reserved(path: &VfsPath) -> Result<()> {
-    if path.as_str().contains(RESERVED) && path.components().any(|name| name.starts_with(RESERVED)) {
+fn check_not_reserved(path: &VfsPath) -> Result<()> {
+    if path.as_str().contains(RESERVED_PREFIX) && path.components().any(|name| name.starts_with(RESERVED_PREFIX)) {
         return Err(Error::new(
             ErrorKind::InvalidPath,
             "names that start with '.vfs-tmp-' are reserved; use another name",
@@ -290,27 +291,27 @@ fn refuse_reserved(path: &VfsPath) -> Result<()> {
     Ok(())
 }
 
-fn kernel_resolves(root: BorrowedFd<'_>) -> bool {
+fn supports_openat2(root: BorrowedFd<'_>) -> bool {
     fs::openat2(root, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::BENEATH).is_ok()
 }
 
 /// Whether the kernel knows `resolve`, and nobody keeps us from asking. It may have to look twice.
-fn kernel_tells(root: BorrowedFd<'_>, resolve: ResolveFlags) -> bool {
-    let told = fs::openat2(root, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve);
-    matches!(told, Ok(_) | Err(Errno::AGAIN))
+fn supports_cached_lookup(root: BorrowedFd<'_>, resolve: ResolveFlags) -> bool {
+    let opened = fs::openat2(root, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve);
+    matches!(opened, Ok(_) | Err(Errno::AGAIN))
 }
 
 /// `flags` with those of every open.
-fn every_open(flags: OFlags) -> OFlags {
+fn with_common_flags(flags: OFlags) -> OFlags {
     // `O_PATH` takes few other flags with it, and opens nothing that could block.
     if flags.contains(OFlags::PATH) {
         (flags & (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)) | OFlags::CLOEXEC
     } else {
-        flags | ALWAYS | OFlags::NONBLOCK
+        flags | COMMON_FLAGS | OFlags::NONBLOCK
     }
 }
 
 /// `path` as the kernel takes it, relative to the root.
-fn relative(path: &VfsPath) -> &str {
+fn relative_path(path: &VfsPath) -> &str {
     if path.is_root() { "." } else { path.relative() }
 }

@@ -3,30 +3,30 @@
 use vfs_core::{EditMode, EditRequest, EditResult, Error, ErrorKind, OpContext, Result, edit};
 
 use super::read::read_to_end;
-use super::write::changed_meanwhile;
-use crate::fs::protected_paths::Deed;
-use crate::local_fs::Disk;
-use crate::staging::lock::Purpose;
-use crate::staging::staged_file::Staged;
+use super::write::detect_change;
+use crate::fs::protected_paths::PathAccess;
+use crate::local_fs::LocalFs;
+use crate::staging::lock::LockPurpose;
+use crate::staging::staged_file::StagedFile;
 
 /// How often an edit starts again because something outside this library changed the file in place under it.
 const MAX_EDIT_ATTEMPTS: usize = 64;
 
-impl Disk {
+impl LocalFs {
     pub(crate) fn edit(&self, request: EditRequest, cx: &OpContext) -> Result<EditResult> {
         edit::check(&request)?;
         let path = &request.path;
         if path.is_root() {
             return Err(Error::at(ErrorKind::IsADirectory, path));
         }
-        let entry = self.root.followed_entry(path)?;
-        let (deed, purpose) = match request.mode {
-            EditMode::DryRun => (Deed::Read, Purpose::Look),
-            _ => (Deed::Change, Purpose::Change),
+        let entry = self.root.resolve_entry(path)?;
+        let (access, purpose) = match request.mode {
+            EditMode::DryRun => (PathAccess::Read, LockPurpose::Inspect),
+            _ => (PathAccess::Change, LockPurpose::Change),
         };
-        self.root.check(&entry, deed, path)?;
-        let held = self.hold(purpose, &entry, self.hard_links, cx).map_err(|error| error.or_path(path))?;
-        let Some(mut file) = held.file else {
+        self.root.check(&entry, access, path)?;
+        let locked = self.lock_entry(purpose, &entry, self.hard_links, cx).map_err(|error| error.or_path(path))?;
+        let Some(mut file) = locked.file else {
             return Err(Error::not_found(path));
         };
         for _ in 0..MAX_EDIT_ATTEMPTS {
@@ -43,7 +43,8 @@ impl Disk {
             if request.mode == EditMode::DryRun {
                 return Ok(EditResult::new(path.clone(), edited.occurrences, version, size).with_diff(diff));
             }
-            let staged = Staged::new(&entry, Some(&file), self.durability).map_err(|error| error.or_path(path))?;
+            let staged =
+                StagedFile::create(&entry, Some(&file), self.durability).map_err(|error| error.or_path(path))?;
             staged.write(&edited.content, cx).map_err(|error| error.or_path(path))?;
             match self.publish_if_unchanged(staged, &entry, &file) {
                 Ok(metadata) => {
@@ -52,7 +53,7 @@ impl Disk {
                 }
                 Err(failure) if failure.kind() == ErrorKind::Conflict => {
                     // Another file has its place, or there is new content to edit.
-                    let now = changed_meanwhile(&entry, &file).map_err(|error| error.or_path(path))?;
+                    let now = detect_change(&entry, &file).map_err(|error| error.or_path(path))?;
                     file.metadata = now.ok_or_else(|| failure.or_path(path))?;
                 }
                 Err(failure) => return Err(failure.or_path(path)),

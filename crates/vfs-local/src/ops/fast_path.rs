@@ -12,27 +12,28 @@ use rustix::io::{self, Errno, ReadWriteFlags};
 use vfs_core::{FileInfo, ReadRequest, ReadResult, Resolved, Result, VfsPath, window};
 
 use crate::fs::metadata::Metadata;
-use crate::local_fs::Disk;
+use crate::local_fs::LocalFs;
 
 /// Files up to this size, in bytes, are read in place: text of that size takes some tens of microseconds.
-const SHORT: u64 = 64 << 10;
+const MAX_FAST_PATH_SIZE: u64 = 64 << 10;
 
-impl Disk {
+impl LocalFs {
     /// Reads a short file of text that is in memory.
-    pub(crate) fn read_in_place(&self, request: &ReadRequest) -> Option<Result<ReadResult>> {
-        if request.bytes.is_some() || !self.in_place.reads() {
+    pub(crate) fn read_fast_path(&self, request: &ReadRequest) -> Option<Result<ReadResult>> {
+        if request.bytes.is_some() || !self.nowait_reads.is_supported() {
             return None;
         }
         // As for every read, its type is looked at through a descriptor that opens nothing.
         let open = |flags| self.root.open_cached(&request.path, flags, ResolveFlags::empty());
-        let look = |file: &OwnedFd| Metadata::of(file.as_fd()).ok().filter(|found| self.is_short_file(found));
-        look(&open(OFlags::PATH)?)?;
+        let stat_file =
+            |file: &OwnedFd| Metadata::from_fd(file.as_fd()).ok().filter(|found| self.is_fast_path_file(found));
+        stat_file(&open(OFlags::PATH)?)?;
         // To move the time of access could be waited for. Only its owner may ask that it be left alone.
-        let quietly = open(OFlags::RDONLY | OFlags::NOATIME);
-        let is_quiet = quietly.is_some();
-        let file = quietly.or_else(|| open(OFlags::RDONLY))?;
-        let metadata = look(&file)?;
-        if !is_quiet && !self.in_place.keeps_time(&metadata) {
+        let without_access_time = open(OFlags::RDONLY | OFlags::NOATIME);
+        let leaves_access_time = without_access_time.is_some();
+        let file = without_access_time.or_else(|| open(OFlags::RDONLY))?;
+        let metadata = stat_file(&file)?;
+        if !leaves_access_time && !self.nowait_reads.leaves_access_time(&metadata) {
             return None;
         }
         let size = usize::try_from(metadata.size()).ok()?;
@@ -42,7 +43,7 @@ impl Disk {
             Ok(count) if count == size => content.truncate(size),
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
                 // This file system, or this kernel, does not know the question, or nobody may ask it.
-                self.in_place.disable_reads();
+                self.nowait_reads.disable();
                 return None;
             }
             Ok(_) | Err(_) => return None,
@@ -53,23 +54,23 @@ impl Disk {
     }
 
     /// What is at `path`.
-    pub(crate) fn stat_in_place(&self, path: &VfsPath) -> Option<Result<FileInfo>> {
+    pub(crate) fn stat_fast_path(&self, path: &VfsPath) -> Option<Result<FileInfo>> {
         let found = self.root.open_cached(path, OFlags::PATH, ResolveFlags::empty())?;
-        Some(Metadata::of(found.as_fd()).ok()?.info(path.clone()))
+        Some(Metadata::from_fd(found.as_fd()).ok()?.to_file_info(path.clone()))
     }
 
     /// `path`, where there is no link on the way to it.
-    pub(crate) fn resolve_in_place(&self, path: &VfsPath) -> Option<Result<Resolved>> {
+    pub(crate) fn resolve_fast_path(&self, path: &VfsPath) -> Option<Result<Resolved>> {
         let found = self.root.open_cached(path, OFlags::PATH, ResolveFlags::NO_SYMLINKS)?;
-        let names = Metadata::of(found.as_fd()).ok()?.names();
+        let names = Metadata::from_fd(found.as_fd()).ok()?.name_count();
         Some(Ok(Resolved::at(path.clone()).names(names)))
     }
 
     /// Whether it is a short file that may be read, and opening it reads nothing else.
-    fn is_short_file(&self, metadata: &Metadata) -> bool {
-        metadata.require_readable_file(self.hard_links).is_ok()
-            && (1..=SHORT).contains(&metadata.size())
-            && !metadata.opens_with_more()
+    fn is_fast_path_file(&self, metadata: &Metadata) -> bool {
+        metadata.check_readable_file(self.hard_links).is_ok()
+            && (1..=MAX_FAST_PATH_SIZE).contains(&metadata.size())
+            && !metadata.reads_extra_on_open()
     }
 }
 
@@ -92,7 +93,7 @@ mod tests {
     }
 
     /// A root beside an outside, with what may be read in place, and what may not.
-    fn disk(home: &Path) -> Disk {
+    fn local_fs(home: &Path) -> LocalFs {
         let root = home.join("root");
         fs::create_dir_all(root.join("d")).expect("directories are made");
         fs::write(home.join("outside"), "outside").expect("it is written");
@@ -101,8 +102,8 @@ mod tests {
             ("legacy", b"na\xefve\n"),
             ("binary", b"a\0b"),
             ("empty", b""),
-            ("short", &vec![b'x'; SHORT as usize]),
-            ("long", &vec![b'x'; SHORT as usize + 1]),
+            ("short", &vec![b'x'; MAX_FAST_PATH_SIZE as usize]),
+            ("long", &vec![b'x'; MAX_FAST_PATH_SIZE as usize + 1]),
             (".env", b"PASSWORD"),
             ("kept", b"kept"),
             ("d/.vfs-tmp-1", b"under way"),
@@ -122,7 +123,7 @@ mod tests {
         mknodat(CWD, root.join("fifo"), FileType::Fifo, Mode::RWXU, 0).expect("FIFOs are made");
         let config = LocalConfig::new(&root).protect(path("/.env"), Protection::Hidden);
         let config = config.protect(path("/kept"), Protection::ReadOnly);
-        Disk::open(&config).expect("it opens")
+        LocalFs::open(&config).expect("it opens")
     }
 
     fn home() -> tempfile::TempDir {
@@ -130,45 +131,45 @@ mod tests {
     }
 
     /// What is told in place of what was told otherwise before, so that it is in memory. It may take a second look.
-    fn read(disk: &Disk, request: &ReadRequest) -> Option<Result<ReadResult>> {
+    fn read(local_fs: &LocalFs, request: &ReadRequest) -> Option<Result<ReadResult>> {
         // A link's time of access moves where it is followed for the first time, and clocks have a grain.
         (0..200).find_map(|_| {
-            let _told = disk.read(request, &OpContext::new());
-            disk.read_in_place(request)
+            let _result = local_fs.read(request, &OpContext::new());
+            local_fs.read_fast_path(request)
         })
     }
 
-    fn stat(disk: &Disk, at: &VfsPath) -> Option<Result<FileInfo>> {
+    fn stat(local_fs: &LocalFs, at: &VfsPath) -> Option<Result<FileInfo>> {
         (0..200).find_map(|_| {
-            let _told = disk.stat(at);
-            disk.stat_in_place(at)
+            let _result = local_fs.stat(at);
+            local_fs.stat_fast_path(at)
         })
     }
 
-    fn resolve(disk: &Disk, at: &VfsPath) -> Option<Result<Resolved>> {
+    fn resolve(local_fs: &LocalFs, at: &VfsPath) -> Option<Result<Resolved>> {
         (0..200).find_map(|_| {
-            let _told = disk.resolve(at);
-            disk.resolve_in_place(at)
+            let _result = local_fs.resolve(at);
+            local_fs.resolve_fast_path(at)
         })
     }
 
     #[test]
     fn what_is_told_in_place_is_what_is_told_otherwise() {
         let home = home();
-        let (disk, cx) = (disk(home.path()), OpContext::new());
+        let (local_fs, cx) = (local_fs(home.path()), OpContext::new());
         for at in ["/d/file", "/way/file", "/inside", "/binary", "/short", "/d", "/", "/fifo", "/kept"] {
             let at = path(at);
             let whole = ReadRequest::new(at.clone());
             for request in [whole.clone(), whole.clone().lines(1, 1), whole.clone().lines(9, 1), whole.max_bytes(0)] {
-                if let Some(told) = read(&disk, &request) {
-                    assert_eq!(told, disk.read(&request, &cx), "{request:?}");
+                if let Some(result) = read(&local_fs, &request) {
+                    assert_eq!(result, local_fs.read(&request, &cx), "{request:?}");
                 }
             }
-            if let Some(told) = stat(&disk, &at) {
-                assert_eq!(told, disk.stat(&at));
+            if let Some(result) = stat(&local_fs, &at) {
+                assert_eq!(result, local_fs.stat(&at));
             }
-            if let Some(told) = resolve(&disk, &at) {
-                assert_eq!(told, disk.resolve(&at));
+            if let Some(result) = resolve(&local_fs, &at) {
+                assert_eq!(result, local_fs.resolve(&at));
             }
         }
     }
@@ -176,93 +177,99 @@ mod tests {
     #[test]
     fn what_is_in_memory_is_told_in_place_where_the_file_system_can() {
         let home = home();
-        let disk = disk(home.path());
-        let can_look = disk.root.access_times().is_some();
+        let local_fs = local_fs(home.path());
+        let can_look = local_fs.root.access_time_policy().is_some();
         for at in ["/d/file", "/d", "/", "/fifo"] {
-            assert_eq!(stat(&disk, &path(at)).is_some(), can_look, "{at}");
-            assert_eq!(resolve(&disk, &path(at)).is_some(), can_look, "{at}");
+            assert_eq!(stat(&local_fs, &path(at)).is_some(), can_look, "{at}");
+            assert_eq!(resolve(&local_fs, &path(at)).is_some(), can_look, "{at}");
         }
-        let is_read = |at: &str| read(&disk, &ReadRequest::new(path(at))).is_some();
-        let are_read = ["/d/file", "/way/file", "/inside", "/binary", "/short", "/kept"].map(is_read);
-        assert_eq!(are_read, [disk.in_place.reads(); 6]);
+        let is_read = |at: &str| read(&local_fs, &ReadRequest::new(path(at))).is_some();
+        let were_read = ["/d/file", "/way/file", "/inside", "/binary", "/short", "/kept"].map(is_read);
+        assert_eq!(were_read, [local_fs.nowait_reads.is_supported(); 6]);
     }
 
     #[test]
     fn nothing_is_told_in_place_of_what_is_outside_or_hidden_or_reserved() {
         let home = home();
-        let disk = disk(home.path());
+        let local_fs = local_fs(home.path());
         for at in ["/out", "/up/outside", "/far", "/.env", "/env", "/missing", "/d/.vfs-tmp-1"] {
             let at = path(at);
-            assert!(read(&disk, &ReadRequest::new(at.clone())).is_none(), "{at}");
-            assert!(stat(&disk, &at).is_none(), "{at}");
-            assert!(resolve(&disk, &at).is_none(), "{at}");
+            assert!(read(&local_fs, &ReadRequest::new(at.clone())).is_none(), "{at}");
+            assert!(stat(&local_fs, &at).is_none(), "{at}");
+            assert!(resolve(&local_fs, &at).is_none(), "{at}");
         }
     }
 
     #[test]
     fn links_are_not_resolved_in_place_and_only_short_texts_are_read() {
         let home = home();
-        let disk = disk(home.path());
+        let local_fs = local_fs(home.path());
         for at in ["/inside", "/way/file"] {
-            assert!(resolve(&disk, &path(at)).is_none(), "{at}");
+            assert!(resolve(&local_fs, &path(at)).is_none(), "{at}");
         }
         for at in ["/d", "/", "/fifo", "/empty", "/long", "/legacy"] {
-            assert!(read(&disk, &ReadRequest::new(path(at))).is_none(), "{at}");
+            assert!(read(&local_fs, &ReadRequest::new(path(at))).is_none(), "{at}");
         }
-        assert!(read(&disk, &ReadRequest::new(path("/d/file")).bytes(1, Some(2))).is_none());
+        assert!(read(&local_fs, &ReadRequest::new(path("/d/file")).bytes(1, Some(2))).is_none());
     }
 
     #[test]
     fn what_may_not_be_read_is_not_read_in_place() {
         let home = home();
         let strict = |home: &Path| LocalConfig::new(home.join("root")).hard_links(HardLinks::Refuse);
-        drop(disk(home.path()));
-        let disk = Disk::open(&strict(home.path())).expect("it opens");
+        drop(local_fs(home.path()));
+        let local_fs = LocalFs::open(&strict(home.path())).expect("it opens");
         fs::hard_link(home.path().join("root/d/file"), home.path().join("root/d/other")).expect("it gets a name");
-        assert!(read(&disk, &ReadRequest::new(path("/d/file"))).is_none());
+        assert!(read(&local_fs, &ReadRequest::new(path("/d/file"))).is_none());
         let kept = home.path().join("root/kept");
         fs::set_permissions(&kept, fs::Permissions::from_mode(0o000)).expect("modes are set");
         // The superuser may.
         let may_all = fs::read(&kept).is_ok();
-        assert_eq!(read(&disk, &ReadRequest::new(path("/kept"))).is_some(), may_all && disk.in_place.reads());
+        assert_eq!(
+            read(&local_fs, &ReadRequest::new(path("/kept"))).is_some(),
+            may_all && local_fs.nowait_reads.is_supported()
+        );
     }
 
     #[test]
     fn components_resolved_one_at_a_time_are_not_told_in_place() {
         let home = home();
-        drop(disk(home.path()));
+        drop(local_fs(home.path()));
         let config = LocalConfig::new(home.path().join("root")).resolution(Resolution::Portable);
-        let disk = Disk::open(&config).expect("it opens");
-        assert!(stat(&disk, &path("/d/file")).is_none() && resolve(&disk, &path("/d/file")).is_none());
-        assert!(read(&disk, &ReadRequest::new(path("/d/file"))).is_none());
+        let local_fs = LocalFs::open(&config).expect("it opens");
+        assert!(stat(&local_fs, &path("/d/file")).is_none() && resolve(&local_fs, &path("/d/file")).is_none());
+        assert!(read(&local_fs, &ReadRequest::new(path("/d/file"))).is_none());
     }
 
     #[test]
     fn reading_leaves_the_time_of_access_of_ones_own_file_alone() {
         let home = home();
-        let (disk, cx) = (disk(home.path()), OpContext::new());
+        let (local_fs, cx) = (local_fs(home.path()), OpContext::new());
         let (request, file) = (ReadRequest::new(path("/d/file")), home.path().join("root/d/file"));
         let accessed = || fs::metadata(&file).and_then(|found| found.accessed()).expect("it has times");
         let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
         let opened = fs::File::options().write(true).open(&file).expect("it opens");
         opened.set_times(fs::FileTimes::new().set_accessed(long_ago)).expect("times are set");
-        assert!(disk.read(&request, &cx).is_ok());
-        assert_eq!(read(&disk, &request).is_some(), disk.in_place.reads());
-        assert!(disk.download(request.path.clone(), &cx).error.is_none());
+        assert!(local_fs.read(&request, &cx).is_ok());
+        assert_eq!(read(&local_fs, &request).is_some(), local_fs.nowait_reads.is_supported());
+        assert!(local_fs.download(request.path.clone(), &cx).error.is_none());
         assert_eq!(accessed(), long_ago);
     }
 
     #[test]
     fn a_change_is_seen_by_the_next_read() {
         let home = home();
-        let (disk, cx) = (disk(home.path()), OpContext::new());
+        let (local_fs, cx) = (local_fs(home.path()), OpContext::new());
         let (request, file) = (ReadRequest::new(path("/d/file")), home.path().join("root/d/file"));
         for round in 0..50 {
             let text = format!("round {round}\n");
             fs::write(&file, &text).expect("it is written");
             for _ in 0..3 {
-                let told = disk.read_in_place(&request).unwrap_or_else(|| disk.read(&request, &cx)).expect("it reads");
-                assert_eq!(told.content.as_text(), Some(text.as_str()));
+                let result = local_fs
+                    .read_fast_path(&request)
+                    .unwrap_or_else(|| local_fs.read(&request, &cx))
+                    .expect("it reads");
+                assert_eq!(result.content.as_text(), Some(text.as_str()));
             }
         }
     }

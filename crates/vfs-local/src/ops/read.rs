@@ -12,9 +12,9 @@ use vfs_core::{
 };
 
 use crate::fs::errno::retry;
-use crate::fs::errno::{error, error_at};
+use crate::fs::errno::{from_errno, from_errno_at};
 use crate::fs::metadata::Metadata;
-use crate::local_fs::Disk;
+use crate::local_fs::LocalFs;
 
 /// A file that was found to be a regular one before it was opened for reading, and after.
 pub(crate) struct OpenFile {
@@ -22,22 +22,22 @@ pub(crate) struct OpenFile {
     pub(crate) metadata: Metadata,
 }
 
-impl Disk {
+impl LocalFs {
     /// Opens a regular file for reading.
     ///
     /// Its type is looked at through a descriptor that opens nothing, so that no device is ever touched; the open that
     /// follows cannot block, whatever was put there in between.
     pub(crate) fn open_file(&self, path: &VfsPath) -> Result<OpenFile> {
         let found = self.root.open_at(path, OFlags::PATH)?;
-        self.require_readable(found.as_fd(), path)?;
-        let fd = self.root.open_to_read(path)?;
-        let metadata = self.require_readable(fd.as_fd(), path)?;
+        self.check_readable(found.as_fd(), path)?;
+        let fd = self.root.open_for_reading(path)?;
+        let metadata = self.check_readable(fd.as_fd(), path)?;
         Ok(OpenFile { fd, metadata })
     }
 
-    fn require_readable(&self, fd: std::os::fd::BorrowedFd<'_>, path: &VfsPath) -> Result<Metadata> {
-        let metadata = Metadata::of(fd).map_err(|errno| error_at(errno, path))?;
-        metadata.require_readable_file(self.hard_links).map_err(|error| error.with_path(path))?;
+    fn check_readable(&self, fd: std::os::fd::BorrowedFd<'_>, path: &VfsPath) -> Result<Metadata> {
+        let metadata = Metadata::from_fd(fd).map_err(|errno| from_errno_at(errno, path))?;
+        metadata.check_readable_file(self.hard_links).map_err(|error| error.with_path(path))?;
         Ok(metadata)
     }
 
@@ -45,14 +45,15 @@ impl Disk {
         let OpenFile { fd, metadata } = self.open_file(&request.path)?;
         let version = metadata.version();
         if request.bytes.is_none()
-            && let Some(content) = read_at_once(&fd, &metadata).map_err(|errno| error_at(errno, &request.path))?
+            && let Some(content) =
+                read_in_one_call(&fd, &metadata).map_err(|errno| from_errno_at(errno, &request.path))?
         {
             return window::read_bytes(&content.into(), request, version);
         }
         let mut source = FileSource { fd, size: metadata.size(), cx };
-        let mut index = self.line_indexes.of(&version);
+        let mut index = self.line_indexes.get(&version);
         let window = window::read_indexed(&mut source, &mut index, request, version.clone());
-        self.line_indexes.keep(&source.fd, &metadata, version, index);
+        self.line_indexes.insert(&source.fd, &metadata, version, index);
         window
     }
 
@@ -71,11 +72,11 @@ impl Disk {
 }
 
 /// Files up to this size, 1 MiB, are read by one call.
-const AT_ONCE: u64 = 1 << 20;
+const MAX_SINGLE_READ_SIZE: u64 = 1 << 20;
 
 /// All of `fd` where that is small and one read gives as many bytes as its size says, with room for more.
-fn read_at_once(fd: &OwnedFd, metadata: &Metadata) -> io::Result<Option<Vec<u8>>> {
-    let size @ 1..=AT_ONCE = metadata.size() else { return Ok(None) };
+fn read_in_one_call(fd: &OwnedFd, metadata: &Metadata) -> io::Result<Option<Vec<u8>>> {
+    let size @ 1..=MAX_SINGLE_READ_SIZE = metadata.size() else { return Ok(None) };
     let mut content = Vec::with_capacity(size as usize + 1);
     let count = retry(|| io::pread(fd, spare_capacity(&mut content), 0))?;
     Ok((count as u64 == size).then_some(content))
@@ -88,7 +89,7 @@ pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: 
     if metadata.size() > max_size {
         return Err(too_large());
     }
-    if let Some(content) = read_at_once(fd, metadata).map_err(error)? {
+    if let Some(content) = read_in_one_call(fd, metadata).map_err(from_errno)? {
         return Ok(content);
     }
     // One byte more than the size: the read that fills the file's own then also finds its end.
@@ -104,7 +105,7 @@ pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: 
             };
             buffer::resize(&mut content, filled + more)?;
         }
-        match retry(|| io::pread(fd, &mut content[filled..], filled as u64)).map_err(error)? {
+        match retry(|| io::pread(fd, &mut content[filled..], filled as u64)).map_err(from_errno)? {
             0 => {
                 content.truncate(filled);
                 return Ok(content);
@@ -131,6 +132,6 @@ impl window::Source for FileSource<'_> {
 
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.cx.check()?;
-        retry(|| io::pread(&self.fd, &mut *buffer, offset)).map_err(error)
+        retry(|| io::pread(&self.fd, &mut *buffer, offset)).map_err(from_errno)
     }
 }

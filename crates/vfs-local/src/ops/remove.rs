@@ -7,19 +7,19 @@ use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, OpCon
 
 use crate::config::options::{Durability, HardLinks};
 use crate::fs::entry::{Entry, sync_directory};
-use crate::fs::errno::{error, error_at};
-use crate::fs::metadata::special_file;
-use crate::fs::parents::MadeDirectories;
-use crate::fs::protected_paths::Deed;
-use crate::fs::remove_tree::{Removed, remove_tree};
+use crate::fs::errno::{from_errno, from_errno_at};
+use crate::fs::metadata::special_file_error;
+use crate::fs::parents::CreatedParents;
+use crate::fs::protected_paths::PathAccess;
+use crate::fs::remove_tree::{RemovedCounts, remove_tree};
 use crate::fs::rename_noreplace::rename_new;
-use crate::local_fs::Disk;
+use crate::local_fs::LocalFs;
 use crate::ops::removal_checks::check_removable;
-use crate::staging::durable_rename::{Settle, move_new, refusal};
-use crate::staging::lock::{EntryLock, Purpose};
-use crate::staging::reserved_names::{mark_alive, place_anywhere, place_beside};
+use crate::staging::durable_rename::{RenameSync, explain_mount_error, rename_new_durably};
+use crate::staging::lock::{EntryLock, LockPurpose};
+use crate::staging::reserved_names::{create_reserved, create_unique_reserved, lock_against_cleanup};
 
-impl Disk {
+impl LocalFs {
     pub(crate) fn delete(&self, request: DeleteRequest, cx: &OpContext) -> Result<DeleteResult> {
         let path = &request.path;
         if path.is_root() {
@@ -29,8 +29,8 @@ impl Disk {
             return self.delete_empty(path, cx);
         }
         let entry = self.root.entry(path)?;
-        self.root.check(&entry, Deed::Change, path)?;
-        let files = match entry.file_type().map_err(|errno| error_at(errno, path))? {
+        self.root.check(&entry, PathAccess::Change, path)?;
+        let files = match entry.file_type().map_err(|errno| from_errno_at(errno, path))? {
             None => return Err(Error::not_found(path)),
             Some(FileType::Directory) if !request.recursive => {
                 return Err(Error::new(
@@ -43,39 +43,43 @@ impl Disk {
                 return Err(Error::invalid_argument("a directory has no version to expect").with_path(path));
             }
             Some(FileType::Directory) => {
-                let _lock = EntryLock::acquire(&entry, cx, self.wait_until()).map_err(|error| error.or_path(path))?;
-                let untouched = Removed::default();
+                let _lock =
+                    EntryLock::acquire(&entry, cx, self.lock_deadline()).map_err(|error| error.or_path(path))?;
+                let untouched = RemovedCounts::default();
                 check_removable(&self.root, &entry, cx).map_err(|obstacle| obstacle.into_error(path, untouched))?;
-                self.remove_aside(&entry, path).map_err(|error| error.or_path(path))?
+                self.remove_via_reserved_name(&entry, path).map_err(|error| error.or_path(path))?
             }
             Some(FileType::RegularFile) => {
-                let held =
-                    self.hold(Purpose::Removal, &entry, HardLinks::Allow, cx).map_err(|error| error.or_path(path))?;
-                let Some(file) = &held.file else { return Err(Error::not_found(path)) };
+                let locked = self
+                    .lock_entry(LockPurpose::Removal, &entry, HardLinks::Allow, cx)
+                    .map_err(|error| error.or_path(path))?;
+                let Some(file) = &locked.file else { return Err(Error::not_found(path)) };
                 let version = file.metadata.version();
                 if request.expected_version.as_ref().is_some_and(|expected| *expected != version) {
                     return Err(Error::conflict(path, Some(version)));
                 }
-                self.remove_one(&entry, path).map_err(|error| error.or_path(path))?
+                self.remove_entry(&entry, path).map_err(|error| error.or_path(path))?
             }
             Some(FileType::Symlink) if request.expected_version.is_some() => {
                 return Err(Error::invalid_argument("a link has no version to expect").with_path(path));
             }
             Some(FileType::Symlink) => {
-                let _lock = EntryLock::acquire(&entry, cx, self.wait_until()).map_err(|error| error.or_path(path))?;
-                self.remove_one(&entry, path).map_err(|error| error.or_path(path))?
+                let _lock =
+                    EntryLock::acquire(&entry, cx, self.lock_deadline()).map_err(|error| error.or_path(path))?;
+                self.remove_entry(&entry, path).map_err(|error| error.or_path(path))?
             }
-            Some(_) => return Err(special_file().with_path(path)),
+            Some(_) => return Err(special_file_error().with_path(path)),
         };
         Ok(DeleteResult::new(path.clone(), files))
     }
 
     /// Removes a file or link.
-    fn remove_one(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
+    fn remove_entry(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
         if self.durability == Durability::Full {
-            return self.remove_aside(entry, path);
+            return self.remove_via_reserved_name(entry, path);
         }
-        fs::unlinkat(&entry.parent, &entry.name, AtFlags::empty()).map_err(|errno| refusal(error(errno), entry))?;
+        fs::unlinkat(&entry.parent, &entry.name, AtFlags::empty())
+            .map_err(|errno| explain_mount_error(from_errno(errno), entry))?;
         Ok(1)
     }
 
@@ -84,45 +88,45 @@ impl Disk {
     /// Moving it out of sight is the commit point, after which it is gone for every reader, whether or not the caller
     /// waits for the rest. If something of it cannot be removed, what is left comes back under its name; if that fails, too,
     /// the error says so. A directory that cannot be moved is emptied where it is.
-    fn remove_aside(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
-        let settle = Settle { durability: self.durability, made: &MadeDirectories::default() };
-        let place = |hidden: &Entry| move_new(entry, hidden, settle);
+    fn remove_via_reserved_name(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
+        let sync = RenameSync { durability: self.durability, created: &CreatedParents::default() };
+        let rename_aside = |reserved: &Entry| rename_new_durably(entry, reserved, sync);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let held = match entry.file_type().map_err(error)? {
+        let held = match entry.file_type().map_err(from_errno)? {
             Some(FileType::Directory | FileType::RegularFile) => {
-                Some(self.root.open_child(entry.parent.as_fd(), entry.name.as_bytes(), flags).map_err(error)?)
+                Some(self.root.open_child(entry.parent.as_fd(), entry.name.as_bytes(), flags).map_err(from_errno)?)
             }
             _ => None,
         };
-        let placed = match &held {
+        let outcome = match &held {
             Some(held) => {
-                mark_alive(held).map_err(error)?;
-                place_beside(&self.root, entry, place)
+                lock_against_cleanup(held).map_err(from_errno)?;
+                create_reserved(&self.root, entry, rename_aside)
             }
-            None => place_anywhere(entry, place),
+            None => create_unique_reserved(entry, rename_aside),
         };
-        let hidden = match placed {
-            Ok(hidden) => hidden,
+        let reserved = match outcome {
+            Ok(reserved) => reserved,
             // Where file systems lie in layers, a directory of a lower one is not moved.
             Err(failure) if failure.kind() == ErrorKind::PathEscape => return self.remove_in_place(entry, path),
-            Err(failure) => return Err(refusal(failure, entry)),
+            Err(failure) => return Err(explain_mount_error(failure, entry)),
         };
-        let mut removed = Removed::default();
-        match remove_tree(&self.root, &hidden, &mut removed) {
+        let mut removed = RemovedCounts::default();
+        match remove_tree(&self.root, &reserved, &mut removed) {
             Ok(()) => Ok(removed.files),
-            Err(obstacle) => Err(match rename_new(&hidden, entry) {
+            Err(obstacle) => Err(match rename_new(&reserved, entry) {
                 Ok(()) => obstacle.into_error(path, removed),
                 // Something new has its name, or what stopped the removal stops this as well.
-                Err(_) => obstacle.into_error_without_rest(path, removed),
+                Err(_) => obstacle.into_displaced_error(path, removed),
             }),
         }
     }
 
     fn remove_in_place(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
-        let mut removed = Removed::default();
+        let mut removed = RemovedCounts::default();
         remove_tree(&self.root, entry, &mut removed).map_err(|obstacle| obstacle.into_error(path, removed))?;
         if self.durability == Durability::Full {
-            sync_directory(entry.parent.as_fd()).map_err(error)?;
+            sync_directory(entry.parent.as_fd()).map_err(from_errno)?;
         }
         Ok(removed.files)
     }

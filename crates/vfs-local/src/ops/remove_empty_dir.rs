@@ -9,26 +9,26 @@ use vfs_core::{DeleteResult, Error, ErrorKind, OpContext, Result, VfsPath};
 use crate::config::options::Durability;
 use crate::fs::directory_entries::for_each_entry;
 use crate::fs::entry::{Entry, sync_directory};
-use crate::fs::errno::{error, error_at};
+use crate::fs::errno::{from_errno, from_errno_at};
 use crate::fs::metadata::Metadata;
-use crate::fs::protected_paths::Deed;
-use crate::fs::root::RESERVED;
-use crate::local_fs::Disk;
-use crate::staging::durable_rename::refusal;
+use crate::fs::protected_paths::PathAccess;
+use crate::fs::root::RESERVED_PREFIX;
+use crate::local_fs::LocalFs;
+use crate::staging::durable_rename::explain_mount_error;
 use crate::staging::lock::EntryLock;
 use crate::staging::reserved_names::remove_leftover;
 
-impl Disk {
+impl LocalFs {
     /// Removes the directory at `path` in one step of the kernel's, which refuses where something is in it by then.
     pub(crate) fn delete_empty(&self, path: &VfsPath, cx: &OpContext) -> Result<DeleteResult> {
         let entry = self.root.entry(path)?;
-        self.root.check(&entry, Deed::Change, path)?;
-        match entry.file_type().map_err(|errno| error_at(errno, path))? {
+        self.root.check(&entry, PathAccess::Change, path)?;
+        match entry.file_type().map_err(|errno| from_errno_at(errno, path))? {
             None => return Err(Error::not_found(path)),
             Some(FileType::Directory) => {}
             Some(_) => return Err(Error::at(ErrorKind::NotADirectory, path)),
         }
-        let _lock = EntryLock::acquire(&entry, cx, self.wait_until()).map_err(|error| error.or_path(path))?;
+        let _lock = EntryLock::acquire(&entry, cx, self.lock_deadline()).map_err(|error| error.or_path(path))?;
         match self.remove_directory(&entry) {
             Err(Errno::NOTEMPTY | Errno::EXIST) => {
                 self.remove_leftovers(&entry, path)?;
@@ -38,7 +38,7 @@ impl Disk {
         }
         .map_err(|errno| match errno {
             Errno::NOTEMPTY | Errno::EXIST => Error::at(ErrorKind::NotEmpty, path),
-            errno => refusal(error_at(errno, path), &entry).or_path(path),
+            errno => explain_mount_error(from_errno_at(errno, path), &entry).or_path(path),
         })?;
         Ok(DeleteResult::new(path.clone(), 0))
     }
@@ -60,21 +60,21 @@ impl Disk {
     fn remove_leftovers(&self, entry: &Entry, path: &VfsPath) -> Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let dir = self.root.open_child(entry.parent.as_fd(), entry.name.as_bytes(), flags);
-        let dir = dir.map_err(|errno| error_at(errno, path))?;
+        let dir = dir.map_err(|errno| from_errno_at(errno, path))?;
         let (mut reserved, mut is_empty) = (Vec::new(), true);
         let listed = for_each_entry(dir.as_fd(), |name, _| {
             match name.to_str() {
-                Ok(name) if name.starts_with(RESERVED) => reserved.push(name.to_owned()),
+                Ok(name) if name.starts_with(RESERVED_PREFIX) => reserved.push(name.to_owned()),
                 _ => is_empty = false,
             }
             Ok(())
         });
-        listed.map_err(|errno| error_at(errno, path))?;
+        listed.map_err(|errno| from_errno_at(errno, path))?;
         if !is_empty {
             return Err(Error::at(ErrorKind::NotEmpty, path));
         }
         for name in reserved {
-            let parent = io::fcntl_dupfd_cloexec(&dir, 0).map_err(error)?;
+            let parent = io::fcntl_dupfd_cloexec(&dir, 0).map_err(from_errno)?;
             remove_leftover(&self.root, &Entry { parent, name }).map_err(|error| error.or_path(path))?;
         }
         Ok(())

@@ -7,62 +7,63 @@ use rustix::fs::FileType;
 use vfs_core::{Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, TransferMode, VfsPath};
 
 use crate::fs::entry::Entry;
-use crate::fs::errno::error;
+use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
-use crate::fs::protected_paths::Deed;
-use crate::local_fs::Disk;
-use crate::ops::transfer_checks::{name_end, replaceable, same_ends, transferable};
-use crate::staging::durable_rename::{Settle, move_new, move_over, refusal_at};
+use crate::fs::protected_paths::PathAccess;
+use crate::local_fs::LocalFs;
+use crate::ops::transfer_checks::{attach_path, check_source, check_target, same_path_error};
+use crate::staging::durable_rename::{RenameSync, explain_mount_error_at, rename_new_durably, rename_over_durably};
 use crate::staging::lock::EntryLock;
 
-impl Disk {
+impl LocalFs {
     pub(crate) fn rename(&self, request: RenameRequest, cx: &OpContext) -> Result<RenameResult> {
         let RenameRequest { from, to, mode, .. } = request;
         vfs_core::check_ends(&from, &to)?;
         let source = self.root.entry(&from)?;
-        self.root.check(&source, Deed::Change, &from)?;
-        let kind = transferable(&source, &from)?;
-        let (target, made) = self.root.make_parents(&to)?;
-        let settle = Settle { durability: self.durability, made: &made };
-        match self.rename_held((&source, &from), kind, (&target, &to), mode, settle, cx) {
+        self.root.check(&source, PathAccess::Change, &from)?;
+        let kind = check_source(&source, &from)?;
+        let (target, created) = self.root.create_parents(&to)?;
+        let sync = RenameSync { durability: self.durability, created: &created };
+        match self.rename_locked((&source, &from), kind, (&target, &to), mode, sync, cx) {
             Ok(replaced) => Ok(RenameResult::new(from, to, replaced)),
             Err(error) => {
                 let error = match error.kind() {
                     ErrorKind::PathEscape if error.path().is_none() => {
-                        cross_device(error, kind, (&source, &from), (&target, &to))
+                        explain_cross_device(error, kind, (&source, &from), (&target, &to))
                     }
                     _ => error,
                 };
-                made.undo();
-                Err(name_end(error, &from, &to))
+                created.rollback();
+                Err(attach_path(error, &from, &to))
             }
         }
     }
 
-    fn rename_held(
+    fn rename_locked(
         &self,
         (source, from): (&Entry, &VfsPath),
         kind: FileType,
         (target, to): (&Entry, &VfsPath),
         mode: TransferMode,
-        settle: Settle<'_>,
+        sync: RenameSync<'_>,
         cx: &OpContext,
     ) -> Result<bool> {
-        let until = self.wait_until();
+        let deadline = self.lock_deadline();
         // Every thread takes two entries in the same order, so that none waits for one that waits for it.
         let mut both = [source, target];
-        match EntryLock::order(source).map_err(error)?.cmp(&EntryLock::order(target).map_err(error)?) {
+        match EntryLock::order_key(source).map_err(from_errno)?.cmp(&EntryLock::order_key(target).map_err(from_errno)?)
+        {
             Ordering::Less => {}
             Ordering::Greater => both.reverse(),
-            Ordering::Equal => return Err(same_ends()),
+            Ordering::Equal => return Err(same_path_error()),
         }
-        let _first = EntryLock::acquire(both[0], cx, until)?;
-        let _second = EntryLock::acquire(both[1], cx, until)?;
+        let _first = EntryLock::acquire(both[0], cx, deadline)?;
+        let _second = EntryLock::acquire(both[1], cx, deadline)?;
         loop {
-            let existing = replaceable(target, kind, mode).map_err(|error| error.or_path(to))?;
+            let existing = check_target(target, kind, mode).map_err(|error| error.or_path(to))?;
             let moved = match existing {
-                None => move_new(source, target, settle).map_err(error),
-                Some(existing) => move_over(source, target, existing, settle),
+                None => rename_new_durably(source, target, sync).map_err(from_errno),
+                Some(existing) => rename_over_durably(source, target, existing, sync),
             };
             match moved {
                 // A new file has come to the target since the look at it.
@@ -70,7 +71,9 @@ impl Disk {
                     cx.check()?;
                 }
                 moved => {
-                    let moved = moved.map_err(|error| refusal_at(refusal_at(error, source, from), target, to));
+                    let moved = moved.map_err(|error| {
+                        explain_mount_error_at(explain_mount_error_at(error, source, from), target, to)
+                    });
                     return moved.map(|()| existing.is_some());
                 }
             }
@@ -80,14 +83,20 @@ impl Disk {
 
 /// The `failure` to move what the kernel does not move in one step: to another file system, into another project of a file
 /// system with project quotas, or a directory of which one layer of its file system has only a part.
-fn cross_device(failure: Error, kind: FileType, (source, from): End<'_>, (target, to): End<'_>) -> Error {
-    let place = |entry: &Entry| Metadata::of(entry.parent.as_fd()).map(|found| (found.identity().0, found.mount()));
+fn explain_cross_device(
+    failure: Error,
+    kind: FileType,
+    (source, from): NamedEntry<'_>,
+    (target, to): NamedEntry<'_>,
+) -> Error {
+    let mount_of =
+        |entry: &Entry| Metadata::from_fd(entry.parent.as_fd()).map(|found| (found.identity().0, found.mount_id()));
     let is_mounted =
         |entry: &Entry| Metadata::at(entry.parent.as_fd(), &entry.name).is_ok_and(|at| at.is_mount_point());
-    let is_one_place = place(source).is_ok_and(|one| place(target).is_ok_and(|other| one == other))
+    let is_same_file_system = mount_of(source).is_ok_and(|one| mount_of(target).is_ok_and(|other| one == other))
         && !is_mounted(source)
         && !is_mounted(target);
-    let (message, path) = match (is_one_place, kind) {
+    let (message, path) = match (is_same_file_system, kind) {
         (true, FileType::Directory) => {
             let message = "the file system cannot rename this directory, such as one of a lower layer; copy the directory to \
                            the new path, then delete the original";
@@ -107,4 +116,4 @@ fn cross_device(failure: Error, kind: FileType, (source, from): End<'_>, (target
 }
 
 /// An entry and the caller's path of it.
-type End<'a> = (&'a Entry, &'a VfsPath);
+type NamedEntry<'a> = (&'a Entry, &'a VfsPath);

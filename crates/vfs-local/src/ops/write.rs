@@ -11,15 +11,15 @@ use vfs_core::{
 
 use crate::config::options::HardLinks;
 use crate::fs::entry::Entry;
-use crate::fs::errno::error;
+use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
-use crate::fs::parents::MadeDirectories;
-use crate::fs::protected_paths::Deed;
-use crate::local_fs::{Disk, HeldEntry};
-use crate::staging::lock::{HeldFile, Purpose};
-use crate::staging::staged_file::{Expected, Staged};
+use crate::fs::parents::CreatedParents;
+use crate::fs::protected_paths::PathAccess;
+use crate::local_fs::{LocalFs, LockedEntry};
+use crate::staging::lock::{LockPurpose, LockedFile};
+use crate::staging::staged_file::{ReplacePrecondition, StagedFile};
 
-impl Disk {
+impl LocalFs {
     pub(crate) fn write(&self, request: WriteRequest, cx: &OpContext) -> Result<WriteResult> {
         let path = &request.path;
         if request.content.len() as u64 > self.max_file_size {
@@ -47,8 +47,8 @@ impl Disk {
     /// Writes a file that must not be there yet.
     fn create(&self, request: &WriteRequest, cx: &OpContext) -> Result<(bool, Metadata)> {
         let path = &request.path;
-        self.with_parents(path, cx, |entry, made| match entry.file_type().map_err(error)? {
-            None => self.create_at(entry, made, request, cx),
+        self.with_created_parents(path, cx, |entry, created| match entry.file_type().map_err(from_errno)? {
+            None => self.create_at(entry, created, request, cx),
             Some(FileType::Directory) => Err(Error::of(ErrorKind::IsADirectory)),
             Some(_) => Err(Error::already_exists(path)),
         })
@@ -58,55 +58,60 @@ impl Disk {
     fn create_at(
         &self,
         entry: &Entry,
-        made: &MadeDirectories,
+        created: &CreatedParents,
         request: &WriteRequest,
         cx: &OpContext,
     ) -> Result<(bool, Metadata)> {
-        let staged = Staged::new(entry, None, self.durability)?.modified_at(request.modified_at);
+        let staged = StagedFile::create(entry, None, self.durability)?.with_modified_at(request.modified_at);
         staged.write(&request.content, cx)?;
-        Ok((true, staged.finish()?.publish_new(entry, || made.sync())?))
+        Ok((true, staged.finish()?.publish_new(entry, || created.sync())?))
     }
 
     fn replace_or_create(&self, request: &WriteRequest, cx: &OpContext) -> Result<(bool, Metadata)> {
-        self.change(&request.path, HardLinks::Allow, cx, |held, made| match &held.file {
-            None => self.create_at(held.entry, made, request, cx),
+        self.change_locked(&request.path, HardLinks::Allow, cx, |locked, created| match &locked.file {
+            None => self.create_at(locked.entry, created, request, cx),
             Some(file) => {
-                let staged = Staged::new(held.entry, Some(file), self.durability)?.modified_at(request.modified_at);
+                let staged = StagedFile::create(locked.entry, Some(file), self.durability)?
+                    .with_modified_at(request.modified_at);
                 staged.write(&request.content, cx)?;
-                Ok((false, staged.finish()?.publish_over(&self.root, held.entry, file, Expected::File)?))
+                Ok((
+                    false,
+                    staged.finish()?.publish_over(&self.root, locked.entry, file, ReplacePrecondition::SameFile)?,
+                ))
             }
         })
     }
 
     fn append(&self, request: &WriteRequest, cx: &OpContext) -> Result<(bool, Metadata)> {
-        self.change(&request.path, self.hard_links, cx, |held, made| {
-            let Some(file) = &held.file else {
-                return self.create_at(held.entry, made, request, cx);
+        self.change_locked(&request.path, self.hard_links, cx, |locked, created| {
+            let Some(file) = &locked.file else {
+                return self.create_at(locked.entry, created, request, cx);
             };
             if file.metadata.size().saturating_add(request.content.len() as u64) > self.max_file_size {
                 return Err(self.too_large(&request.path));
             }
             // A copy with the rest behind it, not a write at the end: a reader or a crash finds all of it or nothing.
-            let staged = Staged::new(held.entry, Some(file), self.durability)?.modified_at(request.modified_at);
+            let staged =
+                StagedFile::create(locked.entry, Some(file), self.durability)?.with_modified_at(request.modified_at);
             staged.copy_from(file.fd.as_fd(), self.max_file_size, cx)?;
             staged.write(&request.content, cx)?;
-            Ok((false, self.publish_if_unchanged(staged, held.entry, file)?))
+            Ok((false, self.publish_if_unchanged(staged, locked.entry, file)?))
         })
     }
 
     fn replace_version(&self, request: &WriteRequest, expected: &Version, cx: &OpContext) -> Result<(bool, Metadata)> {
         let path = &request.path;
-        let entry = self.root.followed_entry(path).map_err(|error| match error.kind() {
+        let entry = self.root.resolve_entry(path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Error::conflict(path, None),
             _ => error,
         })?;
-        self.root.check(&entry, Deed::Change, path)?;
-        let held = self.hold(Purpose::Change, &entry, HardLinks::Allow, cx)?;
-        let file = held.file.as_ref().ok_or_else(|| Error::conflict(path, None))?;
+        self.root.check(&entry, PathAccess::Change, path)?;
+        let locked = self.lock_entry(LockPurpose::Change, &entry, HardLinks::Allow, cx)?;
+        let file = locked.file.as_ref().ok_or_else(|| Error::conflict(path, None))?;
         if file.metadata.version() != *expected {
             return Err(Error::conflict(path, Some(file.metadata.version())));
         }
-        let staged = Staged::new(&entry, Some(file), self.durability)?.modified_at(request.modified_at);
+        let staged = StagedFile::create(&entry, Some(file), self.durability)?.with_modified_at(request.modified_at);
         staged.write(&request.content, cx)?;
         match self.publish_if_unchanged(staged, &entry, file) {
             Ok(metadata) => Ok((false, metadata)),
@@ -121,29 +126,34 @@ impl Disk {
     }
 
     /// Puts `staged` in the place of `file`; `conflict` where that is not what it was when it was looked at.
-    pub(super) fn publish_if_unchanged(&self, staged: Staged, entry: &Entry, file: &HeldFile) -> Result<Metadata> {
+    pub(super) fn publish_if_unchanged(
+        &self,
+        staged: StagedFile,
+        entry: &Entry,
+        file: &LockedFile,
+    ) -> Result<Metadata> {
         let finished = staged.finish()?;
-        match changed_meanwhile(entry, file)? {
+        match detect_change(entry, file)? {
             Some(_) => Err(Error::of(ErrorKind::Conflict)),
-            None => finished.publish_over(&self.root, entry, file, Expected::Content),
+            None => finished.publish_over(&self.root, entry, file, ReplacePrecondition::SameContent),
         }
     }
 
-    /// Runs `change` on the entry that `path` leads to, held, with its parents made.
-    fn change(
+    /// Runs `change_locked` on the entry that `path` leads to, held, with its parents made.
+    fn change_locked(
         &self,
         path: &VfsPath,
         hard_links: HardLinks,
         cx: &OpContext,
-        change: impl Fn(&HeldEntry<'_>, &MadeDirectories) -> Result<(bool, Metadata)>,
+        change: impl Fn(&LockedEntry<'_>, &CreatedParents) -> Result<(bool, Metadata)>,
     ) -> Result<(bool, Metadata)> {
-        self.with_parents(path, cx, |entry, made| {
-            let target = match entry.file_type().map_err(error)? {
-                Some(FileType::Symlink) => &self.root.followed_entry(path)?,
+        self.with_created_parents(path, cx, |entry, created| {
+            let target = match entry.file_type().map_err(from_errno)? {
+                Some(FileType::Symlink) => &self.root.resolve_entry(path)?,
                 _ => entry,
             };
-            self.root.check(target, Deed::Change, path)?;
-            let changed = change(&self.hold(Purpose::Change, target, hard_links, cx)?, made);
+            self.root.check(target, PathAccess::Change, path)?;
+            let changed = change(&self.lock_entry(LockPurpose::Change, target, hard_links, cx)?, created);
             // Somebody else has put a file there since it was looked for: what is to be changed is that file.
             changed.map_err(|failure| match failure.kind() {
                 ErrorKind::AlreadyExists => Error::of(ErrorKind::Conflict),
@@ -156,37 +166,37 @@ impl Disk {
     ///
     /// It starts again where it was overtaken: the file was created, or its directory removed, or it was changed in place
     /// by another program, all of which is a `conflict` here.
-    fn with_parents(
+    fn with_created_parents(
         &self,
         path: &VfsPath,
         cx: &OpContext,
-        work: impl Fn(&Entry, &MadeDirectories) -> Result<(bool, Metadata)>,
+        work: impl Fn(&Entry, &CreatedParents) -> Result<(bool, Metadata)>,
     ) -> Result<(bool, Metadata)> {
-        let until = self.wait_until();
+        let deadline = self.lock_deadline();
         loop {
-            let (failure, is_overtaken) = match self.root.make_parents(path) {
+            let (failure, lost_race) = match self.root.create_parents(path) {
                 // What is missing is made, so only a removal beside it can leave something missing.
                 Err(failure) => {
-                    let is_overtaken = failure.kind() == ErrorKind::NotFound;
-                    (failure, is_overtaken)
+                    let lost_race = failure.kind() == ErrorKind::NotFound;
+                    (failure, lost_race)
                 }
-                Ok((entry, made)) => match work(&entry, &made) {
+                Ok((entry, created)) => match work(&entry, &created) {
                     Ok(done) => return Ok(done),
                     Err(failure) => {
                         // Looked at before the parents are taken back, which removes the directory, too.
-                        let is_overtaken = match failure.kind() {
+                        let lost_race = match failure.kind() {
                             ErrorKind::Conflict => true,
                             // The file itself went; a dangling link, which names its path, stays one.
                             ErrorKind::NotFound if failure.path().is_none() => true,
                             // In a directory that was removed nothing can be made, and the reasons given differ.
-                            _ => Metadata::of(entry.parent.as_fd()).is_ok_and(|parent| parent.links() == 0),
+                            _ => Metadata::from_fd(entry.parent.as_fd()).is_ok_and(|parent| parent.link_count() == 0),
                         };
-                        made.undo();
-                        (failure, is_overtaken)
+                        created.rollback();
+                        (failure, lost_race)
                     }
                 },
             };
-            if !is_overtaken || self.root.is_gone() || Instant::now() >= until {
+            if !lost_race || self.root.is_removed() || Instant::now() >= deadline {
                 return Err(match failure.kind() {
                     ErrorKind::Conflict => {
                         Error::new(ErrorKind::Busy, "others keep changing it; try again").with_source(failure)
@@ -205,8 +215,8 @@ impl Disk {
 }
 
 /// A last look before a commit: what another program wrote into the file meanwhile must not be lost. Says what it is now.
-pub(super) fn changed_meanwhile(entry: &Entry, file: &HeldFile) -> Result<Option<Metadata>> {
-    let now = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(error)?;
+pub(super) fn detect_change(entry: &Entry, file: &LockedFile) -> Result<Option<Metadata>> {
+    let now = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(from_errno)?;
     if now.identity() != file.metadata.identity() {
         return Err(Error::of(ErrorKind::Conflict));
     }
@@ -223,11 +233,11 @@ mod tests {
     use crate::config::options::Durability;
 
     /// Something that another program does with the file.
-    type Change = fn(&Path) -> std::io::Result<()>;
+    type OutsideChange = fn(&Path) -> std::io::Result<()>;
 
     #[test]
     fn new_content_gives_way_to_what_another_program_did_with_the_file_before() {
-        let changes: [(Change, Option<ErrorKind>, Option<&str>); 4] = [
+        let changes: [(OutsideChange, Option<ErrorKind>, Option<&str>); 4] = [
             (|_| Ok(()), None, Some("ours")),
             (|at| fs::write(at, "theirs, in place"), Some(ErrorKind::Conflict), Some("theirs, in place")),
             (
@@ -247,14 +257,16 @@ mod tests {
                 let at = tree.path().join("f");
                 fs::write(&at, "old").expect("it writes");
                 let config = LocalConfig::new(tree.path()).durability(durability);
-                let disk = Disk::open(&config).expect("the root opens");
-                let entry = disk.root.entry(&VfsPath::parse("/f").expect("it is a path")).expect("it is found");
-                let held = disk.hold(Purpose::Change, &entry, HardLinks::Allow, &cx).expect("nobody else holds it");
-                let file = held.file.as_ref().expect("it is there");
-                let staged = Staged::new(&entry, Some(file), durability).expect("it is staged");
+                let local_fs = LocalFs::open(&config).expect("the root opens");
+                let entry = local_fs.root.entry(&VfsPath::parse("/f").expect("it is a path")).expect("it is found");
+                let locked = local_fs
+                    .lock_entry(LockPurpose::Change, &entry, HardLinks::Allow, &cx)
+                    .expect("nobody else holds it");
+                let file = locked.file.as_ref().expect("it is there");
+                let staged = StagedFile::create(&entry, Some(file), durability).expect("it is staged");
                 staged.write(b"ours", &cx).expect("it writes");
                 change(&at).expect("they may");
-                let published = disk.publish_if_unchanged(staged, &entry, file);
+                let published = local_fs.publish_if_unchanged(staged, &entry, file);
                 assert_eq!(published.err().map(|failure| failure.kind()), refused);
                 let names: Vec<_> = fs::read_dir(tree.path())
                     .expect("it lists")

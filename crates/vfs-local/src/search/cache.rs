@@ -13,16 +13,16 @@ use std::time::Duration;
 
 use vfs_core::tree::Listing;
 
-use crate::fs::cache_policy::Trust;
+use crate::fs::cache_policy::CachePolicy;
 use crate::fs::metadata::Metadata;
 
-pub(crate) use self::directory::Directory;
+pub(crate) use self::directory::CachedDirectory;
 
 /// How many searches a directory is kept that none of them came by, where there is no room.
-const MOST_UNUSED: u32 = 16;
+const MAX_UNUSED_SEARCHES: u32 = 16;
 
 /// How many roots are known to have been searched.
-const MOST_ROOTS: usize = 1024;
+const MAX_TRACKED_ROOTS: usize = 1024;
 
 /// What searches remember of what they came by: the names in each directory, and for each file a sketch, from which the next
 /// search may tell that it need not be read.
@@ -50,28 +50,28 @@ const MOST_ROOTS: usize = 1024;
 /// # Ok::<(), vfs_core::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct SearchMemory(Arc<Inner>);
+pub struct SearchMemory(Arc<CacheInner>);
 
-struct Inner {
+struct CacheInner {
     /// By mount, device and inode.
-    directories: RwLock<HashMap<(u64, Identity), Remembered>>,
+    directories: RwLock<HashMap<(u64, FileIdentity), CacheSlot>>,
     max_bytes: usize,
     /// What all directories take, those included that are only held by a search that goes on.
     bytes: Arc<AtomicUsize>,
-    trust: Trust,
+    policy: CachePolicy,
     /// Counts searches, so that it can be told what was of no use lately.
     searches: AtomicU32,
     /// The roots of backends that were searched.
-    searched: Mutex<HashSet<Identity>>,
+    searched_roots: Mutex<HashSet<FileIdentity>>,
 }
 
 /// A device and an inode.
-pub(crate) type Identity = (u64, u64);
+pub(crate) type FileIdentity = (u64, u64);
 
-struct Remembered {
-    directory: Arc<Directory>,
+struct CacheSlot {
+    directory: Arc<CachedDirectory>,
     /// The number of the search that came by it last.
-    used: AtomicU32,
+    last_search: AtomicU32,
 }
 
 impl SearchMemory {
@@ -80,7 +80,7 @@ impl SearchMemory {
 
     /// One of its own, of about `max_bytes`. With 0 nothing is remembered.
     pub fn new(max_bytes: usize) -> Self {
-        Self::trusting(max_bytes, Trust::of_this_kernel())
+        Self::with_policy(max_bytes, CachePolicy::for_this_kernel())
     }
 
     /// As [`SearchMemory::new`], for what was unchanged for as long as `settled`.
@@ -88,17 +88,17 @@ impl SearchMemory {
     /// The default of a minute is for programs that write through memory maps. Less is right where none does; under two
     /// seconds it takes a file system with a fine clock.
     pub fn of_unchanged(max_bytes: usize, settled: Duration) -> Self {
-        Self::trusting(max_bytes, Trust::of_unchanged(settled))
+        Self::with_policy(max_bytes, CachePolicy::with_min_age(settled))
     }
 
-    fn trusting(max_bytes: usize, trust: Trust) -> Self {
-        Self(Arc::new(Inner {
+    fn with_policy(max_bytes: usize, policy: CachePolicy) -> Self {
+        Self(Arc::new(CacheInner {
             directories: RwLock::default(),
             max_bytes,
             bytes: Arc::default(),
-            trust,
+            policy,
             searches: AtomicU32::new(0),
-            searched: Mutex::default(),
+            searched_roots: Mutex::default(),
         }))
     }
 
@@ -111,7 +111,7 @@ impl SearchMemory {
     /// Of how many files the content is remembered.
     pub fn files(&self) -> usize {
         let directories = self.0.directories.read().unwrap_or_else(PoisonError::into_inner);
-        directories.values().map(|remembered| remembered.directory.files()).sum()
+        directories.values().map(|slot| slot.directory.sketch_count()).sum()
     }
 
     /// How many bytes it takes, about.
@@ -120,33 +120,33 @@ impl SearchMemory {
     }
 
     /// Whether anything can be remembered.
-    pub(crate) fn is_none(&self) -> bool {
+    pub(crate) fn is_disabled(&self) -> bool {
         self.0.max_bytes == 0
     }
 
     /// Begins a search of a backend whose root is `root`. Whether it is to learn, which the first one of a root is not: it may
     /// be the only one.
-    pub(crate) fn begin(&self, root: Identity) -> bool {
-        let mut searched = self.0.searched.lock().unwrap_or_else(PoisonError::into_inner);
-        if searched.len() == MOST_ROOTS {
-            searched.clear();
+    pub(crate) fn begin_search(&self, root: FileIdentity) -> bool {
+        let mut searched_roots = self.0.searched_roots.lock().unwrap_or_else(PoisonError::into_inner);
+        if searched_roots.len() == MAX_TRACKED_ROOTS {
+            searched_roots.clear();
         }
-        !searched.insert(root)
+        !searched_roots.insert(root)
     }
 
     /// Counts a search, and makes room where there is little.
-    pub(crate) fn make_room(&self) {
+    pub(crate) fn evict_unused(&self) {
         let search = self.0.searches.fetch_add(1, Ordering::Relaxed);
-        if !search.is_multiple_of(MOST_UNUSED) || self.bytes() < self.0.max_bytes - self.0.max_bytes / 8 {
+        if !search.is_multiple_of(MAX_UNUSED_SEARCHES) || self.bytes() < self.0.max_bytes - self.0.max_bytes / 8 {
             return;
         }
         let mut directories = self.0.directories.write().unwrap_or_else(PoisonError::into_inner);
-        let is_unused = |remembered: &Remembered| {
+        let is_unused = |slot: &CacheSlot| {
             // A search that began since may have come by it.
-            let age = search.wrapping_sub(remembered.used.load(Ordering::Relaxed));
-            (MOST_UNUSED + 1..u32::MAX / 2).contains(&age)
+            let age = search.wrapping_sub(slot.last_search.load(Ordering::Relaxed));
+            (MAX_UNUSED_SEARCHES + 1..u32::MAX / 2).contains(&age)
         };
-        let unused: Vec<_> = directories.extract_if(|_, remembered| is_unused(remembered)).collect();
+        let unused: Vec<_> = directories.extract_if(|_, slot| is_unused(slot)).collect();
         // Searches need not wait while these are freed.
         drop(directories);
         drop(unused);
@@ -163,43 +163,45 @@ impl SearchMemory {
     }
 
     /// What is remembered of the directory of `metadata`, or was before it changed.
-    pub(crate) fn recall(&self, metadata: &Metadata) -> Option<Arc<Directory>> {
+    pub(crate) fn get(&self, metadata: &Metadata) -> Option<Arc<CachedDirectory>> {
         let directories = self.0.directories.read().unwrap_or_else(PoisonError::into_inner);
-        let remembered = directories.get(&(metadata.mount(), metadata.identity()))?;
-        remembered.used.store(self.0.searches.load(Ordering::Relaxed), Ordering::Relaxed);
-        Some(Arc::clone(&remembered.directory))
+        let slot = directories.get(&(metadata.mount_id(), metadata.identity()))?;
+        slot.last_search.store(self.0.searches.load(Ordering::Relaxed), Ordering::Relaxed);
+        Some(Arc::clone(&slot.directory))
     }
 
     /// Remembers `listing` of the directory that `fd` holds, whose facts were `metadata` before it was listed; and what was
     /// known of its files, where that was remembered `before`. `None` where it is not to be remembered.
-    pub(crate) fn keep(
+    pub(crate) fn insert(
         &self,
         fd: BorrowedFd<'_>,
         metadata: &Metadata,
         listing: &Listing,
-        before: Option<&Directory>,
-    ) -> Option<Arc<Directory>> {
-        let bytes = Directory::least_memory(listing);
+        before: Option<&CachedDirectory>,
+    ) -> Option<Arc<CachedDirectory>> {
+        let bytes = CachedDirectory::base_size(listing);
         // One directory is not to take the room of all others.
         let is_wanted = bytes <= self.0.max_bytes / 8
             && self.bytes().saturating_add(bytes) <= self.0.max_bytes
             && listing.problems.is_empty()
             && !metadata.is_encrypted()
             && self.is_settled(metadata);
-        if !is_wanted || !self.0.trust.reaches(fd) {
+        if !is_wanted || !self.0.policy.trusts_file_system(fd) {
             return None;
         }
-        let directory = Arc::new(Directory::new(metadata, listing, before, &self.0.bytes));
-        let used = AtomicU32::new(self.0.searches.load(Ordering::Relaxed));
+        let directory = Arc::new(CachedDirectory::new(metadata, listing, before, &self.0.bytes));
+        let last_search = AtomicU32::new(self.0.searches.load(Ordering::Relaxed));
         let mut directories = self.0.directories.write().unwrap_or_else(PoisonError::into_inner);
-        directories
-            .insert((metadata.mount(), metadata.identity()), Remembered { directory: Arc::clone(&directory), used });
+        directories.insert(
+            (metadata.mount_id(), metadata.identity()),
+            CacheSlot { directory: Arc::clone(&directory), last_search },
+        );
         Some(directory)
     }
 
     /// Whether what `metadata` tells of was not changed lately.
     pub(crate) fn is_settled(&self, metadata: &Metadata) -> bool {
-        self.0.trust.is_settled(metadata)
+        self.0.policy.is_settled(metadata)
     }
 }
 

@@ -13,188 +13,190 @@ use vfs_core::{Error, ErrorKind, FileInfo, Problem, Resolved, Result, VfsPath};
 
 use crate::fs::directory_entries::for_each_entry;
 use crate::fs::entry::Entry;
-use crate::fs::errno::error;
-use crate::fs::metadata::{Metadata, special_file};
-use crate::fs::protected_paths::{Deed, Place, below};
-use crate::fs::root::RESERVED;
-use crate::local_fs::Disk;
-use crate::search::cache::{Directory, SearchMemory};
+use crate::fs::errno::from_errno;
+use crate::fs::metadata::{Metadata, special_file_error};
+use crate::fs::protected_paths::{FoldedPath, PathAccess, join_folded};
+use crate::fs::root::RESERVED_PREFIX;
+use crate::local_fs::LocalFs;
+use crate::search::cache::{CachedDirectory, SearchMemory};
 
 /// Directories deeper than this are opened from the root each time, so that a deep tree does not use up descriptors.
 const MAX_HELD_DEPTH: usize = 100;
 
-/// A [`Disk`] as a search walks it.
+/// A [`LocalFs`] as a search walks it.
 #[derive(Debug)]
-pub(crate) struct DiskTree {
-    disk: Arc<Disk>,
-    remembering: Remembering,
+pub(crate) struct LocalTree {
+    local_fs: Arc<LocalFs>,
+    cache_mode: CacheMode,
 }
 
 /// What a walk has to do with what earlier ones remember.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Remembering {
-    Nothing,
+enum CacheMode {
+    Off,
     /// It uses it.
-    Uses,
+    Read,
     /// It uses it, and adds to it.
-    Learns,
+    ReadWrite,
 }
 
 /// A directory of the tree.
 #[derive(Debug, Clone)]
-pub(crate) struct TreeDir(Arc<DirInner>);
+pub(crate) struct TreeDir(Arc<TreeDirInner>);
 
 #[derive(Debug)]
-struct DirInner {
+struct TreeDirInner {
     path: VfsPath,
     fd: Option<OwnedFd>,
     /// Where it really is, where something is hidden.
-    place: Option<Place>,
+    folded_path: Option<FoldedPath>,
     /// Whether the descriptor was read from, so that it has to be set back to the beginning.
     was_listed: AtomicBool,
     /// Whether a file in it was somebody else's: then its others are likely to be, too.
-    is_anothers: AtomicBool,
+    has_foreign_files: AtomicBool,
     /// What earlier searches remember of it; set when it is listed.
-    remembered: OnceLock<Arc<Directory>>,
+    cached: OnceLock<Arc<CachedDirectory>>,
 }
 
-impl DirInner {
-    fn new(path: VfsPath, fd: Option<OwnedFd>, place: Option<Place>) -> Self {
-        let (was_listed, is_anothers) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { path, fd, place, was_listed, is_anothers, remembered: OnceLock::new() }
+impl TreeDirInner {
+    fn new(path: VfsPath, fd: Option<OwnedFd>, folded_path: Option<FoldedPath>) -> Self {
+        let (was_listed, has_foreign_files) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { path, fd, folded_path, was_listed, has_foreign_files, cached: OnceLock::new() }
     }
 }
 
-impl DiskTree {
+impl LocalTree {
     /// For a walk that is too short to remember anything.
-    pub(crate) fn new(disk: Arc<Disk>) -> Self {
-        Self { disk, remembering: Remembering::Nothing }
+    pub(crate) fn new(local_fs: Arc<LocalFs>) -> Self {
+        Self { local_fs, cache_mode: CacheMode::Off }
     }
 
     /// For a search, or a walk that is as long.
-    pub(crate) fn searched(disk: Arc<Disk>) -> Self {
-        let remembering = match &disk.search_memory {
-            None => Remembering::Nothing,
-            Some((memory, root)) if memory.begin(*root) => Remembering::Learns,
-            Some(_) => Remembering::Uses,
+    pub(crate) fn for_search(local_fs: Arc<LocalFs>) -> Self {
+        let cache_mode = match &local_fs.search_memory {
+            None => CacheMode::Off,
+            Some((memory, root)) if memory.begin_search(*root) => CacheMode::ReadWrite,
+            Some(_) => CacheMode::Read,
         };
-        Self { disk, remembering }
+        Self { local_fs, cache_mode }
     }
 
     /// What is remembered, where it is of use.
     fn memory(&self) -> Option<&SearchMemory> {
-        let (memory, _) = self.disk.search_memory.as_ref()?;
-        let is_of_use = match self.remembering {
-            Remembering::Nothing => false,
-            Remembering::Uses => !memory.is_empty(),
-            Remembering::Learns => true,
+        let (memory, _) = self.local_fs.search_memory.as_ref()?;
+        let is_useful = match self.cache_mode {
+            CacheMode::Off => false,
+            CacheMode::Read => !memory.is_empty(),
+            CacheMode::ReadWrite => true,
         };
-        is_of_use.then_some(memory)
+        is_useful.then_some(memory)
     }
 
     /// Where what is learned of the file `name` of `dir` goes, if anywhere; its facts are `metadata`.
-    fn learn(&self, dir: &TreeDir, name: &str, metadata: &Metadata) -> Option<Learn> {
-        let directory = dir.0.remembered.get().filter(|_| self.remembering == Remembering::Learns)?;
+    fn learner(&self, dir: &TreeDir, name: &str, metadata: &Metadata) -> Option<Learn> {
+        let directory = dir.0.cached.get().filter(|_| self.cache_mode == CacheMode::ReadWrite)?;
         let is_wanted = self.memory().is_some_and(|memory| memory.has_room() && memory.is_settled(metadata));
-        if is_wanted { directory.learn(name, metadata) } else { None }
+        if is_wanted { directory.learner(name, metadata) } else { None }
     }
 
-    fn directory(&self, path: VfsPath, fd: OwnedFd, place: Option<Place>) -> TreeDir {
+    fn directory(&self, path: VfsPath, fd: OwnedFd, folded_path: Option<FoldedPath>) -> TreeDir {
         let fd = (path.components().count() <= MAX_HELD_DEPTH).then_some(fd);
-        TreeDir(Arc::new(DirInner::new(path, fd, place)))
+        TreeDir(Arc::new(TreeDirInner::new(path, fd, folded_path)))
     }
 
     /// A directory that is opened by its path, whatever links are in that.
-    fn opened(&self, path: &VfsPath) -> Result<(OwnedFd, Option<Place>)> {
-        let fd = self.disk.root.open_directory(path)?;
-        let place = self.disk.root.place(&fd, path)?;
-        Ok((fd, place))
+    fn open_by_path(&self, path: &VfsPath) -> Result<(OwnedFd, Option<FoldedPath>)> {
+        let fd = self.local_fs.root.open_directory(path)?;
+        let folded_path = self.local_fs.root.folded_path(&fd, path)?;
+        Ok((fd, folded_path))
     }
 
     /// The place of an entry of `dir`, which is refused where it is hidden.
-    fn place_below(&self, dir: &TreeDir, name: &str) -> Result<Option<Place>> {
-        let Some(place) = dir.0.place.as_deref().map(|place| below(place, name)) else { return Ok(None) };
-        self.disk.root.guard().check_place(&place, &dir.0.path.child(name)?)?;
-        Ok(Some(place))
+    fn check_child(&self, dir: &TreeDir, name: &str) -> Result<Option<FoldedPath>> {
+        let Some(folded_path) = dir.0.folded_path.as_deref().map(|folded_path| join_folded(folded_path, name)) else {
+            return Ok(None);
+        };
+        self.local_fs.root.protected_paths().check_readable(&folded_path, &dir.0.path.child(name)?)?;
+        Ok(Some(folded_path))
     }
 
     fn with_fd<T>(&self, dir: &TreeDir, call: impl FnOnce(BorrowedFd<'_>) -> Result<T>) -> Result<T> {
         match &dir.0.fd {
             Some(fd) => call(fd.as_fd()),
-            None => call(self.disk.root.open_directory(&dir.0.path)?.as_fd()),
+            None => call(self.local_fs.root.open_directory(&dir.0.path)?.as_fd()),
         }
     }
 
     /// Opens the file `name` of `dir`. Its time of access is left alone where one may ask for that, as for
-    /// [`Root::open_to_read`](crate::fs::root::Root::open_to_read): else the first search of a tree would write to it as it reads.
-    fn open_to_read(&self, dir: &TreeDir, name: &str) -> Result<OwnedFd> {
+    /// [`Root::open_for_reading`](crate::fs::root::Root::open_for_reading): else the first search of a tree would write to it as it reads.
+    fn open_for_reading(&self, dir: &TreeDir, name: &str) -> Result<OwnedFd> {
         self.with_fd(dir, |fd| {
-            let open = |flags| self.disk.root.open_child(fd, name.as_bytes(), flags);
-            let is_anothers = &dir.0.is_anothers;
-            if !is_anothers.load(Ordering::Relaxed)
+            let open = |flags| self.local_fs.root.open_child(fd, name.as_bytes(), flags);
+            let has_foreign_files = &dir.0.has_foreign_files;
+            if !has_foreign_files.load(Ordering::Relaxed)
                 && let Ok(file) = open(OFlags::RDONLY | OFlags::NOATIME)
             {
                 return Ok(file);
             }
-            let file = open(OFlags::RDONLY).map_err(error)?;
-            is_anothers.store(true, Ordering::Relaxed);
+            let file = open(OFlags::RDONLY).map_err(from_errno)?;
+            has_foreign_files.store(true, Ordering::Relaxed);
             Ok(file)
         })
     }
 
     /// Opens what the link `name` leads to, from the root, as only that knows what is outside.
-    fn followed(&self, dir: &TreeDir, name: &str) -> Result<Metadata> {
-        let fd = self.disk.root.open_at(&dir.0.path.child(name)?, OFlags::PATH)?;
-        Metadata::of(fd.as_fd()).map_err(error)
+    fn stat_link_target(&self, dir: &TreeDir, name: &str) -> Result<Metadata> {
+        let fd = self.local_fs.root.open_at(&dir.0.path.child(name)?, OFlags::PATH)?;
+        Metadata::from_fd(fd.as_fd()).map_err(from_errno)
     }
 }
 
-impl Tree for DiskTree {
+impl Tree for LocalTree {
     type Dir = TreeDir;
 
     fn locate(&self, path: &VfsPath) -> Result<Located<TreeDir>> {
         if let Some(memory) = self.memory() {
-            memory.make_room();
+            memory.evict_unused();
         }
-        let found = self.disk.root.open_at(path, OFlags::PATH)?;
-        match Metadata::of(found.as_fd()).map_err(error)?.file_type() {
+        let found = self.local_fs.root.open_at(path, OFlags::PATH)?;
+        match Metadata::from_fd(found.as_fd()).map_err(from_errno)?.file_type() {
             FileType::Directory => {
-                let (fd, place) = self.opened(path)?;
-                Ok(Located::Directory(self.directory(path.clone(), fd, place)))
+                let (fd, folded_path) = self.open_by_path(path)?;
+                Ok(Located::Directory(self.directory(path.clone(), fd, folded_path)))
             }
             FileType::RegularFile => {
-                let entry = self.disk.root.followed_entry(path)?;
-                self.disk.root.check(&entry, Deed::Read, path)?;
+                let entry = self.local_fs.root.resolve_entry(path)?;
+                self.local_fs.root.check(&entry, PathAccess::Read, path)?;
                 let Entry { parent, name } = entry;
                 // The directory is the file's real one, which a link's path need not name: it is held, however deep. By path there
                 // is always one above, since the root is no file.
-                let place = self.disk.root.place(&parent, path)?;
-                let dir = DirInner::new(path.parent().unwrap_or_default(), Some(parent), place);
+                let folded_path = self.local_fs.root.folded_path(&parent, path)?;
+                let dir = TreeDirInner::new(path.parent().unwrap_or_default(), Some(parent), folded_path);
                 Ok(Located::File { dir: TreeDir(Arc::new(dir)), name })
             }
-            _ => Err(special_file().with_path(path)),
+            _ => Err(special_file_error().with_path(path)),
         }
     }
 
     fn list(&self, dir: &TreeDir) -> Result<Listing> {
         self.with_fd(dir, |fd| {
-            let Some(memory) = self.memory() else { return listed(dir, fd) };
-            let metadata = Metadata::of(fd).map_err(error)?;
-            let before = memory.recall(&metadata);
+            let Some(memory) = self.memory() else { return list_entries(dir, fd) };
+            let metadata = Metadata::from_fd(fd).map_err(from_errno)?;
+            let before = memory.get(&metadata);
             let unchanged = before.as_ref().and_then(|directory| directory.listing(&metadata));
             let (listing, directory) = match unchanged {
                 Some(listing) => (listing, before),
                 None => {
-                    let listing = listed(dir, fd)?;
+                    let listing = list_entries(dir, fd)?;
                     // Its files may be known by their names all the same.
-                    let learns = self.remembering == Remembering::Learns;
-                    let now = learns.then(|| memory.keep(fd, &metadata, &listing, before.as_deref())).flatten();
+                    let learns = self.cache_mode == CacheMode::ReadWrite;
+                    let now = learns.then(|| memory.insert(fd, &metadata, &listing, before.as_deref())).flatten();
                     (listing, now.or(before))
                 }
             };
             if let Some(directory) = directory {
                 // Whoever lists it again finds the same.
-                let _ = dir.0.remembered.set(directory);
+                let _ = dir.0.cached.set(directory);
             }
             Ok(listing)
         })
@@ -203,12 +205,12 @@ impl Tree for DiskTree {
     fn list_only(&self, dir: &TreeDir, names: &[String]) -> Result<Listing> {
         self.with_fd(dir, |fd| {
             let mut listing = Listing::default();
-            for name in names.iter().filter(|name| !name.starts_with(RESERVED)) {
+            for name in names.iter().filter(|name| !name.starts_with(RESERVED_PREFIX)) {
                 match Metadata::at(fd, name) {
                     Ok(found) => listing.push(name, child_kind(found.file_type())),
                     // Nothing can have a name that is too long.
                     Err(Errno::NOENT | Errno::NAMETOOLONG) => {}
-                    Err(errno) => listing.problems.push(Problem::new(name.as_str(), &error(errno))),
+                    Err(errno) => listing.problems.push(Problem::new(name.as_str(), &from_errno(errno))),
                 }
             }
             Ok(listing)
@@ -216,92 +218,92 @@ impl Tree for DiskTree {
     }
 
     fn enter(&self, dir: &TreeDir, name: &str, path: &VfsPath) -> Result<TreeDir> {
-        let place = self.place_below(dir, name)?;
+        let folded_path = self.check_child(dir, name)?;
         let entered = self.with_fd(dir, |fd| {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            self.disk.root.open_child(fd, name.as_bytes(), flags).map_err(error)
+            self.local_fs.root.open_child(fd, name.as_bytes(), flags).map_err(from_errno)
         });
-        let (fd, place) = match entered {
+        let (fd, folded_path) = match entered {
             // A link, which only the root can follow.
             Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::InvalidPath) => {
-                self.opened(&dir.0.path.child(name)?)?
+                self.open_by_path(&dir.0.path.child(name)?)?
             }
-            entered => (entered?, place),
+            entered => (entered?, folded_path),
         };
-        Ok(self.directory(path.clone(), fd, place))
+        Ok(self.directory(path.clone(), fd, folded_path))
     }
 
     fn follow(&self, dir: &TreeDir, name: &str) -> Result<ChildKind> {
-        Ok(child_kind(self.followed(dir, name)?.file_type()))
+        Ok(child_kind(self.stat_link_target(dir, name)?.file_type()))
     }
 
     fn info(&self, dir: &TreeDir, name: &str, path: VfsPath) -> Result<FileInfo> {
-        let mut metadata = self.with_fd(dir, |fd| Metadata::at(fd, name).map_err(error))?;
+        let mut metadata = self.with_fd(dir, |fd| Metadata::at(fd, name).map_err(from_errno))?;
         if metadata.file_type() == FileType::Symlink {
-            metadata = self.followed(dir, name)?;
+            metadata = self.stat_link_target(dir, name)?;
         }
-        metadata.info(path)
+        metadata.to_file_info(path)
     }
 
     fn known(&self, dir: &TreeDir, name: &str, kind: ChildKind) -> Option<Sketch> {
         // To open a deep directory again for each of its files would cost more than it saves.
-        let directory = dir.0.remembered.get().filter(|_| kind == ChildKind::File && dir.0.fd.is_some())?;
+        let directory = dir.0.cached.get().filter(|_| kind == ChildKind::File && dir.0.fd.is_some())?;
         // What is refused here is refused by opening it, too, which says why.
-        self.place_below(dir, name).ok()?;
-        directory.recall(name, || {
-            let metadata = self.with_fd(dir, |fd| Metadata::at(fd, name).map_err(error)).ok()?;
-            metadata.require_readable_file(self.disk.hard_links).ok()?;
+        self.check_child(dir, name).ok()?;
+        directory.sketch(name, || {
+            let metadata = self.with_fd(dir, |fd| Metadata::at(fd, name).map_err(from_errno)).ok()?;
+            metadata.check_readable_file(self.local_fs.hard_links).ok()?;
             Some(metadata)
         })
     }
 
     fn open(&self, dir: &TreeDir, name: &str, kind: ChildKind) -> Result<Opened> {
         let fd = if kind == ChildKind::Link {
-            self.disk.open_file(&dir.0.path.child(name)?)?.fd
+            self.local_fs.open_file(&dir.0.path.child(name)?)?.fd
         } else {
-            self.place_below(dir, name)?;
-            self.open_to_read(dir, name)?
+            self.check_child(dir, name)?;
+            self.open_for_reading(dir, name)?
         };
         // The listing said that it is a file; this is for what was put in its place since.
-        let metadata = Metadata::of(fd.as_fd()).map_err(error)?;
-        metadata.require_readable_file(self.disk.hard_links)?;
-        let learn = if kind == ChildKind::File { self.learn(dir, name, &metadata) } else { None };
-        Ok(Opened::Reader { size: metadata.size(), reader: Box::new(Direct(fd)), learn })
+        let metadata = Metadata::from_fd(fd.as_fd()).map_err(from_errno)?;
+        metadata.check_readable_file(self.local_fs.hard_links)?;
+        let learn = if kind == ChildKind::File { self.learner(dir, name, &metadata) } else { None };
+        Ok(Opened::Reader { size: metadata.size(), reader: Box::new(FdReader(fd)), learn })
     }
 
     fn resolve(&self, dir: &TreeDir, name: &str) -> Result<Resolved> {
-        self.disk.resolve(&dir.0.path.child(name)?)
+        self.local_fs.resolve(&dir.0.path.child(name)?)
     }
 }
 
 thread_local! {
     /// What the directory listed last has left, to be filled again. A listing that grows on the heap is waited for where
     /// other threads do the same: the C library moves it under the lock of whichever thread first had its memory.
-    static ROOM: Cell<Listing> = Cell::default();
+    static LISTING_BUFFER: Cell<Listing> = Cell::default();
 }
 
 /// Directories of more entries leave no room behind.
-const MOST_ROOM: usize = 4096;
+const MAX_BUFFERED_ENTRIES: usize = 4096;
 
 /// Lists the directory `dir`, which `fd` holds.
-fn listed(dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<Listing> {
-    let mut room = ROOM.take();
-    room.clear();
-    fill(&mut room, dir, fd)?;
-    if room.len() > MOST_ROOM {
-        return Ok(room);
+fn list_entries(dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<Listing> {
+    let mut buffer = LISTING_BUFFER.take();
+    buffer.clear();
+    read_entries(&mut buffer, dir, fd)?;
+    if buffer.len() > MAX_BUFFERED_ENTRIES {
+        return Ok(buffer);
     }
-    let problems = std::mem::take(&mut room.problems);
-    let mut listing = room.clone();
+    let problems = std::mem::take(&mut buffer.problems);
+    let mut listing = buffer.clone();
     listing.problems = problems;
-    ROOM.set(room);
+    LISTING_BUFFER.set(buffer);
     Ok(listing)
 }
 
 /// Adds the entries of the directory `dir`, which `fd` holds.
-fn fill(listing: &mut Listing, dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<()> {
+fn read_entries(listing: &mut Listing, dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<()> {
     if dir.0.was_listed.swap(true, Ordering::Relaxed) {
-        fs::seek(fd, fs::SeekFrom::Start(0)).map_err(error)?;
+        fs::seek(fd, fs::SeekFrom::Start(0)).map_err(from_errno)?;
     }
     for_each_entry(fd, |name, kind| {
         let Ok(name) = name.to_str() else {
@@ -311,18 +313,18 @@ fn fill(listing: &mut Listing, dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<()> 
             listing.problems.push(Problem::new(spelled, &reason));
             return Ok(());
         };
-        if !name.starts_with(RESERVED) {
+        if !name.starts_with(RESERVED_PREFIX) {
             listing.push(name, child_kind(kind));
         }
         Ok(())
     })
-    .map_err(error)
+    .map_err(from_errno)
 }
 
 /// Reads without the C library, whose calls can be cancelled, which costs as much as a small read.
-struct Direct(OwnedFd);
+struct FdReader(OwnedFd);
 
-impl Read for Direct {
+impl Read for FdReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(rustix::io::read(&self.0, buffer)?)
     }
@@ -351,11 +353,11 @@ mod tests {
     use super::*;
     use crate::config::LocalConfig;
 
-    fn tree(root: &Path) -> DiskTree {
-        DiskTree::new(Arc::new(Disk::open(&LocalConfig::new(root)).expect("it opens")))
+    fn tree(root: &Path) -> LocalTree {
+        LocalTree::new(Arc::new(LocalFs::open(&LocalConfig::new(root)).expect("it opens")))
     }
 
-    fn directory(tree: &DiskTree, path: &str) -> TreeDir {
+    fn directory(tree: &LocalTree, path: &str) -> TreeDir {
         match tree.locate(&VfsPath::parse(path).expect("a valid path")) {
             Ok(Located::Directory(dir)) => dir,
             located => panic!("it is a directory: {located:?}"),
@@ -363,7 +365,7 @@ mod tests {
     }
 
     /// Reads a file that is the superuser's, as a rule, as an ordinary user.
-    fn read_anothers() -> String {
+    fn read_foreign_file() -> String {
         if geteuid().is_root() {
             let nobody = fs::Uid::from_raw(65534);
             // The system call changes the calling thread alone.
@@ -376,17 +378,17 @@ mod tests {
             Opened::Bytes { .. } => panic!("it is on disk"),
         };
         let text = read();
-        let is_anothers = std::fs::metadata("/etc/passwd").expect("it is there").uid() != geteuid().as_raw();
-        assert_eq!(dir.0.is_anothers.load(Ordering::Relaxed), is_anothers);
+        let has_foreign_files = std::fs::metadata("/etc/passwd").expect("it is there").uid() != geteuid().as_raw();
+        assert_eq!(dir.0.has_foreign_files.load(Ordering::Relaxed), has_foreign_files);
         assert_eq!(read(), text);
         let request = ReadRequest::new(VfsPath::parse("/passwd").expect("a valid path"));
-        assert!(tree.disk.read(&request, &OpContext::new()).is_ok());
+        assert!(tree.local_fs.read(&request, &OpContext::new()).is_ok());
         text
     }
 
     #[test]
     fn the_files_of_others_are_read_as_well() {
-        let text = std::thread::spawn(read_anothers).join().expect("it reads");
+        let text = std::thread::spawn(read_foreign_file).join().expect("it reads");
         assert!(text.contains("root:"), "{text}");
     }
 
@@ -397,7 +399,7 @@ mod tests {
         for name in ["a", "b", "c"] {
             std::fs::create_dir(home.path().join(name)).expect("it is made");
         }
-        (0..=MOST_ROOM).for_each(|file| put(format!("a/{file}").as_ref()));
+        (0..=MAX_BUFFERED_ENTRIES).for_each(|file| put(format!("a/{file}").as_ref()));
         put("b/one".as_ref());
         put(OsStr::from_bytes(b"b/\xFF"));
         put("c/one".as_ref());
@@ -408,7 +410,7 @@ mod tests {
         };
         assert_eq!(
             ["/b", "/c", "/a", "/c", "/b", "/"].map(count),
-            [(1, 1), (1, 0), (MOST_ROOM + 1, 0), (1, 0), (1, 1), (3, 0)]
+            [(1, 1), (1, 0), (MAX_BUFFERED_ENTRIES + 1, 0), (1, 0), (1, 1), (3, 0)]
         );
     }
 }

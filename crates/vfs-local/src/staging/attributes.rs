@@ -6,32 +6,32 @@ use rustix::fs::{self, Gid, Mode, Uid, XattrFlags};
 use rustix::io::Errno;
 use vfs_core::{Error, ErrorKind, Result};
 
-use crate::fs::errno::error;
+use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
-use crate::staging::lock::HeldFile;
+use crate::staging::lock::LockedFile;
 
 /// Set-user-id and set-group-id go, as they do on any write: new content must not run with the old content's rights.
-const KEPT_MODE: u32 = 0o1777;
+const PRESERVED_MODE_BITS: u32 = 0o1777;
 
 /// An attribute that the kernel drops from any file that is written.
-const CAPABILITY: &[u8] = b"security.capability";
+const CAPABILITY_XATTR: &[u8] = b"security.capability";
 
 /// The access control list of a file.
-const ACCESS_LIST: &str = "system.posix_acl_access";
+const ACL_XATTR: &str = "system.posix_acl_access";
 
 /// Gives the new file `to` what `from` has beside its content.
-pub(crate) fn keep(from: &HeldFile, to: BorrowedFd<'_>) -> Result<()> {
-    let has_group = keep_owner(from, to)?;
-    keep_extended(from.fd.as_fd(), to)?;
-    let mode = from.metadata.mode() & KEPT_MODE;
-    let mode = if has_group { mode } else { with_another_group(from, mode)? };
-    fs::fchmod(to, Mode::from_raw_mode(mode)).map_err(error)
+pub(crate) fn copy_attributes(from: &LockedFile, to: BorrowedFd<'_>) -> Result<()> {
+    let has_group = copy_owner(from, to)?;
+    copy_extended_attributes(from.fd.as_fd(), to)?;
+    let mode = from.metadata.mode() & PRESERVED_MODE_BITS;
+    let mode = if has_group { mode } else { restrict_mode_for_new_group(from, mode)? };
+    fs::fchmod(to, Mode::from_raw_mode(mode)).map_err(from_errno)
 }
 
 /// `mode` as it opens the file to nobody new when it gets another group: who was in the old one is one of all others now, and
 /// the new one was.
-fn with_another_group(from: &HeldFile, mode: u32) -> Result<u32> {
-    match fs::fgetxattr(&from.fd, ACCESS_LIST, &mut [0_u8; 0]) {
+fn restrict_mode_for_new_group(from: &LockedFile, mode: u32) -> Result<u32> {
+    match fs::fgetxattr(&from.fd, ACL_XATTR, &mut [0_u8; 0]) {
         Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
         _ => {
             let message =
@@ -44,53 +44,53 @@ fn with_another_group(from: &HeldFile, mode: u32) -> Result<u32> {
 }
 
 /// Gives `to` the owner of `from`, and says whether it has its group, too: a user can give files to their own groups only.
-fn keep_owner(from: &HeldFile, to: BorrowedFd<'_>) -> Result<bool> {
-    let (owner, mine) = (from.metadata.owner(), Metadata::of(to).map_err(error)?.owner());
-    if owner == mine {
+fn copy_owner(from: &LockedFile, to: BorrowedFd<'_>) -> Result<bool> {
+    let (owner, own) = (from.metadata.owner(), Metadata::from_fd(to).map_err(from_errno)?.owner());
+    if owner == own {
         return Ok(true);
     }
     match fs::fchown(to, Some(Uid::from_raw(owner.0)), Some(Gid::from_raw(owner.1))) {
         Ok(()) => Ok(true),
         // In a namespace of users a group may have no number at all, which is invalid.
-        Err(Errno::PERM | Errno::INVAL) if owner.0 == mine.0 => Ok(false),
+        Err(Errno::PERM | Errno::INVAL) if owner.0 == own.0 => Ok(false),
         Err(Errno::PERM) => Err(Error::new(
             ErrorKind::PermissionDenied,
             "the file belongs to another user, and replacing it would take it from them",
         )),
-        Err(errno) => Err(error(errno)),
+        Err(errno) => Err(from_errno(errno)),
     }
 }
 
-fn keep_extended(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<()> {
-    let names = match read_whole(|buffer| fs::flistxattr(from, buffer)) {
+fn copy_extended_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<()> {
+    let names = match read_xattr(|buffer| fs::flistxattr(from, buffer)) {
         Ok(names) => names,
         Err(Errno::OPNOTSUPP) => return Ok(()),
-        Err(errno) => return Err(error(errno)),
+        Err(errno) => return Err(from_errno(errno)),
     };
     // A new file takes its directory's default list, which the old one need not have had.
-    match fs::fremovexattr(to, ACCESS_LIST) {
+    match fs::fremovexattr(to, ACL_XATTR) {
         Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
-        Err(errno) => return Err(error(errno)),
+        Err(errno) => return Err(from_errno(errno)),
     }
-    for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && *name != CAPABILITY) {
-        let value = match read_whole(|buffer| fs::fgetxattr(from, name, buffer)) {
+    for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && *name != CAPABILITY_XATTR) {
+        let value = match read_xattr(|buffer| fs::fgetxattr(from, name, buffer)) {
             Ok(value) => value,
             // It went away, or is not ours to read.
             Err(Errno::NODATA | Errno::ACCESS | Errno::PERM) => continue,
-            Err(errno) => return Err(error(errno)),
+            Err(errno) => return Err(from_errno(errno)),
         };
         match fs::fsetxattr(to, name, &value, XattrFlags::empty()) {
             Ok(()) => {}
             // The system's own labels are set by its policy, not by us.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::ACCESS) if !name.starts_with(b"user.") => {}
-            Err(errno) => return Err(error(errno)),
+            Err(errno) => return Err(from_errno(errno)),
         }
     }
     Ok(())
 }
 
 /// Reads a list or value, both of which the kernel bounds at 64 KiB.
-fn read_whole(call: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> rustix::io::Result<Vec<u8>> {
+fn read_xattr(call: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> rustix::io::Result<Vec<u8>> {
     let mut buffer = vec![0; 1 << 10];
     loop {
         match call(&mut buffer) {

@@ -8,105 +8,106 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 
 use crate::config::options::Durability;
 use crate::fs::entry::{Entry, sync_directory};
-use crate::fs::errno::error;
+use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
-use crate::fs::parents::MadeDirectories;
+use crate::fs::parents::CreatedParents;
 use crate::fs::rename_noreplace::rename_new;
-use crate::staging::reserved_names::{ReservedName, place_anywhere};
+use crate::staging::reserved_names::{ReservedName, create_unique_reserved};
 
 /// What has to reach the disk before a rename counts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Settle<'a> {
+pub(crate) struct RenameSync<'a> {
     pub(crate) durability: Durability,
-    pub(crate) made: &'a MadeDirectories,
+    pub(crate) created: &'a CreatedParents,
 }
 
-impl Settle<'_> {
+impl RenameSync<'_> {
     /// Syncs the directories of both ends, and those that were made on the way, where that is asked for.
     fn sync(&self, from: &Entry, to: &Entry) -> io::Result<()> {
         if self.durability == Durability::Atomic {
             return Ok(());
         }
-        self.made.sync()?;
+        self.created.sync()?;
         sync_directory(to.parent.as_fd())?;
         sync_directory(from.parent.as_fd())
     }
 }
 
 /// Renames `from` to `to`, where nothing is.
-pub(crate) fn move_new(from: &Entry, to: &Entry, settle: Settle<'_>) -> io::Result<()> {
+pub(crate) fn rename_new_durably(from: &Entry, to: &Entry, sync: RenameSync<'_>) -> io::Result<()> {
     rename_new(from, to)?;
-    settle.sync(from, to).map_err(|errno| rename_new(to, from).err().unwrap_or(errno))
+    sync.sync(from, to).map_err(|errno| rename_new(to, from).err().unwrap_or(errno))
 }
 
 /// Renames `from` over `to`, which is an `existing` file, link or empty directory.
-pub(crate) fn move_over(from: &Entry, to: &Entry, existing: FileType, settle: Settle<'_>) -> Result<()> {
-    if are_two_names_of_one_file(from, to).map_err(error)? {
+pub(crate) fn rename_over_durably(from: &Entry, to: &Entry, existing: FileType, sync: RenameSync<'_>) -> Result<()> {
+    if are_hard_links(from, to).map_err(from_errno)? {
         // To the kernel they are renamed already; to the caller the old one must go.
-        fs::unlinkat(&from.parent, &from.name, AtFlags::empty()).map_err(error)?;
+        fs::unlinkat(&from.parent, &from.name, AtFlags::empty()).map_err(from_errno)?;
         let back = || fs::linkat(&to.parent, &to.name, &from.parent, &from.name, AtFlags::empty());
-        return settle.sync(from, to).map_err(|errno| error(back().err().unwrap_or(errno)));
+        return sync.sync(from, to).map_err(|errno| from_errno(back().err().unwrap_or(errno)));
     }
-    let aside = match settle.durability {
-        Durability::Atomic => Aside::Nothing,
-        Durability::Full => Aside::keep(to, existing)?,
+    let backup = match sync.durability {
+        Durability::Atomic => ReplacedBackup::NotKept,
+        Durability::Full => ReplacedBackup::create(to, existing)?,
     };
-    fs::renameat(&from.parent, &from.name, &to.parent, &to.name).map_err(error)?;
-    settle.sync(from, to).map_err(|errno| {
-        let back = rename_new(to, from).and_then(|()| aside.restore(to));
-        error(back.err().unwrap_or(errno))
+    fs::renameat(&from.parent, &from.name, &to.parent, &to.name).map_err(from_errno)?;
+    sync.sync(from, to).map_err(|errno| {
+        let back = rename_new(to, from).and_then(|()| backup.restore(to));
+        from_errno(back.err().unwrap_or(errno))
     })
 }
 
 /// `failure` to move or remove `entry`, which is not about to pass where something is mounted there.
-pub(crate) fn refusal(failure: Error, entry: &Entry) -> Error {
-    if !is_for_mount(&failure, entry) {
+pub(crate) fn explain_mount_error(failure: Error, entry: &Entry) -> Error {
+    if !is_caused_by_mount(&failure, entry) {
         return failure;
     }
     let message = "something is mounted there, so it cannot be replaced or removed";
     Error::new(ErrorKind::PermissionDenied, message).with_source(failure)
 }
 
-/// As [`refusal`], of an entry that the caller calls `path`.
-pub(crate) fn refusal_at(failure: Error, entry: &Entry, path: &VfsPath) -> Error {
-    if is_for_mount(&failure, entry) { refusal(failure, entry).with_path(path) } else { failure }
+/// As [`explain_mount_error`], of an entry that the caller calls `path`.
+pub(crate) fn explain_mount_error_at(failure: Error, entry: &Entry, path: &VfsPath) -> Error {
+    if is_caused_by_mount(&failure, entry) { explain_mount_error(failure, entry).with_path(path) } else { failure }
 }
 
 /// Whether something that is mounted on `entry` is why it could not be moved or removed.
-fn is_for_mount(failure: &Error, entry: &Entry) -> bool {
+fn is_caused_by_mount(failure: &Error, entry: &Entry) -> bool {
     let is_mount_point = || Metadata::at(entry.parent.as_fd(), &entry.name).is_ok_and(|at| at.is_mount_point());
     failure.kind() == ErrorKind::Busy && is_mount_point()
 }
 
 /// Whether both name one file that has more than one name. Where case does not count, one name has two spellings.
-fn are_two_names_of_one_file(one: &Entry, other: &Entry) -> io::Result<bool> {
+fn are_hard_links(one: &Entry, other: &Entry) -> io::Result<bool> {
     let one = Metadata::at(one.parent.as_fd(), &one.name)?;
     let other = Metadata::at(other.parent.as_fd(), &other.name)?;
-    Ok(one.identity() == other.identity() && one.links() > 1 && one.file_type() != FileType::Directory)
+    Ok(one.identity() == other.identity() && one.link_count() > 1 && one.file_type() != FileType::Directory)
 }
 
 /// What a rename replaces, kept until the rename is on the disk.
-enum Aside {
-    Nothing,
+enum ReplacedBackup {
+    NotKept,
     /// A file or link, under a second name, which goes when this is dropped.
-    Name(ReservedName),
+    Link(ReservedName),
     /// An empty directory is no more than its mode.
     EmptyDirectory(Mode),
 }
 
-impl Aside {
-    fn keep(entry: &Entry, existing: FileType) -> Result<Self> {
+impl ReplacedBackup {
+    fn create(entry: &Entry, existing: FileType) -> Result<Self> {
         if existing == FileType::Directory {
-            let mode = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(error)?.mode();
-            return Ok(Aside::EmptyDirectory(Mode::from_raw_mode(mode & 0o7777)));
+            let mode = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(from_errno)?.mode();
+            return Ok(ReplacedBackup::EmptyDirectory(Mode::from_raw_mode(mode & 0o7777)));
         }
-        let link =
-            |hidden: &Entry| fs::linkat(&entry.parent, &entry.name, &hidden.parent, &hidden.name, AtFlags::empty());
-        match place_anywhere(entry, link) {
-            Ok(hidden) => Ok(Aside::Name(ReservedName::of(hidden))),
+        let link = |reserved: &Entry| {
+            fs::linkat(&entry.parent, &entry.name, &reserved.parent, &reserved.name, AtFlags::empty())
+        };
+        match create_unique_reserved(entry, link) {
+            Ok(reserved) => Ok(ReplacedBackup::Link(ReservedName::new(reserved))),
             // Without a second name it cannot be kept, as on FAT or for a link of somebody else's.
             Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) => {
-                Ok(Aside::Nothing)
+                Ok(ReplacedBackup::NotKept)
             }
             Err(error) => Err(error),
         }
@@ -114,9 +115,9 @@ impl Aside {
 
     fn restore(self, entry: &Entry) -> io::Result<()> {
         match self {
-            Aside::Nothing => Ok(()),
-            Aside::Name(kept) => kept.become_entry(entry),
-            Aside::EmptyDirectory(mode) => fs::mkdirat(&entry.parent, &entry.name, mode),
+            ReplacedBackup::NotKept => Ok(()),
+            ReplacedBackup::Link(link) => link.rename_to(entry),
+            ReplacedBackup::EmptyDirectory(mode) => fs::mkdirat(&entry.parent, &entry.name, mode),
         }
     }
 }

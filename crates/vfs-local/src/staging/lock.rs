@@ -11,78 +11,79 @@ use vfs_core::{Error, ErrorKind, OpContext, Result};
 
 use crate::config::options::HardLinks;
 use crate::fs::entry::Entry;
-use crate::fs::errno::error;
-use crate::fs::metadata::{Metadata, special_file};
+use crate::fs::errno::from_errno;
+use crate::fs::metadata::{Metadata, special_file_error};
 use crate::fs::root::Root;
 
 /// The device and inode of a directory, and a name in it.
-type Key = (u64, u64, String);
+type EntryKey = (u64, u64, String);
 
 /// The entries that some thread of this process is changing, through whichever backend.
 ///
 /// A std lock, held for a set operation only, never across a system call on a file or an await.
-static HELD: LazyLock<(Mutex<HashSet<Key>>, Condvar)> = LazyLock::new(Default::default);
+static LOCKED_ENTRIES: LazyLock<(Mutex<HashSet<EntryKey>>, Condvar)> = LazyLock::new(Default::default);
 
 /// How long a waiting thread sleeps before it looks at its context again.
-const WAIT: Duration = Duration::from_millis(20);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Holds one directory entry for one change.
 #[derive(Debug)]
-pub(crate) struct EntryLock(Key);
+pub(crate) struct EntryLock(EntryKey);
 
 impl EntryLock {
-    /// Waits for the entry, until `until` or the end of the context.
-    pub(crate) fn acquire(entry: &Entry, cx: &OpContext, until: Instant) -> Result<Self> {
-        let (device, inode) = Metadata::of(entry.parent.as_fd()).map_err(error)?.identity();
+    /// Waits for the entry, until `deadline` or the end of the context.
+    pub(crate) fn acquire(entry: &Entry, cx: &OpContext, deadline: Instant) -> Result<Self> {
+        let (device, inode) = Metadata::from_fd(entry.parent.as_fd()).map_err(from_errno)?.identity();
         let key = (device, inode, entry.name.clone());
-        let (held, freed) = &*HELD;
-        let mut guard = held.lock().unwrap_or_else(PoisonError::into_inner);
-        while !guard.insert(key.clone()) {
-            guard = freed.wait_timeout(guard, WAIT).unwrap_or_else(PoisonError::into_inner).0;
+        let (locked, released) = &*LOCKED_ENTRIES;
+        let mut protected_paths = locked.lock().unwrap_or_else(PoisonError::into_inner);
+        while !protected_paths.insert(key.clone()) {
+            protected_paths =
+                released.wait_timeout(protected_paths, MAX_POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
             cx.check()?;
-            require_time(until)?;
+            check_deadline(deadline)?;
         }
         Ok(Self(key))
     }
 
     /// What the entry is keyed by, to take two in one order everywhere.
-    pub(crate) fn order(entry: &Entry) -> io::Result<(u64, u64, &str)> {
-        let (device, inode) = Metadata::of(entry.parent.as_fd())?.identity();
+    pub(crate) fn order_key(entry: &Entry) -> io::Result<(u64, u64, &str)> {
+        let (device, inode) = Metadata::from_fd(entry.parent.as_fd())?.identity();
         Ok((device, inode, &entry.name))
     }
 }
 
 impl Drop for EntryLock {
     fn drop(&mut self) {
-        let (held, freed) = &*HELD;
-        held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
-        freed.notify_all();
+        let (locked, released) = &*LOCKED_ENTRIES;
+        locked.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        released.notify_all();
     }
 }
 
 /// What a file is held for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum LockPurpose {
     /// Its content is changed or replaced, for which one has to be allowed to write into it.
     Change,
     /// It is removed.
     Removal,
     /// Nothing becomes of it.
-    Look,
+    Inspect,
 }
 
 /// The regular file that an entry named when it was locked, held open.
 ///
 /// The lock is `flock`'s: advisory, and gone with the process that held it.
 #[derive(Debug)]
-pub(crate) struct HeldFile {
+pub(crate) struct LockedFile {
     pub(crate) fd: OwnedFd,
     pub(crate) metadata: Metadata,
     /// Whether other processes are really kept out; some network file systems cannot.
     pub(crate) exclusive: bool,
 }
 
-impl HeldFile {
+impl LockedFile {
     /// Opens and locks what `entry` names; `None` where nothing is there.
     ///
     /// It is opened for reading alone. To open for writing is a change to layered file systems: they make a file of their own
@@ -96,99 +97,99 @@ impl HeldFile {
     pub(crate) fn acquire(
         root: &Root,
         entry: &Entry,
-        purpose: Purpose,
+        purpose: LockPurpose,
         hard_links: HardLinks,
         cx: &OpContext,
-        until: Instant,
+        deadline: Instant,
     ) -> Result<Option<Self>> {
         loop {
             cx.check()?;
             let metadata = match Metadata::at(entry.parent.as_fd(), &entry.name) {
                 Ok(metadata) => metadata,
                 Err(Errno::NOENT) => return Ok(None),
-                Err(errno) => return Err(error(errno)),
+                Err(errno) => return Err(from_errno(errno)),
             };
             match metadata.file_type() {
                 FileType::RegularFile => {}
                 FileType::Directory => return Err(Error::of(ErrorKind::IsADirectory)),
-                _ => return Err(special_file()),
+                _ => return Err(special_file_error()),
             }
-            let Some((fd, exclusive)) = open_locked(root, entry, cx, until)? else { continue };
-            let metadata = Metadata::of(fd.as_fd()).map_err(error)?;
+            let Some((fd, exclusive)) = open_and_lock(root, entry, cx, deadline)? else { continue };
+            let metadata = Metadata::from_fd(fd.as_fd()).map_err(from_errno)?;
             // Whoever held the lock before may have put another file in its place.
             match Metadata::at(entry.parent.as_fd(), &entry.name) {
                 Ok(now) if now.identity() == metadata.identity() => {
-                    metadata.require_readable_file(hard_links)?;
-                    if purpose == Purpose::Change {
-                        entry.require_writable().map_err(error)?;
+                    metadata.check_readable_file(hard_links)?;
+                    if purpose == LockPurpose::Change {
+                        entry.check_writable().map_err(from_errno)?;
                     }
                     return Ok(Some(Self { fd, metadata, exclusive }));
                 }
-                Ok(_) | Err(Errno::NOENT) => require_time(until)?,
-                Err(errno) => return Err(error(errno)),
+                Ok(_) | Err(Errno::NOENT) => check_deadline(deadline)?,
+                Err(errno) => return Err(from_errno(errno)),
             }
         }
     }
 }
 
 /// The file, and whether it is locked; `None` where it has gone.
-fn open_locked(root: &Root, entry: &Entry, cx: &OpContext, until: Instant) -> Result<Option<(OwnedFd, bool)>> {
+fn open_and_lock(root: &Root, entry: &Entry, cx: &OpContext, deadline: Instant) -> Result<Option<(OwnedFd, bool)>> {
     let open = |access| root.open_child(entry.parent.as_fd(), entry.name.as_bytes(), access);
     let fd = match open(OFlags::RDONLY) {
         Ok(fd) => fd,
         Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(error(errno)),
+        Err(errno) => return Err(from_errno(errno)),
     };
-    let fd = match lock(&fd, cx, until)? {
-        Locking::Done => return Ok(Some((fd, true))),
-        Locking::Impossible => return Ok(Some((fd, false))),
-        Locking::NeedsWriting => fd,
+    let fd = match lock_exclusive(&fd, cx, deadline)? {
+        LockOutcome::Locked => return Ok(Some((fd, true))),
+        LockOutcome::Unsupported => return Ok(Some((fd, false))),
+        LockOutcome::NeedsWriteAccess => fd,
     };
     match open(OFlags::RDWR) {
         Ok(writable) => {
-            let locking = lock(&writable, cx, until)?;
-            Ok(Some((writable, locking == Locking::Done)))
+            let locking = lock_exclusive(&writable, cx, deadline)?;
+            Ok(Some((writable, locking == LockOutcome::Locked)))
         }
         Err(Errno::NOENT) => Ok(None),
         // Who may not write it cannot lock it there; whether it may be changed is asked for otherwise.
         Err(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::TXTBSY) => Ok(Some((fd, false))),
-        Err(errno) => Err(error(errno)),
+        Err(errno) => Err(from_errno(errno)),
     }
 }
 
 /// How a lock was asked for in vain, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Locking {
-    Done,
+enum LockOutcome {
+    Locked,
     /// A network file system locks only what is open for writing.
-    NeedsWriting,
-    Impossible,
+    NeedsWriteAccess,
+    Unsupported,
 }
 
-fn lock(fd: &OwnedFd, cx: &OpContext, until: Instant) -> Result<Locking> {
-    let mut pause = Duration::from_micros(200);
+fn lock_exclusive(fd: &OwnedFd, cx: &OpContext, deadline: Instant) -> Result<LockOutcome> {
+    let mut interval = Duration::from_micros(200);
     loop {
         match fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Locking::Done),
+            Ok(()) => return Ok(LockOutcome::Locked),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
                 cx.check()?;
-                require_time(until)?;
-                std::thread::sleep(pause);
-                pause = (pause * 2).min(WAIT);
+                check_deadline(deadline)?;
+                std::thread::sleep(interval);
+                interval = (interval * 2).min(MAX_POLL_INTERVAL);
             }
-            Err(Errno::BADF) => return Ok(Locking::NeedsWriting),
+            Err(Errno::BADF) => return Ok(LockOutcome::NeedsWriteAccess),
             // The last one is the answer of a filter of system calls.
             Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
-                return Ok(Locking::Impossible);
+                return Ok(LockOutcome::Unsupported);
             }
-            Err(errno) => return Err(error(errno)),
+            Err(errno) => return Err(from_errno(errno)),
         }
     }
 }
 
-fn require_time(until: Instant) -> Result<()> {
-    if Instant::now() < until {
+fn check_deadline(deadline: Instant) -> Result<()> {
+    if Instant::now() < deadline {
         return Ok(());
     }
     Err(Error::new(ErrorKind::Busy, "another change of the same file is taking too long; try again"))

@@ -8,9 +8,9 @@ use rustix::io::{self, Errno};
 use vfs_core::{ErrorKind, Result};
 
 use crate::fs::entry::Entry;
-use crate::fs::errno::error;
-use crate::fs::remove_tree::remove_hidden;
-use crate::fs::root::{RESERVED, Root};
+use crate::fs::errno::from_errno;
+use crate::fs::remove_tree::remove_staged;
+use crate::fs::root::{RESERVED_PREFIX, Root};
 use crate::fs::syscall_probes::is_flock_refused;
 
 /// A file or link under a reserved name, which is removed again unless it becomes an entry.
@@ -18,9 +18,9 @@ use crate::fs::syscall_probes::is_flock_refused;
 pub(crate) struct ReservedName(Entry);
 
 impl ReservedName {
-    /// Takes care of `hidden`, which has come into being.
-    pub(crate) fn of(hidden: Entry) -> Self {
-        Self(hidden)
+    /// Takes care of `reserved`, which has come into being.
+    pub(crate) fn new(reserved: Entry) -> Self {
+        Self(reserved)
     }
 
     pub(crate) fn entry(&self) -> &Entry {
@@ -28,7 +28,7 @@ impl ReservedName {
     }
 
     /// Renames it to `entry`, over what is there.
-    pub(crate) fn become_entry(self, entry: &Entry) -> io::Result<()> {
+    pub(crate) fn rename_to(self, entry: &Entry) -> io::Result<()> {
         fs::renameat(&self.0.parent, &self.0.name, &entry.parent, &entry.name)
     }
 }
@@ -42,44 +42,45 @@ impl Drop for ReservedName {
 
 /// Puts something under the one reserved name that `entry` has, or under another where that is in use.
 ///
-/// What is put there must be locked with [`mark_alive`] before, and stay so while it is there: an unlocked file or
+/// What is put there must be locked with [`lock_against_cleanup`] before, and stay so while it is there: an unlocked file or
 /// directory under that name was left by a process that died, and is removed. If a filter refuses
 /// `flock`, the name is unique instead.
-pub(crate) fn place_beside(
+pub(crate) fn create_reserved(
     root: &Root,
     entry: &Entry,
-    mut place: impl FnMut(&Entry) -> io::Result<()>,
+    mut create: impl FnMut(&Entry) -> io::Result<()>,
 ) -> Result<Entry> {
     if is_flock_refused() {
-        return place_anywhere(entry, place);
+        return create_unique_reserved(entry, create);
     }
-    let usual = entry.sibling(format!("{RESERVED}{:016x}", name_hash(&entry.name))).map_err(error)?;
+    let default = entry.sibling(format!("{RESERVED_PREFIX}{:016x}", name_hash(&entry.name))).map_err(from_errno)?;
     for _ in 0..2 {
-        match place(&usual) {
-            Ok(()) => return Ok(usual),
-            Err(Errno::EXIST) => remove_leftover(root, &usual)?,
-            Err(errno) => return Err(error(errno)),
+        match create(&default) {
+            Ok(()) => return Ok(default),
+            Err(Errno::EXIST) => remove_leftover(root, &default)?,
+            Err(errno) => return Err(from_errno(errno)),
         }
     }
-    place_anywhere(entry, place)
+    create_unique_reserved(entry, create)
 }
 
 /// Puts something under a reserved name that nothing else has.
-pub(crate) fn place_anywhere(entry: &Entry, mut place: impl FnMut(&Entry) -> io::Result<()>) -> Result<Entry> {
+pub(crate) fn create_unique_reserved(entry: &Entry, mut create: impl FnMut(&Entry) -> io::Result<()>) -> Result<Entry> {
     loop {
         let random = RandomState::new().build_hasher().finish();
-        let hidden =
-            entry.sibling(format!("{RESERVED}{:016x}-{random:016x}", name_hash(&entry.name))).map_err(error)?;
-        match place(&hidden) {
-            Ok(()) => return Ok(hidden),
+        let reserved = entry
+            .sibling(format!("{RESERVED_PREFIX}{:016x}-{random:016x}", name_hash(&entry.name)))
+            .map_err(from_errno)?;
+        match create(&reserved) {
+            Ok(()) => return Ok(reserved),
             Err(Errno::EXIST) => {}
-            Err(errno) => return Err(error(errno)),
+            Err(errno) => return Err(from_errno(errno)),
         }
     }
 }
 
 /// Locks a file or directory that is to stand under a reserved name, so that no other process takes it for a leftover.
-pub(crate) fn mark_alive(fd: &OwnedFd) -> io::Result<()> {
+pub(crate) fn lock_against_cleanup(fd: &OwnedFd) -> io::Result<()> {
     match fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
         // Where there are no locks, nobody can find this one missing: a leftover is one that can be locked.
         Err(
@@ -90,24 +91,26 @@ pub(crate) fn mark_alive(fd: &OwnedFd) -> io::Result<()> {
 }
 
 /// Removes what a dead process left. Only who holds its lock removes it, so that two do not remove one another's.
-pub(crate) fn remove_leftover(root: &Root, hidden: &Entry) -> Result<()> {
+pub(crate) fn remove_leftover(root: &Root, reserved: &Entry) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let left = match fs::openat(&hidden.parent, &hidden.name, flags, Mode::empty()) {
-        Ok(left) => left,
+    let leftover = match fs::openat(&reserved.parent, &reserved.name, flags, Mode::empty()) {
+        Ok(leftover) => leftover,
         // A link cannot be locked, and holds nothing: whoever is about to remove it finds it gone.
         Err(Errno::LOOP) => {
-            return is_gone(fs::unlinkat(&hidden.parent, &hidden.name, AtFlags::empty()).map_err(error));
+            return ignore_not_found(
+                fs::unlinkat(&reserved.parent, &reserved.name, AtFlags::empty()).map_err(from_errno),
+            );
         }
         Err(_) => return Ok(()),
     };
-    match fs::flock(&left, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => is_gone(remove_hidden(root, hidden)),
+    match fs::flock(&leftover, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => ignore_not_found(remove_staged(root, reserved)),
         Err(_) => Ok(()),
     }
 }
 
 /// Whether something was removed, by whomever.
-fn is_gone(removed: Result<()>) -> Result<()> {
+fn ignore_not_found(removed: Result<()>) -> Result<()> {
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed,

@@ -11,30 +11,30 @@ use vfs_search::without_size_signal;
 
 use crate::config::options::Durability;
 use crate::fs::entry::{Entry, sync_directory};
-use crate::fs::errno::error;
+use crate::fs::errno::from_errno;
 use crate::fs::errno::retry;
 use crate::fs::metadata::Metadata;
 use crate::fs::rename_noreplace::rename_new;
 use crate::fs::root::Root;
 use crate::fs::syscall_probes::is_linkat_refused;
 use crate::staging::attributes;
-use crate::staging::durable_rename::refusal;
-use crate::staging::lock::HeldFile;
-use crate::staging::reserved_names::{ReservedName, mark_alive, place_anywhere, place_beside};
-use crate::staging::write_times::{unique_time, unique_time_at};
+use crate::staging::durable_rename::explain_mount_error;
+use crate::staging::lock::LockedFile;
+use crate::staging::reserved_names::{ReservedName, create_reserved, create_unique_reserved, lock_against_cleanup};
+use crate::staging::write_times::{make_unique, next_unique_time};
 
 /// How much is written or copied between two looks at the context.
-const CHUNK: usize = 8 << 20;
+const MAX_CHUNK_SIZE: usize = 8 << 20;
 
 /// How much is read at once of a file that the kernel does not copy by itself.
-const BUFFER: usize = 64 << 10;
+const COPY_BUFFER_SIZE: usize = 64 << 10;
 
 /// The permissions of a new file, before the process's mask.
-const NEW_FILE: u32 = 0o666;
+const NEW_FILE_MODE: u32 = 0o666;
 
 /// Content in the making, that no name leads to yet, or only a reserved one.
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StagedFile {
     fd: OwnedFd,
     /// The reserved name, where the file system knows no files without one.
     name: Option<ReservedName>,
@@ -43,40 +43,40 @@ pub(crate) struct Staged {
     modified_at: Option<DateTime<Utc>>,
 }
 
-impl Staged {
+impl StagedFile {
     /// An empty file in the directory of `entry`, to take the place of `replaced` or be new.
-    pub(crate) fn new(entry: &Entry, replaced: Option<&HeldFile>, durability: Durability) -> Result<Self> {
-        let mode = Mode::from_raw_mode(if replaced.is_some() { 0o600 } else { NEW_FILE });
+    pub(crate) fn create(entry: &Entry, replaced: Option<&LockedFile>, durability: Durability) -> Result<Self> {
+        let mode = Mode::from_raw_mode(if replaced.is_some() { 0o600 } else { NEW_FILE_MODE });
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let unnamed = if is_linkat_refused() {
+        let opened_unnamed = if is_linkat_refused() {
             Err(Errno::OPNOTSUPP)
         } else {
             retry(|| fs::openat(&entry.parent, ".", flags, mode))
         };
-        let staged = match unnamed {
+        let staged = match opened_unnamed {
             Ok(fd) => Self { fd, name: None, durability, modified_at: None },
             // In a directory that was just removed ext4 says EPERM, where a file with a name says ENOENT.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT | Errno::PERM) => {
-                Self::named(entry, mode, durability)?
+                Self::create_named(entry, mode, durability)?
             }
-            Err(errno) => return Err(error(errno)),
+            Err(errno) => return Err(from_errno(errno)),
         };
         if let Some(replaced) = replaced {
-            attributes::keep(replaced, staged.fd.as_fd())?;
+            attributes::copy_attributes(replaced, staged.fd.as_fd())?;
         }
         Ok(staged)
     }
 
-    fn named(entry: &Entry, mode: Mode, durability: Durability) -> Result<Self> {
+    fn create_named(entry: &Entry, mode: Mode, durability: Durability) -> Result<Self> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut opened = Err(Errno::EXIST);
-        let hidden = place_anywhere(entry, |hidden| {
-            opened = retry(|| fs::openat(&hidden.parent, &hidden.name, flags, mode));
+        let reserved_entry = create_unique_reserved(entry, |reserved_entry| {
+            opened = retry(|| fs::openat(&reserved_entry.parent, &reserved_entry.name, flags, mode));
             opened.as_ref().map(drop).map_err(|errno| *errno)
         })?;
-        let fd = opened.map_err(error)?;
-        mark_alive(&fd).map_err(error)?;
-        Ok(Self { fd, name: Some(ReservedName::of(hidden)), durability, modified_at: None })
+        let fd = opened.map_err(from_errno)?;
+        lock_against_cleanup(&fd).map_err(from_errno)?;
+        Ok(Self { fd, name: Some(ReservedName::new(reserved_entry)), durability, modified_at: None })
     }
 
     /// A file that has its name already, below a directory that is itself staged and brought to the disk as a whole.
@@ -85,7 +85,7 @@ impl Staged {
     }
 
     /// Sets when it was changed last; `None` for when it is finished.
-    pub(crate) fn modified_at(self, at: Option<DateTime<Utc>>) -> Self {
+    pub(crate) fn with_modified_at(self, at: Option<DateTime<Utc>>) -> Self {
         Self { modified_at: at, ..self }
     }
 
@@ -97,9 +97,9 @@ impl Staged {
     pub(crate) fn write(&self, mut bytes: &[u8], cx: &OpContext) -> Result<()> {
         while !bytes.is_empty() {
             cx.check()?;
-            let chunk = &bytes[..bytes.len().min(CHUNK)];
-            match without_size_signal(|| retry(|| io::write(&self.fd, chunk))).0.map_err(error)? {
-                0 => return Err(error(Errno::IO)),
+            let chunk = &bytes[..bytes.len().min(MAX_CHUNK_SIZE)];
+            match without_size_signal(|| retry(|| io::write(&self.fd, chunk))).0.map_err(from_errno)? {
+                0 => return Err(from_errno(Errno::IO)),
                 written => bytes = &bytes[written..],
             }
         }
@@ -109,14 +109,14 @@ impl Staged {
     /// Makes it, which is empty, a copy of the file `from`, in the kernel where that can, and returns its size; `too_large`
     /// where it is over `max_size` bytes. What is a hole in `from` is one in the copy.
     pub(crate) fn copy_from(&self, from: BorrowedFd<'_>, max_size: u64, cx: &OpContext) -> Result<u64> {
-        let size = match size_of(from)? {
+        let size = match file_size(from)? {
             size if size > max_size => return Err(too_large(max_size)),
             // Files of the kernel's own, as those of `/proc`, claim to be empty.
             0 => self.copy_range(from, 0..u64::MAX, max_size, cx)?,
             _ => self.copy_data(from, max_size, cx)?,
         };
         // What is written next goes behind it.
-        fs::seek(&self.fd, SeekFrom::Start(size)).map_err(error)?;
+        fs::seek(&self.fd, SeekFrom::Start(size)).map_err(from_errno)?;
         Ok(size)
     }
 
@@ -124,22 +124,22 @@ impl Staged {
         let mut offset = 0;
         let size = loop {
             // Asked before and after: what another program appends once no data was found is no hole, nor is what it cuts off.
-            let before = size_of(from)?;
-            let Some(data) = data_from(from, offset).map_err(error)? else {
-                break before.min(size_of(from)?).max(offset);
+            let before = file_size(from)?;
+            let Some(data) = next_data_range(from, offset).map_err(from_errno)? else {
+                break before.min(file_size(from)?).max(offset);
             };
             let end = data.end;
             offset = self.copy_range(from, data, max_size, cx)?;
             if offset < end {
                 // The file ends there, or by now before the data began.
-                return size_of(self.fd());
+                return file_size(self.fd());
             }
         };
         if size > max_size {
             return Err(too_large(max_size));
         }
         if size > offset {
-            without_size_signal(|| retry(|| fs::ftruncate(&self.fd, size))).0.map_err(error)?;
+            without_size_signal(|| retry(|| fs::ftruncate(&self.fd, size))).0.map_err(from_errno)?;
         }
         Ok(size)
     }
@@ -150,28 +150,28 @@ impl Staged {
         let (mut read, mut written) = (range.start, range.start);
         while read < range.end {
             cx.check()?;
-            let length = usize::try_from(range.end - read).unwrap_or(CHUNK).min(CHUNK);
+            let length = usize::try_from(range.end - read).unwrap_or(MAX_CHUNK_SIZE).min(MAX_CHUNK_SIZE);
             let mut copy = || fs::copy_file_range(from, Some(&mut read), &self.fd, Some(&mut written), length);
             match without_size_signal(|| retry(&mut copy)).0 {
                 Ok(0) => break,
                 Ok(_) if read > max_size => return Err(too_large(max_size)),
                 Ok(_) => {}
                 Err(Errno::XDEV | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM) => break,
-                Err(errno) => return Err(error(errno)),
+                Err(errno) => return Err(from_errno(errno)),
             }
         }
         // What the kernel would not copy, such as from `/proc`, is read and written; at the end this reads nothing.
         let mut buffer = Vec::new();
         while read < range.end {
             cx.check()?;
-            buffer.resize(usize::try_from(range.end - read).unwrap_or(BUFFER).min(BUFFER), 0);
-            let mut rest = match retry(|| io::pread(from, &mut buffer[..], read)).map_err(error)? {
+            buffer.resize(usize::try_from(range.end - read).unwrap_or(COPY_BUFFER_SIZE).min(COPY_BUFFER_SIZE), 0);
+            let mut rest = match retry(|| io::pread(from, &mut buffer[..], read)).map_err(from_errno)? {
                 0 => break,
                 count => &buffer[..count],
             };
             while !rest.is_empty() {
-                match without_size_signal(|| retry(|| io::pwrite(&self.fd, rest, read))).0.map_err(error)? {
-                    0 => return Err(error(Errno::IO)),
+                match without_size_signal(|| retry(|| io::pwrite(&self.fd, rest, read))).0.map_err(from_errno)? {
+                    0 => return Err(from_errno(Errno::IO)),
                     count => {
                         read += count as u64;
                         rest = &rest[count..];
@@ -186,16 +186,16 @@ impl Staged {
     }
 
     /// Gives it a time that tells it from other writes, and brings it to the disk where that is asked for.
-    pub(crate) fn finish(self) -> Result<Finished> {
+    pub(crate) fn finish(self) -> Result<FinishedFile> {
         let times = Timestamps {
             last_access: Timespec { tv_sec: 0, tv_nsec: fs::UTIME_OMIT },
-            last_modification: self.modified_at.map_or_else(unique_time, unique_time_at),
+            last_modification: self.modified_at.map_or_else(next_unique_time, make_unique),
         };
-        fs::futimens(&self.fd, &times).map_err(error)?;
+        fs::futimens(&self.fd, &times).map_err(from_errno)?;
         if self.durability == Durability::Full {
-            retry(|| fs::fsync(&self.fd)).map_err(error)?;
+            retry(|| fs::fsync(&self.fd)).map_err(from_errno)?;
         }
-        Ok(Finished(self))
+        Ok(FinishedFile(self))
     }
 }
 
@@ -203,42 +203,46 @@ impl Staged {
 ///
 /// To bring it to the disk takes long, so whoever looks whether the old file is still what it was does so after that.
 #[derive(Debug)]
-pub(crate) struct Finished(Staged);
+pub(crate) struct FinishedFile(StagedFile);
 
 /// What has to be there still, when its place is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub(crate) enum ReplacePrecondition {
     /// The file with the content that was looked at: what another program wrote into it must not be lost.
-    Content,
+    SameContent,
     /// The file, whatever is in it.
-    File,
+    SameFile,
 }
 
-impl Finished {
+impl FinishedFile {
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.0.fd()
     }
 
-    /// Puts it where nothing is; `already_exists` where something is by now. What `settle` does must then succeed, too.
-    pub(crate) fn publish_new(mut self, entry: &Entry, settle: impl FnOnce() -> io::Result<()>) -> Result<Metadata> {
+    /// Puts it where nothing is; `already_exists` where something is by now. What `sync_created` does must then succeed, too.
+    pub(crate) fn publish_new(
+        mut self,
+        entry: &Entry,
+        sync_created: impl FnOnce() -> io::Result<()>,
+    ) -> Result<Metadata> {
         let placed = match self.0.name.take() {
-            None => link(self.0.fd.as_fd(), entry),
+            None => link_unnamed(self.0.fd.as_fd(), entry),
             // The reserved name goes at once: the version tells when the file got or lost a name.
             Some(reserved) => link_or_rename(reserved.entry(), entry),
         };
-        placed.map_err(error)?;
-        let settled = match self.0.durability {
+        placed.map_err(from_errno)?;
+        let sync_outcome = match self.0.durability {
             Durability::Atomic => Ok(()),
-            Durability::Full => settle().and_then(|()| sync_directory(entry.parent.as_fd())),
+            Durability::Full => sync_created().and_then(|()| sync_directory(entry.parent.as_fd())),
         };
-        settled.and_then(|()| self.metadata()).map_err(|errno| {
-            self.take_back(entry);
-            error(errno)
+        sync_outcome.and_then(|()| self.metadata()).map_err(|errno| {
+            self.remove_if_own(entry);
+            from_errno(errno)
         })
     }
 
     /// Removes `entry` again if it still is this file.
-    fn take_back(&self, entry: &Entry) {
+    fn remove_if_own(&self, entry: &Entry) {
         let found = Metadata::at(entry.parent.as_fd(), &entry.name);
         if found.is_ok_and(|found| self.metadata().is_ok_and(|own| own.identity() == found.identity())) {
             // The failure that is being reported already says that nothing is certain here.
@@ -246,27 +250,31 @@ impl Finished {
         }
     }
 
-    /// Puts it in the place of `replaced`; `conflict` where what is there is not `expected`.
+    /// Puts it in the place of `replaced`; `conflict` where what is there is not `precondition`.
     pub(crate) fn publish_over(
         mut self,
         root: &Root,
         entry: &Entry,
-        replaced: &HeldFile,
-        expected: Expected,
+        replaced: &LockedFile,
+        precondition: ReplacePrecondition,
     ) -> Result<Metadata> {
         let fd = &self.0.fd;
         let reserved = match self.0.name.take() {
             Some(reserved) => reserved,
             None if replaced.exclusive => {
-                mark_alive(fd).map_err(error)?;
-                ReservedName::of(place_beside(root, entry, |hidden| link(fd.as_fd(), hidden))?)
+                lock_against_cleanup(fd).map_err(from_errno)?;
+                ReservedName::new(create_reserved(root, entry, |reserved_entry| {
+                    link_unnamed(fd.as_fd(), reserved_entry)
+                })?)
             }
             None => {
-                mark_alive(fd).map_err(error)?;
-                ReservedName::of(place_anywhere(entry, |hidden| link(fd.as_fd(), hidden))?)
+                lock_against_cleanup(fd).map_err(from_errno)?;
+                ReservedName::new(create_unique_reserved(entry, |reserved_entry| {
+                    link_unnamed(fd.as_fd(), reserved_entry)
+                })?)
             }
         };
-        self.exchange(entry, reserved, replaced, expected)
+        self.exchange(entry, reserved, replaced, precondition)
     }
 
     /// Swaps the two names, so that the old file can be brought back where it is not the one that was to go, or the swap
@@ -277,47 +285,56 @@ impl Finished {
         &self,
         entry: &Entry,
         reserved: ReservedName,
-        replaced: &HeldFile,
-        expected: Expected,
+        replaced: &LockedFile,
+        precondition: ReplacePrecondition,
     ) -> Result<Metadata> {
-        let hidden = reserved.entry();
-        let swap =
-            || fs::renameat_with(&hidden.parent, &hidden.name, &entry.parent, &entry.name, RenameFlags::EXCHANGE);
+        let reserved_entry = reserved.entry();
+        let swap = || {
+            fs::renameat_with(
+                &reserved_entry.parent,
+                &reserved_entry.name,
+                &entry.parent,
+                &entry.name,
+                RenameFlags::EXCHANGE,
+            )
+        };
         match swap() {
             // `reserved` then names the old file, or after a failure the new one again; it goes either way.
-            Ok(()) => self.confirm_exchange(entry, hidden, replaced, expected).map_err(|failure| match swap() {
-                Ok(()) => failure,
-                // Ours is gone from there by now, and what came out may be another program's: that goes back.
-                Err(Errno::NOENT) => rename_new(hidden, entry).err().map_or(failure, error),
-                Err(errno) => error(errno),
-            }),
+            Ok(()) => {
+                self.verify_exchange(entry, reserved_entry, replaced, precondition).map_err(|failure| match swap() {
+                    Ok(()) => failure,
+                    // Ours is gone from there by now, and what came out may be another program's: that goes back.
+                    Err(Errno::NOENT) => rename_new(reserved_entry, entry).err().map_or(failure, from_errno),
+                    Err(errno) => from_errno(errno),
+                })
+            }
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
                 // Without a swap nothing can be brought back: what is changed from here on, until the rename, is replaced.
-                let there = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(error)?;
-                require_expected(&there, replaced, expected)?;
-                reserved.become_entry(entry).map_err(|errno| refusal(error(errno), entry))?;
-                self.settle(entry).map_err(error)
+                let there = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(from_errno)?;
+                check_precondition(&there, replaced, precondition)?;
+                reserved.rename_to(entry).map_err(|errno| explain_mount_error(from_errno(errno), entry))?;
+                self.sync_parent(entry).map_err(from_errno)
             }
-            Err(errno) => Err(refusal(error(errno), entry)),
+            Err(errno) => Err(explain_mount_error(from_errno(errno), entry)),
         }
     }
 
     /// Makes sure that what came out of the swap is what was to go, and not what another program put there, or into it, just
     /// before.
-    fn confirm_exchange(
+    fn verify_exchange(
         &self,
         entry: &Entry,
-        hidden: &Entry,
-        replaced: &HeldFile,
-        expected: Expected,
+        reserved_entry: &Entry,
+        replaced: &LockedFile,
+        precondition: ReplacePrecondition,
     ) -> Result<Metadata> {
-        let out = Metadata::at(hidden.parent.as_fd(), &hidden.name).map_err(error)?;
-        require_expected(&out, replaced, expected)?;
-        self.settle(entry).map_err(error)
+        let out = Metadata::at(reserved_entry.parent.as_fd(), &reserved_entry.name).map_err(from_errno)?;
+        check_precondition(&out, replaced, precondition)?;
+        self.sync_parent(entry).map_err(from_errno)
     }
 
     /// Brings its name to the disk where that is asked for, and says what it is now.
-    fn settle(&self, entry: &Entry) -> io::Result<Metadata> {
+    fn sync_parent(&self, entry: &Entry) -> io::Result<Metadata> {
         if self.0.durability == Durability::Full {
             sync_directory(entry.parent.as_fd())?;
         }
@@ -325,12 +342,12 @@ impl Finished {
     }
 
     fn metadata(&self) -> io::Result<Metadata> {
-        Metadata::of(self.0.fd.as_fd())
+        Metadata::from_fd(self.0.fd.as_fd())
     }
 }
 
 /// The next part of `from` that is data, from `offset` on; `None` where only a hole follows, or nothing.
-fn data_from(from: BorrowedFd<'_>, offset: u64) -> io::Result<Option<Range<u64>>> {
+fn next_data_range(from: BorrowedFd<'_>, offset: u64) -> io::Result<Option<Range<u64>>> {
     let start = match retry(|| fs::seek(from, SeekFrom::Data(offset))) {
         Ok(start) => start,
         Err(Errno::NXIO) => return Ok(None),
@@ -346,8 +363,8 @@ fn data_from(from: BorrowedFd<'_>, offset: u64) -> io::Result<Option<Range<u64>>
     }
 }
 
-fn size_of(file: BorrowedFd<'_>) -> Result<u64> {
-    Metadata::of(file).map(|found| found.size()).map_err(error)
+fn file_size(file: BorrowedFd<'_>) -> Result<u64> {
+    Metadata::from_fd(file).map(|found| found.size()).map_err(from_errno)
 }
 
 fn too_large(max_size: u64) -> Error {
@@ -355,19 +372,19 @@ fn too_large(max_size: u64) -> Error {
 }
 
 /// Refuses to replace what is `there` where it is not the file that is to be `replaced`, or not as that is expected.
-fn require_expected(there: &Metadata, replaced: &HeldFile, expected: Expected) -> Result<()> {
+fn check_precondition(there: &Metadata, replaced: &LockedFile, precondition: ReplacePrecondition) -> Result<()> {
     // To swap a file of a lower layer is to make it one of the upper layer, which may have another number.
     let is_that_file = there.identity() == replaced.metadata.identity()
-        || there.identity() == Metadata::of(replaced.fd.as_fd()).map_err(error)?.identity();
-    let is_as_expected = match expected {
-        Expected::Content => is_that_file && there.has_content_of(&replaced.metadata),
-        Expected::File => is_that_file,
+        || there.identity() == Metadata::from_fd(replaced.fd.as_fd()).map_err(from_errno)?.identity();
+    let is_as_expected = match precondition {
+        ReplacePrecondition::SameContent => is_that_file && there.has_same_content(&replaced.metadata),
+        ReplacePrecondition::SameFile => is_that_file,
     };
     if is_as_expected { Ok(()) } else { Err(Error::of(ErrorKind::Conflict)) }
 }
 
 /// Gives the nameless file `fd` a name.
-fn link(fd: BorrowedFd<'_>, entry: &Entry) -> io::Result<()> {
+fn link_unnamed(fd: BorrowedFd<'_>, entry: &Entry) -> io::Result<()> {
     match fs::linkat(fd, "", &entry.parent, &entry.name, AtFlags::EMPTY_PATH) {
         // Before Linux 6.10 an empty path needs a capability; the way through `/proc` does not.
         Err(Errno::NOENT) => {
@@ -379,9 +396,9 @@ fn link(fd: BorrowedFd<'_>, entry: &Entry) -> io::Result<()> {
 }
 
 /// Gives a file with a reserved name its own, where nothing is.
-fn link_or_rename(hidden: &Entry, entry: &Entry) -> io::Result<()> {
-    match fs::linkat(&hidden.parent, &hidden.name, &entry.parent, &entry.name, AtFlags::empty()) {
-        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK | Errno::NOSYS) => rename_new(hidden, entry),
+fn link_or_rename(reserved_entry: &Entry, entry: &Entry) -> io::Result<()> {
+    match fs::linkat(&reserved_entry.parent, &reserved_entry.name, &entry.parent, &entry.name, AtFlags::empty()) {
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK | Errno::NOSYS) => rename_new(reserved_entry, entry),
         linked => linked,
     }
 }
@@ -398,18 +415,18 @@ mod tests {
     use super::*;
     use crate::config::LocalConfig;
     use crate::config::options::HardLinks;
-    use crate::local_fs::Disk;
-    use crate::staging::lock::Purpose;
+    use crate::local_fs::LocalFs;
+    use crate::staging::lock::LockPurpose;
 
     #[test]
     fn in_a_directory_that_is_gone_nothing_can_be_made() {
         let tree = tempfile::tempdir().expect("a temporary directory");
         std::fs::create_dir(tree.path().join("d")).expect("it is made");
-        let disk = Disk::open(&LocalConfig::new(tree.path())).expect("the root opens");
-        let entry = disk.root.entry(&VfsPath::parse("/d/f").expect("it is a path")).expect("it is found");
+        let local_fs = LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens");
+        let entry = local_fs.root.entry(&VfsPath::parse("/d/f").expect("it is a path")).expect("it is found");
         std::fs::remove_dir(tree.path().join("d")).expect("it goes");
         // tmpfs makes a file without a name even there, and gives it none.
-        let published = Staged::new(&entry, None, Durability::Atomic)
+        let published = StagedFile::create(&entry, None, Durability::Atomic)
             .and_then(|staged| staged.finish()?.publish_new(&entry, || Ok(())));
         let failure = published.expect_err("there is nowhere to make it");
         assert_eq!(failure.kind(), ErrorKind::NotFound);
@@ -418,8 +435,8 @@ mod tests {
     #[test]
     fn a_copy_of_a_file_that_grows_has_nothing_in_it_that_the_file_never_had() {
         let (cx, tree) = (OpContext::new(), tempfile::tempdir().expect("a temporary directory"));
-        let disk = Disk::open(&LocalConfig::new(tree.path())).expect("the root opens");
-        let entry = disk.root.entry(&VfsPath::parse("/copy").expect("it is a path")).expect("it is found");
+        let local_fs = LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens");
+        let entry = local_fs.root.entry(&VfsPath::parse("/copy").expect("it is a path")).expect("it is found");
         for _ in 0..20 {
             let at = tree.path().join("log");
             std::fs::write(&at, "x").expect("it writes");
@@ -428,7 +445,7 @@ mod tests {
             std::thread::scope(|scope| {
                 let writer = scope.spawn(|| (0..5_000).for_each(|_| (&log).write_all(b"x").expect("it writes")));
                 while !writer.is_finished() {
-                    let staged = Staged::new(&entry, None, Durability::Atomic).expect("it is staged");
+                    let staged = StagedFile::create(&entry, None, Durability::Atomic).expect("it is staged");
                     let size = staged.copy_from(source.as_fd(), u64::MAX, &cx).expect("it copies");
                     let mut content = vec![0; usize::try_from(size).expect("it is small") + 1];
                     let read = io::pread(staged.fd(), &mut content[..], 0).expect("it reads");
@@ -443,8 +460,8 @@ mod tests {
     #[test]
     fn a_copy_of_a_file_that_becomes_shorter_ends_where_the_file_does() {
         let (cx, tree) = (OpContext::new(), tempfile::tempdir().expect("a temporary directory"));
-        let disk = Disk::open(&LocalConfig::new(tree.path())).expect("the root opens");
-        let entry = disk.root.entry(&VfsPath::parse("/copy").expect("it is a path")).expect("it is found");
+        let local_fs = LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens");
+        let entry = local_fs.root.entry(&VfsPath::parse("/copy").expect("it is a path")).expect("it is found");
         let file = std::fs::File::create_new(tree.path().join("source")).expect("it is made");
         let source = OwnedFd::from(std::fs::File::open(tree.path().join("source")).expect("it opens"));
         let (is_over, mut sizes) = (AtomicBool::new(false), Vec::new());
@@ -457,49 +474,50 @@ mod tests {
                 }
             });
             for _ in 0..5_000 {
-                let staged = Staged::new(&entry, None, Durability::Atomic).expect("it is staged");
-                let told = staged.copy_from(source.as_fd(), u64::MAX, &cx).expect("it copies");
-                sizes.push((told, size_of(staged.fd()).expect("it is there")));
+                let staged = StagedFile::create(&entry, None, Durability::Atomic).expect("it is staged");
+                let reported = staged.copy_from(source.as_fd(), u64::MAX, &cx).expect("it copies");
+                sizes.push((reported, file_size(staged.fd()).expect("it is there")));
             }
             is_over.store(true, Ordering::Relaxed);
         });
-        sizes.iter().for_each(|(told, actual)| assert_eq!(told, actual));
+        sizes.iter().for_each(|(reported, actual)| assert_eq!(reported, actual));
     }
 
     /// Has `test` do what it does where `ours` is about to replace the file `f`, which holds `old`.
-    fn about_to_replace(durability: Durability, test: impl FnOnce(&Path, &Disk, &Entry, &HeldFile, Staged)) {
+    fn run_before_replace(durability: Durability, test: impl FnOnce(&Path, &LocalFs, &Entry, &LockedFile, StagedFile)) {
         let (cx, tree) = (OpContext::new(), tempfile::tempdir().expect("a temporary directory"));
         let at = tree.path().join("f");
         std::fs::write(&at, "old").expect("it writes");
-        let disk = Disk::open(&LocalConfig::new(tree.path())).expect("the root opens");
-        let entry = disk.root.entry(&VfsPath::parse("/f").expect("it is a path")).expect("it is found");
-        let held = disk.hold(Purpose::Change, &entry, HardLinks::Allow, &cx).expect("nobody else holds it");
+        let local_fs = LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens");
+        let entry = local_fs.root.entry(&VfsPath::parse("/f").expect("it is a path")).expect("it is found");
+        let held =
+            local_fs.lock_entry(LockPurpose::Change, &entry, HardLinks::Allow, &cx).expect("nobody else holds it");
         let file = held.file.as_ref().expect("it is there");
-        let staged = Staged::new(&entry, Some(file), durability).expect("it is staged");
+        let staged = StagedFile::create(&entry, Some(file), durability).expect("it is staged");
         staged.write(b"ours", &cx).expect("it writes");
-        test(&at, &disk, &entry, file, staged);
+        test(&at, &local_fs, &entry, file, staged);
         assert_eq!(std::fs::read_dir(tree.path()).expect("it lists").count(), 1, "nothing else is left");
     }
 
     #[test]
     fn what_another_program_writes_into_the_file_at_the_last_moment_stays() {
-        for (durability, expected) in [
-            (Durability::Atomic, Expected::Content),
-            (Durability::Full, Expected::Content),
-            (Durability::Atomic, Expected::File),
+        for (durability, precondition) in [
+            (Durability::Atomic, ReplacePrecondition::SameContent),
+            (Durability::Full, ReplacePrecondition::SameContent),
+            (Durability::Atomic, ReplacePrecondition::SameFile),
         ] {
-            about_to_replace(durability, |at, disk, entry, file, staged| {
+            run_before_replace(durability, |at, local_fs, entry, file, staged| {
                 let finished = staged.finish().expect("it is whole");
                 let mut log = std::fs::File::options().append(true).open(at).expect("it opens");
                 log.write_all(b" and theirs").expect("it writes");
-                let published = finished.publish_over(&disk.root, entry, file, expected);
+                let published = finished.publish_over(&local_fs.root, entry, file, precondition);
                 let content = std::fs::read_to_string(at).expect("it reads");
-                match expected {
-                    Expected::Content => {
+                match precondition {
+                    ReplacePrecondition::SameContent => {
                         assert_eq!(published.expect_err("it was changed").kind(), ErrorKind::Conflict);
                         assert_eq!(content, "old and theirs");
                     }
-                    Expected::File => {
+                    ReplacePrecondition::SameFile => {
                         published.expect("whatever is in it is to go");
                         assert_eq!(content, "ours");
                     }
@@ -511,20 +529,24 @@ mod tests {
     #[test]
     fn a_new_file_has_the_version_that_it_keeps() {
         let (cx, tree) = (OpContext::new(), tempfile::tempdir().expect("a temporary directory"));
-        let disk = Disk::open(&LocalConfig::new(tree.path())).expect("the root opens");
-        let entry_of = |name: &str| disk.root.entry(&VfsPath::parse(name).expect("it is a path")).expect("it is found");
-        let (nameless, named) = (entry_of("/nameless"), entry_of("/named"));
+        let local_fs = LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens");
+        let entry_of =
+            |name: &str| local_fs.root.entry(&VfsPath::parse(name).expect("it is a path")).expect("it is found");
+        let (nameless, create_named) = (entry_of("/nameless"), entry_of("/named"));
         for (entry, staged) in [
-            (&nameless, Staged::new(&nameless, None, Durability::Atomic)),
+            (&nameless, StagedFile::create(&nameless, None, Durability::Atomic)),
             // As on a file system that knows no files without a name.
-            (&named, Staged::named(&named, Mode::from_raw_mode(NEW_FILE), Durability::Atomic)),
+            (
+                &create_named,
+                StagedFile::create_named(&create_named, Mode::from_raw_mode(NEW_FILE_MODE), Durability::Atomic),
+            ),
         ] {
             let staged = staged.expect("it is staged");
             staged.write(b"content", &cx).expect("it writes");
             let finished = staged.finish().expect("it is whole");
-            let told = finished.publish_new(entry, || Ok(())).expect("nothing is there").version();
+            let reported = finished.publish_new(entry, || Ok(())).expect("nothing is there").version();
             let there = Metadata::at(entry.parent.as_fd(), &entry.name).expect("it is there").version();
-            assert_eq!(told, there, "{}", entry.name);
+            assert_eq!(reported, there, "{}", entry.name);
         }
         assert_eq!(std::fs::read_dir(tree.path()).expect("it lists").count(), 2, "nothing else is left");
     }
@@ -533,7 +555,7 @@ mod tests {
     fn what_another_program_puts_there_at_the_last_moment_stays() {
         for durability in [Durability::Atomic, Durability::Full] {
             for theirs_is_directory in [false, true] {
-                about_to_replace(durability, |at, disk, entry, file, staged| {
+                run_before_replace(durability, |at, local_fs, entry, file, staged| {
                     std::fs::remove_file(at).expect("it goes");
                     let theirs = if theirs_is_directory { at.join("g") } else { at.to_owned() };
                     if theirs_is_directory {
@@ -541,7 +563,7 @@ mod tests {
                     }
                     std::fs::write(&theirs, "theirs").expect("it writes");
                     let finished = staged.finish().expect("it is whole");
-                    let published = finished.publish_over(&disk.root, entry, file, Expected::File);
+                    let published = finished.publish_over(&local_fs.root, entry, file, ReplacePrecondition::SameFile);
                     let failure = published.expect_err("the file is another one");
 
                     assert_eq!(failure.kind(), ErrorKind::Conflict);

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use rustix::fs::Timespec;
 
 /// The time of now, later than every time this gave before: versions tell even two writes of one clock tick apart.
-pub(crate) fn unique_time() -> Timespec {
+pub(crate) fn next_unique_time() -> Timespec {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX - 1);
@@ -20,9 +20,9 @@ pub(crate) fn unique_time() -> Timespec {
 
 /// Returns `at` in whole microseconds, and below that a count of writes, so that two writes of one time have different versions
 /// unless 999 of them fall into one tick of the clock by which the kernel notes changes.
-pub(crate) fn unique_time_at(at: DateTime<Utc>) -> Timespec {
+pub(crate) fn make_unique(at: DateTime<Utc>) -> Timespec {
     // Processes start at different counts, so that their versions differ, too.
-    static COUNT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(unique_time().tv_nsec.cast_unsigned()));
+    static COUNT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(next_unique_time().tv_nsec.cast_unsigned()));
     // Never 0: a time of all zeros stands for a file system that has none.
     let below = COUNT.fetch_add(1, Ordering::Relaxed) % 999 + 1;
     // During a leap second chrono counts beyond the second, which the kernel refuses.
@@ -41,7 +41,7 @@ mod tests {
             ("1969-12-31T23:59:59.5Z", -1, 500_000),
             ("2016-12-31T23:59:60.073741Z", 1_483_228_799, 999_999),
         ] {
-            let set = unique_time_at(text.parse().expect("it is a time"));
+            let set = make_unique(text.parse().expect("it is a time"));
             assert_eq!((set.tv_sec, set.tv_nsec / 1_000), (seconds, micros), "{text}");
             assert_ne!(set.tv_nsec % 1_000, 0, "{text}");
         }

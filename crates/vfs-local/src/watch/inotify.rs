@@ -9,14 +9,14 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind};
 
-use super::directory_tree::Id;
-use crate::fs::errno::error;
+use super::directory_tree::WatchId;
+use crate::fs::errno::from_errno;
 
 /// What is watched for.
 ///
 /// Events are added to those that are watched for already, which are the same: a directory is looked for again by watching
 /// it again, and the kernel would else forget for a moment what it was watched for, with all that happens then.
-const EVENTS: WatchFlags = WatchFlags::CREATE
+const WATCH_MASK: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MOVED_FROM)
     .union(WatchFlags::MOVED_TO)
@@ -28,34 +28,34 @@ const EVENTS: WatchFlags = WatchFlags::CREATE
 
 /// How long the second half of a rename is waited for: the kernel queues the two apart from one another, and a busy machine
 /// may stop who renames between them. What is moved away for good is told that much later.
-const HALF: Duration = Duration::from_millis(50);
+const RENAME_PAIR_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Most events that are read before they are looked at.
-const MOST: usize = 16_384;
+const MAX_EVENTS_PER_READ: usize = 16_384;
 
 /// Bytes of the queue that are read at once.
-const BUFFER: usize = 64 << 10;
+const READ_BUFFER_SIZE: usize = 64 << 10;
 
 /// One event.
 #[derive(Debug, Clone)]
-pub(super) struct Event {
-    pub(super) dir: Id,
+pub(super) struct InotifyEvent {
+    pub(super) dir: WatchId,
     pub(super) flags: ReadFlags,
     pub(super) cookie: u32,
     /// The entry of the directory; `None` for the directory itself, and for a name that is not UTF-8.
     pub(super) name: Option<String>,
 }
 
-impl Event {
-    pub(super) fn is(&self, flags: ReadFlags) -> bool {
+impl InotifyEvent {
+    pub(super) fn has(&self, flags: ReadFlags) -> bool {
         self.flags.intersects(flags)
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Queue(OwnedFd);
+pub(super) struct InotifyQueue(OwnedFd);
 
-impl Queue {
+impl InotifyQueue {
     pub(super) fn new() -> Result<Self, Error> {
         inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map(Self).map_err(|errno| match errno {
             Errno::MFILE => {
@@ -63,7 +63,7 @@ impl Queue {
                     "too many change feeds are open on this machine; close some, or raise fs.inotify.max_user_instances";
                 Error::new(ErrorKind::Busy, message)
             }
-            errno => error(errno),
+            errno => from_errno(errno),
         })
     }
 
@@ -71,11 +71,11 @@ impl Queue {
     ///
     /// The way through `/proc` names the very directory that was opened below the root, whatever stands at its path by
     /// now, so that no link is ever watched through. What is watched then is the directory itself, wherever it is moved.
-    pub(super) fn add(&self, dir: BorrowedFd<'_>) -> io::Result<Id> {
-        inotify::add_watch(&self.0, format!("/proc/self/fd/{}", dir.as_raw_fd()), EVENTS)
+    pub(super) fn add(&self, dir: BorrowedFd<'_>) -> io::Result<WatchId> {
+        inotify::add_watch(&self.0, format!("/proc/self/fd/{}", dir.as_raw_fd()), WATCH_MASK)
     }
 
-    pub(super) fn remove(&self, id: Id) {
+    pub(super) fn remove(&self, id: WatchId) {
         // It fails where the directory is gone, and the watch with it.
         let _removed = inotify::remove_watch(&self.0, id);
     }
@@ -97,12 +97,12 @@ impl Queue {
     }
 
     /// The events that are there, with the other half of each rename where that comes at all.
-    pub(super) fn read(&self) -> Vec<Event> {
+    pub(super) fn read(&self) -> Vec<InotifyEvent> {
         let mut events = Vec::new();
         self.read_into(&mut events);
-        let until = Instant::now() + HALF;
-        while events.len() < MOST && has_half(&events) {
-            let left = until.saturating_duration_since(Instant::now());
+        let deadline = Instant::now() + RENAME_PAIR_TIMEOUT;
+        while events.len() < MAX_EVENTS_PER_READ && has_unpaired_rename(&events) {
+            let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
@@ -112,12 +112,12 @@ impl Queue {
         events
     }
 
-    fn read_into(&self, events: &mut Vec<Event>) {
-        let mut buffer = Vec::with_capacity(BUFFER);
+    fn read_into(&self, events: &mut Vec<InotifyEvent>) {
+        let mut buffer = Vec::with_capacity(READ_BUFFER_SIZE);
         let mut reader = Reader::new(self.0.as_fd(), buffer.spare_capacity_mut());
-        while !reader.is_buffer_empty() || events.len() < MOST {
+        while !reader.is_buffer_empty() || events.len() < MAX_EVENTS_PER_READ {
             match reader.next() {
-                Ok(event) => events.push(Event {
+                Ok(event) => events.push(InotifyEvent {
                     dir: event.wd(),
                     flags: event.events(),
                     cookie: event.cookie(),
@@ -130,15 +130,15 @@ impl Queue {
     }
 }
 
-impl AsFd for Queue {
+impl AsFd for InotifyQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
 /// Whether something was moved away and it is not known where to.
-fn has_half(events: &[Event]) -> bool {
-    let arrived: HashSet<_> =
-        events.iter().filter(|event| event.is(ReadFlags::MOVED_TO)).map(|event| event.cookie).collect();
-    events.iter().any(|event| event.is(ReadFlags::MOVED_FROM) && !arrived.contains(&event.cookie))
+fn has_unpaired_rename(events: &[InotifyEvent]) -> bool {
+    let handle_created: HashSet<_> =
+        events.iter().filter(|event| event.has(ReadFlags::MOVED_TO)).map(|event| event.cookie).collect();
+    events.iter().any(|event| event.has(ReadFlags::MOVED_FROM) && !handle_created.contains(&event.cookie))
 }

@@ -4,43 +4,43 @@ use std::collections::{HashMap, VecDeque};
 
 use vfs_core::Version;
 
-use super::directory_tree::Id;
+use super::directory_tree::WatchId;
 
 /// Most files that are remembered.
-const MOST: usize = 4096;
+const MAX_FILES: usize = 4096;
 
 /// The versions of the files that were told of last, so that nothing is told twice: one change is several events of the
 /// kernel, and what is made in a new directory is found by listing it and reported as well.
 #[derive(Debug, Default)]
-pub(super) struct Recent {
-    versions: HashMap<(Id, String), Option<Version>>,
-    order: VecDeque<(Id, String)>,
+pub(super) struct ReportedVersions {
+    versions: HashMap<(WatchId, String), Option<Version>>,
+    order: VecDeque<(WatchId, String)>,
 }
 
-impl Recent {
+impl ReportedVersions {
     /// What was told of the file `name` of the directory `dir`; `None` where that is not remembered.
-    pub(super) fn get(&self, dir: Id, name: &str) -> Option<&Option<Version>> {
+    pub(super) fn get(&self, dir: WatchId, name: &str) -> Option<&Option<Version>> {
         self.versions.get(&(dir, name.to_owned()))
     }
 
-    pub(super) fn set(&mut self, dir: Id, name: &str, version: Option<Version>) {
+    pub(super) fn set(&mut self, dir: WatchId, name: &str, version: Option<Version>) {
         let key = (dir, name.to_owned());
         if self.versions.insert(key.clone(), version).is_none() {
             self.order.push_back(key);
         }
-        if self.order.len() > MOST
+        if self.order.len() > MAX_FILES
             && let Some(oldest) = self.order.pop_front()
         {
             self.versions.remove(&oldest);
         }
     }
 
-    pub(super) fn forget(&mut self, dir: Id, name: &str) {
+    pub(super) fn forget(&mut self, dir: WatchId, name: &str) {
         self.versions.remove(&(dir, name.to_owned()));
     }
 
     /// Forgets all files of some directories.
-    pub(super) fn forget_all(&mut self, dirs: &[Id]) {
+    pub(super) fn forget_dirs(&mut self, dirs: &[WatchId]) {
         self.versions.retain(|(dir, _), _| !dirs.contains(dir));
     }
 }
@@ -51,15 +51,15 @@ mod tests {
 
     #[test]
     fn only_so_much_is_remembered() {
-        let mut recent = Recent::default();
-        for file in 0..=MOST {
-            recent.set(1, &file.to_string(), None);
+        let mut reported = ReportedVersions::default();
+        for file in 0..=MAX_FILES {
+            reported.set(1, &file.to_string(), None);
         }
-        assert_eq!((recent.get(1, "0"), recent.get(1, "1")), (None, Some(&None)));
-        for _ in 0..3 * MOST {
-            recent.set(2, "again", Some("v".into()));
-            recent.forget(2, "again");
+        assert_eq!((reported.get(1, "0"), reported.get(1, "1")), (None, Some(&None)));
+        for _ in 0..3 * MAX_FILES {
+            reported.set(2, "again", Some("v".into()));
+            reported.forget(2, "again");
         }
-        assert!(recent.order.len() <= MOST && recent.versions.is_empty());
+        assert!(reported.order.len() <= MAX_FILES && reported.versions.is_empty());
     }
 }

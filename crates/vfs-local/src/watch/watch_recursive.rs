@@ -7,47 +7,47 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use vfs_core::{Change, Error, ErrorKind, Result, VfsPath};
 
-use super::directory_tree::{Id, Place, Put};
-use super::state::{Missing, State, Walk};
+use super::directory_tree::{EntryRef, Placement, WatchId};
+use super::state::{LookupError, WalkOptions, WatchState};
 use crate::fs::directory_entries::for_each_entry;
-use crate::fs::errno::error_at;
+use crate::fs::errno::from_errno_at;
 use crate::fs::metadata::Metadata;
-use crate::fs::root::RESERVED;
+use crate::fs::root::RESERVED_PREFIX;
 
 /// Directories deeper than this are opened from the root each time, so that a deep tree does not use up descriptors.
 const MAX_HELD_DEPTH: usize = 64;
 
 /// A directory that is still to be watched.
-struct Pending {
+struct PendingDir {
     /// Where it is; `None` for the root.
-    above: Option<(Id, String)>,
+    above: Option<(WatchId, String)>,
     path: VfsPath,
     /// The directory that it is in.
     held: Option<Rc<OwnedFd>>,
     /// Whether it is taken from another place where it is known to be. In a directory that was watched before it is not:
     /// an event will say that it was moved.
-    takes: bool,
+    may_move: bool,
 }
 
-impl Pending {
-    fn place(&self) -> Option<Place<'_>> {
+impl PendingDir {
+    fn place(&self) -> Option<EntryRef<'_>> {
         self.above.as_ref().map(|(above, name)| (*above, name.as_str()))
     }
 }
 
 /// What stands where a directory is looked for.
-pub(super) enum Found {
+pub(super) enum DirLookup {
     /// It does, and is watched from now on.
-    Directory(OwnedFd, Id),
+    Directory(OwnedFd, WatchId),
     /// Nothing, or a file or link.
-    Nothing,
+    NotADirectory,
     /// A directory that cannot be watched: it may not be read, or is on a file system that does not belong to the root.
-    Closed,
+    Unwatchable,
     /// The directory above is no longer where it was known to be.
-    Elsewhere,
+    ParentMoved,
 }
 
-impl State {
+impl WatchState {
     /// Watches a directory, and those below it.
     ///
     /// What is listed in a directory may be told by an event as well, since it is watched before it is listed: nothing is
@@ -56,7 +56,7 @@ impl State {
     /// # Errors
     ///
     /// What keeps a directory from being watched that could be otherwise: a limit of the machine.
-    pub(super) fn cover(&mut self, above: Option<Place<'_>>, walk: Walk<'_>) -> Result<()> {
+    pub(super) fn watch_recursive(&mut self, above: Option<EntryRef<'_>>, walk: WalkOptions<'_>) -> Result<()> {
         let path = match above {
             None => VfsPath::root(),
             Some((above, name)) => match self.directories.path(above).and_then(|path| path.child(name).ok()) {
@@ -66,46 +66,52 @@ impl State {
         };
         let above = above.map(|(above, name)| (above, name.to_owned()));
         let mut taken = Vec::new();
-        let covered = self.cover_all(vec![Pending { above, path, held: None, takes: walk.takes }], walk, &mut taken);
+        let result =
+            self.watch_pending(vec![PendingDir { above, path, held: None, may_move: walk.may_move }], walk, &mut taken);
         taken.retain(|id| !self.directories.contains(*id));
         self.unwatch(taken);
-        covered
+        result
     }
 
-    fn cover_all(&mut self, mut pending: Vec<Pending>, walk: Walk<'_>, taken: &mut Vec<Id>) -> Result<()> {
+    fn watch_pending(
+        &mut self,
+        mut pending: Vec<PendingDir>,
+        walk: WalkOptions<'_>,
+        taken: &mut Vec<WatchId>,
+    ) -> Result<()> {
         while let Some(next) = pending.pop() {
             if self.is_hidden(&next.path) {
                 continue;
             }
             let found = self.find(next.place(), next.held.as_deref()).map_err(|error| error.with_path(&next.path))?;
             match found {
-                Found::Directory(dir, id) => pending.extend(self.enter(dir, id, next, walk, taken)?),
-                Found::Nothing | Found::Closed if walk.tells => {
+                DirLookup::Directory(dir, id) => pending.extend(self.place_dir(dir, id, next, walk, taken)?),
+                DirLookup::NotADirectory | DirLookup::Unwatchable if walk.report => {
                     self.changes.push(Change::Created { path: next.path, version: None });
                 }
-                Found::Nothing | Found::Closed => {}
-                Found::Elsewhere => self.elsewhere.extend(next.above),
+                DirLookup::NotADirectory | DirLookup::Unwatchable => {}
+                DirLookup::ParentMoved => self.deferred.extend(next.above),
             }
         }
         Ok(())
     }
 
     /// Puts a directory that was found in its place, and says which below it are to be watched, too.
-    fn enter(
+    fn place_dir(
         &mut self,
         dir: OwnedFd,
-        id: Id,
-        at: Pending,
-        walk: Walk<'_>,
-        taken: &mut Vec<Id>,
-    ) -> Result<Vec<Pending>> {
+        id: WatchId,
+        at: PendingDir,
+        walk: WalkOptions<'_>,
+        taken: &mut Vec<WatchId>,
+    ) -> Result<Vec<PendingDir>> {
         let is_known = self.directories.contains(id);
         let is_here =
             is_known && at.place().is_none_or(|(above, name)| self.directories.child(above, name) == Some(id));
-        if is_here && walk.tells {
+        if is_here && walk.report {
             return Ok(Vec::new());
         }
-        if walk.tells {
+        if walk.report {
             // Of the one that was known here it is not told yet that it is gone, nor would it be when this is.
             if at.place().is_some_and(|(above, name)| self.directories.child(above, name).is_some()) {
                 self.changes.push(Change::Removed { path: at.path.clone() });
@@ -113,26 +119,26 @@ impl State {
             self.changes.push(Change::Created { path: at.path.clone(), version: None });
         }
         if is_known && !is_here {
-            if !at.takes {
+            if !at.may_move {
                 return Ok(Vec::new());
             }
-            if walk.tells {
+            if walk.report {
                 // What is below it was told of where it was before, and is to be told of here.
-                taken.extend(self.forget(id));
+                taken.extend(self.forget_dir(id));
             }
         }
-        let (put, gone) = self.directories.put(id, at.place());
-        self.unwatch(gone);
-        if put == Put::Refused {
+        let (put, removed) = self.directories.place(id, at.place());
+        self.unwatch(removed);
+        if put == Placement::Refused {
             taken.push(id);
             return Ok(Vec::new());
         }
-        self.look_into((dir, id), &at.path, walk, !is_here)
+        self.collect_children((dir, id), &at.path, walk, !is_here)
     }
 
     /// Opens and watches the directory at a place: below `held` where that is given, else from the root, through no link.
-    pub(super) fn find(&self, place: Option<Place<'_>>, held: Option<&OwnedFd>) -> Result<Found> {
-        let root = &self.disk.root;
+    pub(super) fn find(&self, place: Option<EntryRef<'_>>, held: Option<&OwnedFd>) -> Result<DirLookup> {
+        let root = &self.local_fs.root;
         let dir = match place {
             None => root.open_directory(&VfsPath::root())?,
             Some((above, name)) => {
@@ -144,47 +150,47 @@ impl State {
                             opened = dir;
                             &opened
                         }
-                        None => return Ok(Found::Elsewhere),
+                        None => return Ok(DirLookup::ParentMoved),
                     },
                 };
                 match root.open_child(above.as_fd(), name.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY) {
                     Ok(dir) => dir,
-                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Found::Nothing),
-                    Err(Errno::ACCESS | Errno::PERM | Errno::XDEV) => return Ok(Found::Closed),
-                    Err(errno) => return Err(error_at(errno, &VfsPath::root())),
+                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(DirLookup::NotADirectory),
+                    Err(Errno::ACCESS | Errno::PERM | Errno::XDEV) => return Ok(DirLookup::Unwatchable),
+                    Err(errno) => return Err(from_errno_at(errno, &VfsPath::root())),
                 }
             }
         };
         match self.queue.add(dir.as_fd()) {
-            Ok(id) => Ok(Found::Directory(dir, id)),
-            Err(Errno::ACCESS | Errno::PERM) => Ok(Found::Closed),
+            Ok(id) => Ok(DirLookup::Directory(dir, id)),
+            Err(Errno::ACCESS | Errno::PERM) => Ok(DirLookup::Unwatchable),
             Err(Errno::NOSPC) => {
                 let message = "there are more directories than may be watched here; watch a part of them, or raise the \
                                sysctl fs.inotify.max_user_watches (in a container user.max_inotify_watches, too)";
                 Err(Error::new(ErrorKind::QuotaExceeded, message))
             }
-            Err(errno) => Err(error_at(errno, &VfsPath::root())),
+            Err(errno) => Err(from_errno_at(errno, &VfsPath::root())),
         }
     }
 
     /// The directory that is at a place now.
-    pub(super) fn directory_at(&self, place: Place<'_>) -> Result<Id, Missing> {
+    pub(super) fn directory_at(&self, place: EntryRef<'_>) -> Result<WatchId, LookupError> {
         match self.find(Some(place), None) {
-            Ok(Found::Directory(_, id)) => {
+            Ok(DirLookup::Directory(_, id)) => {
                 if !self.directories.contains(id) {
                     self.queue.remove(id);
                 }
                 Ok(id)
             }
-            Ok(Found::Elsewhere) if self.directories.contains(place.0) => Err(Missing::Elsewhere),
-            _ => Err(Missing::Gone),
+            Ok(DirLookup::ParentMoved) if self.directories.contains(place.0) => Err(LookupError::ParentMoved),
+            _ => Err(LookupError::NotFound),
         }
     }
 
     /// Opens a directory that is watched, if it still is where it is known to be.
-    pub(super) fn open(&self, id: Id) -> Result<Option<OwnedFd>> {
+    pub(super) fn open(&self, id: WatchId) -> Result<Option<OwnedFd>> {
         let Some(names) = self.directories.names(id) else { return Ok(None) };
-        let root = &self.disk.root;
+        let root = &self.local_fs.root;
         let mut dir = root.open_at(&VfsPath::root(), OFlags::PATH | OFlags::DIRECTORY)?;
         for name in names {
             match root.open_child(dir.as_fd(), name.as_bytes(), OFlags::PATH | OFlags::DIRECTORY) {
@@ -201,26 +207,26 @@ impl State {
     }
 
     /// The directories in `dir` that are to be watched, too. Tells of the rest where that is asked for.
-    fn look_into(
+    fn collect_children(
         &mut self,
-        (dir, id): (OwnedFd, Id),
+        (dir, id): (OwnedFd, WatchId),
         path: &VfsPath,
-        walk: Walk<'_>,
-        takes: bool,
-    ) -> Result<Vec<Pending>> {
+        walk: WalkOptions<'_>,
+        may_move: bool,
+    ) -> Result<Vec<PendingDir>> {
         let entries = entries(&dir, path, walk.scope)?;
         let held = (path.components().count() < MAX_HELD_DEPTH).then(|| Rc::new(dir));
         let mut directories = Vec::new();
         for (name, kind) in entries {
             let Ok(path) = path.child(&name) else { continue };
             if kind == FileType::Directory {
-                directories.push(Pending { above: Some((id, name)), path, held: held.clone(), takes });
-            } else if walk.tells {
+                directories.push(PendingDir { above: Some((id, name)), path, held: held.clone(), may_move });
+            } else if walk.report {
                 let metadata = match &held {
                     Some(dir) => Metadata::at(dir.as_fd(), &name).ok(),
-                    None => self.look_at((id, &name)).ok(),
+                    None => self.stat_entry((id, &name)).ok(),
                 };
-                self.tell_of_file((id, &name), path, metadata);
+                self.report_file((id, &name), path, metadata);
             }
         }
         Ok(directories)
@@ -230,18 +236,18 @@ impl State {
 /// What of a directory lies on the way to a path of `scope` or below one.
 fn entries(dir: &OwnedFd, path: &VfsPath, scope: &[VfsPath]) -> Result<Vec<(String, FileType)>> {
     let mut entries = Vec::new();
-    if scope.iter().any(|followed| path.starts_with(followed)) {
+    if scope.iter().any(|subscriptions| path.starts_with(subscriptions)) {
         let listed = for_each_entry(dir.as_fd(), |name, kind| {
-            let name = name.to_str().ok().filter(|name| !name.starts_with(RESERVED));
+            let name = name.to_str().ok().filter(|name| !name.starts_with(RESERVED_PREFIX));
             entries.extend(name.map(|name| (name.to_owned(), kind)));
             Ok(())
         });
         return match listed {
             Ok(()) | Err(Errno::NOENT) => Ok(entries),
-            Err(errno) => Err(error_at(errno, path)),
+            Err(errno) => Err(from_errno_at(errno, path)),
         };
     }
-    let ahead = scope.iter().filter_map(|followed| followed.strip_prefix(path)?.split('/').next());
+    let ahead = scope.iter().filter_map(|subscriptions| subscriptions.strip_prefix(path)?.split('/').next());
     for name in ahead {
         if entries.iter().all(|(known, _)| known != name)
             && let Ok(metadata) = Metadata::at(dir.as_fd(), name)

@@ -17,7 +17,7 @@ use super::*;
 use crate::backend::LocalBackend;
 use crate::config::LocalConfig;
 use crate::config::options::{HardLinks, Mounts, Protection};
-use crate::fs::cache_policy::SETTLED;
+use crate::fs::cache_policy::MIN_UNCHANGED_AGE;
 
 /// More than any clock of a file system counts in.
 const TICK: Duration = Duration::from_millis(20);
@@ -28,7 +28,7 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 /// A directory and a memory for it, wherever temporary files are.
 fn memory_for(max_bytes: usize) -> (TempDir, SearchMemory) {
     let root = tempfile::tempdir().expect("a temporary directory");
-    (root, SearchMemory::trusting(max_bytes, Trust::anywhere(TICK)))
+    (root, SearchMemory::with_policy(max_bytes, CachePolicy::on_any_file_system(TICK)))
 }
 
 fn config(root: &Path, memory: &SearchMemory) -> LocalConfig {
@@ -48,7 +48,7 @@ fn paths(found: &GrepResult) -> Vec<&str> {
 }
 
 /// Searches until as many as `files` are remembered.
-fn until_remembered(files: &LocalBackend, memory: &SearchMemory, count: usize) {
+fn search_until_cached(files: &LocalBackend, memory: &SearchMemory, count: usize) {
     let start = Instant::now();
     while memory.files() < count {
         assert!(start.elapsed() < HANG_TIMEOUT, "{} of {count} files are remembered", memory.files());
@@ -63,9 +63,9 @@ fn a_root_that_is_searched_once_teaches_nothing_and_then_all() {
         fs::write(root.path().join(file.to_string()), format!("the text of {file}\n")).expect("it writes");
     }
     // Until they are old enough.
-    until_remembered(&opened(config(root.path(), &memory)), &memory, 10);
+    search_until_cached(&opened(config(root.path(), &memory)), &memory, 10);
     memory.0.directories.write().expect("not poisoned").clear();
-    memory.0.searched.lock().expect("not poisoned").clear();
+    memory.0.searched_roots.lock().expect("not poisoned").clear();
     // Backends of one root are one to it.
     let search = || grep(&opened(config(root.path(), &memory)), "text of 7");
     assert_eq!(paths(&search()), ["/7"]);
@@ -77,10 +77,10 @@ fn a_root_that_is_searched_once_teaches_nothing_and_then_all() {
 
 #[test]
 fn whatever_changes_a_file_is_seen_by_the_next_search() {
-    type Way = (&'static str, fn(&LocalBackend, PathBuf));
+    type FileChange = (&'static str, fn(&LocalBackend, PathBuf));
     const OLD: &str = "the old content\n";
     const NEW: &str = "the new content\n";
-    let ways: [Way; 7] = [
+    let ways: [FileChange; 7] = [
         ("in place, with the times set back", |_, file| {
             let before = fs::metadata(&file).and_then(|found| found.modified()).expect("it has a time");
             fs::write(&file, NEW).expect("it writes");
@@ -121,7 +121,7 @@ fn whatever_changes_a_file_is_seen_by_the_next_search() {
         let file = root.path().join("file");
         fs::write(&file, OLD).expect("it writes");
         let files = opened(config(root.path(), &memory));
-        until_remembered(&files, &memory, 1);
+        search_until_cached(&files, &memory, 1);
         assert_eq!(paths(&grep(&files, "new")), Vec::<&str>::new(), "{what}");
         change(&files, file);
         assert_eq!(paths(&grep(&files, "the new")), ["/file"], "{what}");
@@ -130,8 +130,8 @@ fn whatever_changes_a_file_is_seen_by_the_next_search() {
 
 #[test]
 fn whatever_changes_a_directory_is_seen_by_the_next_walk() {
-    type Way = (&'static str, fn(&Path), &'static [&'static str]);
-    let ways: [Way; 6] = [
+    type DirectoryChange = (&'static str, fn(&Path), &'static [&'static str]);
+    let ways: [DirectoryChange; 6] = [
         ("made", |d| fs::write(d.join("c"), "text\n").expect("it writes"), &["/d/a", "/d/b/x", "/d/c"]),
         ("removed", |d| fs::remove_file(d.join("a")).expect("it is removed"), &["/d/b/x"]),
         ("renamed", |d| fs::rename(d.join("a"), d.join("c")).expect("it is renamed"), &["/d/b/x", "/d/c"]),
@@ -161,7 +161,7 @@ fn whatever_changes_a_directory_is_seen_by_the_next_walk() {
             fs::write(directory.join(file), "text\n").expect("it writes");
         }
         let files = opened(config(root.path(), &memory));
-        until_remembered(&files, &memory, 2);
+        search_until_cached(&files, &memory, 2);
         assert_eq!(paths(&grep(&files, "text")), ["/d/a", "/d/b/x"]);
         change(&directory);
         assert_eq!(paths(&grep(&files, "text")), expected, "{what}");
@@ -178,7 +178,7 @@ fn what_is_refused_stays_refused() {
     let secret = root.path().join("secret");
     fs::write(&secret, "text\n").and_then(|()| fs::hard_link(&secret, root.path().join("twin"))).expect("it writes");
     let files = opened(config(root.path(), &memory));
-    until_remembered(&files, &memory, 1);
+    search_until_cached(&files, &memory, 1);
     assert_eq!(grep(&files, "missing").problems, []);
     let refusing = opened(config(root.path(), &memory).hard_links(HardLinks::Refuse));
     let path = VfsPath::parse("/secret").expect("a path");
@@ -196,8 +196,8 @@ fn what_is_refused_stays_refused() {
 fn nothing_is_remembered_where_that_is_not_wanted_or_not_sure() {
     let (root, memory) = memory_for(0);
     fs::write(root.path().join("file"), "text\n").expect("it writes");
-    let young = SearchMemory::trusting(1 << 20, Trust::anywhere(SETTLED));
-    let stays = SearchMemory::trusting(1 << 20, Trust::anywhere(Duration::ZERO));
+    let young = SearchMemory::with_policy(1 << 20, CachePolicy::on_any_file_system(MIN_UNCHANGED_AGE));
+    let stays = SearchMemory::with_policy(1 << 20, CachePolicy::on_any_file_system(Duration::ZERO));
     let known = SearchMemory::of_unchanged(1 << 20, Duration::ZERO);
     for config in [
         config(root.path(), &memory),
@@ -240,11 +240,11 @@ fn it_keeps_to_its_bound_and_makes_room_for_what_is_used() {
     assert!(memory.bytes() < most, "{}", memory.bytes());
     let known = |directory: &str| {
         let held = fs::File::open(root.path().join(directory)).expect("it opens");
-        let remembered = memory.recall(&Metadata::of(held.as_fd()).expect("it is there"));
-        remembered.map_or(0, |directory| directory.files())
+        let remembered = memory.get(&Metadata::from_fd(held.as_fd()).expect("it is there"));
+        remembered.map_or(0, |directory| directory.sketch_count())
     };
     assert_eq!(known("new"), 0);
-    (0..4 * MOST_UNUSED).for_each(|_| search("/new"));
+    (0..4 * MAX_UNUSED_SEARCHES).for_each(|_| search("/new"));
     assert!(memory.bytes() < most, "{}", memory.bytes());
     assert_eq!(known("old"), 0);
     assert!(known("new") > 5);
