@@ -1,4 +1,4 @@
-//! The file system: paths become descriptors, and system calls become results.
+//! File system access: path resolution below the root, metadata, and wrappers of system calls.
 
 pub(crate) mod cache_policy;
 pub(crate) mod directory_entries;

@@ -1,8 +1,8 @@
-//! Files on a local disk below a held root: confined by the kernel, written atomically.
+//! Files on a local disk below an open root directory: confined by the kernel, written atomically.
 //!
 //! [`LocalBackend::open`] confines an agent to a directory; [`LocalConfig`] has the settings. This is the only crate of
-//! the workspace that touches a file system. How a virtual path becomes a descriptor is in one place (`root`), how new
-//! content takes a file's place in another (`staging`), and who may do that at a time in a third (`lock`).
+//! the workspace that touches a file system. `fs::root` turns a virtual path into a descriptor, `staging` replaces a
+//! file by its new content, and `staging::lock` serialises the changes of one file.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("vfs-local needs Linux: it confines by openat2 and replaces files by linkat and renameat2");

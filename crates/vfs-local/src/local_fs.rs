@@ -1,4 +1,4 @@
-//! The blocking side of a backend: one method an operation, each called in one hop, or in none.
+//! The shared state of a backend: the root, the settings and the caches that its operations use.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ use crate::ops::line_index_cache::LineIndexCache;
 use crate::search::cache::{FileIdentity, SearchMemory};
 use crate::staging::lock::{EntryLock, LockPurpose, LockedFile};
 
-/// A wait that is longer than anybody waits, for one that no clock can tell.
+/// Longest wait for a lock, used if the configured timeout exceeds the range of the clock.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The held root and the settings that every operation follows.
+/// The root directory, the settings and the caches that every operation uses.
 #[derive(Debug)]
 pub(crate) struct LocalFs {
     pub(crate) root: Root,
@@ -29,12 +29,12 @@ pub(crate) struct LocalFs {
     pub(crate) max_file_size: u64,
     pub(crate) nowait_reads: NowaitReads,
     pub(crate) line_indexes: LineIndexCache,
-    /// What searches remember, if anything, and what the root is to that.
+    /// The cache of searches, if enabled, and the identity of the root as its key.
     pub(crate) search_memory: Option<(SearchMemory, FileIdentity)>,
     lock_timeout: Duration,
 }
 
-/// An entry that is held for a change, with the file that is there.
+/// An entry that is locked for a change, and the file that exists there.
 #[derive(Debug)]
 pub(crate) struct LockedEntry<'a> {
     pub(crate) entry: &'a Entry,
@@ -53,7 +53,8 @@ impl LocalFs {
             protected_names: &config.protected_names,
         })?;
         let nowait_reads = NowaitReads::new(&root);
-        // Whether another file system was mounted over a file is only told by opening it.
+        // Only opening a file shows whether another file system is mounted over it, so cached facts cannot enforce
+        // `Mounts::Stay`.
         let memory = config.search_memory.as_ref().unwrap_or_else(|| SearchMemory::global());
         let search_memory = if config.mounts == Mounts::Stay || memory.is_disabled() {
             None
@@ -87,9 +88,9 @@ impl LocalFs {
         Ok(real.names(names))
     }
 
-    /// Holds `entry`, and the regular file that it names, for one change.
+    /// Locks `entry`, and the regular file that exists there, for one change.
     ///
-    /// Where the file's content goes into the result or a copy, `hard_links` is the setting for reading.
+    /// If the file's content becomes part of the result or of a copy, `hard_links` must be the setting for reading.
     pub(crate) fn lock_entry<'a>(
         &self,
         purpose: LockPurpose,
@@ -103,7 +104,7 @@ impl LocalFs {
         Ok(LockedEntry { entry, file, _lock: lock })
     }
 
-    /// The moment until which a change waits for others.
+    /// Returns the moment until which a change waits for other changes.
     pub(crate) fn lock_deadline(&self) -> Instant {
         let now = Instant::now();
         now.checked_add(self.lock_timeout).unwrap_or(now + MAX_LOCK_WAIT)

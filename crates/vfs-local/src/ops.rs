@@ -1,4 +1,4 @@
-//! The operations on files, each in a module of its own.
+//! The file operations, one module each.
 
 mod copy;
 mod edit;

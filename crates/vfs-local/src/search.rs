@@ -1,4 +1,4 @@
-//! What searches need of the disk: a tree to walk, and what earlier ones have learned of it.
+//! Search support: the tree that searches walk, and the cache of earlier results.
 
 pub(crate) mod cache;
 pub(crate) mod tree;

@@ -1,4 +1,4 @@
-//! Staging: changes that take effect in one step, and those of one file one after another.
+//! Staging of new content, atomic and durable replacement, and locks of changed entries.
 
 pub(crate) mod attributes;
 pub(crate) mod durable_rename;

@@ -1,4 +1,4 @@
-//! The change feed of a disk: one watcher a backend, for as long as somebody watches.
+//! The change feed of a backend: one inotify watcher while there are subscribers.
 
 mod directory_tree;
 mod inotify;
@@ -23,28 +23,28 @@ use crate::local_fs::LocalFs;
 use inotify::InotifyQueue;
 use state::WatchState;
 
-/// How often it is looked whether the root is still there, of which the kernel says nothing while it is held.
+/// Interval of the checks whether the root still exists, since the kernel sends no event while it is held open.
 const ROOT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long is waited for more after something happened: a file that is made and written is three events of the kernel,
-/// and should be one of ours.
+/// Delay after the first event, so that related events arrive: a file that is created and written is three events of
+/// the kernel, and should be one of the feed.
 const COALESCE_DELAY: Duration = Duration::from_millis(2);
 
-/// The watcher of a backend, where one runs.
+/// The watcher of a backend, if one runs.
 #[derive(Debug, Default)]
 pub(crate) struct SharedWatcher(Mutex<Weak<Watcher>>);
 
-/// A running watcher. It stops when the last subscriber drops it.
+/// A running watcher, which stops when the last subscriber drops it.
 #[derive(Debug)]
 struct Watcher {
-    /// A new one each time that a watcher starts: a cursor from before may have missed something meanwhile.
+    /// A new feed for each watcher: a cursor of an earlier one may have missed events in between.
     feed: Feed,
     state: Arc<Mutex<WatchState>>,
     stop: Arc<OwnedFd>,
 }
 
 impl SharedWatcher {
-    /// As [`vfs_core::Watch::watch`].
+    /// Subscribes to changes, as [`vfs_core::Watch::watch`].
     pub(crate) fn watch(
         &self,
         local_fs: &Arc<LocalFs>,
@@ -69,10 +69,11 @@ impl SharedWatcher {
         loop {
             let watcher = self.get_or_start(local_fs)?;
             let mut state = lock(&watcher.state);
-            // What has happened by now is not from now on.
+            // Events that happened before this subscription are not part of it.
             state.process_pending();
             if watcher.feed.has_ended() {
-                // It ended by what happened; a new one has seen nothing, and so has nothing to end by.
+                // The old feed ended because of these events; a new watcher has not seen them, and so has no reason to
+                // end.
                 drop(state);
                 watcher.feed.wake();
                 continue;
@@ -91,7 +92,7 @@ impl SharedWatcher {
         let events = start.map(|start| watcher.feed.subscribe_since(start, cx, req));
         drop(state);
         watcher.feed.wake();
-        // The stream holds the watcher.
+        // The stream keeps the watcher alive.
         let watcher = Arc::clone(watcher);
         Ok(events?.map(move |event| (event, &watcher).0).boxed())
     }
@@ -107,7 +108,7 @@ impl SharedWatcher {
     }
 }
 
-/// Refuses what cannot be watched.
+/// Fails if `path` cannot be watched.
 fn check_path(local_fs: &LocalFs, path: &VfsPath) -> Result<()> {
     if local_fs.root.is_host() && path.is_root() {
         let message = "the whole host cannot be watched; name a directory below the root";
@@ -138,7 +139,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // It cannot fail: the counter is at zero.
+        // The write cannot fail: the counter is at zero.
         let _written = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
     }
 }
@@ -220,7 +221,7 @@ mod tests {
             std::fs::rename(tree.path().join("f"), tree.path().join(format!("{}", file % 100))).expect("it renames");
         }
         std::fs::create_dir_all(tree.path().join("late/later")).expect("directories are made");
-        // The queue is read in parts, and what is lost comes after them.
+        // The queue is read in parts, and the overflow comes last.
         (0..3).for_each(|_| state.process_pending());
         drop(state);
         std::fs::create_dir(tree.path().join("late/later/d")).expect("directories are made");

@@ -1,12 +1,13 @@
-//! The bridge from async code to what waits for the disk.
+//! The bridge from async callers to blocking file system work.
 
 use vfs_core::{OpContext, Result};
 use vfs_search::run_blocking;
 
-/// Runs `work` on the runtime's blocking pool: one hop for a whole operation, however many system calls it takes.
+/// Runs `work` on the runtime's blocking pool, with one hop for a whole operation, however many system calls it makes.
 ///
-/// The context that `work` gets is cancelled, too, when the returned future is dropped, since the pool's own tasks
-/// cannot be. Without a runtime the work is done in place; where the pool cannot start a thread, it is `busy`.
+/// Dropping the returned future also cancels the context that `work` gets, since tasks of the pool themselves cannot be
+/// cancelled. Without a runtime, `work` runs on the calling thread; if the pool cannot start a thread, the error is
+/// `busy`.
 pub(crate) async fn run_on_blocking_pool<T: Send + 'static>(
     cx: &OpContext,
     work: impl FnOnce(&OpContext) -> Result<T> + Send + 'static,
@@ -14,7 +15,7 @@ pub(crate) async fn run_on_blocking_pool<T: Send + 'static>(
     cx.check()?;
     let (cx, _guard) = cx.cancel_on_drop();
     let run = move || {
-        // The call may have waited for a thread.
+        // The call may have waited for a thread, and been cancelled meanwhile.
         cx.check()?;
         cx.span().clone().in_scope(|| work(&cx))
     };

@@ -1,4 +1,4 @@
-//! Advisory locks of whole files, which the kernel releases when their process ends.
+//! Advisory locks of whole files, which the kernel releases when the process ends.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use crate::fs::errno::{from_errno, from_errno_at};
 use crate::fs::metadata::Metadata;
 use crate::local_fs::LocalFs;
 
-/// Longest pause between two attempts to take a lock.
+/// Longest sleep between two attempts to take a lock.
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Who may hold the lock of one file at the same time.
+/// Defines who may hold the lock of one file at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LockMode {
     /// Any number of holders, all of them shared.
@@ -36,14 +36,15 @@ impl LocalBackend {
     ///
     /// # Behaviour
     ///
-    /// The lock excludes other locks of the same file, by this process and by others, and nothing else: the file can be read
-    /// and written meanwhile. It must not be a file that is written through a backend, which locks it for that, too. Waits as
-    /// long as a change waits for another one: see [`LocalConfig::lock_timeout`](crate::LocalConfig::lock_timeout).
+    /// The lock excludes other locks of the same file, by this process and by others, and nothing else: the file can be
+    /// read and written meanwhile. Do not lock a file that is also written through a backend: its writes take the same
+    /// lock. The call waits as long as a change waits for another one: see
+    /// [`LocalConfig::lock_timeout`](crate::LocalConfig::lock_timeout).
     ///
     /// # Errors
     ///
-    /// `busy` if it is still locked then, `unsupported` if the file system or a filter of system calls refuses locks, and those
-    /// of creating a file.
+    /// `busy` if the file is still locked then, `unsupported` if the file system or a seccomp filter refuses locks, and
+    /// the errors of creating a file.
     ///
     /// ```no_run
     /// # async fn example() -> vfs_core::Result<()> {
@@ -66,21 +67,23 @@ impl LocalBackend {
         locked.await?.ok_or_else(|| busy().with_path(path))
     }
 
-    /// Locks the file at `path` as [`lock_file`](Self::lock_file) does, without waiting: `None` if another holder excludes it.
+    /// Locks the file at `path` as [`lock_file`](Self::lock_file) does, without waiting. Returns `None` if another
+    /// holder excludes the lock.
     ///
     /// # Errors
     ///
-    /// As [`lock_file`](Self::lock_file), but for `busy`.
+    /// As [`lock_file`](Self::lock_file), except for `busy`.
     pub async fn try_lock_file(&self, cx: &OpContext, path: &VfsPath, mode: LockMode) -> Result<Option<FileLock>> {
         let lock_path = path.clone();
         self.run_blocking(cx, path.clone(), move |local_fs, cx| local_fs.lock_file(&lock_path, mode, None, cx)).await
     }
 
-    /// Returns whether the permissions of the directory at `path`, and its file system, let this process create files in it.
+    /// Returns whether the permissions of the directory at `path`, and its file system, let this process create files
+    /// in it.
     ///
     /// # Errors
     ///
-    /// Those of opening the directory.
+    /// The errors of opening the directory.
     ///
     /// ```no_run
     /// # async fn example() -> vfs_core::Result<()> {
@@ -108,7 +111,7 @@ impl LocalFs {
         }
     }
 
-    /// Locks the file at `path`; `None` if it is still locked at `deadline`.
+    /// Locks the file at `path`. Returns `None` if it is still locked at `deadline`.
     fn lock_file(
         &self,
         path: &VfsPath,
@@ -121,7 +124,7 @@ impl LocalFs {
             if !lock_until(&file, mode, deadline, cx)? {
                 return Ok(None);
             }
-            // A file that was removed or replaced meanwhile excludes nobody who opens the path now.
+            // If the file was removed or replaced meanwhile, its lock excludes nobody who opens the path now.
             if self.is_file_at(path, &file)? {
                 return Ok(Some(FileLock { _file: file }));
             }
@@ -139,7 +142,7 @@ impl LocalFs {
         }
     }
 
-    /// Network file systems grant an exclusive lock only for a file that is open for writing.
+    /// Opens the file at `path`, for writing if permitted: network file systems grant an exclusive lock only then.
     fn open_for_locking(&self, path: &VfsPath) -> Result<OwnedFd> {
         match self.root.open_at(path, OFlags::RDWR) {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => self.root.open_at(path, OFlags::RDONLY),
@@ -177,7 +180,7 @@ fn lock_until(file: &OwnedFd, mode: LockMode, deadline: Option<Instant>, cx: &Op
                 std::thread::sleep(interval);
                 interval = (interval * 2).min(MAX_POLL_INTERVAL);
             }
-            // The last one is the answer of a filter of system calls.
+            // `EPERM` is the answer of a seccomp filter.
             Err(Errno::BADF | Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
                 let message = "files cannot be locked here: the file system or a filter of system calls refuses flock";
                 return Err(Error::new(ErrorKind::Unsupported, message));

@@ -1,4 +1,4 @@
-//! Handing out a directory as a descriptor, for what works in directories and not with paths.
+//! Directory descriptors for callers that work with descriptors instead of paths.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -12,14 +12,15 @@ use crate::fs::protected_paths::PathAccess;
 use crate::fs::root::{RESERVED_PREFIX, Root};
 
 impl LocalBackend {
-    /// Opens a directory to be worked in: a place to start a process in, or to open files from. The descriptor can be
-    /// neither listed nor written to, and is closed when a process of ours becomes another program.
+    /// Opens a directory as a descriptor, to start a process in it or to open files relative to it. The descriptor can
+    /// be neither listed nor written to, and is closed when a process of ours executes another program.
     ///
-    /// It is found as every path is: below the root, links inside it followed. Whoever has it can leave the root by `..`.
+    /// The path is resolved as every path is: below the root, following links inside it. A holder of the descriptor can
+    /// leave the root by `..`.
     ///
     /// # Errors
     ///
-    /// `not_found`, `not_a_directory`, `permission_denied`, and `path_escape` where a link leads out of the root.
+    /// `not_found`, `not_a_directory`, `permission_denied`, and `path_escape` if a link leads out of the root.
     pub async fn open_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<OwnedFd> {
         let dir_path = path.clone();
         self.run_blocking(cx, path.clone(), move |local_fs, _| {
@@ -28,13 +29,14 @@ impl LocalBackend {
         .await
     }
 
-    /// Opens a directory of the program's own as [`open_directory`](Self::open_directory) does, but follows no link, and
-    /// makes what is missing of it and above it. So nobody who can write below the root decides where it is.
+    /// Opens a directory of the program's own as [`open_directory`](Self::open_directory) does, but follows no link,
+    /// and creates the directory and its parents if they are missing. So nobody who can write below the root decides
+    /// where the directory is.
     ///
     /// # Errors
     ///
-    /// `path_escape` where a link is there or above, `not_a_directory`, `permission_denied`, `policy_denied` where it is
-    /// protected, and `invalid_path` for a reserved name.
+    /// `path_escape` if there is a link at the path or above it, `not_a_directory`, `permission_denied`,
+    /// `policy_denied` if the path is protected, and `invalid_path` for a reserved name.
     pub async fn make_directory(&self, cx: &OpContext, path: &VfsPath) -> Result<OwnedFd> {
         let dir_path = path.clone();
         self.run_blocking(cx, path.clone(), move |local_fs, _| create_dirs(&local_fs.root, &dir_path)).await

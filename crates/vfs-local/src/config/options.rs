@@ -1,63 +1,64 @@
-//! The choices of a configuration, one enum each.
+//! Policy enums of a configuration.
 
-/// What a path may reach.
+/// The files that a path may reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Confinement {
-    /// Only what lies below the root: the kernel refuses every way out, links included.
+    /// Only files below the root: the kernel refuses every way out, links included.
     #[default]
     Root,
-    /// Everything the process may reach: paths are the host's own. No security at all.
+    /// Every file that the process may reach: paths are the host's own. This gives no security at all.
     None,
 }
 
-/// What an acknowledged write survives.
+/// The failures that an acknowledged write survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
     /// A power cut: file and directory are synced before the call returns.
     #[default]
     Full,
-    /// A crash of the process: the old file or the new one is there whole, but perhaps not yet on the disk. A power cut
-    /// soon after may leave a file that was changed empty.
+    /// A crash of the process: either the old file or the new one is complete, but perhaps not yet on the disk. A power
+    /// cut soon after may leave a changed file empty.
     Atomic,
 }
 
-/// Whether files with more than one name may be read.
+/// Whether files with more than one hard link may be read.
 ///
-/// A hard link may share its content with a file outside the root. Writing one never changes the other name either way.
+/// A hard link may share its content with a file outside the root. Independent of this setting, a write never changes
+/// the content under the other name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum HardLinks {
-    /// They may.
+    /// Such files may be read.
     #[default]
     Allow,
-    /// They are refused.
+    /// Such files are refused.
     Refuse,
 }
 
 /// Whether other file systems mounted below the root belong to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Mounts {
-    /// They do.
+    /// They belong to the root.
     #[default]
     Cross,
     /// They are refused. Needs `openat2`.
     Stay,
 }
 
-/// What becomes of a protected path.
+/// The accesses that a protected path refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protection {
-    /// It can be read and not changed.
+    /// The path can be read, but not changed.
     ReadOnly,
-    /// It is there, and can be neither read nor changed.
+    /// The path exists, but can be neither read nor changed.
     Hidden,
 }
 
 /// How paths are resolved below the root.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Resolution {
-    /// By the kernel's `openat2` where it is there, else portably.
+    /// By the kernel's `openat2` if available, otherwise portably.
     #[default]
     Automatic,
-    /// By `cap-std`, a component at a time: slower, and just as confined.
+    /// By `cap-std`, one component at a time: slower, and just as confined.
     Portable,
 }

@@ -1,4 +1,4 @@
-//! What may be remembered of a file or directory: what was unchanged for a while, where every change shows.
+//! Conditions under which cached facts about a file or directory may be reused.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, SystemTime};
@@ -6,21 +6,21 @@ use std::time::{Duration, SystemTime};
 use crate::fs::file_systems;
 use crate::fs::metadata::Metadata;
 
-/// How long a file or directory has to be unchanged before it is remembered, at the least.
+/// Minimum time that a file or directory must have been unchanged before facts about it are cached.
 ///
-/// A program that writes through a memory map sets a file's times when it first writes to a page, and not again before the
-/// kernel has written that to the disk, which it does within half a minute where it is not set otherwise. The clocks of file
-/// systems count in steps of up to two seconds.
+/// A program that writes through a memory map sets a file's times when it first writes to a page, and not again before
+/// the kernel has written that page to the disk, which by default takes up to half a minute. The clocks of file systems
+/// tick in steps of up to two seconds.
 pub(crate) const MIN_UNCHANGED_AGE: Duration = Duration::from_secs(60);
 
-/// When what is known of a file or directory may be used again for as long as its times stay.
+/// Decides whether facts about a file or directory may be cached, to be reused while its times stay the same.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CachePolicy {
     min_age: Duration,
     trusted: TrustedFileSystems,
 }
 
-/// Which file systems are trusted to tell of every change.
+/// The file systems whose timestamps are trusted to show every change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrustedFileSystems {
     LocalDisks,
@@ -29,32 +29,33 @@ enum TrustedFileSystems {
 }
 
 impl CachePolicy {
-    /// In what was unchanged for as long as this machine's kernel leaves a change unseen.
+    /// Returns a policy that waits until this machine's kernel shows changes made through memory maps.
     pub(crate) fn for_this_kernel() -> Self {
         Self::with_min_age(min_unchanged_age())
     }
 
-    /// In what was unchanged for as long as `min_age`.
+    /// Returns a policy for files that have been unchanged for at least `min_age`.
     pub(crate) fn with_min_age(min_age: Duration) -> Self {
         Self { min_age, trusted: TrustedFileSystems::LocalDisks }
     }
 
-    /// In what was unchanged for as long as `min_age`, on whatever the tests run on.
+    /// As [`with_min_age`](Self::with_min_age), but trusts every file system, so that tests run anywhere.
     #[cfg(test)]
     pub(crate) fn on_any_file_system(min_age: Duration) -> Self {
         Self { min_age, trusted: TrustedFileSystems::All }
     }
 
-    /// Whether what `metadata` tells of was not changed lately.
+    /// Returns whether the file of `metadata` has been unchanged for the minimum age.
     pub(crate) fn is_settled(&self, metadata: &Metadata) -> bool {
         SystemTime::now().duration_since(metadata.changed()).is_ok_and(|age| age >= self.min_age)
     }
 
-    /// Whether `fd` is where every change shows. Asked each time: a device that was unmounted leaves its number to the next.
+    /// Returns whether the file system of `fd` shows every change in its timestamps. Not cached: after an unmount, the
+    /// next device may get the same number.
     pub(crate) fn trusts_file_system(&self, fd: impl AsFd) -> bool {
         match self.trusted {
-            // On a file system in memory writes through a memory map do not show in the times; another machine's may be told
-            // late; and what lies below the layers of an overlay nobody can tell.
+            // On file systems in memory, writes through a memory map do not show in the times; a network file system
+            // may report a change of another machine late; and an overlay does not show changes in its lower layers.
             TrustedFileSystems::LocalDisks => file_systems::is_on_local_disk(fd),
             #[cfg(test)]
             TrustedFileSystems::All => true,
@@ -62,8 +63,8 @@ impl CachePolicy {
     }
 }
 
-/// How long this machine's kernel needs to write to the disk what was written through a memory map, and a good deal more.
-/// For ever, where it is told not to do so by itself.
+/// Returns twice the time that this machine's kernel needs to write memory-mapped pages to the disk, but at least
+/// [`MIN_UNCHANGED_AGE`]. Returns [`Duration::MAX`] if the kernel is configured not to write them back by itself.
 fn min_unchanged_age() -> Duration {
     let wait = |name: &str| {
         let text = std::fs::read_to_string(format!("/proc/sys/vm/{name}")).ok()?;

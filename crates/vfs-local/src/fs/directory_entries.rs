@@ -1,4 +1,4 @@
-//! The entries of a directory, as the kernel lists them.
+//! Directory listing by `getdents64`.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -7,12 +7,14 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{self, AtFlags, FileType, RawDir};
 use rustix::io::{self, Errno};
 
-/// Calls `each` for every entry of a directory but `.` and `..`, from its beginning.
+/// Calls `each` for every entry of a directory except `.` and `..`. Lists from the current position of `dir`, which is
+/// the beginning for a descriptor that was not read from before.
 pub(crate) fn for_each_entry(
     dir: BorrowedFd<'_>,
     mut each: impl FnMut(&CStr, FileType) -> io::Result<()>,
 ) -> io::Result<()> {
-    // Not on the heap: the C library takes a lock each time so much is given back, and many threads list at once.
+    // The buffer is on the stack: the C library takes a lock each time that a heap buffer of this size is freed, and
+    // many threads list at once.
     let mut buffer = [const { MaybeUninit::uninit() }; 32 << 10];
     let mut entries = RawDir::new(dir, &mut buffer);
     while let Some(entry) = entries.next() {

@@ -1,4 +1,4 @@
-//! A directory entry: a directory that is held open, and a name in it.
+//! A directory entry: an open parent directory and a name in it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -7,10 +7,11 @@ use rustix::io::{self, Errno};
 
 use super::errno::retry;
 
-/// Flags of every open: no descriptor leaks into a child process, and nothing becomes our terminal.
+/// Flags of every open: the descriptor is not inherited by child processes, and no terminal becomes the controlling
+/// one.
 pub(super) const COMMON_FLAGS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY);
 
-/// The directory that an entry is in, and its name there.
+/// An open parent directory, and the name of an entry in it.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) parent: OwnedFd,
@@ -18,34 +19,35 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Another name in the same directory.
+    /// Returns the entry with another name in the same directory.
     pub(crate) fn sibling(&self, name: String) -> io::Result<Entry> {
         Ok(Entry { parent: io::fcntl_dupfd_cloexec(&self.parent, 0)?, name })
     }
 
-    /// What is there, not following a link; `None` where nothing is.
+    /// Returns the type of the entry without following a link, or `None` if nothing exists there.
     pub(crate) fn file_type(&self) -> io::Result<Option<FileType>> {
         file_type_at(self.parent.as_fd(), self.name.as_bytes())
     }
 
-    /// Fails where what is there may not be written.
+    /// Fails if this process may not write to the entry.
     pub(crate) fn check_writable(&self) -> io::Result<()> {
         check_access(self.parent.as_fd(), &self.name, Access::WRITE_OK)
     }
 }
 
-/// Fails where this process may not use the entry `name` of `dir` for `access`.
+/// Fails if this process may not use the entry `name` of `dir` for `access`.
 pub(crate) fn check_access(dir: BorrowedFd<'_>, name: &str, access: Access) -> io::Result<()> {
     let ask = |flags| fs::accessat(dir, name, access, flags);
     match ask(AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW) {
-        // The call that knows these flags came with Linux 5.8, and some confinements refuse it. The older one asks for the
-        // real user.
+        // `faccessat2`, which supports these flags, needs Linux 5.8, and some sandboxes refuse it. The older call
+        // checks the real user instead of the effective one.
         Err(Errno::NOSYS | Errno::PERM) if has_real_ids() => ask(AtFlags::empty()),
         answer => answer,
     }
 }
 
-/// Whether the user and group of this process, by which the system judges it, are the real ones.
+/// Returns whether the effective user and group of this process, by which the kernel checks permissions, are the real
+/// ones.
 fn has_real_ids() -> bool {
     use rustix::process::{getegid, geteuid, getgid, getuid};
     getuid() == geteuid() && getgid() == getegid()
@@ -59,7 +61,7 @@ pub(crate) fn file_type_at(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Optio
     }
 }
 
-/// Syncs a directory that is held by `O_PATH`, which cannot be synced itself.
+/// Syncs a directory that is open with `O_PATH`: such a descriptor cannot be synced itself.
 pub(crate) fn sync_directory(dir: BorrowedFd<'_>) -> io::Result<()> {
     let readable = fs::openat(dir, ".", OFlags::RDONLY | OFlags::DIRECTORY | COMMON_FLAGS, Mode::empty())?;
     retry(|| fs::fsync(&readable))

@@ -1,12 +1,13 @@
-//! What the operating system says, in our words.
+//! Conversion of system call errors, and retries of interrupted calls.
 
 use rustix::io::{self, Errno};
 use vfs_core::{Error, ErrorKind, PathFault, VfsPath};
 
-/// The kernel gives up with `EAGAIN` when something is renamed while it resolves; a swapping attacker can do that forever.
+/// Upper bound on retries. Resolution fails with `EAGAIN` if a rename happens meanwhile, which an attacker who keeps
+/// swapping entries could cause forever.
 const MAX_RETRIES: usize = 128;
 
-/// The failure `errno` of an operation on `path`.
+/// Converts `errno` to the error of an operation on `path`.
 pub(crate) fn from_errno_at(errno: Errno, path: &VfsPath) -> Error {
     match errno {
         Errno::NOENT => Error::not_found(path),
@@ -14,7 +15,7 @@ pub(crate) fn from_errno_at(errno: Errno, path: &VfsPath) -> Error {
     }
 }
 
-/// The failure `errno`, not yet at a path.
+/// Converts `errno` to an error without a path.
 pub(crate) fn from_errno(errno: Errno) -> Error {
     let error = match classify(errno) {
         _ if errno == Errno::LOOP => PathFault::LinkLoop.error(),
@@ -34,7 +35,7 @@ fn classify(errno: Errno) -> (ErrorKind, Option<&'static str>) {
         Errno::NOTEMPTY => (K::NotEmpty, None),
         Errno::ACCESS | Errno::PERM => (K::PermissionDenied, None),
         Errno::ROFS => (K::PermissionDenied, Some("the file system is read-only")),
-        // Resolution below the root answers EXDEV where a component or link would leave it.
+        // Resolution below the root fails with `EXDEV` if a component or link would leave it.
         Errno::XDEV => (K::PathEscape, None),
         Errno::NAMETOOLONG => (K::InvalidPath, Some("the name is too long for the file system; use a shorter one")),
         Errno::NOSPC => (K::StorageFull, None),
@@ -53,7 +54,7 @@ fn classify(errno: Errno) -> (ErrorKind, Option<&'static str>) {
     }
 }
 
-/// Repeats a call that a signal or a rename elsewhere interrupted, within a bound.
+/// Repeats a call that was interrupted by a signal or a concurrent rename, up to [`MAX_RETRIES`] times.
 pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 0..MAX_RETRIES {
         match call() {

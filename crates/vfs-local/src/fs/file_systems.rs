@@ -1,4 +1,4 @@
-//! What is known of file systems, by the numbers of statfs(2).
+//! Properties of file systems, by their magic numbers in `statfs(2)`.
 
 use std::fs::read_to_string;
 use std::os::fd::AsFd;
@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use rustix::fs::{StatVfsMountFlags, fstatfs, fstatvfs};
 
-/// Those on a disk of this machine: they answer without asking anybody else, and every change of a directory or a content,
-/// whoever makes it, shows in its times.
+/// File systems on a local disk: they answer without contacting another machine or process, and every change of a
+/// directory or of a file's content, by anyone, shows in its timestamps.
 const LOCAL_DISK_MAGICS: [u32; 7] = [
     0xEF53,      // ext2, ext3, ext4
     0x5846_5342, // XFS
@@ -18,32 +18,33 @@ const LOCAL_DISK_MAGICS: [u32; 7] = [
     0x3153_464A, // JFS
 ];
 
-/// In memory, where a write through a memory map does not show in the times.
+/// The file system in memory, where a write through a memory map does not show in the timestamps.
 const TMPFS_MAGIC: u32 = 0x0102_1994;
 
-/// Whether `fd` is on a disk of this machine.
+/// Returns whether `fd` is on a local disk.
 pub(crate) fn is_on_local_disk(fd: impl AsFd) -> bool {
     read_magic(fd).is_some_and(|magic| LOCAL_DISK_MAGICS.contains(&magic))
 }
 
-/// Whether syncfs(2) reports what could not be written since the file was opened, as it does from Linux 5.8 on.
+/// Returns whether `syncfs(2)` reports write errors since the file was opened, as it does from Linux 5.8 on.
 pub(crate) fn syncfs_reports_errors() -> bool {
     static RELEASE: LazyLock<Option<String>> = LazyLock::new(|| read_to_string("/proc/sys/kernel/osrelease").ok());
     RELEASE.as_deref().is_some_and(is_since_5_8)
 }
 
-/// Whether the kernel of this `release`, such as `6.1.0-18-amd64`, is of version 5.8 or later.
+/// Returns whether the kernel `release`, such as `6.1.0-18-amd64`, is version 5.8 or later.
 fn is_since_5_8(release: &str) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.parse::<u32>().ok());
     matches!((numbers.next().flatten(), numbers.next().flatten()), (Some(major), Some(minor)) if (major, minor) >= (5, 8))
 }
 
-/// Whether `fd` is on a file system that looks names up by itself: no other machine and no other process is asked.
+/// Returns whether `fd` is on a file system that resolves names without contacting another machine or process.
 pub(crate) fn resolves_names_locally(fd: impl AsFd) -> bool {
     read_magic(fd).is_some_and(|magic| LOCAL_DISK_MAGICS.contains(&magic) || magic == TMPFS_MAGIC)
 }
 
-/// When reading a file moves its time of access. That is a change of the file system, which may wait for others.
+/// When a read updates a file's access time. The update is a change of the file system, which may have to wait for
+/// others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AccessTimePolicy {
     Never,
@@ -52,7 +53,7 @@ pub(crate) enum AccessTimePolicy {
     Always,
 }
 
-/// How the mount that `fd` is on keeps times of access.
+/// Returns the access time policy of the mount that `fd` is on.
 pub(crate) fn access_time_policy(fd: impl AsFd) -> AccessTimePolicy {
     let flags = fstatvfs(fd).map_or(StatVfsMountFlags::empty(), |found| found.f_flag);
     if flags.intersects(StatVfsMountFlags::NOATIME | StatVfsMountFlags::RDONLY) {

@@ -1,4 +1,4 @@
-//! What the disk knows of a file, and its version.
+//! File metadata from `statx(2)`, and the version derived from it.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, SystemTime};
@@ -13,10 +13,10 @@ use vfs_core::{Error, ErrorKind, FileInfo, Result, Version, VfsPath};
 use crate::config::options::HardLinks;
 use crate::fs::errno::retry;
 
-/// Longest version, in bytes: seven numbers of 16 digits, and what is between them.
+/// Maximum length of a version in bytes: seven numbers of 16 hexadecimal digits, and six separators.
 const MAX_VERSION_LEN: usize = 7 * 16 + 6;
 
-/// The facts of one file, as of one moment.
+/// The metadata of one file at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Metadata {
     mode: u32,
@@ -27,9 +27,9 @@ pub(crate) struct Metadata {
     size: u64,
     accessed: UnixTime,
     modified: UnixTime,
-    /// When anything of it was changed.
+    /// The time of the last change of content or metadata.
     changed: UnixTime,
-    /// When it was made; zero where nobody knows.
+    /// The creation time; zero if unknown.
     born: UnixTime,
     attributes: StatxAttributes,
     mount_id: u64,
@@ -38,16 +38,16 @@ pub(crate) struct Metadata {
 /// Seconds since 1970, and nanoseconds.
 type UnixTime = (i64, u32);
 
-/// Asks for the number of the mount, which no other one gets before the machine is started again (`STATX_MNT_ID_UNIQUE`,
-/// since Linux 6.8; older kernels leave it out).
+/// Requests the unique mount number, which is not reused until the machine restarts (`STATX_MNT_ID_UNIQUE`, since Linux
+/// 6.8; older kernels leave it out).
 const UNIQUE_MOUNT_ID: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
-/// When a content was changed last, and when its inode was.
+/// The times of the last change of a file's content and of its inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChangeTimes([(i64, u32); 2]);
 
 impl Metadata {
-    /// Of the file that `fd` holds, whatever its name is by now.
+    /// Returns the metadata of the file that `fd` has open, whatever its name is by now.
     pub(crate) fn from_fd(fd: BorrowedFd<'_>) -> io::Result<Self> {
         let flags = StatxFlags::BASIC_STATS | StatxFlags::BTIME | UNIQUE_MOUNT_ID;
         match retry(|| fs::statx(fd, "", AtFlags::EMPTY_PATH, flags)) {
@@ -56,7 +56,7 @@ impl Metadata {
         }
     }
 
-    /// Of the entry `name` of `dir`, not following a link.
+    /// Returns the metadata of the entry `name` of `dir`, without following a link.
     pub(crate) fn at(dir: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Result<Self> {
         match retry(|| fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS | StatxFlags::BTIME)) {
             Err(Errno::NOSYS) => {
@@ -85,7 +85,8 @@ impl Metadata {
         }
     }
 
-    /// What the older call knows, where a filter of system calls refuses the newer one: nothing of attributes, mounts and birth.
+    /// Converts the result of the older `fstat`, for sandboxes that refuse `statx`: attributes, mount and creation time
+    /// are unknown.
     fn from_stat(found: &Stat) -> Self {
         let time = |seconds: i64, nanoseconds: u64| (seconds, u32::try_from(nanoseconds).unwrap_or(0));
         Self {
@@ -116,58 +117,60 @@ impl Metadata {
         self.mode
     }
 
-    /// When its content, or anything else of it, was changed last; nobody can set this back.
+    /// Returns when the content or any metadata changed last. No program can set this time back.
     pub(crate) fn changed(&self) -> SystemTime {
         let since = Duration::new(self.changed.0.try_into().unwrap_or(0), self.changed.1);
         SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH)
     }
 
-    /// What changes with its content, to the nanosecond: when that was changed last, and when the inode was.
+    /// Returns the times that change with the content, to the nanosecond: of the content and of the inode.
     pub(crate) fn change_times(&self) -> ChangeTimes {
         ChangeTimes([self.modified, self.changed])
     }
 
-    /// Whether its content is the one of `before`, as far as its size and the time of its change tell. Unlike its version,
-    /// these stay when the inode gets another name.
+    /// Returns whether the content is the one of `before`, judged by size and modification time. Unlike the version,
+    /// these do not change when the inode gets another name.
     pub(crate) fn has_same_content(&self, before: &Self) -> bool {
         let state = |of: &Self| (of.size, of.modified);
         state(self) == state(before)
     }
 
-    /// Whether something is mounted there.
+    /// Returns whether something is mounted there.
     pub(crate) fn is_mount_point(&self) -> bool {
         self.attributes.contains(StatxAttributes::MOUNT_ROOT)
     }
 
-    /// Whether it is marked so that nobody can remove it: immutable, or append-only.
+    /// Returns whether the file is marked immutable or append-only, so that nobody can remove it.
     pub(crate) fn is_immutable(&self) -> bool {
         self.attributes.intersects(StatxAttributes::IMMUTABLE | StatxAttributes::APPEND)
     }
 
-    /// Whether only the owner of an entry, or of the directory itself, may remove the entry from this directory.
+    /// Returns whether only the owner of an entry, or of this directory itself, may remove the entry from this
+    /// directory.
     pub(crate) fn is_sticky(&self) -> bool {
         self.mode() & 0o1000 != 0
     }
 
-    /// The number of the mount it is on, which tells one file system from another that takes its place; 0 where the kernel
-    /// does not tell.
+    /// Returns the number of the mount, which distinguishes a file system from another one that is mounted in its place
+    /// later; 0 if the kernel does not report it.
     pub(crate) fn mount_id(&self) -> u64 {
         self.mount_id
     }
 
-    /// Whether it is encrypted by the file system: then its names change with the keys that are there.
+    /// Returns whether the file system encrypts the file: then the names in a directory depend on the keys that are
+    /// loaded.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.attributes.contains(StatxAttributes::ENCRYPTED)
     }
 
-    /// Whether opening it reads more than the file itself: what it is encrypted or verified by.
+    /// Returns whether opening the file reads more than the file itself: its encryption or verity data.
     pub(crate) fn reads_extra_on_open(&self) -> bool {
         self.attributes.intersects(StatxAttributes::ENCRYPTED | StatxAttributes::VERITY)
     }
 
-    /// Whether it was read after it was changed last, and within a day before `now`.
+    /// Returns whether the file was read after its last change, and within a day before `now`.
     pub(crate) fn was_read_recently(&self, now: SystemTime) -> bool {
-        /// A minute less, for clocks of different grain.
+        /// A minute less than a day, since clocks differ in granularity.
         const DAY: i64 = 24 * 60 * 60 - 60;
         let read = self.accessed;
         let since = now.duration_since(SystemTime::UNIX_EPOCH).ok().and_then(|now| i64::try_from(now.as_secs()).ok());
@@ -175,12 +178,12 @@ impl Metadata {
         is_of_today && read > self.modified && read > self.changed
     }
 
-    /// How many names it has.
+    /// Returns the number of hard links.
     pub(crate) fn link_count(&self) -> u32 {
         self.link_count
     }
 
-    /// How many names it has as a file; a directory has one.
+    /// Returns the number of names as a file: a directory has one.
     pub(crate) fn name_count(&self) -> u64 {
         if self.file_type() == FileType::Directory { 1 } else { self.link_count().max(1).into() }
     }
@@ -189,19 +192,20 @@ impl Metadata {
         self.owner
     }
 
-    /// What tells this file from every other on the machine.
+    /// Returns the device and the inode, which together identify the file on this machine.
     pub(crate) fn identity(&self) -> (u64, u64) {
         (u64::from(self.device.0) << 32 | u64::from(self.device.1), self.inode)
     }
 
-    /// The version of the content.
+    /// Returns the version of the content.
     ///
-    /// Two files of one version have the same inode, size, and times of change of content and of inode. Our own writes
-    /// always make a new inode with a time of their own, or one that was set and a count below it, so that two of them do not
-    /// share a version; a change in place by another program moves the inode's time, which no program can set back.
+    /// Two files of one version have the same inode, size, and times of change of content and of inode. Every write by
+    /// this library creates a new inode with a modification time of its own, or with the requested one and a counter
+    /// below its microseconds, so that two of them do not share a version; a change in place by another program changes
+    /// the inode's time, which no program can set back.
     ///
-    /// The number of a file system without a device of its own (overlay, btrfs, FUSE, network) is another one after each
-    /// mount, so it is left out: an untouched file keeps its version.
+    /// The device number of a file system without a device of its own (overlay, btrfs, FUSE, network) differs after
+    /// each mount, so it is left out: an untouched file keeps its version.
     pub(crate) fn version(&self) -> Version {
         let (device, inode) = self.identity();
         let device = if self.device.0 == 0 { 0 } else { device };
@@ -217,7 +221,11 @@ impl Metadata {
         Version::new(text.as_str())
     }
 
-    /// The entry at `path`, or why it is none: neither file nor directory.
+    /// Converts the metadata to the [`FileInfo`] of `path`.
+    ///
+    /// # Errors
+    ///
+    /// `unsupported` if the entry is neither a file nor a directory.
     pub(crate) fn to_file_info(&self, path: VfsPath) -> Result<FileInfo> {
         let info = match self.file_type() {
             FileType::Directory => FileInfo::directory(path),
@@ -227,7 +235,7 @@ impl Metadata {
         Ok(info.modified_at(to_date_time(self.modified)).created_at(to_date_time(self.born)))
     }
 
-    /// Refuses whatever is not a regular file that may be read.
+    /// Fails unless this is a regular file that may be read under the setting `hard_links`.
     pub(crate) fn check_readable_file(&self, hard_links: HardLinks) -> Result<()> {
         match self.file_type() {
             FileType::RegularFile if hard_links == HardLinks::Refuse && self.link_count() > 1 => Err(Error::new(
@@ -241,7 +249,8 @@ impl Metadata {
     }
 }
 
-/// Every entry of a listing has a version, and formatting by `write!` costs more than the rest of it.
+/// Appends `number` in hexadecimal. Every entry of a listing has a version, and formatting it by `write!` would cost
+/// more than the rest of the version.
 fn push_hex(text: &mut ArrayString<MAX_VERSION_LEN>, number: u64) {
     let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
     for digit in (0..digits).rev() {
@@ -249,7 +258,7 @@ fn push_hex(text: &mut ArrayString<MAX_VERSION_LEN>, number: u64) {
     }
 }
 
-/// Neither a file nor a directory: nothing here opens it.
+/// Returns the error for an entry that is neither a file nor a directory, which is never opened.
 pub(crate) fn special_file_error() -> Error {
     Error::new(
         ErrorKind::Unsupported,

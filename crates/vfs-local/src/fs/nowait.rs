@@ -1,4 +1,4 @@
-//! Whether files can be read without waiting for the disk.
+//! Support for reads that never wait for the disk (`RWF_NOWAIT`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -7,10 +7,10 @@ use super::file_systems::AccessTimePolicy;
 use super::metadata::Metadata;
 use super::root::Root;
 
-/// What can be told in place.
+/// Knows whether the file system supports reads that do not wait, and when reads update access times.
 #[derive(Debug)]
 pub(crate) struct NowaitReads {
-    /// Whether the file system says that a read would wait, as far as is known.
+    /// Whether the file system can report that a read would wait; assumed until a read shows that it cannot.
     supported: AtomicBool,
     access_time_policy: AccessTimePolicy,
 }
@@ -28,12 +28,13 @@ impl NowaitReads {
         self.supported.load(Ordering::Relaxed)
     }
 
-    /// Takes note that the file system, or the kernel, does not know the question, or nobody may ask it.
+    /// Records that reads without waiting are not possible: the file system or the kernel does not support them, or a
+    /// seccomp filter refuses them.
     pub(crate) fn disable(&self) {
         self.supported.store(false, Ordering::Relaxed);
     }
 
-    /// Whether reading a file of these facts leaves its time of access alone by itself.
+    /// Returns whether reading a file of this metadata leaves its access time unchanged.
     pub(crate) fn leaves_access_time(&self, metadata: &Metadata) -> bool {
         match self.access_time_policy {
             AccessTimePolicy::Never => true,
@@ -59,7 +60,7 @@ mod tests {
             file.set_times(fs::FileTimes::new().set_accessed(at)).expect("times are set");
             Metadata::from_fd(file.as_fd()).expect("it has facts")
         };
-        // Setting the times is a change itself, so that only a later read comes after it.
+        // Setting the times is a change itself, so only a read after it is later than the last change.
         let metadata = [now - Duration::from_secs(60), now + Duration::from_secs(60)].map(read_at);
         let answers = |access_time_policy| {
             let nowait_reads = NowaitReads { supported: AtomicBool::new(true), access_time_policy };

@@ -1,4 +1,4 @@
-//! Directories that are made on the way to a file, and taken back where that is not written.
+//! Creation of missing parent directories, with rollback if the write fails.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -12,9 +12,9 @@ use super::protected_paths::PathAccess;
 use super::root::Root;
 
 impl Root {
-    /// Opens the directory that is to hold `path`, making it and those above it where they are missing.
+    /// Opens the parent directory of `path`, and creates it and its parents if they are missing.
     ///
-    /// Returns what was made, so that a failed write can take it back.
+    /// Returns the created directories as well, so that a failed write can remove them.
     pub(crate) fn create_parents(&self, path: &VfsPath) -> Result<(Entry, CreatedParents)> {
         match self.entry(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -69,20 +69,20 @@ impl Root {
     }
 }
 
-/// Every so many levels, one of the made directories is held open. Each is opened a few times however deep it is, and
-/// no more than this many descriptors and one for each stretch of this length are open at a time.
+/// Number of created levels for each directory that is kept open. Each directory is opened only a few times however
+/// deep it is, and the number of open descriptors does not exceed this number plus one for every chunk of this length.
 const LEVELS_PER_OPEN_DIR: usize = 32;
 
-/// Directories that were made on the way to a file: their names from the top down.
+/// The parent directories that were created for a file, from the top down.
 #[derive(Debug, Default)]
 pub(crate) struct CreatedParents {
     names: Vec<String>,
-    /// The directory that the first of each stretch of them was made in.
+    /// For each chunk of names, the directory that its first name was created in.
     open_dirs: Vec<OwnedFd>,
 }
 
 impl CreatedParents {
-    /// Adds the directory `name`, which was made in `above`, and that in the one before.
+    /// Appends the directory `name`, which was created in `above`, the directory appended before it.
     fn push(&mut self, name: String, above: OwnedFd) {
         if self.names.len().is_multiple_of(LEVELS_PER_OPEN_DIR) {
             self.open_dirs.push(above);
@@ -90,7 +90,7 @@ impl CreatedParents {
         self.names.push(name);
     }
 
-    /// Takes them back, unless something else has come to live in them.
+    /// Removes the created directories, unless another program has put something into them.
     pub(crate) fn rollback(&self) {
         for (chunk, names) in self.names.chunks(LEVELS_PER_OPEN_DIR).enumerate().rev() {
             let Ok(above) = self.open_parents(chunk, names) else { return };
@@ -102,7 +102,7 @@ impl CreatedParents {
         }
     }
 
-    /// Syncs the directories that they were made in.
+    /// Syncs the directories that the new ones were created in.
     pub(crate) fn sync(&self) -> io::Result<()> {
         for (chunk, names) in self.names.chunks(LEVELS_PER_OPEN_DIR).enumerate() {
             self.open_parents(chunk, names)?.iter().try_for_each(|dir| sync_directory(dir.as_fd()))?;
@@ -110,7 +110,7 @@ impl CreatedParents {
         Ok(())
     }
 
-    /// The directories that those of one stretch, which have these `names`, were made in, from the top down.
+    /// Opens the parents of one chunk, whose directories have these `names`, from the top down.
     fn open_parents(&self, chunk: usize, names: &[String]) -> io::Result<Vec<OwnedFd>> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | COMMON_FLAGS;
         let first = self.open_dirs.get(chunk).ok_or(Errno::BADF)?;

@@ -1,4 +1,4 @@
-//! Protected paths, kept by where a descriptor really is: what path led there, and who swaps links meanwhile, is all the same.
+//! Enforcement of protected paths, by the real location of an open descriptor.
 
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 
@@ -8,20 +8,20 @@ use vfs_core::{Error, ErrorKind, Result, VfsPath};
 use crate::config::options::Protection;
 use crate::fs::errno::from_errno_at;
 
-/// What is about to be done at a place.
+/// An access that a protected path may refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathAccess {
     /// A file is read, or a directory is listed.
     Read,
     /// A file is copied, or a directory with everything below it.
     Copy,
-    /// An entry is written, removed or moved, or another takes its place.
+    /// An entry is written, removed, moved or replaced.
     Change,
-    /// A directory is made, or opened by whoever may write in it.
+    /// A directory is created, or opened by a caller who may write in it.
     CreateDir,
 }
 
-/// Where something is below the root: nothing for the root itself, else names with a `/` before each, in lower case.
+/// A location below the root in lower case: empty for the root itself, otherwise names with a `/` before each.
 pub(crate) type FoldedPath = String;
 
 /// The protected paths of a root, and the names that are protected at any depth.
@@ -33,7 +33,7 @@ pub(crate) struct ProtectedPaths {
 }
 
 impl ProtectedPaths {
-    /// Guards these paths and names below `root`, which the system has to be able to tell.
+    /// Protects these paths and names below `root`. Fails if `/proc` cannot report the location of a descriptor.
     pub(crate) fn new(
         paths: &[(VfsPath, Protection)],
         names: &[(String, Protection)],
@@ -51,19 +51,19 @@ impl ProtectedPaths {
         })
     }
 
-    /// Whether `access` is refused somewhere.
+    /// Returns whether any protected path or name can refuse `access`.
     fn applies_to(&self, access: PathAccess) -> bool {
         let is_read = matches!(access, PathAccess::Read | PathAccess::Copy);
         let mut all = self.paths.iter().chain(&self.names);
         all.any(|(_, protection)| !is_read || *protection == Protection::Hidden)
     }
 
-    /// Whether some name is protected at any depth.
+    /// Returns whether any name is protected at every depth.
     pub(crate) fn has_protected_names(&self) -> bool {
         !self.names.is_empty()
     }
 
-    /// Whether `name` is one of those that are protected at any depth.
+    /// Returns whether `name` is protected at every depth.
     pub(crate) fn is_protected_name(&self, name: &[u8]) -> bool {
         if self.names.is_empty() {
             return false;
@@ -72,7 +72,7 @@ impl ProtectedPaths {
         self.names.iter().any(|(protected, _)| *protected == name)
     }
 
-    /// Where `held` is, for [`check_readable`](Self::check_readable); `None` where nothing is hidden.
+    /// Returns the location of `fd` for [`check_readable`](Self::check_readable), or `None` if nothing is hidden.
     pub(crate) fn folded_path(
         &self,
         root: BorrowedFd<'_>,
@@ -85,18 +85,19 @@ impl ProtectedPaths {
         read_folded_path(root, fd.as_fd()).map(Some).map_err(|errno| from_errno_at(errno, path))
     }
 
-    /// Refuses reading what is at this place.
+    /// Fails if the file at this location may not be read.
     pub(crate) fn check_readable(&self, folded: &str, path: &VfsPath) -> Result<()> {
         self.check_folded(folded, PathAccess::Read, path)
     }
 
-    /// Refuses what may not be done with what has this path, for who follows no link on the way to it.
+    /// Fails if `path` refuses `access`. Only for callers who follow no link on the way to it.
     pub(crate) fn check_path(&self, access: PathAccess, path: &VfsPath) -> Result<()> {
         if self.applies_to(access) { self.check_folded(&fold_path(path), access, path) } else { Ok(()) }
     }
 
-    /// Refuses what may not be done with what has these names, each in the one before it, the first in the directory `held`:
-    /// with that itself where there are none. `path` led to it below `root`, and counts, too.
+    /// Fails if `access` is refused at the location that `names` lead to from the directory `fd`, one below the other;
+    /// without names, at the location of `fd` itself. The caller's `path`, which led there below `root`, is checked as
+    /// well.
     pub(crate) fn check(
         &self,
         root: BorrowedFd<'_>,
@@ -128,18 +129,19 @@ impl ProtectedPaths {
     }
 }
 
-/// The place of an entry of the directory at `folded`.
+/// Returns the location of the entry `name` of the directory at `folded`.
 pub(crate) fn join_folded(folded: &str, name: &str) -> FoldedPath {
     format!("{folded}/{}", name.to_lowercase())
 }
 
-/// The place that `path` is as it is spelled. A file system may fold case, so what differs by it alone is taken for the same.
+/// Returns the location that `path` spells. A file system may fold case, so paths that differ only in case count as
+/// equal.
 fn fold_path(path: &VfsPath) -> FoldedPath {
     if path.is_root() { FoldedPath::new() } else { path.as_str().to_lowercase() }
 }
 
 fn is_path_denied(folded: &str, protected: &str, protection: Protection, access: PathAccess) -> bool {
-    // The kernel puts this behind the path of something that was removed, and anybody may put it behind a name.
+    // The kernel appends this suffix to the path of a removed file, and anybody may use it in a name.
     let without_suffix = folded.strip_suffix(" (deleted)");
     let is_at = [Some(folded), without_suffix].into_iter().flatten().any(|folded| is_at_or_below(folded, protected));
     let is_above = is_at_or_below(protected, folded);
@@ -151,8 +153,9 @@ fn is_path_denied(folded: &str, protected: &str, protection: Protection, access:
     }
 }
 
-/// What is above a protected name is moved with it, and it stays protected where it comes to be. Before a directory is removed
-/// its entries are looked at by [`ProtectedPaths::is_protected_name`].
+/// Returns whether a component of `folded` has the protected `name`. Directories above such an entry may be moved
+/// together with it, since the name stays protected in its new location. Before a directory is removed, its entries are
+/// checked by [`ProtectedPaths::is_protected_name`].
 fn is_name_denied(folded: &str, name: &str, protection: Protection, access: PathAccess) -> bool {
     let without_suffix = folded.strip_suffix(" (deleted)");
     let contains_name = |folded: &str| folded.split('/').any(|component| component == name);
@@ -170,14 +173,14 @@ fn read_folded_path(root: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<Fold
         let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
         rustix::fs::readlink(link, Vec::new()).map(std::ffi::CString::into_bytes)
     };
-    // Where the root itself is moved between the two looks, the next ones tell.
+    // If the root itself is moved between the two calls, the next attempt sees its new location.
     for _ in 0..3 {
         let (root, folded) = (read_link(root)?, read_link(fd)?);
         let root = if root == b"/" { &[][..] } else { &root[..] };
         if let Some(rest) = folded.strip_prefix(root)
             && matches!(rest.first(), None | Some(b'/'))
         {
-            // Nothing that is protected has a name that is not UTF-8.
+            // Protected paths are valid UTF-8, so the replacement of invalid bytes cannot hide one.
             let rest = String::from_utf8_lossy(rest).to_lowercase();
             return Ok(if rest == "/" { FoldedPath::new() } else { rest });
         }

@@ -1,4 +1,4 @@
-//! Removal of a directory with everything below it, without recursion and with few descriptors.
+//! Iterative removal of a directory tree, with a bounded number of descriptors.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::mem::take;
@@ -14,13 +14,14 @@ use super::errno::from_errno;
 use super::rename_noreplace::rename_new_at;
 use super::root::Root;
 
-/// How deep below the removed directory descriptors are held; what lies deeper is moved up first.
+/// Maximum depth below the removed directory at which descriptors are held open; deeper directories are moved to the
+/// top first.
 pub(crate) const MAX_OPEN_LEVELS: usize = 64;
 
-/// How often a directory that was emptied is found not to be empty.
+/// Maximum number of times that a directory is found not to be empty after it was emptied.
 const MAX_ATTEMPTS: usize = 1_000;
 
-/// How much a removal has removed.
+/// Counts of removed entries.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RemovedCounts {
     /// Files and links.
@@ -28,28 +29,29 @@ pub(crate) struct RemovedCounts {
     directories: u64,
 }
 
-/// An entry that cannot be removed, and why.
+/// An entry that cannot be removed, and the reason.
 #[derive(Debug)]
 pub(crate) struct RemovalError {
     error: Error,
-    /// The names that lead to the entry from the removed directory; none for that directory itself.
+    /// The names that lead from the removed directory to the entry; empty for that directory itself.
     below: Vec<Vec<u8>>,
 }
 
 impl RemovalError {
-    /// The entry `name` of the last of `levels`, or that level itself where there is no name.
+    /// Creates the error for the entry `name` of the last of `levels`, or for that level itself if there is no name.
     pub(crate) fn new(levels: &[DirLevel], name: Option<&[u8]>, error: Error) -> Self {
         let above = levels.iter().skip(1).map(|level| level.name.clone());
         Self { error, below: above.chain(name.map(<[u8]>::to_vec)).collect() }
     }
 
-    /// The failure to remove the directory at `path`, of which `removed` is gone. Its path is the entry's.
+    /// Converts this to the error of removing the directory at `path`, of which `removed` is gone. The error has the
+    /// path of the entry.
     pub(crate) fn into_error(self, path: &VfsPath, removed: RemovedCounts) -> Error {
         let error = self.with_full_path(path);
         if removed.files + removed.directories == 0 { error } else { error.after_partial_delete(removed.files) }
     }
 
-    /// As [`into_error`](Self::into_error), where the rest of the directory could not get its name back.
+    /// As [`into_error`](Self::into_error), if the remaining tree could not be renamed back.
     pub(crate) fn into_displaced_error(self, path: &VfsPath, removed: RemovedCounts) -> Error {
         let error = self.with_full_path(path);
         let message = format!(
@@ -61,7 +63,7 @@ impl RemovalError {
         displaced.with_detail(ErrorDetail::PartialDelete { files: removed.files }).with_source(error)
     }
 
-    /// The failure at the path of the entry, where `path` leads to the removed directory.
+    /// Returns the error with the full path of the entry; `path` is the one of the removed directory.
     fn with_full_path(self, path: &VfsPath) -> Error {
         let mut text = path.as_str().to_owned();
         for name in &self.below {
@@ -72,12 +74,12 @@ impl RemovalError {
     }
 }
 
-/// Removes what was made under a reserved name and never got its own.
+/// Removes an entry that was staged under a reserved name and never published.
 pub(crate) fn remove_staged(root: &Root, reserved: &Entry) -> Result<()> {
     remove_tree(root, reserved, &mut RemovedCounts::default()).map_err(|obstacle| obstacle.error)
 }
 
-/// Removes what `entry` names, with everything below it, and counts in `removed` what has gone, also where it fails.
+/// Removes `entry` with everything below it, and adds the removed entries to `removed`, also if it fails.
 pub(crate) fn remove_tree(root: &Root, entry: &Entry, removed: &mut RemovedCounts) -> Result<(), RemovalError> {
     let at_top = |errno| RemovalError::new(&[], None, from_errno(errno));
     if entry.file_type().map_err(at_top)? != Some(FileType::Directory) {
@@ -85,7 +87,7 @@ pub(crate) fn remove_tree(root: &Root, entry: &Entry, removed: &mut RemovedCount
         removed.files += 1;
         return Ok(());
     }
-    // A write that was on its way into the directory may put a file into it still; it goes with the rest.
+    // A concurrent write may still publish a file into the directory; the next attempt removes it with the rest.
     for _ in 0..MAX_ATTEMPTS {
         remove_children(root, entry, removed)?;
         match fs::unlinkat(&entry.parent, &entry.name, AtFlags::REMOVEDIR) {
@@ -99,7 +101,7 @@ pub(crate) fn remove_tree(root: &Root, entry: &Entry, removed: &mut RemovedCount
     Err(RemovalError::new(&[], None, Error::of(ErrorKind::Busy)))
 }
 
-/// Removes all that is below the directory that `entry` names.
+/// Removes everything below the directory `entry`.
 fn remove_children(root: &Root, entry: &Entry, removed: &mut RemovedCounts) -> Result<(), RemovalError> {
     let mut attempts = 0;
     let top = DirLevel::open(root, entry.parent.as_fd(), entry.name.as_bytes());
@@ -112,13 +114,14 @@ fn remove_children(root: &Root, entry: &Entry, removed: &mut RemovedCounts) -> R
         };
         let deepest = &levels[levels.len() - 1];
         if levels.len() >= MAX_OPEN_LEVELS {
-            // Too deep to hold a descriptor for each level: it goes on from the top, under a name of its own.
+            // The child is too deep to hold a descriptor for each level: continue with it from the top, under a new
+            // name.
             match move_to_top(&deepest.fd, &child, &levels[0].fd) {
                 Ok(name) => {
                     levels[0].directories.push(name);
                     continue;
                 }
-                // It cannot be moved, as one of a lower layer, and is entered where it is.
+                // The child cannot be moved, like a directory of a lower overlay layer: descend into it where it is.
                 Err(Errno::XDEV) => {}
                 Err(errno) => return Err(RemovalError::new(&levels, Some(&child), from_errno(errno))),
             }
@@ -144,7 +147,7 @@ fn remove_non_directories(levels: &mut [DirLevel], removed: &mut RemovedCounts) 
     Ok(())
 }
 
-/// Removes the directory of the deepest level, which has nothing left to be emptied; the topmost one stays.
+/// Removes the directory of the deepest level, which has been emptied, unless it is the topmost one.
 fn remove_emptied_dir(
     levels: &mut Vec<DirLevel>,
     attempts: &mut usize,
@@ -163,8 +166,8 @@ fn remove_emptied_dir(
     Ok(())
 }
 
-/// Moves a directory to the top of the tree that is removed, and returns its name there: one that listings show, in case
-/// something below it cannot be removed.
+/// Moves a directory to the top of the removed tree, and returns its name there: a visible one, in case something below
+/// it cannot be removed.
 fn move_to_top(from: &OwnedFd, name: &[u8], top: &OwnedFd) -> io::Result<Vec<u8>> {
     loop {
         let new = format!("moved-up-{:016x}", RandomState::new().build_hasher().finish()).into_bytes();
@@ -175,7 +178,7 @@ fn move_to_top(from: &OwnedFd, name: &[u8], top: &OwnedFd) -> io::Result<Vec<u8>
     }
 }
 
-/// A directory on the way down, and what was found in it that is left to be dealt with.
+/// An open directory on the way down, and its entries that are still to be removed.
 #[derive(Debug)]
 pub(crate) struct DirLevel {
     pub(crate) fd: OwnedFd,

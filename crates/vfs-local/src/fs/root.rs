@@ -1,4 +1,4 @@
-//! The held root, and the one door through which a virtual path becomes a descriptor.
+//! The root directory, and path resolution: the only place where a virtual path becomes a descriptor.
 
 mod follow_links;
 
@@ -19,30 +19,30 @@ use crate::config::options::{Confinement, Mounts, Protection, Resolution};
 
 use self::follow_links::{LinkResolution, PathEnd, follow_links};
 
-/// Names with this prefix belong to writes that are under way; no listing shows them and no path may name them.
+/// Prefix of the names of pending writes. Listings do not show such names, and no path may contain one.
 pub(crate) const RESERVED_PREFIX: &str = ".vfs-tmp-";
 
-/// A directory that is held open, below which everything is resolved.
+/// An open directory below which every path is resolved.
 #[derive(Debug)]
 pub(crate) struct Root {
     pub(super) fd: OwnedFd,
     resolver: Resolver,
-    /// How the kernel is asked for what it has in memory, where it can be: see [`Root::open_cached`].
+    /// Resolution flags for lookups in the kernel's cache, if the file system supports them: see [`Root::open_cached`].
     cached_resolve: Option<ResolveFlags>,
     protected_paths: ProtectedPaths,
 }
 
 #[derive(Debug)]
 enum Resolver {
-    /// The kernel resolves, and refuses to leave.
+    /// The kernel resolves the path, and refuses to leave the root.
     Kernel(ResolveFlags),
-    /// `cap-std` resolves a component at a time.
+    /// `cap-std` resolves the path one component at a time.
     Portable(CapDir),
-    /// Nothing is refused: the root is the host's.
+    /// Nothing is refused: the root is the one of the host.
     Host,
 }
 
-/// The settings of a [`Root`].
+/// Settings of a [`Root`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RootOptions<'a> {
     pub(crate) path: &'a Path,
@@ -84,7 +84,7 @@ impl Root {
             Resolver::Host => Some(ResolveFlags::empty()),
             Resolver::Portable(_) => None,
         };
-        // What is mounted below may be anything.
+        // The check covers the root's file system only, so cached lookups do not cross mounts.
         let cached_resolve = cached_resolve
             .filter(|_| file_systems::resolves_names_locally(&fd))
             .map(|resolve| resolve | ResolveFlags::NO_XDEV | ResolveFlags::CACHED)
@@ -93,15 +93,16 @@ impl Root {
         Ok(Self { fd, resolver, cached_resolve, protected_paths })
     }
 
-    /// Opens `path` itself, following links inside the root. Never blocks and never creates.
+    /// Opens the file at `path`, following links inside the root. Never blocks and never creates anything.
     pub(crate) fn open_at(&self, path: &VfsPath, flags: OFlags) -> Result<OwnedFd> {
         let opened = self.open_unchecked(path, flags)?;
         self.protected_paths.check(self.fd.as_fd(), &opened, &[], PathAccess::Read, path)?;
         Ok(opened)
     }
 
-    /// As [`Root::open_at`], of what the kernel finds in memory, on the file system of the root; `resolve` narrows it
-    /// further. `None` where the kernel would have to wait for a disk, and where it fails.
+    /// As [`Root::open_at`], but only if the kernel can resolve the path from memory, on the file system of the root;
+    /// `resolve` restricts the lookup further. Returns `None` if the kernel would have to wait for a disk, and on any
+    /// failure.
     pub(crate) fn open_cached(&self, path: &VfsPath, flags: OFlags, resolve: ResolveFlags) -> Option<OwnedFd> {
         let resolve = self.cached_resolve? | resolve;
         check_not_reserved(path).ok()?;
@@ -111,8 +112,8 @@ impl Root {
         Some(opened)
     }
 
-    /// Opens `path` to be read, as [`Root::open_at`] does, and leaves its time of access alone where one may ask for that: as
-    /// its owner, or who acts for all owners.
+    /// Opens the file at `path` for reading as [`Root::open_at`] does, and leaves its access time alone if the caller
+    /// may request that: as its owner, or with the capability to act for all owners.
     pub(crate) fn open_for_reading(&self, path: &VfsPath) -> Result<OwnedFd> {
         let without_access_time = self.open_at(path, OFlags::RDONLY | OFlags::NOATIME);
         without_access_time.or_else(|_refused| self.open_at(path, OFlags::RDONLY))
@@ -124,7 +125,7 @@ impl Root {
             Resolver::Portable(_) if !flags.contains(OFlags::DIRECTORY) && !path.is_root() => {
                 match self.resolve_entry(path) {
                     Ok(entry) => self.open_child(entry.parent.as_fd(), entry.name.as_bytes(), flags),
-                    // A link to the directory it is in, or to one above, which has no name to be opened by.
+                    // The path is a link to its own directory, or to one above, which has no name to open it by.
                     Err(error) if error.kind() == ErrorKind::IsADirectory => {
                         self.open_relative(relative_path(path), flags | OFlags::DIRECTORY)
                     }
@@ -141,17 +142,17 @@ impl Root {
         self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
-    /// What refuses paths that are hidden.
+    /// Returns the protected paths of this root.
     pub(crate) fn protected_paths(&self) -> &ProtectedPaths {
         &self.protected_paths
     }
 
-    /// Where `held` is, which `path` led to; `None` where nothing is hidden.
+    /// Returns the location of `fd`, which `path` led to, or `None` if nothing is hidden.
     pub(crate) fn folded_path(&self, fd: impl AsFd, path: &VfsPath) -> Result<Option<FoldedPath>> {
         self.protected_paths.folded_path(self.fd.as_fd(), fd, path)
     }
 
-    /// Refuses what may not be done with `entry`, which `path` led to.
+    /// Fails if `access` is refused for `entry`, which `path` led to.
     pub(crate) fn check(&self, entry: &Entry, access: PathAccess, path: &VfsPath) -> Result<()> {
         self.protected_paths.check(self.fd.as_fd(), &entry.parent, &[&entry.name], access, path)
     }
@@ -163,17 +164,17 @@ impl Root {
             Resolver::Host => retry(|| fs::openat(&self.fd, relative_path, flags, Mode::empty())),
             Resolver::Portable(root) => {
                 let opened = root.open_dir(relative_path).map_err(|error| {
-                    // cap-std has no errno for a path that would leave the root.
+                    // cap-std reports a path that would leave the root without an errno.
                     let escape = error.kind() == std::io::ErrorKind::PermissionDenied;
                     Errno::from_io_error(&error).unwrap_or(if escape { Errno::XDEV } else { Errno::IO })
                 })?;
-                // cap-std may hold a directory by `O_PATH`, which cannot be listed.
+                // cap-std may open a directory with `O_PATH`, and such a descriptor cannot be listed.
                 retry(|| fs::openat(&opened, ".", flags, Mode::empty()))
             }
         }
     }
 
-    /// Finds the directory that holds `path`, and the name in it, without following a link at the end.
+    /// Returns the entry at `path`, without following a link at the end.
     pub(crate) fn entry(&self, path: &VfsPath) -> Result<Entry> {
         check_not_reserved(path)?;
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
@@ -187,7 +188,7 @@ impl Root {
         Ok(Entry { parent, name: name.to_owned() })
     }
 
-    /// As [`Root::entry`], but where a link stands at the end, the entry that it leads to, which need not exist.
+    /// As [`Root::entry`], but if the entry is a link, returns the entry that the link leads to, which need not exist.
     pub(crate) fn resolve_entry(&self, path: &VfsPath) -> Result<Entry> {
         let entry = self.entry(path)?;
         match entry.file_type() {
@@ -204,7 +205,7 @@ impl Root {
             let flags = OFlags::PATH | OFlags::CLOEXEC;
             let resolve = *resolve | ResolveFlags::NO_SYMLINKS;
             match retry(|| fs::openat2(&self.fd, relative_path(path), flags, Mode::empty(), resolve)) {
-                // A part that is missing, or a file, ends the search for links: those before it are none.
+                // Resolution ends at a part that is missing or a file: the parts before it are no links.
                 Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Resolved::at(path.clone())),
                 Err(Errno::LOOP) => {}
                 Err(errno) => return Err(from_errno_at(errno, path)),
@@ -225,7 +226,7 @@ impl Root {
         }
     }
 
-    /// Whether the root's directory itself was removed, so that nothing can be made in it.
+    /// Returns whether the root directory itself was removed, so that nothing can be created in it.
     pub(crate) fn is_removed(&self) -> bool {
         Metadata::from_fd(self.fd.as_fd()).is_ok_and(|root| root.link_count() == 0)
     }
@@ -234,15 +235,15 @@ impl Root {
         matches!(self.resolver, Resolver::Host)
     }
 
-    /// When reads move times of access; `None` where [`Root::open_cached`] is of no use.
+    /// Returns when reads update access times, or `None` if [`Root::open_cached`] is not supported.
     pub(crate) fn access_time_policy(&self) -> Option<AccessTimePolicy> {
         self.cached_resolve.map(|_| file_systems::access_time_policy(&self.fd))
     }
 
-    /// Opens one component of a held directory, without following or blocking.
+    /// Opens one component of an open directory, without following a link or blocking.
     ///
-    /// A single name that is not followed cannot leave its directory; what the kernel still has to look at is whether
-    /// another file system is mounted there.
+    /// A single name that is not followed cannot leave its directory; the kernel only has to check whether another file
+    /// system is mounted there.
     pub(crate) fn open_child(&self, dir: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
         let flags = if flags.contains(OFlags::PATH) {
             flags | OFlags::NOFOLLOW | OFlags::CLOEXEC
@@ -257,7 +258,7 @@ impl Root {
         }
     }
 
-    /// As [`Root::open_child`], but never into another file system, whatever the setting.
+    /// As [`Root::open_child`], but never enters another file system, whatever the setting.
     pub(crate) fn open_child_on_same_mount(
         &self,
         dir: BorrowedFd<'_>,
@@ -274,7 +275,7 @@ impl Root {
         }
     }
 
-    /// What tells the root's directory from every other.
+    /// Returns the device and the inode of the root directory.
     pub(crate) fn identity(&self) -> io::Result<(u64, u64)> {
         Metadata::from_fd(self.fd.as_fd()).map(|metadata| metadata.identity())
     }
@@ -295,15 +296,16 @@ fn supports_openat2(root: BorrowedFd<'_>) -> bool {
     fs::openat2(root, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::BENEATH).is_ok()
 }
 
-/// Whether the kernel knows `resolve`, and nobody keeps us from asking. It may have to look twice.
+/// Returns whether the kernel supports `resolve`, and no seccomp filter refuses it. The lookup may fail with `EAGAIN`
+/// although it is supported.
 fn supports_cached_lookup(root: BorrowedFd<'_>, resolve: ResolveFlags) -> bool {
     let opened = fs::openat2(root, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve);
     matches!(opened, Ok(_) | Err(Errno::AGAIN))
 }
 
-/// `flags` with those of every open.
+/// Returns `flags` with those of every open.
 fn with_common_flags(flags: OFlags) -> OFlags {
-    // `O_PATH` takes few other flags with it, and opens nothing that could block.
+    // `O_PATH` allows few other flags, and such an open never blocks.
     if flags.contains(OFlags::PATH) {
         (flags & (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)) | OFlags::CLOEXEC
     } else {
@@ -311,7 +313,7 @@ fn with_common_flags(flags: OFlags) -> OFlags {
     }
 }
 
-/// `path` as the kernel takes it, relative to the root.
+/// Returns `path` relative to the root, as the kernel expects it.
 fn relative_path(path: &VfsPath) -> &str {
     if path.is_root() { "." } else { path.relative() }
 }

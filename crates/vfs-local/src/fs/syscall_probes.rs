@@ -1,4 +1,4 @@
-//! Probes of system calls that a seccomp filter may refuse.
+//! Probes for system calls that a seccomp filter may refuse.
 
 use std::sync::OnceLock;
 
@@ -30,14 +30,14 @@ fn is_refusal(errno: Errno) -> bool {
     matches!(errno, Errno::PERM | Errno::NOSYS)
 }
 
-/// Returns a warning if changes of one file by several processes are not fully protected from one another here, with the reason
-/// and what to do.
+/// Returns a warning if concurrent changes of one file by several processes are not fully protected from one another,
+/// with the reason and what to do.
 ///
 /// # Behaviour
 ///
-/// Processes serialise their changes of one file with `flock`, and detect other changes with `renameat2`. If a seccomp filter
-/// refuses one of these calls, changes are made without it, and a concurrent change of the same file by another process may fail
-/// or be lost. Changes within one process are always serialised.
+/// Processes serialise their changes of one file with `flock`, and detect other changes with `renameat2`. If a seccomp
+/// filter refuses one of these calls, changes are made without it, and a concurrent change of the same file by another
+/// process may fail or be lost. Changes within one process are always serialised.
 ///
 /// ```
 /// if let Some(warning) = vfs_local::weakness_between_processes() {

@@ -1,4 +1,4 @@
-//! Copying.
+//! Copies of files and directory trees.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -38,7 +38,8 @@ impl LocalFs {
         let (mut target, created) = self.root.create_parents(&to)?;
         let deadline = self.lock_deadline();
         let copied = loop {
-            // As for a write, a link at the target is written through, and never replaced by a directory.
+            // As for a write, a copy over a link writes to the link's target, and a directory never replaces that
+            // target.
             if mode == TransferMode::Overwrite && kind == FileType::RegularFile {
                 target = self.root.resolve_entry(&to)?;
                 self.root.check(&target, PathAccess::Change, &to).inspect_err(|_| created.rollback())?;
@@ -48,7 +49,7 @@ impl LocalFs {
                 _ => self.copy_file((&source, &from), (&target, &to), mode, &created, cx),
             };
             match copied {
-                // A new file has come to the target since the look at it.
+                // A new file was created at the target after the check.
                 Err(error) if lost_race(&error, mode) && Instant::now() < deadline => cx.check()?,
                 copied => break copied,
             }
@@ -97,7 +98,7 @@ impl LocalFs {
         }
     }
 
-    /// Copies a tree under a reserved name, and gives it its own when it is complete.
+    /// Copies a tree under a reserved name, and renames it to its own name when it is complete.
     fn copy_directory(
         &self,
         source: &Entry,
@@ -117,7 +118,7 @@ impl LocalFs {
             let opened = self.open_directory(reserved.parent.as_fd(), OsStr::new(&reserved.name));
             match opened.and_then(|created| lock_against_cleanup(&created).map(|()| created)) {
                 Ok(created) => staged_dir = Some(created),
-                // Until it is locked, another process may take it for a leftover.
+                // Before the lock was taken, another process took the directory for a leftover and removed it.
                 Err(Errno::NOENT) => return Err(Errno::EXIST),
                 Err(errno) => {
                     fs::unlinkat(&reserved.parent, &reserved.name, AtFlags::REMOVEDIR)?;
@@ -161,7 +162,8 @@ impl LocalFs {
         Ok(copied)
     }
 
-    /// Copies the files of one directory to another, makes its directories, and returns those, which are left to do.
+    /// Copies the files of one directory to another and creates its subdirectories. Returns the subdirectories, whose
+    /// contents are still to be copied.
     fn copy_dir_entries(
         &self,
         pair: DirPair,
@@ -194,7 +196,7 @@ impl LocalFs {
             }
         }
         let mode = Metadata::from_fd(pair.from.as_fd()).map_err(from_errno)?.mode() & 0o7777;
-        // Its directories are still to be entered, whatever the original allows.
+        // The subdirectories must still be entered, whatever the permissions of the original are.
         fs::fchmod(&pair.to, Mode::from_raw_mode(mode | 0o100)).map_err(from_errno)?;
         sync.add(pair.to.as_fd()).map_err(from_errno)?;
         Ok(directories)
@@ -235,7 +237,7 @@ impl LocalFs {
         self.root.open_child(parent, name.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
-    /// Whether the directory that holds `entry` is `directory` or below it, whatever links led there.
+    /// Returns whether the directory that contains `entry` is `directory` or below it, whatever links led there.
     fn is_inside(&self, entry: &Entry, directory: &Entry) -> Result<bool> {
         let root = self.root.identity().map_err(from_errno)?;
         let directory = Metadata::at(directory.parent.as_fd(), &directory.name).map_err(from_errno)?.identity();
@@ -247,7 +249,8 @@ impl LocalFs {
             if identity == directory {
                 return Ok(true);
             }
-            // The second is the root of everything, which a directory that was moved out of ours can reach.
+            // The second condition holds at the root of the file system, which the walk reaches if the directory was
+            // moved out of the backend's root.
             if identity == root || below == Some(identity) {
                 return Ok(false);
             }
@@ -263,13 +266,13 @@ struct CopyCounts {
     bytes: u64,
 }
 
-/// A directory and the one that becomes its copy.
+/// A source directory and the directory that becomes its copy.
 struct DirPair {
     from: OwnedFd,
     to: OwnedFd,
 }
 
-/// Whether a copy over what is there found something that was not there when it looked.
+/// Returns whether an overwriting copy failed because a file was created at the target after the check.
 fn lost_race(error: &Error, mode: TransferMode) -> bool {
     mode == TransferMode::Overwrite && error.kind() == ErrorKind::AlreadyExists
 }

@@ -1,4 +1,4 @@
-//! Edits: replacements in the text of a file.
+//! Edits: text replacements that are retried if the file changes meanwhile.
 
 use vfs_core::{EditMode, EditRequest, EditResult, Error, ErrorKind, OpContext, Result, edit};
 
@@ -9,7 +9,7 @@ use crate::local_fs::LocalFs;
 use crate::staging::lock::LockPurpose;
 use crate::staging::staged_file::StagedFile;
 
-/// How often an edit starts again because something outside this library changed the file in place under it.
+/// Maximum number of attempts of an edit if programs outside this library keep changing the file in place.
 const MAX_EDIT_ATTEMPTS: usize = 64;
 
 impl LocalFs {
@@ -52,7 +52,8 @@ impl LocalFs {
                     return Ok(result.with_diff(diff));
                 }
                 Err(failure) if failure.kind() == ErrorKind::Conflict => {
-                    // Another file has its place, or there is new content to edit.
+                    // If the same file has new content, the next attempt edits that; if another file was put in its
+                    // place, the edit fails.
                     let now = detect_change(&entry, &file).map_err(|error| error.or_path(path))?;
                     file.metadata = now.ok_or_else(|| failure.or_path(path))?;
                 }

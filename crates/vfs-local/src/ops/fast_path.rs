@@ -1,8 +1,9 @@
-//! Answers that the kernel has in memory, given without a hop to another thread, which takes several times as long.
+//! Fast path for results that the kernel has in memory, computed on the calling thread.
 //!
-//! Each is `None` wherever anything would have to be waited for, and wherever the kernel refuses: the way by the blocking
-//! pool waits, and says what it is. What cannot be told before is who listens for permission events (fanotify), and that a
-//! descriptor is the last one of a file that was removed meanwhile.
+//! A hop to another thread takes several times as long as such a result. Each function returns `None` if anything would
+//! have to be waited for, and if the kernel refuses the call: the operation on the blocking pool then waits, and
+//! reports the error. Two waits cannot be foreseen: for listeners for permission events (fanotify), and for the release
+//! of a file that was removed meanwhile and whose last descriptor is closed here.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,21 +15,21 @@ use vfs_core::{FileInfo, ReadRequest, ReadResult, Resolved, Result, VfsPath, win
 use crate::fs::metadata::Metadata;
 use crate::local_fs::LocalFs;
 
-/// Files up to this size, in bytes, are read in place: text of that size takes some tens of microseconds.
+/// Maximum size of a file that is read on the fast path, in bytes: text of that size takes some tens of microseconds.
 const MAX_FAST_PATH_SIZE: u64 = 64 << 10;
 
 impl LocalFs {
-    /// Reads a short file of text that is in memory.
+    /// Reads a short text file that is in memory.
     pub(crate) fn read_fast_path(&self, request: &ReadRequest) -> Option<Result<ReadResult>> {
         if request.bytes.is_some() || !self.nowait_reads.is_supported() {
             return None;
         }
-        // As for every read, its type is looked at through a descriptor that opens nothing.
+        // As for every read, the type is checked through a descriptor that does not open the file itself.
         let open = |flags| self.root.open_cached(&request.path, flags, ResolveFlags::empty());
         let stat_file =
             |file: &OwnedFd| Metadata::from_fd(file.as_fd()).ok().filter(|found| self.is_fast_path_file(found));
         stat_file(&open(OFlags::PATH)?)?;
-        // To move the time of access could be waited for. Only its owner may ask that it be left alone.
+        // Updating the access time could block. Only the file's owner may ask the kernel not to update it.
         let without_access_time = open(OFlags::RDONLY | OFlags::NOATIME);
         let leaves_access_time = without_access_time.is_some();
         let file = without_access_time.or_else(|| open(OFlags::RDONLY))?;
@@ -37,36 +38,36 @@ impl LocalFs {
             return None;
         }
         let size = usize::try_from(metadata.size()).ok()?;
-        // With room for more, so that it shows if the file has grown.
+        // One extra byte shows whether the file has grown.
         let mut content = vec![0; size + 1];
         match io::preadv2(&file, &mut [IoSliceMut::new(&mut content)], 0, ReadWriteFlags::NOWAIT) {
             Ok(count) if count == size => content.truncate(size),
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
-                // This file system, or this kernel, does not know the question, or nobody may ask it.
+                // The file system or the kernel does not support such reads, or a seccomp filter refuses them.
                 self.nowait_reads.disable();
                 return None;
             }
             Ok(_) | Err(_) => return None,
         }
-        // To find out which encoding it is would take long.
+        // Detecting a legacy encoding would take too long here.
         let is_quick = std::str::from_utf8(&content).is_ok() || content.contains(&0);
         is_quick.then(|| window::read_bytes(&content.into(), request, metadata.version()))
     }
 
-    /// What is at `path`.
+    /// Returns the file information of `path`.
     pub(crate) fn stat_fast_path(&self, path: &VfsPath) -> Option<Result<FileInfo>> {
         let found = self.root.open_cached(path, OFlags::PATH, ResolveFlags::empty())?;
         Some(Metadata::from_fd(found.as_fd()).ok()?.to_file_info(path.clone()))
     }
 
-    /// `path`, where there is no link on the way to it.
+    /// Returns `path` itself, if there is no link on the way to it.
     pub(crate) fn resolve_fast_path(&self, path: &VfsPath) -> Option<Result<Resolved>> {
         let found = self.root.open_cached(path, OFlags::PATH, ResolveFlags::NO_SYMLINKS)?;
         let names = Metadata::from_fd(found.as_fd()).ok()?.name_count();
         Some(Ok(Resolved::at(path.clone()).names(names)))
     }
 
-    /// Whether it is a short file that may be read, and opening it reads nothing else.
+    /// Returns whether this is a short file that may be read, and opening it reads nothing else.
     fn is_fast_path_file(&self, metadata: &Metadata) -> bool {
         metadata.check_readable_file(self.hard_links).is_ok()
             && (1..=MAX_FAST_PATH_SIZE).contains(&metadata.size())
@@ -92,7 +93,7 @@ mod tests {
         VfsPath::parse(text).expect("a valid path")
     }
 
-    /// A root beside an outside, with what may be read in place, and what may not.
+    /// Creates a root next to an outside file, with files that the fast path may read, and others that it may not.
     fn local_fs(home: &Path) -> LocalFs {
         let root = home.join("root");
         fs::create_dir_all(root.join("d")).expect("directories are made");
@@ -130,9 +131,10 @@ mod tests {
         tempfile::tempdir().expect("a directory")
     }
 
-    /// What is told in place of what was told otherwise before, so that it is in memory. It may take a second look.
+    /// Returns the result of the fast path, after a slow read has brought the file into memory. May need several
+    /// attempts.
     fn read(local_fs: &LocalFs, request: &ReadRequest) -> Option<Result<ReadResult>> {
-        // A link's time of access moves where it is followed for the first time, and clocks have a grain.
+        // Following a link for the first time updates its access time, and clocks have a limited granularity.
         (0..200).find_map(|_| {
             let _result = local_fs.read(request, &OpContext::new());
             local_fs.read_fast_path(request)
@@ -223,7 +225,7 @@ mod tests {
         assert!(read(&local_fs, &ReadRequest::new(path("/d/file"))).is_none());
         let kept = home.path().join("root/kept");
         fs::set_permissions(&kept, fs::Permissions::from_mode(0o000)).expect("modes are set");
-        // The superuser may.
+        // The superuser may read it.
         let may_all = fs::read(&kept).is_ok();
         assert_eq!(
             read(&local_fs, &ReadRequest::new(path("/kept"))).is_some(),

@@ -1,4 +1,4 @@
-//! Where lines are in the huge files that were read last, for the next read of them.
+//! LRU cache of line indexes for the large files that were read last.
 
 use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
@@ -9,13 +9,14 @@ use vfs_core::window::LineIndex;
 use crate::fs::cache_policy::CachePolicy;
 use crate::fs::metadata::Metadata;
 
-/// How many files are remembered: at [`LineIndex::MAX_BYTES`] each, 1 MiB in all.
+/// Maximum number of cached files: at [`LineIndex::MAX_BYTES`] each, 1 MiB in all.
 const MAX_FILES: usize = 16;
 
-/// An index of each file that was read last, for the version that it then had.
+/// The line indexes of the files that were read last, each for one version.
 #[derive(Debug)]
 pub(crate) struct LineIndexCache {
-    /// The one used last is the last one. A std lock, held to look something up, never across a system call or an await.
+    /// In order of use, the most recent one last. A std lock, held for a lookup only, never across a system call or an
+    /// await.
     entries: Mutex<Vec<CachedLineIndex>>,
     policy: CachePolicy,
 }
@@ -32,7 +33,8 @@ impl LineIndexCache {
         Self { entries: Mutex::default(), policy: CachePolicy::for_this_kernel() }
     }
 
-    /// What is known of the file whose version, which names the file as well, is `version`.
+    /// Returns the index of the file of this `version`, which identifies the file as well. The index is empty if none
+    /// is cached.
     pub(crate) fn get(&self, version: &Version) -> LineIndex {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries
@@ -41,10 +43,11 @@ impl LineIndexCache {
             .map_or_else(LineIndex::new, |entries| entries.index.clone())
     }
 
-    /// Remembers `index` of the file `fd`, which `metadata` describes, in the place of the one that was used least recently.
+    /// Caches `index` for the file `fd`, which `metadata` describes, and evicts the least recently used entry if the
+    /// cache is full.
     ///
-    /// A file that has changed lately, or is where changes do not show, is not remembered: it may change again and keep its
-    /// version.
+    /// A file that has changed recently, or whose file system does not show every change, is not cached: it may change
+    /// again and keep its version.
     pub(crate) fn insert(&self, fd: impl AsFd, metadata: &Metadata, version: Version, index: LineIndex) {
         if index.reach() == 0 || !self.policy.is_settled(metadata) || !self.policy.trusts_file_system(fd) {
             return;
@@ -52,7 +55,7 @@ impl LineIndexCache {
         let identity = metadata.identity();
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let earlier = entries.iter().position(|entries| entries.identity == identity).map(|at| entries.remove(at));
-        // Another read of the same version may have come further.
+        // Another read of the same version may have indexed more of the file.
         let index = match earlier {
             Some(earlier) if earlier.version == version && earlier.index.reach() > index.reach() => earlier.index,
             _ => index,
@@ -75,7 +78,7 @@ mod tests {
     use crate::config::LocalConfig;
     use crate::local_fs::LocalFs;
 
-    /// More than 2 MiB, in which every line tells its number.
+    /// Returns more than 2 MiB of lines that each contain their number.
     fn lines(width: usize) -> String {
         (1..=200_000).map(|line| format!("{line:0width$}\n")).collect()
     }
@@ -84,7 +87,7 @@ mod tests {
         VfsPath::parse(name).expect("it is a path")
     }
 
-    /// A disk that remembers also what has just been written.
+    /// Opens a backend that caches even files that have just been written.
     fn local_fs(root: &Path) -> LocalFs {
         let mut local_fs = LocalFs::open(&LocalConfig::new(root)).expect("the root opens");
         local_fs.line_indexes.policy = CachePolicy::on_any_file_system(Duration::ZERO);
@@ -123,7 +126,7 @@ mod tests {
         }
         let cached = reaches(&local_fs);
         assert!(matches!(cached[..], [reach] if reach > 1 << 20), "{cached:?}");
-        // As many bytes, and the lines elsewhere.
+        // The size is the same, but the lines start elsewhere.
         let changed = format!("{}{}", "x".repeat(1 << 20), lines(12));
         write(&local_fs, "/f", changed[..lines(12).len()].to_owned());
         assert_eq!(line_after(&local_fs, "/f", 100_000), format!("{:012}\n", 100_001));
@@ -161,7 +164,7 @@ mod tests {
         for file in 0..=MAX_FILES {
             write(&local_fs, &format!("/{file}"), lines(6));
             line_after(&local_fs, &format!("/{file}"), 40_000 + 40_000 * file as u64 / 8);
-            // The first one is used all the time.
+            // The first file is used all the time.
             line_after(&local_fs, "/0", 40_000);
         }
         let entries = local_fs.line_indexes.entries.lock().expect("not poisoned");

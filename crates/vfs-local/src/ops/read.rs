@@ -1,4 +1,4 @@
-//! Reading files: a window, or all of one.
+//! Reads of files: a window, or the whole content.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -16,7 +16,7 @@ use crate::fs::errno::{from_errno, from_errno_at};
 use crate::fs::metadata::Metadata;
 use crate::local_fs::LocalFs;
 
-/// A file that was found to be a regular one before it was opened for reading, and after.
+/// A file that was checked to be a regular one both before and after it was opened for reading.
 pub(crate) struct OpenFile {
     pub(crate) fd: OwnedFd,
     pub(crate) metadata: Metadata,
@@ -25,8 +25,8 @@ pub(crate) struct OpenFile {
 impl LocalFs {
     /// Opens a regular file for reading.
     ///
-    /// Its type is looked at through a descriptor that opens nothing, so that no device is ever touched; the open that
-    /// follows cannot block, whatever was put there in between.
+    /// The type is checked through an `O_PATH` descriptor, which does not open the file itself, so that no device is
+    /// ever touched; the open that follows cannot block, whatever was put there in between.
     pub(crate) fn open_file(&self, path: &VfsPath) -> Result<OpenFile> {
         let found = self.root.open_at(path, OFlags::PATH)?;
         self.check_readable(found.as_fd(), path)?;
@@ -71,10 +71,11 @@ impl LocalFs {
     }
 }
 
-/// Files up to this size, 1 MiB, are read by one call.
+/// Maximum size of a file that is read by one call, 1 MiB.
 const MAX_SINGLE_READ_SIZE: u64 = 1 << 20;
 
-/// All of `fd` where that is small and one read gives as many bytes as its size says, with room for more.
+/// Returns the content of `fd` if the file is small and a single read returns exactly as many bytes as its size says;
+/// the buffer has room for more.
 fn read_in_one_call(fd: &OwnedFd, metadata: &Metadata) -> io::Result<Option<Vec<u8>>> {
     let size @ 1..=MAX_SINGLE_READ_SIZE = metadata.size() else { return Ok(None) };
     let mut content = Vec::with_capacity(size as usize + 1);
@@ -82,7 +83,7 @@ fn read_in_one_call(fd: &OwnedFd, metadata: &Metadata) -> io::Result<Option<Vec<
     Ok((count as u64 == size).then_some(content))
 }
 
-/// Reads all of `fd`; `too_large` where it is over `max_size` bytes, whatever size it claims.
+/// Reads all of `fd`. Fails with `too_large` if the content exceeds `max_size` bytes, whatever size the file claims.
 pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: &OpContext) -> Result<Vec<u8>> {
     const CHUNK: usize = 4 << 20;
     let too_large = || Error::new(ErrorKind::TooLarge, format!("the file is over the limit of {max_size} bytes"));
@@ -92,7 +93,7 @@ pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: 
     if let Some(content) = read_in_one_call(fd, metadata).map_err(from_errno)? {
         return Ok(content);
     }
-    // One byte more than the size: the read that fills the file's own then also finds its end.
+    // One byte more than the size: the read that returns the last bytes then also finds the end of the file.
     let claimed = usize::try_from(metadata.size()).map_err(|_| too_large())?;
     let mut content = buffer::with_capacity(claimed.saturating_add(1))?;
     let mut filled = 0;
@@ -118,7 +119,7 @@ pub(crate) fn read_to_end(fd: &OwnedFd, metadata: &Metadata, max_size: u64, cx: 
     }
 }
 
-/// A file for [`window::read`], which looks at the context between blocks.
+/// A file as source of a window, which checks the context between blocks.
 struct FileSource<'a> {
     fd: OwnedFd,
     size: u64,

@@ -1,4 +1,4 @@
-//! Checks that a recursive delete makes before it removes anything.
+//! Checks before a recursive delete, so that it does not stop in the middle.
 
 use std::os::fd::AsFd;
 
@@ -15,15 +15,15 @@ use crate::fs::protected_paths::ProtectedPaths;
 use crate::fs::remove_tree::{DirLevel, MAX_OPEN_LEVELS, RemovalError};
 use crate::fs::root::Root;
 
-/// Finds what would stop the removal of the directory that `entry` names: entries that may not be removed, are marked
-/// immutable, have a protected name, or that something is mounted on.
+/// Fails if anything would stop the removal of the directory `entry`: entries that may not be removed, are marked
+/// immutable, have a protected name, or are mount points.
 ///
-/// It looks at as many levels of directories as a removal can hold descriptors for. Where a protected name might be below, what
-/// goes deeper is refused. What it cannot know, such as a disk that fails or an entry that changes meanwhile, still stops a
-/// removal in the middle.
+/// The check covers as many levels of directories as a removal can hold descriptors for. If a protected name might be
+/// below, deeper directories are refused. Failures that cannot be foreseen, such as a broken disk or a concurrent
+/// change, still stop a removal in the middle.
 pub(crate) fn check_removable(root: &Root, entry: &Entry, cx: &OpContext) -> Result<(), RemovalError> {
     let failed = |levels: &[DirLevel], name: Option<&[u8]>, errno| {
-        // Opening a directory that something is mounted on is what is busy.
+        // Opening a directory fails with `EBUSY` if something is mounted on it.
         let failure = if errno == Errno::BUSY { mount_point_error() } else { from_errno(errno) };
         RemovalError::new(levels, name, mark_nothing_deleted(failure))
     };
@@ -47,7 +47,7 @@ pub(crate) fn check_removable(root: &Root, entry: &Entry, cx: &OpContext) -> Res
         }
         match DirLevel::open(root, levels[levels.len() - 1].fd.as_fd(), &child) {
             Ok(next) => levels.push(next),
-            // It has gone, or become something else.
+            // The entry was removed, or replaced by something else.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
             Err(errno) => return Err(failed(&levels, Some(&child), errno)),
         }
@@ -57,8 +57,8 @@ pub(crate) fn check_removable(root: &Root, entry: &Entry, cx: &OpContext) -> Res
     Ok(())
 }
 
-/// Checks the deepest of `levels` and its entries that are not directories. Returns whether only the owner of an entry may
-/// remove it from there; `is_in_sticky` says that of the directory itself.
+/// Checks the deepest of `levels` and its entries that are not directories. Returns whether only the owner of an entry
+/// may remove it from there; `is_in_sticky` is the same for the directory itself.
 fn check_level(
     protected_paths: &ProtectedPaths,
     levels: &[DirLevel],
@@ -74,7 +74,7 @@ fn check_level(
         return Ok(false);
     }
     match check_access(level.fd.as_fd(), ".", Access::WRITE_OK | Access::EXEC_OK) {
-        // Where the kernel or a filter does not let this be asked, the removal shows it.
+        // If the kernel or a seccomp filter refuses this question, the removal itself shows the answer.
         Ok(()) | Err(Errno::NOSYS | Errno::PERM) => {}
         Err(errno @ Errno::ACCESS) => {
             let message = "nothing may be removed from this directory: permission denied";
@@ -102,7 +102,7 @@ fn check_level(
     Ok(is_sticky)
 }
 
-/// Refuses an entry that cannot be removed whatever its directory allows.
+/// Fails if the entry cannot be removed whatever its directory allows.
 fn check_entry(found: &Metadata, is_in_sticky: bool) -> Result<()> {
     if found.is_mount_point() {
         return Err(mount_point_error());
@@ -123,12 +123,12 @@ fn mount_point_error() -> Error {
     Error::new(ErrorKind::PermissionDenied, "something is mounted there; unmount that before the delete")
 }
 
-/// `failure`, which came before anything was removed.
+/// Adds to the message of `failure` that nothing was deleted.
 fn mark_nothing_deleted(failure: Error) -> Error {
     Error::new(failure.kind(), format!("{}; nothing was deleted", failure.message())).with_source(failure)
 }
 
-/// Whether this thread may do with an entry what its owner may. Where that is not known, the removal shows it.
+/// Returns whether this thread has the rights of every owner. If that is unknown, the removal shows it.
 fn can_override_owner() -> bool {
     capabilities(None).map_or(true, |sets| sets.effective.contains(CapabilitySet::FOWNER))
 }

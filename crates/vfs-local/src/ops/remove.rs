@@ -1,4 +1,4 @@
-//! Deleting: a file or link in one step, a directory by moving it out of sight first.
+//! Deletion: a file or link by one system call, a directory by renaming it to a reserved name first.
 
 use std::os::fd::AsFd;
 
@@ -83,11 +83,11 @@ impl LocalFs {
         Ok(1)
     }
 
-    /// Removes what `entry` names, with everything below it, and counts the files. The caller calls it `path`.
+    /// Removes `entry` with everything below it, and returns the number of files. `path` is the caller's name of it.
     ///
-    /// Moving it out of sight is the commit point, after which it is gone for every reader, whether or not the caller
-    /// waits for the rest. If something of it cannot be removed, what is left comes back under its name; if that fails, too,
-    /// the error says so. A directory that cannot be moved is emptied where it is.
+    /// The rename to a reserved name is the commit point, after which the entry is gone for every reader, whether or
+    /// not the caller waits for the rest. If something below cannot be removed, the remaining tree is renamed back; if
+    /// that fails, too, the error says so. A directory that cannot be renamed is emptied in place.
     fn remove_via_reserved_name(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
         let sync = RenameSync { durability: self.durability, created: &CreatedParents::default() };
         let rename_aside = |reserved: &Entry| rename_new_durably(entry, reserved, sync);
@@ -107,7 +107,7 @@ impl LocalFs {
         };
         let reserved = match outcome {
             Ok(reserved) => reserved,
-            // Where file systems lie in layers, a directory of a lower one is not moved.
+            // On a layered file system, a directory of a lower layer cannot be renamed.
             Err(failure) if failure.kind() == ErrorKind::PathEscape => return self.remove_in_place(entry, path),
             Err(failure) => return Err(explain_mount_error(failure, entry)),
         };
@@ -116,7 +116,7 @@ impl LocalFs {
             Ok(()) => Ok(removed.files),
             Err(obstacle) => Err(match rename_new(&reserved, entry) {
                 Ok(()) => obstacle.into_error(path, removed),
-                // Something new has its name, or what stopped the removal stops this as well.
+                // A new entry has its name, or the cause of the failed removal prevents the rename as well.
                 Err(_) => obstacle.into_displaced_error(path, removed),
             }),
         }

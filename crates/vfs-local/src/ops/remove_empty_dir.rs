@@ -1,4 +1,4 @@
-//! Deleting a directory that has nothing in it, and no other.
+//! Deletion of an empty directory.
 
 use std::os::fd::AsFd;
 
@@ -19,7 +19,7 @@ use crate::staging::lock::EntryLock;
 use crate::staging::reserved_names::remove_leftover;
 
 impl LocalFs {
-    /// Removes the directory at `path` in one step of the kernel's, which refuses where something is in it by then.
+    /// Removes the directory at `path` by one system call, which fails if anything is in the directory by then.
     pub(crate) fn delete_empty(&self, path: &VfsPath, cx: &OpContext) -> Result<DeleteResult> {
         let entry = self.root.entry(path)?;
         self.root.check(&entry, PathAccess::Change, path)?;
@@ -55,8 +55,8 @@ impl LocalFs {
         })
     }
 
-    /// Removes what dead processes left under reserved names, where nothing else is in the directory: to every listing it
-    /// is empty.
+    /// Removes the files that dead processes left under reserved names, if nothing else is in the directory: every
+    /// listing shows it as empty.
     fn remove_leftovers(&self, entry: &Entry, path: &VfsPath) -> Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let dir = self.root.open_child(entry.parent.as_fd(), entry.name.as_bytes(), flags);

@@ -1,4 +1,4 @@
-//! Renaming.
+//! Renames of files, links and directories.
 
 use std::cmp::Ordering;
 use std::os::fd::AsFd;
@@ -49,7 +49,7 @@ impl LocalFs {
         cx: &OpContext,
     ) -> Result<bool> {
         let deadline = self.lock_deadline();
-        // Every thread takes two entries in the same order, so that none waits for one that waits for it.
+        // Every thread locks two entries in the same order, so that no two threads wait for one another.
         let mut both = [source, target];
         match EntryLock::order_key(source).map_err(from_errno)?.cmp(&EntryLock::order_key(target).map_err(from_errno)?)
         {
@@ -66,7 +66,7 @@ impl LocalFs {
                 Some(existing) => rename_over_durably(source, target, existing, sync),
             };
             match moved {
-                // A new file has come to the target since the look at it.
+                // A new file was created at the target after the check.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && mode == TransferMode::Overwrite => {
                     cx.check()?;
                 }
@@ -81,8 +81,8 @@ impl LocalFs {
     }
 }
 
-/// The `failure` to move what the kernel does not move in one step: to another file system, into another project of a file
-/// system with project quotas, or a directory of which one layer of its file system has only a part.
+/// Explains the `failure` of a rename that the kernel cannot do: to another file system, into another project of a file
+/// system with project quotas, or of a directory that is partly in a lower layer of its file system.
 fn explain_cross_device(
     failure: Error,
     kind: FileType,
@@ -102,7 +102,7 @@ fn explain_cross_device(
                            the new path, then delete the original";
             (message, from)
         }
-        // As between directories of different project quotas.
+        // For example between directories of different project quotas.
         (true, _) => (
             "the file system cannot move this file there; copy the file to the new path, then delete the original",
             from,
@@ -115,5 +115,5 @@ fn explain_cross_device(
     Error::new(ErrorKind::CrossBackend, message).with_path(path).with_source(failure)
 }
 
-/// An entry and the caller's path of it.
+/// An entry, and the caller's path of it.
 type NamedEntry<'a> = (&'a Entry, &'a VfsPath);

@@ -1,4 +1,4 @@
-//! The two ends of a rename or copy: what may be taken, what may be replaced, and which of them a failure is about.
+//! Checks of the source and target of a rename or copy, and the path that an error is about.
 
 use rustix::fs::FileType;
 use vfs_core::{Error, ErrorKind, Result, TransferMode, VfsPath};
@@ -7,12 +7,12 @@ use crate::fs::entry::Entry;
 use crate::fs::errno::{from_errno, from_errno_at};
 use crate::fs::metadata::special_file_error;
 
-/// Two spellings of one entry, by way of a link to its directory.
+/// Returns the error for two spellings of one entry, such as by way of a link to its directory.
 pub(crate) fn same_path_error() -> Error {
     Error::invalid_argument("source and target are the same")
 }
 
-/// What stands at `entry`, if it is something that can be renamed or copied.
+/// Returns the type of the entry at the source, if it can be renamed or copied.
 pub(crate) fn check_source(entry: &Entry, path: &VfsPath) -> Result<FileType> {
     match entry.file_type().map_err(|errno| from_errno_at(errno, path))? {
         None => Err(Error::not_found(path)),
@@ -21,7 +21,8 @@ pub(crate) fn check_source(entry: &Entry, path: &VfsPath) -> Result<FileType> {
     }
 }
 
-/// What stands at the target and is to be replaced, or why it must not be.
+/// Returns the type of the entry that is to be replaced at the target, or `None` if nothing exists there. Fails if the
+/// entry must not be replaced.
 pub(crate) fn check_target(target: &Entry, source: FileType, mode: TransferMode) -> Result<Option<FileType>> {
     let Some(existing) = target.file_type().map_err(from_errno)? else {
         return Ok(None);
@@ -40,7 +41,8 @@ pub(crate) fn check_target(target: &Entry, source: FileType, mode: TransferMode)
     Ok(Some(existing))
 }
 
-/// Names the end that a failure is about: the target for what stands in its way, else the source.
+/// Attaches the path that a failure is about: the target if something there prevents the operation, otherwise the
+/// source.
 pub(crate) fn attach_path(failure: Error, from: &VfsPath, to: &VfsPath) -> Error {
     match failure.kind() {
         ErrorKind::AlreadyExists => Error::already_exists(to),

@@ -1,4 +1,4 @@
-//! Writing and editing: the new content is staged beside the file and takes its place in one step.
+//! Writes: the new content is staged beside the file, and replaces it atomically.
 
 use std::os::fd::AsFd;
 use std::time::Instant;
@@ -44,7 +44,7 @@ impl LocalFs {
         FileUploadResponse::of_write(path, self.write(upload.into(), cx))
     }
 
-    /// Writes a file that must not be there yet.
+    /// Writes a file that must not exist yet.
     fn create(&self, request: &WriteRequest, cx: &OpContext) -> Result<(bool, Metadata)> {
         let path = &request.path;
         self.with_created_parents(path, cx, |entry, created| match entry.file_type().map_err(from_errno)? {
@@ -90,7 +90,8 @@ impl LocalFs {
             if file.metadata.size().saturating_add(request.content.len() as u64) > self.max_file_size {
                 return Err(self.too_large(&request.path));
             }
-            // A copy with the rest behind it, not a write at the end: a reader or a crash finds all of it or nothing.
+            // The content is copied and extended, not appended in place: a reader or a crash finds all of the new
+            // content or none.
             let staged =
                 StagedFile::create(locked.entry, Some(file), self.durability)?.with_modified_at(request.modified_at);
             staged.copy_from(file.fd.as_fd(), self.max_file_size, cx)?;
@@ -115,7 +116,7 @@ impl LocalFs {
         staged.write(&request.content, cx)?;
         match self.publish_if_unchanged(staged, &entry, file) {
             Ok(metadata) => Ok((false, metadata)),
-            // Another program was there first.
+            // Another program changed the file first.
             Err(failure) if matches!(failure.kind(), ErrorKind::Conflict | ErrorKind::NotFound) => {
                 let there = Metadata::at(entry.parent.as_fd(), &entry.name).ok();
                 let there = there.filter(|there| there.file_type() == FileType::RegularFile);
@@ -125,7 +126,7 @@ impl LocalFs {
         }
     }
 
-    /// Puts `staged` in the place of `file`; `conflict` where that is not what it was when it was looked at.
+    /// Replaces `file` by `staged`. Fails with `conflict` if the file has changed since it was checked.
     pub(super) fn publish_if_unchanged(
         &self,
         staged: StagedFile,
@@ -139,7 +140,7 @@ impl LocalFs {
         }
     }
 
-    /// Runs `change_locked` on the entry that `path` leads to, held, with its parents made.
+    /// Runs `change` on the locked entry that `path` leads to, with its parents created.
     fn change_locked(
         &self,
         path: &VfsPath,
@@ -154,7 +155,7 @@ impl LocalFs {
             };
             self.root.check(target, PathAccess::Change, path)?;
             let changed = change(&self.lock_entry(LockPurpose::Change, target, hard_links, cx)?, created);
-            // Somebody else has put a file there since it was looked for: what is to be changed is that file.
+            // Another program created a file there after the check: the change applies to that file.
             changed.map_err(|failure| match failure.kind() {
                 ErrorKind::AlreadyExists => Error::of(ErrorKind::Conflict),
                 _ => failure,
@@ -162,10 +163,10 @@ impl LocalFs {
         })
     }
 
-    /// Runs `work` on the entry `path`, whose parents are made, and taken back where it fails.
+    /// Runs `work` on the entry at `path` with its parents created, and removes these again if it fails.
     ///
-    /// It starts again where it was overtaken: the file was created, or its directory removed, or it was changed in place
-    /// by another program, all of which is a `conflict` here.
+    /// The work is retried if another program interfered: it created the file, removed its directory, or changed the
+    /// file in place. `work` reports such a change of the file as a `conflict`.
     fn with_created_parents(
         &self,
         path: &VfsPath,
@@ -175,7 +176,7 @@ impl LocalFs {
         let deadline = self.lock_deadline();
         loop {
             let (failure, lost_race) = match self.root.create_parents(path) {
-                // What is missing is made, so only a removal beside it can leave something missing.
+                // Missing directories are created, so `not_found` means that another program removed one meanwhile.
                 Err(failure) => {
                     let lost_race = failure.kind() == ErrorKind::NotFound;
                     (failure, lost_race)
@@ -183,12 +184,14 @@ impl LocalFs {
                 Ok((entry, created)) => match work(&entry, &created) {
                     Ok(done) => return Ok(done),
                     Err(failure) => {
-                        // Looked at before the parents are taken back, which removes the directory, too.
+                        // The parent is checked before the rollback, which removes the directory, too.
                         let lost_race = match failure.kind() {
                             ErrorKind::Conflict => true,
-                            // The file itself went; a dangling link, which names its path, stays one.
+                            // The file itself was removed meanwhile. The error for a dangling link has a path; retrying
+                            // would not help.
                             ErrorKind::NotFound if failure.path().is_none() => true,
-                            // In a directory that was removed nothing can be made, and the reasons given differ.
+                            // Nothing can be created in a removed directory, and file systems report that by different
+                            // errors.
                             _ => Metadata::from_fd(entry.parent.as_fd()).is_ok_and(|parent| parent.link_count() == 0),
                         };
                         created.rollback();
@@ -214,7 +217,8 @@ impl LocalFs {
     }
 }
 
-/// A last look before a commit: what another program wrote into the file meanwhile must not be lost. Says what it is now.
+/// Checks right before the commit whether another program has changed the file, so that its data is not lost. Returns
+/// the current metadata if the content changed, and fails with `conflict` if another file is in its place.
 pub(super) fn detect_change(entry: &Entry, file: &LockedFile) -> Result<Option<Metadata>> {
     let now = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(from_errno)?;
     if now.identity() != file.metadata.identity() {
@@ -232,7 +236,7 @@ mod tests {
     use crate::config::LocalConfig;
     use crate::config::options::Durability;
 
-    /// Something that another program does with the file.
+    /// A change of the file by another program.
     type OutsideChange = fn(&Path) -> std::io::Result<()>;
 
     #[test]

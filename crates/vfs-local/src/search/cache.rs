@@ -1,4 +1,4 @@
-//! What searches of the disk have learned, so that the next one need not list and read it all again.
+//! In-memory cache of directory listings and file sketches, shared by searches.
 
 mod directory;
 #[cfg(test)]
@@ -18,30 +18,31 @@ use crate::fs::metadata::Metadata;
 
 pub(crate) use self::directory::CachedDirectory;
 
-/// How many searches a directory is kept that none of them came by, where there is no room.
+/// Number of searches after which an unused directory is evicted, if space is short.
 const MAX_UNUSED_SEARCHES: u32 = 16;
 
-/// How many roots are known to have been searched.
+/// Maximum number of roots that are known to have been searched.
 const MAX_TRACKED_ROOTS: usize = 1024;
 
-/// What searches remember of what they came by: the names in each directory, and for each file a sketch, from which the next
-/// search may tell that it need not be read.
+/// Cache of searches: the names in each directory, and for each file a sketch, by which a later search may know that it
+/// need not read the file.
 ///
 /// # Behaviour
 ///
-/// * What is remembered counts for the very directory and content it was made of: same device and inode, and same times of
-///   change of content and of inode, which no program can set back. It is looked at once, by name, in each search. What is
-///   remembered was unchanged for a minute, or longer where the kernel is set to write later, on a file system of this
-///   machine's disks (ext4, XFS, btrfs, F2FS, ZFS, bcachefs, JFS); all else is listed and read by every search.
-/// * It takes a rare thing to be misled: a single write to a file in place that takes over a minute, a machine that stood
-///   still while its clock did not, or, with a kernel older than 6.8, another image of the same file system mounted in the
-///   place of the first with files of the same times.
-/// * It knows nothing of who asks. A process that gives up rights to read gives backends that it opens from then on a memory
-///   of their own.
-/// * Searches learn from the second one of a root on: at once what is in files of up to 16 KiB, of longer ones a part by
-///   each search, so that none takes much longer than one that does not learn. A sketch has about a fortieth of the size of
-///   source code. What the last 16 searches did not come by makes room for others, where the bound is reached.
-/// * A clone is a handle on the same memory.
+/// * An entry is valid for one directory and one content: same device and inode, and same times of the last change of
+///   content and of inode, which no program can set back. Each search checks the metadata once, by name. Cached files
+///   have been unchanged for a minute, or longer if the kernel is configured to write back later, on a file system on a
+///   local disk (ext4, XFS, btrfs, F2FS, ZFS, bcachefs, JFS); all others are listed and read by every search.
+/// * A stale result needs a rare event: a single write to a file in place that takes over a minute, a machine that
+///   stood still while its clock did not, or, with a kernel older than 6.8, another image of the same file system
+///   mounted in place of the first, with files of the same times.
+/// * The cache does not know on whose behalf a search runs. A process that drops permissions to read must give a cache
+///   of their own to the backends that it opens afterwards.
+/// * Searches fill the cache from the second one of a root on: files of up to 16 KiB at once, longer files a part by
+///   each search, so that no search takes much longer than one that fills nothing. A sketch has about a fortieth of the
+///   size of source code. When the size limit is reached, directories that the last 16 searches did not use are
+///   evicted.
+/// * A clone is a handle on the same cache.
 ///
 /// ```
 /// use vfs_local::{LocalConfig, SearchMemory};
@@ -56,12 +57,12 @@ struct CacheInner {
     /// By mount, device and inode.
     directories: RwLock<HashMap<(u64, FileIdentity), CacheSlot>>,
     max_bytes: usize,
-    /// What all directories take, those included that are only held by a search that goes on.
+    /// The size of all directories in bytes, including evicted ones that a running search still holds.
     bytes: Arc<AtomicUsize>,
     policy: CachePolicy,
-    /// Counts searches, so that it can be told what was of no use lately.
+    /// Number of searches so far, by which unused directories are recognised.
     searches: AtomicU32,
-    /// The roots of backends that were searched.
+    /// The roots of backends that have been searched.
     searched_roots: Mutex<HashSet<FileIdentity>>,
 }
 
@@ -70,23 +71,23 @@ pub(crate) type FileIdentity = (u64, u64);
 
 struct CacheSlot {
     directory: Arc<CachedDirectory>,
-    /// The number of the search that came by it last.
+    /// The number of the last search that used this directory.
     last_search: AtomicU32,
 }
 
 impl SearchMemory {
-    /// The bound of [`SearchMemory::global`], in bytes.
+    /// Size limit of [`SearchMemory::global`], in bytes.
     pub const DEFAULT_MAX_BYTES: usize = 48 << 20;
 
-    /// One of its own, of about `max_bytes`. With 0 nothing is remembered.
+    /// Creates a separate cache of about `max_bytes`. With 0, nothing is cached.
     pub fn new(max_bytes: usize) -> Self {
         Self::with_policy(max_bytes, CachePolicy::for_this_kernel())
     }
 
-    /// As [`SearchMemory::new`], for what was unchanged for as long as `settled`.
+    /// As [`SearchMemory::new`], but caches files that have been unchanged for at least `settled`.
     ///
-    /// The default of a minute is for programs that write through memory maps. Less is right where none does; under two
-    /// seconds it takes a file system with a fine clock.
+    /// The default of a minute accounts for programs that write through memory maps. A shorter time is safe if there
+    /// are none; a time under two seconds needs a file system with a fine-grained clock.
     pub fn of_unchanged(max_bytes: usize, settled: Duration) -> Self {
         Self::with_policy(max_bytes, CachePolicy::with_min_age(settled))
     }
@@ -102,30 +103,30 @@ impl SearchMemory {
         }))
     }
 
-    /// The one that all backends of the process share which were given none.
+    /// Returns the cache that all backends of the process share unless they are given another one.
     pub fn global() -> &'static Self {
         static GLOBAL: LazyLock<SearchMemory> = LazyLock::new(|| SearchMemory::new(SearchMemory::DEFAULT_MAX_BYTES));
         &GLOBAL
     }
 
-    /// Of how many files the content is remembered.
+    /// Returns the number of files whose content is cached.
     pub fn files(&self) -> usize {
         let directories = self.0.directories.read().unwrap_or_else(PoisonError::into_inner);
         directories.values().map(|slot| slot.directory.sketch_count()).sum()
     }
 
-    /// How many bytes it takes, about.
+    /// Returns the approximate size in bytes.
     pub fn bytes(&self) -> usize {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether anything can be remembered.
+    /// Returns whether this cache has no space at all.
     pub(crate) fn is_disabled(&self) -> bool {
         self.0.max_bytes == 0
     }
 
-    /// Begins a search of a backend whose root is `root`. Whether it is to learn, which the first one of a root is not: it may
-    /// be the only one.
+    /// Begins a search of a backend whose root is `root`. Returns whether the search should fill the cache; the first
+    /// search of a root should not, since it may be the only one.
     pub(crate) fn begin_search(&self, root: FileIdentity) -> bool {
         let mut searched_roots = self.0.searched_roots.lock().unwrap_or_else(PoisonError::into_inner);
         if searched_roots.len() == MAX_TRACKED_ROOTS {
@@ -134,7 +135,7 @@ impl SearchMemory {
         !searched_roots.insert(root)
     }
 
-    /// Counts a search, and makes room where there is little.
+    /// Counts a search, and evicts unused directories if space is short.
     pub(crate) fn evict_unused(&self) {
         let search = self.0.searches.fetch_add(1, Ordering::Relaxed);
         if !search.is_multiple_of(MAX_UNUSED_SEARCHES) || self.bytes() < self.0.max_bytes - self.0.max_bytes / 8 {
@@ -142,27 +143,27 @@ impl SearchMemory {
         }
         let mut directories = self.0.directories.write().unwrap_or_else(PoisonError::into_inner);
         let is_unused = |slot: &CacheSlot| {
-            // A search that began since may have come by it.
+            // A search that began after this one may have used the directory.
             let age = search.wrapping_sub(slot.last_search.load(Ordering::Relaxed));
             (MAX_UNUSED_SEARCHES + 1..u32::MAX / 2).contains(&age)
         };
         let unused: Vec<_> = directories.extract_if(|_, slot| is_unused(slot)).collect();
-        // Searches need not wait while these are freed.
+        // The lock is released first, so that searches need not wait while the directories are freed.
         drop(directories);
         drop(unused);
     }
 
-    /// Whether nothing is remembered at all.
+    /// Returns whether nothing is cached.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes() == 0
     }
 
-    /// Whether there is room for more.
+    /// Returns whether there is space for more.
     pub(crate) fn has_room(&self) -> bool {
         self.bytes() < self.0.max_bytes
     }
 
-    /// What is remembered of the directory of `metadata`, or was before it changed.
+    /// Returns the cached directory of `metadata`, which may have changed since it was cached.
     pub(crate) fn get(&self, metadata: &Metadata) -> Option<Arc<CachedDirectory>> {
         let directories = self.0.directories.read().unwrap_or_else(PoisonError::into_inner);
         let slot = directories.get(&(metadata.mount_id(), metadata.identity()))?;
@@ -170,8 +171,9 @@ impl SearchMemory {
         Some(Arc::clone(&slot.directory))
     }
 
-    /// Remembers `listing` of the directory that `fd` holds, whose facts were `metadata` before it was listed; and what was
-    /// known of its files, where that was remembered `before`. `None` where it is not to be remembered.
+    /// Caches `listing` of the directory `fd`, whose metadata before it was listed is `metadata`, and keeps the
+    /// sketches of its files from the entry that was cached `before`. Returns `None` if the directory should not be
+    /// cached.
     pub(crate) fn insert(
         &self,
         fd: BorrowedFd<'_>,
@@ -180,7 +182,7 @@ impl SearchMemory {
         before: Option<&CachedDirectory>,
     ) -> Option<Arc<CachedDirectory>> {
         let bytes = CachedDirectory::base_size(listing);
-        // One directory is not to take the room of all others.
+        // A single directory must not take the space of all others.
         let is_wanted = bytes <= self.0.max_bytes / 8
             && self.bytes().saturating_add(bytes) <= self.0.max_bytes
             && listing.problems.is_empty()
@@ -199,7 +201,7 @@ impl SearchMemory {
         Some(directory)
     }
 
-    /// Whether what `metadata` tells of was not changed lately.
+    /// Returns whether the file of `metadata` has been unchanged long enough to be cached.
     pub(crate) fn is_settled(&self, metadata: &Metadata) -> bool {
         self.0.policy.is_settled(metadata)
     }

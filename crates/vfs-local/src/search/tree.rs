@@ -1,4 +1,4 @@
-//! The disk as a tree for search: directories by descriptor, files by a single name below one.
+//! The file system as a tree for searches, with directories as open descriptors.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -23,20 +23,20 @@ use crate::search::cache::{CachedDirectory, SearchMemory};
 /// Directories deeper than this are opened from the root each time, so that a deep tree does not use up descriptors.
 const MAX_HELD_DEPTH: usize = 100;
 
-/// A [`LocalFs`] as a search walks it.
+/// The tree of a [`LocalFs`] that a search walks.
 #[derive(Debug)]
 pub(crate) struct LocalTree {
     local_fs: Arc<LocalFs>,
     cache_mode: CacheMode,
 }
 
-/// What a walk has to do with what earlier ones remember.
+/// How a walk uses the cache of earlier searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CacheMode {
     Off,
-    /// It uses it.
+    /// The walk uses cached entries.
     Read,
-    /// It uses it, and adds to it.
+    /// The walk uses cached entries and adds new ones.
     ReadWrite,
 }
 
@@ -48,13 +48,13 @@ pub(crate) struct TreeDir(Arc<TreeDirInner>);
 struct TreeDirInner {
     path: VfsPath,
     fd: Option<OwnedFd>,
-    /// Where it really is, where something is hidden.
+    /// The real location, if anything is hidden.
     folded_path: Option<FoldedPath>,
     /// Whether the descriptor was read from, so that it has to be set back to the beginning.
     was_listed: AtomicBool,
-    /// Whether a file in it was somebody else's: then its others are likely to be, too.
+    /// Whether a file in it belonged to another user: then the other files are likely to do so, too.
     has_foreign_files: AtomicBool,
-    /// What earlier searches remember of it; set when it is listed.
+    /// The cache entry of earlier searches; set when the directory is listed.
     cached: OnceLock<Arc<CachedDirectory>>,
 }
 
@@ -66,12 +66,12 @@ impl TreeDirInner {
 }
 
 impl LocalTree {
-    /// For a walk that is too short to remember anything.
+    /// Creates a tree for a walk that is too short to use the cache.
     pub(crate) fn new(local_fs: Arc<LocalFs>) -> Self {
         Self { local_fs, cache_mode: CacheMode::Off }
     }
 
-    /// For a search, or a walk that is as long.
+    /// Creates a tree for a search, or for a walk that is as long.
     pub(crate) fn for_search(local_fs: Arc<LocalFs>) -> Self {
         let cache_mode = match &local_fs.search_memory {
             None => CacheMode::Off,
@@ -81,7 +81,7 @@ impl LocalTree {
         Self { local_fs, cache_mode }
     }
 
-    /// What is remembered, where it is of use.
+    /// Returns the cache if this walk uses it.
     fn memory(&self) -> Option<&SearchMemory> {
         let (memory, _) = self.local_fs.search_memory.as_ref()?;
         let is_useful = match self.cache_mode {
@@ -92,7 +92,8 @@ impl LocalTree {
         is_useful.then_some(memory)
     }
 
-    /// Where what is learned of the file `name` of `dir` goes, if anywhere; its facts are `metadata`.
+    /// Returns a function that stores the sketch of the file `name` of `dir`, whose metadata is `metadata`, if the file
+    /// should be cached.
     fn learner(&self, dir: &TreeDir, name: &str, metadata: &Metadata) -> Option<Learn> {
         let directory = dir.0.cached.get().filter(|_| self.cache_mode == CacheMode::ReadWrite)?;
         let is_wanted = self.memory().is_some_and(|memory| memory.has_room() && memory.is_settled(metadata));
@@ -104,14 +105,14 @@ impl LocalTree {
         TreeDir(Arc::new(TreeDirInner::new(path, fd, folded_path)))
     }
 
-    /// A directory that is opened by its path, whatever links are in that.
+    /// Opens a directory by its path, following links.
     fn open_by_path(&self, path: &VfsPath) -> Result<(OwnedFd, Option<FoldedPath>)> {
         let fd = self.local_fs.root.open_directory(path)?;
         let folded_path = self.local_fs.root.folded_path(&fd, path)?;
         Ok((fd, folded_path))
     }
 
-    /// The place of an entry of `dir`, which is refused where it is hidden.
+    /// Returns the location of the entry `name` of `dir`. Fails if the entry is hidden.
     fn check_child(&self, dir: &TreeDir, name: &str) -> Result<Option<FoldedPath>> {
         let Some(folded_path) = dir.0.folded_path.as_deref().map(|folded_path| join_folded(folded_path, name)) else {
             return Ok(None);
@@ -127,8 +128,9 @@ impl LocalTree {
         }
     }
 
-    /// Opens the file `name` of `dir`. Its time of access is left alone where one may ask for that, as for
-    /// [`Root::open_for_reading`](crate::fs::root::Root::open_for_reading): else the first search of a tree would write to it as it reads.
+    /// Opens the file `name` of `dir`. Its access time stays unchanged if the caller may request that, as for
+    /// [`Root::open_for_reading`](crate::fs::root::Root::open_for_reading): otherwise the first search of a tree would
+    /// write to it while reading.
     fn open_for_reading(&self, dir: &TreeDir, name: &str) -> Result<OwnedFd> {
         self.with_fd(dir, |fd| {
             let open = |flags| self.local_fs.root.open_child(fd, name.as_bytes(), flags);
@@ -144,7 +146,8 @@ impl LocalTree {
         })
     }
 
-    /// Opens what the link `name` leads to, from the root, as only that knows what is outside.
+    /// Returns the metadata of the target of the link `name`, opened from the root: only that path resolution knows
+    /// what is outside.
     fn stat_link_target(&self, dir: &TreeDir, name: &str) -> Result<Metadata> {
         let fd = self.local_fs.root.open_at(&dir.0.path.child(name)?, OFlags::PATH)?;
         Metadata::from_fd(fd.as_fd()).map_err(from_errno)
@@ -168,8 +171,8 @@ impl Tree for LocalTree {
                 let entry = self.local_fs.root.resolve_entry(path)?;
                 self.local_fs.root.check(&entry, PathAccess::Read, path)?;
                 let Entry { parent, name } = entry;
-                // The directory is the file's real one, which a link's path need not name: it is held, however deep. By path there
-                // is always one above, since the root is no file.
+                // This is the file's real directory, which the path of a link need not name, so it stays open however
+                // deep it is. The path always has a parent, since the root is not a file.
                 let folded_path = self.local_fs.root.folded_path(&parent, path)?;
                 let dir = TreeDirInner::new(path.parent().unwrap_or_default(), Some(parent), folded_path);
                 Ok(Located::File { dir: TreeDir(Arc::new(dir)), name })
@@ -188,14 +191,14 @@ impl Tree for LocalTree {
                 Some(listing) => (listing, before),
                 None => {
                     let listing = list_entries(dir, fd)?;
-                    // Its files may be known by their names all the same.
+                    // The sketches of its files may still be valid, since they are found by name.
                     let learns = self.cache_mode == CacheMode::ReadWrite;
                     let now = learns.then(|| memory.insert(fd, &metadata, &listing, before.as_deref())).flatten();
                     (listing, now.or(before))
                 }
             };
             if let Some(directory) = directory {
-                // Whoever lists it again finds the same.
+                // If it is already set, the earlier value is the same.
                 let _ = dir.0.cached.set(directory);
             }
             Ok(listing)
@@ -208,7 +211,7 @@ impl Tree for LocalTree {
             for name in names.iter().filter(|name| !name.starts_with(RESERVED_PREFIX)) {
                 match Metadata::at(fd, name) {
                     Ok(found) => listing.push(name, child_kind(found.file_type())),
-                    // Nothing can have a name that is too long.
+                    // No entry can have a name that is too long.
                     Err(Errno::NOENT | Errno::NAMETOOLONG) => {}
                     Err(errno) => listing.problems.push(Problem::new(name.as_str(), &from_errno(errno))),
                 }
@@ -224,7 +227,7 @@ impl Tree for LocalTree {
             self.local_fs.root.open_child(fd, name.as_bytes(), flags).map_err(from_errno)
         });
         let (fd, folded_path) = match entered {
-            // A link, which only the root can follow.
+            // The entry is a link, which only the root can follow.
             Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::InvalidPath) => {
                 self.open_by_path(&dir.0.path.child(name)?)?
             }
@@ -246,9 +249,9 @@ impl Tree for LocalTree {
     }
 
     fn known(&self, dir: &TreeDir, name: &str, kind: ChildKind) -> Option<Sketch> {
-        // To open a deep directory again for each of its files would cost more than it saves.
+        // Opening a deep directory again for each of its files would cost more than the cache saves.
         let directory = dir.0.cached.get().filter(|_| kind == ChildKind::File && dir.0.fd.is_some())?;
-        // What is refused here is refused by opening it, too, which says why.
+        // Opening a refused file fails as well, with an error that says why.
         self.check_child(dir, name).ok()?;
         directory.sketch(name, || {
             let metadata = self.with_fd(dir, |fd| Metadata::at(fd, name).map_err(from_errno)).ok()?;
@@ -264,7 +267,7 @@ impl Tree for LocalTree {
             self.check_child(dir, name)?;
             self.open_for_reading(dir, name)?
         };
-        // The listing said that it is a file; this is for what was put in its place since.
+        // The listing reported a file; another entry may have been put in its place since.
         let metadata = Metadata::from_fd(fd.as_fd()).map_err(from_errno)?;
         metadata.check_readable_file(self.local_fs.hard_links)?;
         let learn = if kind == ChildKind::File { self.learner(dir, name, &metadata) } else { None };
@@ -277,15 +280,15 @@ impl Tree for LocalTree {
 }
 
 thread_local! {
-    /// What the directory listed last has left, to be filled again. A listing that grows on the heap is waited for where
-    /// other threads do the same: the C library moves it under the lock of whichever thread first had its memory.
+    /// The buffer of the last listing on this thread, for reuse. A listing that grows on the heap has to wait if other
+    /// threads do the same: the C library moves it under the lock of the thread that first had its memory.
     static LISTING_BUFFER: Cell<Listing> = Cell::default();
 }
 
-/// Directories of more entries leave no room behind.
+/// Maximum number of entries of a listing whose buffer is kept for reuse.
 const MAX_BUFFERED_ENTRIES: usize = 4096;
 
-/// Lists the directory `dir`, which `fd` holds.
+/// Lists the directory `dir`, open as `fd`.
 fn list_entries(dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<Listing> {
     let mut buffer = LISTING_BUFFER.take();
     buffer.clear();
@@ -300,7 +303,7 @@ fn list_entries(dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<Listing> {
     Ok(listing)
 }
 
-/// Adds the entries of the directory `dir`, which `fd` holds.
+/// Adds the entries of the directory `dir`, open as `fd`, to `listing`.
 fn read_entries(listing: &mut Listing, dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<()> {
     if dir.0.was_listed.swap(true, Ordering::Relaxed) {
         fs::seek(fd, fs::SeekFrom::Start(0)).map_err(from_errno)?;
@@ -321,7 +324,7 @@ fn read_entries(listing: &mut Listing, dir: &TreeDir, fd: BorrowedFd<'_>) -> Res
     .map_err(from_errno)
 }
 
-/// Reads without the C library, whose calls can be cancelled, which costs as much as a small read.
+/// Reads without the C library, whose calls are cancellation points, which costs as much as a small read.
 struct FdReader(OwnedFd);
 
 impl Read for FdReader {
@@ -364,11 +367,11 @@ mod tests {
         }
     }
 
-    /// Reads a file that is the superuser's, as a rule, as an ordinary user.
+    /// Reads a file that usually belongs to the superuser, as an ordinary user.
     fn read_foreign_file() -> String {
         if geteuid().is_root() {
             let nobody = fs::Uid::from_raw(65534);
-            // The system call changes the calling thread alone.
+            // The system call changes only the calling thread.
             set_thread_res_uid(fs::Uid::ROOT, nobody, fs::Uid::ROOT).expect("root may become anyone");
         }
         let tree = tree(Path::new("/etc"));

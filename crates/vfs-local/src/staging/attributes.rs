@@ -1,4 +1,4 @@
-//! What a file keeps when its content is replaced: owner, mode, access control lists and extended attributes.
+//! Attributes that a file keeps when it is replaced: owner, mode, access control lists, xattrs.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -10,16 +10,17 @@ use crate::fs::errno::from_errno;
 use crate::fs::metadata::Metadata;
 use crate::staging::lock::LockedFile;
 
-/// Set-user-id and set-group-id go, as they do on any write: new content must not run with the old content's rights.
+/// The mode bits that a new file inherits. Set-user-id and set-group-id are cleared, as by any write: new content must
+/// not run with the rights of the old content's owner.
 const PRESERVED_MODE_BITS: u32 = 0o1777;
 
-/// An attribute that the kernel drops from any file that is written.
+/// The attribute for file capabilities, which the kernel drops from any file that is written.
 const CAPABILITY_XATTR: &[u8] = b"security.capability";
 
-/// The access control list of a file.
+/// The attribute for a file's access control list.
 const ACL_XATTR: &str = "system.posix_acl_access";
 
-/// Gives the new file `to` what `from` has beside its content.
+/// Copies owner, mode and extended attributes of `from` to the new file `to`.
 pub(crate) fn copy_attributes(from: &LockedFile, to: BorrowedFd<'_>) -> Result<()> {
     let has_group = copy_owner(from, to)?;
     copy_extended_attributes(from.fd.as_fd(), to)?;
@@ -28,8 +29,8 @@ pub(crate) fn copy_attributes(from: &LockedFile, to: BorrowedFd<'_>) -> Result<(
     fs::fchmod(to, Mode::from_raw_mode(mode)).map_err(from_errno)
 }
 
-/// `mode` as it opens the file to nobody new when it gets another group: who was in the old one is one of all others now, and
-/// the new one was.
+/// Returns `mode` restricted for a file that gets another group, so that nobody gains access: members of the old group
+/// now have the rights of others, and members of the new group had them before.
 fn restrict_mode_for_new_group(from: &LockedFile, mode: u32) -> Result<u32> {
     match fs::fgetxattr(&from.fd, ACL_XATTR, &mut [0_u8; 0]) {
         Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
@@ -43,7 +44,8 @@ fn restrict_mode_for_new_group(from: &LockedFile, mode: u32) -> Result<u32> {
     Ok(mode & !0o077 | common << 3 | common)
 }
 
-/// Gives `to` the owner of `from`, and says whether it has its group, too: a user can give files to their own groups only.
+/// Copies the owner of `from` to `to`, and returns whether the group was copied, too: a user can give files only to
+/// their own groups.
 fn copy_owner(from: &LockedFile, to: BorrowedFd<'_>) -> Result<bool> {
     let (owner, own) = (from.metadata.owner(), Metadata::from_fd(to).map_err(from_errno)?.owner());
     if owner == own {
@@ -51,7 +53,7 @@ fn copy_owner(from: &LockedFile, to: BorrowedFd<'_>) -> Result<bool> {
     }
     match fs::fchown(to, Some(Uid::from_raw(owner.0)), Some(Gid::from_raw(owner.1))) {
         Ok(()) => Ok(true),
-        // In a namespace of users a group may have no number at all, which is invalid.
+        // In a user namespace, a group may have no number, and `fchown` then fails with `EINVAL`.
         Err(Errno::PERM | Errno::INVAL) if owner.0 == own.0 => Ok(false),
         Err(Errno::PERM) => Err(Error::new(
             ErrorKind::PermissionDenied,
@@ -67,7 +69,7 @@ fn copy_extended_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<
         Err(Errno::OPNOTSUPP) => return Ok(()),
         Err(errno) => return Err(from_errno(errno)),
     };
-    // A new file takes its directory's default list, which the old one need not have had.
+    // A new file inherits the default access control list of its directory, which the old file need not have had.
     match fs::fremovexattr(to, ACL_XATTR) {
         Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
         Err(errno) => return Err(from_errno(errno)),
@@ -75,13 +77,13 @@ fn copy_extended_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<
     for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty() && *name != CAPABILITY_XATTR) {
         let value = match read_xattr(|buffer| fs::fgetxattr(from, name, buffer)) {
             Ok(value) => value,
-            // It went away, or is not ours to read.
+            // The attribute was removed meanwhile, or may not be read by this process.
             Err(Errno::NODATA | Errno::ACCESS | Errno::PERM) => continue,
             Err(errno) => return Err(from_errno(errno)),
         };
         match fs::fsetxattr(to, name, &value, XattrFlags::empty()) {
             Ok(()) => {}
-            // The system's own labels are set by its policy, not by us.
+            // The labels of the system are set by its policy, not by this library.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::ACCESS) if !name.starts_with(b"user.") => {}
             Err(errno) => return Err(from_errno(errno)),
         }
@@ -89,7 +91,7 @@ fn copy_extended_attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<
     Ok(())
 }
 
-/// Reads a list or value, both of which the kernel bounds at 64 KiB.
+/// Reads a list or value of attributes, whose size the kernel limits to 64 KiB.
 fn read_xattr(call: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> rustix::io::Result<Vec<u8>> {
     let mut buffer = vec![0; 1 << 10];
     loop {

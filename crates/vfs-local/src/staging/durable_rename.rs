@@ -1,4 +1,4 @@
-//! Renames that are taken back where they cannot be brought to the disk.
+//! Durable renames, rolled back if they cannot be synced to the disk.
 
 use std::os::fd::AsFd;
 
@@ -14,7 +14,7 @@ use crate::fs::parents::CreatedParents;
 use crate::fs::rename_noreplace::rename_new;
 use crate::staging::reserved_names::{ReservedName, create_unique_reserved};
 
-/// What has to reach the disk before a rename counts.
+/// What has to be synced before a rename counts as done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RenameSync<'a> {
     pub(crate) durability: Durability,
@@ -22,7 +22,7 @@ pub(crate) struct RenameSync<'a> {
 }
 
 impl RenameSync<'_> {
-    /// Syncs the directories of both ends, and those that were made on the way, where that is asked for.
+    /// If the durability is full, syncs the directories of both ends and the parents that were created.
     fn sync(&self, from: &Entry, to: &Entry) -> io::Result<()> {
         if self.durability == Durability::Atomic {
             return Ok(());
@@ -33,16 +33,16 @@ impl RenameSync<'_> {
     }
 }
 
-/// Renames `from` to `to`, where nothing is.
+/// Renames `from` to `to`, where nothing exists, and rolls back if the sync fails.
 pub(crate) fn rename_new_durably(from: &Entry, to: &Entry, sync: RenameSync<'_>) -> io::Result<()> {
     rename_new(from, to)?;
     sync.sync(from, to).map_err(|errno| rename_new(to, from).err().unwrap_or(errno))
 }
 
-/// Renames `from` over `to`, which is an `existing` file, link or empty directory.
+/// Renames `from` over `to`, which is an `existing` file, link or empty directory, and rolls back if the sync fails.
 pub(crate) fn rename_over_durably(from: &Entry, to: &Entry, existing: FileType, sync: RenameSync<'_>) -> Result<()> {
     if are_hard_links(from, to).map_err(from_errno)? {
-        // To the kernel they are renamed already; to the caller the old one must go.
+        // The kernel does nothing for two hard links of one file, but the caller expects the old name to be removed.
         fs::unlinkat(&from.parent, &from.name, AtFlags::empty()).map_err(from_errno)?;
         let back = || fs::linkat(&to.parent, &to.name, &from.parent, &from.name, AtFlags::empty());
         return sync.sync(from, to).map_err(|errno| from_errno(back().err().unwrap_or(errno)));
@@ -58,7 +58,8 @@ pub(crate) fn rename_over_durably(from: &Entry, to: &Entry, existing: FileType, 
     })
 }
 
-/// `failure` to move or remove `entry`, which is not about to pass where something is mounted there.
+/// Replaces the `failure` to move or remove `entry` by one that explains it, if something is mounted on the entry:
+/// retrying will not help then.
 pub(crate) fn explain_mount_error(failure: Error, entry: &Entry) -> Error {
     if !is_caused_by_mount(&failure, entry) {
         return failure;
@@ -67,30 +68,31 @@ pub(crate) fn explain_mount_error(failure: Error, entry: &Entry) -> Error {
     Error::new(ErrorKind::PermissionDenied, message).with_source(failure)
 }
 
-/// As [`explain_mount_error`], of an entry that the caller calls `path`.
+/// As [`explain_mount_error`], for an entry that the caller calls `path`.
 pub(crate) fn explain_mount_error_at(failure: Error, entry: &Entry, path: &VfsPath) -> Error {
     if is_caused_by_mount(&failure, entry) { explain_mount_error(failure, entry).with_path(path) } else { failure }
 }
 
-/// Whether something that is mounted on `entry` is why it could not be moved or removed.
+/// Returns whether an entry could not be moved or removed because something is mounted on it.
 fn is_caused_by_mount(failure: &Error, entry: &Entry) -> bool {
     let is_mount_point = || Metadata::at(entry.parent.as_fd(), &entry.name).is_ok_and(|at| at.is_mount_point());
     failure.kind() == ErrorKind::Busy && is_mount_point()
 }
 
-/// Whether both name one file that has more than one name. Where case does not count, one name has two spellings.
+/// Returns whether both entries are hard links of one file. On a file system that ignores case, they may be two
+/// spellings of a single name, which is not a hard link.
 fn are_hard_links(one: &Entry, other: &Entry) -> io::Result<bool> {
     let one = Metadata::at(one.parent.as_fd(), &one.name)?;
     let other = Metadata::at(other.parent.as_fd(), &other.name)?;
     Ok(one.identity() == other.identity() && one.link_count() > 1 && one.file_type() != FileType::Directory)
 }
 
-/// What a rename replaces, kept until the rename is on the disk.
+/// A backup of the entry that a rename replaces, kept until the rename is on the disk.
 enum ReplacedBackup {
     NotKept,
-    /// A file or link, under a second name, which goes when this is dropped.
+    /// A file or link, under a second name, which is removed when this is dropped.
     Link(ReservedName),
-    /// An empty directory is no more than its mode.
+    /// The mode of an empty directory, which is enough to create it again.
     EmptyDirectory(Mode),
 }
 
@@ -105,7 +107,7 @@ impl ReplacedBackup {
         };
         match create_unique_reserved(entry, link) {
             Ok(reserved) => Ok(ReplacedBackup::Link(ReservedName::new(reserved))),
-            // Without a second name it cannot be kept, as on FAT or for a link of somebody else's.
+            // The file system cannot create a second name, such as FAT, or the link belongs to another user.
             Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) => {
                 Ok(ReplacedBackup::NotKept)
             }

@@ -1,4 +1,4 @@
-//! One change at a time for each directory entry: within the process and, where the file system can, across processes.
+//! Per-entry locks that serialise changes, within the process and by `flock` across processes.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,20 +18,20 @@ use crate::fs::root::Root;
 /// The device and inode of a directory, and a name in it.
 type EntryKey = (u64, u64, String);
 
-/// The entries that some thread of this process is changing, through whichever backend.
+/// The entries that threads of this process are changing, through any backend.
 ///
-/// A std lock, held for a set operation only, never across a system call on a file or an await.
+/// A std lock, held only to look up or change the set, never across a system call on a file or an await.
 static LOCKED_ENTRIES: LazyLock<(Mutex<HashSet<EntryKey>>, Condvar)> = LazyLock::new(Default::default);
 
-/// How long a waiting thread sleeps before it looks at its context again.
+/// Longest sleep of a waiting thread before it checks its context again.
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Holds one directory entry for one change.
+/// The lock of one directory entry for one change.
 #[derive(Debug)]
 pub(crate) struct EntryLock(EntryKey);
 
 impl EntryLock {
-    /// Waits for the entry, until `deadline` or the end of the context.
+    /// Waits for the lock until `deadline`, or until the context is cancelled.
     pub(crate) fn acquire(entry: &Entry, cx: &OpContext, deadline: Instant) -> Result<Self> {
         let (device, inode) = Metadata::from_fd(entry.parent.as_fd()).map_err(from_errno)?.identity();
         let key = (device, inode, entry.name.clone());
@@ -46,7 +46,7 @@ impl EntryLock {
         Ok(Self(key))
     }
 
-    /// What the entry is keyed by, to take two in one order everywhere.
+    /// Returns the key of the entry, by which two entries are locked in the same order everywhere.
     pub(crate) fn order_key(entry: &Entry) -> io::Result<(u64, u64, &str)> {
         let (device, inode) = Metadata::from_fd(entry.parent.as_fd())?.identity();
         Ok((device, inode, &entry.name))
@@ -61,38 +61,38 @@ impl Drop for EntryLock {
     }
 }
 
-/// What a file is held for.
+/// The purpose that a file is locked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LockPurpose {
-    /// Its content is changed or replaced, for which one has to be allowed to write into it.
+    /// Its content is changed or replaced, which requires write permission.
     Change,
-    /// It is removed.
+    /// The file is removed.
     Removal,
-    /// Nothing becomes of it.
+    /// The file is only read.
     Inspect,
 }
 
-/// The regular file that an entry named when it was locked, held open.
+/// The open and locked regular file of an entry.
 ///
-/// The lock is `flock`'s: advisory, and gone with the process that held it.
+/// The lock is taken by `flock`: it is advisory, and the kernel releases it when the process ends.
 #[derive(Debug)]
 pub(crate) struct LockedFile {
     pub(crate) fd: OwnedFd,
     pub(crate) metadata: Metadata,
-    /// Whether other processes are really kept out; some network file systems cannot.
+    /// Whether other processes are excluded; some network file systems cannot do that.
     pub(crate) exclusive: bool,
 }
 
 impl LockedFile {
-    /// Opens and locks what `entry` names; `None` where nothing is there.
+    /// Opens and locks the file of `entry`. Returns `None` if nothing exists there.
     ///
-    /// It is opened for reading alone. To open for writing is a change to layered file systems: they make a file of their own
-    /// of one that lies in a lower layer, which would no longer be what the caller has read.
+    /// The file is opened for reading only. Opening for writing changes layered file systems: they copy a file of a
+    /// lower layer to the upper one, and the copy would no longer be the file that the caller has read.
     ///
     /// # Errors
     ///
-    /// `is_a_directory`, `unsupported` for a FIFO, socket, device or link; `permission_denied` where the file may not be
-    /// read, or, to be changed, not written, although replacing it would not need that; `busy` where another process
+    /// `is_a_directory`, `unsupported` for a FIFO, socket, device or link; `permission_denied` if the file may not be
+    /// read or, for a change, not be written, although replacing it would not need that; `busy` if another process
     /// keeps it locked.
     pub(crate) fn acquire(
         root: &Root,
@@ -116,7 +116,7 @@ impl LockedFile {
             }
             let Some((fd, exclusive)) = open_and_lock(root, entry, cx, deadline)? else { continue };
             let metadata = Metadata::from_fd(fd.as_fd()).map_err(from_errno)?;
-            // Whoever held the lock before may have put another file in its place.
+            // The previous holder of the lock may have put another file in its place.
             match Metadata::at(entry.parent.as_fd(), &entry.name) {
                 Ok(now) if now.identity() == metadata.identity() => {
                     metadata.check_readable_file(hard_links)?;
@@ -132,7 +132,7 @@ impl LockedFile {
     }
 }
 
-/// The file, and whether it is locked; `None` where it has gone.
+/// Opens the file, and returns whether it is locked; `None` if it was removed.
 fn open_and_lock(root: &Root, entry: &Entry, cx: &OpContext, deadline: Instant) -> Result<Option<(OwnedFd, bool)>> {
     let open = |access| root.open_child(entry.parent.as_fd(), entry.name.as_bytes(), access);
     let fd = match open(OFlags::RDONLY) {
@@ -151,17 +151,18 @@ fn open_and_lock(root: &Root, entry: &Entry, cx: &OpContext, deadline: Instant) 
             Ok(Some((writable, locking == LockOutcome::Locked)))
         }
         Err(Errno::NOENT) => Ok(None),
-        // Who may not write it cannot lock it there; whether it may be changed is asked for otherwise.
+        // Without write permission, the file cannot be locked there. The caller checks separately whether it may be
+        // changed.
         Err(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::TXTBSY) => Ok(Some((fd, false))),
         Err(errno) => Err(from_errno(errno)),
     }
 }
 
-/// How a lock was asked for in vain, or not.
+/// The result of an attempt to lock a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LockOutcome {
     Locked,
-    /// A network file system locks only what is open for writing.
+    /// A network file system grants locks only for files that are open for writing.
     NeedsWriteAccess,
     Unsupported,
 }
@@ -179,7 +180,7 @@ fn lock_exclusive(fd: &OwnedFd, cx: &OpContext, deadline: Instant) -> Result<Loc
                 interval = (interval * 2).min(MAX_POLL_INTERVAL);
             }
             Err(Errno::BADF) => return Ok(LockOutcome::NeedsWriteAccess),
-            // The last one is the answer of a filter of system calls.
+            // `EPERM` is the answer of a seccomp filter.
             Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
                 return Ok(LockOutcome::Unsupported);
             }

@@ -1,4 +1,4 @@
-//! Reserved names: what is under way stands under one, out of every listing.
+//! Reserved names for pending writes, which no listing shows, and cleanup of leftovers.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::fd::OwnedFd;
@@ -13,12 +13,12 @@ use crate::fs::remove_tree::remove_staged;
 use crate::fs::root::{RESERVED_PREFIX, Root};
 use crate::fs::syscall_probes::is_flock_refused;
 
-/// A file or link under a reserved name, which is removed again unless it becomes an entry.
+/// An entry under a reserved name, which is removed on drop unless it is renamed to its final name.
 #[derive(Debug)]
 pub(crate) struct ReservedName(Entry);
 
 impl ReservedName {
-    /// Takes care of `reserved`, which has come into being.
+    /// Takes ownership of `reserved`, which was created before.
     pub(crate) fn new(reserved: Entry) -> Self {
         Self(reserved)
     }
@@ -27,7 +27,7 @@ impl ReservedName {
         &self.0
     }
 
-    /// Renames it to `entry`, over what is there.
+    /// Renames the entry to `entry`, and replaces what exists there.
     pub(crate) fn rename_to(self, entry: &Entry) -> io::Result<()> {
         fs::renameat(&self.0.parent, &self.0.name, &entry.parent, &entry.name)
     }
@@ -35,15 +35,15 @@ impl ReservedName {
 
 impl Drop for ReservedName {
     fn drop(&mut self) {
-        // A failure leaves a file that no listing shows.
+        // If this fails, a file remains that no listing shows.
         let _removed = fs::unlinkat(&self.0.parent, &self.0.name, AtFlags::empty());
     }
 }
 
-/// Puts something under the one reserved name that `entry` has, or under another where that is in use.
+/// Creates an entry under the one reserved name that belongs to `entry`, or under a unique one if that is in use.
 ///
-/// What is put there must be locked with [`lock_against_cleanup`] before, and stay so while it is there: an unlocked file or
-/// directory under that name was left by a process that died, and is removed. If a filter refuses
+/// The new entry must be locked with [`lock_against_cleanup`] before, and stay locked as long as it has that name: an
+/// unlocked file or directory under the name was left by a dead process, and is removed. If a seccomp filter refuses
 /// `flock`, the name is unique instead.
 pub(crate) fn create_reserved(
     root: &Root,
@@ -64,7 +64,7 @@ pub(crate) fn create_reserved(
     create_unique_reserved(entry, create)
 }
 
-/// Puts something under a reserved name that nothing else has.
+/// Creates an entry under a unique reserved name.
 pub(crate) fn create_unique_reserved(entry: &Entry, mut create: impl FnMut(&Entry) -> io::Result<()>) -> Result<Entry> {
     loop {
         let random = RandomState::new().build_hasher().finish();
@@ -79,10 +79,11 @@ pub(crate) fn create_unique_reserved(entry: &Entry, mut create: impl FnMut(&Entr
     }
 }
 
-/// Locks a file or directory that is to stand under a reserved name, so that no other process takes it for a leftover.
+/// Locks a file or directory for a reserved name, so that no other process takes it for a leftover.
 pub(crate) fn lock_against_cleanup(fd: &OwnedFd) -> io::Result<()> {
     match fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
-        // Where there are no locks, nobody can find this one missing: a leftover is one that can be locked.
+        // If the file system has no locks, nobody can mistake this one for a leftover, since a leftover is an entry
+        // that can be locked.
         Err(
             Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::BADF | Errno::PERM,
         ) => Ok(()),
@@ -90,12 +91,13 @@ pub(crate) fn lock_against_cleanup(fd: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Removes what a dead process left. Only who holds its lock removes it, so that two do not remove one another's.
+/// Removes a leftover of a dead process. Only the holder of its lock removes it, so that two processes do not remove
+/// each other's entries.
 pub(crate) fn remove_leftover(root: &Root, reserved: &Entry) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let leftover = match fs::openat(&reserved.parent, &reserved.name, flags, Mode::empty()) {
         Ok(leftover) => leftover,
-        // A link cannot be locked, and holds nothing: whoever is about to remove it finds it gone.
+        // A link cannot be locked and has no content of its own: a concurrent removal finds it gone.
         Err(Errno::LOOP) => {
             return ignore_not_found(
                 fs::unlinkat(&reserved.parent, &reserved.name, AtFlags::empty()).map_err(from_errno),
@@ -109,7 +111,7 @@ pub(crate) fn remove_leftover(root: &Root, reserved: &Entry) -> Result<()> {
     }
 }
 
-/// Whether something was removed, by whomever.
+/// Treats `not_found` as success: another process has removed the entry.
 fn ignore_not_found(removed: Result<()>) -> Result<()> {
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -117,7 +119,7 @@ fn ignore_not_found(removed: Result<()>) -> Result<()> {
     }
 }
 
-/// The same for a name in every process and every version of this library (the 64-bit FNV-1a hash).
+/// Hashes a name by 64-bit FNV-1a, with the same result in every process and every version of this library.
 fn name_hash(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }

@@ -1,4 +1,4 @@
-//! Bringing the copy of a tree to the disk, in as few steps as its file system allows.
+//! Durability of a copied tree: one sync per entry, or one for its whole file system.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -9,29 +9,30 @@ use crate::config::options::Durability;
 use crate::fs::errno::retry;
 use crate::fs::file_systems;
 
-/// Up to so many files and directories are synced one by one, so that a small copy does not wait for what all other programs
-/// have written to the file system.
+/// Maximum number of files and directories that are synced one by one, so that a small copy does not wait for the data
+/// that other programs have written to the file system.
 const MAX_ENTRY_SYNCS: usize = 128;
 
-/// What of a copy has to be synced, and how.
+/// The entries of a copy that have to be synced, and how.
 #[derive(Debug)]
 pub(crate) enum TreeSync {
     Skip,
-    /// Each file and directory by itself, once it is written: where a sync of the whole file system need not tell what failed
-    /// to be written. It does so on the disks of this machine, but not through an overlay, which keeps the errors of its upper
-    /// layer to itself.
+    /// Sync each file and directory once it is written, for file systems on which a sync of the whole file system need
+    /// not report write errors. It does so on the disks of this machine, but not through an overlay, which does not
+    /// report the errors of its upper layer.
     PerEntry,
-    /// All at the end. To sync each of many files is to wait for the disk that many times.
+    /// Sync everything at the end: syncing many files one by one would wait for the disk for each of them.
     AtEnd {
-        /// The topmost directory, opened before anything was written: what fails to be written later is told here.
+        /// The topmost directory, opened before anything was written, so that a sync through it reports all later write
+        /// errors.
         top: OwnedFd,
-        /// What was written, unless that is too much to be synced one by one.
+        /// The written files and directories, unless there are too many to sync them one by one.
         written: Option<Vec<OwnedFd>>,
     },
 }
 
 impl TreeSync {
-    /// For a copy into the directory `top`.
+    /// Chooses how to sync a copy into the directory `top`.
     pub(crate) fn new(durability: Durability, top: &OwnedFd) -> io::Result<Self> {
         Ok(match durability {
             Durability::Atomic => Self::Skip,
@@ -42,7 +43,7 @@ impl TreeSync {
         })
     }
 
-    /// Takes note of a file or directory of the copy to which nothing is written any more.
+    /// Adds a file or directory of the copy that will not be written to any more.
     pub(crate) fn add(&mut self, entry: BorrowedFd<'_>) -> io::Result<()> {
         match self {
             Self::PerEntry => retry(|| fs::fsync(entry))?,
@@ -50,7 +51,7 @@ impl TreeSync {
                 let room = written.as_mut().filter(|entries| entries.len() < MAX_ENTRY_SYNCS);
                 match room.map(|entries| (entries, io::fcntl_dupfd_cloexec(entry, 0))) {
                     Some((entries, Ok(entry))) => entries.push(entry),
-                    // There are too many for that, or too many files are open to hold another.
+                    // There are too many entries, or too many open files to hold another one.
                     _ => *written = None,
                 }
             }
@@ -59,7 +60,7 @@ impl TreeSync {
         Ok(())
     }
 
-    /// Returns when all of the copy is on the disk.
+    /// Syncs the added entries, and returns when the whole copy is on the disk.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self {
             Self::Skip | Self::PerEntry => Ok(()),

@@ -1,4 +1,4 @@
-//! Modification times by which versions tell writes apart.
+//! Unique modification times, so that every write has its own version.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use chrono::{DateTime, Utc};
 use rustix::fs::Timespec;
 
-/// The time of now, later than every time this gave before: versions tell even two writes of one clock tick apart.
+/// Returns the current time, but later than every time returned before, so that the versions of two writes within one
+/// clock tick differ.
 pub(crate) fn next_unique_time() -> Timespec {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -18,14 +19,14 @@ pub(crate) fn next_unique_time() -> Timespec {
     Timespec { tv_sec: (unique / 1_000_000_000).cast_signed(), tv_nsec: (unique % 1_000_000_000).cast_signed() }
 }
 
-/// Returns `at` in whole microseconds, and below that a count of writes, so that two writes of one time have different versions
-/// unless 999 of them fall into one tick of the clock by which the kernel notes changes.
+/// Returns `at` in whole microseconds, with a counter of writes below them, so that two writes with the same time have
+/// different versions, unless 999 of them happen within one tick of the clock by which the kernel records changes.
 pub(crate) fn make_unique(at: DateTime<Utc>) -> Timespec {
-    // Processes start at different counts, so that their versions differ, too.
+    // Each process starts at a different count, so that versions of several processes differ, too.
     static COUNT: LazyLock<AtomicU64> = LazyLock::new(|| AtomicU64::new(next_unique_time().tv_nsec.cast_unsigned()));
-    // Never 0: a time of all zeros stands for a file system that has none.
+    // Never zero: a time of all zeros represents a file system without modification times.
     let below = COUNT.fetch_add(1, Ordering::Relaxed) % 999 + 1;
-    // During a leap second chrono counts beyond the second, which the kernel refuses.
+    // During a leap second, chrono counts beyond the second, which the kernel rejects.
     let micros = at.timestamp_subsec_micros().min(999_999);
     Timespec { tv_sec: at.timestamp(), tv_nsec: i64::from(micros) * 1_000 + below.cast_signed() }
 }

@@ -1,4 +1,4 @@
-//! The directories that are watched: what each watch descriptor of the kernel stands for.
+//! The tree of watched directories, by inotify watch descriptor.
 
 use std::collections::HashMap;
 
@@ -6,13 +6,13 @@ use vfs_core::VfsPath;
 
 use crate::fs::root::RESERVED_PREFIX;
 
-/// A directory as the kernel calls it: a number that stays with it when it is renamed, and is not given to another.
+/// A watch descriptor: it stays the same when the directory is renamed, and is not reused for another one.
 pub(super) type WatchId = i32;
 
 /// An entry of a watched directory.
 pub(super) type EntryRef<'a> = (WatchId, &'a str);
 
-/// A tree of names, so that a directory is renamed with all that is below it in one step.
+/// The watched directories as a tree of names, so that renaming a directory moves everything below it in one step.
 #[derive(Debug, Default)]
 pub(super) struct WatchedDirs {
     nodes: HashMap<WatchId, DirNode>,
@@ -20,19 +20,19 @@ pub(super) struct WatchedDirs {
 
 #[derive(Debug, Default)]
 struct DirNode {
-    /// Where it is; `None` for the root.
+    /// The parent and the name in it; `None` for the root.
     parent: Option<(WatchId, String)>,
     children: HashMap<String, WatchId>,
 }
 
-/// What became of a directory that was put in its place.
+/// The result of placing a directory in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// It was there.
+    /// The directory already was in that place.
     Unchanged,
-    /// It was not there.
+    /// The directory is new in that place.
     Placed,
-    /// It is mounted below itself, where it has no place.
+    /// The directory is mounted below itself, so it has no place in the tree.
     Refused,
 }
 
@@ -45,12 +45,12 @@ impl WatchedDirs {
         self.nodes.keys().copied()
     }
 
-    /// The directory `name` of `parent`.
+    /// Returns the directory `name` of `parent`.
     pub(super) fn child(&self, parent: WatchId, name: &str) -> Option<WatchId> {
         self.nodes.get(&parent)?.children.get(name).copied()
     }
 
-    /// The names from the root down to `id`; `None` where it is not watched.
+    /// Returns the names from the root down to `id`, or `None` if it is not watched.
     pub(super) fn names(&self, id: WatchId) -> Option<Vec<&str>> {
         let mut names = Vec::new();
         let mut node = self.nodes.get(&id)?;
@@ -62,12 +62,13 @@ impl WatchedDirs {
         Some(names)
     }
 
-    /// The path of `id`; `None` where it is not watched, or is too long for a path.
+    /// Returns the path of `id`, or `None` if it is not watched or its path is too long.
     pub(super) fn path(&self, id: WatchId) -> Option<VfsPath> {
         VfsPath::parse(&self.names(id)?.join("/")).ok()
     }
 
-    /// Puts `id` in its place, wherever it was before, and returns what was watched there, which is so no more.
+    /// Moves `id` to its place, wherever it was before. Returns the directories that were watched there, which are
+    /// removed from the tree.
     pub(super) fn place(&mut self, id: WatchId, parent: Option<(WatchId, &str)>) -> (Placement, Vec<WatchId>) {
         let target = parent.map(|(parent, name)| (parent, name.to_owned()));
         if self.nodes.get(&id).is_some_and(|node| node.parent == target) {
@@ -89,7 +90,7 @@ impl WatchedDirs {
         (Placement::Placed, removed)
     }
 
-    /// Forgets `id` and all below it, and returns them.
+    /// Removes `id` and everything below it from the tree, and returns them.
     pub(super) fn remove(&mut self, id: WatchId) -> Vec<WatchId> {
         self.detach(id);
         let (mut pending, mut removed) = (vec![id], Vec::new());

@@ -1,4 +1,4 @@
-//! The kernel's side: an inotify queue, read whole.
+//! The inotify queue of a watcher.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,10 +12,10 @@ use vfs_core::{Error, ErrorKind};
 use super::directory_tree::WatchId;
 use crate::fs::errno::from_errno;
 
-/// What is watched for.
+/// The events that are watched.
 ///
-/// Events are added to those that are watched for already, which are the same: a directory is looked for again by watching
-/// it again, and the kernel would else forget for a moment what it was watched for, with all that happens then.
+/// `MASK_ADD` adds the events to those that are already watched, which are the same: a directory is located by watching
+/// it again, and without this flag the kernel would forget the old mask for a moment, and lose events.
 const WATCH_MASK: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MOVED_FROM)
@@ -26,23 +26,23 @@ const WATCH_MASK: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::EXCL_UNLINK)
     .union(WatchFlags::ONLYDIR);
 
-/// How long the second half of a rename is waited for: the kernel queues the two apart from one another, and a busy machine
-/// may stop who renames between them. What is moved away for good is told that much later.
+/// How long to wait for the second half of a rename. The kernel queues the halves separately, and on a busy machine the
+/// renaming process may be stopped between them. A move out of the watched tree is reported that much later.
 const RENAME_PAIR_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Most events that are read before they are looked at.
+/// Maximum number of events that are read before they are processed.
 const MAX_EVENTS_PER_READ: usize = 16_384;
 
-/// Bytes of the queue that are read at once.
+/// Size of a single read from the queue, in bytes.
 const READ_BUFFER_SIZE: usize = 64 << 10;
 
-/// One event.
+/// One inotify event.
 #[derive(Debug, Clone)]
 pub(super) struct InotifyEvent {
     pub(super) dir: WatchId,
     pub(super) flags: ReadFlags,
     pub(super) cookie: u32,
-    /// The entry of the directory; `None` for the directory itself, and for a name that is not UTF-8.
+    /// The name in the directory; `None` for the directory itself, and for a name that is not UTF-8.
     pub(super) name: Option<String>,
 }
 
@@ -67,20 +67,20 @@ impl InotifyQueue {
         })
     }
 
-    /// Watches a directory that is held open.
+    /// Watches an open directory.
     ///
-    /// The way through `/proc` names the very directory that was opened below the root, whatever stands at its path by
-    /// now, so that no link is ever watched through. What is watched then is the directory itself, wherever it is moved.
+    /// The path through `/proc` names the very directory that was opened below the root, whatever exists at its path by
+    /// now, so that no link is ever followed. The kernel then watches the directory itself, wherever it is moved.
     pub(super) fn add(&self, dir: BorrowedFd<'_>) -> io::Result<WatchId> {
         inotify::add_watch(&self.0, format!("/proc/self/fd/{}", dir.as_raw_fd()), WATCH_MASK)
     }
 
     pub(super) fn remove(&self, id: WatchId) {
-        // It fails where the directory is gone, and the watch with it.
+        // This fails if the directory was removed, and the watch with it.
         let _removed = inotify::remove_watch(&self.0, id);
     }
 
-    /// Waits until there are events, `other` can be read, or the time is over. Says whether `other` can be read.
+    /// Waits until there are events, `other` is readable, or the time is over. Returns whether `other` is readable.
     pub(super) fn wait(&self, other: Option<BorrowedFd<'_>>, time: Duration) -> bool {
         let timeout = Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() };
         let mut fds = vec![PollFd::new(&self.0, PollFlags::IN)];
@@ -89,14 +89,14 @@ impl InotifyQueue {
             Ok(_) => fds.get(1).is_some_and(|other| !other.revents().is_empty()),
             Err(Errno::INTR) => false,
             Err(_) => {
-                // Memory is short. Looking again at once would not help.
+                // Memory is short, so polling again at once would not help.
                 std::thread::park_timeout(time);
                 false
             }
         }
     }
 
-    /// The events that are there, with the other half of each rename where that comes at all.
+    /// Returns the pending events, with the other half of each rename if it arrives in time.
     pub(super) fn read(&self) -> Vec<InotifyEvent> {
         let mut events = Vec::new();
         self.read_into(&mut events);
@@ -136,7 +136,7 @@ impl AsFd for InotifyQueue {
     }
 }
 
-/// Whether something was moved away and it is not known where to.
+/// Returns whether an entry was moved away without a matching arrival.
 fn has_unpaired_rename(events: &[InotifyEvent]) -> bool {
     let handle_created: HashSet<_> =
         events.iter().filter(|event| event.has(ReadFlags::MOVED_TO)).map(|event| event.cookie).collect();

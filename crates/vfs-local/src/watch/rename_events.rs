@@ -1,4 +1,4 @@
-//! Renames: two events of the kernel, and four where two entries are swapped.
+//! Rename events: two for a rename, four for an exchange of two entries.
 
 use rustix::fs::FileType;
 use vfs_core::Change;
@@ -7,21 +7,22 @@ use super::directory_tree::{EntryRef, is_reserved, to_owned_ref};
 use super::state::{LookupError, WatchState, version};
 
 impl WatchState {
-    /// Something was renamed, and it is not known where to.
+    /// Handles an entry that was renamed to an unknown place.
     pub(super) fn handle_moved_away(&mut self, place: EntryRef<'_>, cookie: u32) {
         if is_reserved(place) {
             return self.renames.record_unpaired(cookie, place);
         }
         if self.renames.came_from_reserved(place) && self.stat_entry(place).is_ok() {
-            // The second half of a write that swaps the new file with the old, of which a part is still to come.
+            // This is the second half of a write that exchanges the new file with the old one, whose other events are
+            // still to come.
             return self.renames.forget_from_reserved(place);
         }
         self.handle_removed(place);
-        // It may be the second half of any other swap.
+        // It may be the second half of another exchange.
         self.deferred.push(to_owned_ref(place));
     }
 
-    /// Something was renamed, and it was not known where from.
+    /// Handles an entry that was renamed from a place that was unknown when this event was read.
     pub(super) fn handle_moved_here(&mut self, place: EntryRef<'_>, cookie: u32, is_directory: bool) {
         match self.renames.take_unpaired(cookie) {
             Some((dir, name)) => self.handle_rename((dir, &name), place, is_directory),
@@ -29,9 +30,9 @@ impl WatchState {
         }
     }
 
-    /// Something was renamed from one watched directory into another.
+    /// Handles a rename from one watched directory to another.
     ///
-    /// Where two entries are swapped the kernel says that each is renamed to the other.
+    /// If two entries are exchanged, the kernel reports each as renamed to the other's place.
     pub(super) fn handle_rename(&mut self, from: EntryRef<'_>, to: EntryRef<'_>, is_directory: bool) {
         let is_swap = self.renames.is_swap(from, to) && !matches!(self.stat_entry(from), Err(LookupError::NotFound));
         if !is_swap {
@@ -41,7 +42,7 @@ impl WatchState {
             (true, true) => {}
             (true, false) if is_directory => self.handle_created(to, true),
             (true, false) => self.handle_replaced(to),
-            // The second half of a write that swaps the new file with the old.
+            // This is the second half of a write that exchanges the new file with the old one.
             (false, true) if is_swap => {}
             (false, true) => {
                 self.handle_removed(from);
@@ -53,7 +54,8 @@ impl WatchState {
                 for place in [from, to] {
                     let found = self.stat_entry(place).map(|found| found.file_type() == FileType::Directory);
                     match found {
-                        // It may have been moved there and back again, and what is there now made after that.
+                        // The entry may have been moved there and back again, and the current one been created
+                        // afterwards.
                         Ok(is_now) if is_directory || is_now => {
                             self.handle_removed(place);
                             self.handle_created(place, is_now);
@@ -70,7 +72,7 @@ impl WatchState {
 
     fn handle_file_rename(&mut self, from: EntryRef<'_>, to: EntryRef<'_>) {
         if self.directories.child(from.0, from.1).is_some() {
-            // A directory that was made there since was come by already. Its event is still to come.
+            // A directory that was created there later is already in the tree. Its event is still to come.
             self.handle_removed(from);
             return self.handle_created(to, false);
         }
@@ -95,7 +97,7 @@ impl WatchState {
         };
         let there = self.directories.child(to.0, to.1);
         if there.is_some() && there == self.directory_at(to).ok() {
-            // It was come by at its new place, and told of, when the directory that it is in was listed.
+            // The directory was already found and reported at its new place, when its parent was listed.
             return self.handle_removed(from);
         }
         let Some(moved) = self.directories.child(from.0, from.1) else {
@@ -103,7 +105,8 @@ impl WatchState {
             return self.handle_created(to, true);
         };
         if self.directory_at(to) != Ok(moved) {
-            // It was moved on, or the one that is known at its old place was made there since. Both will be told.
+            // The directory was moved on, or the known one was created at the old place later. Events for both are
+            // still to come.
             self.handle_removed(from);
             return self.handle_created(to, true);
         }

@@ -1,41 +1,41 @@
-//! The renames that more is to come of: halves, and swaps.
+//! Pending renames: unpaired halves, and first halves of exchanges.
 
 use std::collections::VecDeque;
 
 use super::directory_tree::{EntryRef, WatchId, is_reserved, to_owned_ref};
 use crate::fs::root::RESERVED_PREFIX;
 
-/// Most renames that the other half of a swap is looked for among.
+/// Maximum number of renames that are remembered to find the other half of an exchange.
 const MAX_RENAMES: usize = 64;
 
-/// An entry of a watched directory, kept.
+/// An owned [`EntryRef`].
 type OwnedEntryRef = (WatchId, String);
 
-/// The renames that more is to come of.
+/// The renames for which more events are expected.
 #[derive(Debug, Default)]
 pub(super) struct RenameTracker {
-    /// From where to where, newest first.
+    /// Source and target, newest first.
     moves: VecDeque<(OwnedEntryRef, OwnedEntryRef)>,
-    /// What came out of hiding without where to, by the cookie of the rename.
+    /// Renames from a reserved name to an unknown target, by the cookie of the rename.
     unpaired: VecDeque<(u32, OwnedEntryRef)>,
 }
 
 impl RenameTracker {
-    /// Forgets what cannot have more to come: of others the two halves of a swap are read together, while of ours many may
-    /// be on their way.
+    /// Forgets renames for which no more events can come. The halves of an exchange by another program are read
+    /// together; of the exchanges of this library, many may be pending.
     pub(super) fn begin(&mut self) {
         self.moves.retain(|((_, name), _)| name.starts_with(RESERVED_PREFIX));
     }
 
     pub(super) fn record(&mut self, from: EntryRef<'_>, to: EntryRef<'_>) {
-        // What goes into hiding by itself does not come back by the other half of a swap.
+        // A rename to a reserved name is not the first half of an exchange.
         if !is_reserved(to) {
             self.moves.truncate(MAX_RENAMES - 1);
             self.moves.push_front((to_owned_ref(from), to_owned_ref(to)));
         }
     }
 
-    /// Whether the rename of `from` to `to` follows one of `to` to `from`, which is then forgotten.
+    /// Returns whether the rename of `from` to `to` follows one of `to` to `from`, and forgets that one.
     pub(super) fn is_swap(&mut self, from: EntryRef<'_>, to: EntryRef<'_>) -> bool {
         let before = self.moves.iter().position(|before| *before == (to_owned_ref(to), to_owned_ref(from)));
         before.and_then(|before| self.moves.remove(before)).is_some()

@@ -1,4 +1,4 @@
-//! What was told last of a file.
+//! Cache of the last reported version of each file.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,11 +6,11 @@ use vfs_core::Version;
 
 use super::directory_tree::WatchId;
 
-/// Most files that are remembered.
+/// Maximum number of remembered files.
 const MAX_FILES: usize = 4096;
 
-/// The versions of the files that were told of last, so that nothing is told twice: one change is several events of the
-/// kernel, and what is made in a new directory is found by listing it and reported as well.
+/// The versions that were reported last, so that no change is reported twice: one change causes several kernel events,
+/// and a file in a new directory is found by listing the directory and reported by an event as well.
 #[derive(Debug, Default)]
 pub(super) struct ReportedVersions {
     versions: HashMap<(WatchId, String), Option<Version>>,
@@ -18,7 +18,8 @@ pub(super) struct ReportedVersions {
 }
 
 impl ReportedVersions {
-    /// What was told of the file `name` of the directory `dir`; `None` where that is not remembered.
+    /// Returns the version that was last reported for the file `name` of the directory `dir`, or `None` if none is
+    /// remembered.
     pub(super) fn get(&self, dir: WatchId, name: &str) -> Option<&Option<Version>> {
         self.versions.get(&(dir, name.to_owned()))
     }

@@ -1,4 +1,4 @@
-//! From what the kernel says of single directories to changes of paths.
+//! The state of a watcher: converts kernel events for directories to changes of paths.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
@@ -18,51 +18,51 @@ use crate::fs::metadata::Metadata;
 use crate::fs::protected_paths::PathAccess;
 use crate::local_fs::LocalFs;
 
-/// How far the times of files may be behind the clock, and more.
+/// Allowance for file times that are behind the clock.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
-/// Why nothing can be said of a place.
+/// The reason why an entry cannot be examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LookupError {
-    /// Nothing is there.
+    /// Nothing exists there.
     NotFound,
-    /// Its directory was renamed, and the event of that is still to come.
+    /// The parent directory was renamed, and the event for that is still to come.
     ParentMoved,
 }
 
-/// How directories are walked.
+/// Options of a recursive watch.
 #[derive(Clone, Copy)]
 pub(super) struct WalkOptions<'a> {
-    /// What is walked: what lies on the way to one of these, or below.
+    /// Paths to watch, including everything below them and the directories on the way to them.
     pub(super) scope: &'a [VfsPath],
-    /// Whether directories that were not watched before are new, and told of with all that is in them.
+    /// Whether directories that were not watched before are new, and reported with everything in them.
     pub(super) report: bool,
-    /// Whether the directory that it begins with is taken from another place, as `PendingDir::may_move`.
+    /// Whether the topmost directory may be moved here from another place, as `PendingDir::may_move`.
     pub(super) may_move: bool,
 }
 
-/// What is watched, and what is known of it.
+/// The watched directories, the subscriptions and the pending changes.
 ///
-/// Events are of the past: by the time that one is looked at, its directory may have another name and its file may be gone.
-/// The tree of directories follows the events, so that each has the path it had then; what is looked up on the disk is of
-/// now. Where the two do not fit, it is looked again when all events that there are have been followed.
+/// Events describe the past: when one is processed, its directory may have another name and its file may be gone. The
+/// tree of directories follows the events, so that each event gets the path of its time; lookups on the disk show the
+/// present. If the two do not match, the entry is looked up again after all pending events.
 #[derive(Debug)]
 pub(super) struct WatchState {
     pub(super) local_fs: Arc<LocalFs>,
     pub(super) queue: Arc<InotifyQueue>,
     pub(super) feed: Feed,
     pub(super) directories: WatchedDirs,
-    /// What is to be published next.
+    /// The changes to publish next.
     pub(super) changes: Vec<Change>,
-    /// What could not be looked at, as its directory was renamed since; looked at again when that is known.
+    /// Entries that could not be examined because their parent was renamed; examined again after the pending events.
     pub(super) deferred: Vec<(WatchId, String)>,
     pub(super) reported: ReportedVersions,
     pub(super) renames: RenameTracker,
-    /// What somebody asked for, since when.
+    /// The subscribed paths, and since when each of them is watched.
     pub(super) subscriptions: Vec<(VfsPath, Moment)>,
     started_at: SystemTime,
     is_root_removed: bool,
-    /// What keeps a directory from being watched that somebody asked for.
+    /// The error because of which a subscribed directory cannot be watched.
     failure: Option<Error>,
 }
 
@@ -84,8 +84,8 @@ impl WatchState {
         }
     }
 
-    /// Watches what is at and below `path`, and says since when that is so. What follows is in the feed until the last
-    /// subscriber is gone.
+    /// Watches `path` and everything below it, and returns since when it is watched. Later changes are in the feed
+    /// until the last subscriber is gone.
     pub(super) fn subscribe(&mut self, path: &VfsPath) -> Result<Moment> {
         let known = self
             .subscriptions
@@ -106,8 +106,8 @@ impl WatchState {
         Ok(since)
     }
 
-    /// Publishes what has happened until now, and ends the feed where not all can be seen any more. The feed is to be woken
-    /// after that, when the state is no longer locked.
+    /// Publishes the changes until now, and ends the feed if some changes cannot be seen any more. The caller wakes the
+    /// feed afterwards, when the state is no longer locked.
     pub(super) fn process_pending(&mut self) {
         let events = self.queue.read();
         self.process(&events);
@@ -120,13 +120,13 @@ impl WatchState {
         }
         let failure = self.failure.take();
         if failure.is_some() {
-            // Whoever lists again after it sees all until now.
+            // A subscriber that lists again after this event sees all changes until now.
             self.changes.push(Change::Overflow);
         }
         let changes = std::mem::take(&mut self.changes);
         self.feed.push(|| changes);
         if let Some(error) = failure {
-            // What is watched no longer is free for the next watcher.
+            // The removed watches are available to the next watcher.
             self.subscriptions.clear();
             self.unwatch_unsubscribed();
             self.feed.end(error);
@@ -143,7 +143,7 @@ impl WatchState {
         self.renames.begin();
         for event in events {
             if event.has(ReadFlags::QUEUE_OVERFLOW) {
-                // What was read with it is older than what is watched from now on.
+                // Events that were read together with the overflow are older than the watches that start now.
                 return self.rescan();
             }
             if event.has(ReadFlags::IGNORED) {
@@ -163,7 +163,7 @@ impl WatchState {
                     None => self.handle_moved_away(place, event.cookie),
                 }
             } else if event.has(ReadFlags::MOVED_TO) {
-                // Its other half was handled where that came with it.
+                // If both halves were read together, the rename was already handled.
                 if arrivals.remove(&event.cookie).is_some() {
                     self.handle_moved_here(place, event.cookie, is_directory);
                 }
@@ -177,7 +177,7 @@ impl WatchState {
         }
     }
 
-    /// Something has come to be at a place.
+    /// Handles a new entry.
     pub(super) fn handle_created(&mut self, (dir, name): EntryRef<'_>, is_directory: bool) {
         let Some(path) = self.subscribed_path((dir, name)) else { return };
         if is_directory {
@@ -188,14 +188,14 @@ impl WatchState {
         }
     }
 
-    /// As [`WatchState::watch_recursive`], of all that is followed. Where not all of it can be watched the feed ends.
+    /// As [`WatchState::watch_recursive`], for all subscriptions. Ends the feed if not everything can be watched.
     pub(super) fn watch_subscribed(&mut self, place: EntryRef<'_>, report: bool, may_move: bool) {
         let scope = self.scope();
         let result = self.watch_recursive(Some(place), WalkOptions { scope: &scope, report, may_move });
         self.failure = self.failure.take().or(result.err());
     }
 
-    /// Lets go of directories that nobody wants to know of.
+    /// Removes the watches of directories without a subscriber.
     fn unwatch_unsubscribed(&mut self) {
         let ids: Vec<_> = self.directories.ids().collect();
         for id in ids {
@@ -207,18 +207,18 @@ impl WatchState {
         }
     }
 
-    /// Tells of what is at a place, where that was not known when its event came.
+    /// Reports the entry if it could not be examined when its event was processed.
     fn recheck_entry(&mut self, place: EntryRef<'_>) {
         let Some(path) = self.subscribed_path(place) else { return };
         match self.stat_entry(place).ok() {
             Some(found) if found.file_type() == FileType::Directory => self.watch_subscribed(place, true, false),
-            // What is gone had an event that said so.
+            // The removal of the entry had an event of its own.
             None => {}
             found => self.report_file(place, path, found),
         }
     }
 
-    /// What was at a place is no longer there.
+    /// Handles an entry that was removed.
     pub(super) fn handle_removed(&mut self, place: EntryRef<'_>) {
         self.forget_entry(place);
         if let Some(path) = self.subscribed_path(place) {
@@ -226,10 +226,10 @@ impl WatchState {
         }
     }
 
-    /// A file was written to, or closed by somebody who may have.
+    /// Handles a file that was written to, or closed by a process that may have written to it.
     fn handle_written(&mut self, (dir, name): EntryRef<'_>, is_certain: bool) {
         let Some(path) = self.subscribed_path((dir, name)) else { return };
-        // Of what is gone by now there is a later event.
+        // If the file was removed meanwhile, a later event reports that.
         let Some(metadata) =
             self.stat_entry((dir, name)).ok().filter(|found| found.file_type() == FileType::RegularFile)
         else {
@@ -238,7 +238,7 @@ impl WatchState {
         let version = Some(metadata.version());
         match self.reported.get(dir, name) {
             Some(last) if *last == version => return,
-            // Opened to be written, but not written: every change that takes a lock does so.
+            // The file was opened for writing, but not written to: changes that take a lock do so.
             None if !is_certain && metadata.changed() + CLOCK_SLACK < self.started_at => return,
             _ => {}
         }
@@ -246,12 +246,12 @@ impl WatchState {
         self.changes.push(Change::Changed { path, version });
     }
 
-    /// Another file has come to be where perhaps there was one.
+    /// Handles a file that was renamed to a place where a file may have existed.
     pub(super) fn handle_replaced(&mut self, (dir, name): EntryRef<'_>) {
         let Some(path) = self.subscribed_path((dir, name)) else { return };
         match self.stat_entry((dir, name)) {
             Ok(found) if found.file_type() == FileType::RegularFile => self.handle_written((dir, name), true),
-            // Of what is there now in its stead, or gone, there is a later event.
+            // If a directory took its place, or it was removed, a later event reports that.
             Ok(found) if found.file_type() == FileType::Directory => {}
             Err(LookupError::NotFound) => {}
             Ok(_) => self.handle_created((dir, name), false),
@@ -262,7 +262,8 @@ impl WatchState {
         }
     }
 
-    /// Tells of a file, link or other that is new, or was told of when it was listed and may be another by now.
+    /// Reports a file, link or special file that is new, or that was reported when it was listed and may have changed
+    /// since.
     pub(super) fn report_file(&mut self, (dir, name): EntryRef<'_>, path: VfsPath, metadata: Option<Metadata>) {
         let version = metadata.as_ref().and_then(version);
         let change = match self.reported.get(dir, name) {
@@ -274,7 +275,7 @@ impl WatchState {
         self.changes.push(change);
     }
 
-    /// The path of a place, if it is one that somebody wants to know of.
+    /// Returns the path of an entry, if there is a subscriber for it.
     pub(super) fn subscribed_path(&self, place: EntryRef<'_>) -> Option<VfsPath> {
         if is_reserved(place) {
             return None;
@@ -283,12 +284,12 @@ impl WatchState {
         (self.is_subscribed(&path) && !self.is_hidden(&path)).then_some(path)
     }
 
-    /// Whether nobody is to know of `path`.
+    /// Returns whether `path` is hidden from subscribers.
     pub(super) fn is_hidden(&self, path: &VfsPath) -> bool {
         self.local_fs.root.protected_paths().check_path(PathAccess::Read, path).is_err()
     }
 
-    /// Whether somebody wants to know of `path`, or of something below it.
+    /// Returns whether there is a subscriber for `path`, or for something below it.
     fn is_subscribed(&self, path: &VfsPath) -> bool {
         self.subscriptions
             .iter()
@@ -299,7 +300,8 @@ impl WatchState {
         self.subscriptions.iter().map(|(path, _)| path.clone()).collect()
     }
 
-    /// What is at a place now, not following a link. Where that cannot be said it is looked again later.
+    /// Returns the metadata of an entry, without following a link. If its parent was renamed, the entry is examined
+    /// again later.
     pub(super) fn stat_entry(&mut self, (dir, name): EntryRef<'_>) -> Result<Metadata, LookupError> {
         match self.open(dir) {
             Ok(Some(above)) => Metadata::at(above.as_fd(), name).map_err(|_| LookupError::NotFound),
@@ -311,7 +313,7 @@ impl WatchState {
         }
     }
 
-    /// Forgets what was at a place.
+    /// Forgets an entry and removes its watches.
     pub(super) fn forget_entry(&mut self, (dir, name): EntryRef<'_>) {
         self.reported.forget(dir, name);
         if let Some(id) = self.directories.child(dir, name) {
@@ -320,7 +322,7 @@ impl WatchState {
         }
     }
 
-    /// Forgets a directory and all below it, which are watched on.
+    /// Removes a directory and everything below it from the tree, but keeps their watches.
     pub(super) fn forget_dir(&mut self, id: WatchId) -> Vec<WatchId> {
         let forgotten = self.directories.remove(id);
         self.reported.forget_dirs(&forgotten);
@@ -331,7 +333,8 @@ impl WatchState {
         removed.into_iter().for_each(|id| self.queue.remove(id));
     }
 
-    /// Events were lost: watches what there is now, and only then says so, as whoever lists again must miss nothing.
+    /// Watches everything anew after events were lost, and reports the overflow after that: a subscriber that then
+    /// lists again must not miss a change.
     fn rescan(&mut self) {
         let before = std::mem::take(&mut self.directories);
         self.reported = ReportedVersions::default();
@@ -344,7 +347,7 @@ impl WatchState {
     }
 }
 
-/// The version of a file; a link or anything else has none.
+/// Returns the version of a regular file, or `None` for any other entry.
 pub(super) fn version(metadata: &Metadata) -> Option<vfs_core::Version> {
     (metadata.file_type() == FileType::RegularFile).then(|| metadata.version())
 }

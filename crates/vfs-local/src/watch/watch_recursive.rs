@@ -1,4 +1,4 @@
-//! Watching directories with all that is below them.
+//! Recursive watches: a directory and everything below it.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -19,13 +19,13 @@ const MAX_HELD_DEPTH: usize = 64;
 
 /// A directory that is still to be watched.
 struct PendingDir {
-    /// Where it is; `None` for the root.
+    /// The parent and the name in it; `None` for the root.
     above: Option<(WatchId, String)>,
     path: VfsPath,
-    /// The directory that it is in.
+    /// The open parent directory.
     held: Option<Rc<OwnedFd>>,
-    /// Whether it is taken from another place where it is known to be. In a directory that was watched before it is not:
-    /// an event will say that it was moved.
+    /// Whether the directory may be moved here from another place in the tree. In a parent that was watched before it
+    /// may not: an event will report the move.
     may_move: bool,
 }
 
@@ -35,27 +35,27 @@ impl PendingDir {
     }
 }
 
-/// What stands where a directory is looked for.
+/// The result of looking for a directory.
 pub(super) enum DirLookup {
-    /// It does, and is watched from now on.
+    /// The directory exists, and is watched from now on.
     Directory(OwnedFd, WatchId),
-    /// Nothing, or a file or link.
+    /// Nothing exists there, or a file or link.
     NotADirectory,
-    /// A directory that cannot be watched: it may not be read, or is on a file system that does not belong to the root.
+    /// The directory cannot be watched: it is not readable, or is on a file system that does not belong to the root.
     Unwatchable,
-    /// The directory above is no longer where it was known to be.
+    /// The parent is no longer in the place where the tree has it.
     ParentMoved,
 }
 
 impl WatchState {
-    /// Watches a directory, and those below it.
+    /// Watches a directory and everything below it.
     ///
-    /// What is listed in a directory may be told by an event as well, since it is watched before it is listed: nothing is
-    /// missed.
+    /// A directory is watched before it is listed, so an entry may be found by both a listing and an event, but no
+    /// entry is missed.
     ///
     /// # Errors
     ///
-    /// What keeps a directory from being watched that could be otherwise: a limit of the machine.
+    /// A limit of the machine that prevents the watch of a directory.
     pub(super) fn watch_recursive(&mut self, above: Option<EntryRef<'_>>, walk: WalkOptions<'_>) -> Result<()> {
         let path = match above {
             None => VfsPath::root(),
@@ -96,7 +96,8 @@ impl WatchState {
         Ok(())
     }
 
-    /// Puts a directory that was found in its place, and says which below it are to be watched, too.
+    /// Places a directory that was found in the tree, and returns the directories below it that are to be watched as
+    /// well.
     fn place_dir(
         &mut self,
         dir: OwnedFd,
@@ -112,7 +113,8 @@ impl WatchState {
             return Ok(Vec::new());
         }
         if walk.report {
-            // Of the one that was known here it is not told yet that it is gone, nor would it be when this is.
+            // No `Removed` event was sent for the directory previously watched under this name. Send it now: none
+            // follows once the new directory has replaced it.
             if at.place().is_some_and(|(above, name)| self.directories.child(above, name).is_some()) {
                 self.changes.push(Change::Removed { path: at.path.clone() });
             }
@@ -123,7 +125,7 @@ impl WatchState {
                 return Ok(Vec::new());
             }
             if walk.report {
-                // What is below it was told of where it was before, and is to be told of here.
+                // The entries below it were reported at its old place, and have to be reported here.
                 taken.extend(self.forget_dir(id));
             }
         }
@@ -136,7 +138,8 @@ impl WatchState {
         self.collect_children((dir, id), &at.path, walk, !is_here)
     }
 
-    /// Opens and watches the directory at a place: below `held` where that is given, else from the root, through no link.
+    /// Opens and watches the directory of an entry, without following links: below `held` if that is given, otherwise
+    /// from the root.
     pub(super) fn find(&self, place: Option<EntryRef<'_>>, held: Option<&OwnedFd>) -> Result<DirLookup> {
         let root = &self.local_fs.root;
         let dir = match place {
@@ -173,7 +176,7 @@ impl WatchState {
         }
     }
 
-    /// The directory that is at a place now.
+    /// Returns the watch descriptor of the directory that exists at an entry now.
     pub(super) fn directory_at(&self, place: EntryRef<'_>) -> Result<WatchId, LookupError> {
         match self.find(Some(place), None) {
             Ok(DirLookup::Directory(_, id)) => {
@@ -187,7 +190,7 @@ impl WatchState {
         }
     }
 
-    /// Opens a directory that is watched, if it still is where it is known to be.
+    /// Opens a watched directory, or returns `None` if it is no longer in the place where the tree has it.
     pub(super) fn open(&self, id: WatchId) -> Result<Option<OwnedFd>> {
         let Some(names) = self.directories.names(id) else { return Ok(None) };
         let root = &self.local_fs.root;
@@ -206,7 +209,8 @@ impl WatchState {
         Ok(None)
     }
 
-    /// The directories in `dir` that are to be watched, too. Tells of the rest where that is asked for.
+    /// Returns the directories in `dir` that are to be watched as well. Reports the other entries if `walk.report` is
+    /// set.
     fn collect_children(
         &mut self,
         (dir, id): (OwnedFd, WatchId),
@@ -233,7 +237,7 @@ impl WatchState {
     }
 }
 
-/// What of a directory lies on the way to a path of `scope` or below one.
+/// Returns the entries of a directory that are on the way to a path of `scope`, or below one.
 fn entries(dir: &OwnedFd, path: &VfsPath, scope: &[VfsPath]) -> Result<Vec<(String, FileType)>> {
     let mut entries = Vec::new();
     if scope.iter().any(|subscriptions| path.starts_with(subscriptions)) {

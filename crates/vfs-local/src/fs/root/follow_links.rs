@@ -13,7 +13,7 @@ use crate::fs::entry::{COMMON_FLAGS, Entry, file_type_at};
 /// Upper bound on the links in one path, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Where a path leads when its links are followed.
+/// The result of following all links of a path.
 #[derive(Debug)]
 pub(super) struct LinkResolution {
     /// The components from the root down, without links.
@@ -21,16 +21,16 @@ pub(super) struct LinkResolution {
     pub(super) end: PathEnd,
 }
 
-/// What is at the end of a path.
+/// The entry at the end of a path.
 #[derive(Debug)]
 pub(super) enum PathEnd {
-    /// A name in a directory, under which nothing need exist.
+    /// A name in a directory; nothing need exist there.
     Entry(Entry),
     /// The root, or a directory that a link to `.` or `..` leads to.
     Directory,
-    /// Nothing, because a directory on the way is missing or a file.
+    /// Nothing, because a directory on the way is missing or is a file.
     Absent {
-        /// Why an operation on the path fails.
+        /// The reason why an operation on the path fails.
         cause: Errno,
         /// Whether creating the missing directories would not help: the path has `..` after a component that is not a
         /// directory, or a link target that ends with `/` and leads to none.
@@ -38,8 +38,8 @@ pub(super) enum PathEnd {
     },
 }
 
-/// Follows the links in `path` and holds every directory on the way open, so that `..` in a link is the parent of the directory
-/// that was passed, and the root is never left.
+/// Follows the links in `path`. Every directory on the way stays open, so that `..` in a link leads to the parent of
+/// the directory that was passed, and the walk never leaves the root.
 pub(super) fn follow_links(root: &Root, path: &VfsPath) -> io::Result<LinkResolution> {
     let pending = path.components().rev().map(|name| name.as_bytes().to_vec()).collect();
     let mut walk =
@@ -55,13 +55,13 @@ pub(super) fn follow_links(root: &Root, path: &VfsPath) -> io::Result<LinkResolu
 
 struct LinkWalk<'a> {
     root: &'a Root,
-    /// The directories below the root that lead to the current one.
+    /// The open directories below the root that lead to the current one.
     open_dirs: Vec<(Vec<u8>, OwnedFd)>,
-    /// The components that remain, in reverse order.
+    /// The remaining components, in reverse order.
     pending: Vec<Vec<u8>>,
-    /// How many links were followed.
+    /// The number of links followed so far.
     link_count: usize,
-    /// Why operations fail, once a component that is not a directory was left by `..`.
+    /// The reason why operations fail, set once `..` follows a component that is not a directory.
     dead_end: Option<Errno>,
     /// Whether a link target at the end of the path ends with `/` or `/.`.
     needs_directory: bool,
@@ -123,8 +123,8 @@ impl LinkWalk<'_> {
         Ok(self.end([name], PathEnd::Entry(Entry { parent, name: text })))
     }
 
-    /// Passes `name`, which is not a directory, and the components after it, below which there are no links. Returns where the
-    /// path leads, or `None` if a `..` leads back to the current directory.
+    /// Skips `name`, which is not a directory, and the components after it, below which there are no links. Returns
+    /// where the path leads, or `None` if a `..` leads back to the current directory.
     fn skip_missing(&mut self, name: Vec<u8>, file_type: Option<FileType>) -> Option<LinkResolution> {
         let cause = self.dead_end.unwrap_or(missing_directory_errno(file_type));
         if self.pending.iter().any(|name| name == b"..") {
@@ -151,7 +151,7 @@ impl LinkWalk<'_> {
     }
 }
 
-/// Why a path cannot lead through an entry of the type `file_type`, which is not a directory.
+/// Returns the reason why a path cannot lead through an entry of type `file_type`, which is not a directory.
 fn missing_directory_errno(file_type: Option<FileType>) -> Errno {
     if file_type.is_none() { Errno::NOENT } else { Errno::NOTDIR }
 }

@@ -1,4 +1,4 @@
-//! What is remembered of one directory.
+//! A cached directory listing with the sketches of its files.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,22 +8,22 @@ use vfs_core::tree::{Learn, Listing, Sketch};
 
 use crate::fs::metadata::{ChangeTimes, Metadata};
 
-/// A directory as it was listed once, and what is known of its files.
+/// A directory as it was listed once, with the sketches of its files.
 pub(crate) struct CachedDirectory {
     device: u64,
     change_times: ChangeTimes,
     /// Sorted by name.
     listing: Listing,
-    /// By their places in the listing.
+    /// By position in the listing.
     files: RwLock<Vec<Option<CachedFile>>>,
-    /// Where a file was looked for last: the next one is mostly after it.
+    /// The position of the last lookup: the next one is usually right after it.
     last_position: AtomicUsize,
     bytes: AtomicUsize,
-    /// What all of them take.
+    /// The size of all directories of the cache, in bytes.
     total_bytes: Arc<AtomicUsize>,
 }
 
-/// The content that a file had.
+/// The sketch of a file's content, and the metadata that it is valid for.
 #[derive(Clone)]
 struct CachedFile {
     inode: u64,
@@ -32,7 +32,8 @@ struct CachedFile {
 }
 
 impl CachedDirectory {
-    /// Of the directory of `metadata` with the entries of `listing`, as far as something was known of its files `before`.
+    /// Creates the cache entry of the directory of `metadata` with the entries of `listing`, and takes the sketches of
+    /// files that the entry `before` has.
     pub(super) fn new(
         metadata: &Metadata,
         listing: &Listing,
@@ -65,25 +66,26 @@ impl CachedDirectory {
         directory
     }
 
-    /// How much memory a directory with the entries of `listing` takes while nothing is known of its files, in bytes.
+    /// Returns the size of a directory with the entries of `listing` and without any sketches, in bytes.
     pub(super) fn base_size(listing: &Listing) -> usize {
         let names: usize = listing.iter().map(|(name, _)| name.len()).sum();
-        // Where the name is, and what the entry is.
+        // The position of the name, and the type of the entry.
         let entry = 3 * size_of::<usize>() + size_of::<Option<CachedFile>>();
         size_of::<Self>() + names + listing.len() * entry
     }
 
-    /// The entries, if the directory is unchanged, whose facts are `metadata` now.
+    /// Returns the listing if the directory, whose current metadata is `metadata`, has not changed.
     pub(crate) fn listing(&self, metadata: &Metadata) -> Option<Listing> {
         (self.change_times == metadata.change_times()).then(|| self.listing.clone())
     }
 
-    /// Of how many files the content is known.
+    /// Returns the number of files with a sketch.
     pub(super) fn sketch_count(&self) -> usize {
         self.files.read().unwrap_or_else(PoisonError::into_inner).iter().flatten().count()
     }
 
-    /// What is remembered of the content of the file `name`, if its facts are still those that `stat` finds.
+    /// Returns the sketch of the file `name`, if the metadata that `stat` returns is still the one that the sketch is
+    /// valid for.
     pub(crate) fn sketch(&self, name: &str, stat: impl FnOnce() -> Option<Metadata>) -> Option<Sketch> {
         let at = self.position(name)?;
         let file = self.files.read().unwrap_or_else(PoisonError::into_inner)[at].clone()?;
@@ -91,7 +93,8 @@ impl CachedDirectory {
         self.is_current(&file, &metadata).then_some(file.sketch)
     }
 
-    /// Where to leave what is learned of the file `name`, whose facts are `metadata`; `None` where it is known.
+    /// Returns a function that stores the sketch of the file `name`, whose metadata is `metadata`, or `None` if a valid
+    /// one is cached.
     pub(crate) fn learner(self: &Arc<Self>, name: &str, metadata: &Metadata) -> Option<Learn> {
         let at = self.position(name)?;
         let (device, inode) = metadata.identity();

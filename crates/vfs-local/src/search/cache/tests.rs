@@ -1,4 +1,4 @@
-//! What changes is seen, what is refused stays refused, and the bound is kept.
+//! Tests: changes invalidate entries, refusals stay refusals, and the size limit holds.
 
 use std::fs;
 use std::os::fd::AsFd as _;
@@ -19,13 +19,13 @@ use crate::config::LocalConfig;
 use crate::config::options::{HardLinks, Mounts, Protection};
 use crate::fs::cache_policy::MIN_UNCHANGED_AGE;
 
-/// More than any clock of a file system counts in.
+/// Longer than a tick of any file system's clock.
 const TICK: Duration = Duration::from_millis(20);
 
 /// How long a test waits for files to become older than that. This bounds a hang and says nothing about speed.
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A directory and a memory for it, wherever temporary files are.
+/// Creates a directory, and a cache that trusts the file system of temporary files.
 fn memory_for(max_bytes: usize) -> (TempDir, SearchMemory) {
     let root = tempfile::tempdir().expect("a temporary directory");
     (root, SearchMemory::with_policy(max_bytes, CachePolicy::on_any_file_system(TICK)))
@@ -47,7 +47,7 @@ fn paths(found: &GrepResult) -> Vec<&str> {
     found.matches.iter().map(|line| line.path.as_str()).collect()
 }
 
-/// Searches until as many as `files` are remembered.
+/// Searches until `count` files are cached.
 fn search_until_cached(files: &LocalBackend, memory: &SearchMemory, count: usize) {
     let start = Instant::now();
     while memory.files() < count {
@@ -62,11 +62,11 @@ fn a_root_that_is_searched_once_teaches_nothing_and_then_all() {
     for file in 0..10 {
         fs::write(root.path().join(file.to_string()), format!("the text of {file}\n")).expect("it writes");
     }
-    // Until they are old enough.
+    // Waits until the files are old enough.
     search_until_cached(&opened(config(root.path(), &memory)), &memory, 10);
     memory.0.directories.write().expect("not poisoned").clear();
     memory.0.searched_roots.lock().expect("not poisoned").clear();
-    // Backends of one root are one to it.
+    // All backends of one root count as one.
     let search = || grep(&opened(config(root.path(), &memory)), "text of 7");
     assert_eq!(paths(&search()), ["/7"]);
     assert_eq!((memory.files(), memory.bytes()), (0, 0));
@@ -203,7 +203,7 @@ fn nothing_is_remembered_where_that_is_not_wanted_or_not_sure() {
         config(root.path(), &memory),
         config(root.path(), &young),
         config(root.path(), &stays).mounts(Mounts::Stay),
-        // Files of the kernel's have no content that stays.
+        // The kernel generates the content of such files anew for each read.
         LocalConfig::new("/proc/sys/kernel/random").search_memory(known.clone()),
     ] {
         let files = opened(config);
@@ -224,7 +224,7 @@ fn it_keeps_to_its_bound_and_makes_room_for_what_is_used() {
             fs::write(root.path().join(directory).join(file.to_string()), text).expect("it writes");
         }
     }
-    // Each worker may go over the bound by one sketch.
+    // Each worker may exceed the limit by one sketch.
     let files = opened(config(root.path(), &memory).search_pool(Pool::new(2)));
     let search = |directory: &str| {
         let path = VfsPath::parse(directory).expect("a path");
