@@ -119,7 +119,7 @@ fn check_path(local_fs: &LocalFs, path: &VfsPath) -> Result<()> {
     if real == *path {
         return Ok(());
     }
-    let message = format!("it leads through a link, which is not watched; watch '{real}' instead");
+    let message = format!("the path leads through a link, and links are not watched; watch '{real}' instead");
     Err(Error::new(ErrorKind::Unsupported, message))
 }
 
@@ -131,7 +131,7 @@ impl Watcher {
         let watcher = Self { feed: feed.clone(), state: Arc::clone(&state), stop: Arc::clone(&stop) };
         let thread = std::thread::Builder::new().name("vfs-watch".into());
         thread.spawn(move || run(&queue, &state, &feed, &stop)).map_err(|source| {
-            Error::new(ErrorKind::Busy, "no thread can be started to watch; try again").with_source(source)
+            Error::new(ErrorKind::Busy, "the change feed cannot start a thread; try again").with_source(source)
         })?;
         Ok(watcher)
     }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn one_watcher_runs_while_somebody_watches_and_the_next_one_knows_no_older_cursor() {
+    fn subscribers_share_a_watcher_and_its_cursors_end_with_it() {
         let tree = tempfile::tempdir().expect("a temporary directory");
         let local_fs = Arc::new(LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens"));
         let shared = SharedWatcher::default();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_lost_is_said_and_what_was_made_meanwhile_is_watched() {
+    fn queue_overflow_is_reported_and_new_directories_are_watched() {
         let tree = tempfile::tempdir().expect("a temporary directory");
         let local_fs = Arc::new(LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens"));
         let shared = SharedWatcher::default();

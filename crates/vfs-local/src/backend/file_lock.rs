@@ -63,7 +63,7 @@ impl LocalBackend {
             let deadline = local_fs.lock_deadline();
             local_fs.lock_file(&lock_path, mode, Some(deadline), cx)
         });
-        let busy = || Error::new(ErrorKind::Busy, "another process has locked this file for too long; try again");
+        let busy = || Error::new(ErrorKind::Busy, "the file is still locked by another holder; try again");
         locked.await?.ok_or_else(|| busy().with_path(path))
     }
 
@@ -182,7 +182,7 @@ fn lock_until(file: &OwnedFd, mode: LockMode, deadline: Option<Instant>, cx: &Op
             }
             // `EPERM` is the answer of a seccomp filter.
             Err(Errno::BADF | Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
-                let message = "files cannot be locked here: the file system or a filter of system calls refuses flock";
+                let message = "the file cannot be locked: the file system or a seccomp filter refuses flock";
                 return Err(Error::new(ErrorKind::Unsupported, message));
             }
             Err(errno) => return Err(from_errno(errno)),

@@ -67,7 +67,7 @@ fn open_or_create_dir(root: &Root, parent: &OwnedFd, name: &str) -> Result<Owned
     });
     opened.map_err(|errno| {
         let is_link = fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink);
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
         if !is_link {
             return from_errno(errno);
         }

@@ -82,12 +82,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_through_a_memory_map_is_waited_for() {
+    fn minimum_age_covers_memory_mapped_writes() {
         assert!(CachePolicy::for_this_kernel().min_age >= MIN_UNCHANGED_AGE);
     }
 
     #[test]
-    fn what_is_in_memory_is_not_trusted_to_tell_of_changes() {
+    fn file_systems_in_memory_are_not_trusted() {
         let memory = rustix::fs::memfd_create("f", rustix::fs::MemfdFlags::CLOEXEC).expect("there is memory");
         assert!(!CachePolicy::with_min_age(Duration::ZERO).trusts_file_system(&memory));
         assert!(CachePolicy::on_any_file_system(Duration::ZERO).trusts_file_system(&memory));

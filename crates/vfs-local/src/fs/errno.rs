@@ -47,7 +47,7 @@ fn classify(errno: Errno) -> (ErrorKind, Option<&'static str>) {
         Errno::OVERFLOW => (K::TooLarge, None),
         Errno::NXIO | Errno::OPNOTSUPP | Errno::NODEV | Errno::NOSYS => (K::Unsupported, None),
         Errno::BUSY | Errno::TXTBSY | Errno::AGAIN | Errno::INTR => (K::Busy, None),
-        Errno::MFILE | Errno::NFILE => (K::Busy, Some("too many files are open; try again")),
+        Errno::MFILE | Errno::NFILE => (K::Busy, Some("too many open files; try again")),
         Errno::INVAL => (K::InvalidArgument, Some("the file system refused the name or the operation")),
         Errno::IO | Errno::NOMEM | Errno::STALE => (K::Unavailable, None),
         _ => (K::Internal, None),

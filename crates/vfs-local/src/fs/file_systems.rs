@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn releases_are_compared_by_their_numbers() {
+    fn kernel_releases_are_compared_numerically() {
         for (release, is_later) in [
             ("5.8.0", true),
             ("5.10.0-28-cloud-amd64", true),

@@ -51,8 +51,8 @@ impl Metadata {
     pub(crate) fn from_fd(fd: BorrowedFd<'_>) -> io::Result<Self> {
         let flags = StatxFlags::BASIC_STATS | StatxFlags::BTIME | UNIQUE_MOUNT_ID;
         match retry(|| fs::statx(fd, "", AtFlags::EMPTY_PATH, flags)) {
-            Err(Errno::NOSYS) => retry(|| fs::fstat(fd)).map(|found| Self::from_stat(&found)),
-            found => found.map(|found| Self::from_statx(&found)),
+            Err(Errno::NOSYS) => retry(|| fs::fstat(fd)).map(|stat| Self::from_stat(&stat)),
+            stat => stat.map(|stat| Self::from_statx(&stat)),
         }
     }
 
@@ -60,45 +60,45 @@ impl Metadata {
     pub(crate) fn at(dir: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Result<Self> {
         match retry(|| fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS | StatxFlags::BTIME)) {
             Err(Errno::NOSYS) => {
-                retry(|| fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)).map(|found| Self::from_stat(&found))
+                retry(|| fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)).map(|stat| Self::from_stat(&stat))
             }
-            found => found.map(|found| Self::from_statx(&found)),
+            stat => stat.map(|stat| Self::from_statx(&stat)),
         }
     }
 
-    fn from_statx(found: &Statx) -> Self {
+    fn from_statx(stat: &Statx) -> Self {
         let time = |at: StatxTimestamp| (at.tv_sec, at.tv_nsec);
-        let has_mount_id = found.stx_mask & UNIQUE_MOUNT_ID.bits() != 0;
+        let has_mount_id = stat.stx_mask & UNIQUE_MOUNT_ID.bits() != 0;
         Self {
-            mode: found.stx_mode.into(),
-            link_count: found.stx_nlink,
-            owner: (found.stx_uid, found.stx_gid),
-            device: (found.stx_dev_major, found.stx_dev_minor),
-            inode: found.stx_ino,
-            size: found.stx_size,
-            accessed: time(found.stx_atime),
-            modified: time(found.stx_mtime),
-            changed: time(found.stx_ctime),
-            born: time(found.stx_btime),
-            attributes: found.stx_attributes,
-            mount_id: if has_mount_id { found.stx_mnt_id } else { 0 },
+            mode: stat.stx_mode.into(),
+            link_count: stat.stx_nlink,
+            owner: (stat.stx_uid, stat.stx_gid),
+            device: (stat.stx_dev_major, stat.stx_dev_minor),
+            inode: stat.stx_ino,
+            size: stat.stx_size,
+            accessed: time(stat.stx_atime),
+            modified: time(stat.stx_mtime),
+            changed: time(stat.stx_ctime),
+            born: time(stat.stx_btime),
+            attributes: stat.stx_attributes,
+            mount_id: if has_mount_id { stat.stx_mnt_id } else { 0 },
         }
     }
 
     /// Converts the result of the older `fstat`, for sandboxes that refuse `statx`: attributes, mount and creation time
     /// are unknown.
-    fn from_stat(found: &Stat) -> Self {
+    fn from_stat(stat: &Stat) -> Self {
         let time = |seconds: i64, nanoseconds: u64| (seconds, u32::try_from(nanoseconds).unwrap_or(0));
         Self {
-            mode: found.st_mode,
-            link_count: u32::try_from(found.st_nlink).unwrap_or(u32::MAX),
-            owner: (found.st_uid, found.st_gid),
-            device: (fs::major(found.st_dev), fs::minor(found.st_dev)),
-            inode: found.st_ino,
-            size: found.st_size.try_into().unwrap_or(0),
-            accessed: time(found.st_atime, found.st_atime_nsec),
-            modified: time(found.st_mtime, found.st_mtime_nsec),
-            changed: time(found.st_ctime, found.st_ctime_nsec),
+            mode: stat.st_mode,
+            link_count: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
+            owner: (stat.st_uid, stat.st_gid),
+            device: (fs::major(stat.st_dev), fs::minor(stat.st_dev)),
+            inode: stat.st_ino,
+            size: stat.st_size.try_into().unwrap_or(0),
+            accessed: time(stat.st_atime, stat.st_atime_nsec),
+            modified: time(stat.st_mtime, stat.st_mtime_nsec),
+            changed: time(stat.st_ctime, stat.st_ctime_nsec),
             born: (0, 0),
             attributes: StatxAttributes::empty(),
             mount_id: 0,
@@ -240,7 +240,7 @@ impl Metadata {
         match self.file_type() {
             FileType::RegularFile if hard_links == HardLinks::Refuse && self.link_count() > 1 => Err(Error::new(
                 ErrorKind::PermissionDenied,
-                "the file has more than one name, which is not allowed here",
+                "the file has more than one hard link, which this backend does not allow",
             )),
             FileType::RegularFile => Ok(()),
             FileType::Directory => Err(Error::of(ErrorKind::IsADirectory)),
@@ -262,7 +262,7 @@ fn push_hex(text: &mut ArrayString<MAX_VERSION_LEN>, number: u64) {
 pub(crate) fn special_file_error() -> Error {
     Error::new(
         ErrorKind::Unsupported,
-        "it is a FIFO, socket or device, not a file; only regular files are read and written",
+        "the entry is a FIFO, socket or device, not a file; only regular files can be read and written",
     )
 }
 
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_in_hexadecimal() {
+    fn push_hex_formats_like_the_standard_library() {
         for number in [0, 1, 9, 15, 16, 0xABC, u64::from(u32::MAX), u64::MAX, (-2_i64).cast_unsigned()] {
             let mut text = ArrayString::new();
             push_hex(&mut text, number);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_call_gives_the_same_version() {
+    fn fstat_and_statx_return_equal_versions() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let file = directory.path().join("file");
         std::fs::write(&file, "content").expect("written");

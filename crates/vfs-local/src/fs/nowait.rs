@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_known_when_a_time_of_access_would_move() {
+    fn access_time_updates_are_predicted() {
         let file = tempfile::tempfile().expect("a temporary file");
         let now = SystemTime::now();
         let read_at = |at: SystemTime| {

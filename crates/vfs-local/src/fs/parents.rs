@@ -18,10 +18,10 @@ impl Root {
     pub(crate) fn create_parents(&self, path: &VfsPath) -> Result<(Entry, CreatedParents)> {
         match self.entry(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            found => {
-                let found = found?;
-                self.check(&found, PathAccess::Change, path)?;
-                return Ok((found, CreatedParents::default()));
+            entry => {
+                let entry = entry?;
+                self.check(&entry, PathAccess::Change, path)?;
+                return Ok((entry, CreatedParents::default()));
             }
         }
         let mut missing = Vec::new();

@@ -41,7 +41,8 @@ impl ProtectedPaths {
     ) -> Result<Self> {
         if !paths.is_empty() || !names.is_empty() {
             read_folded_path(root, root).map_err(|errno| {
-                let message = "paths are protected by where /proc says that they are; mount it";
+                let message =
+                    "protected paths cannot be checked: /proc does not show where a descriptor is; mount /proc";
                 Error::new(ErrorKind::Unsupported, message).with_source(errno)
             })?;
         }
@@ -122,7 +123,7 @@ impl ProtectedPaths {
             |(protected, protection): &(FoldedPath, _)| is_path_denied(folded, protected, *protection, access);
         let by_name = |(name, protection): &(String, _)| is_name_denied(folded, name, *protection, access);
         if self.paths.iter().any(by_path) || self.names.iter().any(by_name) {
-            let message = "this path is protected, or leads to one that is";
+            let message = "this path is protected, or leads to a protected one";
             return Err(Error::new(ErrorKind::PolicyDenied, message).with_path(path));
         }
         Ok(())
@@ -193,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_refused_is_told_by_the_place() {
+    fn protected_paths_deny_by_location() {
         use PathAccess::{Change, Copy, CreateDir, Read};
         use Protection::{Hidden, ReadOnly};
         for (folded, protected, protection, access, denied) in [
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_protected_name_is_refused_at_any_depth() {
+    fn protected_names_deny_at_any_depth() {
         use PathAccess::{Change, Copy, CreateDir, Read};
         use Protection::{Hidden, ReadOnly};
         for (folded, name, protection, access, denied) in [
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn case_makes_no_other_place() {
+    fn paths_that_differ_in_case_are_equal() {
         assert_eq!(fold_path(&VfsPath::parse("/A/.ENV").expect("a path")), "/a/.env");
         assert_eq!(join_folded("/a", ".ENV"), "/a/.env");
     }

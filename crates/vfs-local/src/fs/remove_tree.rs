@@ -55,7 +55,7 @@ impl RemovalError {
     pub(crate) fn into_displaced_error(self, path: &VfsPath, removed: RemovedCounts) -> Error {
         let error = self.with_full_path(path);
         let message = format!(
-            "{}; files that are gone: {}; the rest of the directory is out of sight and no longer under its name",
+            "{}; removed files: {}; the rest of the directory could not be renamed back and is under a reserved name",
             error.message(),
             removed.files
         );
@@ -76,7 +76,7 @@ impl RemovalError {
 
 /// Removes an entry that was staged under a reserved name and never published.
 pub(crate) fn remove_staged(root: &Root, reserved: &Entry) -> Result<()> {
-    remove_tree(root, reserved, &mut RemovedCounts::default()).map_err(|obstacle| obstacle.error)
+    remove_tree(root, reserved, &mut RemovedCounts::default()).map_err(|failure| failure.error)
 }
 
 /// Removes `entry` with everything below it, and adds the removed entries to `removed`, also if it fails.

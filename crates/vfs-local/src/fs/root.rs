@@ -70,7 +70,7 @@ impl Root {
             (Confinement::Root, _) if config.mounts == Mounts::Stay => {
                 return Err(Error::new(
                     ErrorKind::Unsupported,
-                    "staying on one file system needs openat2, which this kernel does not have",
+                    "staying on one file system needs openat2, which this kernel or sandbox does not support",
                 ));
             }
             (Confinement::Root, _) => {

@@ -189,7 +189,7 @@ impl LocalFs {
                 directories.push((Rc::clone(&pair), name));
             } else {
                 copied.bytes += self.copy_entry(&pair, &name, kind, sync, cx).map_err(|failure| {
-                    let message = format!("'{}' in it: {}", name.to_string_lossy(), failure.message());
+                    let message = format!("copying '{}': {}", name.to_string_lossy(), failure.message());
                     Error::new(failure.kind(), message).with_source(failure)
                 })?;
                 copied.files += 1;

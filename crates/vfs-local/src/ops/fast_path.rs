@@ -27,7 +27,7 @@ impl LocalFs {
         // As for every read, the type is checked through a descriptor that does not open the file itself.
         let open = |flags| self.root.open_cached(&request.path, flags, ResolveFlags::empty());
         let stat_file =
-            |file: &OwnedFd| Metadata::from_fd(file.as_fd()).ok().filter(|found| self.is_fast_path_file(found));
+            |file: &OwnedFd| Metadata::from_fd(file.as_fd()).ok().filter(|metadata| self.is_fast_path_file(metadata));
         stat_file(&open(OFlags::PATH)?)?;
         // Updating the access time could block. Only the file's owner may ask the kernel not to update it.
         let without_access_time = open(OFlags::RDONLY | OFlags::NOATIME);
@@ -56,14 +56,14 @@ impl LocalFs {
 
     /// Returns the file information of `path`.
     pub(crate) fn stat_fast_path(&self, path: &VfsPath) -> Option<Result<FileInfo>> {
-        let found = self.root.open_cached(path, OFlags::PATH, ResolveFlags::empty())?;
-        Some(Metadata::from_fd(found.as_fd()).ok()?.to_file_info(path.clone()))
+        let fd = self.root.open_cached(path, OFlags::PATH, ResolveFlags::empty())?;
+        Some(Metadata::from_fd(fd.as_fd()).ok()?.to_file_info(path.clone()))
     }
 
     /// Returns `path` itself, if there is no link on the way to it.
     pub(crate) fn resolve_fast_path(&self, path: &VfsPath) -> Option<Result<Resolved>> {
-        let found = self.root.open_cached(path, OFlags::PATH, ResolveFlags::NO_SYMLINKS)?;
-        let names = Metadata::from_fd(found.as_fd()).ok()?.name_count();
+        let fd = self.root.open_cached(path, OFlags::PATH, ResolveFlags::NO_SYMLINKS)?;
+        let names = Metadata::from_fd(fd.as_fd()).ok()?.name_count();
         Some(Ok(Resolved::at(path.clone()).names(names)))
     }
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_in_place_is_what_is_told_otherwise() {
+    fn fast_and_slow_path_return_equal_results() {
         let home = home();
         let (local_fs, cx) = (local_fs(home.path()), OpContext::new());
         for at in ["/d/file", "/way/file", "/inside", "/binary", "/short", "/d", "/", "/fifo", "/kept"] {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_memory_is_told_in_place_where_the_file_system_can() {
+    fn fast_path_answers_from_memory_if_the_file_system_supports_it() {
         let home = home();
         let local_fs = local_fs(home.path());
         let can_look = local_fs.root.access_time_policy().is_some();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_in_place_of_what_is_outside_or_hidden_or_reserved() {
+    fn fast_path_never_answers_for_outside_hidden_or_reserved_paths() {
         let home = home();
         let local_fs = local_fs(home.path());
         for at in ["/out", "/up/outside", "/far", "/.env", "/env", "/missing", "/d/.vfs-tmp-1"] {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_not_resolved_in_place_and_only_short_texts_are_read() {
+    fn fast_path_resolves_no_links_and_reads_only_short_texts() {
         let home = home();
         let local_fs = local_fs(home.path());
         for at in ["/inside", "/way/file"] {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_read_is_not_read_in_place() {
+    fn fast_path_does_not_read_refused_files() {
         let home = home();
         let strict = |home: &Path| LocalConfig::new(home.join("root")).hard_links(HardLinks::Refuse);
         drop(local_fs(home.path()));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn components_resolved_one_at_a_time_are_not_told_in_place() {
+    fn portable_resolution_has_no_fast_path() {
         let home = home();
         drop(local_fs(home.path()));
         let config = LocalConfig::new(home.path().join("root")).resolution(Resolution::Portable);
@@ -244,11 +244,11 @@ mod tests {
     }
 
     #[test]
-    fn reading_leaves_the_time_of_access_of_ones_own_file_alone() {
+    fn reading_does_not_change_the_access_time_of_own_files() {
         let home = home();
         let (local_fs, cx) = (local_fs(home.path()), OpContext::new());
         let (request, file) = (ReadRequest::new(path("/d/file")), home.path().join("root/d/file"));
-        let accessed = || fs::metadata(&file).and_then(|found| found.accessed()).expect("it has times");
+        let accessed = || fs::metadata(&file).and_then(|metadata| metadata.accessed()).expect("it has times");
         let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
         let opened = fs::File::options().write(true).open(&file).expect("it opens");
         opened.set_times(fs::FileTimes::new().set_accessed(long_ago)).expect("times are set");
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_seen_by_the_next_read() {
+    fn next_read_sees_a_change() {
         let home = home();
         let (local_fs, cx) = (local_fs(home.path()), OpContext::new());
         let (request, file) = (ReadRequest::new(path("/d/file")), home.path().join("root/d/file"));

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_again_finds_the_same_and_a_file_that_changed_is_looked_through_anew() {
+    fn repeated_reads_return_equal_lines_and_a_change_invalidates_the_index() {
         let root = tempfile::tempdir().expect("a temporary directory");
         let local_fs = local_fs(root.path());
         write(&local_fs, "/f", lines(12));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_just_now_is_not_remembered() {
+    fn recently_changed_files_are_not_cached() {
         let root = tempfile::tempdir().expect("a temporary directory");
         let mut local_fs = local_fs(root.path());
         local_fs.line_indexes = LineIndexCache::new();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_on_a_file_system_in_memory_is_not_remembered() {
+    fn files_on_tmpfs_are_not_cached() {
         let root = tempfile::tempdir_in("/dev/shm").expect("a file system in memory");
         let mut local_fs = local_fs(root.path());
         write(&local_fs, "/f", lines(12));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_files_that_were_read_last_are_remembered() {
+    fn least_recently_used_index_is_evicted() {
         let root = tempfile::tempdir().expect("a temporary directory");
         let local_fs = local_fs(root.path());
         for file in 0..=MAX_FILES {

@@ -28,8 +28,8 @@ impl LocalFs {
     /// The type is checked through an `O_PATH` descriptor, which does not open the file itself, so that no device is
     /// ever touched; the open that follows cannot block, whatever was put there in between.
     pub(crate) fn open_file(&self, path: &VfsPath) -> Result<OpenFile> {
-        let found = self.root.open_at(path, OFlags::PATH)?;
-        self.check_readable(found.as_fd(), path)?;
+        let path_fd = self.root.open_at(path, OFlags::PATH)?;
+        self.check_readable(path_fd.as_fd(), path)?;
         let fd = self.root.open_for_reading(path)?;
         let metadata = self.check_readable(fd.as_fd(), path)?;
         Ok(OpenFile { fd, metadata })

@@ -25,7 +25,7 @@ pub(crate) fn check_removable(root: &Root, entry: &Entry, cx: &OpContext) -> Res
     let failed = |levels: &[DirLevel], name: Option<&[u8]>, errno| {
         // Opening a directory fails with `EBUSY` if something is mounted on it.
         let failure = if errno == Errno::BUSY { mount_point_error() } else { from_errno(errno) };
-        RemovalError::new(levels, name, mark_nothing_deleted(failure))
+        RemovalError::new(levels, name, append_nothing_deleted(failure))
     };
     let top = DirLevel::open(root, entry.parent.as_fd(), entry.name.as_bytes());
     let mut levels = vec![top.map_err(|errno| failed(&[], None, errno))?];
@@ -39,8 +39,8 @@ pub(crate) fn check_removable(root: &Root, entry: &Entry, cx: &OpContext) -> Res
         if levels.len() >= MAX_OPEN_LEVELS {
             if root.protected_paths().has_protected_names() {
                 let message =
-                    "directories are nested too deep here to look for protected names; delete the deeper ones first";
-                let failure = mark_nothing_deleted(Error::new(ErrorKind::PolicyDenied, message));
+                    "directories are nested too deep to check for protected names; delete the deeper ones first";
+                let failure = append_nothing_deleted(Error::new(ErrorKind::PolicyDenied, message));
                 return Err(RemovalError::new(&levels, Some(&child), failure));
             }
             continue;
@@ -66,7 +66,7 @@ fn check_level(
     cx: &OpContext,
 ) -> Result<bool, RemovalError> {
     let Some(level) = levels.last() else { return Ok(false) };
-    let at_level = |failure: Error| RemovalError::new(levels, None, mark_nothing_deleted(failure));
+    let at_level = |failure: Error| RemovalError::new(levels, None, append_nothing_deleted(failure));
     cx.check().map_err(|error| RemovalError::new(levels, None, error))?;
     let directory = Metadata::from_fd(level.fd.as_fd()).map_err(|errno| at_level(from_errno(errno)))?;
     check_entry(&directory, is_in_sticky).map_err(at_level)?;
@@ -77,7 +77,7 @@ fn check_level(
         // If the kernel or a seccomp filter refuses this question, the removal itself shows the answer.
         Ok(()) | Err(Errno::NOSYS | Errno::PERM) => {}
         Err(errno @ Errno::ACCESS) => {
-            let message = "nothing may be removed from this directory: permission denied";
+            let message = "no entry may be removed from this directory: permission denied";
             let failure = Error::new(ErrorKind::PermissionDenied, message).with_source(std::io::Error::from(errno));
             return Err(at_level(failure));
         }
@@ -87,32 +87,32 @@ fn check_level(
         level.directories.iter().chain(&level.non_directories).find(|name| protected_paths.is_protected_name(name))
     {
         let failure =
-            Error::new(ErrorKind::PolicyDenied, "this name is protected, so no directory above can be removed");
-        return Err(RemovalError::new(levels, Some(name), mark_nothing_deleted(failure)));
+            Error::new(ErrorKind::PolicyDenied, "this name is protected, so no directory above it can be removed");
+        return Err(RemovalError::new(levels, Some(name), append_nothing_deleted(failure)));
     }
     let is_sticky = directory.is_sticky() && directory.owner().0 != geteuid().as_raw() && !can_override_owner();
     for name in &level.non_directories {
         let checked = match Metadata::at(level.fd.as_fd(), &name[..]) {
-            Ok(found) => check_entry(&found, is_sticky),
+            Ok(metadata) => check_entry(&metadata, is_sticky),
             Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(from_errno(errno)),
         };
-        checked.map_err(|failure| RemovalError::new(levels, Some(name), mark_nothing_deleted(failure)))?;
+        checked.map_err(|failure| RemovalError::new(levels, Some(name), append_nothing_deleted(failure)))?;
     }
     Ok(is_sticky)
 }
 
 /// Fails if the entry cannot be removed whatever its directory allows.
-fn check_entry(found: &Metadata, is_in_sticky: bool) -> Result<()> {
-    if found.is_mount_point() {
+fn check_entry(metadata: &Metadata, is_in_sticky: bool) -> Result<()> {
+    if metadata.is_mount_point() {
         return Err(mount_point_error());
     }
-    if found.is_immutable() {
+    if metadata.is_immutable() {
         let message =
             "the entry is marked immutable or append-only and cannot be removed; clear the mark with chattr first";
         return Err(Error::new(ErrorKind::PermissionDenied, message));
     }
-    if is_in_sticky && found.owner().0 != geteuid().as_raw() {
+    if is_in_sticky && metadata.owner().0 != geteuid().as_raw() {
         let message = "the entry belongs to another user, and only its owner may remove it from this sticky directory";
         return Err(Error::new(ErrorKind::PermissionDenied, message));
     }
@@ -120,11 +120,11 @@ fn check_entry(found: &Metadata, is_in_sticky: bool) -> Result<()> {
 }
 
 fn mount_point_error() -> Error {
-    Error::new(ErrorKind::PermissionDenied, "something is mounted there; unmount that before the delete")
+    Error::new(ErrorKind::PermissionDenied, "something is mounted there; unmount it before the delete")
 }
 
 /// Adds to the message of `failure` that nothing was deleted.
-fn mark_nothing_deleted(failure: Error) -> Error {
+fn append_nothing_deleted(failure: Error) -> Error {
     Error::new(failure.kind(), format!("{}; nothing was deleted", failure.message())).with_source(failure)
 }
 

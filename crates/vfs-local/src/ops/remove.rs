@@ -35,18 +35,21 @@ impl LocalFs {
             Some(FileType::Directory) if !request.recursive => {
                 return Err(Error::new(
                     ErrorKind::IsADirectory,
-                    "it is a directory; ask for a recursive delete if all of it is meant",
+                    "the path is a directory; ask for a recursive delete to remove everything in it",
                 )
                 .with_path(path));
             }
             Some(FileType::Directory) if request.expected_version.is_some() => {
-                return Err(Error::invalid_argument("a directory has no version to expect").with_path(path));
+                return Err(Error::invalid_argument(
+                    "a directory has no version; delete it without an expected version",
+                )
+                .with_path(path));
             }
             Some(FileType::Directory) => {
                 let _lock =
                     EntryLock::acquire(&entry, cx, self.lock_deadline()).map_err(|error| error.or_path(path))?;
                 let untouched = RemovedCounts::default();
-                check_removable(&self.root, &entry, cx).map_err(|obstacle| obstacle.into_error(path, untouched))?;
+                check_removable(&self.root, &entry, cx).map_err(|failure| failure.into_error(path, untouched))?;
                 self.remove_via_reserved_name(&entry, path).map_err(|error| error.or_path(path))?
             }
             Some(FileType::RegularFile) => {
@@ -61,7 +64,8 @@ impl LocalFs {
                 self.remove_entry(&entry, path).map_err(|error| error.or_path(path))?
             }
             Some(FileType::Symlink) if request.expected_version.is_some() => {
-                return Err(Error::invalid_argument("a link has no version to expect").with_path(path));
+                return Err(Error::invalid_argument("a link has no version; delete it without an expected version")
+                    .with_path(path));
             }
             Some(FileType::Symlink) => {
                 let _lock =
@@ -92,15 +96,15 @@ impl LocalFs {
         let sync = RenameSync { durability: self.durability, created: &CreatedParents::default() };
         let rename_aside = |reserved: &Entry| rename_new_durably(entry, reserved, sync);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let held = match entry.file_type().map_err(from_errno)? {
+        let open_file = match entry.file_type().map_err(from_errno)? {
             Some(FileType::Directory | FileType::RegularFile) => {
                 Some(self.root.open_child(entry.parent.as_fd(), entry.name.as_bytes(), flags).map_err(from_errno)?)
             }
             _ => None,
         };
-        let outcome = match &held {
-            Some(held) => {
-                lock_against_cleanup(held).map_err(from_errno)?;
+        let outcome = match &open_file {
+            Some(open_file) => {
+                lock_against_cleanup(open_file).map_err(from_errno)?;
                 create_reserved(&self.root, entry, rename_aside)
             }
             None => create_unique_reserved(entry, rename_aside),
@@ -114,17 +118,17 @@ impl LocalFs {
         let mut removed = RemovedCounts::default();
         match remove_tree(&self.root, &reserved, &mut removed) {
             Ok(()) => Ok(removed.files),
-            Err(obstacle) => Err(match rename_new(&reserved, entry) {
-                Ok(()) => obstacle.into_error(path, removed),
+            Err(failure) => Err(match rename_new(&reserved, entry) {
+                Ok(()) => failure.into_error(path, removed),
                 // A new entry has its name, or the cause of the failed removal prevents the rename as well.
-                Err(_) => obstacle.into_displaced_error(path, removed),
+                Err(_) => failure.into_displaced_error(path, removed),
             }),
         }
     }
 
     fn remove_in_place(&self, entry: &Entry, path: &VfsPath) -> Result<u64> {
         let mut removed = RemovedCounts::default();
-        remove_tree(&self.root, entry, &mut removed).map_err(|obstacle| obstacle.into_error(path, removed))?;
+        remove_tree(&self.root, entry, &mut removed).map_err(|failure| failure.into_error(path, removed))?;
         if self.durability == Durability::Full {
             sync_directory(entry.parent.as_fd()).map_err(from_errno)?;
         }

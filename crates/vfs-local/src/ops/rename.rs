@@ -89,8 +89,9 @@ fn explain_cross_device(
     (source, from): NamedEntry<'_>,
     (target, to): NamedEntry<'_>,
 ) -> Error {
-    let mount_of =
-        |entry: &Entry| Metadata::from_fd(entry.parent.as_fd()).map(|found| (found.identity().0, found.mount_id()));
+    let mount_of = |entry: &Entry| {
+        Metadata::from_fd(entry.parent.as_fd()).map(|metadata| (metadata.identity().0, metadata.mount_id()))
+    };
     let is_mounted =
         |entry: &Entry| Metadata::at(entry.parent.as_fd(), &entry.name).is_ok_and(|at| at.is_mount_point());
     let is_same_file_system = mount_of(source).is_ok_and(|one| mount_of(target).is_ok_and(|other| one == other))

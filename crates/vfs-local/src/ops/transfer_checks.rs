@@ -9,7 +9,7 @@ use crate::fs::metadata::special_file_error;
 
 /// Returns the error for two spellings of one entry, such as by way of a link to its directory.
 pub(crate) fn same_path_error() -> Error {
-    Error::invalid_argument("source and target are the same")
+    Error::invalid_argument("source and target are the same entry")
 }
 
 /// Returns the type of the entry at the source, if it can be renamed or copied.
@@ -36,7 +36,12 @@ pub(crate) fn check_target(target: &Entry, source: FileType, mode: TransferMode)
         (_, FileType::Directory) => return Err(Error::of(ErrorKind::IsADirectory)),
         (_, FileType::RegularFile) => target.check_writable().map_err(from_errno)?,
         (_, FileType::Symlink) => {}
-        _ => return Err(Error::new(ErrorKind::Unsupported, "the target is a FIFO, socket or device; name another")),
+        _ => {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "the target is a FIFO, socket or device; choose another target",
+            ));
+        }
     }
     Ok(Some(existing))
 }

@@ -33,7 +33,7 @@ impl LocalFs {
             WriteMode::Overwrite => self.replace_or_create(&request, cx),
             WriteMode::Append => self.append(&request, cx),
             WriteMode::IfVersion(version) => self.replace_version(&request, version, cx),
-            _ => Err(Error::new(ErrorKind::Unsupported, "this write mode is not known here")),
+            _ => Err(Error::new(ErrorKind::Unsupported, "this backend does not support the write mode")),
         };
         let (created, metadata) = written.map_err(|error| error.or_path(path))?;
         Ok(WriteResult::new(request.path, created, metadata.version(), metadata.size()))
@@ -202,7 +202,8 @@ impl LocalFs {
             if !lost_race || self.root.is_removed() || Instant::now() >= deadline {
                 return Err(match failure.kind() {
                     ErrorKind::Conflict => {
-                        Error::new(ErrorKind::Busy, "others keep changing it; try again").with_source(failure)
+                        Error::new(ErrorKind::Busy, "other programs keep changing the file; try again")
+                            .with_source(failure)
                     }
                     _ => failure,
                 });
@@ -240,7 +241,7 @@ mod tests {
     type OutsideChange = fn(&Path) -> std::io::Result<()>;
 
     #[test]
-    fn new_content_gives_way_to_what_another_program_did_with_the_file_before() {
+    fn a_change_by_another_program_prevents_the_replacement() {
         let changes: [(OutsideChange, Option<ErrorKind>, Option<&str>); 4] = [
             (|_| Ok(()), None, Some("ours")),
             (|at| fs::write(at, "theirs, in place"), Some(ErrorKind::Conflict), Some("theirs, in place")),

@@ -161,8 +161,8 @@ impl Tree for LocalTree {
         if let Some(memory) = self.memory() {
             memory.evict_unused();
         }
-        let found = self.local_fs.root.open_at(path, OFlags::PATH)?;
-        match Metadata::from_fd(found.as_fd()).map_err(from_errno)?.file_type() {
+        let fd = self.local_fs.root.open_at(path, OFlags::PATH)?;
+        match Metadata::from_fd(fd.as_fd()).map_err(from_errno)?.file_type() {
             FileType::Directory => {
                 let (fd, folded_path) = self.open_by_path(path)?;
                 Ok(Located::Directory(self.directory(path.clone(), fd, folded_path)))
@@ -210,7 +210,7 @@ impl Tree for LocalTree {
             let mut listing = Listing::default();
             for name in names.iter().filter(|name| !name.starts_with(RESERVED_PREFIX)) {
                 match Metadata::at(fd, name) {
-                    Ok(found) => listing.push(name, child_kind(found.file_type())),
+                    Ok(metadata) => listing.push(name, child_kind(metadata.file_type())),
                     // No entry can have a name that is too long.
                     Err(Errno::NOENT | Errno::NAMETOOLONG) => {}
                     Err(errno) => listing.problems.push(Problem::new(name.as_str(), &from_errno(errno))),
@@ -390,13 +390,13 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_others_are_read_as_well() {
+    fn files_of_other_users_are_readable() {
         let text = std::thread::spawn(read_foreign_file).join().expect("it reads");
         assert!(text.contains("root:"), "{text}");
     }
 
     #[test]
-    fn what_was_listed_before_leaves_nothing_in_a_listing() {
+    fn a_reused_buffer_keeps_no_entries_of_the_last_listing() {
         let home = tempfile::tempdir().expect("a directory");
         let put = |name: &OsStr| std::fs::write(home.path().join(name), "").expect("it is written");
         for name in ["a", "b", "c"] {

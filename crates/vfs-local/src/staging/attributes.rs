@@ -57,7 +57,7 @@ fn copy_owner(from: &LockedFile, to: BorrowedFd<'_>) -> Result<bool> {
         Err(Errno::PERM | Errno::INVAL) if owner.0 == own.0 => Ok(false),
         Err(Errno::PERM) => Err(Error::new(
             ErrorKind::PermissionDenied,
-            "the file belongs to another user, and replacing it would take it from them",
+            "the file belongs to another user, and a replacement would belong to you",
         )),
         Err(errno) => Err(from_errno(errno)),
     }

@@ -64,7 +64,7 @@ pub(crate) fn explain_mount_error(failure: Error, entry: &Entry) -> Error {
     if !is_caused_by_mount(&failure, entry) {
         return failure;
     }
-    let message = "something is mounted there, so it cannot be replaced or removed";
+    let message = "something is mounted there, so the entry cannot be replaced or removed; unmount it first";
     Error::new(ErrorKind::PermissionDenied, message).with_source(failure)
 }
 

@@ -193,5 +193,5 @@ fn check_deadline(deadline: Instant) -> Result<()> {
     if Instant::now() < deadline {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Busy, "another change of the same file is taking too long; try again"))
+    Err(Error::new(ErrorKind::Busy, "another change of the same file takes too long; try again"))
 }

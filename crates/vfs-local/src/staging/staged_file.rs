@@ -427,7 +427,7 @@ mod tests {
     use crate::staging::lock::LockPurpose;
 
     #[test]
-    fn in_a_directory_that_is_gone_nothing_can_be_made() {
+    fn creation_fails_in_a_removed_directory() {
         let tree = tempfile::tempdir().expect("a temporary directory");
         std::fs::create_dir(tree.path().join("d")).expect("it is made");
         let local_fs = LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens");
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_a_file_that_grows_has_nothing_in_it_that_the_file_never_had() {
+    fn copy_of_a_growing_file_contains_only_its_data() {
         let (cx, tree) = (OpContext::new(), tempfile::tempdir().expect("a temporary directory"));
         let local_fs = LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens");
         let entry = local_fs.root.entry(&VfsPath::parse("/copy").expect("it is a path")).expect("it is found");
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_a_file_that_becomes_shorter_ends_where_the_file_does() {
+    fn copy_of_a_truncated_file_ends_where_the_file_ends() {
         let (cx, tree) = (OpContext::new(), tempfile::tempdir().expect("a temporary directory"));
         let local_fs = LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens");
         let entry = local_fs.root.entry(&VfsPath::parse("/copy").expect("it is a path")).expect("it is found");
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_program_writes_into_the_file_at_the_last_moment_stays() {
+    fn replacement_keeps_data_written_at_the_last_moment() {
         for (durability, precondition) in [
             (Durability::Atomic, ReplacePrecondition::SameContent),
             (Durability::Full, ReplacePrecondition::SameContent),
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_has_the_version_that_it_keeps() {
+    fn published_version_does_not_change() {
         let (cx, tree) = (OpContext::new(), tempfile::tempdir().expect("a temporary directory"));
         let local_fs = LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens");
         let entry_of =
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_program_puts_there_at_the_last_moment_stays() {
+    fn replacement_keeps_an_entry_put_there_at_the_last_moment() {
         for durability in [Durability::Atomic, Durability::Full] {
             for theirs_is_directory in [false, true] {
                 run_before_replace(durability, |at, local_fs, entry, file, staged| {

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_that_is_set_is_one_that_the_kernel_takes_and_none_of_zeros() {
+    fn unique_times_are_valid_and_never_zero() {
         for (text, seconds, micros) in [
             ("1970-01-01T00:00:00Z", 0, 0),
             ("1969-12-31T23:59:59.5Z", -1, 500_000),

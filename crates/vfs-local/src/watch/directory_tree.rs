@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_moves_with_all_below_it() {
+    fn moving_a_directory_moves_its_subtree() {
         let mut tree = tree();
         assert_eq!(tree.place(3, Some((2, "b"))), (Placement::Unchanged, Vec::new()));
         assert_eq!(tree.place(3, Some((1, "x"))), (Placement::Placed, Vec::new()));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_has_no_place_below_itself_or_below_nothing() {
+    fn a_directory_is_refused_below_itself_or_an_unknown_parent() {
         let mut tree = tree();
         for (id, parent) in [(2, 4), (2, 2), (1, 4), (5, 9)] {
             assert_eq!(tree.place(id, Some((parent, "n"))), (Placement::Refused, Vec::new()));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_takes_all_below_it() {
+    fn removing_a_directory_removes_its_subtree() {
         let mut tree = tree();
         let mut removed = tree.remove(3);
         removed.sort_unstable();

@@ -102,11 +102,11 @@ impl InotifyQueue {
         self.read_into(&mut events);
         let deadline = Instant::now() + RENAME_PAIR_TIMEOUT;
         while events.len() < MAX_EVENTS_PER_READ && has_unpaired_rename(&events) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 break;
             }
-            self.wait(None, left);
+            self.wait(None, remaining);
             self.read_into(&mut events);
         }
         events

@@ -52,8 +52,9 @@ impl WatchState {
             }
             (false, false) if is_swap && !matches!(self.stat_entry(to), Err(LookupError::NotFound)) => {
                 for place in [from, to] {
-                    let found = self.stat_entry(place).map(|found| found.file_type() == FileType::Directory);
-                    match found {
+                    let is_directory_now =
+                        self.stat_entry(place).map(|metadata| metadata.file_type() == FileType::Directory);
+                    match is_directory_now {
                         // The entry may have been moved there and back again, and the current one been created
                         // afterwards.
                         Ok(is_now) if is_directory || is_now => {

@@ -61,7 +61,7 @@ impl RenameTracker {
     }
 
     pub(super) fn take_unpaired(&mut self, cookie: u32) -> Option<OwnedEntryRef> {
-        let half = self.unpaired.iter().position(|(known, _)| *known == cookie)?;
+        let half = self.unpaired.iter().position(|(pending, _)| *pending == cookie)?;
         self.unpaired.remove(half).map(|(_, from)| from)
     }
 }

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_so_much_is_remembered() {
+    fn the_number_of_versions_is_bounded() {
         let mut reported = ReportedVersions::default();
         for file in 0..=MAX_FILES {
             reported.set(1, &file.to_string(), None);

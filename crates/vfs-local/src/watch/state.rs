@@ -87,12 +87,12 @@ impl WatchState {
     /// Watches `path` and everything below it, and returns since when it is watched. Later changes are in the feed
     /// until the last subscriber is gone.
     pub(super) fn subscribe(&mut self, path: &VfsPath) -> Result<Moment> {
-        let known = self
+        let starts = self
             .subscriptions
             .iter()
             .filter(|(subscriptions, _)| path.starts_with(subscriptions))
             .map(|(_, since)| *since);
-        if let Some(since) = known.min() {
+        if let Some(since) = starts.min() {
             return Ok(since);
         }
         let result = self
@@ -211,10 +211,10 @@ impl WatchState {
     fn recheck_entry(&mut self, place: EntryRef<'_>) {
         let Some(path) = self.subscribed_path(place) else { return };
         match self.stat_entry(place).ok() {
-            Some(found) if found.file_type() == FileType::Directory => self.watch_subscribed(place, true, false),
+            Some(metadata) if metadata.file_type() == FileType::Directory => self.watch_subscribed(place, true, false),
             // The removal of the entry had an event of its own.
             None => {}
-            found => self.report_file(place, path, found),
+            metadata => self.report_file(place, path, metadata),
         }
     }
 
@@ -231,7 +231,7 @@ impl WatchState {
         let Some(path) = self.subscribed_path((dir, name)) else { return };
         // If the file was removed meanwhile, a later event reports that.
         let Some(metadata) =
-            self.stat_entry((dir, name)).ok().filter(|found| found.file_type() == FileType::RegularFile)
+            self.stat_entry((dir, name)).ok().filter(|metadata| metadata.file_type() == FileType::RegularFile)
         else {
             return;
         };
@@ -250,9 +250,9 @@ impl WatchState {
     pub(super) fn handle_replaced(&mut self, (dir, name): EntryRef<'_>) {
         let Some(path) = self.subscribed_path((dir, name)) else { return };
         match self.stat_entry((dir, name)) {
-            Ok(found) if found.file_type() == FileType::RegularFile => self.handle_written((dir, name), true),
+            Ok(metadata) if metadata.file_type() == FileType::RegularFile => self.handle_written((dir, name), true),
             // If a directory took its place, or it was removed, a later event reports that.
-            Ok(found) if found.file_type() == FileType::Directory => {}
+            Ok(metadata) if metadata.file_type() == FileType::Directory => {}
             Err(LookupError::NotFound) => {}
             Ok(_) => self.handle_created((dir, name), false),
             Err(LookupError::ParentMoved) => {

@@ -23,7 +23,7 @@ struct PendingDir {
     above: Option<(WatchId, String)>,
     path: VfsPath,
     /// The open parent directory.
-    held: Option<Rc<OwnedFd>>,
+    parent_dir: Option<Rc<OwnedFd>>,
     /// Whether the directory may be moved here from another place in the tree. In a parent that was watched before it
     /// may not: an event will report the move.
     may_move: bool,
@@ -66,8 +66,11 @@ impl WatchState {
         };
         let above = above.map(|(above, name)| (above, name.to_owned()));
         let mut taken = Vec::new();
-        let result =
-            self.watch_pending(vec![PendingDir { above, path, held: None, may_move: walk.may_move }], walk, &mut taken);
+        let result = self.watch_pending(
+            vec![PendingDir { above, path, parent_dir: None, may_move: walk.may_move }],
+            walk,
+            &mut taken,
+        );
         taken.retain(|id| !self.directories.contains(*id));
         self.unwatch(taken);
         result
@@ -83,8 +86,9 @@ impl WatchState {
             if self.is_hidden(&next.path) {
                 continue;
             }
-            let found = self.find(next.place(), next.held.as_deref()).map_err(|error| error.with_path(&next.path))?;
-            match found {
+            let lookup =
+                self.find(next.place(), next.parent_dir.as_deref()).map_err(|error| error.with_path(&next.path))?;
+            match lookup {
                 DirLookup::Directory(dir, id) => pending.extend(self.place_dir(dir, id, next, walk, taken)?),
                 DirLookup::NotADirectory | DirLookup::Unwatchable if walk.report => {
                     self.changes.push(Change::Created { path: next.path, version: None });
@@ -138,16 +142,16 @@ impl WatchState {
         self.collect_children((dir, id), &at.path, walk, !is_here)
     }
 
-    /// Opens and watches the directory of an entry, without following links: below `held` if that is given, otherwise
+    /// Opens and watches the directory of an entry, without following links: below `parent_dir` if that is given, otherwise
     /// from the root.
-    pub(super) fn find(&self, place: Option<EntryRef<'_>>, held: Option<&OwnedFd>) -> Result<DirLookup> {
+    pub(super) fn find(&self, place: Option<EntryRef<'_>>, parent_dir: Option<&OwnedFd>) -> Result<DirLookup> {
         let root = &self.local_fs.root;
         let dir = match place {
             None => root.open_directory(&VfsPath::root())?,
             Some((above, name)) => {
                 let opened;
-                let above = match held {
-                    Some(held) => held,
+                let above = match parent_dir {
+                    Some(parent_dir) => parent_dir,
                     None => match self.open(above)? {
                         Some(dir) => {
                             opened = dir;
@@ -168,7 +172,7 @@ impl WatchState {
             Ok(id) => Ok(DirLookup::Directory(dir, id)),
             Err(Errno::ACCESS | Errno::PERM) => Ok(DirLookup::Unwatchable),
             Err(Errno::NOSPC) => {
-                let message = "there are more directories than may be watched here; watch a part of them, or raise the \
+                let message = "too many directories to watch on this machine; watch a part of them, or raise the \
                                sysctl fs.inotify.max_user_watches (in a container user.max_inotify_watches, too)";
                 Err(Error::new(ErrorKind::QuotaExceeded, message))
             }
@@ -219,14 +223,19 @@ impl WatchState {
         may_move: bool,
     ) -> Result<Vec<PendingDir>> {
         let entries = entries(&dir, path, walk.scope)?;
-        let held = (path.components().count() < MAX_HELD_DEPTH).then(|| Rc::new(dir));
+        let parent_dir = (path.components().count() < MAX_HELD_DEPTH).then(|| Rc::new(dir));
         let mut directories = Vec::new();
         for (name, kind) in entries {
             let Ok(path) = path.child(&name) else { continue };
             if kind == FileType::Directory {
-                directories.push(PendingDir { above: Some((id, name)), path, held: held.clone(), may_move });
+                directories.push(PendingDir {
+                    above: Some((id, name)),
+                    path,
+                    parent_dir: parent_dir.clone(),
+                    may_move,
+                });
             } else if walk.report {
-                let metadata = match &held {
+                let metadata = match &parent_dir {
                     Some(dir) => Metadata::at(dir.as_fd(), &name).ok(),
                     None => self.stat_entry((id, &name)).ok(),
                 };

@@ -60,8 +60,8 @@ impl CachedDirectory {
             bytes: AtomicUsize::new(0),
             total_bytes: Arc::clone(total_bytes),
         };
-        let known: usize = files.iter().flatten().map(|file| file.sketch.memory()).sum();
-        directory.add_bytes(Self::base_size(listing) + known);
+        let sketch_bytes: usize = files.iter().flatten().map(|file| file.sketch.memory()).sum();
+        directory.add_bytes(Self::base_size(listing) + sketch_bytes);
         *directory.files.write().unwrap_or_else(PoisonError::into_inner) = files;
         directory
     }

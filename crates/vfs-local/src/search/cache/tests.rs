@@ -57,7 +57,7 @@ fn search_until_cached(files: &LocalBackend, memory: &SearchMemory, count: usize
 }
 
 #[test]
-fn a_root_that_is_searched_once_teaches_nothing_and_then_all() {
+fn second_search_of_a_root_fills_the_cache() {
     let (root, memory) = memory_for(1 << 20);
     for file in 0..10 {
         fs::write(root.path().join(file.to_string()), format!("the text of {file}\n")).expect("it writes");
@@ -76,7 +76,7 @@ fn a_root_that_is_searched_once_teaches_nothing_and_then_all() {
 }
 
 #[test]
-fn whatever_changes_a_file_is_seen_by_the_next_search() {
+fn next_search_sees_every_kind_of_file_change() {
     type FileChange = (&'static str, fn(&LocalBackend, PathBuf));
     const OLD: &str = "the old content\n";
     const NEW: &str = "the new content\n";
@@ -129,7 +129,7 @@ fn whatever_changes_a_file_is_seen_by_the_next_search() {
 }
 
 #[test]
-fn whatever_changes_a_directory_is_seen_by_the_next_walk() {
+fn next_walk_sees_every_kind_of_directory_change() {
     type DirectoryChange = (&'static str, fn(&Path), &'static [&'static str]);
     let ways: [DirectoryChange; 6] = [
         ("made", |d| fs::write(d.join("c"), "text\n").expect("it writes"), &["/d/a", "/d/b/x", "/d/c"]),
@@ -173,7 +173,7 @@ fn whatever_changes_a_directory_is_seen_by_the_next_walk() {
 }
 
 #[test]
-fn what_is_refused_stays_refused() {
+fn cached_files_stay_refused() {
     let (root, memory) = memory_for(1 << 20);
     let secret = root.path().join("secret");
     fs::write(&secret, "text\n").and_then(|()| fs::hard_link(&secret, root.path().join("twin"))).expect("it writes");
@@ -193,7 +193,7 @@ fn what_is_refused_stays_refused() {
 }
 
 #[test]
-fn nothing_is_remembered_where_that_is_not_wanted_or_not_sure() {
+fn nothing_is_cached_if_disabled_or_unsafe() {
     let (root, memory) = memory_for(0);
     fs::write(root.path().join("file"), "text\n").expect("it writes");
     let young = SearchMemory::with_policy(1 << 20, CachePolicy::on_any_file_system(MIN_UNCHANGED_AGE));
@@ -213,7 +213,7 @@ fn nothing_is_remembered_where_that_is_not_wanted_or_not_sure() {
 }
 
 #[test]
-fn it_keeps_to_its_bound_and_makes_room_for_what_is_used() {
+fn cache_respects_its_limit_and_evicts_unused_directories() {
     const BOUND: usize = 128 << 10;
     let (root, memory) = memory_for(BOUND);
     for directory in ["old", "new"] {
