@@ -28,7 +28,8 @@ impl RenameTracker {
     }
 
     pub(super) fn record(&mut self, from: EntryRef<'_>, to: EntryRef<'_>) {
-        // A rename to a reserved name is not the first half of an exchange.
+        // An entry that is renamed to a reserved name on its own, as by a delete, does not come back by the other half
+        // of an exchange.
         if !is_reserved(to) {
             self.moves.truncate(MAX_RENAMES - 1);
             self.moves.push_front((to_owned_ref(from), to_owned_ref(to)));

@@ -1,4 +1,4 @@
-//! What is found after a process was killed, or a system call failed.
+//! Checks of the tree after a process was killed or a system call failed.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
