@@ -75,7 +75,7 @@ impl LocalFs {
 
     pub(crate) fn stat(&self, path: &VfsPath) -> Result<FileInfo> {
         let fd = self.root.open_at(path, OFlags::PATH)?;
-        Metadata::from_fd(fd.as_fd()).map_err(|errno| from_errno_at(errno, path))?.to_file_info(path.clone())
+        Metadata::from_fd(fd.as_fd()).map_err(|errno| from_errno_at(errno, path))?.file_info(path.clone())
     }
 
     pub(crate) fn resolve(&self, path: &VfsPath) -> Result<Resolved> {

@@ -226,7 +226,7 @@ impl Metadata {
     /// # Errors
     ///
     /// `unsupported` if the entry is neither a file nor a directory.
-    pub(crate) fn to_file_info(&self, path: VfsPath) -> Result<FileInfo> {
+    pub(crate) fn file_info(&self, path: VfsPath) -> Result<FileInfo> {
         let info = match self.file_type() {
             FileType::Directory => FileInfo::directory(path),
             FileType::RegularFile => FileInfo::file(path, self.size(), self.version()),

@@ -57,7 +57,7 @@ impl LocalFs {
     /// Returns the file information of `path`.
     pub(crate) fn stat_fast_path(&self, path: &VfsPath) -> Option<Result<FileInfo>> {
         let fd = self.root.open_cached(path, OFlags::PATH, ResolveFlags::empty())?;
-        Some(Metadata::from_fd(fd.as_fd()).ok()?.to_file_info(path.clone()))
+        Some(Metadata::from_fd(fd.as_fd()).ok()?.file_info(path.clone()))
     }
 
     /// Returns `path` itself, if there is no link on the way to it.

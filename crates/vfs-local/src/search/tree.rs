@@ -245,7 +245,7 @@ impl Tree for LocalTree {
         if metadata.file_type() == FileType::Symlink {
             metadata = self.stat_link_target(dir, name)?;
         }
-        metadata.to_file_info(path)
+        metadata.file_info(path)
     }
 
     fn known(&self, dir: &TreeDir, name: &str, kind: ChildKind) -> Option<Sketch> {
