@@ -1,77 +1,17 @@
-//! How a local backend behaves, decided once when it is opened.
+//! Configuration of a [`LocalBackend`](crate::LocalBackend), fixed when the backend is opened.
+
+pub(crate) mod options;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use vfs_core::{Result, VfsPath};
+use vfs_core::VfsPath;
 use vfs_search::Pool;
 
-use crate::backend::LocalBackend;
-use crate::search_memory::SearchMemory;
+use self::options::{Confinement, Durability, HardLinks, Mounts, Protection, Resolution};
+use crate::search::cache::SearchMemory;
 
-/// What a path may reach.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Confinement {
-    /// Only what lies below the root: the kernel refuses every way out, links included.
-    #[default]
-    Root,
-    /// Everything the process may reach: paths are the host's own. No security at all.
-    None,
-}
-
-/// What an acknowledged write survives.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Durability {
-    /// A power cut: file and directory are synced before the call returns.
-    #[default]
-    Full,
-    /// A crash of the process: the old file or the new one is there whole, but perhaps not yet on the disk. A power cut
-    /// soon after may leave a file that was changed empty.
-    Atomic,
-}
-
-/// Whether files with more than one name may be read.
-///
-/// A hard link may share its content with a file outside the root. Writing one never changes the other name either way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum HardLinks {
-    /// They may.
-    #[default]
-    Allow,
-    /// They are refused.
-    Refuse,
-}
-
-/// Whether other file systems mounted below the root belong to it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Mounts {
-    /// They do.
-    #[default]
-    Cross,
-    /// They are refused. Needs `openat2`.
-    Stay,
-}
-
-/// What becomes of a protected path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Protection {
-    /// It can be read and not changed.
-    ReadOnly,
-    /// It is there, and can be neither read nor changed.
-    Hidden,
-}
-
-/// How paths are resolved below the root.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Resolution {
-    /// By the kernel's `openat2` where it is there, else portably.
-    #[default]
-    Automatic,
-    /// By `cap-std`, a component at a time: slower, and just as confined.
-    Portable,
-}
-
-/// The settings of a [`LocalBackend`].
+/// Settings of a [`LocalBackend`](crate::LocalBackend).
 ///
 /// ```no_run
 /// use vfs_local::{Durability, LocalConfig};
@@ -84,33 +24,33 @@ pub enum Resolution {
 pub struct LocalConfig {
     /// The root, or in host mode the directory that relative paths are resolved under.
     pub root: PathBuf,
-    /// What a path may reach. Default: below the root.
+    /// The files that a path may reach. Default: those below the root.
     pub confinement: Confinement,
-    /// What an acknowledged write survives. Default: a power cut.
+    /// The failures that an acknowledged write survives. Default: a power cut.
     pub durability: Durability,
-    /// Whether files with more than one name may be read. Default: they may.
+    /// Whether files with more than one hard link may be read. Default: they may.
     pub hard_links: HardLinks,
     /// Whether other file systems mounted below the root belong to it. Default: they do.
     pub mounts: Mounts,
-    /// Paths below the root that are kept, with all that is below them. Default: none.
+    /// Protected paths below the root; everything below them is protected, too. Default: none.
     pub protected: Vec<(VfsPath, Protection)>,
-    /// Names that are kept at any depth, with everything below what has them. Default: none.
+    /// Names that are protected at any depth, with everything below such an entry. Default: none.
     pub protected_names: Vec<(String, Protection)>,
     /// How paths are resolved. Default: by the kernel.
     pub resolution: Resolution,
-    /// The largest file that is written, edited, copied or downloaded whole, in bytes; holes count. Default 256 MiB.
+    /// Maximum size of a file that is written, edited, copied or downloaded whole, in bytes; holes count. Default: 256
+    /// MiB.
     pub max_file_size: u64,
-    /// How long a change waits for another change of the same file before it is `busy`. Default 10 s.
+    /// How long a change waits for another change of the same file before it fails as `busy`. Default: 10 s.
     pub lock_timeout: Duration,
-    /// The workers that `glob` and `grep` take. Default: [`Pool::global`], which all searches of the process share.
+    /// The worker pool of `glob` and `grep`. Default: [`Pool::global`], which all searches of the process share.
     pub search_pool: Option<Pool>,
-    /// What searches remember of the files they read. Default: [`SearchMemory::global`], which all backends of the process
-    /// share.
+    /// The cache of searches. Default: [`SearchMemory::global`], which all backends of the process share.
     pub search_memory: Option<SearchMemory>,
 }
 
 impl LocalConfig {
-    /// A backend confined to `root`.
+    /// Creates the configuration of a backend confined to `root`.
     pub fn new(root: impl AsRef<Path>) -> Self {
         Self {
             root: root.as_ref().to_owned(),
@@ -128,19 +68,20 @@ impl LocalConfig {
         }
     }
 
-    /// A backend over the whole host, with relative paths under `base`. No security at all.
+    /// Creates the configuration of a backend over the whole host, with relative paths under `base`. It gives no
+    /// security at all.
     pub fn host(base: impl AsRef<Path>) -> Self {
         Self { confinement: Confinement::None, ..Self::new(base) }
     }
 
-    /// Sets what an acknowledged write survives.
+    /// Sets the failures that an acknowledged write survives.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Sets whether files with more than one name may be read.
+    /// Sets whether files with more than one hard link may be read.
     #[must_use]
     pub fn hard_links(mut self, hard_links: HardLinks) -> Self {
         self.hard_links = hard_links;
@@ -154,22 +95,23 @@ impl LocalConfig {
         self
     }
 
-    /// Protects a path below the root, with all that is below it.
+    /// Protects a path below the root, with everything below it.
     ///
-    /// It is looked at where a descriptor really is, whatever path led there, so that nobody gets past it who swaps a link
-    /// or directory at that moment; upper and lower case are the same. What is hidden is named in listings; searches leave it
-    /// out and tell that as a problem, and no directory above it is copied. Nothing above what is protected is replaced, moved
-    /// or removed. Where it is a link, what that leads to is protected only as that path; other names of a file (hard links) and
-    /// other mounts of a directory are other paths. Refusals are `policy_denied`; it needs `/proc`.
+    /// The check uses the real location of an opened descriptor, whatever path led there, so that swapping a link or
+    /// directory at that moment does not get past it; upper and lower case are treated as equal. A hidden entry is
+    /// named in listings; searches skip it and report a problem, and no directory above it can be copied. Nothing above
+    /// a protected path can be replaced, moved or removed. If the protected path is a link, its target is protected
+    /// only under that path; other names of a file (hard links) and other mounts of a directory are other paths.
+    /// Refusals are `policy_denied`. Protection needs `/proc`.
     #[must_use]
     pub fn protect(mut self, path: VfsPath, protection: Protection) -> Self {
         self.protected.push((path, protection));
         self
     }
 
-    /// Protects a name at any depth, with everything below what has it: as [`protect`](Self::protect) does a path, and in the
-    /// same way by where something really is. A directory above can be moved and copied with what has the name; it is not removed
-    /// until that is gone.
+    /// Protects a name at any depth, with everything below an entry of that name. The check uses the real location, as
+    /// for [`protect`](Self::protect). A directory above such an entry can be moved and copied together with it, but
+    /// not removed while the entry exists.
     #[must_use]
     pub fn protect_name(mut self, name: impl Into<String>, protection: Protection) -> Self {
         self.protected_names.push((name.into(), protection));
@@ -183,7 +125,7 @@ impl LocalConfig {
         self
     }
 
-    /// Sets the largest file that is written, edited, copied or downloaded whole.
+    /// Sets the maximum size of a file that is written, edited, copied or downloaded whole, in bytes.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.max_file_size = bytes;
@@ -197,26 +139,17 @@ impl LocalConfig {
         self
     }
 
-    /// Sets the workers that `glob` and `grep` take.
+    /// Sets the worker pool of `glob` and `grep`.
     #[must_use]
     pub fn search_pool(mut self, pool: Pool) -> Self {
         self.search_pool = Some(pool);
         self
     }
 
-    /// Sets what searches remember of the files they read; one of 0 bytes is none.
+    /// Sets the cache of searches; a cache of 0 bytes disables caching.
     #[must_use]
     pub fn search_memory(mut self, memory: SearchMemory) -> Self {
         self.search_memory = Some(memory);
         self
-    }
-
-    /// Opens the backend.
-    ///
-    /// # Errors
-    ///
-    /// As [`LocalBackend::open`].
-    pub fn open(self) -> Result<LocalBackend> {
-        LocalBackend::with_config(self)
     }
 }

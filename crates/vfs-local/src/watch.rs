@@ -1,11 +1,12 @@
-//! The change feed of a disk: one watcher a backend, for as long as somebody watches.
+//! The change feed of a backend: one inotify watcher while there are subscribers.
 
-mod cover;
-mod directories;
-mod kernel;
-mod recent;
-mod renames;
+mod directory_tree;
+mod inotify;
+mod rename_events;
+mod rename_tracker;
+mod reported_versions;
 mod state;
+mod watch_recursive;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,42 +17,42 @@ use rustix::event::{EventfdFlags, eventfd};
 use vfs_core::feed::Feed;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath, WatchEvent, WatchRequest};
 
-use crate::disk::Disk;
-use crate::errno::error;
-use crate::guard::Deed;
-use kernel::Queue;
-use state::State;
+use crate::fs::errno::from_errno;
+use crate::fs::protected_paths::PathAccess;
+use crate::local_fs::LocalFs;
+use inotify::InotifyQueue;
+use state::WatchState;
 
-/// How often it is looked whether the root is still there, of which the kernel says nothing while it is held.
-const PERIOD: Duration = Duration::from_secs(1);
+/// Interval of the checks whether the root still exists, since the kernel sends no event while it is held open.
+const ROOT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long is waited for more after something happened: a file that is made and written is three events of the kernel,
-/// and should be one of ours.
-const PAUSE: Duration = Duration::from_millis(2);
+/// Delay after the first event, so that related events arrive: a file that is created and written is three events of
+/// the kernel, and should be one of the feed.
+const COALESCE_DELAY: Duration = Duration::from_millis(2);
 
-/// The watcher of a backend, where one runs.
+/// The watcher of a backend, if one runs.
 #[derive(Debug, Default)]
-pub(crate) struct Watching(Mutex<Weak<Watcher>>);
+pub(crate) struct SharedWatcher(Mutex<Weak<Watcher>>);
 
-/// A running watcher. It stops when the last subscriber drops it.
+/// A running watcher, which stops when the last subscriber drops it.
 #[derive(Debug)]
 struct Watcher {
-    /// A new one each time that a watcher starts: a cursor from before may have missed something meanwhile.
+    /// A new feed for each watcher: a cursor of an earlier one may have missed events in between.
     feed: Feed,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<WatchState>>,
     stop: Arc<OwnedFd>,
 }
 
-impl Watching {
-    /// As [`vfs_core::Watch::watch`].
+impl SharedWatcher {
+    /// Subscribes to changes, as [`vfs_core::Watch::watch`].
     pub(crate) fn watch(
         &self,
-        disk: &Arc<Disk>,
+        local_fs: &Arc<LocalFs>,
         cx: OpContext,
         req: WatchRequest,
     ) -> BoxStream<'static, Result<WatchEvent>> {
         let path = req.path.clone();
-        match self.subscribe(disk, cx, req) {
+        match self.subscribe(local_fs, cx, req) {
             Ok(events) => events,
             Err(error) => stream::iter([Err(error.with_path(&path))]).boxed(),
         }
@@ -59,77 +60,78 @@ impl Watching {
 
     fn subscribe(
         &self,
-        disk: &Arc<Disk>,
+        local_fs: &Arc<LocalFs>,
         cx: OpContext,
         req: WatchRequest,
     ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
         cx.check()?;
-        check_path(disk, &req.path)?;
+        check_path(local_fs, &req.path)?;
         loop {
-            let watcher = self.watcher(disk)?;
+            let watcher = self.get_or_start(local_fs)?;
             let mut state = lock(&watcher.state);
-            // What has happened by now is not from now on.
-            state.catch_up();
+            // Events that happened before this subscription are not part of it.
+            state.process_pending();
             if watcher.feed.has_ended() {
-                // It ended by what happened; a new one has seen nothing, and so has nothing to end by.
+                // The old feed ended because of these events; a new watcher has not seen them, and so has no reason to
+                // end.
                 drop(state);
                 watcher.feed.wake();
                 continue;
             }
-            return Self::join(&watcher, state, cx, req);
+            return Self::subscribe_to(&watcher, state, cx, req);
         }
     }
 
-    fn join(
+    fn subscribe_to(
         watcher: &Arc<Watcher>,
-        mut state: MutexGuard<'_, State>,
+        mut state: MutexGuard<'_, WatchState>,
         cx: OpContext,
         req: WatchRequest,
     ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
-        let start = state.follow(&req.path);
+        let start = state.subscribe(&req.path);
         let events = start.map(|start| watcher.feed.subscribe_since(start, cx, req));
         drop(state);
         watcher.feed.wake();
-        // The stream holds the watcher.
+        // The stream keeps the watcher alive.
         let watcher = Arc::clone(watcher);
         Ok(events?.map(move |event| (event, &watcher).0).boxed())
     }
 
-    fn watcher(&self, disk: &Arc<Disk>) -> Result<Arc<Watcher>> {
+    fn get_or_start(&self, local_fs: &Arc<LocalFs>) -> Result<Arc<Watcher>> {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(watcher) = running.upgrade().filter(|watcher| !watcher.feed.has_ended()) {
             return Ok(watcher);
         }
-        let watcher = Arc::new(Watcher::start(disk)?);
+        let watcher = Arc::new(Watcher::start(local_fs)?);
         *running = Arc::downgrade(&watcher);
         Ok(watcher)
     }
 }
 
-/// Refuses what cannot be watched.
-fn check_path(disk: &Disk, path: &VfsPath) -> Result<()> {
-    if disk.root.is_host() && path.is_root() {
+/// Fails if `path` cannot be watched.
+fn check_path(local_fs: &LocalFs, path: &VfsPath) -> Result<()> {
+    if local_fs.root.is_host() && path.is_root() {
         let message = "the whole host cannot be watched; name a directory below the root";
         return Err(Error::new(ErrorKind::Unsupported, message));
     }
-    disk.root.guard().check_path(Deed::Read, path)?;
-    let real = disk.root.real_path(path)?.path;
+    local_fs.root.protected_paths().check_path(PathAccess::Read, path)?;
+    let real = local_fs.root.real_path(path)?.path;
     if real == *path {
         return Ok(());
     }
-    let message = format!("it leads through a link, which is not watched; watch '{real}' instead");
+    let message = format!("the path leads through a link, and links are not watched; watch '{real}' instead");
     Err(Error::new(ErrorKind::Unsupported, message))
 }
 
 impl Watcher {
-    fn start(disk: &Arc<Disk>) -> Result<Self> {
-        let (feed, queue) = (Feed::new(), Arc::new(Queue::new()?));
-        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(error)?);
-        let state = Arc::new(Mutex::new(State::new(Arc::clone(disk), Arc::clone(&queue), feed.clone())));
+    fn start(local_fs: &Arc<LocalFs>) -> Result<Self> {
+        let (feed, queue) = (Feed::new(), Arc::new(InotifyQueue::new()?));
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(from_errno)?);
+        let state = Arc::new(Mutex::new(WatchState::new(Arc::clone(local_fs), Arc::clone(&queue), feed.clone())));
         let watcher = Self { feed: feed.clone(), state: Arc::clone(&state), stop: Arc::clone(&stop) };
         let thread = std::thread::Builder::new().name("vfs-watch".into());
         thread.spawn(move || run(&queue, &state, &feed, &stop)).map_err(|source| {
-            Error::new(ErrorKind::Busy, "no thread can be started to watch; try again").with_source(source)
+            Error::new(ErrorKind::Busy, "the change feed cannot start a thread; try again").with_source(source)
         })?;
         Ok(watcher)
     }
@@ -137,15 +139,15 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // It cannot fail: the counter is at zero.
+        // The write cannot fail: the counter is at zero.
         let _written = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
     }
 }
 
-fn run(queue: &Queue, state: &Mutex<State>, feed: &Feed, stop: &OwnedFd) {
-    while !queue.wait(Some(stop.as_fd()), PERIOD) {
-        std::thread::park_timeout(PAUSE);
-        lock(state).catch_up();
+fn run(queue: &InotifyQueue, state: &Mutex<WatchState>, feed: &Feed, stop: &OwnedFd) {
+    while !queue.wait(Some(stop.as_fd()), ROOT_CHECK_INTERVAL) {
+        std::thread::park_timeout(COALESCE_DELAY);
+        lock(state).process_pending();
         feed.wake();
         if feed.has_ended() {
             return;
@@ -153,7 +155,7 @@ fn run(queue: &Queue, state: &Mutex<State>, feed: &Feed, stop: &OwnedFd) {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<WatchState>) -> MutexGuard<'_, WatchState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -179,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn one_watcher_runs_while_somebody_watches_and_the_next_one_knows_no_older_cursor() {
+    fn subscribers_share_a_watcher_and_its_cursors_end_with_it() {
         let tree = tempfile::tempdir().expect("a temporary directory");
-        let disk = Arc::new(Disk::open(&LocalConfig::new(tree.path())).expect("the root opens"));
-        let watching = Watching::default();
-        let watch = |request| watching.watch(&disk, OpContext::new(), request);
+        let local_fs = Arc::new(LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens"));
+        let shared = SharedWatcher::default();
+        let watch = |request| shared.watch(&local_fs, OpContext::new(), request);
         let (mut first, second) = (watch(WatchRequest::default()), watch(WatchRequest::default()));
-        let watcher = watching.0.lock().expect("not poisoned").upgrade().expect("it runs");
+        let watcher = shared.0.lock().expect("not poisoned").upgrade().expect("it runs");
         assert_eq!(Arc::strong_count(&watcher), 3, "both hold the one there is");
         let state = Arc::downgrade(&watcher.state);
         drop((watcher, second));
@@ -194,10 +196,10 @@ mod tests {
         assert!(matches!(event.change, Change::Created { .. }), "{event:?}");
 
         drop(first);
-        assert!(watching.0.lock().expect("not poisoned").upgrade().is_none());
-        let until = Instant::now() + HANG_TIMEOUT;
+        assert!(shared.0.lock().expect("not poisoned").upgrade().is_none());
+        let deadline = Instant::now() + HANG_TIMEOUT;
         while state.strong_count() > 0 {
-            assert!(Instant::now() < until, "the thread does not stop");
+            assert!(Instant::now() < deadline, "the thread does not stop");
             std::thread::yield_now();
         }
         let mut later = watch(WatchRequest::default().since(event.cursor));
@@ -205,12 +207,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_lost_is_said_and_what_was_made_meanwhile_is_watched() {
+    fn queue_overflow_is_reported_and_new_directories_are_watched() {
         let tree = tempfile::tempdir().expect("a temporary directory");
-        let disk = Arc::new(Disk::open(&LocalConfig::new(tree.path())).expect("the root opens"));
-        let watching = Watching::default();
-        let mut events = watching.watch(&disk, OpContext::new(), WatchRequest::default());
-        let watcher = watching.0.lock().expect("not poisoned").upgrade().expect("it runs");
+        let local_fs = Arc::new(LocalFs::open(&LocalConfig::new(tree.path())).expect("the root opens"));
+        let shared = SharedWatcher::default();
+        let mut events = shared.watch(&local_fs, OpContext::new(), WatchRequest::default());
+        let watcher = shared.0.lock().expect("not poisoned").upgrade().expect("it runs");
 
         let most = std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("it reads");
         let mut state = lock(&watcher.state);
@@ -219,8 +221,8 @@ mod tests {
             std::fs::rename(tree.path().join("f"), tree.path().join(format!("{}", file % 100))).expect("it renames");
         }
         std::fs::create_dir_all(tree.path().join("late/later")).expect("directories are made");
-        // The queue is read in parts, and what is lost comes after them.
-        (0..3).for_each(|_| state.catch_up());
+        // The queue is read in parts, and the overflow comes last.
+        (0..3).for_each(|_| state.process_pending());
         drop(state);
         std::fs::create_dir(tree.path().join("late/later/d")).expect("directories are made");
 

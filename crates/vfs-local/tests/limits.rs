@@ -1,4 +1,4 @@
-//! What an operation does at the limits of its process: on the size of files, and on threads.
+//! Operations at the resource limits of their process: file size and threads.
 //!
 //! Limits hold for a whole process, so each trial starts this program again.
 

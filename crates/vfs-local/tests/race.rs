@@ -1,9 +1,11 @@
-//! A process swaps a directory below the root for a link to the outside, as fast as it can, while every operation goes
-//! through a confined backend. Nothing outside may be read, made or changed; nor may anything inside that is hidden, where
-//! the link leads there.
+//! Confinement under a race: a process swaps directories for links while operations run.
+//!
+//! The swapped directory is below the root, and the link leads outside, or to hidden files inside. Every operation goes
+//! through a confined backend. No file outside may be read, created or changed, and no hidden file inside may be.
 //!
 //! `VFS_RACE_ATTEMPTS` sets the attempts for each operation; the default is short enough for every run of the tests. A
-//! reader that checks first and opens then is put through the same harness, and must be caught: else it proves nothing.
+//! reader that checks first and opens afterwards runs in the same harness, and must be caught: otherwise the test
+//! proves nothing.
 
 #![expect(clippy::print_stdout, reason = "how hard was raced is part of what this test tells")]
 

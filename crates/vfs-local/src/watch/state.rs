@@ -1,4 +1,4 @@
-//! From what the kernel says of single directories to changes of paths.
+//! The state of a watcher: converts kernel events for directories to changes of paths.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
@@ -10,349 +10,344 @@ use rustix::fs::inotify::ReadFlags;
 use vfs_core::feed::{Feed, Moment};
 use vfs_core::{Change, Error, Result, VfsPath};
 
-use super::cover::{Found, Walk};
-use super::directories::{Directories, Id};
-use super::kernel::{Event, Queue};
-use super::recent::Recent;
-use super::renames::Renames;
-use crate::disk::Disk;
-use crate::guard::Deed;
-use crate::metadata::Metadata;
-use crate::root::RESERVED;
+use super::directory_tree::{EntryRef, WatchId, WatchedDirs, is_reserved};
+use super::inotify::{InotifyEvent, InotifyQueue};
+use super::rename_tracker::RenameTracker;
+use super::reported_versions::ReportedVersions;
+use crate::fs::metadata::Metadata;
+use crate::fs::protected_paths::PathAccess;
+use crate::local_fs::LocalFs;
 
-/// How far the times of files may be behind the clock, and more.
-const SLACK: Duration = Duration::from_secs(1);
+/// Allowance for file times that are behind the clock.
+const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
-/// An entry of a watched directory.
-pub(super) type Place<'a> = (Id, &'a str);
-
-/// Why nothing can be said of a place.
+/// The reason why an entry cannot be examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
-    /// Nothing is there.
-    Gone,
-    /// Its directory was renamed, and the event of that is still to come.
-    Elsewhere,
+pub(super) enum LookupError {
+    /// Nothing exists there.
+    NotFound,
+    /// The parent directory was renamed, and the event for that is still to come.
+    ParentMoved,
 }
 
-/// What is watched, and what is known of it.
+/// Options of a recursive watch.
+#[derive(Clone, Copy)]
+pub(super) struct WalkOptions<'a> {
+    /// Paths to watch, including everything below them and the directories on the way to them.
+    pub(super) scope: &'a [VfsPath],
+    /// Whether directories that were not watched before are new, and reported with everything in them.
+    pub(super) report: bool,
+    /// Whether the topmost directory may be moved here from another place, as `PendingDir::may_move`.
+    pub(super) may_move: bool,
+}
+
+/// The watched directories, the subscriptions and the pending changes.
 ///
-/// Events are of the past: by the time that one is looked at, its directory may have another name and its file may be gone.
-/// The tree of directories follows the events, so that each has the path it had then; what is looked up on the disk is of
-/// now. Where the two do not fit, it is looked again when all events that there are have been followed.
+/// Events describe the past: when one is processed, its directory may have another name and its file may be gone. The
+/// tree of directories follows the events, so that each event gets the path of its time; lookups on the disk show the
+/// present. If the two do not match, the entry is looked up again after all pending events.
 #[derive(Debug)]
-pub(super) struct State {
-    pub(super) disk: Arc<Disk>,
-    pub(super) queue: Arc<Queue>,
+pub(super) struct WatchState {
+    pub(super) local_fs: Arc<LocalFs>,
+    pub(super) queue: Arc<InotifyQueue>,
     pub(super) feed: Feed,
-    pub(super) directories: Directories,
-    /// What is to be published next.
+    pub(super) directories: WatchedDirs,
+    /// The changes to publish next.
     pub(super) changes: Vec<Change>,
-    /// What could not be looked at, as its directory was renamed since; looked at again when that is known.
-    pub(super) elsewhere: Vec<(Id, String)>,
-    pub(super) recent: Recent,
-    pub(super) renames: Renames,
-    /// What somebody asked for, since when.
-    pub(super) followed: Vec<(VfsPath, Moment)>,
-    begun: SystemTime,
-    is_gone: bool,
-    /// What keeps a directory from being watched that somebody asked for.
+    /// Entries that could not be examined because their parent was renamed; examined again after the pending events.
+    pub(super) deferred: Vec<(WatchId, String)>,
+    pub(super) reported: ReportedVersions,
+    pub(super) renames: RenameTracker,
+    /// The subscribed paths, and since when each of them is watched.
+    pub(super) subscriptions: Vec<(VfsPath, Moment)>,
+    started_at: SystemTime,
+    is_root_removed: bool,
+    /// The error because of which a subscribed directory cannot be watched.
     failure: Option<Error>,
 }
 
-impl State {
-    pub(super) fn new(disk: Arc<Disk>, queue: Arc<Queue>, feed: Feed) -> Self {
+impl WatchState {
+    pub(super) fn new(local_fs: Arc<LocalFs>, queue: Arc<InotifyQueue>, feed: Feed) -> Self {
         Self {
-            disk,
+            local_fs,
             queue,
             feed,
-            directories: Directories::default(),
+            directories: WatchedDirs::default(),
             changes: Vec::new(),
-            elsewhere: Vec::new(),
-            recent: Recent::default(),
-            renames: Renames::default(),
-            followed: Vec::new(),
-            begun: SystemTime::now(),
-            is_gone: false,
+            deferred: Vec::new(),
+            reported: ReportedVersions::default(),
+            renames: RenameTracker::default(),
+            subscriptions: Vec::new(),
+            started_at: SystemTime::now(),
+            is_root_removed: false,
             failure: None,
         }
     }
 
-    /// Watches what is at and below `path`, and says since when that is so. What follows is in the feed until the last
-    /// subscriber is gone.
-    pub(super) fn follow(&mut self, path: &VfsPath) -> Result<Moment> {
-        let known = self.followed.iter().filter(|(followed, _)| path.starts_with(followed)).map(|(_, since)| *since);
-        if let Some(since) = known.min() {
+    /// Watches `path` and everything below it, and returns since when it is watched. Later changes are in the feed
+    /// until the last subscriber is gone.
+    pub(super) fn subscribe(&mut self, path: &VfsPath) -> Result<Moment> {
+        let starts = self
+            .subscriptions
+            .iter()
+            .filter(|(subscriptions, _)| path.starts_with(subscriptions))
+            .map(|(_, since)| *since);
+        if let Some(since) = starts.min() {
             return Ok(since);
         }
-        let covered = self.cover(None, Walk { scope: std::slice::from_ref(path), tells: false, takes: true });
-        if let Err(error) = covered {
-            self.unwatch_unfollowed();
+        let result = self
+            .watch_recursive(None, WalkOptions { scope: std::slice::from_ref(path), report: false, may_move: true });
+        if let Err(error) = result {
+            self.unwatch_unsubscribed();
             return Err(error);
         }
         let since = self.feed.mark();
-        self.followed.push((path.clone(), since));
+        self.subscriptions.push((path.clone(), since));
         Ok(since)
     }
 
-    /// Publishes what has happened until now, and ends the feed where not all can be seen any more. The feed is to be woken
-    /// after that, when the state is no longer locked.
-    pub(super) fn catch_up(&mut self) {
+    /// Publishes the changes until now, and ends the feed if some changes cannot be seen any more. The caller wakes the
+    /// feed afterwards, when the state is no longer locked.
+    pub(super) fn process_pending(&mut self) {
         let events = self.queue.read();
         self.process(&events);
-        for (dir, name) in std::mem::take(&mut self.elsewhere) {
-            self.look_again((dir, &name));
+        for (dir, name) in std::mem::take(&mut self.deferred) {
+            self.recheck_entry((dir, &name));
         }
-        if !self.is_gone && !self.disk.root.is_host() && self.disk.root.is_gone() {
-            self.is_gone = true;
+        if !self.is_root_removed && !self.local_fs.root.is_host() && self.local_fs.root.is_removed() {
+            self.is_root_removed = true;
             self.changes.push(Change::Removed { path: VfsPath::root() });
         }
         let failure = self.failure.take();
         if failure.is_some() {
-            // Whoever lists again after it sees all until now.
+            // A subscriber that lists again after this event sees all changes until now.
             self.changes.push(Change::Overflow);
         }
         let changes = std::mem::take(&mut self.changes);
         self.feed.push(|| changes);
         if let Some(error) = failure {
-            // What is watched no longer is free for the next watcher.
-            self.followed.clear();
-            self.unwatch_unfollowed();
+            // The removed watches are available to the next watcher.
+            self.subscriptions.clear();
+            self.unwatch_unsubscribed();
             self.feed.end(error);
         }
     }
 
-    fn process(&mut self, events: &[Event]) {
+    fn process(&mut self, events: &[InotifyEvent]) {
         let mut arrivals: HashMap<u32, usize> = events
             .iter()
             .enumerate()
-            .filter(|(_, event)| event.is(ReadFlags::MOVED_TO) && event.name.is_some())
+            .filter(|(_, event)| event.has(ReadFlags::MOVED_TO) && event.name.is_some())
             .map(|(at, event)| (event.cookie, at))
             .collect();
         self.renames.begin();
         for event in events {
-            if event.is(ReadFlags::QUEUE_OVERFLOW) {
-                // What was read with it is older than what is watched from now on.
-                return self.start_again();
+            if event.has(ReadFlags::QUEUE_OVERFLOW) {
+                // Events that were read together with the overflow are older than the watches that start now.
+                return self.rescan();
             }
-            if event.is(ReadFlags::IGNORED) {
-                let gone = self.directories.remove(event.dir);
-                self.unwatch(gone);
+            if event.has(ReadFlags::IGNORED) {
+                let removed = self.directories.remove(event.dir);
+                self.unwatch(removed);
             }
             let Some(name) = event.name.as_deref().filter(|_| self.directories.contains(event.dir)) else { continue };
-            let (place, is_directory) = ((event.dir, name), event.is(ReadFlags::ISDIR));
-            if event.is(ReadFlags::MOVED_FROM) {
+            let (place, is_directory) = ((event.dir, name), event.has(ReadFlags::ISDIR));
+            if event.has(ReadFlags::MOVED_FROM) {
                 let to = arrivals.get(&event.cookie).map(|at| &events[*at]);
                 match to.and_then(|to| Some((to.dir, to.name.as_deref()?))).filter(|to| self.directories.contains(to.0))
                 {
                     Some(to) => {
                         arrivals.remove(&event.cookie);
-                        self.moved(place, to, is_directory);
+                        self.handle_rename(place, to, is_directory);
                     }
-                    None => self.moved_away(place, event.cookie),
+                    None => self.handle_moved_away(place, event.cookie),
                 }
-            } else if event.is(ReadFlags::MOVED_TO) {
-                // Its other half was handled where that came with it.
+            } else if event.has(ReadFlags::MOVED_TO) {
+                // If both halves were read together, the rename was already handled.
                 if arrivals.remove(&event.cookie).is_some() {
-                    self.moved_here(place, event.cookie, is_directory);
+                    self.handle_moved_here(place, event.cookie, is_directory);
                 }
-            } else if event.is(ReadFlags::CREATE) {
-                self.arrived(place, is_directory);
-            } else if event.is(ReadFlags::DELETE) {
-                self.departed(place);
-            } else if event.is(ReadFlags::MODIFY | ReadFlags::CLOSE_WRITE) && !is_directory {
-                self.written(place, event.is(ReadFlags::MODIFY));
+            } else if event.has(ReadFlags::CREATE) {
+                self.handle_created(place, is_directory);
+            } else if event.has(ReadFlags::DELETE) {
+                self.handle_removed(place);
+            } else if event.has(ReadFlags::MODIFY | ReadFlags::CLOSE_WRITE) && !is_directory {
+                self.handle_written(place, event.has(ReadFlags::MODIFY));
             }
         }
     }
 
-    /// Something has come to be at a place.
-    pub(super) fn arrived(&mut self, (dir, name): Place<'_>, is_directory: bool) {
-        let Some(path) = self.concern((dir, name)) else { return };
+    /// Handles a new entry.
+    pub(super) fn handle_created(&mut self, (dir, name): EntryRef<'_>, is_directory: bool) {
+        let Some(path) = self.subscribed_path((dir, name)) else { return };
         if is_directory {
-            self.cover_followed((dir, name), true, false);
+            self.watch_subscribed((dir, name), true, false);
         } else {
-            let metadata = self.look_at((dir, name)).ok();
-            self.tell_of_file((dir, name), path, metadata);
+            let metadata = self.stat_entry((dir, name)).ok();
+            self.report_file((dir, name), path, metadata);
         }
     }
 
-    /// As [`State::cover`], of all that is followed. Where not all of it can be watched the feed ends.
-    pub(super) fn cover_followed(&mut self, place: Place<'_>, tells: bool, takes: bool) {
+    /// As [`WatchState::watch_recursive`], for all subscriptions. Ends the feed if not everything can be watched.
+    pub(super) fn watch_subscribed(&mut self, place: EntryRef<'_>, report: bool, may_move: bool) {
         let scope = self.scope();
-        let covered = self.cover(Some(place), Walk { scope: &scope, tells, takes });
-        self.failure = self.failure.take().or(covered.err());
+        let result = self.watch_recursive(Some(place), WalkOptions { scope: &scope, report, may_move });
+        self.failure = self.failure.take().or(result.err());
     }
 
-    /// Lets go of directories that nobody wants to know of.
-    fn unwatch_unfollowed(&mut self) {
+    /// Removes the watches of directories without a subscriber.
+    fn unwatch_unsubscribed(&mut self) {
         let ids: Vec<_> = self.directories.ids().collect();
         for id in ids {
-            if self.directories.path(id).is_some_and(|path| !self.is_of_concern(&path)) {
-                let gone = self.directories.remove(id);
-                self.recent.forget_all(&gone);
-                self.unwatch(gone);
+            if self.directories.path(id).is_some_and(|path| !self.is_subscribed(&path)) {
+                let removed = self.directories.remove(id);
+                self.reported.forget_dirs(&removed);
+                self.unwatch(removed);
             }
         }
     }
 
-    /// Tells of what is at a place, where that was not known when its event came.
-    fn look_again(&mut self, place: Place<'_>) {
-        let Some(path) = self.concern(place) else { return };
-        match self.look_at(place).ok() {
-            Some(found) if found.file_type() == FileType::Directory => self.cover_followed(place, true, false),
-            // What is gone had an event that said so.
+    /// Reports the entry if it could not be examined when its event was processed.
+    fn recheck_entry(&mut self, place: EntryRef<'_>) {
+        let Some(path) = self.subscribed_path(place) else { return };
+        match self.stat_entry(place).ok() {
+            Some(metadata) if metadata.file_type() == FileType::Directory => self.watch_subscribed(place, true, false),
+            // The removal of the entry had an event of its own.
             None => {}
-            found => self.tell_of_file(place, path, found),
+            metadata => self.report_file(place, path, metadata),
         }
     }
 
-    /// What was at a place is no longer there.
-    pub(super) fn departed(&mut self, place: Place<'_>) {
-        self.let_go(place);
-        if let Some(path) = self.concern(place) {
+    /// Handles an entry that was removed.
+    pub(super) fn handle_removed(&mut self, place: EntryRef<'_>) {
+        self.forget_entry(place);
+        if let Some(path) = self.subscribed_path(place) {
             self.changes.push(Change::Removed { path });
         }
     }
 
-    /// A file was written to, or closed by somebody who may have.
-    fn written(&mut self, (dir, name): Place<'_>, is_certain: bool) {
-        let Some(path) = self.concern((dir, name)) else { return };
-        // Of what is gone by now there is a later event.
-        let Some(metadata) = self.look_at((dir, name)).ok().filter(|found| found.file_type() == FileType::RegularFile)
+    /// Handles a file that was written to, or closed by a process that may have written to it.
+    fn handle_written(&mut self, (dir, name): EntryRef<'_>, is_certain: bool) {
+        let Some(path) = self.subscribed_path((dir, name)) else { return };
+        // If the file was removed meanwhile, a later event reports that.
+        let Some(metadata) =
+            self.stat_entry((dir, name)).ok().filter(|metadata| metadata.file_type() == FileType::RegularFile)
         else {
             return;
         };
         let version = Some(metadata.version());
-        match self.recent.get(dir, name) {
-            Some(told) if *told == version => return,
-            // Opened to be written, but not written: every change that takes a lock does so.
-            None if !is_certain && metadata.changed() + SLACK < self.begun => return,
+        match self.reported.get(dir, name) {
+            Some(last) if *last == version => return,
+            // The file was opened for writing, but not written to: changes that take a lock do so.
+            None if !is_certain && metadata.changed() + CLOCK_SLACK < self.started_at => return,
             _ => {}
         }
-        self.recent.set(dir, name, version.clone());
+        self.reported.set(dir, name, version.clone());
         self.changes.push(Change::Changed { path, version });
     }
 
-    /// Another file has come to be where perhaps there was one.
-    pub(super) fn replaced(&mut self, (dir, name): Place<'_>) {
-        let Some(path) = self.concern((dir, name)) else { return };
-        match self.look_at((dir, name)) {
-            Ok(found) if found.file_type() == FileType::RegularFile => self.written((dir, name), true),
-            // Of what is there now in its stead, or gone, there is a later event.
-            Ok(found) if found.file_type() == FileType::Directory => {}
-            Err(Missing::Gone) => {}
-            Ok(_) => self.arrived((dir, name), false),
-            Err(Missing::Elsewhere) => {
-                self.recent.set(dir, name, None);
+    /// Handles a file that was renamed to a place where a file may have existed.
+    pub(super) fn handle_replaced(&mut self, (dir, name): EntryRef<'_>) {
+        let Some(path) = self.subscribed_path((dir, name)) else { return };
+        match self.stat_entry((dir, name)) {
+            Ok(metadata) if metadata.file_type() == FileType::RegularFile => self.handle_written((dir, name), true),
+            // If a directory took its place, or it was removed, a later event reports that.
+            Ok(metadata) if metadata.file_type() == FileType::Directory => {}
+            Err(LookupError::NotFound) => {}
+            Ok(_) => self.handle_created((dir, name), false),
+            Err(LookupError::ParentMoved) => {
+                self.reported.set(dir, name, None);
                 self.changes.push(Change::Changed { path, version: None });
             }
         }
     }
 
-    /// Tells of a file, link or other that is new, or was told of when it was listed and may be another by now.
-    pub(super) fn tell_of_file(&mut self, (dir, name): Place<'_>, path: VfsPath, metadata: Option<Metadata>) {
+    /// Reports a file, link or special file that is new, or that was reported when it was listed and may have changed
+    /// since.
+    pub(super) fn report_file(&mut self, (dir, name): EntryRef<'_>, path: VfsPath, metadata: Option<Metadata>) {
         let version = metadata.as_ref().and_then(version);
-        let change = match self.recent.get(dir, name) {
-            Some(told) if *told == version => return,
+        let change = match self.reported.get(dir, name) {
+            Some(last) if *last == version => return,
             Some(_) => Change::Changed { path, version: version.clone() },
             None => Change::Created { path, version: version.clone() },
         };
-        self.recent.set(dir, name, version);
+        self.reported.set(dir, name, version);
         self.changes.push(change);
     }
 
-    /// The path of a place, if it is one that somebody wants to know of.
-    pub(super) fn concern(&self, place: Place<'_>) -> Option<VfsPath> {
+    /// Returns the path of an entry, if there is a subscriber for it.
+    pub(super) fn subscribed_path(&self, place: EntryRef<'_>) -> Option<VfsPath> {
         if is_reserved(place) {
             return None;
         }
         let path = self.directories.path(place.0)?.child(place.1).ok()?;
-        (self.is_of_concern(&path) && !self.is_hidden(&path)).then_some(path)
+        (self.is_subscribed(&path) && !self.is_hidden(&path)).then_some(path)
     }
 
-    /// Whether nobody is to know of `path`.
+    /// Returns whether `path` is hidden from subscribers.
     pub(super) fn is_hidden(&self, path: &VfsPath) -> bool {
-        self.disk.root.guard().check_path(Deed::Read, path).is_err()
+        self.local_fs.root.protected_paths().check_path(PathAccess::Read, path).is_err()
     }
 
-    /// Whether somebody wants to know of `path`, or of something below it.
-    fn is_of_concern(&self, path: &VfsPath) -> bool {
-        self.followed.iter().any(|(followed, _)| path.starts_with(followed) || followed.starts_with(path))
+    /// Returns whether there is a subscriber for `path`, or for something below it.
+    fn is_subscribed(&self, path: &VfsPath) -> bool {
+        self.subscriptions
+            .iter()
+            .any(|(subscriptions, _)| path.starts_with(subscriptions) || subscriptions.starts_with(path))
     }
 
     fn scope(&self) -> Vec<VfsPath> {
-        self.followed.iter().map(|(path, _)| path.clone()).collect()
+        self.subscriptions.iter().map(|(path, _)| path.clone()).collect()
     }
 
-    /// What is at a place now, not following a link. Where that cannot be said it is looked again later.
-    pub(super) fn look_at(&mut self, (dir, name): Place<'_>) -> Result<Metadata, Missing> {
+    /// Returns the metadata of an entry, without following a link. If its parent was renamed, the entry is examined
+    /// again later.
+    pub(super) fn stat_entry(&mut self, (dir, name): EntryRef<'_>) -> Result<Metadata, LookupError> {
         match self.open(dir) {
-            Ok(Some(above)) => Metadata::at(above.as_fd(), name).map_err(|_| Missing::Gone),
+            Ok(Some(above)) => Metadata::at(above.as_fd(), name).map_err(|_| LookupError::NotFound),
             Ok(None) if self.directories.contains(dir) => {
-                self.elsewhere.push((dir, name.to_owned()));
-                Err(Missing::Elsewhere)
+                self.deferred.push((dir, name.to_owned()));
+                Err(LookupError::ParentMoved)
             }
-            _ => Err(Missing::Gone),
+            _ => Err(LookupError::NotFound),
         }
     }
 
-    /// The directory that is at a place now.
-    pub(super) fn directory_at(&self, place: Place<'_>) -> Result<Id, Missing> {
-        match self.find(Some(place), None) {
-            Ok(Found::Directory(_, id)) => {
-                if !self.directories.contains(id) {
-                    self.queue.remove(id);
-                }
-                Ok(id)
-            }
-            Ok(Found::Elsewhere) if self.directories.contains(place.0) => Err(Missing::Elsewhere),
-            _ => Err(Missing::Gone),
-        }
-    }
-
-    /// Forgets what was at a place.
-    pub(super) fn let_go(&mut self, (dir, name): Place<'_>) {
-        self.recent.forget(dir, name);
+    /// Forgets an entry and removes its watches.
+    pub(super) fn forget_entry(&mut self, (dir, name): EntryRef<'_>) {
+        self.reported.forget(dir, name);
         if let Some(id) = self.directories.child(dir, name) {
-            let gone = self.directories.remove(id);
-            self.unwatch(gone);
+            let removed = self.directories.remove(id);
+            self.unwatch(removed);
         }
     }
 
-    /// Forgets a directory and all below it, which are watched on.
-    pub(super) fn forget(&mut self, id: Id) -> Vec<Id> {
+    /// Removes a directory and everything below it from the tree, but keeps their watches.
+    pub(super) fn forget_dir(&mut self, id: WatchId) -> Vec<WatchId> {
         let forgotten = self.directories.remove(id);
-        self.recent.forget_all(&forgotten);
+        self.reported.forget_dirs(&forgotten);
         forgotten
     }
 
-    pub(super) fn unwatch(&self, gone: Vec<Id>) {
-        gone.into_iter().for_each(|id| self.queue.remove(id));
+    pub(super) fn unwatch(&self, removed: Vec<WatchId>) {
+        removed.into_iter().for_each(|id| self.queue.remove(id));
     }
 
-    /// Events were lost: watches what there is now, and only then says so, as whoever lists again must miss nothing.
-    fn start_again(&mut self) {
+    /// Watches everything anew after events were lost, and reports the overflow after that: a subscriber that then
+    /// lists again must not miss a change.
+    fn rescan(&mut self) {
         let before = std::mem::take(&mut self.directories);
-        self.recent = Recent::default();
-        self.elsewhere.clear();
+        self.reported = ReportedVersions::default();
+        self.deferred.clear();
         let scope = self.scope();
-        let covered = self.cover(None, Walk { scope: &scope, tells: false, takes: true });
-        self.failure = self.failure.take().or(covered.err());
+        let result = self.watch_recursive(None, WalkOptions { scope: &scope, report: false, may_move: true });
+        self.failure = self.failure.take().or(result.err());
         self.unwatch(before.ids().filter(|id| !self.directories.contains(*id)).collect());
         self.changes.push(Change::Overflow);
     }
 }
 
-pub(super) fn owned((dir, name): Place<'_>) -> (Id, String) {
-    (dir, name.to_owned())
-}
-
-pub(super) fn is_reserved((_, name): Place<'_>) -> bool {
-    name.starts_with(RESERVED)
-}
-
-/// The version of a file; a link or anything else has none.
+/// Returns the version of a regular file, or `None` for any other entry.
 pub(super) fn version(metadata: &Metadata) -> Option<vfs_core::Version> {
     (metadata.file_type() == FileType::RegularFile).then(|| metadata.version())
 }

@@ -1,4 +1,4 @@
-//! The process that makes one operation, and what is seen of its system calls.
+//! The traced child process that runs one operation.
 
 use std::collections::BTreeMap;
 use std::fs;

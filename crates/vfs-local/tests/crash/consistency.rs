@@ -1,4 +1,4 @@
-//! What is found after a process was killed, or a system call failed.
+//! Checks of the tree after a process was killed or a system call failed.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -102,7 +102,7 @@ pub(super) fn what_is_left_has_no_name() -> Result<(), Failed> {
     // The first of each is made: the tree goes out of sight, and one of its two files goes.
     let [removal, rename] = ["unlinkat", "renameat2"].map(|call| format!("inject={call}:error=EROFS:when=2+"));
     let traced = strace(&["-e", &removal, "-e", &rename], "delete_tree_message", &root);
-    let parts = ["permission_denied at /d/", "files that are gone: 1; ", "no longer under its name", " after 1"];
+    let parts = ["permission_denied at /d/", "removed files: 1; ", "could not be renamed back", " after 1"];
     if parts.iter().all(|part| traced.said.contains(part)) && found(&root).keys().eq(["/f"]) {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! How many system calls an operation makes.
+//! Cost of operations, counted in system calls.
 
 use std::collections::BTreeMap;
 use std::fs;

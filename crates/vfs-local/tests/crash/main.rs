@@ -1,10 +1,10 @@
-//! A process is killed, or a system call fails, in the middle of an operation: what is found afterwards is the state
-//! before it or the state after it, and nothing else. Where a system call is unknown, an older one takes its place. What an
-//! operation costs is counted in system calls.
+//! Crash consistency: a process is killed, or a system call fails, within an operation.
 //!
-//! Killing and failing at each system call needs `strace`; where it is missing, or may not trace, those trials
-//! show as ignored.
-//! `VFS_CRASH_KILLS` sets how often a writing process is killed at random.
+//! Afterwards the tree must be in the state before the operation or in the state after it, and no other. If a system
+//! call is unavailable, an older one replaces it. The cost of an operation is counted in system calls.
+//!
+//! Killing and failing at each system call needs `strace`; if it is missing, or may not trace, those trials show as
+//! ignored. `VFS_CRASH_KILLS` sets how often a writing process is killed at random.
 
 #![expect(clippy::print_stdout, reason = "what was tried is part of what this test tells")]
 

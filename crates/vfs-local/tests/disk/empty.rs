@@ -1,4 +1,4 @@
-//! Removing a directory as an empty one.
+//! Deletion of empty directories.
 
 use futures::executor::block_on;
 use vfs_core::{Backend, DeleteRequest, ErrorKind, OpContext};

@@ -1,4 +1,4 @@
-//! What only a disk has: links, special files, permissions, attributes, and files and trees too large for anything else.
+//! Tests of features that only a disk has: links, special files, permissions, xattrs, size.
 
 #![expect(clippy::print_stdout, reason = "a test says which part of it this machine cannot run")]
 

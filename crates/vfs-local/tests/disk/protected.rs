@@ -1,4 +1,4 @@
-//! Paths that are protected, by whatever path somebody comes.
+//! Protected paths, whatever path leads to them.
 
 use futures::executor::block_on;
 use vfs_core::{

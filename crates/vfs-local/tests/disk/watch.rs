@@ -1,4 +1,4 @@
-//! The change feed of a real disk: what this backend does and what others do beside it.
+//! The change feed of a real disk: changes by this backend and by other programs.
 
 mod outside;
 mod own;

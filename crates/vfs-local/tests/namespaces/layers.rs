@@ -1,5 +1,6 @@
-//! What is mounted below a root, and a root on layers, as containers have them: a file of a lower layer becomes one of the
-//! upper layer by its first change.
+//! Mounts below a root, and a root on a layered file system, as containers have them.
+//!
+//! On a layered file system, the first change of a file of a lower layer copies it to the upper one.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,7 @@
-//! Tests that run in namespaces of their own, where this machine lets an ordinary user make them: file systems are mounted
-//! there, and limits of the kernel are lowered.
+//! Tests in namespaces of their own, where file systems are mounted and kernel limits lowered.
 //!
-//! This program starts itself in new namespaces for each trial; where they cannot be made, the trial shows as ignored.
+//! This program starts itself in new namespaces for each trial. If this machine does not let an ordinary user create
+//! them, the trial shows as ignored.
 
 mod layers;
 mod limit;

@@ -1,4 +1,4 @@
-//! Subscribers of the change feed of a disk.
+//! Subscribers of a change feed.
 
 use futures::executor::block_on;
 use futures::stream::{BoxStream, StreamExt};

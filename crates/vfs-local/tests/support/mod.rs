@@ -1,4 +1,4 @@
-//! A tree on a real disk, for the programs that test this backend.
+//! A tree on a real disk, shared by the test binaries of this crate.
 
 pub(crate) mod feed;
 

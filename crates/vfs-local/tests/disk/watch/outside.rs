@@ -1,4 +1,4 @@
-//! What is told of the changes that other programs make.
+//! Events for changes by other programs.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! What is told of the changes that this backend makes, and to whom.
+//! Events for changes by this backend, and their subscribers.
 
 use std::sync::{Arc, Weak};
 

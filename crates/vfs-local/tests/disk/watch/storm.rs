@@ -1,4 +1,4 @@
-//! Many changes at once: whoever follows the events ends up with what is there.
+//! Many changes at once: a subscriber that applies all events ends with the actual tree.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,0 +1,13 @@
+//! The file operations, one module each.
+
+mod copy;
+mod edit;
+mod fast_path;
+pub(crate) mod line_index_cache;
+mod read;
+mod removal_checks;
+mod remove;
+mod remove_empty_dir;
+mod rename;
+mod transfer_checks;
+mod write;

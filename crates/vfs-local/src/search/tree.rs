@@ -1,0 +1,419 @@
+//! The file system as a tree for searches, with directories as open descriptors.
+
+use std::cell::Cell;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use rustix::fs::{self, FileType, OFlags};
+use rustix::io::Errno;
+use vfs_core::tree::{ChildKind, Learn, Listing, Located, Opened, Sketch, Tree};
+use vfs_core::{Error, ErrorKind, FileInfo, Problem, Resolved, Result, VfsPath};
+
+use crate::fs::directory_entries::for_each_entry;
+use crate::fs::entry::Entry;
+use crate::fs::errno::from_errno;
+use crate::fs::metadata::{Metadata, special_file_error};
+use crate::fs::protected_paths::{FoldedPath, PathAccess, join_folded};
+use crate::fs::root::RESERVED_PREFIX;
+use crate::local_fs::LocalFs;
+use crate::search::cache::{CachedDirectory, SearchMemory};
+
+/// Directories deeper than this are opened from the root each time, so that a deep tree does not use up descriptors.
+const MAX_HELD_DEPTH: usize = 100;
+
+/// The tree of a [`LocalFs`] that a search walks.
+#[derive(Debug)]
+pub(crate) struct LocalTree {
+    local_fs: Arc<LocalFs>,
+    cache_mode: CacheMode,
+}
+
+/// How a walk uses the cache of earlier searches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CacheMode {
+    Off,
+    /// The walk uses cached entries.
+    Read,
+    /// The walk uses cached entries and adds new ones.
+    ReadWrite,
+}
+
+/// A directory of the tree.
+#[derive(Debug, Clone)]
+pub(crate) struct TreeDir(Arc<TreeDirInner>);
+
+#[derive(Debug)]
+struct TreeDirInner {
+    path: VfsPath,
+    fd: Option<OwnedFd>,
+    /// The real location, if anything is hidden.
+    folded_path: Option<FoldedPath>,
+    /// Whether the descriptor was read from, so that it has to be set back to the beginning.
+    was_listed: AtomicBool,
+    /// Whether a file in it belonged to another user: then the other files are likely to do so, too.
+    has_foreign_files: AtomicBool,
+    /// The cache entry of earlier searches; set when the directory is listed.
+    cached: OnceLock<Arc<CachedDirectory>>,
+}
+
+impl TreeDirInner {
+    fn new(path: VfsPath, fd: Option<OwnedFd>, folded_path: Option<FoldedPath>) -> Self {
+        let (was_listed, has_foreign_files) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { path, fd, folded_path, was_listed, has_foreign_files, cached: OnceLock::new() }
+    }
+}
+
+impl LocalTree {
+    /// Creates a tree for a walk that is too short to use the cache.
+    pub(crate) fn new(local_fs: Arc<LocalFs>) -> Self {
+        Self { local_fs, cache_mode: CacheMode::Off }
+    }
+
+    /// Creates a tree for a search, or for a walk that is as long.
+    pub(crate) fn for_search(local_fs: Arc<LocalFs>) -> Self {
+        let cache_mode = match &local_fs.search_memory {
+            None => CacheMode::Off,
+            Some((memory, root)) if memory.begin_search(*root) => CacheMode::ReadWrite,
+            Some(_) => CacheMode::Read,
+        };
+        Self { local_fs, cache_mode }
+    }
+
+    /// Returns the cache if this walk uses it.
+    fn memory(&self) -> Option<&SearchMemory> {
+        let (memory, _) = self.local_fs.search_memory.as_ref()?;
+        let is_useful = match self.cache_mode {
+            CacheMode::Off => false,
+            CacheMode::Read => !memory.is_empty(),
+            CacheMode::ReadWrite => true,
+        };
+        is_useful.then_some(memory)
+    }
+
+    /// Returns a function that stores the sketch of the file `name` of `dir`, whose metadata is `metadata`, if the file
+    /// should be cached.
+    fn learner(&self, dir: &TreeDir, name: &str, metadata: &Metadata) -> Option<Learn> {
+        let directory = dir.0.cached.get().filter(|_| self.cache_mode == CacheMode::ReadWrite)?;
+        let is_wanted = self.memory().is_some_and(|memory| memory.has_room() && memory.is_settled(metadata));
+        if is_wanted { directory.learner(name, metadata) } else { None }
+    }
+
+    fn directory(&self, path: VfsPath, fd: OwnedFd, folded_path: Option<FoldedPath>) -> TreeDir {
+        let fd = (path.components().count() <= MAX_HELD_DEPTH).then_some(fd);
+        TreeDir(Arc::new(TreeDirInner::new(path, fd, folded_path)))
+    }
+
+    /// Opens a directory by its path, following links.
+    fn open_by_path(&self, path: &VfsPath) -> Result<(OwnedFd, Option<FoldedPath>)> {
+        let fd = self.local_fs.root.open_directory(path)?;
+        let folded_path = self.local_fs.root.folded_path(&fd, path)?;
+        Ok((fd, folded_path))
+    }
+
+    /// Returns the location of the entry `name` of `dir`. Fails if the entry is hidden.
+    fn check_child(&self, dir: &TreeDir, name: &str) -> Result<Option<FoldedPath>> {
+        let Some(folded_path) = dir.0.folded_path.as_deref().map(|folded_path| join_folded(folded_path, name)) else {
+            return Ok(None);
+        };
+        self.local_fs.root.protected_paths().check_readable(&folded_path, &dir.0.path.child(name)?)?;
+        Ok(Some(folded_path))
+    }
+
+    fn with_fd<T>(&self, dir: &TreeDir, call: impl FnOnce(BorrowedFd<'_>) -> Result<T>) -> Result<T> {
+        match &dir.0.fd {
+            Some(fd) => call(fd.as_fd()),
+            None => call(self.local_fs.root.open_directory(&dir.0.path)?.as_fd()),
+        }
+    }
+
+    /// Opens the file `name` of `dir`. Its access time stays unchanged if the caller may request that, as for
+    /// [`Root::open_for_reading`](crate::fs::root::Root::open_for_reading): otherwise the first search of a tree would
+    /// write to it while reading.
+    fn open_for_reading(&self, dir: &TreeDir, name: &str) -> Result<OwnedFd> {
+        self.with_fd(dir, |fd| {
+            let open = |flags| self.local_fs.root.open_child(fd, name.as_bytes(), flags);
+            let has_foreign_files = &dir.0.has_foreign_files;
+            if !has_foreign_files.load(Ordering::Relaxed)
+                && let Ok(file) = open(OFlags::RDONLY | OFlags::NOATIME)
+            {
+                return Ok(file);
+            }
+            let file = open(OFlags::RDONLY).map_err(from_errno)?;
+            has_foreign_files.store(true, Ordering::Relaxed);
+            Ok(file)
+        })
+    }
+
+    /// Returns the metadata of the target of the link `name`, opened from the root: only that path resolution knows
+    /// what is outside.
+    fn stat_link_target(&self, dir: &TreeDir, name: &str) -> Result<Metadata> {
+        let fd = self.local_fs.root.open_at(&dir.0.path.child(name)?, OFlags::PATH)?;
+        Metadata::from_fd(fd.as_fd()).map_err(from_errno)
+    }
+}
+
+impl Tree for LocalTree {
+    type Dir = TreeDir;
+
+    fn locate(&self, path: &VfsPath) -> Result<Located<TreeDir>> {
+        if let Some(memory) = self.memory() {
+            memory.evict_unused();
+        }
+        let fd = self.local_fs.root.open_at(path, OFlags::PATH)?;
+        match Metadata::from_fd(fd.as_fd()).map_err(from_errno)?.file_type() {
+            FileType::Directory => {
+                let (fd, folded_path) = self.open_by_path(path)?;
+                Ok(Located::Directory(self.directory(path.clone(), fd, folded_path)))
+            }
+            FileType::RegularFile => {
+                let entry = self.local_fs.root.resolve_entry(path)?;
+                self.local_fs.root.check(&entry, PathAccess::Read, path)?;
+                let Entry { parent, name } = entry;
+                // This is the file's real directory, which the path of a link need not name, so it stays open however
+                // deep it is. The path always has a parent, since the root is not a file.
+                let folded_path = self.local_fs.root.folded_path(&parent, path)?;
+                let dir = TreeDirInner::new(path.parent().unwrap_or_default(), Some(parent), folded_path);
+                Ok(Located::File { dir: TreeDir(Arc::new(dir)), name })
+            }
+            _ => Err(special_file_error().with_path(path)),
+        }
+    }
+
+    fn list(&self, dir: &TreeDir) -> Result<Listing> {
+        self.with_fd(dir, |fd| {
+            let Some(memory) = self.memory() else { return list_entries(dir, fd) };
+            let metadata = Metadata::from_fd(fd).map_err(from_errno)?;
+            let before = memory.get(&metadata);
+            let unchanged = before.as_ref().and_then(|directory| directory.listing(&metadata));
+            let (listing, directory) = match unchanged {
+                Some(listing) => (listing, before),
+                None => {
+                    let listing = list_entries(dir, fd)?;
+                    // The sketches of its files may still be valid, since they are found by name.
+                    let learns = self.cache_mode == CacheMode::ReadWrite;
+                    let now = learns.then(|| memory.insert(fd, &metadata, &listing, before.as_deref())).flatten();
+                    (listing, now.or(before))
+                }
+            };
+            if let Some(directory) = directory {
+                // If it is already set, the earlier value is the same.
+                let _ = dir.0.cached.set(directory);
+            }
+            Ok(listing)
+        })
+    }
+
+    fn list_only(&self, dir: &TreeDir, names: &[String]) -> Result<Listing> {
+        self.with_fd(dir, |fd| {
+            let mut listing = Listing::default();
+            for name in names.iter().filter(|name| !name.starts_with(RESERVED_PREFIX)) {
+                match Metadata::at(fd, name) {
+                    Ok(metadata) => listing.push(name, child_kind(metadata.file_type())),
+                    // No entry can have a name that is too long.
+                    Err(Errno::NOENT | Errno::NAMETOOLONG) => {}
+                    Err(errno) => listing.problems.push(Problem::new(name.as_str(), &from_errno(errno))),
+                }
+            }
+            Ok(listing)
+        })
+    }
+
+    fn enter(&self, dir: &TreeDir, name: &str, path: &VfsPath) -> Result<TreeDir> {
+        let folded_path = self.check_child(dir, name)?;
+        let entered = self.with_fd(dir, |fd| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            self.local_fs.root.open_child(fd, name.as_bytes(), flags).map_err(from_errno)
+        });
+        let (fd, folded_path) = match entered {
+            // The entry is a link, which only the root can follow.
+            Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::InvalidPath) => {
+                self.open_by_path(&dir.0.path.child(name)?)?
+            }
+            entered => (entered?, folded_path),
+        };
+        Ok(self.directory(path.clone(), fd, folded_path))
+    }
+
+    fn follow(&self, dir: &TreeDir, name: &str) -> Result<ChildKind> {
+        Ok(child_kind(self.stat_link_target(dir, name)?.file_type()))
+    }
+
+    fn info(&self, dir: &TreeDir, name: &str, path: VfsPath) -> Result<FileInfo> {
+        let mut metadata = self.with_fd(dir, |fd| Metadata::at(fd, name).map_err(from_errno))?;
+        if metadata.file_type() == FileType::Symlink {
+            metadata = self.stat_link_target(dir, name)?;
+        }
+        metadata.file_info(path)
+    }
+
+    fn known(&self, dir: &TreeDir, name: &str, kind: ChildKind) -> Option<Sketch> {
+        // Opening a deep directory again for each of its files would cost more than the cache saves.
+        let directory = dir.0.cached.get().filter(|_| kind == ChildKind::File && dir.0.fd.is_some())?;
+        // Opening a refused file fails as well, with an error that says why.
+        self.check_child(dir, name).ok()?;
+        directory.sketch(name, || {
+            let metadata = self.with_fd(dir, |fd| Metadata::at(fd, name).map_err(from_errno)).ok()?;
+            metadata.check_readable_file(self.local_fs.hard_links).ok()?;
+            Some(metadata)
+        })
+    }
+
+    fn open(&self, dir: &TreeDir, name: &str, kind: ChildKind) -> Result<Opened> {
+        let fd = if kind == ChildKind::Link {
+            self.local_fs.open_file(&dir.0.path.child(name)?)?.fd
+        } else {
+            self.check_child(dir, name)?;
+            self.open_for_reading(dir, name)?
+        };
+        // The listing reported a file; another entry may have been put in its place since.
+        let metadata = Metadata::from_fd(fd.as_fd()).map_err(from_errno)?;
+        metadata.check_readable_file(self.local_fs.hard_links)?;
+        let learn = if kind == ChildKind::File { self.learner(dir, name, &metadata) } else { None };
+        Ok(Opened::Reader { size: metadata.size(), reader: Box::new(FdReader(fd)), learn })
+    }
+
+    fn resolve(&self, dir: &TreeDir, name: &str) -> Result<Resolved> {
+        self.local_fs.resolve(&dir.0.path.child(name)?)
+    }
+}
+
+thread_local! {
+    /// The buffer of the last listing on this thread, for reuse. A listing that grows on the heap has to wait if other
+    /// threads do the same: the C library moves it under the lock of the thread that first had its memory.
+    static LISTING_BUFFER: Cell<Listing> = Cell::default();
+}
+
+/// Maximum number of entries of a listing whose buffer is kept for reuse.
+const MAX_BUFFERED_ENTRIES: usize = 4096;
+
+/// Lists the directory `dir`, open as `fd`.
+fn list_entries(dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<Listing> {
+    let mut buffer = LISTING_BUFFER.take();
+    buffer.clear();
+    read_entries(&mut buffer, dir, fd)?;
+    if buffer.len() > MAX_BUFFERED_ENTRIES {
+        return Ok(buffer);
+    }
+    let problems = std::mem::take(&mut buffer.problems);
+    let mut listing = buffer.clone();
+    listing.problems = problems;
+    LISTING_BUFFER.set(buffer);
+    Ok(listing)
+}
+
+/// Adds the entries of the directory `dir`, open as `fd`, to `listing`.
+fn read_entries(listing: &mut Listing, dir: &TreeDir, fd: BorrowedFd<'_>) -> Result<()> {
+    if dir.0.was_listed.swap(true, Ordering::Relaxed) {
+        fs::seek(fd, fs::SeekFrom::Start(0)).map_err(from_errno)?;
+    }
+    for_each_entry(fd, |name, kind| {
+        let Ok(name) = name.to_str() else {
+            let spelled = format!("{}/{}", dir.0.path.as_str().trim_end_matches('/'), name.to_string_lossy());
+            let reason = Error::new(ErrorKind::InvalidPath, "the name is not UTF-8; rename it to reach it")
+                .with_path_text(&spelled);
+            listing.problems.push(Problem::new(spelled, &reason));
+            return Ok(());
+        };
+        if !name.starts_with(RESERVED_PREFIX) {
+            listing.push(name, child_kind(kind));
+        }
+        Ok(())
+    })
+    .map_err(from_errno)
+}
+
+/// Reads without the C library, whose calls are cancellation points, which costs as much as a small read.
+struct FdReader(OwnedFd);
+
+impl Read for FdReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(&self.0, buffer)?)
+    }
+}
+
+fn child_kind(kind: FileType) -> ChildKind {
+    match kind {
+        FileType::RegularFile => ChildKind::File,
+        FileType::Directory => ChildKind::Directory,
+        FileType::Symlink => ChildKind::Link,
+        _ => ChildKind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::MetadataExt as _;
+    use std::path::Path;
+
+    use rustix::process::geteuid;
+    use rustix::thread::set_thread_res_uid;
+    use vfs_core::{OpContext, ReadRequest};
+
+    use super::*;
+    use crate::config::LocalConfig;
+
+    fn tree(root: &Path) -> LocalTree {
+        LocalTree::new(Arc::new(LocalFs::open(&LocalConfig::new(root)).expect("it opens")))
+    }
+
+    fn directory(tree: &LocalTree, path: &str) -> TreeDir {
+        match tree.locate(&VfsPath::parse(path).expect("a valid path")) {
+            Ok(Located::Directory(dir)) => dir,
+            located => panic!("it is a directory: {located:?}"),
+        }
+    }
+
+    /// Reads a file that usually belongs to the superuser, as an ordinary user.
+    fn read_foreign_file() -> String {
+        if geteuid().is_root() {
+            let nobody = fs::Uid::from_raw(65534);
+            // The system call changes only the calling thread.
+            set_thread_res_uid(fs::Uid::ROOT, nobody, fs::Uid::ROOT).expect("root may become anyone");
+        }
+        let tree = tree(Path::new("/etc"));
+        let dir = directory(&tree, "/");
+        let read = || match tree.open(&dir, "passwd", ChildKind::File).expect("anybody may read it") {
+            Opened::Reader { reader, .. } => io::read_to_string(reader).expect("it is text"),
+            Opened::Bytes { .. } => panic!("it is on disk"),
+        };
+        let text = read();
+        let has_foreign_files = std::fs::metadata("/etc/passwd").expect("it is there").uid() != geteuid().as_raw();
+        assert_eq!(dir.0.has_foreign_files.load(Ordering::Relaxed), has_foreign_files);
+        assert_eq!(read(), text);
+        let request = ReadRequest::new(VfsPath::parse("/passwd").expect("a valid path"));
+        assert!(tree.local_fs.read(&request, &OpContext::new()).is_ok());
+        text
+    }
+
+    #[test]
+    fn files_of_other_users_are_readable() {
+        let text = std::thread::spawn(read_foreign_file).join().expect("it reads");
+        assert!(text.contains("root:"), "{text}");
+    }
+
+    #[test]
+    fn a_reused_buffer_keeps_no_entries_of_the_last_listing() {
+        let home = tempfile::tempdir().expect("a directory");
+        let put = |name: &OsStr| std::fs::write(home.path().join(name), "").expect("it is written");
+        for name in ["a", "b", "c"] {
+            std::fs::create_dir(home.path().join(name)).expect("it is made");
+        }
+        (0..=MAX_BUFFERED_ENTRIES).for_each(|file| put(format!("a/{file}").as_ref()));
+        put("b/one".as_ref());
+        put(OsStr::from_bytes(b"b/\xFF"));
+        put("c/one".as_ref());
+        let tree = tree(home.path());
+        let count = |path: &str| {
+            let listing = tree.list(&directory(&tree, path)).expect("it lists");
+            (listing.len(), listing.problems.len())
+        };
+        assert_eq!(
+            ["/b", "/c", "/a", "/c", "/b", "/"].map(count),
+            [(1, 1), (1, 0), (MAX_BUFFERED_ENTRIES + 1, 0), (1, 0), (1, 1), (3, 0)]
+        );
+    }
+}
