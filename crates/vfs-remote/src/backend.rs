@@ -1,4 +1,4 @@
-//! The backend: each operation a script or two, and searches over what these told.
+//! `SandboxBackend`: file operations as shell scripts, and searches over the remote tree.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How a remote backend behaves.
+//! Settings of a remote backend: root, limits, timeouts, concurrency.
 
 use std::fmt;
 use std::num::NonZeroUsize;

@@ -1,4 +1,4 @@
-//! What a place has to be able to do: run a shell and move bytes.
+//! Transport trait: execution of one POSIX shell script in a place, with its limits.
 
 mod bootstrap;
 mod client;

@@ -1,4 +1,4 @@
-//! Operations of the backend: each builds a script or two and interprets the reply.
+//! Operations of the backend: construction of scripts, and interpretation of their replies.
 
 pub(crate) mod bulk;
 pub(crate) mod edit;

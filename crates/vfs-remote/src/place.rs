@@ -1,4 +1,4 @@
-//! The place itself: scripts go in, answers come back.
+//! Script execution for one backend: concurrency limit, retries, caches and per-path locks.
 
 mod key_locks;
 mod line_indexes;

@@ -1,4 +1,4 @@
-//! Scripts: words quoted, bytes as text, and answers framed so that a part of one is never taken for the whole.
+//! Script builder: quoting, binary-safe encoding, and the random marker that frames a reply.
 
 pub(crate) mod error;
 pub(crate) mod facts;

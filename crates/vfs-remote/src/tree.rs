@@ -1,4 +1,4 @@
-//! The place as the tree that is searched.
+//! `Tree` of a place, for searches, over batched listings and contents.
 
 pub(crate) mod contents;
 pub(crate) mod listing;

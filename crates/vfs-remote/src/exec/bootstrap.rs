@@ -1,4 +1,4 @@
-//! What runs a script in the place: a few lines of shell, and what is written to their standard input.
+//! Bootstrap script of a remote shell: framing of outputs, and transfer of standard input.
 
 use std::fmt::Write as _;
 

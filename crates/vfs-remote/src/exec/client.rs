@@ -1,4 +1,4 @@
-//! Runs a client program of this machine which runs a script in a place.
+//! Client process of this machine that runs a script in a place, as `ssh` or `docker` does.
 
 use std::ffi::OsString;
 use std::fmt;

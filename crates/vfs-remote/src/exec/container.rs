@@ -1,4 +1,4 @@
-//! A container, through `docker exec` or `podman exec`.
+//! Container transport: `docker exec` or `podman exec`.
 
 use std::ffi::OsString;
 use std::fmt;

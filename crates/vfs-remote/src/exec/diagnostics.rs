@@ -1,4 +1,4 @@
-//! What a client said when it could not do its work, as an error.
+//! Diagnostics of a failed client process, and their conversion to errors.
 
 use std::ffi::OsStr;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! One output of a client: what came before the script's, the script's, and what follows.
+//! Incremental decoder of one framed output: text before the frame, script output, exit code.
 
 use memchr::memmem;
 use vfs_core::output::HeadAndTail;

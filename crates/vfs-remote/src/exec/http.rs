@@ -1,4 +1,4 @@
-//! A service that runs code for an HTTP request.
+//! HTTP transport: a service that runs code, with retries and request signing.
 
 mod agentkit;
 mod api;

@@ -1,4 +1,4 @@
-//! A place on this machine: a shell that is started for every script.
+//! Local transport: one shell process of this machine per script.
 
 mod shell_pool;
 mod signals;

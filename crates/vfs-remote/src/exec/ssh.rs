@@ -1,4 +1,4 @@
-//! A host, through this system's `ssh`.
+//! SSH transport: sessions of one multiplexed OpenSSH connection.
 
 mod config;
 mod error;

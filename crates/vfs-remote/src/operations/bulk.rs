@@ -1,4 +1,4 @@
-//! Whole files in and out, many in one answer.
+//! Batched upload and download: many whole files in one script.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

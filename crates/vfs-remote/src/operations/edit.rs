@@ -1,4 +1,4 @@
-//! Replacing text in a file.
+//! Text replacement in a file: read, edit, conditional write.
 
 use std::sync::Arc;
 

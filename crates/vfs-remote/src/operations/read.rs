@@ -1,4 +1,4 @@
-//! Reading files: a window, or all of one.
+//! File reads: line windows and whole files, at one version.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Deleting.
+//! Deletion of files and directory trees.
 
 use std::sync::Arc;
 

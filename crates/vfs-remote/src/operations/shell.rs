@@ -1,4 +1,4 @@
-//! Commands in the place.
+//! Command execution: `Shell` for the backend.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

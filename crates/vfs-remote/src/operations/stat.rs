@@ -1,4 +1,4 @@
-//! What is at a path, and where it really is.
+//! Metadata and path resolution, and the check for reserved names.
 
 use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
 

@@ -1,4 +1,4 @@
-//! Renaming and copying.
+//! Rename and copy.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Writing whole files, and to their ends.
+//! File writes: create, overwrite, append.
 
 use std::sync::Arc;
 

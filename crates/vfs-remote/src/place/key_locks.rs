@@ -1,4 +1,4 @@
-//! Who changes which file now.
+//! Striped mutexes that serialise writers of one path within this process.
 
 use std::hash::{BuildHasher as _, RandomState};
 

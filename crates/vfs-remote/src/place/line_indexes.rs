@@ -1,4 +1,4 @@
-//! Where the lines of large files are, as far as reads have found out.
+//! LRU cache of line indexes of large files, by version.
 
 use std::collections::VecDeque;
 use std::fmt;

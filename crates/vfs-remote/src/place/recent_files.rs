@@ -1,4 +1,4 @@
-//! The versions that were seen last, and small contents of them.
+//! Bounded cache of the last known versions and small contents of files, by path.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Why a script failed, in our words.
+//! Classification of tool diagnostics and script failures as errors.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What the place knows of an entry, and the version of its content.
+//! Parser of file metadata as `stat` and `find` print it, and versions derived from it.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,6 @@
-//! The shell functions that scripts are made of. They use builtins wherever they can: a process costs more than all else.
+//! Shell function library of the scripts.
+//!
+//! The functions use builtins where possible: starting a process costs more than everything else in a script.
 //!
 //! Variables that all of them share: `M` the marker, `T` the end of the answer, `ID` a name that no other script has, `R`
 //! the root as configured and `r` as it really is (empty for `/`), `p` the directory that was walked to, relative to the

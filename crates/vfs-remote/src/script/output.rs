@@ -1,4 +1,4 @@
-//! What a command printed, behind the marker that says where it begins.
+//! Command output behind the marker, with a head and a tail where the transport truncated it.
 
 use bytes::Bytes;
 use memchr::memmem;

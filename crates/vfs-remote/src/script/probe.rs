@@ -1,4 +1,4 @@
-//! What the tools of the place can do, found out once.
+//! Feature detection: the tools of a place and their variants, probed once.
 
 use bytes::Bytes;
 use vfs_core::{Error, ErrorKind, Result, Version};

@@ -1,4 +1,4 @@
-//! What a script answered: fields, each behind the call's marker, and a trailer without which nothing of it counts.
+//! Parser of a framed reply: tagged fields, and the trailer that completes it.
 
 use bytes::Bytes;
 use memchr::memmem;

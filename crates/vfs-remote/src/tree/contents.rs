@@ -1,4 +1,4 @@
-//! The contents of many files in one answer, fetched a little ahead of the search.
+//! Prefetch of file contents for a search, many files in one reply.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

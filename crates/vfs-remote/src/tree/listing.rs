@@ -1,4 +1,4 @@
-//! What directories hold, as far as one script told.
+//! Directory listings, many levels in one script.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! What an operation costs over a local process. Run it by name, with `--ignored`, on a quiet machine.
+//! Cost of each operation over a local process. Run by name, with `--ignored`, on a quiet machine.
 
 use std::time::{Duration, Instant};
 

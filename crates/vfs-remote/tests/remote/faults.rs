@@ -1,4 +1,4 @@
-//! Whatever happens on the way: the right answer, or an error; never a wrong one.
+//! Transport faults: every operation returns the right answer or an error, never a wrong answer.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use vfs_core::{
 };
 use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
 
-use crate::meddled::{Fault, Meddled};
+use crate::fault_injector::{Fault, FaultInjector};
 use crate::places::directory;
 use crate::runtime::trials;
 
@@ -30,14 +30,14 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 struct Files {
     root: TempDir,
-    transport: Meddled,
-    backend: SandboxBackend<Meddled>,
+    transport: FaultInjector,
+    backend: SandboxBackend<FaultInjector>,
 }
 
 impl Files {
     async fn new() -> Result<Self> {
         let root = directory();
-        let transport = Meddled::new(LocalProcess::new());
+        let transport = FaultInjector::new(LocalProcess::new());
         let config = RemoteConfig::new(root.path().to_str().expect("it is UTF-8"));
         let backend = SandboxBackend::connect(transport.clone(), config).await?;
         Ok(Self { root, transport, backend })
@@ -59,7 +59,7 @@ fn faults() -> Vec<Fault> {
 }
 
 /// What each operation that changes nothing answers, as text.
-async fn answers(files: &SandboxBackend<Meddled>) -> Vec<(&'static str, Result<String>)> {
+async fn answers(files: &SandboxBackend<FaultInjector>) -> Vec<(&'static str, Result<String>)> {
     let cx = OpContext::new();
     let shown = |answer: Result<String>| answer;
     let downloads = files.download_files(&cx, vec![path("/a"), path("/d/b")]).await;

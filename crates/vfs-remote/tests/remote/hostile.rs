@@ -1,4 +1,4 @@
-//! What lies in a place to lead a backend astray, or is in its way.
+//! Hostile and unusual contents of a place: links, special files, odd names, large directories.
 
 use std::fs;
 use std::future::Future;

@@ -1,14 +1,14 @@
-//! Files reached through nothing but shells of this machine: the laws, faults on the way, and what lies there to mislead.
+//! Remote backends over shells of this machine: laws, transport faults, hostile contents.
 
 #![allow(clippy::missing_panics_doc, reason = "this is test code: what cannot be set up ends the test")]
 #![allow(clippy::disallowed_methods, reason = "what a backend did is looked at beside it, on the disk")]
 
+mod contention;
 mod cost;
+mod fault_injector;
 mod faults;
 mod hostile;
-mod meddled;
 mod narrow;
-mod overtaken;
 mod places;
 mod runtime;
 mod tools;
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials: Vec<Trial> = faults::trials();
     trials.extend(hostile::trials());
-    trials.extend(overtaken::trials());
+    trials.extend(contention::trials());
     trials.extend(cost::trials());
     // Those of the system's shell and of busybox are checked beside all other backends.
     for place in [places::narrow(), places::coarse()] {

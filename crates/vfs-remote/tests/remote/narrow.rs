@@ -1,4 +1,4 @@
-//! A transport through which only little fits at once.
+//! Narrow transport: small limits for scripts, input and output.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Shells of this machine, and the tools that each of them has.
+//! Local shells under test, and the tools that each of them has.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Tests, each on a runtime of its own.
+//! Trials, each in a runtime of its own.
 
 use std::future::Future;
 

@@ -1,4 +1,4 @@
-//! Tools of a place that do something of their own: whatever another process could do in that moment, or a poorer tool.
+//! Replaced tools of a place, which simulate another process or a poorer tool.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

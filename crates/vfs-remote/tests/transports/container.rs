@@ -1,4 +1,4 @@
-//! Containers without an engine: a small program stands in for the client.
+//! Container transport without an engine: a small program stands in for the client.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A container of a real engine, of an image that is made of this machine's busybox.
+//! Container transport with a real engine, on an image of this machine's busybox.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

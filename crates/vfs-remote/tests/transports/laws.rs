@@ -1,4 +1,4 @@
-//! What holds in every place that a client program leads to.
+//! Laws of transports that start a client program.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Scripts that travel: into a container, over SSH to a server of this machine, in an HTTP request.
+//! Transports: containers, SSH to a server of this machine, HTTP.
 //!
 //! A trial that needs a program which is missing shows as ignored, with the program's name.
 #![expect(clippy::disallowed_methods, reason = "what a script did is looked at from outside")]

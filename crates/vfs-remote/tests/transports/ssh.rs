@@ -1,4 +1,4 @@
-//! Hosts behind SSH: a server of this machine.
+//! SSH transport, to a server of this machine.
 
 use std::sync::Arc;
 use std::time::Duration;

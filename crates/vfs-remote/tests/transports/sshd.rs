@@ -1,4 +1,4 @@
-//! An SSH server on this machine, with keys of its own, as the user who runs the tests.
+//! SSH server of the tests, with its own keys, run as the user of the tests.
 
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;

@@ -1,4 +1,4 @@
-//! The sandboxes of Volcengine's Agentkit.
+//! Adapter for the sandboxes of Volcengine's Agentkit.
 
 use std::fmt;
 

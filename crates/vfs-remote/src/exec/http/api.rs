@@ -1,4 +1,4 @@
-//! What differs from service to service.
+//! Service adapter traits: the format of requests and responses, and request signing.
 
 use std::fmt;
 

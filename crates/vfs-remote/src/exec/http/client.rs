@@ -1,4 +1,4 @@
-//! One attempt to send a request and to read its answer.
+//! HTTP client: one attempt to send a request and to read a bounded response.
 
 use std::sync::Arc;
 use std::time::Duration;

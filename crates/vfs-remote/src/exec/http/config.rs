@@ -1,4 +1,4 @@
-//! Which service, and how patient we are with it.
+//! Settings of the HTTP transport: endpoint, request signing, timeouts, retries.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A plain JSON API, for a service of one's own.
+//! Adapter for a plain JSON API, with bearer token authentication.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Words that must not be shown.
+//! Secret strings with redacted `Debug` output.
 
 use std::fmt;
 

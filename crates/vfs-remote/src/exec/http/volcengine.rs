@@ -1,4 +1,4 @@
-//! The signature of Volcengine's APIs.
+//! Request signing of Volcengine: HMAC-SHA256 over the canonical request.
 
 use chrono::Utc;
 use hmac::{Hmac, KeyInit, Mac};

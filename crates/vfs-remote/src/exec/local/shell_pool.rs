@@ -1,4 +1,4 @@
-//! Shells that have read the beginning of a script before the rest of it is there.
+//! Pool of prestarted shells that have already read the common prefix of scripts.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The signal dispositions that the shells of this machine begin with.
+//! Signal dispositions of local shells: reset of inherited ignored signals.
 //!
 //! A program that is executed goes on ignoring what its parent ignores. Under `nohup`, a shell could then neither be ended by
 //! `SIGHUP` nor trap it, so its scripts would not tidy up.

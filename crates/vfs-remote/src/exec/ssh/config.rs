@@ -1,4 +1,4 @@
-//! Which host, and how it is reached.
+//! Settings of the SSH transport: host, login, keys, options of `ssh`.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What `ssh` says when it cannot do its work.
+//! Classification of OpenSSH diagnostics as errors.
 
 use vfs_core::{Error, ErrorKind};
 

@@ -1,4 +1,4 @@
-//! The connection whose sessions run the scripts.
+//! Master connection of OpenSSH multiplexing, with its control socket.
 
 use std::ffi::OsString;
 use std::time::Duration;

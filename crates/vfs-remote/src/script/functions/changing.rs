@@ -1,4 +1,4 @@
-//! Changing files: locks, contents that are put in their place, and what is told of them.
+//! Shell functions for writes: locks, staged contents, conditional replacement.
 
 /// Changing an entry, which is done by whoever holds its lock `t`: a file in which its own `ID` stands. `g` is the lock
 /// of another entry, `s` what takes the entry's place, `u` and `h` content that waits for it, here and anywhere, and `b`

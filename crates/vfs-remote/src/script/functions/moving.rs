@@ -1,4 +1,4 @@
-//! Moving and copying.
+//! Shell functions for rename and copy.
 
 /// Moving and copying: `origin`, then a walk to the target, then `move` or `copy`, with `new` or `over`.
 pub(crate) const TRANSFER: &str = r#"origin() {

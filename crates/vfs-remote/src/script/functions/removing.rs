@@ -1,4 +1,4 @@
-//! Removing files and trees.
+//! Shell functions for deletion of files and trees.
 
 /// Removing what `walk e` found: `remove file EXPECTED`, `remove tree` or `remove empty`.
 pub(crate) const REMOVE: &str = r#"remove() {

@@ -1,4 +1,4 @@
-//! The server.
+//! HTTP service of the tests.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! A transport that does with answers what real ones do on a bad day.
+//! Fault-injecting transport: banners, truncated, mixed-up and lost answers.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ pub(crate) enum Fault {
 
 /// A local process, and what happens to the calls of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Meddled {
+pub(crate) struct FaultInjector {
     process: LocalProcess,
     state: Arc<State>,
 }
@@ -44,7 +44,7 @@ struct State {
     last: Mutex<Bytes>,
 }
 
-impl Meddled {
+impl FaultInjector {
     pub(crate) fn new(process: LocalProcess) -> Self {
         let state = State { fault: Mutex::new(Fault::None), calls: AtomicUsize::new(0), last: Mutex::default() };
         Self { process, state: Arc::new(state) }
@@ -61,14 +61,14 @@ impl Meddled {
     }
 }
 
-impl fmt::Display for Meddled {
+impl fmt::Display for FaultInjector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("meddled")
+        f.write_str("fault_injector")
     }
 }
 
 #[async_trait]
-impl Execute for Meddled {
+impl Execute for FaultInjector {
     fn transport(&self) -> Transport {
         self.process.transport()
     }

@@ -1,4 +1,4 @@
-//! What happens to a change that others are faster than, or that is broken off.
+//! Concurrent and interrupted changes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
