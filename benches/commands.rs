@@ -10,8 +10,8 @@ use criterion::{BenchmarkId, Criterion, criterion_group};
 use tokio::runtime::Runtime;
 use vfs_core::{Backend, BackendExt as _, ExecuteRequest, OpContext};
 use vfs_memory::MemoryBackend;
+use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
 use vfs_sandbox::os::{Helper, OsSandbox, SandboxConfig, become_confine_if_asked};
-use vfs_sandbox::remote::{LocalProcess, RemoteConfig, SandboxBackend};
 use vfs_shell::{LocalShellBackend, ShellConfig};
 use vfs_virtual_shell::{VirtualShell, VirtualShellConfig};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use vfs_core::{Backend, VfsPath};
-use vfs_sandbox::remote::{Execute, LocalProcess, RemoteConfig, SandboxBackend};
+use vfs_remote::{Execute, LocalProcess, RemoteConfig, SandboxBackend};
 use vfs_testkit::{Target, TargetFactory, Tier};
 
 use crate::programs::{found, missing_of};

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use vfs_sandbox::transports::{HostKeys, Ssh, SshConfig};
+use vfs_remote::{HostKeys, Ssh, SshConfig};
 
 use crate::programs::{found, missing_of};
 

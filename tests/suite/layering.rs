@@ -19,6 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("vfs-versions", &["vfs-core", "vfs-memory", "vfs-search"]),
     ("vfs-store", &["vfs-core", "vfs-search"]),
     ("vfs-shell", &["vfs-core", "vfs-local", "vfs-search"]),
+    ("vfs-remote", &["vfs-core", "vfs-search"]),
     (
         "vfs-sandbox",
         &[
@@ -65,6 +66,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "vfs-config",
             "vfs-store",
             "vfs-shell",
+            "vfs-remote",
             "vfs-sandbox",
             "vfs-virtual-shell",
         ],
@@ -97,7 +99,7 @@ const DISK: &[&str] = &["cap-std", "cap-fs-ext", "fs-err", "walkdir"];
 
 /// Crates that reach a system, and who may: files are one part of it, processes another.
 const SYSTEM: &[&str] = &["libc", "rustix"];
-const ON_THE_SYSTEM: &[&str] = &["vfs-local", "vfs-shell", "vfs-sandbox"];
+const ON_THE_SYSTEM: &[&str] = &["vfs-local", "vfs-shell", "vfs-remote", "vfs-sandbox"];
 
 /// Who needs one thing of it, and by which crate: the signals of a thread, and space on the disk beside a SQLite file.
 const ON_ONE_THING: [(&str, &str); 2] = [("vfs-search", "libc"), ("vfs-store", "rustix")];

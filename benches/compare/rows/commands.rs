@@ -9,8 +9,8 @@ use vfs_core::{
     Backend, EditRequest, ExecuteRequest, LsRequest, OpContext, ReadRequest, StatRequest, VfsPath, WriteMode,
     WriteRequest,
 };
+use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
 use vfs_sandbox::os::{Helper, OsSandbox, SandboxConfig};
-use vfs_sandbox::remote::{LocalProcess, RemoteConfig, SandboxBackend};
 
 use super::{Goal, Row};
 use crate::lab::Lab;

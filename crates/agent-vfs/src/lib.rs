@@ -188,7 +188,8 @@
 //! | `local` | yes | `local`: files on a local disk (needs tokio and Linux) |
 //! | `memory` | yes | `memory`: files in memory, and an agent's state |
 //! | `policy` | yes | `policy`: rules about who may do what, approvals and command rules |
-//! | `sandbox` | no | `sandbox`: commands in a sandbox of this system, and files of any place that can run a command |
+//! | `remote` | no | `remote`: files and commands of any place that has a POSIX shell: containers, SSH hosts, services that run code |
+//! | `sandbox` | no | `sandbox`: commands in a sandbox of this system |
 //! | `search` | yes | `search`: the search engine, for backends of your own |
 //! | `shell` | no | `shell`: commands on the host, beside the files of a local root |
 //! | `store` | no | `store`: files in a durable store, with `sqlite`, `postgres`, `redis` and `object-store` (also `gcp`, `azure`) |
@@ -208,8 +209,8 @@ pub use vfs_local as local;
 pub use vfs_memory as memory;
 #[cfg(feature = "policy")]
 pub use vfs_policy as policy;
-#[cfg(feature = "sandbox")]
-pub use vfs_sandbox as sandbox;
+#[cfg(feature = "remote")]
+pub use vfs_remote as remote;
 #[cfg(feature = "search")]
 pub use vfs_search as search;
 #[cfg(feature = "shell")]
@@ -232,6 +233,25 @@ pub mod layers {
     #[cfg(feature = "versions")]
     #[doc(no_inline)]
     pub use vfs_versions::*;
+}
+
+/// Commands in a sandbox of this system: the crate `vfs-sandbox`, with names that stood here before `vfs-remote` had them.
+#[cfg(feature = "sandbox")]
+pub mod sandbox {
+    #[cfg(feature = "remote")]
+    #[doc(no_inline)]
+    pub use vfs_remote as remote;
+    #[doc(inline)]
+    pub use vfs_sandbox::*;
+
+    /// Former names of transports, which are in [`remote`](crate::remote).
+    #[cfg(feature = "remote")]
+    pub mod transports {
+        #[doc(no_inline)]
+        pub use vfs_remote::http::*;
+        #[doc(no_inline)]
+        pub use vfs_remote::{ContainerExec, ContainerExecConfig, HostKeys, Ssh, SshConfig};
+    }
 }
 
 #[cfg(feature = "composite")]

@@ -1,5 +1,3 @@
-//! Commands and files in isolation: a sandbox of this system, and any place that can run a command.
+//! Operating-system sandbox: commands in namespaces, under Landlock and a system call filter.
 
 pub mod os;
-pub mod remote;
-pub mod transports;

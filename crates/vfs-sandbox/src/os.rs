@@ -37,7 +37,6 @@ pub use self::belt::{Belt, Mechanism};
 pub use self::commands::SandboxCommands;
 pub use self::config::{Helper, Mount, Network, Protected, ProtectedName, Protection, SandboxConfig, UnixSockets};
 pub use self::helper::become_confine_if_asked;
-pub(crate) use self::programs::is_program;
 pub use self::report::{Finding, Holding, SandboxReport};
 pub use self::sandbox::OsSandbox;
 pub use self::workspace::{CollectConflict, Collected, Workspace};

@@ -77,7 +77,7 @@ fn is_open_to_others(status: &Stat) -> bool {
 }
 
 /// Whether a file is there that may be run.
-pub(crate) fn is_program(path: &Path) -> bool {
+fn is_program(path: &Path) -> bool {
     let is_file = stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
     is_file && rustix::fs::access(path, Access::EXEC_OK).is_ok()
 }

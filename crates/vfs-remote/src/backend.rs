@@ -1,0 +1,269 @@
+//! `SandboxBackend`: file operations as shell scripts, and searches over the remote tree.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::{self, BoxStream, StreamExt as _};
+use vfs_core::tree::SharedTree;
+use vfs_core::{
+    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
+    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
+    GrepResult, HiddenNames, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    MultiModalReader, OpContext, Purpose, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
+    Resolved, Result, Searchable, Shell, StatRequest, VfsPath, WriteRequest, WriteResult, read_multi_modal,
+};
+use vfs_search::{Pool, SearchScope};
+
+use crate::config::RemoteConfig;
+use crate::exec::Execute;
+use crate::operations::{bulk, edit, read, remove, stat, transfer, write};
+use crate::place::Place;
+use crate::tree::listing::Reach;
+use crate::tree::{RemoteTree, everything};
+
+/// The files and the shell of a place that can run a POSIX shell and nothing else: a container, a machine behind SSH, a
+/// sandbox in a cloud.
+///
+/// # Behaviour
+///
+/// * The place needs `sh` and the base tools: those of GNU, of the BSDs, or busybox alone. What they can do is found out once,
+///   by the first call or by [`connect`](Self::connect).
+/// * An operation is one script, an edit two unless this backend has read or written the file of at most 64 KiB lately; a search is one script for the names and one for every few hundred contents; many
+///   small files go in or out by one script. Names and contents may hold any bytes. An answer counts only with its trailer: one
+///   that was cut, or never came, is an error and never an empty result.
+/// * Paths lie below [`RemoteConfig::root`]. The shell goes to a file directory by directory, follows links itself, and refuses
+///   one that leads out of the root or is absolute; then it works on a single name in the directory that it stands in. A process
+///   *in the place* that swaps a name for a link in that moment can have the file that the link names read or replaced: the
+///   place is the boundary, and whoever runs in it reaches that file anyhow.
+/// * A new content is put beside the file and renamed over it, so that readers see the old file or the new one. Mode and, where
+///   that is allowed, owner are kept; extended attributes and access control lists are not. Nothing is synced to the disk of the
+///   place.
+/// * Changes of one file take turns, those of other processes in the place included, where these go through a backend like this
+///   one: a lock stands beside the file, and one that was left by a process that died is taken away after a minute.
+/// * Versions are of inode, size and times, which no write leaves the same; where the place's clock or tools know only whole
+///   seconds, of the content as well, which makes listings there slow.
+/// * Commands run by `sh -c` in the place, with its `PATH` and what is set for them. Both outputs are told apart; together they
+///   are standard output, then standard error. There are no terminals, and nothing runs in the background.
+/// * No answer of the place takes more than 64 MiB of memory here, and no command's output more than
+///   [`RemoteConfig::max_output_bytes`]. Of a directory with more entries than fit into an answer, or through the
+///   transport, some are listed, and a problem says so.
+/// * Dropping a call ends its script, unless that changes something: a change goes to its end.
+///
+/// It needs a tokio runtime with its timer.
+///
+/// # Errors
+///
+/// Those of every backend, those of [`Execute`], `unsupported` where the place lacks a tool, `unavailable` where an answer did
+/// not arrive whole: the change that was asked for may have been made then.
+///
+/// ```
+/// use vfs_core::BackendExt;
+/// use vfs_remote::{LocalProcess, RemoteConfig, SandboxBackend};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
+/// # let directory = tempfile::tempdir().expect("a directory");
+/// # let root = directory.path().to_str().expect("UTF-8");
+/// let files = SandboxBackend::connect(LocalProcess::new(), RemoteConfig::new(root)).await?;
+/// files.create_text("/notes/today.md", "- read\n").await?;
+/// assert_eq!(files.read_text("/notes/today.md").await?, "- read\n");
+/// # Ok::<(), vfs_core::Error>(())
+/// # }).expect("the example runs");
+/// ```
+pub struct SandboxBackend<E> {
+    pub(crate) place: Arc<Place<E>>,
+    pool: Pool,
+}
+
+impl<E: Execute> SandboxBackend<E> {
+    /// The files below `config`'s root in the place that `execute` reaches. Nothing is asked of it yet.
+    pub fn new(execute: E, config: RemoteConfig) -> Self {
+        let pool = config.search_pool.clone().unwrap_or_else(|| Pool::new(config.concurrency.get()));
+        Self { place: Arc::new(Place::new(execute, config)), pool }
+    }
+
+    /// As [`new`](Self::new), and finds out whether the place can be reached, and what its tools can do.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Execute::run`]; `unsupported` where a tool is missing; `unavailable` where the root is not there.
+    pub async fn connect(execute: E, config: RemoteConfig) -> Result<Self> {
+        let backend = Self::new(execute, config);
+        backend.place.abilities().await?;
+        Ok(backend)
+    }
+
+    /// What runs the scripts.
+    pub fn executor(&self) -> &E {
+        &self.place.execute
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &RemoteConfig {
+        &self.place.config
+    }
+
+    async fn tree(&self, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<RemoteTree<E>> {
+        RemoteTree::new(&self.place, cx, path, reach).await
+    }
+}
+
+/// How far the names that a search needs are listed beforehand: all of them where it goes anywhere, else as it gets there.
+fn reach(scope: &SearchScope, path: &VfsPath, all: Reach) -> Reach {
+    // No pattern spells this name.
+    let goes_anywhere = path.child("\u{1}anywhere\u{1}").is_ok_and(|anywhere| scope.reaches(&anywhere));
+    if goes_anywhere { all } else { Reach::Level }
+}
+
+fn reach_of_glob(req: &GlobRequest) -> Reach {
+    let all = everything(req.hidden, req.no_ignore);
+    SearchScope::of_glob(req).map_or(Reach::Level, |scope| reach(&scope, &req.path, all))
+}
+
+fn reach_of_grep(req: &GrepRequest) -> Reach {
+    let all = everything(req.hidden, req.no_ignore);
+    // What is wrong with the request is for the search to say.
+    SearchScope::of_grep(req).map_or(Reach::Level, |scope| reach(&scope, &req.path, all))
+}
+
+fn reach_of_ls(req: &LsRequest) -> Reach {
+    match req.depth() {
+        Some(0 | 1) => Reach::Level,
+        // One level more, so that it is known what is left out.
+        Some(levels) => Reach::Levels(levels.saturating_add(1)),
+        None => everything(HiddenNames::Include, true),
+    }
+}
+
+impl<E> Clone for SandboxBackend<E> {
+    fn clone(&self) -> Self {
+        Self { place: Arc::clone(&self.place), pool: self.pool.clone() }
+    }
+}
+
+impl<E: Execute> fmt::Debug for SandboxBackend<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SandboxBackend").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl<E: Execute> fmt::Display for SandboxBackend<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.place.execute, f)
+    }
+}
+
+#[async_trait]
+impl<E: Execute> Backend for SandboxBackend<E> {
+    fn capabilities(&self, _at: &VfsPath) -> Capabilities {
+        let mut capabilities = Capabilities::new(self.place.config.max_file_size);
+        capabilities.empty_directories = true;
+        capabilities.links = true;
+        capabilities
+    }
+
+    async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
+        stat::stat(&self.place, cx, req.path).await
+    }
+
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+        stat::resolve(&self.place, cx, req.path).await
+    }
+
+    async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
+        let (wanted, _guard) = cx.cancel_on_drop();
+        let path = req.path.clone();
+        let tree = self.tree(&wanted, &path, reach_of_ls(&req)).await?;
+        vfs_search::ls_on(&self.pool, Arc::new(tree), cx.clone(), req).await.map_err(|error| error.or_path(&path))
+    }
+
+    async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
+        read::read(&self.place, cx, req.clamp_max_bytes(self.place.config.max_file_size)).await
+    }
+
+    async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        write::write(&self.place, cx, req).await
+    }
+
+    async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
+        edit::edit(&self.place, cx, &req).await
+    }
+
+    async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
+        remove::delete(&self.place, cx, req).await
+    }
+
+    async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
+        transfer::rename(&self.place, cx, req).await
+    }
+
+    async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
+        transfer::copy(&self.place, cx, req).await
+    }
+
+    async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
+        let (wanted, _guard) = cx.cancel_on_drop();
+        let path = req.path.clone();
+        let tree = self.tree(&wanted, &path, reach_of_glob(&req)).await?;
+        vfs_search::glob_on(&self.pool, Arc::new(tree), cx.clone(), req).await.map_err(|error| error.or_path(&path))
+    }
+
+    async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
+        let (wanted, _guard) = cx.cancel_on_drop();
+        let path = req.path.clone();
+        let tree = self.tree(&wanted, &path, reach_of_grep(&req)).await?;
+        vfs_search::grep_on(&self.pool, Arc::new(tree), cx.clone(), req).await.map_err(|error| error.or_path(&path))
+    }
+
+    fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        let this = self.clone();
+        let (wanted, guard) = cx.cancel_on_drop();
+        let begin = async move {
+            match this.tree(&wanted, &req.path, reach_of_grep(&req)).await {
+                Ok(tree) => vfs_search::grep_stream_on(&this.pool, Arc::new(tree), cx, req),
+                Err(error) => stream::iter([Err(error)]).boxed(),
+            }
+        };
+        // Whoever drops the stream waits for nothing any more.
+        stream::once(begin).flatten().inspect(move |_| _ = &guard).boxed()
+    }
+
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        bulk::upload(&self.place, cx, files).await
+    }
+
+    async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
+        bulk::downloads(&self.place, cx, paths).await
+    }
+
+    fn as_shell(&self) -> Option<&dyn Shell> {
+        Some(self)
+    }
+
+    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+        Some(self)
+    }
+
+    fn as_searchable(&self) -> Option<&dyn Searchable> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl<E: Execute> MultiModalReader for SandboxBackend<E> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+        read_multi_modal(self, cx, req).await
+    }
+}
+
+#[async_trait]
+impl<E: Execute> Searchable for SandboxBackend<E> {
+    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+        let reach = match (&req.search, req.purpose) {
+            (Some(search), _) => reach_of_grep(search),
+            (None, Purpose::Grep) => everything(HiddenNames::Skip, false),
+            (None, _) => Reach::Level,
+        };
+        Ok(SharedTree::of(Arc::new(self.tree(cx, &req.path, reach).await?)))
+    }
+}

@@ -1,0 +1,303 @@
+//! Client process of this machine that runs a script in a place, as `ssh` or `docker` does.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::process::Stdio;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use vfs_core::{Error, ErrorKind, Result};
+
+use super::bootstrap::Bootstrap;
+use super::diagnostics::{self, Classify, Said};
+use super::framed::Framed;
+use crate::exec::{Completed, Ending, Invocation};
+
+/// How long a client may take to leave by itself when the script has ended, and when it is not wanted any more.
+const FAREWELL: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How long outputs are read when the client itself has ended: what it started may hold them open.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// A program with its arguments, to which the words of a bootstrap are added.
+#[derive(Clone)]
+pub(super) struct Client {
+    pub(super) program: OsString,
+    pub(super) arguments: Vec<OsString>,
+    /// Turns what the program said into an error.
+    pub(super) classify: Classify,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Runs a script through the program.
+    ///
+    /// The work is done by a task of its own, which ends the script and reaps the program even where the caller goes
+    /// away. It holds `held` until the program has left.
+    pub(super) async fn run(
+        self,
+        bootstrap: Bootstrap,
+        invocation: Invocation,
+        held: impl Send + 'static,
+    ) -> Result<Completed> {
+        let (mut running, streams) = Running::start(&self.program, &self.arguments)?;
+        let (cancel, cancelled) = oneshot::channel::<()>();
+        let (answer, answered) = oneshot::channel();
+        tokio::spawn(async move {
+            let conversation = Conversation::new(streams, bootstrap, &invocation);
+            let (outcome, farewell) = conversation.hold(&mut running, invocation.timeout, cancelled).await;
+            // Where nobody waits for the answer any more there is nothing to tell.
+            let _ = answer.send(outcome.into_result(self.classify));
+            running.leave(farewell).await;
+            drop(held);
+        });
+        let answer = answered.await;
+        drop(cancel);
+        answer.unwrap_or_else(|_| Err(Error::new(ErrorKind::Cancelled, "the runtime was shut down")))
+    }
+}
+
+/// The ends of a program's standard streams that are ours.
+#[derive(Debug)]
+pub(super) struct Streams {
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: ChildStderr,
+}
+
+/// A program that is running. Its process group is killed with it.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    group: Option<Pid>,
+}
+
+impl Running {
+    /// Starts a program with pipes to all its standard streams.
+    pub(super) fn start(program: &OsString, arguments: &[OsString]) -> Result<(Self, Streams)> {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|error| diagnostics::not_started(program, error))?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let running = Self { child, group };
+        let (Some(stdin), Some(stdout), Some(stderr)) = streams else {
+            return Err(Error::new(ErrorKind::Internal, "a program was started without its standard streams"));
+        };
+        Ok((running, Streams { stdin, stdout, stderr }))
+    }
+
+    /// Waits until the program has ended. Returns its exit code, or `None` if a signal ended it.
+    pub(super) async fn ended(&mut self) -> Option<i32> {
+        // An error would mean that it is reaped already.
+        self.child.wait().await.ok()?.code()
+    }
+
+    /// Lets the program leave, and ends it where it does not.
+    async fn leave(mut self, farewell: Farewell) {
+        match farewell {
+            Farewell::Said(writing) => {
+                let _ = timeout(FAREWELL, async {
+                    // The writer ends when all is written, or when the program reads no more.
+                    let _ = writing.await;
+                    self.ended().await;
+                })
+                .await;
+            }
+            Farewell::None => {
+                let _ = timeout(GRACE, self.ended()).await;
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A group whose leader is not reaped cannot be another's.
+        if let Some(group) = self.group.filter(|_| self.child.id().is_some()) {
+            // It may have ended by itself.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// How a program is left.
+#[derive(Debug)]
+enum Farewell {
+    /// The script has ended and the bootstrap is told so, by this task.
+    Said(JoinHandle<()>),
+    /// Its standard input is closed, which ends the script.
+    None,
+}
+
+/// What is exchanged with a running program.
+struct Conversation {
+    stdin: ChildStdin,
+    stdout: Reading<ChildStdout>,
+    stderr: Reading<ChildStderr>,
+    input: [Bytes; 3],
+    farewell: Bytes,
+}
+
+/// What came of it.
+struct Outcome {
+    stdout: Framed,
+    stderr: Framed,
+    end: End,
+    /// The program's exit code, where it was waited for.
+    exit_code: Option<i32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Both outputs are whole, or there is no more of them.
+    Outputs,
+    /// The timeout passed.
+    TimedOut,
+    /// Nobody waits.
+    Cancelled,
+}
+
+impl Conversation {
+    fn new(streams: Streams, bootstrap: Bootstrap, invocation: &Invocation) -> Self {
+        let framed = || Framed::new(&bootstrap.marker, invocation.keeper());
+        Self {
+            stdin: streams.stdin,
+            stdout: Reading::new(streams.stdout, framed()),
+            stderr: Reading::new(streams.stderr, framed()),
+            input: bootstrap.input,
+            farewell: bootstrap.farewell,
+        }
+    }
+
+    /// Writes the input and reads the outputs to their end, or until the time is over or nobody waits.
+    async fn hold(
+        self,
+        running: &mut Running,
+        time: Duration,
+        cancelled: oneshot::Receiver<()>,
+    ) -> (Outcome, Farewell) {
+        let Self { stdin, mut stdout, mut stderr, input, farewell } = self;
+        let (release, released) = oneshot::channel::<()>();
+        let writing = tokio::spawn(write(stdin, input, farewell, released));
+        let end = {
+            let outputs = async { tokio::join!(stdout.read_on(), stderr.read_on()) };
+            tokio::pin!(outputs);
+            let whole = async {
+                tokio::select! {
+                    _ = &mut outputs => {}
+                    _ = running.ended() => {
+                        let _ = timeout(DRAIN, &mut outputs).await;
+                    }
+                }
+            };
+            tokio::select! {
+                () = whole => End::Outputs,
+                () = sleep(time) => End::TimedOut,
+                _ = cancelled => End::Cancelled,
+            }
+        };
+        let is_whole = stdout.framed.ending().is_some() && stderr.framed.ending().is_some();
+        // The exit code may say why there is no whole answer.
+        let exit_code = match end {
+            End::Outputs if !is_whole => timeout(DRAIN, running.ended()).await.ok().flatten(),
+            _ => None,
+        };
+        let farewell = if is_whole {
+            // The writer is there as long as something is to be written.
+            let _ = release.send(());
+            Farewell::Said(writing)
+        } else {
+            writing.abort();
+            Farewell::None
+        };
+        (Outcome { stdout: stdout.finish(), stderr: stderr.finish(), end, exit_code }, farewell)
+    }
+}
+
+/// Writes the input, and the farewell when it is time. Where it is aborted, standard input is closed.
+async fn write(mut stdin: ChildStdin, input: [Bytes; 3], farewell: Bytes, released: oneshot::Receiver<()>) {
+    let written = async {
+        for mut piece in input {
+            stdin.write_all_buf(&mut piece).await?;
+        }
+        stdin.flush().await?;
+        if released.await.is_ok() {
+            stdin.write_all(&farewell).await?;
+            stdin.flush().await?;
+        }
+        Ok::<(), std::io::Error>(())
+    };
+    // A program that reads no more has ended, or is about to: its outputs tell.
+    let _ = written.await;
+}
+
+/// An output on its way.
+struct Reading<R> {
+    source: R,
+    buffer: BytesMut,
+    framed: Framed,
+}
+
+impl<R: AsyncRead + Unpin> Reading<R> {
+    fn new(source: R, framed: Framed) -> Self {
+        Self { source, buffer: BytesMut::with_capacity(64 * 1024), framed }
+    }
+
+    /// Reads until the output is whole or there is no more of it.
+    async fn read_on(&mut self) {
+        while self.framed.ending().is_none() {
+            self.buffer.clear();
+            // An output that cannot be read has no more for us, and then no ending.
+            if !matches!(self.source.read_buf(&mut self.buffer).await, Ok(1..)) {
+                return;
+            }
+            self.framed.feed(&self.buffer);
+        }
+    }
+
+    fn finish(mut self) -> Framed {
+        self.framed.finish();
+        self.framed
+    }
+}
+
+impl Outcome {
+    fn into_result(self, classify: Classify) -> Result<Completed> {
+        let Self { stdout, stderr, end, exit_code } = self;
+        let ending = match (stdout.ending(), stderr.ending()) {
+            (_, Some("input")) => return Err(diagnostics::no_input()),
+            (Some(code), Some(again)) if code == again => match code.parse() {
+                Ok(code) => Ending::Exited(code),
+                Err(_) => return Err(diagnostics::broken_answer()),
+            },
+            (Some(_), Some(_)) => return Err(diagnostics::broken_answer()),
+            _ if end == End::TimedOut && stdout.is_started() => Ending::TimedOut,
+            _ if end == End::Cancelled => return Err(Error::of(ErrorKind::Cancelled)),
+            _ => {
+                let started = stdout.is_started() || stderr.is_started();
+                let late = end == End::TimedOut;
+                let said = Said::new(stderr.preface(), stdout.preface(), started, late);
+                return Err(classify(&said.with_exit_code(exit_code)));
+            }
+        };
+        Ok(Completed::kept(ending, stdout.into_kept(), stderr.into_kept()))
+    }
+}

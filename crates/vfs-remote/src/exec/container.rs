@@ -1,0 +1,246 @@
+//! Container transport: `docker exec` or `podman exec`.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use async_trait::async_trait;
+use vfs_core::{Error, ErrorKind, Result};
+
+use super::bootstrap::Bootstrap;
+use super::client::Client;
+use super::diagnostics::Said;
+use crate::exec::{Completed, Execute, Invocation, Transport};
+
+/// Which container, and how its engine is reached.
+///
+/// ```
+/// use vfs_remote::{ContainerExec, ContainerExecConfig};
+///
+/// let config = ContainerExecConfig::podman("builder").user("1000:1000").argument("--env=LANG=C.UTF-8");
+/// let transport = ContainerExec::new(config)?;
+/// assert_eq!(transport.to_string(), "podman:builder");
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ContainerExecConfig {
+    /// The name or id of a container that is running.
+    pub container: String,
+    /// The engine's client: a name to be found in `PATH`, or a path.
+    pub program: OsString,
+    /// The user in the container, as `name`, `uid` or `uid:gid`. Default: the container's own.
+    pub user: Option<String>,
+    /// What stands before `exec`, such as `--context=build`. Default: nothing.
+    pub engine_arguments: Vec<OsString>,
+    /// What stands after `exec`, such as `--env=A=B`. Default: nothing.
+    pub arguments: Vec<OsString>,
+}
+
+impl ContainerExecConfig {
+    /// A container of Docker.
+    pub fn docker(container: impl Into<String>) -> Self {
+        Self::with_program("docker", container)
+    }
+
+    /// A container of Podman.
+    pub fn podman(container: impl Into<String>) -> Self {
+        Self::with_program("podman", container)
+    }
+
+    /// A container of an engine whose client takes the arguments of Docker's.
+    pub fn with_program(program: impl Into<OsString>, container: impl Into<String>) -> Self {
+        Self {
+            container: container.into(),
+            program: program.into(),
+            user: None,
+            engine_arguments: Vec::new(),
+            arguments: Vec::new(),
+        }
+    }
+
+    /// Runs as this [`user`](Self::user).
+    #[must_use]
+    pub fn user(mut self, user: impl Into<String>) -> Self {
+        self.user = Some(user.into());
+        self
+    }
+
+    /// Adds one of the [`engine_arguments`](Self::engine_arguments).
+    #[must_use]
+    pub fn engine_argument(mut self, argument: impl Into<OsString>) -> Self {
+        self.engine_arguments.push(argument.into());
+        self
+    }
+
+    /// Adds one of the [`arguments`](Self::arguments).
+    #[must_use]
+    pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+}
+
+impl fmt::Debug for ContainerExecConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { container, program, user, engine_arguments, arguments } = self;
+        f.debug_struct("ContainerExecConfig")
+            .field("container", container)
+            .field("program", program)
+            .field("user", user)
+            .field("engine_arguments", &WithoutValues(engine_arguments))
+            .field("arguments", &WithoutValues(arguments))
+            .finish()
+    }
+}
+
+/// Arguments without what stands behind the first `=` of each, such as the secret of `--env=TOKEN=SECRET`.
+struct WithoutValues<'a>(&'a [OsString]);
+
+impl fmt::Debug for WithoutValues<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.0.iter().map(|argument| {
+            let argument = argument.to_string_lossy();
+            match argument.split_once('=') {
+                Some((name, _)) => format!("{name}=…"),
+                None => argument.into_owned(),
+            }
+        });
+        f.debug_list().entries(shown).finish()
+    }
+}
+
+/// Runs scripts in a container, with `docker exec -i` or `podman exec -i`.
+///
+/// # Behaviour
+///
+/// * The container has to be there and to run, and needs `sh`; see [the module](super) for what else.
+/// * The client is a process of this machine for each script. It gets this process's environment, in which
+///   `DOCKER_HOST` and the like may be.
+/// * The exit codes of the client itself, such as 125, 126, 127, are errors and never the script's.
+///
+/// # Errors
+///
+/// `unavailable` where the client is missing, no engine answers, or the container is missing, stopped or without `sh`;
+/// `permission_denied` where the engine does not let this user in; `invalid_argument` for a script with a NUL byte, and
+/// for a user whom the container does not have. A missing container is not told as `not_found`, which is for files.
+#[derive(Debug, Clone)]
+pub struct ContainerExec {
+    config: ContainerExecConfig,
+}
+
+impl ContainerExec {
+    /// Scripts go to the container of `config`. Nothing is started yet.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` for a container or a user whose name could not be one.
+    pub fn new(config: ContainerExecConfig) -> Result<Self> {
+        let is_name = |text: &str, more: &[char]| {
+            text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(&c))
+        };
+        if !is_name(&config.container, &['_', '.', '-']) {
+            return Err(Error::invalid_argument(
+                "a container's name has letters, digits, `_`, `.` and `-`, and begins with a letter or a digit",
+            ));
+        }
+        if config.user.as_deref().is_some_and(|user| !is_name(user, &['_', '.', '-', ':', '@', '$'])) {
+            return Err(Error::invalid_argument("a user is a name, a number, or two of them with `:` between"));
+        }
+        Ok(Self { config })
+    }
+
+    fn client(&self, bootstrap: &Bootstrap) -> Client {
+        let config = &self.config;
+        let mut arguments = config.engine_arguments.clone();
+        arguments.extend(["exec".into(), "--interactive".into()]);
+        arguments.extend(config.user.iter().map(|user| format!("--user={user}").into()));
+        arguments.extend(config.arguments.iter().cloned());
+        arguments.extend([config.container.clone().into(), "sh".into(), "-c".into()]);
+        arguments.extend(bootstrap.words.iter().map(OsString::from));
+        Client { program: config.program.clone(), arguments, classify }
+    }
+}
+
+impl fmt::Display for ContainerExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = std::path::Path::new(&self.config.program).file_name().unwrap_or(&self.config.program);
+        write!(f, "{}:{}", program.to_string_lossy(), self.config.container)
+    }
+}
+
+#[async_trait]
+impl Execute for ContainerExec {
+    fn transport(&self) -> Transport {
+        Transport::default()
+    }
+
+    async fn run(&self, invocation: Invocation) -> Result<Completed> {
+        let bootstrap = Bootstrap::new(&invocation)?;
+        self.client(&bootstrap).run(bootstrap, invocation, ()).await
+    }
+}
+
+/// The exit codes with which an engine's client reports that a signal ended the process in the container: 128 and the
+/// signal's number.
+const KILLED: RangeInclusive<i32> = 129..=192;
+
+/// What the client of an engine said.
+fn classify(said: &Said) -> Error {
+    use ErrorKind::{InvalidArgument, PermissionDenied, Unavailable};
+    // Podman can lose all output of a process that is killed soon after its start; its exit code still tells.
+    if said.started || said.exit_code.is_some_and(|code| KILLED.contains(&code)) {
+        return said.incomplete();
+    }
+    let (kind, meaning) = if said.has(&["no such container", "no container with name or id"]) {
+        (Unavailable, "there is no such container: create it, or name another; the command was not run")
+    } else if said.has(&["is not running", "is paused", "state improper", "container is stopped"]) {
+        (Unavailable, "the container does not run: start it; the command was not run")
+    } else if said.has(&["permission denied while trying to connect", "dial unix", "access denied"])
+        && said.has(&["permission denied", "access denied"])
+    {
+        (PermissionDenied, "the container engine does not let this user in; the command was not run")
+    } else if said.has(&[
+        "cannot connect to",
+        "is the docker daemon running",
+        "connection refused",
+        "unable to connect",
+    ]) {
+        (Unavailable, "no container engine answers: start it; the command was not run")
+    } else if said.has(&["unable to find user", "no matching entries in passwd", "unable to find group"]) {
+        (InvalidArgument, "the container does not have this user; the command was not run")
+    } else if said.has(&["executable file not found", "no such file or directory", "oci runtime"]) {
+        (Unavailable, "the container could not start `sh`: it needs a POSIX shell; the command was not run")
+    } else if said.late {
+        (Unavailable, "the container engine did not start the command in time")
+    } else {
+        (Unavailable, "the container engine's client gave no answer; whether the command was run is not known")
+    };
+    said.error(kind, meaning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_killed_command_whose_output_was_lost_is_reported_as_killed() {
+        let classified = |exit_code| classify(&Said::new(b"", b"", false, false).with_exit_code(exit_code));
+        let killed = classified(Some(137));
+        assert_eq!(killed.kind(), ErrorKind::Unavailable);
+        assert!(killed.message().contains("killed"), "{killed}");
+        for exit_code in [None, Some(0), Some(125), Some(255)] {
+            let error = classified(exit_code);
+            assert!(error.message().contains("gave no answer"), "{exit_code:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn values_of_arguments_are_not_shown() {
+        let config = ContainerExecConfig::docker("box").argument("--env=TOKEN=hunter2").argument("--tty");
+        let config = config.argument("-e").argument("TOKEN=hunter2");
+        let shown = format!("{:?}", ContainerExec::new(config).expect("a transport"));
+        assert!(shown.contains("--env=…") && shown.contains("--tty") && !shown.contains("hunter2"), "{shown}");
+    }
+}

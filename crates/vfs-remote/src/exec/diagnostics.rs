@@ -1,0 +1,120 @@
+//! Diagnostics of a failed client process, and their conversion to errors.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use vfs_core::{Error, ErrorKind};
+
+/// Most bytes of a client's words in an error's message.
+const MAX_WORDS: usize = 240;
+
+/// Turns what a client said into an error.
+pub(super) type Classify = fn(&Said) -> Error;
+
+/// The words of a client that gave no whole answer.
+#[derive(Debug, Clone)]
+pub(super) struct Said {
+    text: String,
+    /// Whether the script was started.
+    pub(super) started: bool,
+    /// Whether the time was over before it was started.
+    pub(super) late: bool,
+    /// The exit code of the client, where it ended by itself and was waited for.
+    pub(super) exit_code: Option<i32>,
+}
+
+impl Said {
+    /// `stderr` is what it said; where that is nothing, `stdout` may tell.
+    pub(super) fn new(stderr: &[u8], stdout: &[u8], started: bool, late: bool) -> Self {
+        let words = if stderr.trim_ascii().is_empty() { stdout } else { stderr };
+        Self { text: String::from_utf8_lossy(words).into_owned(), started, late, exit_code: None }
+    }
+
+    /// Adds the exit code of the client.
+    pub(super) fn with_exit_code(self, exit_code: Option<i32>) -> Self {
+        Self { exit_code, ..self }
+    }
+
+    /// Whether one of `phrases` is in it, in any case.
+    pub(super) fn has(&self, phrases: &[&str]) -> bool {
+        let text = self.text.to_lowercase();
+        phrases.iter().any(|phrase| text.contains(phrase))
+    }
+
+    /// An error of `kind`: what it means, and in short what the client said.
+    pub(super) fn error(&self, kind: ErrorKind, meaning: impl fmt::Display) -> Error {
+        let words = self.in_short();
+        let message = if words.is_empty() { meaning.to_string() } else { format!("{meaning} (it said: {words})") };
+        Error::new(kind, message).with_source(Words(one_line(&self.text, 2_000)))
+    }
+
+    /// Returns the error of an answer that broke off, if the script was started.
+    pub(super) fn broken_off(&self) -> Option<Error> {
+        self.started.then(|| self.incomplete())
+    }
+
+    /// The error of a script that was started and whose answer is not whole.
+    pub(super) fn incomplete(&self) -> Error {
+        self.error(
+            ErrorKind::Unavailable,
+            "the connection was lost, or the command's processes were killed, before its answer was whole; \
+             what it did until then is not known: look before running it again",
+        )
+    }
+
+    /// Its last words, without paths of this machine.
+    fn in_short(&self) -> String {
+        let line = self.text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+        let words = line.split_whitespace().map(|word| if word.contains(['/', '\\']) { "…" } else { word });
+        one_line(&words.collect::<Vec<_>>().join(" "), MAX_WORDS)
+    }
+}
+
+/// What a client said, for operators.
+#[derive(Debug)]
+struct Words(String);
+
+impl fmt::Display for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Words {}
+
+/// The beginning of `text`, in one line.
+pub(super) fn one_line(text: &str, max: usize) -> String {
+    let mut line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if line.len() > max {
+        line.truncate(line.floor_char_boundary(max));
+        line.push('…');
+    }
+    line
+}
+
+/// The program could not be started.
+pub(super) fn not_started(program: &OsStr, error: io::Error) -> Error {
+    let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
+    let message = match error.kind() {
+        io::ErrorKind::NotFound => format!("the program `{name}` is not on this machine: install it, or name another"),
+        io::ErrorKind::PermissionDenied => format!("the program `{name}` may not be run on this machine"),
+        _ => format!("the program `{name}` could not be started"),
+    };
+    Error::new(ErrorKind::Unavailable, message).with_source(error)
+}
+
+/// The place could not hand the input to the script.
+pub(super) fn no_input() -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        "the place cannot hand standard input to a command: its `dd` is missing or does not know `iflag=fullblock`; \
+         the command was ended",
+    )
+}
+
+/// The records at the end of the outputs are not ours.
+pub(super) fn broken_answer() -> Error {
+    Error::new(ErrorKind::Unavailable, "the answer of the place does not say how the command ended")
+}

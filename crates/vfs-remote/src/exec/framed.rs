@@ -1,0 +1,189 @@
+//! Incremental decoder of one framed output: text before the frame, script output, exit code.
+
+use memchr::memmem;
+use vfs_core::output::HeadAndTail;
+
+/// Most bytes that are kept of what came before.
+const MAX_PREFACE: usize = 8 * 1024;
+
+/// An output that is being read.
+#[derive(Debug)]
+pub(super) struct Framed {
+    marker: Vec<u8>,
+    stage: Stage,
+    /// What was read and not yet looked through.
+    pending: Vec<u8>,
+    preface: Vec<u8>,
+    kept: HeadAndTail,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Before,
+    Within,
+    /// What stood after the second marker.
+    After(String),
+}
+
+/// Between the start of a marker's line and its end there is a code, which is no longer than this.
+const MAX_RECORD: usize = 16;
+
+impl Framed {
+    /// Of the script's output, what `kept` keeps is kept.
+    pub(super) fn new(marker: &str, kept: HeadAndTail) -> Self {
+        Self {
+            marker: marker.as_bytes().to_vec(),
+            stage: Stage::Before,
+            pending: Vec::new(),
+            preface: Vec::new(),
+            kept,
+        }
+    }
+
+    /// Takes what was read next.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        if matches!(self.stage, Stage::After(_)) {
+            return;
+        }
+        self.pending.extend_from_slice(bytes);
+        let mut from = 0;
+        while let Some(found) = memmem::find(&self.pending[from..], &self.marker) {
+            let start = from + found;
+            let rest = &self.pending[start + self.marker.len()..];
+            let Some(length) = memchr::memchr(b'\n', &rest[..rest.len().min(MAX_RECORD)]) else {
+                if rest.len() < MAX_RECORD {
+                    self.keep_until(start);
+                    return;
+                }
+                // A shell that prints what it runs prints the marker too, but no record.
+                from = start + self.marker.len();
+                continue;
+            };
+            let record = String::from_utf8_lossy(&rest[..length]).into_owned();
+            let end = start + self.marker.len() + length + 1;
+            match (&self.stage, record.is_empty()) {
+                (Stage::Before, true) => {
+                    self.keep_until(start);
+                    self.pending.drain(..end - start);
+                    self.stage = Stage::Within;
+                    from = 0;
+                }
+                (Stage::Within, false) => {
+                    self.keep_until(start);
+                    self.pending = Vec::new();
+                    self.stage = Stage::After(record);
+                    return;
+                }
+                _ => from = end,
+            }
+        }
+        let unsure = self.marker.len() - 1;
+        self.keep_until(self.pending.len().saturating_sub(unsure).max(from));
+    }
+
+    /// Takes the end of the output.
+    pub(super) fn finish(&mut self) {
+        if !matches!(self.stage, Stage::After(_)) {
+            self.keep_until(self.pending.len());
+        }
+    }
+
+    /// Moves what was looked through to where it belongs.
+    fn keep_until(&mut self, end: usize) {
+        let known = &self.pending[..end];
+        match self.stage {
+            Stage::Before => {
+                let room = MAX_PREFACE - self.preface.len();
+                self.preface.extend_from_slice(&known[..end.min(room)]);
+            }
+            Stage::Within | Stage::After(_) => self.kept.push(known),
+        }
+        self.pending.drain(..end);
+    }
+
+    /// Whether the script's output began.
+    pub(super) fn is_started(&self) -> bool {
+        !matches!(self.stage, Stage::Before)
+    }
+
+    /// What the place said of the script's end, where the output is whole.
+    pub(super) fn ending(&self) -> Option<&str> {
+        match &self.stage {
+            Stage::After(record) => Some(record),
+            Stage::Before | Stage::Within => None,
+        }
+    }
+
+    /// What came before the script's output: the first bytes of it.
+    pub(super) fn preface(&self) -> &[u8] {
+        &self.preface
+    }
+
+    /// The script's output.
+    pub(super) fn into_kept(self) -> HeadAndTail {
+        self.kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::{Completed, Ending, Invocation};
+
+    fn read(chunk: usize, limit: u64, text: &[u8]) -> Framed {
+        let mut invocation = Invocation::new("");
+        invocation.max_output_bytes = limit;
+        let mut framed = Framed::new("MARK", invocation.keeper());
+        for piece in text.chunks(chunk) {
+            framed.feed(piece);
+        }
+        framed.finish();
+        framed
+    }
+
+    fn output(framed: Framed) -> (Vec<u8>, bool) {
+        let nothing = Invocation::new("").keeper();
+        let completed = Completed::kept(Ending::Exited(0), framed.into_kept(), nothing);
+        (completed.stdout.to_vec(), completed.truncated)
+    }
+
+    #[test]
+    fn an_output_is_what_stands_between_the_markers() {
+        let text = b"banner\n+ sh -c x sh MARK 0 0\nMARK\nout\0put without end of lineMARK17\nlate";
+        for chunk in 1..text.len() {
+            let framed = read(chunk, 1000, text);
+            assert_eq!(framed.ending(), Some("17"), "{chunk}");
+            assert_eq!(framed.preface(), b"banner\n+ sh -c x sh MARK 0 0\n");
+            assert_eq!(output(framed), (b"out\0put without end of line".to_vec(), false));
+        }
+    }
+
+    #[test]
+    fn an_output_that_breaks_off_has_no_ending() {
+        for (text, kept) in
+            [(&b"MARK\nhalf"[..], &b"half"[..]), (b"MARK\nhalfMAR", b"halfMAR"), (b"MARK\nhalfMARK1", b"halfMARK1")]
+        {
+            for chunk in 1..text.len() {
+                let framed = read(chunk, 1000, text);
+                assert!(framed.is_started() && framed.ending().is_none());
+                assert_eq!(output(framed).0, kept);
+            }
+        }
+        let framed = read(3, 1000, b"Connection refused");
+        assert!(!framed.is_started());
+        assert_eq!(framed.preface(), b"Connection refused");
+    }
+
+    #[test]
+    fn what_is_beyond_the_limit_is_dropped_and_told() {
+        for chunk in 1..20 {
+            let framed = read(chunk, 4, b"MARK\n0123456789MARK0\n");
+            assert_eq!(framed.ending(), Some("0"));
+            assert_eq!(output(framed), (b"0123".to_vec(), true));
+            let framed = read(chunk, 10, b"MARK\n0123456789MARK0\n");
+            assert_eq!(output(framed), (b"0123456789".to_vec(), false));
+            let framed = read(chunk, 0, b"MARK\nMARK0\n");
+            assert_eq!(output(framed), (Vec::new(), false));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Settings of the HTTP transport: endpoint, request signing, timeouts, retries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::api::{RunCodeApi, Sign};
+use super::secret::Secret;
+
+/// Which service, and how patient we are with it.
+///
+/// ```
+/// use vfs_remote::http::{BearerToken, HttpRun, HttpRunConfig, JsonApi};
+///
+/// let config = HttpRunConfig::new("https://run.example.com/v1/run", JsonApi::new()).sign(BearerToken::new("a-token"));
+/// let transport = HttpRun::new(config)?;
+/// assert_eq!(transport.to_string(), "JSON run API at run.example.com");
+/// assert!(!format!("{transport:?}").contains("a-token"));
+/// # Ok::<(), vfs_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HttpRunConfig {
+    /// The address that requests go to, without a query.
+    pub url: String,
+    /// The service's requests and answers.
+    pub api: Arc<dyn RunCodeApi>,
+    /// Signs the requests. Default: nothing does.
+    pub sign: Option<Arc<dyn Sign>>,
+    /// How long a connection may take. Default 10 seconds.
+    pub connect_timeout: Duration,
+    /// How long beyond a script's timeout its answer is waited for. Default 30 seconds.
+    pub patience: Duration,
+    /// Most bytes of an answer. Default 64 MiB.
+    pub max_response_bytes: u64,
+    /// Most attempts in all, where another one is safe. Default 4.
+    pub attempts: u32,
+    /// The longest wait before another attempt, also where the service asks for more. Default 10 seconds.
+    pub longest_wait: Duration,
+    /// Whether a script may be run twice. Default: no.
+    pub repeat: Repeat,
+    /// Whether scripts and secrets may go to another machine without encryption. Default: no.
+    pub plain_http: bool,
+    /// The proxy that requests go through; it may have a user and a password in it. Default: none, whatever the
+    /// environment says.
+    pub proxy: Option<Secret>,
+}
+
+/// Whether a script may be run twice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Repeat {
+    /// No. A request is not sent again where it may have been run. The default.
+    #[default]
+    Never,
+    /// Each script does the same when it is run again.
+    Idempotent,
+}
+
+impl HttpRunConfig {
+    /// Requests of `api` to `url`.
+    pub fn new(url: impl Into<String>, api: impl RunCodeApi) -> Self {
+        Self {
+            url: url.into(),
+            api: Arc::new(api),
+            sign: None,
+            connect_timeout: Duration::from_secs(10),
+            patience: Duration::from_secs(30),
+            max_response_bytes: 64 * 1024 * 1024,
+            attempts: 4,
+            longest_wait: Duration::from_secs(10),
+            repeat: Repeat::Never,
+            plain_http: false,
+            proxy: None,
+        }
+    }
+
+    /// Signs the requests with `sign`.
+    #[must_use]
+    pub fn sign(mut self, sign: impl Sign) -> Self {
+        self.sign = Some(Arc::new(sign));
+        self
+    }
+
+    /// Sets the [`connect_timeout`](Self::connect_timeout).
+    #[must_use]
+    pub fn connect_timeout(mut self, time: Duration) -> Self {
+        self.connect_timeout = time;
+        self
+    }
+
+    /// Sets the [`patience`](Self::patience).
+    #[must_use]
+    pub fn patience(mut self, time: Duration) -> Self {
+        self.patience = time;
+        self
+    }
+
+    /// Sets [`max_response_bytes`](Self::max_response_bytes).
+    #[must_use]
+    pub fn max_response_bytes(mut self, bytes: u64) -> Self {
+        self.max_response_bytes = bytes;
+        self
+    }
+
+    /// Sets the number of [`attempts`](Self::attempts); 0 counts as 1.
+    #[must_use]
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
+    /// Sets the [`longest_wait`](Self::longest_wait).
+    #[must_use]
+    pub fn longest_wait(mut self, time: Duration) -> Self {
+        self.longest_wait = time;
+        self
+    }
+
+    /// Sets whether a script may be run twice.
+    #[must_use]
+    pub fn repeat(mut self, repeat: Repeat) -> Self {
+        self.repeat = repeat;
+        self
+    }
+
+    /// Lets scripts and secrets go to another machine without encryption, as inside a network that can be trusted.
+    #[must_use]
+    pub fn plain_http(mut self) -> Self {
+        self.plain_http = true;
+        self
+    }
+
+    /// Sets the [`proxy`](Self::proxy).
+    #[must_use]
+    pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
+        self.proxy = Some(url.into());
+        self
+    }
+}

@@ -1,0 +1,193 @@
+//! Adapter for a plain JSON API, with bearer token authentication.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use vfs_core::{Error, ErrorKind, Result};
+
+use super::api::{ApiRequest, RunCodeApi, Sign, Unsigned};
+use super::secret::Secret;
+use crate::exec::{Completed, Ending, Invocation, Keep, Transport};
+
+/// A plain JSON API, for a service of one's own.
+///
+/// The request is a POST of
+///
+/// ```json
+/// {"script": "cat; exit 3", "stdin": "aGk=", "timeout_ms": 120000, "max_output_bytes": 1048576, "keep": "ends"}
+/// ```
+///
+/// where `stdin` is base64, `max_output_bytes` is `null` for no bound, and `keep` says which part of a longer output is
+/// of use: `beginning`, or both `ends`. The service runs `sh -c SCRIPT`, ends it with all that it started after the
+/// timeout, and answers with status 200 and
+///
+/// ```json
+/// {"exit_code": 3, "signal": null, "timed_out": false, "truncated": false, "stdout": "aGk=", "stderr": ""}
+/// ```
+///
+/// where the outputs are base64 and exactly one of the first three says how the script ended. Where outputs are cut,
+/// `stdout_bytes` and `stderr_bytes` may say how many bytes there were. An answer with another status may say why in
+/// `{"error": "..."}`.
+#[derive(Debug, Clone, Default)]
+pub struct JsonApi {
+    transport: Transport,
+}
+
+impl JsonApi {
+    /// A service without bounds of its own.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A service that takes and gives what `transport` says.
+    #[must_use]
+    pub fn with_transport(mut self, transport: Transport) -> Self {
+        self.transport = transport;
+        self
+    }
+}
+
+impl fmt::Display for JsonApi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON run API")
+    }
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    script: &'a str,
+    stdin: String,
+    timeout_ms: u64,
+    max_output_bytes: Option<u64>,
+    keep: &'static str,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    exit_code: Option<i32>,
+    #[serde(default)]
+    signal: Option<i32>,
+    #[serde(default)]
+    timed_out: bool,
+    #[serde(default)]
+    truncated: bool,
+    #[serde(flatten)]
+    printed: Printed,
+}
+
+/// The outputs of a script, in base64, and how long they were where they are cut.
+#[derive(Deserialize)]
+pub(super) struct Printed {
+    stdout: String,
+    stderr: String,
+    #[serde(default)]
+    stdout_bytes: u64,
+    #[serde(default)]
+    stderr_bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct Complaint {
+    error: String,
+}
+
+impl RunCodeApi for JsonApi {
+    fn transport(&self) -> Transport {
+        self.transport
+    }
+
+    fn request(&self, invocation: &Invocation) -> Result<ApiRequest> {
+        let max = invocation.max_output_bytes;
+        let call = Call {
+            script: &invocation.script,
+            stdin: STANDARD.encode(&invocation.stdin),
+            timeout_ms: u64::try_from(invocation.timeout.as_millis()).unwrap_or(u64::MAX),
+            max_output_bytes: (max < u64::MAX).then_some(max),
+            keep: match invocation.keep {
+                Keep::Beginning => "beginning",
+                Keep::Ends => "ends",
+            },
+        };
+        let failed = |error| Error::new(ErrorKind::Internal, "the request could not be written").with_source(error);
+        Ok(ApiRequest::json(serde_json::to_vec(&call).map_err(failed)?))
+    }
+
+    fn answer(&self, _request: &ApiRequest, body: &[u8]) -> Result<Completed> {
+        let answer: Answer = serde_json::from_slice(body).map_err(|_| broken())?;
+        let ending = match (answer.exit_code, answer.signal, answer.timed_out) {
+            (Some(code), None, false) => Ending::Exited(code),
+            (None, Some(signal), false) => Ending::Signalled(signal),
+            (None, None, true) => Ending::TimedOut,
+            _ => return Err(broken()),
+        };
+        completed(ending, &answer.printed, answer.truncated)
+    }
+
+    fn complaint(&self, body: &[u8]) -> Option<String> {
+        serde_json::from_slice::<Complaint>(body).ok().map(|complaint| complaint.error)
+    }
+}
+
+/// An answer whose outputs are base64.
+pub(super) fn completed(ending: Ending, printed: &Printed, truncated: bool) -> Result<Completed> {
+    let bytes = |text: &str| STANDARD.decode(text).map_err(|_| broken());
+    let mut completed = Completed::new(ending, bytes(&printed.stdout)?.into(), bytes(&printed.stderr)?.into());
+    completed.stdout_bytes = completed.stdout_bytes.max(printed.stdout_bytes);
+    completed.stderr_bytes = completed.stderr_bytes.max(printed.stderr_bytes);
+    completed.truncated = truncated;
+    Ok(completed)
+}
+
+/// An answer that is not in the service's format.
+pub(super) fn broken() -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        "the service's answer is not in its format; check its address; the command may have been run",
+    )
+}
+
+/// Signs with a token in the `Authorization` header.
+#[derive(Debug, Clone)]
+pub struct BearerToken {
+    token: Secret,
+}
+
+impl BearerToken {
+    /// Signs with `token`.
+    pub fn new(token: impl Into<Secret>) -> Self {
+        Self { token: token.into() }
+    }
+}
+
+impl Sign for BearerToken {
+    fn sign(&self, _request: &Unsigned<'_>) -> Result<Vec<(String, String)>> {
+        Ok(vec![("authorization".to_owned(), format!("Bearer {}", self.token.reveal()))])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_answers_have_the_documented_names() {
+        let (script, stdin, keep) = ("cat", "aGk=".to_owned(), "ends");
+        let call = Call { script, stdin, timeout_ms: 120_000, max_output_bytes: None, keep };
+        let json = r#"{"script":"cat","stdin":"aGk=","timeout_ms":120000,"max_output_bytes":null,"keep":"ends"}"#;
+        assert_eq!(serde_json::to_string(&call).expect("JSON"), json);
+        let json = concat!(
+            r#"{"exit_code":3,"signal":9,"timed_out":true,"truncated":true,"#,
+            r#""stdout":"aGk=","stderr":"eW8=","stdout_bytes":20,"stderr_bytes":30}"#
+        );
+        let Answer { exit_code, signal, timed_out, truncated, printed } =
+            serde_json::from_str(json).expect("an answer");
+        assert_eq!((exit_code, signal, timed_out, truncated), (Some(3), Some(9), true, true));
+        let Printed { stdout, stderr, stdout_bytes, stderr_bytes } = printed;
+        assert_eq!((stdout.as_str(), stderr.as_str(), stdout_bytes, stderr_bytes), ("aGk=", "eW8=", 20, 30));
+        let complaint: Complaint = serde_json::from_str(r#"{"error":"too busy"}"#).expect("a complaint");
+        assert_eq!(complaint.error, "too busy");
+    }
+}

@@ -1,0 +1,149 @@
+//! Pool of prestarted shells that have already read the common prefix of scripts.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::runtime::{Handle, Id};
+
+/// Most beginnings of which it is known that they were asked for, with a shell each at most.
+const MOST: usize = 4;
+
+/// The longest rest of a script that goes to a ready shell, in bytes: it reads them one by one.
+const LONGEST_REST: usize = 4 << 10;
+
+/// What stands behind a beginning: it reads the rest from standard input, and nothing is run before all of it is there.
+const REST: &str = "\nB=\nwhile IFS= read -r l; do B=$B$l$nl; done\neval \"$B$l\"\n";
+
+/// Shells of type `S`, each with the beginning that it has read and the runtime that started it.
+pub(crate) struct ReadyShells<S>(Mutex<VecDeque<Ready<S>>>);
+
+struct Ready<S> {
+    beginning: String,
+    runtime: Option<Id>,
+    shell: Option<S>,
+}
+
+/// How a script is best run.
+pub(crate) enum Start<'a, S> {
+    /// By a shell that has read its beginning: this is the rest.
+    Rest(S, &'a str),
+    /// As a whole.
+    Whole,
+}
+
+impl<S> ReadyShells<S> {
+    /// A shell for `script`, which begins with so many bytes of definitions, where one is `alive`.
+    pub(crate) fn take<'a>(
+        &self,
+        script: &'a str,
+        beginning: usize,
+        alive: impl FnOnce(S) -> Option<S>,
+    ) -> Start<'a, S> {
+        let Some((beginning, rest)) = parts(script, beginning) else { return Start::Whole };
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ready = kept.iter_mut().find(|ready| ready.beginning == beginning);
+        let Some(ready) = ready.filter(|ready| ready.runtime == runtime()) else { return Start::Whole };
+        match ready.shell.take().and_then(alive) {
+            Some(shell) => Start::Rest(shell, rest),
+            None => Start::Whole,
+        }
+    }
+
+    /// What a shell is to be started with that is [kept](Self::keep) for the next script like this one; `None` where it is the
+    /// first of its kind, which may stay the only one, or one is there.
+    pub(crate) fn wanted(&self, script: &str, beginning: usize) -> Option<String> {
+        let (beginning, _) = parts(script, beginning)?;
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept.iter().position(|ready| ready.beginning == beginning);
+        let Some(mut ready) = known.and_then(|known| kept.remove(known)) else {
+            if kept.len() == MOST {
+                kept.pop_front();
+            }
+            kept.push_back(Ready { beginning: beginning.to_owned(), runtime: None, shell: None });
+            return None;
+        };
+        let is_there = ready.shell.is_some() && ready.runtime == runtime();
+        if !is_there {
+            ready.shell = None;
+        }
+        kept.push_back(ready);
+        (!is_there).then(|| format!("{beginning}{REST}"))
+    }
+
+    /// Keeps a shell that was started as was [wanted](Self::wanted) for a script.
+    pub(crate) fn keep(&self, script: &str, beginning: usize, shell: S) {
+        let Some((beginning, _)) = parts(script, beginning) else { return };
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ready) = kept.iter_mut().find(|ready| ready.beginning == beginning) {
+            (ready.shell, ready.runtime) = (Some(shell), runtime());
+        }
+    }
+}
+
+fn runtime() -> Option<Id> {
+    Handle::try_current().ok().map(|runtime| runtime.id())
+}
+
+/// The beginning of a script and its rest, where these are such that a ready shell is of use.
+fn parts(script: &str, beginning: usize) -> Option<(&str, &str)> {
+    let parts = script.split_at_checked(beginning).filter(|(beginning, _)| !beginning.is_empty());
+    parts.filter(|(_, rest)| rest.len() <= LONGEST_REST)
+}
+
+impl<S> Default for ReadyShells<S> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<S> fmt::Debug for ReadyShells<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_struct("ReadyShells").field("kinds", &kept.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(shells: &ReadyShells<u32>, script: &str, alive: bool) -> Option<(u32, String)> {
+        match shells.take(script, 1, |shell| alive.then_some(shell)) {
+            Start::Rest(shell, rest) => Some((shell, rest.to_owned())),
+            Start::Whole => None,
+        }
+    }
+
+    #[test]
+    fn a_shell_is_ready_for_what_came_twice() {
+        let shells = ReadyShells::default();
+        assert_eq!(taken(&shells, "a1", true), None);
+        assert_eq!(shells.wanted("a1", 1), None, "it may stay the only one");
+        assert_eq!(shells.wanted("a2", 1), Some(format!("a{REST}")));
+        shells.keep("a2", 1, 7);
+        assert_eq!(shells.wanted("a3", 1), None, "there is one");
+        assert_eq!(taken(&shells, "b3", true), None, "it has read another beginning");
+        assert_eq!(taken(&shells, "a3", true), Some((7, "3".into())));
+        assert_eq!(taken(&shells, "a4", true), None, "it is for one script");
+        shells.keep("a4", 1, 8);
+        assert_eq!(taken(&shells, "a5", false), None, "it has died");
+        assert!(shells.wanted("a5", 1).is_some());
+    }
+
+    #[test]
+    fn what_a_ready_shell_is_not_for_is_run_as_a_whole() {
+        let shells = ReadyShells::<u32>::default();
+        let long = format!("a{}", "x".repeat(LONGEST_REST + 1));
+        for _ in 0..2 {
+            assert_eq!(shells.wanted(&long, 1), None);
+            assert_eq!(shells.wanted("a", 0), None);
+            assert_eq!(shells.wanted("a", 2), None);
+        }
+        for kind in 0..=MOST {
+            assert_eq!(shells.wanted(&format!("{kind}"), 1), None);
+        }
+        assert_eq!(shells.wanted("0", 1), None, "it is forgotten");
+        assert!(shells.wanted(&format!("{MOST}"), 1).is_some());
+    }
+}

@@ -1,0 +1,140 @@
+//! SSH transport: sessions of one multiplexed OpenSSH connection.
+
+mod config;
+mod error;
+mod master;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use tokio::sync::{Mutex, Semaphore};
+use vfs_core::{Error, ErrorKind, Result};
+
+use super::bootstrap::Bootstrap;
+use super::client::Client;
+use crate::exec::{Completed, Execute, Invocation, Transport};
+pub use config::{HostKeys, SshConfig};
+use master::Master;
+
+/// Runs scripts on a host, with the `ssh` of this system.
+///
+/// # Behaviour
+///
+/// * The first call makes a connection, and every call is a session of it, so that an operation pays for no handshake.
+///   A connection that was lost is made anew for the next call. The connection ends with the last clone of this value,
+///   and with this process.
+/// * The user's own configuration of `ssh` holds (aliases, jump hosts, agents, known hosts), except that nothing is
+///   ever asked for at a terminal, and nothing is forwarded.
+/// * At most [`sessions`](SshConfig::sessions) calls run at a time; others wait for one of them to end.
+/// * The user's login shell on the host may be any that knows `exec` and single quotes: the shells of the POSIX family,
+///   and also fish and csh. The script itself is run by `sh`. What the login shell's start-up files print is no part of
+///   the answer. See [the module](super) for what else the host needs.
+///
+/// # Errors
+///
+/// `unavailable` where `ssh` is missing, or the host cannot be found, reached or refuses the connection, or the
+/// connection breaks before the answer is whole; `permission_denied` where the host does not accept the login, and
+/// where its key is not the one that is known, in both cases saying what to do; `invalid_argument` for a script with a
+/// NUL byte.
+///
+/// ```no_run
+/// use vfs_remote::{Execute, Invocation};
+/// use vfs_remote::{Ssh, SshConfig};
+///
+/// # async fn example() -> vfs_core::Result<()> {
+/// let host = Ssh::new(SshConfig::new("build.example.com").user("agent").identity_file("/keys/agent"))?;
+/// let answer = host.run(Invocation::new("uname -s")).await?;
+/// println!("{}", String::from_utf8_lossy(&answer.stdout));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Ssh {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: SshConfig,
+    sessions: Arc<Semaphore>,
+    /// Held while a connection is made, so that one is made and not one for each caller.
+    link: Mutex<Link>,
+}
+
+/// The connection as far as it is known.
+#[derive(Debug, Default)]
+struct Link {
+    master: Option<Arc<Master>>,
+    /// When the last attempt failed, and why: it was made for all who waited for it.
+    failed: Option<(Instant, Error)>,
+}
+
+impl Ssh {
+    /// Scripts go to the host of `config`. Nothing is connected yet.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` for a host, a user or an option that could not be one.
+    pub fn new(config: SshConfig) -> Result<Self> {
+        config.check()?;
+        let sessions = Arc::new(Semaphore::new(config.sessions.clamp(1, Semaphore::MAX_PERMITS)));
+        Ok(Self { shared: Arc::new(Shared { config, sessions, link: Mutex::default() }) })
+    }
+
+    /// The connection that is there, or a new one.
+    async fn master(&self) -> Result<Arc<Master>> {
+        let asked = Instant::now();
+        let mut link = self.shared.link.lock().await;
+        if let Some(master) = link.master.as_ref().filter(|master| master.is_alive()) {
+            return Ok(Arc::clone(master));
+        }
+        if let Some((_, error)) = link.failed.as_ref().filter(|(failed, _)| *failed > asked) {
+            return Err(error.clone());
+        }
+        // The old one's directory goes before a new one is made.
+        link.master = None;
+        match Master::connect(&self.shared.config).await {
+            Ok(master) => {
+                let master = Arc::new(master);
+                link.master = Some(Arc::clone(&master));
+                Ok(master)
+            }
+            Err(error) => {
+                link.failed = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    fn client(&self, master: &Master, bootstrap: &Bootstrap) -> Client {
+        let config = &self.shared.config;
+        let mut arguments = config.arguments();
+        arguments.extend(["-o".into(), "ControlMaster=no".into(), "-S".into(), master.socket()]);
+        arguments.extend(["--".into(), config.host.clone().into(), OsString::from(bootstrap.command())]);
+        Client { program: config.program.clone(), arguments, classify: error::classify }
+    }
+}
+
+impl fmt::Display for Ssh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.config.fmt(f)
+    }
+}
+
+#[async_trait]
+impl Execute for Ssh {
+    fn transport(&self) -> Transport {
+        Transport::default()
+    }
+
+    async fn run(&self, invocation: Invocation) -> Result<Completed> {
+        let bootstrap = Bootstrap::new(&invocation)?;
+        let closed = |_| Error::new(ErrorKind::Internal, "the sessions of the connection are closed");
+        let session = Arc::clone(&self.shared.sessions).acquire_owned().await.map_err(closed)?;
+        let master = self.master().await?;
+        self.client(&master, &bootstrap).run(bootstrap, invocation, session).await
+    }
+}

@@ -1,0 +1,210 @@
+//! Batched upload and download: many whole files in one script.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt as _};
+use vfs_core::{Error, FileDownloadResponse, FileUpload, FileUploadResponse, OpContext, Result, VfsPath};
+
+use crate::exec::Execute;
+use crate::operations::read::download;
+use crate::operations::stat::{facts, refuse_reserved};
+use crate::operations::write::write;
+use crate::place::{Answer, Place, SCRIPT_ROOM};
+use crate::script::error::labelled;
+use crate::script::functions;
+use crate::script::reply::Reply;
+use crate::script::{Walk, printable};
+use crate::tree::contents::{BESIDE_FILE, LARGE};
+
+/// Most files of one script.
+const MOST_FILES: usize = 128;
+
+pub(crate) async fn upload<E: Execute>(
+    place: &Arc<Place<E>>,
+    cx: &OpContext,
+    files: Vec<FileUpload>,
+) -> Vec<FileUploadResponse> {
+    let mut answers = Vec::with_capacity(files.len());
+    let mut group = Group::default();
+    let room = place.execute.transport().max_script_bytes.saturating_sub(SCRIPT_ROOM);
+    for file in files {
+        let part = Part::of(&file, room, place.config.max_file_size);
+        if group.is_full_with(&file, part.as_ref(), room) {
+            answers.extend(std::mem::take(&mut group).send(place, cx).await);
+        }
+        match part {
+            Some(part) => group.add(file, part),
+            None => answers.push(alone(place, cx, file).await),
+        }
+    }
+    answers.extend(group.send(place, cx).await);
+    answers
+}
+
+async fn alone<E: Execute>(place: &Arc<Place<E>>, cx: &OpContext, file: FileUpload) -> FileUploadResponse {
+    let path = file.path.clone();
+    let written = write(place, cx, file.into()).await;
+    FileUploadResponse::of_write(path, written.map_err(|error| error.or_path(&VfsPath::root())))
+}
+
+/// The part of a script that writes one file.
+struct Part(String);
+
+impl Part {
+    /// That of `file`, where it is small enough to stand in a script with others.
+    fn of(file: &FileUpload, room: usize, max: u64) -> Option<Self> {
+        let is_plain = !file.path.is_root() && file.modified_at.is_none() && refuse_reserved(&file.path).is_ok();
+        if !is_plain || file.content.len() > room / 2 || file.content.len() as u64 > max {
+            return None;
+        }
+        let mut script = crate::script::Script::new("/", "");
+        script.text.clear();
+        script.push("say '#'\n( T=\nguard").walk(Walk::MakingFollowed, &file.path);
+        script.push(&format!("body() {{ printf {}; }}\nput over )\ntop", printable(&file.content)));
+        (script.text.len() <= room).then_some(Self(script.text))
+    }
+}
+
+/// Files that are written by one script.
+#[derive(Default)]
+struct Group {
+    files: Vec<FileUpload>,
+    paths: HashSet<VfsPath>,
+    text: String,
+}
+
+impl Group {
+    /// Whether `part` belongs to the next one; one of a file alone always does. So does that of a path which is in this
+    /// group: an earlier content that has to be sent again must not replace a later one.
+    fn is_full_with(&self, file: &FileUpload, part: Option<&Part>, room: usize) -> bool {
+        self.paths.contains(&file.path)
+            || part.is_none_or(|part| self.text.len() + part.0.len() > room || self.files.len() == MOST_FILES)
+    }
+
+    fn add(&mut self, file: FileUpload, part: Part) {
+        self.text.push_str(&part.0);
+        self.paths.insert(file.path.clone());
+        self.files.push(file);
+    }
+
+    async fn send<E: Execute>(self, place: &Arc<Place<E>>, cx: &OpContext) -> Vec<FileUploadResponse> {
+        let Self { files, text, .. } = self;
+        let Some(first) = files.first() else { return Vec::new() };
+        let answered = async {
+            let mut script = place.changing(cx, &first.path, functions::PUT).await?;
+            script.push(&text);
+            place.change(cx, &first.path, script).await
+        };
+        let answer = match answered.await {
+            Ok(answer) => answer,
+            Err(error) => return files.into_iter().map(|file| failed(file.path, &error)).collect(),
+        };
+        let parts: Vec<Reply> = answer.reply.parts(b'#').collect();
+        let mut answers = Vec::with_capacity(files.len());
+        for (index, file) in files.into_iter().enumerate() {
+            let reply = parts.get(index).cloned().unwrap_or_default();
+            let written = match reply.failure() {
+                None => facts(&reply, &file.path),
+                Some(label) if reply.get(b'k').is_some() => Err(labelled(label, &answer.stderr, &file.path)),
+                // What went wrong the file says better alone; and what was overtaken begins again.
+                Some(_) => {
+                    answers.push(alone(place, cx, file).await);
+                    continue;
+                }
+            };
+            answers.push(match written {
+                Ok(facts) => FileUploadResponse::ok(file.path, facts.version()),
+                Err(error) => FileUploadResponse::failed(file.path, error),
+            });
+        }
+        answers
+    }
+}
+
+fn failed(path: VfsPath, error: &Error) -> FileUploadResponse {
+    let error = error.clone().with_path(&path);
+    FileUploadResponse::failed(path, error)
+}
+
+pub(crate) async fn downloads<E: Execute>(
+    place: &Arc<Place<E>>,
+    cx: &OpContext,
+    paths: Vec<VfsPath>,
+) -> Vec<FileDownloadResponse> {
+    let mut known = HashMap::new();
+    if paths.len() > 1 {
+        for group in paths.chunks(MOST_FILES) {
+            // What fails here is asked for one by one, and says why.
+            if let Ok(found) = together(place, cx, group).await {
+                known.extend(found);
+            }
+        }
+    }
+    let answers: Vec<_> = paths
+        .into_iter()
+        .map(|path| {
+            let known = known.get(&path).cloned();
+            async move {
+                match known {
+                    Some(answer) => answer,
+                    None => download(place, cx, path).await,
+                }
+            }
+        })
+        .collect();
+    stream::iter(answers).buffered(place.config.concurrency.get()).collect().await
+}
+
+/// The small plain files of `group`, in two answers: how large they are, and what is in them.
+async fn together<E: Execute>(
+    place: &Place<E>,
+    cx: &OpContext,
+    group: &[VfsPath],
+) -> Result<HashMap<VfsPath, FileDownloadResponse>> {
+    let mut wanted: Vec<VfsPath> = group.iter().filter(|path| refuse_reserved(path).is_ok()).cloned().collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let sizes = place.sizes(cx, &wanted).await?;
+    let mut known = HashMap::new();
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    for path in wanted {
+        let Some(size) = sizes.get(&path).filter(|size| **size <= LARGE) else { continue };
+        if bytes + size + BESIDE_FILE > place.max_batch_bytes() {
+            known.extend(fetched(place, cx, &batch).await?);
+            (batch, bytes) = (Vec::new(), 0);
+        }
+        bytes += size + BESIDE_FILE;
+        batch.push(path);
+    }
+    known.extend(fetched(place, cx, &batch).await?);
+    Ok(known)
+}
+
+async fn fetched<E: Execute>(
+    place: &Place<E>,
+    cx: &OpContext,
+    batch: &[VfsPath],
+) -> Result<Vec<(VfsPath, FileDownloadResponse)>> {
+    let found = place.many(cx, batch).await?;
+    let answers = found.into_iter().map(|(path, (facts, content))| {
+        let answer = FileDownloadResponse::ok(path.clone(), content, facts.version());
+        (path, answer)
+    });
+    Ok(answers.collect())
+}
+
+impl<E: Execute> Place<E> {
+    /// The sizes of those of `paths` that are plain files.
+    async fn sizes(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<HashMap<VfsPath, u64>> {
+        let Some(first) = paths.first() else { return Ok(HashMap::new()) };
+        let mut script = self.script(cx, first).await?;
+        self.gather(&mut script, paths);
+        script.push("[ $# -gt 0 ] || finish\nsay q\nabout \"$@\" || die again");
+        let Answer { reply, .. } = self.ask(cx, first, script).await?;
+        if reply.failure().is_some() {
+            return Ok(HashMap::new());
+        }
+        Ok(crate::tree::contents::told(&reply, paths).map(|(path, facts)| (path.clone(), facts.size)).collect())
+    }
+}

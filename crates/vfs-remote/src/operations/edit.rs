@@ -1,0 +1,68 @@
+//! Text replacement in a file: read, edit, conditional write.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use vfs_core::{EditMode, EditRequest, EditResult, Error, ErrorDetail, ErrorKind, OpContext, Result, WriteMode, edit};
+
+use crate::exec::Execute;
+use crate::operations::stat::refuse_reserved;
+use crate::operations::write::put;
+use crate::place::{ATTEMPTS, Place, make_way};
+
+/// Edits the newest content, and where others were faster what they left, until it is done; where a version is expected, that
+/// version alone.
+pub(crate) async fn edit<E: Execute>(
+    place: &Arc<Place<E>>,
+    cx: &OpContext,
+    request: &EditRequest,
+) -> Result<EditResult> {
+    let path = &request.path;
+    edit::check(request)?;
+    refuse_reserved(path)?;
+    let max = place.config.max_file_size;
+    let _turn = match request.mode {
+        EditMode::DryRun => None,
+        _ => Some(place.turns.of(cx, path).await?),
+    };
+    let mut known = match request.mode {
+        EditMode::DryRun => None,
+        // What it held last it most often holds still; the place compares. Where it does not fit, the newest content decides.
+        _ => place.recent.get(path).and_then(|seen| Some((seen.version, seen.content?))).filter(|(version, old)| {
+            request.expected_version.as_ref().is_none_or(|expected| expected == version)
+                && edit::apply(old, &request.replacements, max).is_ok()
+        }),
+    };
+    for attempt in 1..=ATTEMPTS {
+        let (version, old) = match known.take() {
+            Some(known) => known,
+            None => {
+                let (facts, content) = place.whole(cx, path, max).await?;
+                (facts.version(), content)
+            }
+        };
+        if request.expected_version.as_ref().is_some_and(|expected| *expected != version) {
+            return Err(Error::conflict(path, Some(version)));
+        }
+        let edited = edit::apply(&old, &request.replacements, max).map_err(|error| error.or_path(path))?;
+        let diff = request.wants_diff().then(|| edit::diff(path, &old, &edited.content));
+        let size = edited.content.len() as u64;
+        if request.mode == EditMode::DryRun {
+            return Ok(EditResult::new(path.clone(), edited.occurrences, version, size).with_diff(diff));
+        }
+        match put(place, cx, path, &Bytes::from(edited.content), &WriteMode::IfVersion(version)).await {
+            Ok((_, facts)) => {
+                return Ok(EditResult::new(path.clone(), edited.occurrences, facts.version(), size).with_diff(diff));
+            }
+            Err(error) => match error.detail() {
+                Some(ErrorDetail::Conflict { actual: None }) => return Err(Error::not_found(path)),
+                Some(ErrorDetail::Conflict { .. }) if request.expected_version.is_none() => {
+                    make_way(cx, path, attempt).await?;
+                }
+                // Whoever was overtaken only after the edit was made has no version to compare with.
+                _ => return Err(error),
+            },
+        }
+    }
+    Err(Error::at(ErrorKind::Busy, path))
+}

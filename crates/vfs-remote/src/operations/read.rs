@@ -1,0 +1,254 @@
+//! File reads: line windows and whole files, at one version.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use vfs_core::{Error, ErrorKind, FileDownloadResponse, OpContext, ReadRequest, ReadResult, Result, Version, VfsPath};
+use vfs_core::{buffer, window};
+use vfs_search::run_blocking;
+
+use crate::exec::Execute;
+use crate::operations::stat::{facts, refuse_reserved, unreadable};
+use crate::place::{ATTEMPTS, Place, make_way};
+use crate::script::Walk;
+use crate::script::facts::Facts;
+use crate::script::probe::Abilities;
+
+/// What files are read in.
+const BLOCK: u64 = 64 << 10;
+
+/// How much of a file is asked for at once where it is not known how much there is: 1 MiB and a block.
+const FIRST: u64 = 17;
+
+/// Most blocks that are asked for at once: 32 MiB.
+const MOST_BLOCKS: u64 = 512;
+
+/// Room in an answer beside a file's content.
+pub(crate) const ANSWER_ROOM: u64 = 16 << 10;
+
+/// A part of a file.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) facts: Facts,
+    /// Where it begins.
+    pub(crate) start: u64,
+    pub(crate) content: Bytes,
+}
+
+impl<E: Execute> Place<E> {
+    /// How many blocks fit through at once.
+    pub(crate) fn most_blocks(&self) -> u64 {
+        (self.max_answer_bytes().saturating_sub(ANSWER_ROOM) / BLOCK).clamp(1, MOST_BLOCKS)
+    }
+
+    /// Reads `count` blocks from the block `skip` on, of one version of the file at `path`.
+    pub(crate) async fn part(&self, cx: &OpContext, path: &VfsPath, skip: u64, count: u64) -> Result<Part> {
+        let mut attempt = 0;
+        loop {
+            let mut script = self.script_with(cx, path, Abilities::reading).await?;
+            script.walk(Walk::Followed, path);
+            script.push(&format!("fetch {skip} {count}"));
+            let answer = self.ask(cx, path, script).await?;
+            attempt += 1;
+            let is_last = attempt == ATTEMPTS;
+            if answer.is_overtaken() && !is_last {
+                make_way(cx, path, attempt).await?;
+                continue;
+            }
+            let reply = answer.done(path)?;
+            let found = facts(&reply, path)?;
+            let content = reply.get(b'c').cloned().ok_or_else(|| unreadable(path))?;
+            let mut told = reply.all(b'e').skip(1).map(|field| Facts::parse(field, false).map(|(facts, _)| facts));
+            match told.next() {
+                Some(again) if again.as_ref() != Some(&found) && !is_last => make_way(cx, path, attempt).await?,
+                Some(again) if again.as_ref() != Some(&found) => return Err(keeps_changing(path)),
+                _ => return Ok(Part { facts: found, start: skip * BLOCK, content }),
+            }
+        }
+    }
+
+    /// All of a file of at most `max` bytes.
+    pub(crate) async fn whole(&self, cx: &OpContext, path: &VfsPath, max: u64) -> Result<(Facts, Bytes)> {
+        let too_large =
+            || Error::new(ErrorKind::TooLarge, format!("the file is over the limit of {max} bytes")).with_path(path);
+        for attempt in 1..=ATTEMPTS {
+            let most = self.most_blocks();
+            let Part { facts, content, .. } = self.part(cx, path, 0, most).await?;
+            if facts.size > max || content.len() as u64 > max {
+                return Err(too_large());
+            }
+            if (content.len() as u64) < most * BLOCK && content.len() as u64 >= facts.size {
+                return Ok((facts, content));
+            }
+            if let Some(content) = self.rest(cx, path, &facts, content, max).await? {
+                return Ok((facts, content));
+            }
+            make_way(cx, path, attempt).await?;
+        }
+        Err(keeps_changing(path))
+    }
+
+    /// The file of which `first` is the beginning; `None` where it has changed since.
+    async fn rest(
+        &self,
+        cx: &OpContext,
+        path: &VfsPath,
+        facts: &Facts,
+        first: Bytes,
+        max: u64,
+    ) -> Result<Option<Bytes>> {
+        let most = self.most_blocks();
+        let mut content = Vec::from(first);
+        loop {
+            let at = content.len() as u64;
+            if !at.is_multiple_of(BLOCK) || at > max {
+                return Ok((at >= facts.size && at <= max).then(|| content.into()));
+            }
+            let next = self.part(cx, path, at / BLOCK, most).await?;
+            if next.facts != *facts {
+                return Ok(None);
+            }
+            buffer::append(&mut content, &next.content)?;
+            if (next.content.len() as u64) < most * BLOCK {
+                let is_whole = content.len() as u64 >= facts.size && content.len() as u64 <= max;
+                return Ok(is_whole.then(|| content.into()));
+            }
+        }
+    }
+}
+
+pub(crate) fn keeps_changing(path: &VfsPath) -> Error {
+    Error::new(ErrorKind::Busy, "the file keeps changing while it is read; try again").with_path(path)
+}
+
+/// Reads the window that `request` asks for: a small file, or a range of bytes, in one answer, and a large one part by part.
+pub(crate) async fn read<E: Execute>(
+    place: &Arc<Place<E>>,
+    cx: &OpContext,
+    request: ReadRequest,
+) -> Result<ReadResult> {
+    refuse_reserved(&request.path)?;
+    for attempt in 1..=ATTEMPTS {
+        let (skip, count) = first_part(&request, place.most_blocks());
+        let first = place.part(cx, &request.path, skip, count).await?;
+        let version = first.facts.version();
+        let is_whole =
+            skip == 0 && (first.content.len() as u64) < count * BLOCK && first.content.len() as u64 >= first.facts.size;
+        if is_whole {
+            place.recent.keep(&request.path, version.clone(), Some(&first.content));
+            return window::read_bytes(&first.content, &request, version);
+        }
+        if let Some(result) = read_large(place, cx, &request, first).await? {
+            return Ok(result);
+        }
+        make_way(cx, &request.path, attempt).await?;
+    }
+    Err(keeps_changing(&request.path))
+}
+
+/// Which blocks are asked for first.
+fn first_part(request: &ReadRequest, most: u64) -> (u64, u64) {
+    let Some(asked) = request.bytes else { return (0, FIRST.min(most)) };
+    let bytes = request.max_bytes.unwrap_or(ReadRequest::DEFAULT_MAX_BYTES);
+    let end = asked.end.unwrap_or(u64::MAX).min(asked.start.saturating_add(bytes)).saturating_add(1);
+    let skip = asked.start / BLOCK;
+    (skip, end.div_ceil(BLOCK).saturating_sub(skip).clamp(1, most))
+}
+
+/// Reads a window on a thread that may wait; `None` where the file changed meanwhile.
+async fn read_large<E: Execute>(
+    place: &Arc<Place<E>>,
+    cx: &OpContext,
+    request: &ReadRequest,
+    first: Part,
+) -> Result<Option<ReadResult>> {
+    let version = first.facts.version();
+    let mut index = place.lines.take(&version);
+    let runtime = Handle::try_current().map_err(|error| {
+        Error::new(ErrorKind::Unsupported, "a large file needs a tokio runtime to be read")
+            .with_path(&request.path)
+            .with_source(error)
+    })?;
+    let (cx, _guard) = cx.cancel_on_drop();
+    let mut source = Source {
+        place: Arc::clone(place),
+        cx,
+        runtime: runtime.clone(),
+        path: request.path.clone(),
+        version: version.clone(),
+        size: first.facts.size,
+        held: first,
+        has_changed: false,
+    };
+    let (request, known) = (request.clone(), version.clone());
+    let work = move || {
+        let result = window::read_indexed(&mut source, &mut index, &request, known);
+        (result, source.has_changed, index)
+    };
+    let (result, has_changed, index) = run_blocking(&runtime, work).await?;
+    if has_changed {
+        return Ok(None);
+    }
+    place.lines.keep(version, index);
+    result.map(Some)
+}
+
+/// A large file for the window, which asks the place where it needs more of it.
+struct Source<E> {
+    place: Arc<Place<E>>,
+    cx: OpContext,
+    runtime: Handle,
+    path: VfsPath,
+    version: Version,
+    size: u64,
+    held: Part,
+    has_changed: bool,
+}
+
+impl<E: Execute> Source<E> {
+    /// The bytes from `offset` on, as far as they are held.
+    fn held(&self, offset: u64) -> &[u8] {
+        let skip = offset.checked_sub(self.held.start).and_then(|skip| usize::try_from(skip).ok());
+        skip.and_then(|skip| self.held.content.get(skip..)).unwrap_or_default()
+    }
+}
+
+impl<E: Execute> window::Source for Source<E> {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        if self.held(offset).is_empty() {
+            if offset >= self.size.max(self.held.start + self.held.content.len() as u64) && self.size > 0 {
+                return Ok(0);
+            }
+            let part = self.place.part(&self.cx, &self.path, offset / BLOCK, self.place.most_blocks().min(64));
+            self.held = self.runtime.block_on(part)?;
+            if self.held.facts.version() != self.version {
+                self.has_changed = true;
+                return Err(keeps_changing(&self.path));
+            }
+        }
+        let rest = self.held(offset);
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+}
+
+/// A whole file, for a download.
+pub(crate) async fn download<E: Execute>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> FileDownloadResponse {
+    let whole = async {
+        refuse_reserved(&path)?;
+        place.whole(cx, &path, place.config.max_file_size).await
+    };
+    match whole.await {
+        Ok((facts, content)) => FileDownloadResponse::ok(path, content, facts.version()),
+        Err(error) => FileDownloadResponse::failed(path, error),
+    }
+}

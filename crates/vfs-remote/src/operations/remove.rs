@@ -1,0 +1,77 @@
+//! Deletion of files and directory trees.
+
+use std::sync::Arc;
+
+use vfs_core::{DeleteRequest, DeleteResult, DeleteScope, Error, ErrorKind, OpContext, Result, VfsPath};
+
+use crate::exec::Execute;
+use crate::operations::stat::refuse_reserved;
+use crate::operations::write::actual;
+use crate::place::Place;
+use crate::script::facts::spelled;
+use crate::script::functions;
+use crate::script::reply::Reply;
+use crate::script::{Walk, quoted};
+
+pub(crate) async fn delete<E: Execute>(
+    place: &Arc<Place<E>>,
+    cx: &OpContext,
+    request: DeleteRequest,
+) -> Result<DeleteResult> {
+    let path = &request.path;
+    if path.is_root() {
+        return Err(Error::invalid_argument("the root cannot be deleted; name something below it").with_path(path));
+    }
+    refuse_reserved(path)?;
+    let abilities = place.abilities().await?;
+    let how = match (request.scope, request.recursive) {
+        (DeleteScope::EmptyDirectory, _) => "empty",
+        (_, true) => "tree",
+        (_, false) => "file",
+    };
+    let expected = request.expected_version.as_ref().map(|version| quoted(&spelled(version, abilities.flavour)));
+    let _turn = place.turns.of(cx, path).await?;
+    let answer = place
+        .settle(cx, path, || async {
+            let mut script = place.changing(cx, path, functions::REMOVE).await?;
+            script.walk(Walk::Entry, path);
+            script.push(&format!("remove {how} {}", expected.as_deref().unwrap_or_default()));
+            Ok(script)
+        })
+        .await?;
+    match answer.reply.failure() {
+        Some(b"conflict") => return Err(Error::conflict(path, Some(actual(&answer.reply, path)?))),
+        Some(b"isdir") => {
+            let message = "it is a directory; ask for a recursive delete if all of it is meant";
+            return Err(Error::new(ErrorKind::IsADirectory, message).with_path(path));
+        }
+        _ => {}
+    }
+    let (files, left) = (counted(&answer.reply, b'k', ""), counted(&answer.reply, b'l', ""));
+    let (directories, directories_left) = (counted(&answer.reply, b'k', "d"), counted(&answer.reply, b'l', "d"));
+    let obstacle = answer.reply.get(b'b').map(|field| obstacle(field, path));
+    match (answer.done(path), obstacle) {
+        (Err(failure), Some(obstacle)) => {
+            let failure = failure.with_path_text(&obstacle);
+            let gone = files.saturating_sub(left);
+            let is_whole = gone == 0 && directories <= directories_left;
+            Err(if is_whole { failure } else { failure.after_partial_delete(gone) })
+        }
+        (ended, _) => ended.map(|_| DeleteResult::new(path.clone(), files)),
+    }
+}
+
+/// The sum of the numbers in a field that have this letter before them, or none. It is done, whatever the place says of the
+/// number: what is no number counts nothing.
+fn counted(reply: &Reply, tag: u8, letter: &str) -> u64 {
+    let counts = reply.get(tag).map(|field| String::from_utf8_lossy(field).into_owned()).unwrap_or_default();
+    let numbers = counts.split_whitespace().filter_map(|count| count.strip_prefix(letter)?.parse::<u64>().ok());
+    numbers.fold(0, u64::saturating_add)
+}
+
+/// The caller's path of what `field` names by its path below the name that the tree has, be it a reserved one.
+fn obstacle(field: &[u8], path: &VfsPath) -> String {
+    let named = String::from_utf8_lossy(field);
+    let below = named.trim_start_matches("./").split_once('/').map(|(_, below)| below);
+    below.map_or_else(|| path.to_string(), |below| format!("{path}/{below}"))
+}

@@ -1,0 +1,149 @@
+//! Command execution: `Shell` for the backend.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use vfs_core::{
+    BaseEnvironment, Error, ErrorKind, ExecuteRequest, ExecuteResponse, FullOutput, OpContext, Result, RunMode, Shell,
+};
+use vfs_search::run_until_cancelled;
+
+use crate::backend::SandboxBackend;
+use crate::exec::{Completed, Ending, Execute, Invocation, Keep};
+use crate::operations::stat::refuse_reserved;
+use crate::place::{Place, SCRIPT_ROOM};
+use crate::script::error::{labelled, unanswered};
+use crate::script::output::{Printed, joined};
+use crate::script::reply::Reply;
+use crate::script::{Script, Walk, printable, quoted};
+
+/// What a command may take as its time where it is not limited.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Says that the command begins: what stands before this is not its own.
+const BEGIN: &str = r#"[ "$n" = . ] || into
+held
+printf '%s' "$M"
+printf '%s' "$M" >&2"#;
+
+#[async_trait]
+impl<E: Execute> Shell for SandboxBackend<E> {
+    async fn execute(&self, cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse> {
+        cx.check().map_err(|error| error.or_path(&req.cwd))?;
+        check(&req)?;
+        let place = &self.place;
+        let limit = req.timeout.unwrap_or(place.config.command_timeout).min(LONGEST);
+        let most = req.max_output_bytes.unwrap_or(ExecuteRequest::DEFAULT_MAX_OUTPUT_BYTES);
+        let most = most.min(place.config.max_output_bytes);
+        let (mut invocation, script) = prepared(place, cx, &req).await?;
+        invocation.timeout = limit;
+        // Beside the output itself, a marker, what a login shell says before, and a character at each end of the cut.
+        invocation.max_output_bytes = most.saturating_add(BESIDE);
+        let started = Instant::now();
+        let completed = run_until_cancelled(cx, &req.cwd, place.execute.run(invocation))
+            .await
+            .flatten()
+            .map_err(|error| error.or_path(&req.cwd))?;
+        answered(&req, most, &script, completed, started.elapsed())
+    }
+}
+
+/// Refuses what no shell can run, and what this one cannot.
+fn check(req: &ExecuteRequest) -> Result<()> {
+    req.check()?;
+    refuse_reserved(&req.cwd)?;
+    let cannot = |message: &'static str| Err(Error::new(ErrorKind::Unsupported, message).with_path(&req.cwd));
+    if req.run != RunMode::Foreground {
+        return cannot("no commands run in the background here; wait for the command, with a timeout");
+    }
+    if req.base_env != BaseEnvironment::Clean {
+        return cannot("commands here do not inherit an environment; pass the variables that they need");
+    }
+    if req.full_output != FullOutput::Dropped {
+        return cannot("output is not written to a file here; let the command write it to one");
+    }
+    if req.terminal.is_some() {
+        return cannot("there are no terminals here");
+    }
+    Ok(())
+}
+
+async fn prepared<E: Execute>(
+    place: &Arc<Place<E>>,
+    cx: &OpContext,
+    req: &ExecuteRequest,
+) -> Result<(Invocation, Script)> {
+    let mut script = place.script(cx, &req.cwd).await?;
+    let transport = place.execute.transport();
+    let input = Bytes::from(req.stdin.clone().unwrap_or_default());
+    let mut run = String::from("exec");
+    let mut opened = "";
+    if input.len() as u64 <= transport.max_stdin_bytes {
+        script.stdin(input);
+    } else if input.len() <= SCRIPT_ROOM / 4 {
+        run = format!("printf {} |", printable(&input));
+    } else {
+        let waiting = place.bring_by_script(cx, &req.cwd, &input).await?;
+        script.push(&waiting).push("tidy() { rm -f \"$x\"; }");
+        opened = "exec <\"$x\"\nrm -f \"$x\"";
+    }
+    script.walk(Walk::Followed, &req.cwd).push(opened).push(BEGIN);
+    run.push_str(" env -i \"PATH=$PATH\"");
+    let always = place.config.env.iter().map(|(name, value)| (name, value));
+    for (name, value) in always.chain(&req.env) {
+        run.push_str(&format!(" {}", quoted(&format!("{name}={value}"))));
+    }
+    script.push(&format!("{run} sh -c -- {}", quoted(&req.command)));
+    if script.text.len() > transport.max_script_bytes {
+        let message =
+            "the command and its environment are more than fits through; write a script to a file, and run that";
+        return Err(Error::new(ErrorKind::TooLarge, message).with_path(&req.cwd));
+    }
+    let mut invocation = Invocation::new(script.text.clone());
+    invocation.stdin = script.stdin.clone();
+    invocation.keep = Keep::Ends;
+    invocation.has_secrets = !(place.config.env.is_empty() && req.env.is_empty());
+    Ok((invocation, script))
+}
+
+/// Room in an output for what is not the command's.
+const BESIDE: u64 = 4 << 10;
+
+fn answered(
+    req: &ExecuteRequest,
+    most: u64,
+    script: &Script,
+    completed: Completed,
+    took: Duration,
+) -> Result<ExecuteResponse> {
+    let Completed { stdout, stderr, ending, truncated, stdout_bytes, stderr_bytes } = completed;
+    let marker = &script.marker;
+    let begun = Printed::after(marker, &stdout, stdout_bytes).zip(Printed::after(marker, &stderr, stderr_bytes));
+    let mut response = ExecuteResponse::default();
+    match (begun, Reply::parse(marker, &stdout)) {
+        (_, Ok(reply)) if reply.failure().is_some() => {
+            let label = reply.failure().unwrap_or_default();
+            return Err(labelled(label, &stderr, &req.cwd));
+        }
+        (Some((out, err)), _) => {
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            (response.stdout, response.stderr) = (joined(&[out], most).text(), joined(&[err], most).text());
+            let both = joined(&[out, err], most);
+            (response.output, response.output_bytes) = (both.text(), both.total());
+            // The transport may have dropped something without knowing how much.
+            response.truncated = truncated || both.is_cut();
+        }
+        // It did not come so far; that it took too long is an answer all the same.
+        (None, _) if ending == Ending::TimedOut => {}
+        (None, _) => return Err(unanswered(ending, &stderr).with_path(&req.cwd)),
+    }
+    match ending {
+        Ending::Exited(code) => response.exit_code = Some(code),
+        Ending::Signalled(signal) => response.signal = Some(signal),
+        Ending::TimedOut => response.timed_out = true,
+    }
+    response.duration = took;
+    Ok(response)
+}

@@ -1,0 +1,56 @@
+//! Metadata and path resolution, and the check for reserved names.
+
+use vfs_core::{Error, ErrorKind, FileInfo, OpContext, Resolved, Result, VfsPath};
+
+use crate::exec::Execute;
+use crate::place::Place;
+use crate::script::Walk;
+use crate::script::facts::Facts;
+use crate::script::reply::Reply;
+
+pub(crate) async fn stat<E: Execute>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> Result<FileInfo> {
+    refuse_reserved(&path)?;
+    let mut script = place.script(cx, &path).await?;
+    script.walk(Walk::Followed, &path).push("facts");
+    let reply = place.ask_done(cx, &path, script).await?;
+    facts(&reply, &path)?.info(path)
+}
+
+pub(crate) async fn resolve<E: Execute>(place: &Place<E>, cx: &OpContext, path: VfsPath) -> Result<Resolved> {
+    refuse_reserved(&path)?;
+    let mut script = place.script(cx, &path).await?;
+    script.walk(Walk::Wherever, &path);
+    script.push(r#"[ "$n" = . ] || p=$p/$n"#);
+    script.push(r#"say p; printf '%s' "$p""#);
+    script.push(r#"[ -z "$u" ] || say u"#);
+    script.push(r#"if [ -z "$q" ] && [ -f "./$n" ]; then facts; fi"#);
+    let reply = place.ask_done(cx, &path, script).await?;
+    let real = reply.get(b'p').ok_or_else(|| unreadable(&path))?;
+    let real = std::str::from_utf8(real)
+        .map_err(|_| Error::new(ErrorKind::InvalidPath, "it leads to a name that is not UTF-8").with_path(&path))?;
+    let real = if real.is_empty() { VfsPath::root() } else { VfsPath::parse(real)? };
+    let names = if reply.get(b'e').is_some() { facts(&reply, &path)?.links.max(1) } else { 1 };
+    Ok(Resolved::at(real).names(names).leads_nowhere(reply.get(b'u').is_some()))
+}
+
+/// The facts that an answer has of the entry at `path`.
+pub(crate) fn facts(reply: &Reply, path: &VfsPath) -> Result<Facts> {
+    let facts = reply.get(b'e').and_then(|field| Facts::parse(field, false));
+    facts.map(|(facts, _)| facts).ok_or_else(|| unreadable(path))
+}
+
+/// The answer is whole, and yet not what the script prints.
+pub(crate) fn unreadable(path: &VfsPath) -> Error {
+    Error::new(ErrorKind::Unavailable, "a tool of the sandbox printed what cannot be read").with_path(path)
+}
+
+/// Names with this prefix belong to changes that are under way; no listing shows them and no path may name them.
+pub(crate) const RESERVED: &str = ".vfs-tmp-";
+
+pub(crate) fn refuse_reserved(path: &VfsPath) -> Result<()> {
+    if path.components().any(|name| name.starts_with(RESERVED)) {
+        let message = "names that start with '.vfs-tmp-' are reserved; use another name";
+        return Err(Error::new(ErrorKind::InvalidPath, message).with_path(path));
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! Rename and copy.
+
+use std::sync::Arc;
+
+use vfs_core::tree::ChildKind;
+use vfs_core::{
+    CopyRequest, CopyResult, Error, ErrorKind, OpContext, RenameRequest, RenameResult, Result, TransferMode, VfsPath,
+    check_ends,
+};
+
+use crate::exec::Execute;
+use crate::operations::stat::{refuse_reserved, unreadable};
+use crate::place::{Answer, Place};
+use crate::script::facts::Facts;
+use crate::script::functions;
+use crate::script::reply::Reply;
+use crate::script::{Script, Walk};
+
+pub(crate) async fn rename<E: Execute>(
+    place: &Arc<Place<E>>,
+    cx: &OpContext,
+    request: RenameRequest,
+) -> Result<RenameResult> {
+    let RenameRequest { from, to, mode, .. } = request;
+    check(&from, &to)?;
+    let _turns = place.turns.of_both(cx, &from, &to).await?;
+    let answer = place
+        .settle(cx, &from, || async {
+            let mut script = begin(place, cx, &from).await?;
+            script.walk(Walk::Entry, &from).push("origin");
+            script.walk(Walk::MakingEntry, &to).push(&format!("move {}", word(mode)));
+            Ok(script)
+        })
+        .await?;
+    let reply = done(answer, &from, &to)?;
+    Ok(RenameResult::new(from, to, has_replaced(&reply)))
+}
+
+pub(crate) async fn copy<E: Execute>(
+    place: &Arc<Place<E>>,
+    cx: &OpContext,
+    request: CopyRequest,
+) -> Result<CopyResult> {
+    let CopyRequest { from, to, mode, .. } = request;
+    check(&from, &to)?;
+    let _turn = place.turns.of(cx, &to).await?;
+    let answer = place
+        .settle(cx, &from, || async {
+            let mut script = begin(place, cx, &from).await?;
+            script.walk(Walk::Followed, &from).push("origin");
+            // As for a write, a link at the target is written through, and never replaced by a directory.
+            let through = if mode == TransferMode::Overwrite { "if [ \"$sk\" = d ]; then" } else { "if :; then" };
+            script.push(through).walk(Walk::MakingEntry, &to);
+            script.push("else").walk(Walk::MakingFollowed, &to).push("fi");
+            script.push(&format!("copy {}", word(mode)));
+            Ok(script)
+        })
+        .await?;
+    let reply = done(answer, &from, &to)?;
+    let (files, bytes) = copied(&reply).ok_or_else(|| unreadable(&to))?;
+    let replaced = has_replaced(&reply);
+    Ok(CopyResult::new(from, to, replaced, files, bytes))
+}
+
+fn check(from: &VfsPath, to: &VfsPath) -> Result<()> {
+    check_ends(from, to)?;
+    refuse_reserved(from)?;
+    refuse_reserved(to)
+}
+
+async fn begin<E: Execute>(place: &Place<E>, cx: &OpContext, from: &VfsPath) -> Result<Script> {
+    place.changing(cx, from, functions::TRANSFER).await
+}
+
+fn word(mode: TransferMode) -> &'static str {
+    match mode {
+        TransferMode::Overwrite => "over",
+        _ => "new",
+    }
+}
+
+fn has_replaced(reply: &Reply) -> bool {
+    reply.get(b'k').is_some_and(|told| told[..] == *b"1")
+}
+
+/// Files and bytes of what was copied.
+fn copied(reply: &Reply) -> Option<(u64, u64)> {
+    if let Some(told) = reply.get(b'e') {
+        return Some((1, Facts::parse(told, false)?.0.size));
+    }
+    let (mut files, mut bytes) = (0, 0_u64);
+    for told in reply.all(b'r') {
+        let (facts, _) = Facts::parse(told, true)?;
+        match facts.kind {
+            ChildKind::Directory => continue,
+            // What the place says of sizes is not to be relied on.
+            ChildKind::File => bytes = bytes.checked_add(facts.size)?,
+            _ => {}
+        }
+        files += 1;
+    }
+    Some((files, bytes))
+}
+
+/// The answer; a failure names the end that it is about: the target for what stands in its way, else the source.
+fn done(answer: Answer, from: &VfsPath, to: &VfsPath) -> Result<Reply> {
+    let label = answer.reply.failure().map(<[u8]>::to_vec).unwrap_or_default();
+    let is_walking_target = answer.reply.get(b't').is_some();
+    let error = match answer.done(from) {
+        Ok(reply) => return Ok(reply),
+        Err(error) => error,
+    };
+    let is_target = match label.as_slice() {
+        b"notdirto" | b"isdirto" | b"existsto" | b"exists" | b"notempty" | b"same" | b"inside" => true,
+        b"missing" => false,
+        _ => is_walking_target,
+    };
+    match (is_target, error.kind()) {
+        (true, ErrorKind::AlreadyExists) => Err(Error::already_exists(to)),
+        (true, _) => Err(error.with_path(to)),
+        (false, _) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::script::Marker;
+
+    #[test]
+    fn sizes_that_cannot_be_are_no_answer() {
+        let marker = Marker::random();
+        let text = |size: u64| {
+            let field = format!("Mr-f 644 0 0 1|1 2 {size} 1.0|1.0|name");
+            let text = format!("Mr-f 644 0 0 1|1 3 7 1.0|1.0|other{field}M.M");
+            Bytes::from(text.replace('M', std::str::from_utf8(marker.as_bytes()).expect("it is ASCII")))
+        };
+        let told = |size| copied(&Reply::parse(&marker, &text(size)).expect("it is whole"));
+        assert_eq!(told(3), Some((2, 10)));
+        assert_eq!(told(u64::MAX), None);
+    }
+}

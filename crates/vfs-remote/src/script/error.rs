@@ -1,0 +1,218 @@
+//! Classification of tool diagnostics and script failures as errors.
+
+use std::fmt;
+
+use bytes::Bytes;
+use vfs_core::{Error, ErrorKind, PathFault, VfsPath};
+
+use crate::exec::Ending;
+use crate::script::facts::special_file;
+
+/// What the tools of the place print of an error, by glibc and by musl, and what it is.
+const MESSAGES: &[(&str, ErrorKind)] = &[
+    ("No such file or directory", ErrorKind::NotFound),
+    ("nonexistent directory", ErrorKind::NotFound),
+    ("Directory nonexistent", ErrorKind::NotFound),
+    ("File exists", ErrorKind::AlreadyExists),
+    ("Is a directory", ErrorKind::IsADirectory),
+    ("Not a directory", ErrorKind::NotADirectory),
+    ("Directory not empty", ErrorKind::NotEmpty),
+    ("Permission denied", ErrorKind::PermissionDenied),
+    ("Operation not permitted", ErrorKind::PermissionDenied),
+    ("Read-only file system", ErrorKind::PermissionDenied),
+    ("Disk quota exceeded", ErrorKind::QuotaExceeded),
+    ("Quota exceeded", ErrorKind::QuotaExceeded),
+    ("No space left", ErrorKind::StorageFull),
+    ("File too large", ErrorKind::TooLarge),
+    ("ile name too long", ErrorKind::InvalidPath),
+    ("ilename too long", ErrorKind::InvalidPath),
+    ("Too many levels of symbolic links", ErrorKind::InvalidPath),
+    ("Symbolic link loop", ErrorKind::InvalidPath),
+    ("esource busy", ErrorKind::Busy),
+    ("Text file busy", ErrorKind::Busy),
+    ("Too many open files", ErrorKind::Busy),
+    ("Resource temporarily unavailable", ErrorKind::Busy),
+    ("Cannot fork", ErrorKind::Busy),
+    ("Not supported", ErrorKind::Unsupported),
+    ("not supported", ErrorKind::Unsupported),
+    ("not found", ErrorKind::Unsupported),
+    ("Input/output error", ErrorKind::Unavailable),
+    ("I/O error", ErrorKind::Unavailable),
+    ("Argument list too long", ErrorKind::TooLarge),
+];
+
+/// Whether an operation may begin again: it was overtaken by another.
+pub(crate) fn is_overtaken(label: &[u8], stderr: &[u8]) -> bool {
+    // A directory that was there when it was walked to is gone.
+    matches!(label, b"again" | b"raced") || (label == b"os" && kind_of(stderr) == Some(ErrorKind::NotFound))
+}
+
+/// The failure that a script named `label`, at `path`.
+pub(crate) fn labelled(label: &[u8], stderr: &Bytes, path: &VfsPath) -> Error {
+    let at = |kind| Error::at(kind, path);
+    let says = |kind, message: &'static str| Error::new(kind, message).with_path(path);
+    match label {
+        b"missing" => Error::not_found(path),
+        b"notdir" | b"notdirto" => at(ErrorKind::NotADirectory),
+        b"isdir" | b"isdirto" => at(ErrorKind::IsADirectory),
+        b"exists" | b"existsto" => Error::already_exists(path),
+        b"notempty" => at(ErrorKind::NotEmpty),
+        b"denied" => at(ErrorKind::PermissionDenied),
+        b"fixed" => says(
+            ErrorKind::PermissionDenied,
+            "nothing may be removed from this directory: permission denied; nothing was deleted",
+        ),
+        b"escape" => at(ErrorKind::PathEscape),
+        b"loop" => PathFault::LinkLoop.error().with_path(path),
+        b"special" => special_file().with_path(path),
+        b"linked" => Error::invalid_argument("a directory or link has no version to expect").with_path(path),
+        b"same" => Error::invalid_argument("source and target are the same").with_path(path),
+        b"inside" => Error::invalid_argument("a directory cannot be put into itself").with_path(path),
+        b"large" => at(ErrorKind::TooLarge),
+        b"outrun" => says(
+            ErrorKind::Conflict,
+            "the change was made, but the file was changed or removed right after; read it before the next change",
+        ),
+        b"busy" | b"again" | b"raced" => {
+            says(ErrorKind::Busy, "another change of the same file or its directories is in the way; try again")
+        }
+        b"cut" => says(ErrorKind::Unavailable, "the content did not arrive whole in the sandbox; nothing was changed"),
+        b"noroot" => says(ErrorKind::Unavailable, "the root directory of the sandbox is not there, or not accessible"),
+        _ => spoken(stderr, path),
+    }
+}
+
+/// The failure that the tools of the place printed.
+fn spoken(stderr: &Bytes, path: &VfsPath) -> Error {
+    let error = match kind_of(stderr) {
+        Some(ErrorKind::NotFound) => return Error::not_found(path),
+        Some(ErrorKind::Unsupported) => {
+            Error::new(ErrorKind::Unsupported, "a program that this needs is missing in the sandbox, or cannot do it")
+        }
+        Some(ErrorKind::InvalidPath) if !is_too_long(stderr) => PathFault::LinkLoop.error(),
+        Some(ErrorKind::InvalidPath) => {
+            Error::new(ErrorKind::InvalidPath, "the name is too long for the file system; use a shorter one")
+        }
+        Some(kind) => Error::of(kind),
+        None => Error::new(ErrorKind::Unavailable, "a command of the operation failed in the sandbox"),
+    };
+    error.with_path(path).with_source(Printed::of(stderr))
+}
+
+/// Whether what was printed names a path that is too long.
+fn is_too_long(stderr: &[u8]) -> bool {
+    String::from_utf8_lossy(stderr).contains("name too long")
+}
+
+/// Whether a listing that failed failed only at entries that are gone or may not be read.
+pub(crate) fn only_gaps(stderr: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(stderr);
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
+    lines.peek().is_some()
+        && lines.all(|line| matches!(kind_of(line.as_bytes()), Some(ErrorKind::NotFound | ErrorKind::PermissionDenied)))
+}
+
+/// What the last line of `stderr` that names an error names.
+pub(crate) fn kind_of(stderr: &[u8]) -> Option<ErrorKind> {
+    let text = String::from_utf8_lossy(stderr);
+    text.lines()
+        .rev()
+        .find_map(|line| {
+            // The message stands at the end of a line, behind a name that may hold anything.
+            let at = |message: &str| line.rfind(message);
+            MESSAGES.iter().filter_map(|(message, kind)| Some((at(message)?, *kind))).max_by_key(|found| found.0)
+        })
+        .map(|found| found.1)
+}
+
+/// The failure of a script whose answer did not arrive whole.
+pub(crate) fn unanswered(ending: Ending, stderr: &Bytes) -> Error {
+    let error = match ending {
+        Ending::TimedOut => {
+            Error::new(ErrorKind::Timeout, "the sandbox took too long to answer; what was asked may be done")
+        }
+        Ending::Signalled(signal) => Error::new(
+            ErrorKind::Unavailable,
+            format!("the shell of the sandbox was ended by signal {signal} before it had answered"),
+        ),
+        Ending::Exited(code @ (126 | 127)) => Error::new(
+            ErrorKind::Unavailable,
+            format!("the sandbox could not run a shell, or a tool that it needs (exit code {code})"),
+        ),
+        Ending::Exited(code) => Error::new(
+            ErrorKind::Unavailable,
+            format!("the answer of the sandbox was cut short (exit code {code}); what was asked may be done"),
+        ),
+    };
+    error.with_source(Printed::of(stderr))
+}
+
+/// What a script printed to its standard error, for operators.
+#[derive(Debug)]
+struct Printed(String);
+
+/// The most that is kept of it, in bytes.
+const MOST: usize = 500;
+
+impl Printed {
+    fn of(stderr: &Bytes) -> Self {
+        let start = stderr.len().saturating_sub(MOST);
+        Self(String::from_utf8_lossy(&stderr[start..]).trim().to_owned())
+    }
+}
+
+impl fmt::Display for Printed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "nothing was printed to standard error" } else { &self.0 })
+    }
+}
+
+impl std::error::Error for Printed {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tools_print_is_understood() {
+        for (stderr, expected) in [
+            ("cat: ./a: No such file or directory\n", Some(ErrorKind::NotFound)),
+            ("sh: 1: cannot create ./a: Permission denied", Some(ErrorKind::PermissionDenied)),
+            ("sh: 1: cannot create ./x/a: Directory nonexistent", Some(ErrorKind::NotFound)),
+            ("sh: 3: stat: not found", Some(ErrorKind::Unsupported)),
+            ("mv: cannot move './a' to './Is a directory': Directory not empty", Some(ErrorKind::NotEmpty)),
+            ("cat: write error: No space left on device\n12+0 records in\n", Some(ErrorKind::StorageFull)),
+            ("banner: File exists\ncat: ./a: Input/output error\n", Some(ErrorKind::Unavailable)),
+            ("cp: './a': Symbolic link loop", Some(ErrorKind::InvalidPath)),
+            ("1+0 records in\n", None),
+            ("", None),
+        ] {
+            assert_eq!(kind_of(stderr.as_bytes()), expected, "{stderr}");
+        }
+    }
+
+    #[test]
+    fn a_loop_of_links_is_told_from_a_name_that_is_too_long() {
+        let path = VfsPath::parse("/a").expect("a path");
+        for (stderr, expected) in [
+            ("cp: './a': Too many levels of symbolic links", "circle"),
+            ("cp: './a': Symbolic link loop", "circle"),
+            ("touch: ./a: File name too long", "shorter"),
+        ] {
+            let error = labelled(b"os", &Bytes::from_static(stderr.as_bytes()), &path);
+            assert_eq!(error.kind(), ErrorKind::InvalidPath);
+            assert!(error.message().contains(expected), "{stderr}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_failure_names_the_callers_path_and_no_other() {
+        let path = VfsPath::parse("/a").expect("a path");
+        for label in ["missing", "notdir", "os", "escape", "raced", "noroot", "nonsense"] {
+            let stderr = Bytes::from_static(b"mv: /srv/secret/a: Operation not permitted");
+            let error = labelled(label.as_bytes(), &stderr, &path);
+            assert_eq!(error.path(), Some("/a"));
+            assert!(!error.for_model().contains("secret") && !error.to_string().contains("secret"), "{error}");
+        }
+    }
+}

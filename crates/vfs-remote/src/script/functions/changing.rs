@@ -1,0 +1,248 @@
+//! Shell functions for writes: locks, staged contents, conditional replacement.
+
+/// Changing an entry, which is done by whoever holds its lock `t`: a file in which its own `ID` stands. `g` is the lock
+/// of another entry, `s` what takes the entry's place, `u` and `h` content that waits for it, here and anywhere, and `b`
+/// what says that a lock is being broken, `a` what tells how old things seem, and `y` the facts of `s` before it took the
+/// entry's place.
+///
+/// A lock that is older than a minute is another's no more. Only one takes it away at a time, who looks at its age again;
+/// and as its owner may only have been slow, whoever changes something looks right before whether it still holds its
+/// lock.
+pub(crate) const CHANGE: &str = r#"t= g= s= u= h= a= b= y=
+owned() { IFS= read -r l <"$1" && [ "$l" = "$ID" ]; } 2>/dev/null
+mine() { owned "./$t" || die raced; }
+release() {
+  [ -z "$t" ] || owned "./$t" || t=
+  [ -z "$g" ] || owned "$g" || g=
+  [ -z "$t$g$s$u$h" ] || rm -rf ${t:+"./$t"} ${g:+"$g"} ${s:+"./$s"} ${u:+"./$u"} ${h:+"$h"}
+  t= g= s= u= h=
+}
+tidy() {
+  set +C
+  [ -z "$a$b" ] || rm -rf ${a:+"$a"} ${b:+"$b"}
+  a= b=
+  release
+  while [ "$m" -gt 0 ] && cd -P .. && rmdir "./${p##*/}" 2>/dev/null; do
+    p=${p%/*}
+    m=$((m - 1))
+  done
+}
+guard() { trap 'tidy; exit 1' HUP INT TERM; }
+guard
+nap() { sleep 0.02 2>/dev/null || sleep 1; }
+old() { [ -n "$(find "$1" -prune -mmin "+$2" 2>/dev/null)" ]; }
+# As old as a thing seems that is made now, so far is the clock of the file server behind, which is no age.
+outlive() {
+  old "$1" 1 || return 0
+  e=${1%/*}/.vfs-tmp-b${1##*/.vfs-tmp-r}
+  a=${1%/*}/.vfs-tmp-u-$ID-age x=1
+  printf '' >"$a" || return 0
+  while old "$a" "$x"; do x=$((x * 2)); done
+  # It may seem nearly as old as that, and another lock is to have its minute.
+  x=$((x + 1))
+  if mkdir "$e" 2>/dev/null; then
+    b=$e
+    ! old "$1" "$x" || rm -rf "$1"
+    rmdir "$b"
+    b=
+  elif old "$e" "$x"; then rmdir "$e"
+  fi
+  rm -f "$a"
+  a=
+}
+claim() {
+  i=0 j=0
+  set -C
+  until printf '' >"$1"; do
+    set +C
+    if [ -e "$1" ] || [ -L "$1" ]; then
+      # Who is often just too late to see a lock that goes has no failure.
+      i=$((i + 1)) j=0
+      [ "$((i % 50))" -ne 1 ] || outlive "$1"
+      [ "$i" -le "$2" ] || die busy
+      nap
+    else
+      j=$((j + 1))
+      [ "$j" -le 3 ] || die os
+    fi
+    set -C
+  done
+  set +C
+  printf '%s\n' "$ID" >"$1" || { rm -f "$1"; die os; }
+}
+lock() {
+  c=.vfs-tmp-r-$n
+  [ "${#c}" -le 200 ] || c=.vfs-tmp-r-${#n}-
+}
+hold() { lock; t=$c; claim "./$t" "$W"; }
+content() { x=${1#*"|"}; x=${x%%"|"*}; }
+changed() { x=${1#*"|"}; x=${x#*"|"}; x=${x%%"|"*}; }
+keep() {
+  set -- ${o%%"|"*}
+  [ "$3:$4" = "$OWNER" ] || chown "$3:$4" "./$s" 2>/dev/null
+  [ "$2" = "$PERM" ] || chmod "$2" "./$s" || die os
+}
+# Under the lock, so that the version that is told is the one that was made.
+tell() {
+  owned "./$t" || die outrun
+  ! told_at_once || return 0
+  v=$(about "./$n") || die outrun
+  if [ -n "$o" ] && [ -z "$coarse" ]; then
+    changed "$o"
+    c=$x
+    changed "$v"
+    while [ "$c" = "$x" ]; do
+      touch -c "./$n" || die outrun
+      v=$(about "./$n") || die outrun
+      changed "$v"
+    done
+  fi
+  owned "./$t" || die outrun
+  if [ -n "$y" ]; then
+    content "$y"
+    c=$x
+    content "$v"
+    [ "$c" != "$x" ] || say w
+  fi
+  say e
+  printf '%s' "$v"
+}
+over() {
+  needs -w
+  mine
+  mv -f $mvt "./$s" "./$n" || die os
+  s=
+}
+fresh() {
+  mine
+  if [ -n "$mvn" ]; then mv $mvn "./$s" "./$n" && [ ! -e "./$s" ] && { s=; return; }
+  else
+    ln "./$s" "./$n" && { rm -f "./$s"; s=; return; }
+  fi
+  [ ! -e "./$n" ] && [ ! -L "./$n" ] || die exists
+  [ -z "$mvn" ] || die os
+  mv -f $mvt "./$s" "./$n" || die os
+  s=
+}
+"#;
+
+/// Several steps of a change by one process, where `find` prints facts: `told_at_once` tells what was written and gives the lock
+/// back; `put_at_once MODE EXPECTED CHANGED TESTS` begins with putting `s` in the place of a file for which the tests hold and
+/// which is as new files are. What is told has to be newer than what was there; else the lock stays, and the rest is done
+/// step by step.
+pub(crate) const AT_ONCE: &str = r#"put_at_once() {
+  # It would stand for a path.
+  case $n in *"{}"*) return 1 ;; esac
+  c=$3
+  shift 3
+  mine
+  # What a file is the same as is decided before anything is moved.
+  v=$(find "./$n" ".//$n" "./$t" -maxdepth 0 \( -name '.vfs-tmp-*' -samefile "./$t" -delete -printf l -o \
+    -path './/*' \( -samefile "./$s" ! -newer "./$s" -newerct "@$c" -printf "$F" -o -quit \) -o \
+    -type f -perm "$PERM" -uid "${OWNER%:*}" -gid "${OWNER#*:}" "$@" -exec mv -f $mvt "./$s" "./$n" \; -printf m -o -quit \))
+  case $v in
+  m*) s= v=${v#m} ;;
+  *) return 1 ;;
+  esac
+  say k
+  printf 0
+  case $v in
+  '') o="||$c"; tell ;;
+  *'|' | *'|l')
+    [ "$v" = "${v%l}" ] || t=
+    say w
+    say e
+    printf '%s' "${v%l}" ;;
+  *) die outrun ;;
+  esac
+  release
+}
+told_at_once() {
+  c=-true
+  if [ -n "$o" ]; then
+    changed "$o"
+    c="-newerct @$x"
+  fi
+  v=$(find "./$n" "./$t" ${u:+"./$u"} -maxdepth 0 \( -name '.vfs-tmp-u-*' -delete -o \
+    -name '.vfs-tmp-*' \( -samefile "./$t" -delete -printf l -o -quit \) -o $c -printf "$F" -o -quit \))
+  case $v in
+  '') return 1 ;;
+  *'|l') t= v=${v%l} ;;
+  *) owned "./$t" || die outrun ;;
+  esac
+  [ -e "./$u" ] || u=
+  say e
+  printf '%s' "$v"
+}
+"#;
+
+/// The same where `find` cannot: all is done step by step.
+pub(crate) const STEP_BY_STEP: &str = r#"put_at_once() { return 1; }
+told_at_once() { return 1; }
+"#;
+
+/// Writing a file whose content `body` prints, or `u` has: `put new`, `put over`, `put if EXPECTED` or `put add MOST`; behind
+/// `put over ANYTHING` and `put if EXPECTED` may stand what `put_at_once` takes.
+pub(crate) const PUT: &str = r#"target() {
+  look
+  case $k in
+  d) die isdir ;;
+  o) die special ;;
+  l) if [ "$1" = new ]; then die exists; else die raced; fi ;;
+  f) [ "$1" != new ] || die exists ;;
+  esac
+}
+upload() {
+  u=.vfs-tmp-u-$ID
+  cat >"./$u" || die os
+  x=$(wc -c <"./$u") || die os
+  [ "$((x))" -eq "$1" ] || die cut
+}
+put() {
+  target "$1"
+  [ -z "$k" ] || needs -w
+  if [ "$1" = if ] && [ -z "$k" ]; then die gone; fi
+  hold
+  target "$1"
+  s=$u u=
+  if [ -z "$s" ]; then
+    s=.vfs-tmp-u-$ID
+    body >"./$s" || die os
+  fi
+  if [ -n "$k" ]; then
+    if [ $# -gt 2 ] && put_at_once "$@"; then return; fi
+    if [ -n "$coarse" ]; then o=$(about "./$n") || die raced
+    else
+      y=$(about "./$n" "./$s") || die raced
+      o=${y%%"$nl"*} y=${y#*"$nl"}
+    fi
+    case $1 in
+    if) [ "${o#*"|"}" = "$2" ] || { say v; printf '%s' "$o"; die conflict; } ;;
+    add)
+      c=$2 x=${o#*"|"} y=
+      set -- ${x%%"|"*}
+      [ "$3" -le "$c" ] || die large
+      u=$s s=$s-all
+      cat "./$n" "./$u" >"./$s" || die os
+      v=$(about "./$n") || die raced
+      [ "$v" = "$o" ] || die raced ;;
+    esac
+    keep
+    over
+    x=0
+  else
+    o=
+    case $1 in
+    if) die gone ;;
+    new) fresh ;;
+    *) mine; mv -f $mvt "./$s" "./$n" || die os; s= ;;
+    esac
+    x=1
+  fi
+  m=0
+  say k
+  printf '%s' "$x"
+  tell
+  release
+}
+"#;

@@ -1,0 +1,73 @@
+//! Command output behind the marker, with a head and a tail where the transport truncated it.
+
+use bytes::Bytes;
+use memchr::memmem;
+use vfs_core::output::HeadAndTail;
+
+use crate::script::Marker;
+
+/// An output of a command, as far as the transport kept it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Printed<'a> {
+    head: &'a [u8],
+    /// How many bytes behind the head are gone.
+    missing: u64,
+    tail: &'a [u8],
+}
+
+impl<'a> Printed<'a> {
+    /// What stands behind the marker in an output of which `kept` is there, the first and the last half of `total` bytes.
+    /// `None` where there is no marker.
+    pub(crate) fn after(marker: &Marker, kept: &'a Bytes, total: u64) -> Option<Self> {
+        let missing = total.saturating_sub(kept.len() as u64);
+        let (head, tail) = if missing == 0 { (&kept[..], &[][..]) } else { kept.split_at(kept.len() / 2) };
+        let start = memmem::find(head, marker.as_bytes())? + marker.as_bytes().len();
+        Some(Self { head: &head[start..], missing, tail })
+    }
+}
+
+/// At most `most` bytes of `outputs`, one behind the other.
+pub(crate) fn joined(outputs: &[Printed<'_>], most: usize) -> HeadAndTail {
+    let mut joined = HeadAndTail::new(most);
+    for output in outputs {
+        joined.push(output.head);
+        joined.skip(output.missing);
+        joined.push(output.tail);
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(head: &'static str, missing: u64, tail: &'static str) -> Printed<'static> {
+        Printed { head: head.as_bytes(), missing, tail: tail.as_bytes() }
+    }
+
+    #[test]
+    fn what_stands_before_the_marker_is_not_the_commands() {
+        let marker = Marker::random();
+        let text = |text: &str| Bytes::from(text.replace('M', std::str::from_utf8(marker.as_bytes()).expect("ASCII")));
+        let whole = text("banner\nMoutput");
+        assert_eq!(Printed::after(&marker, &whole, whole.len() as u64), Some(printed("output", 0, "")));
+        let cut = text("Mhead-----------------------------------------and the tail of the output, which is longer");
+        let known = Printed::after(&marker, &cut, cut.len() as u64 + 10).expect("it has begun");
+        assert_eq!(joined(&[known], 10).total(), (cut.len() - marker.as_bytes().len()) as u64 + 10);
+        assert_eq!(Printed::after(&marker, &Bytes::from_static(b"not begun"), 9), None);
+    }
+
+    #[test]
+    fn outputs_are_one_behind_the_other_and_what_is_missing_is_told() {
+        for (outputs, most, expected) in [
+            (&[printed("0123456789", 0, "")][..], 10, "0123456789"),
+            (&[printed("0123\n", 5, "abcdefgh")], 10, "0123\n[... 8 bytes left out ...]\ndefgh"),
+            (&[printed("a", 0, ""), printed("b", 0, "")], 10, "ab"),
+            (&[printed("a", 3, "z"), printed("b", 0, "")], 10, "a\n[... 3 bytes left out ...]\nzb"),
+            (&[printed("a", 0, ""), printed("b", 3, "z")], 10, "ab\n[... 3 bytes left out ...]\nz"),
+            (&[printed("a", 3, "y"), printed("b", 3, "z")], 10, "a\n[... 8 bytes left out ...]\nz"),
+        ] {
+            assert_eq!(joined(outputs, most).text(), expected, "{outputs:?} {most}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Feature detection: the tools of a place and their variants, probed once.
+
+use bytes::Bytes;
+use vfs_core::{Error, ErrorKind, Result, Version};
+
+use crate::script::facts::{FIND, Flavour, find_tests, is_fine};
+use crate::script::functions;
+use crate::script::reply::Reply;
+
+/// Asks for everything in one script.
+pub(crate) const QUESTIONS: &str = r#"top
+say b
+printf '\000\001\177\200\377\r\n'
+say S
+x=$(stat -c '%f|%.9Y' . 2>/dev/null)
+case $x in
+*'|'*[0-9].[0-9]*) printf gnu ;;
+*)
+  if x=$(stat -c '%f|%y' . 2>/dev/null); then
+    case $x in *' +0000') printf busybox ;; *) printf zoneless ;; esac
+  elif x=$(stat -f '%p' . 2>/dev/null); then printf bsd
+  fi ;;
+esac
+say z
+stat -c %z . 2>/dev/null || stat -f %Fc . 2>/dev/null
+say f
+find . -prune -printf x 2>/dev/null
+say m
+mv --version 2>/dev/null </dev/null
+say T
+mv --help 2>&1 </dev/null
+say d
+{
+  if [ /proc/self/fd/3 -ef . ]; then printf /proc/self/fd
+  elif [ /dev/fd/3 -ef . ]; then printf /dev/fd
+  fi
+} 3<. 2>/dev/null
+say i
+printf '%s:%s' "$(id -u 2>/dev/null)" "$(id -g 2>/dev/null)"
+say u
+umask
+say h
+for x in sha256sum b3sum sha1sum md5sum cksum; do
+  if command -v "$x" >/dev/null 2>&1; then printf '%s' "$x"; break; fi
+done
+say t
+for x in base64 cat chmod cp dd env find head ln mkdir mv readlink rm rmdir sh sleep touch wc; do
+  if command -v "$x" >/dev/null 2>&1; then printf '%s ' "$x"; fi
+done
+say F
+dd if=/dev/null iflag=fullblock 2>/dev/null && printf x
+# What died long ago left these behind; nobody else looks for what waited here to be put elsewhere.
+find . ! -name . -prune -name '.vfs-tmp-[ud]-*' -mmin +60 -exec rm -rf {} + 2>/dev/null
+finish
+"#;
+
+/// What no place can do without, beside the shell.
+const NEEDED: [&str; 16] = [
+    "cat", "chmod", "cp", "dd", "env", "find", "ln", "mkdir", "mv", "readlink", "rm", "rmdir", "sh", "sleep", "touch",
+    "wc",
+];
+
+/// What the place can do.
+#[derive(Debug, Clone)]
+pub(crate) struct Abilities {
+    pub(crate) flavour: Flavour,
+    /// Whether `find` prints facts itself.
+    find_prints: bool,
+    /// The program that hashes contents, where times are too coarse to tell two from one another.
+    hash: Option<String>,
+    /// Whether `dd` fills its blocks however little a read gives.
+    fills_blocks: bool,
+    /// Where the shell's own descriptors are.
+    descriptors: Option<String>,
+    /// The `mv` that replaces nothing, in one step.
+    move_new: Option<&'static str>,
+    /// The option by which `mv` never moves into a directory.
+    move_exact: &'static str,
+    owner: String,
+    permissions: String,
+    pub(crate) base64: bool,
+}
+
+impl Abilities {
+    pub(crate) fn of(reply: &Reply) -> Result<Self> {
+        let raw = |tag| reply.get(tag).cloned().unwrap_or_else(Bytes::new);
+        let text = |tag| String::from_utf8_lossy(&raw(tag)).trim().to_owned();
+        if raw(b'b') != b"\0\x01\x7f\x80\xff\r\n"[..] {
+            return Err(unsupported("bytes do not come through from the sandbox as they are"));
+        }
+        let flavour = match text(b'S').as_str() {
+            "gnu" => Flavour::Gnu,
+            "busybox" => Flavour::Busybox,
+            "zoneless" => Flavour::Zoneless,
+            "bsd" => Flavour::Bsd,
+            _ => return Err(missing("stat")),
+        };
+        let tools = text(b't');
+        let has = |tool: &str| tools.split(' ').any(|known| known == tool);
+        if let Some(tool) = NEEDED.iter().find(|tool| !has(tool)) {
+            return Err(missing(tool));
+        }
+        let fills_blocks = text(b'F') == "x";
+        if !fills_blocks && !has("head") {
+            return Err(missing("head, or a dd that knows iflag=fullblock"));
+        }
+        let hash = match (is_fine(&text(b'z')), text(b'h')) {
+            (true, _) => None,
+            (false, tool) if tool.is_empty() => return Err(missing("sha256sum or cksum")),
+            (false, tool) => Some(tool),
+        };
+        let move_exact = if text(b'T').contains("-T") { "-T" } else { "" };
+        let umask = u32::from_str_radix(&text(b'u'), 8).unwrap_or(0o022);
+        Ok(Self {
+            flavour,
+            find_prints: text(b'f') == "x",
+            hash,
+            fills_blocks,
+            descriptors: Some(text(b'd')).filter(|place| !place.is_empty()),
+            move_new: moves_new(&text(b'm')).then_some("-nT"),
+            move_exact,
+            owner: text(b'i'),
+            permissions: format!("{:o}", 0o666 & !umask),
+            base64: has("base64"),
+        })
+    }
+
+    /// The functions that look at entries here: `about PATH`, and `below START [PREDICATES]` which lists.
+    pub(crate) fn looking(&self) -> String {
+        let stat = self.flavour.command();
+        let Some(hash) = &self.hash else {
+            let below = if self.find_prints {
+                format!("below() {{ find \"$@\" -printf \"${{M}}r{FIND}\"; }}")
+            } else {
+                let (program, format) = stat.split_at(stat.find('\'').unwrap_or_default());
+                let format = format.trim_start_matches('\'');
+                format!("below() {{ find \"$@\" -exec {program}\"${{M}}r{format}|%{}\" {{}} +; }}", self.name_format())
+            };
+            return format!("about() {{ {stat}' \"$@\"; }}\n{below}\n");
+        };
+        format!(
+            r#"coarse=1
+about() {{
+  x=$({stat}' "$1") || return 1
+  printf '%s' "$x"
+  if [ -f "$1" ] && [ ! -L "$1" ] && [ -r "$1" ]; then
+    x=$({hash} <"$1") || return 1
+    printf '|%s' "${{x%% *}}"
+  fi
+}}
+export M
+below() {{
+  find "$@" -exec sh -c '
+    for f do
+      l=$({stat_in_quotes}|%{name}" "$f" && printf x) || continue
+      if [ -f "$f" ] && [ ! -L "$f" ] && [ -r "$f" ]; then printf "%s" "${{M}}H"; {hash} <"$f"; fi
+      printf "%s" "${{M}}r${{l%x}}"
+    done' sh {{}} +
+}}
+"#,
+            stat_in_quotes = stat.replace('\'', "\""),
+            name = self.name_format(),
+        )
+    }
+
+    fn name_format(&self) -> char {
+        if self.flavour == Flavour::Bsd { 'N' } else { 'n' }
+    }
+
+    /// Whether `find` itself tells everything that makes a version.
+    fn finds_facts(&self) -> bool {
+        self.find_prints && self.hash.is_none()
+    }
+
+    /// What `put_at_once` has to know of the version that is most likely there, as words of a script.
+    pub(crate) fn find_tests(&self, version: &Version) -> Option<String> {
+        if self.finds_facts() { find_tests(version) } else { None }
+    }
+
+    /// The function that reads a file.
+    pub(crate) fn reading(&self) -> String {
+        let blocks = if self.fills_blocks { functions::BLOCKS_FULL } else { functions::BLOCKS_HEAD };
+        let fetch = match &self.descriptors {
+            Some(place) => format!("D={place}\n{}", functions::FETCH_HELD),
+            None => functions::FETCH_TWICE.to_owned(),
+        };
+        self.inlined(&format!("{blocks}{}{fetch}", functions::REACHES))
+    }
+
+    /// The functions of every change and those of this one, and what they know of the place.
+    pub(crate) fn changing(&self, attempts: u64, change: &str) -> String {
+        let new = self.move_new.unwrap_or_default();
+        let steps = if self.finds_facts() {
+            format!("F='{FIND}'\n{}", functions::AT_ONCE)
+        } else {
+            functions::STEP_BY_STEP.to_owned()
+        };
+        let known = format!(
+            "mvn={new}\nmvt={}\nOWNER={}\nPERM={}\nW={attempts}\n",
+            self.move_exact, self.owner, self.permissions,
+        );
+        known + &self.inlined(&format!("{}{steps}{change}", functions::CHANGE))
+    }
+
+    /// These functions with the command that `about` is in its place: a shell that runs a function for its output starts one
+    /// process more than for a command.
+    fn inlined(&self, functions: &str) -> String {
+        match self.hash {
+            None => functions.replace("$(about ", &format!("$({}' ", self.flavour.command())),
+            Some(_) => functions.to_owned(),
+        }
+    }
+}
+
+/// Whether this `mv` renames without replacing in one step of the kernel: GNU's since 8.30.
+fn moves_new(version: &str) -> bool {
+    let first = version.lines().next().unwrap_or_default();
+    let number = first.strip_prefix("mv (GNU coreutils) ").unwrap_or_default();
+    let mut parts = number.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (8, 30)
+}
+
+fn missing(tool: &str) -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        format!("the sandbox lacks {tool}, which files are reached with; install it there"),
+    )
+}
+
+fn unsupported(message: &'static str) -> Error {
+    Error::new(ErrorKind::Unsupported, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mv_is_known_by_its_version() {
+        for (version, expected) in [
+            ("mv (GNU coreutils) 9.1\nCopyright", true),
+            ("mv (GNU coreutils) 8.30", true),
+            ("mv (GNU coreutils) 8.29", false),
+            ("mv (uutils coreutils) 0.0.27", false),
+            ("BusyBox v1.36.1", false),
+            ("", false),
+        ] {
+            assert_eq!(moves_new(version), expected, "{version}");
+        }
+    }
+}

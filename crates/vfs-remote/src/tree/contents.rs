@@ -1,0 +1,237 @@
+//! Prefetch of file contents for a search, many files in one reply.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use vfs_core::tree::ChildKind;
+use vfs_core::{ErrorKind, OpContext, Result, VfsPath};
+
+use crate::exec::Execute;
+use crate::operations::read::ANSWER_ROOM;
+use crate::place::{Place, SCRIPT_ROOM};
+use crate::script::facts::Facts;
+use crate::script::reply::Reply;
+use crate::script::{Script, quoted};
+use crate::tree::listing::Directories;
+
+/// Larger files are fetched for themselves: 256 KiB.
+pub(crate) const LARGE: u64 = 256 << 10;
+
+/// Most bytes of one answer: 4 MiB.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// What an answer has of a file beside its content: twice its facts, a hash with them, and markers.
+pub(crate) const BESIDE_FILE: u64 = 512;
+
+/// Most files of one answer.
+const MOST_FILES: usize = 512;
+
+/// How many files are fetched at first, before it is known whether they are wanted.
+const FIRST_FILES: usize = 16;
+
+/// How long a worker waits for what another fetches before it looks at its context again.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// What was fetched and what is on its way.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    /// All files that are likely to be wanted, in the order in which they are, with their sizes.
+    files: Vec<(VfsPath, u64)>,
+    state: Mutex<State>,
+    arrived: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    ready: HashMap<VfsPath, Bytes>,
+    on_the_way: HashSet<VfsPath>,
+    /// Files that were fetched already, wanted or not.
+    fetched: HashSet<VfsPath>,
+    batch: usize,
+}
+
+impl Contents {
+    /// Of the files in these directories.
+    pub(crate) fn of(known: &Directories) -> Self {
+        let mut files: Vec<_> = known
+            .iter()
+            .flat_map(|(at, directory)| {
+                let files = directory.entries.iter().filter(|(_, facts)| facts.kind == ChildKind::File);
+                files.filter_map(move |(name, facts)| Some((at.child(name).ok()?, facts.size)))
+            })
+            .filter(|(_, size)| *size <= LARGE)
+            .collect();
+        files.sort_unstable();
+        let state =
+            State { ready: HashMap::new(), on_the_way: HashSet::new(), fetched: HashSet::new(), batch: FIRST_FILES };
+        Self { files, state: Mutex::new(state), arrived: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The content of the small file at `path`, and with it, on the way, those of files after it; `None` where it is to
+    /// be fetched for itself.
+    pub(crate) fn open<E: Execute>(
+        &self,
+        place: &Place<E>,
+        cx: &OpContext,
+        runtime: &Handle,
+        path: &VfsPath,
+    ) -> Result<Option<Bytes>> {
+        let mut state = self.state();
+        loop {
+            if let Some(content) = state.ready.remove(path) {
+                return Ok(Some(content));
+            }
+            if !state.on_the_way.contains(path) {
+                break;
+            }
+            state = self.arrived.wait_timeout(state, WAIT).unwrap_or_else(PoisonError::into_inner).0;
+            cx.check()?;
+        }
+        let max_script = place.execute.transport().max_script_bytes;
+        let wanted = self.next(&mut state, path, max_script, place.max_batch_bytes());
+        drop(state);
+        let fetching = Fetching { contents: self, wanted: &wanted };
+        let arrived = if wanted.len() > 1 { runtime.block_on(place.many(cx, &wanted)) } else { Ok(HashMap::new()) };
+        let mut arrived = match arrived {
+            // They have grown since they were listed.
+            Err(error) if error.kind() == ErrorKind::TooLarge => HashMap::new(),
+            arrived => arrived?,
+        };
+        let content = arrived.remove(path).map(|(_, content)| content);
+        let mut state = self.state();
+        state.ready.extend(arrived.into_iter().map(|(path, (_, content))| (path, content)));
+        drop(state);
+        drop(fetching);
+        Ok(content)
+    }
+
+    /// `path` and files after it that nobody has fetched. As long as what was fetched was wanted, it is more each time.
+    fn next(&self, state: &mut State, path: &VfsPath, max_script: usize, max_bytes: u64) -> Vec<VfsPath> {
+        state.batch =
+            if state.ready.len() > state.batch { (state.batch / 2).max(1) } else { (state.batch * 2).min(MOST_FILES) };
+        let mut wanted = vec![path.clone()];
+        let start = self.files.partition_point(|(at, _)| at < path);
+        let (own, after) = match self.files[start..].split_first() {
+            Some(((at, size), after)) if at == path => (*size, after),
+            _ => (0, &self.files[start..]),
+        };
+        let (mut bytes, mut text) = (own + BESIDE_FILE, path.as_str().len());
+        for (next, size) in after {
+            bytes += size + BESIDE_FILE;
+            text += 2 * next.as_str().len() + 64;
+            let is_full = wanted.len() == state.batch || bytes > max_bytes || text + SCRIPT_ROOM > max_script;
+            if is_full || state.fetched.contains(next) {
+                break;
+            }
+            wanted.push(next.clone());
+        }
+        state.fetched.extend(wanted.iter().cloned());
+        state.on_the_way.extend(wanted.iter().cloned());
+        wanted
+    }
+}
+
+/// Files that one worker fetches; when it is done, or fails, nobody waits for them any more.
+struct Fetching<'a> {
+    contents: &'a Contents,
+    wanted: &'a [VfsPath],
+}
+
+impl Drop for Fetching<'_> {
+    fn drop(&mut self) {
+        let mut state = self.contents.state();
+        for path in self.wanted {
+            state.on_the_way.remove(path);
+        }
+        drop(state);
+        self.contents.arrived.notify_all();
+    }
+}
+
+/// Goes into a directory that must be where its path says, through no link.
+const GO: &str = r#"go() {
+  y=$1
+  shift
+  top
+  walk f "$@"
+  [ "$n" = . ] || into
+  [ "$p" = "$y" ]
+}
+ok() { [ -f "./$1" ] && [ ! -L "./$1" ] && [ -r "./$1" ]; }
+set --"#;
+
+impl<E: Execute> Place<E> {
+    /// The facts and contents of those of `paths` that are plain files, all of one moment; the others are left out.
+    pub(crate) async fn many(&self, cx: &OpContext, paths: &[VfsPath]) -> Result<HashMap<VfsPath, (Facts, Bytes)>> {
+        let Some(first) = paths.first() else { return Ok(HashMap::new()) };
+        let mut script = self.script(cx, first).await?;
+        self.gather(&mut script, paths);
+        // One `stat` for all where it need not hash.
+        script.push("[ $# -gt 0 ] || finish\nsay q\nabout \"$@\" || die again\nsay c\ncat -- \"$@\" || die again");
+        script.push("say a\nabout \"$@\" || die again");
+        let answer = self.ask(cx, first, script).await?;
+        let reply = answer.reply;
+        if reply.failure().is_some() {
+            return Ok(HashMap::new());
+        }
+        let (before, after) = (reply.get(b'q'), reply.get(b'a'));
+        let (Some(before), Some(content)) = (before, reply.get(b'c')) else { return Ok(HashMap::new()) };
+        if Some(before) != after {
+            return Ok(HashMap::new());
+        }
+        let (mut rest, mut found) = (content.clone(), HashMap::new());
+        for (path, facts) in told(&reply, paths) {
+            let Some(size) = usize::try_from(facts.size).ok().filter(|size| *size <= rest.len()) else {
+                return Ok(HashMap::new());
+            };
+            found.insert(path.clone(), (facts, rest.split_to(size)));
+        }
+        Ok(if rest.is_empty() { found } else { HashMap::new() })
+    }
+
+    /// Most bytes of a batch of files, each with what is beside it.
+    pub(crate) fn max_batch_bytes(&self) -> u64 {
+        self.max_answer_bytes().saturating_sub(ANSWER_ROOM).min(MOST_BYTES)
+    }
+
+    /// Adds those of `paths` that are plain files to the arguments of a script, relative to the root, which it goes back to.
+    pub(crate) fn gather(&self, script: &mut Script, paths: &[VfsPath]) {
+        script.push(GO);
+        let mut index = 0;
+        for files in paths.chunk_by(|one, next| one.parent() == next.parent()) {
+            let parent = files[0].parent().unwrap_or_default();
+            let place = if parent.is_root() { "" } else { parent.as_str() };
+            script.text.push_str(&format!("go {}", quoted(place)));
+            for name in parent.components() {
+                script.text.push_str(&format!(" {}", quoted(name)));
+            }
+            script.text.push_str(" && for x in");
+            for file in files {
+                script.text.push_str(&format!(" {}", quoted(&format!("{index}/{}", file.name().unwrap_or_default()))));
+                index += 1;
+            }
+            script.push(
+                "; do if ok \"${x#*/}\"; then say i; printf %s \"${x%%/*}\"; set -- \"$@\" \".$p/${x#*/}\"; fi; done",
+            );
+        }
+        script.push("top");
+    }
+}
+
+/// Those of `paths` that a script has gathered, with what it told of them; none where it did not tell of each.
+pub(crate) fn told<'a>(reply: &Reply, paths: &'a [VfsPath]) -> impl Iterator<Item = (&'a VfsPath, Facts)> {
+    let index = |field: &Bytes| std::str::from_utf8(field).ok()?.parse::<usize>().ok();
+    let chosen: Option<Vec<_>> = reply.all(b'i').map(|field| paths.get(index(field)?)).collect();
+    let lines = reply.get(b'q').map(|field| &field[..]).unwrap_or_default();
+    let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let facts: Option<Vec<_>> = lines.map(|line| Facts::parse(line, false).map(|(facts, _)| facts)).collect();
+    let told = chosen.zip(facts).filter(|(chosen, facts)| chosen.len() == facts.len());
+    told.into_iter().flat_map(|(chosen, facts)| chosen.into_iter().zip(facts))
+}

@@ -1,0 +1,230 @@
+//! Directory listings, many levels in one script.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use vfs_core::tree::{ChildKind, Listing};
+use vfs_core::{Error, ErrorKind, OpContext, Problem, Result, VfsPath};
+
+use crate::exec::Execute;
+use crate::operations::stat::{RESERVED, unreadable};
+use crate::place::Place;
+use crate::script::error::only_gaps;
+use crate::script::facts::Facts;
+use crate::script::{Script, Walk, quoted};
+
+/// What one directory holds.
+#[derive(Debug, Default)]
+pub(crate) struct Directory {
+    pub(crate) entries: BTreeMap<String, Facts>,
+    problems: Vec<Problem>,
+    /// What its links lead to, once that was asked.
+    pub(crate) links: OnceLock<HashMap<String, Result<Facts>>>,
+}
+
+impl Directory {
+    pub(crate) fn listing(&self) -> Listing {
+        let mut listing = Listing::with_capacity(self.entries.len());
+        for (name, facts) in &self.entries {
+            listing.push(name, facts.kind);
+        }
+        listing.problems = self.problems.clone();
+        listing
+    }
+
+    /// Those entries that have one of the `names`.
+    pub(crate) fn only(&self, names: &[String]) -> Listing {
+        let mut listing = Listing::default();
+        for name in names {
+            if let Some(facts) = self.entries.get(name) {
+                listing.push(name, facts.kind);
+            }
+        }
+        listing
+    }
+
+    /// The names of its links.
+    pub(crate) fn link_names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter(|(_, facts)| facts.kind == ChildKind::Link).map(|(name, _)| name.as_str())
+    }
+}
+
+/// The directories that one script told of, by path.
+pub(crate) type Directories = HashMap<VfsPath, Arc<Directory>>;
+
+/// How far down a directory is listed at once. What is left out is listed when somebody goes there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// What is in it.
+    Level,
+    /// So many levels.
+    Levels(u32),
+    /// All below it.
+    All(Hidden),
+}
+
+/// Whether directories are gone down that a search leaves out more often than not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hidden {
+    Entered,
+    Left,
+}
+
+/// Names of directories that are large, and excluded by ignore files as a rule.
+const HEAVY: [&str; 4] = ["node_modules", "target", "__pycache__", ".*"];
+
+/// The deepest listing that is spelled as levels.
+const DEEPEST: u32 = 64;
+
+impl Reach {
+    /// The predicates of `find` by which it goes so far.
+    fn predicates(self) -> String {
+        match self {
+            Reach::Level => "! -name . -prune".to_owned(),
+            Reach::Levels(levels) if levels <= DEEPEST => {
+                let pattern = format!(".{}", "/*".repeat(levels.max(1) as usize));
+                format!("! -name . \\( -path {} -prune -o ! -name . \\)", quoted(&pattern))
+            }
+            Reach::Levels(_) | Reach::All(Hidden::Entered) => "! -name .".to_owned(),
+            Reach::All(Hidden::Left) => {
+                let names: Vec<_> = HEAVY.iter().map(|name| format!("-name {}", quoted(name))).collect();
+                format!("! -name . \\( -type d \\( {} \\) -prune -o ! -name . \\)", names.join(" -o "))
+            }
+        }
+    }
+
+    /// Whether the directory `name` at `depth` levels below the start was gone down.
+    fn entered(self, name: &str, depth: usize) -> bool {
+        match self {
+            Reach::Level => false,
+            Reach::Levels(levels) => levels > DEEPEST || depth < levels as usize,
+            Reach::All(Hidden::Entered) => true,
+            Reach::All(Hidden::Left) => !name.starts_with('.') && !HEAVY.contains(&name),
+        }
+    }
+}
+
+/// What a search starts at.
+#[derive(Debug)]
+pub(crate) enum Start {
+    /// A directory, and what it holds.
+    Directory(Directories),
+    /// A file.
+    File,
+}
+
+/// Goes to the directory that was walked to, and lists what is below.
+const LIST: &str = r#"look
+case $k in
+d)
+  facts
+  cd -P "./$n" 2>/dev/null || { [ -d "./$n" ] || die missing; die denied; }
+  [ -r . ] || die denied
+  list
+  c=$?
+  say x
+  printf '%s' "$c" ;;
+f) facts ;;
+'') die missing ;;
+l) die raced ;;
+*) die special ;;
+esac"#;
+
+impl<E: Execute> Place<E> {
+    /// Lists what is at and below `path`.
+    pub(crate) async fn list(&self, cx: &OpContext, path: &VfsPath, reach: Reach) -> Result<Start> {
+        let mut script: Script = self.script(cx, path).await?;
+        script.push(&format!("list() {{ below . {}; }}", reach.predicates()));
+        script.walk(Walk::Followed, path).push(LIST);
+        // Of a directory that is too large for an answer a part is shown; a tree that is, is listed by its directories.
+        script.counts_in_part = reach == Reach::Level;
+        let answer = self.ask(cx, path, script).await?;
+        let (stderr, is_cut) = (answer.stderr.clone(), answer.is_cut);
+        let reply = answer.done(path)?;
+        let has_gaps = match reply.get(b'x') {
+            Some(code) => code[..] != *b"0",
+            None if is_cut => false,
+            None => return Ok(Start::File),
+        };
+        if has_gaps && !only_gaps(&stderr) {
+            // Names that are too long together are not so in the directory that they are in.
+            let kind = if reach == Reach::Level { ErrorKind::Unavailable } else { ErrorKind::TooLarge };
+            let message = "the directory could not be listed whole in the sandbox";
+            return Err(Error::new(kind, message).with_path(path));
+        }
+        let mut found = Found { start: path, reach, directories: HashMap::new() };
+        let start = found.directories.entry(path.clone()).or_default();
+        if is_cut {
+            let message = "the directory has more entries than fit through from the sandbox; some of them are left out";
+            let reason = Error::new(ErrorKind::TooLarge, message).with_path(path);
+            start.problems.push(Problem::from(reason));
+        }
+        let mut hash = None;
+        for (tag, field) in reply.fields() {
+            match tag {
+                b'H' => hash = Some(field),
+                b'r' => found.add(field, hash.take()).ok_or_else(|| unreadable(path))?,
+                _ => {}
+            }
+        }
+        let mut directories = found.directories;
+        if has_gaps {
+            // One of these could perhaps not be read, which whoever goes there will find out.
+            directories.retain(|at, directory| at == path || !directory.entries.is_empty());
+        }
+        Ok(Start::Directory(directories.into_iter().map(|(at, directory)| (at, Arc::new(directory))).collect()))
+    }
+}
+
+struct Found<'a> {
+    start: &'a VfsPath,
+    reach: Reach,
+    directories: HashMap<VfsPath, Directory>,
+}
+
+impl Found<'_> {
+    /// Adds one entry; `None` where it cannot be read.
+    fn add(&mut self, field: &[u8], hash: Option<&[u8]>) -> Option<()> {
+        let (facts, relative) = Facts::parse(field, true)?;
+        // `stat` ends its lines, and puts the start before its names; `find` does neither.
+        let relative = match relative.strip_prefix(b"./") {
+            Some(relative) => relative.strip_suffix(b"\n")?,
+            None => relative,
+        };
+        let (above, name) = match memchr::memrchr(b'/', relative) {
+            Some(at) => (&relative[..at], &relative[at + 1..]),
+            None => (&b""[..], relative),
+        };
+        if name.starts_with(RESERVED.as_bytes()) {
+            return Some(());
+        }
+        // What lies below a name that cannot be spelled, or a reserved one, is not reached.
+        let Ok(above) = std::str::from_utf8(above) else { return Some(()) };
+        if above.split('/').any(|name| name.starts_with(RESERVED)) {
+            return Some(());
+        }
+        let Ok(at) = below(self.start, above) else { return Some(()) };
+        let Ok(name) = std::str::from_utf8(name) else {
+            let spelled = format!("{}/{}", at.as_str().trim_end_matches('/'), String::from_utf8_lossy(name));
+            let reason = Error::new(ErrorKind::InvalidPath, "the name is not UTF-8; rename it to reach it")
+                .with_path_text(&spelled);
+            self.directories.entry(at).or_default().problems.push(Problem::new(spelled, &reason));
+            return Some(());
+        };
+        let depth = if above.is_empty() { 1 } else { above.split('/').count() + 1 };
+        if facts.kind == ChildKind::Directory
+            && self.reach.entered(name, depth)
+            && let Ok(path) = at.child(name)
+        {
+            self.directories.entry(path).or_default();
+        }
+        let facts = if hash.is_some() { facts.with_hash(hash) } else { facts };
+        self.directories.entry(at).or_default().entries.insert(name.to_owned(), facts);
+        Some(())
+    }
+}
+
+/// The path `relative` below `start`.
+fn below(start: &VfsPath, relative: &str) -> Result<VfsPath> {
+    if relative.is_empty() { Ok(start.clone()) } else { start.join(relative) }
+}

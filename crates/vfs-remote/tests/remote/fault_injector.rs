@@ -1,0 +1,104 @@
+//! Fault-injecting transport: banners, truncated, mixed-up and lost answers.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use vfs_core::{Error, ErrorKind, Result};
+use vfs_remote::{Completed, Ending, Execute, Invocation, LocalProcess, Transport};
+
+/// What happens to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Nothing.
+    None,
+    /// A login shell says something before, on both outputs.
+    Banners,
+    /// All that is printed to standard output beyond so many thousandths is lost.
+    Cut(usize),
+    /// The script runs, and its answer is lost.
+    AnswerLost,
+    /// The script does not run.
+    NotRun,
+    /// The script runs, and its answer is another call's.
+    Mixed,
+    /// The script is ended by a signal before it begins.
+    Killed,
+    /// Standard input ends in the middle.
+    InputCut,
+}
+
+/// A local process, and what happens to the calls of it.
+#[derive(Debug, Clone)]
+pub(crate) struct FaultInjector {
+    process: LocalProcess,
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    fault: Mutex<Fault>,
+    calls: AtomicUsize,
+    last: Mutex<Bytes>,
+}
+
+impl FaultInjector {
+    pub(crate) fn new(process: LocalProcess) -> Self {
+        let state = State { fault: Mutex::new(Fault::None), calls: AtomicUsize::new(0), last: Mutex::default() };
+        Self { process, state: Arc::new(state) }
+    }
+
+    /// What happens from now on.
+    pub(crate) fn set(&self, fault: Fault) {
+        *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+
+    /// How many scripts ran since this was asked last.
+    pub(crate) fn calls(&self) -> usize {
+        self.state.calls.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl fmt::Display for FaultInjector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("fault_injector")
+    }
+}
+
+#[async_trait]
+impl Execute for FaultInjector {
+    fn transport(&self) -> Transport {
+        self.process.transport()
+    }
+
+    async fn run(&self, mut invocation: Invocation) -> Result<Completed> {
+        self.state.calls.fetch_add(1, Ordering::Relaxed);
+        let fault = *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        match fault {
+            Fault::NotRun => return Err(Error::new(ErrorKind::Unavailable, "no way there")),
+            Fault::Killed => return Ok(Completed::new(Ending::Signalled(9), Bytes::new(), Bytes::new())),
+            Fault::InputCut => invocation.stdin = invocation.stdin.slice(..invocation.stdin.len() / 2),
+            _ => {}
+        }
+        let mut completed = self.process.run(invocation).await?;
+        let real = completed.stdout.clone();
+        match fault {
+            Fault::Banners => {
+                completed.stdout = [b"Welcome!\n\0vfs:\n", &real[..]].concat().into();
+                completed.stderr = [b"motd: No such file or directory\n", &completed.stderr[..]].concat().into();
+                completed.stdout_bytes = completed.stdout.len() as u64;
+                completed.stderr_bytes = completed.stderr.len() as u64;
+            }
+            Fault::Cut(thousandths) => completed.stdout = real.slice(..real.len() * thousandths / 1000),
+            Fault::AnswerLost => return Err(Error::new(ErrorKind::Unavailable, "no way back")),
+            Fault::Mixed => {
+                let mut last = self.state.last.lock().unwrap_or_else(PoisonError::into_inner);
+                completed.stdout = std::mem::replace(&mut *last, real);
+            }
+            _ => {}
+        }
+        Ok(completed)
+    }
+}

@@ -1,0 +1,62 @@
+//! Narrow transport: small limits for scripts, input and output.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use vfs_core::Result;
+use vfs_remote::{Completed, Execute, Invocation, LocalProcess, Transport};
+
+/// A local process behind bounds that it is held to.
+#[derive(Debug, Clone)]
+pub(crate) struct Narrow {
+    process: LocalProcess,
+    transport: Transport,
+}
+
+impl Narrow {
+    /// As wide as the process itself.
+    pub(crate) fn wide(process: LocalProcess) -> Self {
+        Self { transport: process.transport(), process }
+    }
+
+    /// The same with no more than 64 KiB of standard input.
+    pub(crate) fn with_little_input(mut self) -> Self {
+        self.transport.max_stdin_bytes = 64 << 10;
+        self
+    }
+
+    /// Whether it is held to bounds.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.transport.max_output_bytes != u64::MAX
+    }
+
+    /// Without standard input, with scripts of 96 KiB and outputs of 1 MiB.
+    pub(crate) fn new(process: LocalProcess) -> Self {
+        let mut transport = process.transport();
+        transport.max_script_bytes = 96 << 10;
+        transport.max_stdin_bytes = 0;
+        transport.max_output_bytes = 1 << 20;
+        Self { process, transport }
+    }
+}
+
+impl fmt::Display for Narrow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.process, f)
+    }
+}
+
+#[async_trait]
+impl Execute for Narrow {
+    fn transport(&self) -> Transport {
+        self.transport
+    }
+
+    async fn run(&self, mut invocation: Invocation) -> Result<Completed> {
+        assert!(invocation.script.len() <= self.transport.max_script_bytes, "{} bytes", invocation.script.len());
+        assert!(invocation.stdin.len() as u64 <= self.transport.max_stdin_bytes, "{} bytes", invocation.stdin.len());
+        assert!(invocation.max_output_bytes < 1 << 30, "what is held in memory is bounded");
+        invocation.max_output_bytes = invocation.max_output_bytes.min(self.transport.max_output_bytes);
+        self.process.run(invocation).await
+    }
+}

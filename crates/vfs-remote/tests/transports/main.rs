@@ -1,0 +1,139 @@
+//! Transports: containers, SSH to a server of this machine, HTTP.
+//!
+//! A trial that needs a program which is missing shows as ignored, with the program's name.
+#![expect(clippy::disallowed_methods, reason = "what a script did is looked at from outside")]
+
+mod container;
+mod engine;
+#[cfg(feature = "http")]
+mod http;
+mod laws;
+mod ssh;
+mod sshd;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use vfs_remote::{Completed, Ending, Execute, Invocation};
+
+fn main() -> ExitCode {
+    let mut trials = container::trials();
+    trials.extend(engine::trials());
+    trials.extend(ssh::trials());
+    #[cfg(feature = "http")]
+    trials.extend(http::trials());
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// A trial that runs in a runtime of its own.
+fn trial<F>(name: String, missing: Option<&str>, body: impl FnOnce() -> F + Send + 'static) -> Trial
+where
+    F: Future<Output = ()>,
+{
+    let run = move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.map_err(Failed::from)?.block_on(body());
+        Ok(())
+    };
+    match missing {
+        None => Trial::test(name, run),
+        Some(program) => {
+            Trial::test(name, run).with_kind(format!("ignored: {program} is missing")).with_ignored_flag(true)
+        }
+    }
+}
+
+/// The path of a program, where it is installed.
+fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .map(|directory| directory.join(name))
+        .find(|file| file.is_file())
+}
+
+/// Longest that a test waits for one event. Only a test that fails waits as long, however busy the machine is.
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Timeouts of a script whose end by time is checked, tried in turn until it got as far as it should before it was ended. On
+/// an idle machine the first is enough. They are whole seconds, which is all that some services know.
+const TIMES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(6), Duration::from_secs(40)];
+
+/// Waits until something is so.
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + HANG_TIMEOUT;
+    while !is_so() {
+        assert!(Instant::now() < end, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Whether a process has a word like this among its arguments.
+fn runs(word: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+    processes
+        .filter_map(|process| std::fs::read(process.path().join("cmdline")).ok())
+        .any(|arguments| arguments.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes()))
+}
+
+/// A number of seconds to sleep for that no other test uses, to know the process by.
+fn long_sleep() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    format!("{}{:03}", 1_000 + std::process::id() % 100_000, NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Runs a script, which does not end by itself, for each of the [`TIMES`] until what it printed `is_enough`.
+async fn timed_out(place: &dyn Execute, script: &str, is_enough: impl Fn(&Completed) -> bool) -> Completed {
+    let mut last = None;
+    for time in TIMES {
+        let mut invocation = Invocation::new(script);
+        invocation.timeout = time;
+        let answer = tokio::time::timeout(time + HANG_TIMEOUT, place.run(invocation)).await.expect("it is ended");
+        match &answer {
+            Ok(completed) => {
+                assert_eq!(completed.ending, Ending::TimedOut);
+                if is_enough(completed) {
+                    return completed.clone();
+                }
+            }
+            // It was not started in that time.
+            Err(error) => assert_eq!(error.kind(), vfs_core::ErrorKind::Unavailable, "{error}"),
+        }
+        last = Some(answer);
+    }
+    panic!("{last:?}");
+}
+
+async fn run(place: &dyn Execute, script: &str) -> Completed {
+    place.run(Invocation::new(script)).await.expect("an answer")
+}
+
+fn exited(code: i32, stdout: &str, stderr: &str) -> Completed {
+    Completed::new(Ending::Exited(code), stdout.to_owned().into(), stderr.to_owned().into())
+}
+
+/// Makes a script file that can be run.
+fn write_program(path: &std::path::Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    // Written under another name and renamed, so that no other process of this test holds it open for writing.
+    let draft = path.with_extension("draft");
+    std::fs::write(&draft, text).expect("a file");
+    std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    std::fs::rename(draft, path).expect("a program");
+}
+
+fn silent(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+type Place = Arc<dyn Execute>;
