@@ -25,7 +25,8 @@ pub enum Approval {
 /// Answers the questions of a policy.
 #[async_trait]
 pub trait Approver: fmt::Debug + Send + Sync + 'static {
-    /// Returns the answer to `prompt`, the question of the policy about `call`. An answer after the time limit is ignored.
+    /// Returns the answer to `prompt`, the question of the policy about `call`. The future is dropped
+    /// when the time limit of the policy has passed, and the operation is denied.
     async fn approve(&self, cx: &OpContext, call: &Call, prompt: &str) -> Approval;
 }
 

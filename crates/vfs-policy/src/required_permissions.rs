@@ -17,7 +17,7 @@ pub(crate) struct RequiredPermission<'a> {
 /// Extent of a required permission below its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// The path alone. Entries below it are filtered one by one.
+    /// The path alone. What a read shows of entries below it is filtered entry by entry.
     Itself,
     /// Every entry below, if the path is a directory.
     Subtree,
@@ -69,8 +69,8 @@ pub(crate) fn required_permissions<'a>(action: &Action<'a>) -> impl Iterator<Ite
     required.into_iter().flatten()
 }
 
-/// Returns whether `action` shows entries of the directory that it names. Such an operation may enter an unreadable directory
-/// that leads to readable entries.
+/// Returns whether `action` may name an unreadable directory that leads to readable entries: it shows those entries, or the
+/// directory itself.
 pub(crate) fn lists_entries(action: &Action<'_>) -> bool {
     matches!(
         action,

@@ -16,7 +16,7 @@ use crate::engine::pool_stats::PoolStats;
 /// Maximum number of queued time slices before new searches are rejected.
 const MAX_QUEUED_SLICES: usize = 4096;
 
-/// Maximum number of compensation threads, which replace workers that wait or are late.
+/// Maximum number of compensation threads, which stand in for workers that wait or are late.
 const MAX_COMPENSATION_THREADS: usize = 64;
 
 /// Interval at which the watcher checks for late workers.
@@ -37,7 +37,7 @@ pub(crate) trait Runnable: Send + Sync + 'static {
 /// # Behaviour
 ///
 /// * Threads start when there is work, up to the number of workers, and end when the last handle is dropped.
-/// * A compensation thread replaces a worker that waits for a consumer, or that has spent some 50 to 100 ms in one
+/// * A compensation thread stands in for a worker that waits for a consumer, or that has spent some 50 to 100 ms in one
 ///   uninterruptible call, or in one file while other searches wait. There are at most 64 such threads. If these are
 ///   not enough, workers that wait for a consumer give up their place.
 /// * While about 4,096 time slices are queued, a new search fails with [`ErrorKind::Busy`].
@@ -217,7 +217,7 @@ impl PoolInner {
         }
     }
 
-    /// Starts the watcher. Without a watcher late workers are not replaced, but no work is lost.
+    /// Starts the watcher. Without a watcher no thread stands in for late workers, but no work is lost.
     fn start_watcher(self: &Arc<Self>, state: &mut PoolState) {
         let shared = Arc::clone(self);
         let watcher = thread::Builder::new().name("vfs-search-watch".into()).spawn(move || shared.watch());
@@ -265,7 +265,8 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Reports progress. A worker that does not report for two checks of the watcher is replaced.
+    /// Reports progress. For a worker that does not report for two checks of the watcher, a compensation
+    /// thread stands in.
     pub(crate) fn beat(&self) {
         self.heartbeat.beat();
     }

@@ -227,8 +227,8 @@ impl<'a, T: Tree, V: SearchVisitor> SubtreeWalker<'a, T, V> {
 
     /// Checks, between two chunks of a file, whether to stop, and serves other workers and the consumer.
     fn is_interrupted(&self) -> bool {
-        // Without a beat the worker becomes late and is replaced. The file cannot be left to another worker: that one
-        // would have to start it again.
+        // Without a beat the worker becomes late, and a compensation thread stands in for it. The file cannot be left to another
+        // worker: that one would have to start it again.
         if !self.worker.has_queued_slices() || self.start.elapsed() < LONG_FILE_THRESHOLD {
             self.worker.beat();
         }

@@ -236,7 +236,8 @@ fn renewed(record: &UndoRecord, versions: BTreeMap<VfsPath, Version>) -> Renewed
     versions.into_iter().filter_map(of).collect()
 }
 
-/// Replaces the old versions in earlier records by the new ones, and returns the changed records.
+/// Replaces the old version of each path by the new one in the newest record that names the path, if that record left the old version
+/// behind. Returns the changed records.
 fn renew<'a>(records: &'a mut [UndoRecord], renewed: &Renewed) -> Vec<&'a UndoRecord> {
     let mut changed = vec![false; records.len()];
     for (path, (old, new)) in renewed {
