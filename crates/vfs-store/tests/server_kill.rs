@@ -47,6 +47,8 @@ const NAME: &str = "VFS_SERVER_KILL_NAME";
 
 /// Lines of the test harness begin otherwise.
 const ACKNOWLEDGED: &str = "acknowledged ";
+/// The line of a writing process that has opened its store.
+const OPENED: &str = "opened the store";
 
 fn key(file: usize) -> Key {
     Key::new(Namespace::default(), VfsPath::parse(&format!("/log-{file}")).expect("a path"))
@@ -194,7 +196,7 @@ fn children_of(parent: Pid) -> Vec<Pid> {
     processes.filter(|process| state(*process).is_some_and(|(_, of)| of == parent.as_raw_nonzero().get())).collect()
 }
 
-/// A writing process, and the lines that it reports.
+/// Starts a writing process, and returns it once it has opened the store: a server that is down cannot be opened.
 fn start_writer(url: &str, name: usize, acknowledged: Sender<String>) -> Child {
     let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
         .args(["--exact", "a_writing_process", "--nocapture", "--test-threads=1"])
@@ -205,9 +207,13 @@ fn start_writer(url: &str, name: usize, acknowledged: Sender<String>) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines().map_while(|line| line.ok());
+    if !lines.any(|line| line == OPENED) {
+        let output = child.wait_with_output().expect("it ends");
+        panic!("a writing process did not open the store: {}", String::from_utf8_lossy(&output.stderr));
+    }
     std::thread::spawn(move || {
-        for line in lines.map_while(|line| line.ok()) {
+        for line in lines {
             let Some(line) = line.strip_prefix(ACKNOWLEDGED) else { continue };
             if acknowledged.send(line.to_owned()).is_err() {
                 return;
@@ -230,7 +236,7 @@ fn a_writing_process() {
     runtime().block_on(async {
         let store = open(&url).await;
         // A line of the harness may stand unfinished before.
-        println!();
+        println!("\n{OPENED}");
         for number in 0_u64.. {
             if ended.try_recv() == Err(mpsc::TryRecvError::Disconnected) {
                 return;

@@ -82,7 +82,7 @@ pub(crate) struct CreatedParents {
 }
 
 impl CreatedParents {
-    /// Appends the directory `name`, which was created in `above`, the directory appended before it.
+    /// Appends the directory `name`, which was created in `above`, its parent.
     fn push(&mut self, name: String, above: OwnedFd) {
         if self.names.len().is_multiple_of(LEVELS_PER_OPEN_DIR) {
             self.open_dirs.push(above);
@@ -90,7 +90,7 @@ impl CreatedParents {
         self.names.push(name);
     }
 
-    /// Removes the created directories, unless another program has put something into them.
+    /// Removes the created directories, unless something has been put into them.
     pub(crate) fn rollback(&self) {
         for (chunk, names) in self.names.chunks(LEVELS_PER_OPEN_DIR).enumerate().rev() {
             let Ok(above) = self.open_parents(chunk, names) else { return };

@@ -165,8 +165,8 @@ impl LocalFs {
 
     /// Runs `work` on the entry at `path` with its parents created, and removes these again if it fails.
     ///
-    /// The work is retried if another program interfered: it created the file, removed its directory, or changed the
-    /// file in place. `work` reports such a change of the file as a `conflict`.
+    /// The work is retried if another writer interfered: it created the file, removed its directory, or changed the file in
+    /// place. A file that was created or changed is a `conflict` of `work`.
     fn with_created_parents(
         &self,
         path: &VfsPath,
@@ -176,7 +176,7 @@ impl LocalFs {
         let deadline = self.lock_deadline();
         loop {
             let (failure, lost_race) = match self.root.create_parents(path) {
-                // Missing directories are created, so `not_found` means that another program removed one meanwhile.
+                // Missing directories are created, so `not_found` means that one was removed meanwhile.
                 Err(failure) => {
                     let lost_race = failure.kind() == ErrorKind::NotFound;
                     (failure, lost_race)
@@ -218,8 +218,8 @@ impl LocalFs {
     }
 }
 
-/// Checks right before the commit whether another program has changed the file, so that its data is not lost. Returns
-/// the current metadata if the content changed, and fails with `conflict` if another file is in its place.
+/// Checks right before the commit whether the file has changed, so that the data of another writer is not lost. Returns the
+/// current metadata if the version changed, and fails with `conflict` if another file is in its place.
 pub(super) fn detect_change(entry: &Entry, file: &LockedFile) -> Result<Option<Metadata>> {
     let now = Metadata::at(entry.parent.as_fd(), &entry.name).map_err(from_errno)?;
     if now.identity() != file.metadata.identity() {

@@ -198,7 +198,7 @@ impl Tree for LocalTree {
                 }
             };
             if let Some(directory) = directory {
-                // If it is already set, the earlier value is the same.
+                // The first value is kept.
                 let _ = dir.0.cached.set(directory);
             }
             Ok(listing)

@@ -33,13 +33,15 @@ impl RenameSync<'_> {
     }
 }
 
-/// Renames `from` to `to`, where nothing exists, and rolls back if the sync fails.
+/// Renames `from` to `to`, where nothing exists, and rolls back if the sync fails
+/// and a backup could be kept.
 pub(crate) fn rename_new_durably(from: &Entry, to: &Entry, sync: RenameSync<'_>) -> io::Result<()> {
     rename_new(from, to)?;
     sync.sync(from, to).map_err(|errno| rename_new(to, from).err().unwrap_or(errno))
 }
 
-/// Renames `from` over `to`, which is an `existing` file, link or empty directory, and rolls back if the sync fails.
+/// Renames `from` over `to`, which is an `existing` file, link or empty directory, and rolls back if the sync fails
+/// and a backup could be kept.
 pub(crate) fn rename_over_durably(from: &Entry, to: &Entry, existing: FileType, sync: RenameSync<'_>) -> Result<()> {
     if are_hard_links(from, to).map_err(from_errno)? {
         // The kernel does nothing for two hard links of one file, but the caller expects the old name to be removed.

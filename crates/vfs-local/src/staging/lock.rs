@@ -31,15 +31,14 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) struct EntryLock(EntryKey);
 
 impl EntryLock {
-    /// Waits for the lock until `deadline`, or until the context is cancelled.
+    /// Waits for the lock until `deadline`, or until the context is cancelled or its own deadline passes.
     pub(crate) fn acquire(entry: &Entry, cx: &OpContext, deadline: Instant) -> Result<Self> {
         let (device, inode) = Metadata::from_fd(entry.parent.as_fd()).map_err(from_errno)?.identity();
         let key = (device, inode, entry.name.clone());
         let (locked, released) = &*LOCKED_ENTRIES;
-        let mut protected_paths = locked.lock().unwrap_or_else(PoisonError::into_inner);
-        while !protected_paths.insert(key.clone()) {
-            protected_paths =
-                released.wait_timeout(protected_paths, MAX_POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
+        let mut entries = locked.lock().unwrap_or_else(PoisonError::into_inner);
+        while !entries.insert(key.clone()) {
+            entries = released.wait_timeout(entries, MAX_POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
             cx.check()?;
             check_deadline(deadline)?;
         }

@@ -111,7 +111,7 @@ pub(crate) fn remove_leftover(root: &Root, reserved: &Entry) -> Result<()> {
     }
 }
 
-/// Treats `not_found` as success: another process has removed the entry.
+/// Treats `not_found` as success: the entry has been removed already.
 fn ignore_not_found(removed: Result<()>) -> Result<()> {
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

@@ -94,7 +94,7 @@ impl CachedDirectory {
     }
 
     /// Returns a function that stores the sketch of the file `name`, whose metadata is `metadata`, or `None` if a valid
-    /// one is cached.
+    /// one is cached, the name is not listed, or the file is on another device.
     pub(crate) fn learner(self: &Arc<Self>, name: &str, metadata: &Metadata) -> Option<Learn> {
         let at = self.position(name)?;
         let (device, inode) = metadata.identity();
