@@ -114,7 +114,7 @@ impl fmt::Debug for WithoutValues<'_> {
 ///
 /// # Behaviour
 ///
-/// * The container has to be there and to run, and needs `sh`; see [the module](super) for what else.
+/// * The container has to be there and to run, and needs `sh`; see [the crate](crate) for what else.
 /// * The client is a process of this machine for each script. It gets this process's environment, in which
 ///   `DOCKER_HOST` and the like may be.
 /// * The exit codes of the client itself, such as 125, 126, 127, are errors and never the script's.

@@ -31,7 +31,7 @@ use master::Master;
 /// * At most [`sessions`](SshConfig::sessions) calls run at a time; others wait for one of them to end.
 /// * The user's login shell on the host may be any that knows `exec` and single quotes: the shells of the POSIX family,
 ///   and also fish and csh. The script itself is run by `sh`. What the login shell's start-up files print is no part of
-///   the answer. See [the module](super) for what else the host needs.
+///   the answer. See [the crate](crate) for what else the host needs.
 ///
 /// # Errors
 ///
