@@ -333,7 +333,7 @@ impl WatchState {
         removed.into_iter().for_each(|id| self.queue.remove(id));
     }
 
-    /// Watches everything anew after events were lost, and reports the overflow after that: a subscriber that then
+    /// Restarts all watches after events were lost, and reports the overflow after that: a subscriber that then
     /// lists again must not miss a change.
     fn rescan(&mut self) {
         let before = std::mem::take(&mut self.directories);

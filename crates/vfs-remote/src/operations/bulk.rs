@@ -205,6 +205,8 @@ impl<E: Execute> Place<E> {
         if reply.failure().is_some() {
             return Ok(HashMap::new());
         }
-        Ok(crate::tree::contents::told(&reply, paths).map(|(path, facts)| (path.clone(), facts.size)).collect())
+        Ok(crate::tree::contents::gathered_files(&reply, paths)
+            .map(|(path, facts)| (path.clone(), facts.size))
+            .collect())
     }
 }

@@ -187,7 +187,7 @@ impl<E: Execute> Place<E> {
             return Ok(HashMap::new());
         }
         let (mut rest, mut found) = (content.clone(), HashMap::new());
-        for (path, facts) in told(&reply, paths) {
+        for (path, facts) in gathered_files(&reply, paths) {
             let Some(size) = usize::try_from(facts.size).ok().filter(|size| *size <= rest.len()) else {
                 return Ok(HashMap::new());
             };
@@ -225,13 +225,13 @@ impl<E: Execute> Place<E> {
     }
 }
 
-/// Those of `paths` that a script has gathered, with what it told of them; none where it did not tell of each.
-pub(crate) fn told<'a>(reply: &Reply, paths: &'a [VfsPath]) -> impl Iterator<Item = (&'a VfsPath, Facts)> {
+/// Returns those of `paths` that a script has gathered, with their metadata; none if the reply does not describe each of them.
+pub(crate) fn gathered_files<'a>(reply: &Reply, paths: &'a [VfsPath]) -> impl Iterator<Item = (&'a VfsPath, Facts)> {
     let index = |field: &Bytes| std::str::from_utf8(field).ok()?.parse::<usize>().ok();
     let chosen: Option<Vec<_>> = reply.all(b'i').map(|field| paths.get(index(field)?)).collect();
     let lines = reply.get(b'q').map(|field| &field[..]).unwrap_or_default();
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let facts: Option<Vec<_>> = lines.map(|line| Facts::parse(line, false).map(|(facts, _)| facts)).collect();
-    let told = chosen.zip(facts).filter(|(chosen, facts)| chosen.len() == facts.len());
-    told.into_iter().flat_map(|(chosen, facts)| chosen.into_iter().zip(facts))
+    let gathered = chosen.zip(facts).filter(|(chosen, facts)| chosen.len() == facts.len());
+    gathered.into_iter().flat_map(|(chosen, facts)| chosen.into_iter().zip(facts))
 }

@@ -117,14 +117,15 @@ fn exited(code: i32, stdout: &str, stderr: &str) -> Completed {
     Completed::new(Ending::Exited(code), stdout.to_owned().into(), stderr.to_owned().into())
 }
 
-/// Makes a script file that can be run.
+/// Makes a script file that can be run. Another process writes it: a child that this process forks at that moment would inherit the
+/// file open for writing, and the kernel runs no such file.
 fn write_program(path: &std::path::Path, text: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    // Written under another name and renamed, so that no other process of this test holds it open for writing.
-    let draft = path.with_extension("draft");
-    std::fs::write(&draft, text).expect("a file");
-    std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o755)).expect("a program");
-    std::fs::rename(draft, path).expect("a program");
+    use std::io::Write as _;
+    let mut writer = Command::new("sh");
+    writer.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut writer = writer.spawn().expect("a shell");
+    writer.stdin.take().expect("it is piped").write_all(text.as_bytes()).expect("it reads");
+    assert!(writer.wait().expect("it ends").success(), "{}", path.display());
 }
 
 fn silent(command: &mut Command) -> bool {

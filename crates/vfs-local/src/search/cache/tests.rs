@@ -203,7 +203,7 @@ fn nothing_is_cached_if_disabled_or_unsafe() {
         config(root.path(), &memory),
         config(root.path(), &young),
         config(root.path(), &stays).mounts(Mounts::Stay),
-        // The kernel generates the content of such files anew for each read.
+        // The kernel generates the content of such files for each read.
         LocalConfig::new("/proc/sys/kernel/random").search_memory(known.clone()),
     ] {
         let files = opened(config);
