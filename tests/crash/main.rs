@@ -20,7 +20,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::executor::block_on;
 use futures::future::{BoxFuture, Either, select};
 use libtest_mimic::{Arguments, Failed, Trial};
-use vfs_core::{Around, Backend, CancelToken, OpContext, Request, Result, Wrapped};
+use vfs_core::{
+    Backend, CancelToken, Intercepted, Interceptor, OpContext, Result, ResultStream, StreamCall, StreamRequest,
+    UnaryRequest,
+};
 use vfs_local::{Durability, LocalConfig};
 
 use cases::{CASES, Case};
@@ -81,7 +84,7 @@ impl<'a> Disk<'a> {
         let root = self.root.join(name);
         fs::create_dir_all(&root).expect("a directory can be made");
         let local = LocalConfig::new(root).durability(Durability::Atomic).open().expect("the root can be opened");
-        Arc::new(Wrapped::new(Arc::new(local), Arc::clone(&self.fuse)))
+        Arc::new(Intercepted::new(Arc::new(local), Arc::clone(&self.fuse)))
     }
 
     /// The files of the directory `name`.
@@ -151,16 +154,20 @@ impl Fuse {
     }
 }
 
-impl Around for Fuse {
+impl Interceptor for Fuse {
     fn name(&self) -> &'static str {
         "fuse"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         self.step().await;
         let answer = request.send(inner, cx).await;
         self.step().await;
         answer
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::runtime::Builder;
-use vfs_core::{BackendExt, ErrorKind, Operation, Wrapped};
+use vfs_core::{BackendExt, ErrorKind, Intercepted, Operation};
 use vfs_memory::MemoryBackend;
 use vfs_testkit::Counting;
 
@@ -14,7 +14,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 #[test]
 fn counting_counts_each_operation() -> vfs_core::Result<()> {
     let counting = Arc::new(Counting::default());
-    let files = Wrapped::new(Arc::new(MemoryBackend::new()), Arc::clone(&counting));
+    let files = Intercepted::new(Arc::new(MemoryBackend::new()), Arc::clone(&counting));
     run(async {
         files.create_text("/a", "one\n").await?;
         files.read_text("/a").await?;

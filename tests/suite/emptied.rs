@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 use vfs_composite::CompositeBackend;
 use vfs_core::{
-    Action, Around, Backend, BackendExt, DeleteRequest, DeleteScope, ErrorKind, LsRequest, OpContext, RenameRequest,
-    Request, RestoreRequest, Result, SnapshotRequest, Snapshots, VfsPath, Wrapped,
+    Backend, BackendExt, DeleteRequest, DeleteScope, ErrorKind, Intercepted, Interceptor, LsRequest, OpContext,
+    RenameRequest, RequestRef, RestoreRequest, Result, ResultStream, SnapshotRequest, Snapshots, StreamCall,
+    StreamRequest, UnaryRequest, VfsPath,
 };
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 use vfs_memory::MemoryBackend;
@@ -20,19 +21,23 @@ struct Late {
     has_written: AtomicBool,
 }
 
-impl Around for Late {
+impl Interceptor for Late {
     fn name(&self) -> &'static str {
         "late"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        if let Action::Delete(delete) = request.action()
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        if let RequestRef::Delete(delete) = request.as_request_ref()
             && (delete.recursive || delete.scope == DeleteScope::EmptyDirectory)
             && !self.has_written.swap(true, Ordering::Relaxed)
         {
             inner.create_text(self.file, "late").await?;
         }
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -49,7 +54,7 @@ impl Stage {
         let root = tempfile::tempdir().expect("a temporary directory can be made");
         let disk = LocalConfig::new(root.path()).durability(Durability::Atomic).open().expect("the root can be opened");
         let late = Arc::new(Late { file, has_written: AtomicBool::new(false) });
-        let meddled = Arc::new(Wrapped::new(Arc::new(disk.clone()), Arc::clone(&late)));
+        let meddled = Arc::new(Intercepted::new(Arc::new(disk.clone()), Arc::clone(&late)));
         Self { disk, meddled, late, _root: root }
     }
 

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde_json::json;
-use vfs_core::{Around, Backend, EditRequest, OpContext, ReadRequest, Request, VfsPath, Wrapped};
+use vfs_core::{
+    Backend, EditRequest, Intercepted, Interceptor, OpContext, ReadRequest, ResultStream, StreamCall, StreamRequest,
+    UnaryRequest, VfsPath,
+};
 use vfs_local::{Durability, LocalBackend, LocalConfig};
 
 use super::{Goal, Row};
@@ -44,13 +47,22 @@ pub(super) fn rows() -> Vec<Row> {
 #[derive(Debug)]
 struct LetThrough;
 
-impl Around for LetThrough {
+impl Interceptor for LetThrough {
     fn name(&self) -> &'static str {
         "let-through"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> vfs_core::Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(
+        &self,
+        inner: &dyn Backend,
+        cx: &OpContext,
+        request: Q,
+    ) -> vfs_core::Result<Q::Output> {
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -64,7 +76,7 @@ fn read(lab: &Lab) -> Result<Contest> {
     let host = directory.join("file");
     fs::write(&host, text())?;
     let local: Arc<dyn Backend> = Arc::new(LocalBackend::open(&directory)?);
-    let layered = (0..LAYERS).fold(local, |inner, _| Arc::new(Wrapped::new(inner, Arc::new(LetThrough))));
+    let layered = (0..LAYERS).fold(local, |inner, _| Arc::new(Intercepted::new(inner, Arc::new(LetThrough))));
     let (runtime, path) = (Rc::clone(&lab.runtime), VfsPath::parse("/file")?);
     // Both loops run on a worker of the runtime, as an agent's tools do.
     let ours = move || {

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use futures::StreamExt as _;
 use futures::future::join_all;
-use futures::stream::{self, BoxStream};
+use futures::stream::BoxStream;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
     GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalReader, OpContext, Purpose, ReadRequest,
-    ReadResult, Relocate, RenameRequest, RenameResult, Request, ResolveRequest, Resolved, Result, Searchable, Shell,
-    Snapshots, StatRequest, StreamingShell, TransferMode, VfsPath, Watch, WriteRequest, WriteResult, edit,
+    ReadResult, Relocate, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots,
+    StatRequest, StreamingShell, TransferMode, UnaryRequest, VfsPath, Watch, WriteRequest, WriteResult,
+    deferred_stream, edit,
 };
 use vfs_search::{Pool, SearchScope};
 
@@ -175,7 +175,7 @@ impl CompositeBackend {
     /// Performs `request` on the mount that `path`, where a file is meant, belongs to.
     async fn on_file<Q>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
     where
-        Q: Request,
+        Q: UnaryRequest,
         Q::Output: Relocate,
     {
         let table = self.table.load_full();
@@ -391,14 +391,13 @@ impl Backend for CompositeBackend {
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let this = self.clone();
-        let begin = async move {
-            match this.searches_alone(&cx, &req.path, Ignore::of(req.no_ignore)).await {
-                Ok(Some(mount)) => mount.grep_stream(cx, req),
-                Ok(None) => this.grep_stream_over_all(cx, req),
-                Err(error) => stream::iter([Err(error.or_path(&req.path))]).boxed(),
-            }
-        };
-        stream::once(begin).flatten().boxed()
+        deferred_stream(async move {
+            let alone = this.searches_alone(&cx, &req.path, Ignore::of(req.no_ignore)).await;
+            Ok(match alone.map_err(|error| error.or_path(&req.path))? {
+                Some(mount) => mount.grep_stream(cx, req),
+                None => this.grep_stream_over_all(cx, req),
+            })
+        })
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {

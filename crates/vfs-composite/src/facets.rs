@@ -13,7 +13,7 @@ use vfs_core::{
     Change, Cursor, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileUpload,
     FileUploadResponse, GrepEvent, GrepRequest, Job, JobOutput, JobOutputRequest, JobsRequest, LendRequest,
     MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, Relocate as _, Request as _, Result,
-    Searchable, Shell, StopJobRequest, StreamingShell, VfsPath, Watch, WatchEvent, WatchRequest,
+    Searchable, Shell, StopJobRequest, StreamingShell, UnaryRequest as _, VfsPath, Watch, WatchEvent, WatchRequest,
 };
 
 use crate::backend::CompositeBackend;
@@ -26,7 +26,7 @@ impl Mount {
     pub(crate) fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let rebase = self.rebase.clone();
         match req.map_paths(&mut |path| rebase.inward(path)) {
-            Err(error) => stream::iter([Err(error)]).boxed(),
+            Err(error) => error.into_stream(),
             Ok(inner) => self
                 .backend
                 .grep_stream(cx, inner)
@@ -197,7 +197,7 @@ impl StreamingShell for CompositeBackend {
                 })
                 .boxed())
         };
-        begin().unwrap_or_else(|error: Error| stream::iter([Err(error.or_path(&VfsPath::root()))]).boxed())
+        begin().unwrap_or_else(|error: Error| error.or_path(&VfsPath::root()).into_stream())
     }
 }
 
@@ -230,7 +230,7 @@ impl Watch for CompositeBackend {
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
         let mut cursors: BTreeMap<VfsPath, Cursor> = match req.since.as_ref().map(parse_cursor).transpose() {
             Ok(cursors) => cursors.unwrap_or_default(),
-            Err(error) => return stream::iter([Err(error.with_path(&req.path))]).boxed(),
+            Err(error) => return error.with_path(&req.path).into_stream(),
         };
         let is_resumed = req.since.is_some();
         let table = self.table();
@@ -238,7 +238,7 @@ impl Watch for CompositeBackend {
         if holder.backend.as_watch().is_none() {
             let message =
                 format!("the mount at '{}' has no change feed; watch another mount, or list again", holder.at());
-            return stream::iter([Err(Error::new(ErrorKind::Unsupported, message).with_path(&req.path))]).boxed();
+            return Error::new(ErrorKind::Unsupported, message).with_path(&req.path).into_stream();
         }
         let (checked, cx_of_check, watched) = (Arc::clone(&table), cx.clone(), req.path.clone());
         let check = async move { checked.real_path(&cx_of_check, &watched, LinkAtEnd::Followed).await };

@@ -10,8 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use vfs_core::{
-    Backend, DeleteRequest, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Request as _, Result,
-    Version, VfsPath, WriteMode, WriteRequest,
+    Backend, DeleteRequest, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Result,
+    UnaryRequest as _, Version, VfsPath, WriteMode, WriteRequest,
 };
 
 use crate::identity::MountIdentity;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use vfs_core::tree::SharedTree;
-use vfs_core::{Backend, Capabilities, LendRequest, OpContext, Rebase, Relocate, Request, Result, VfsPath};
+use vfs_core::{Backend, Capabilities, LendRequest, OpContext, Rebase, Relocate, Result, UnaryRequest, VfsPath};
 
 use crate::identity::MountIdentity;
 
@@ -54,7 +54,7 @@ impl Mount {
     /// Performs `request`, whose paths are all in this mount, in the caller's namespace.
     pub(crate) async fn send<Q>(&self, cx: &OpContext, request: Q) -> Result<Q::Output>
     where
-        Q: Request,
+        Q: UnaryRequest,
         Q::Output: Relocate,
     {
         if self.at().is_root() {

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use vfs_core::{
     Backend, CopyRequest, CopyResult, DeleteRequest, DownloadRequest, Error, ErrorKind, FilesUpdate, LsRequest,
-    Mutations, OpContext, RenameRequest, RenameResult, Request as _, ResolveRequest, Result, StatRequest, TransferMode,
-    Version, VfsPath, WriteMode, WriteRequest,
+    Mutations, OpContext, RenameRequest, RenameResult, ResolveRequest, Result, StatRequest, TransferMode,
+    UnaryRequest as _, Version, VfsPath, WriteMode, WriteRequest,
 };
 
 use crate::backend::{CompositeBackend, mounted, replaces};

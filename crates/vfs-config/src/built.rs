@@ -15,9 +15,9 @@ use crate::error::ConfigError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Place {
-    /// Around the whole namespace.
+    /// Interceptor the whole namespace.
     Everywhere,
-    /// Around what is at one mount, or at `/`.
+    /// Interceptor what is at one mount, or at `/`.
     Mount,
 }
 

@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use vfs_composite::{CompositeBackend, Recovered};
 use vfs_config::{Built, Config, ConfigError, ConfigErrorKind};
 use vfs_core::{
-    Around, Backend, BackendExt, Error, ErrorKind, OpContext, Operation, ReadRequest, RenameRequest, Request,
-    StatRequest, VfsPath, Wrapped, WriteRequest,
+    Backend, BackendExt, Error, ErrorKind, Intercepted, Interceptor, OpContext, Operation, ReadRequest, RenameRequest,
+    ResultStream, StatRequest, StreamCall, StreamRequest, UnaryRequest, VfsPath, WriteRequest,
 };
 use vfs_local::LocalBackend;
 
@@ -250,20 +250,29 @@ struct Undeletable {
     has_failed: AtomicBool,
 }
 
-impl Around for Undeletable {
+impl Interceptor for Undeletable {
     fn name(&self) -> &'static str {
         "undeletable"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> vfs_core::Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(
+        &self,
+        inner: &dyn Backend,
+        cx: &OpContext,
+        request: Q,
+    ) -> vfs_core::Result<Q::Output> {
         let is_marker = |path: &VfsPath| path.name() == Some(".vfs-directory");
         if Q::OPERATION == Operation::Delete
-            && request.action().paths().any(is_marker)
+            && request.as_request_ref().paths().any(is_marker)
             && !self.has_failed.swap(true, Ordering::SeqCst)
         {
             return Err(Error::of(ErrorKind::Unavailable));
         }
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -272,7 +281,7 @@ async fn of_a_move_that_failed_while_it_made_a_directory_nothing_is_left_at_the_
     let root = tree(&[("one/d/a", "a"), ("two/x", "")]);
     fs::create_dir(root.path().join("one/d/empty")).expect("a directory");
     let [source, target] = ["one", "two"].map(|name| LocalBackend::open(root.path().join(name)).expect("it is there"));
-    let target = Wrapped::new(Arc::new(target), Arc::new(Undeletable::default()));
+    let target = Intercepted::new(Arc::new(target), Arc::new(Undeletable::default()));
     let files = CompositeBackend::new(Arc::new(source)).with_mount("/m", Arc::new(target)).expect("it is free");
     let moved = files.rename(&OpContext::new(), RenameRequest::new(path("/d"), path("/m/d"))).await;
     assert_eq!(moved.expect_err("the directory is not made").kind(), ErrorKind::Unavailable);

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event_listener::Event;
-use futures::stream::{self, BoxStream, StreamExt};
+use futures::stream::{BoxStream, StreamExt};
 
 use crate::context::OpContext;
 use crate::error::{Error, Result};
@@ -206,7 +206,7 @@ impl Feed {
     ) -> BoxStream<'static, Result<WatchEvent>> {
         let asked = match req.since.as_ref().map(parse).transpose() {
             Ok(asked) => asked,
-            Err(error) => return stream::iter([Err(error.with_path(&req.path))]).boxed(),
+            Err(error) => return error.with_path(&req.path).into_stream(),
         };
         let (seen, is_behind) = {
             let mut ring = self.0.lock();

@@ -17,18 +17,16 @@
 //! }
 //! ```
 
-mod around;
 mod backend;
 mod cancel;
 mod context;
 mod error;
 mod ext;
 mod facets;
-mod layer;
+mod operation;
 mod path;
 mod prune;
 mod rebase;
-mod request;
 mod shell;
 mod types;
 
@@ -43,7 +41,6 @@ pub mod text;
 pub mod tree;
 pub mod window;
 
-pub use around::{Around, Wrapped};
 pub use backend::{Access, Backend, Capabilities, Mutations};
 pub use cancel::{CancelToken, DropGuard};
 pub use context::OpContext;
@@ -53,13 +50,14 @@ pub use facets::{
     FilePart, MultiModalContent, MultiModalReadRequest, MultiModalReader, PartKind, Searchable, Snapshots, Watch,
     read_multi_modal,
 };
-pub use layer::{Layer, layered};
+pub use operation::{
+    AnyOutput, AnyRequest, ExecuteStreamRequest, GrepStreamRequest, Intercepted, Interceptor, Layer, Operation,
+    OperationClass, OutputRef, Request, RequestRef, ResultStream, SnapshotsRequest, StreamCall, StreamRequest,
+    UnaryRequest, deferred_stream, layered,
+};
 pub use path::{PathFault, VfsPath};
 pub use prune::prune;
 pub use rebase::{Rebase, Relocate};
-pub use request::{
-    Action, Call, Effect, ExecuteStreamRequest, GrepStreamRequest, Operation, Request, SnapshotsRequest,
-};
 pub use shell::{
     BaseEnvironment, CommandExit, ExecuteEvent, ExecuteRequest, ExecuteResponse, FullOutput, Job, JobId, JobOutput,
     JobOutputRequest, JobsRequest, RunMode, Shell, StopJobRequest, StreamingShell, TerminalSize,

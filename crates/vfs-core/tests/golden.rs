@@ -280,7 +280,7 @@ fn states_and_changes() {
         "lend_request" => LendRequest::new(path("/d"), Purpose::Grep),
         "lend_request_for_grep" => LendRequest::for_grep(&GrepRequest::literal("x")).at(path("/d")),
         "download_request" => DownloadRequest::new(path("/a")),
-        "call" => WriteRequest::new(path("/a"), "text").into_call(),
+        "call" => WriteRequest::new(path("/a"), "text").into_any(),
     }
 }
 
@@ -421,7 +421,7 @@ fn enums_of_results_are_words() {
         ],
         &["file_not_found", "permission_denied", "is_directory", "invalid_path"],
     );
-    check_words(&[Effect::Looks, Effect::Changes, Effect::Runs], &["looks", "changes", "runs"]);
+    check_words(&[OperationClass::Read, OperationClass::Write, OperationClass::Execute], &["looks", "changes", "runs"]);
 }
 
 #[test]
@@ -521,9 +521,9 @@ fn operations_are_words() {
 }
 
 /// Returns `request` as a call, and the JSON of the request itself.
-fn call_and_json<Q: Request + Serialize>(request: Q) -> (Call, String) {
+fn call_and_json<Q: Request + Serialize>(request: Q) -> (AnyRequest, String) {
     let json = serde_json::to_string(&request).expect("serialises");
-    (request.into_call(), json)
+    (request.into_any(), json)
 }
 
 #[test]

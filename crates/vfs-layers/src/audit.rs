@@ -14,8 +14,8 @@ use futures::StreamExt as _;
 use futures::stream;
 use tokio::time::Instant;
 use vfs_core::{
-    Around, Backend, Effect, Error, ErrorKind, GrepEvent, Layer, OpContext, Request, Result, StatRequest, VfsPath,
-    Wrapped,
+    Backend, Error, ErrorKind, GrepEvent, Intercepted, Interceptor, Layer, OpContext, OperationClass, OutputRef,
+    Result, ResultStream, StatRequest, StreamCall, StreamRequest, UnaryRequest, VfsPath, deferred_stream,
 };
 
 pub use self::backend_sink::BackendSink;
@@ -27,7 +27,6 @@ pub use self::sinks::{AuditSink, MemorySink, TracingSink};
 
 use self::log::Log;
 use crate::outcome::Outcome;
-use crate::outputs::{Items, OnStream, as_type, end_with, is_stream, on_stream};
 
 /// Which operations are recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -168,6 +167,10 @@ impl Audit {
         answer
     }
 
+    fn covers(&self, class: OperationClass) -> bool {
+        self.scope == AuditScope::All || class != OperationClass::Read
+    }
+
     async fn check_sink(&self, path: &VfsPath) -> Result<()> {
         if self.on_failure == OnSinkFailure::Continue {
             // What a prepared sink has set aside keeps the record of a gap. Where it cannot be prepared, the gap is recorded
@@ -187,42 +190,49 @@ fn unwritable(error: Error, path: &VfsPath) -> Error {
 
 impl Layer for Audit {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        Arc::new(Wrapped::new(inner, Arc::new(self.clone())))
+        Arc::new(Intercepted::new(inner, Arc::new(self.clone())))
     }
 }
 
-impl Around for Audit {
+impl Interceptor for Audit {
     fn name(&self) -> &'static str {
         "audit"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let effect = request.action().effect();
-        if self.scope == AuditScope::Changes && effect == Effect::Looks {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let class = request.as_request_ref().class();
+        if !self.covers(class) {
             return request.send(inner, cx).await;
         }
-        self.check_sink(&request.action().primary_path()).await?;
-        let mut record = AuditRecord::begin(cx, request.action());
-        if effect == Effect::Changes {
+        self.check_sink(&request.as_request_ref().primary_path()).await?;
+        let mut record = AuditRecord::begin(cx, request.as_request_ref());
+        if class == OperationClass::Write {
             record.before = state(inner, cx, record.path.as_ref()).await;
             record.replaced = state(inner, cx, record.to.as_ref()).await;
         }
         let mut entry = Entry::begin(&self.log, record);
         let answer = request.send(inner, cx).await;
         entry.took();
-        match answer {
-            Ok(output) if is_stream(Q::OPERATION) => Ok(on_stream(output, entry)),
-            answer => {
-                entry.record.outcome = Outcome::of(&answer);
-                if effect == Effect::Changes {
-                    // The caller may have gone or be late, and what it did is looked at all the same.
-                    let path = entry.record.to.as_ref().or(entry.record.path.as_ref());
-                    entry.record.after = state(inner, &cx.for_cleanup(), path).await;
-                }
-                entry.end().await;
-                answer
-            }
+        entry.record.outcome = Outcome::of(&answer);
+        if class == OperationClass::Write {
+            // The caller may have gone or be late, and what it did is looked at all the same.
+            let path = entry.record.to.as_ref().or(entry.record.path.as_ref());
+            entry.record.after = state(inner, &cx.for_cleanup(), path).await;
         }
+        entry.end().await;
+        answer
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        if !self.covers(call.request().as_request_ref().class()) {
+            return call.start(cx);
+        }
+        deferred_stream(async move {
+            let request = call.request().as_request_ref();
+            self.check_sink(&request.primary_path()).await?;
+            let entry = Entry::begin(&self.log, AuditRecord::begin(&cx, request));
+            Ok(entry.watch::<Q>(call.start(cx)))
+        })
     }
 }
 
@@ -281,14 +291,15 @@ impl Drop for Entry {
     }
 }
 
-impl OnStream for Entry {
-    fn wrap<T: Send + 'static>(self, items: Items<T>) -> Items<T> {
+impl Entry {
+    /// Returns `items`, and makes the record when they end.
+    fn watch<Q: StreamRequest>(self, items: ResultStream<Q::Output>) -> ResultStream<Q::Output> {
         stream::unfold((items, Some(self)), |(mut items, mut entry)| async move {
             let item = items.next().await;
             if let Some(open) = &mut entry {
                 open.took();
                 match &item {
-                    Some(item) => open.note(item),
+                    Some(item) => open.note::<Q>(item),
                     None if open.record.outcome == Outcome::Dropped => open.record.outcome = Outcome::Ok,
                     None => {}
                 }
@@ -304,14 +315,12 @@ impl OnStream for Entry {
         .fuse()
         .boxed()
     }
-}
 
-impl Entry {
-    fn note<T: 'static>(&mut self, item: &Result<T>) {
-        if let Some(outcome) = end_with(item) {
+    fn note<Q: StreamRequest>(&mut self, item: &Result<Q::Output>) {
+        if let Some(outcome) = Outcome::of_last::<Q>(item) {
             self.record.outcome = outcome;
         }
-        if let Some(GrepEvent::End(summary)) = item.as_ref().ok().and_then(as_type) {
+        if let Ok(OutputRef::GrepStream(GrepEvent::End(summary))) = item.as_ref().map(Q::output_ref) {
             self.record.matches = Some(summary.matches);
         }
     }

@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use lru::LruCache;
 use vfs_core::{
-    Action, Around, Backend, DownloadRequest, Effect, Layer, OpContext, ReadRequest, ReadResult, Request, Result,
-    StatRequest, Version, VfsPath, Wrapped, window,
+    AnyOutput, Backend, DownloadRequest, Error, ErrorKind, Intercepted, Interceptor, Layer, OpContext, OperationClass,
+    ReadRequest, ReadResult, RequestRef, Result, ResultStream, StatRequest, StreamCall, StreamRequest, UnaryRequest,
+    Version, VfsPath, window,
 };
-
-use crate::outputs::into_output;
 
 /// What an entry is taken to weigh beside its content and path, in bytes.
 const ENTRY_WEIGHT: u64 = 256;
@@ -69,7 +68,7 @@ impl Cache {
 impl Layer for Cache {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
         let contents = Mutex::new(Contents { entries: LruCache::unbounded(), weight: 0 });
-        Arc::new(Wrapped::new(inner, Arc::new(Cached { cache: *self, contents })))
+        Arc::new(Intercepted::new(inner, Arc::new(Cached { cache: *self, contents })))
     }
 }
 
@@ -149,26 +148,30 @@ impl fmt::Debug for Cached {
     }
 }
 
-impl Around for Cached {
+impl Interceptor for Cached {
     fn name(&self) -> &'static str {
         "cache"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        if let Action::Read(read) = request.action()
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        if let RequestRef::Read(read) = request.as_request_ref()
             && let Some(answer) = self.read(inner, cx, read).await
-            && let Some(output) = answer.map(into_output).transpose()
         {
-            return output;
+            // The output of a read is one of `Q`, which is a read.
+            return Ok(Q::from_any_output(AnyOutput::Read(answer?)).ok_or_else(|| Error::of(ErrorKind::Internal))?);
         }
-        if request.action().effect() == Effect::Looks {
+        if request.as_request_ref().class() == OperationClass::Read {
             return request.send(inner, cx).await;
         }
-        let changed: Vec<VfsPath> = request.action().paths().cloned().collect();
+        let changed: Vec<VfsPath> = request.as_request_ref().paths().cloned().collect();
         let answer = request.send(inner, cx).await;
         let mut contents = self.contents();
         changed.iter().for_each(|path| contents.remove(path));
         drop(contents);
         answer
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }

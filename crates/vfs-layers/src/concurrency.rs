@@ -7,11 +7,10 @@ use futures::StreamExt as _;
 use futures::stream;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use vfs_core::{
-    Action, Around, Backend, Error, ErrorKind, Layer, OpContext, Operation, Request, Result, VfsPath, Wrapped,
+    Backend, Error, ErrorKind, Intercepted, Interceptor, Layer, OpContext, Operation, RequestRef, Result, ResultStream,
+    StreamCall, StreamRequest, UnaryRequest, VfsPath, deferred_stream,
 };
 use vfs_search::run_until_cancelled;
-
-use crate::outputs::{Items, OnStream, is_stream, on_stream};
 
 /// Lets at most so many operations run at once.
 ///
@@ -62,7 +61,7 @@ impl ConcurrencyLimit {
 impl Layer for ConcurrencyLimit {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
         let slots = Slots { limit: *self, free: Arc::new(Semaphore::new(self.running)), waiting: AtomicUsize::new(0) };
-        Arc::new(Wrapped::new(inner, Arc::new(slots)))
+        Arc::new(Intercepted::new(inner, Arc::new(slots)))
     }
 }
 
@@ -74,7 +73,7 @@ struct Slots {
 }
 
 impl Slots {
-    async fn take(&self, cx: &OpContext, action: Action<'_>) -> Result<SemaphorePermit<'_>> {
+    async fn take(&self, cx: &OpContext, action: RequestRef<'_>) -> Result<SemaphorePermit<'_>> {
         match self.free.try_acquire() {
             Ok(slot) => Ok(slot),
             // Boxed, as waiting takes more room than all the rest, and hardly anybody does.
@@ -112,42 +111,44 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Around for Slots {
+impl Interceptor for Slots {
     fn name(&self) -> &'static str {
         "concurrency"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let _slot = self.take(cx, request.as_request_ref()).await?;
+        request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
         if Q::OPERATION == Operation::Watch {
-            return request.send(inner, cx).await;
+            return call.start(cx);
         }
-        let slot = self.take(cx, request.action()).await?;
-        let output = request.send(inner, cx).await?;
-        if !is_stream(Q::OPERATION) {
-            return Ok(output);
-        }
-        slot.forget();
-        Ok(on_stream(output, Holding(Arc::clone(&self.free))))
+        deferred_stream(async move {
+            self.take(&cx, call.request().as_request_ref()).await?.forget();
+            let slot = OwnedSlot(Arc::clone(&self.free));
+            Ok(holding(call.start(cx), slot))
+        })
     }
 }
 
-/// Holds a slot for a stream.
-struct Holding(Arc<Semaphore>);
+/// A slot that is free again when this is dropped.
+struct OwnedSlot(Arc<Semaphore>);
 
-impl Drop for Holding {
+impl Drop for OwnedSlot {
     fn drop(&mut self) {
         self.0.add_permits(1);
     }
 }
 
-impl OnStream for Holding {
-    fn wrap<T: Send + 'static>(self, items: Items<T>) -> Items<T> {
-        stream::unfold(Some((items, self)), |state| async move {
-            let (mut items, slot) = state?;
-            let item = items.next().await?;
-            Some((item, Some((items, slot))))
-        })
-        .fuse()
-        .boxed()
-    }
+/// Returns `items`, and drops `slot` once they have ended.
+fn holding<T: Send + 'static>(items: ResultStream<T>, slot: OwnedSlot) -> ResultStream<T> {
+    stream::unfold(Some((items, slot)), |state| async move {
+        let (mut items, slot) = state?;
+        let item = items.next().await?;
+        Some((item, Some((items, slot))))
+    })
+    .fuse()
+    .boxed()
 }

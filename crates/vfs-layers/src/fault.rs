@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt as _;
 use futures::stream;
-use vfs_core::{Around, Backend, Error, ErrorKind, Layer, OpContext, Operation, Request, Result, VfsPath, Wrapped};
-
-use crate::outputs::{Items, OnStream, is_stream, on_stream};
+use vfs_core::{
+    Backend, Error, ErrorKind, Intercepted, Interceptor, Layer, OpContext, Operation, Result, ResultStream, StreamCall,
+    StreamRequest, UnaryRequest, VfsPath,
+};
 
 /// Fails operations, for tests of what happens then.
 ///
@@ -108,7 +109,7 @@ impl Layer for Fault {
         let seed = if let Schedule::Randomly { seed, .. } = self.schedule { seed } else { 0 };
         let faults =
             Faults { fault: self.clone(), calls: AtomicU64::new(0), draws: Mutex::new(fastrand::Rng::with_seed(seed)) };
-        Arc::new(Wrapped::new(inner, Arc::new(faults)))
+        Arc::new(Intercepted::new(inner, Arc::new(faults)))
     }
 }
 
@@ -140,41 +141,44 @@ impl Faults {
     }
 }
 
-impl Around for Faults {
+impl Interceptor for Faults {
     fn name(&self) -> &'static str {
         "fault"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         if !self.strikes(Q::OPERATION) {
             return request.send(inner, cx).await;
         }
-        let error = self.error(&request.action().primary_path());
-        if self.fault.point == Point::Before {
-            return Err(error);
+        let error = self.error(&request.as_request_ref().primary_path());
+        if self.fault.point == Point::After {
+            drop(request.send(inner, cx).await);
         }
-        let answer = request.send(inner, cx).await;
-        match answer {
-            Ok(output) if is_stream(Q::OPERATION) => Ok(on_stream(output, LastLost(error))),
-            _ => Err(error),
+        Err(error)
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        if !self.strikes(Q::OPERATION) {
+            return call.start(cx);
+        }
+        let error = self.error(&call.request().as_request_ref().primary_path());
+        match self.fault.point {
+            Point::Before => error.into_stream(),
+            Point::After => lose_last(call.start(cx), error),
         }
     }
 }
 
-/// Puts an error in the place of the last item.
-struct LastLost(Error);
-
-impl OnStream for LastLost {
-    fn wrap<T: Send + 'static>(self, items: Items<T>) -> Items<T> {
-        let state = (items.peekable(), Some(self.0));
-        stream::unfold(state, |(mut items, mut error)| async move {
-            error.as_ref()?;
-            let item = items.next().await;
-            let is_last = item.is_none() || std::pin::Pin::new(&mut items).peek().await.is_none();
-            let item = if is_last { Err(error.take()?) } else { item? };
-            Some((item, (items, error)))
-        })
-        .fuse()
-        .boxed()
-    }
+/// Returns `items`, with `error` in place of the last one.
+fn lose_last<T: Send + 'static>(items: ResultStream<T>, error: Error) -> ResultStream<T> {
+    let state = (items.peekable(), Some(error));
+    stream::unfold(state, |(mut items, mut error)| async move {
+        error.as_ref()?;
+        let item = items.next().await;
+        let is_last = item.is_none() || std::pin::Pin::new(&mut items).peek().await.is_none();
+        let item = if is_last { Err(error.take()?) } else { item? };
+        Some((item, (items, error)))
+    })
+    .fuse()
+    .boxed()
 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
-use vfs_core::{Around, Backend, Layer, OpContext, Operation, Request, Result, Wrapped};
+use vfs_core::{
+    Backend, Intercepted, Interceptor, Layer, OpContext, Operation, RequestRef, Result, ResultStream, StreamCall,
+    StreamRequest, UnaryRequest,
+};
 use vfs_search::run_until_cancelled;
 
 use crate::per_operation::PerOperation;
@@ -53,20 +56,32 @@ impl Latency {
 
 impl Layer for Latency {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        Arc::new(Wrapped::new(inner, Arc::new(self.clone())))
+        Arc::new(Intercepted::new(inner, Arc::new(self.clone())))
     }
 }
 
-impl Around for Latency {
+impl Interceptor for Latency {
     fn name(&self) -> &'static str {
         "latency"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let wait = self.waits.of(Q::OPERATION);
-        if !wait.is_zero() {
-            run_until_cancelled(cx, &request.action().primary_path(), sleep(wait)).await?;
-        }
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        self.wait(cx, request.as_request_ref()).await?;
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        let (waiting, request) = (cx.clone(), call.request().clone());
+        call.start_after(cx, async move { self.wait(&waiting, request.as_request_ref()).await })
+    }
+}
+
+impl Latency {
+    async fn wait(&self, cx: &OpContext, request: RequestRef<'_>) -> Result<()> {
+        let delay = self.waits.of(request.operation());
+        if delay.is_zero() {
+            return Ok(());
+        }
+        run_until_cancelled(cx, &request.primary_path(), sleep(delay)).await
     }
 }

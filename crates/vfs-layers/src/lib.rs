@@ -7,7 +7,6 @@ mod fault;
 mod latency;
 mod metrics;
 mod outcome;
-mod outputs;
 mod per_operation;
 mod quota;
 mod read_only;

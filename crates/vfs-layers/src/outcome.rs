@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use vfs_core::ErrorKind;
+use vfs_core::{ErrorKind, StreamRequest};
 
 /// How an operation ended. In JSON its [`code`](Self::code).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,6 +30,14 @@ impl Outcome {
     /// That of an answer.
     pub(crate) fn of<T>(answer: &vfs_core::Result<T>) -> Self {
         answer.as_ref().err().map_or(Outcome::Ok, |error| Outcome::Failed(error.kind()))
+    }
+
+    /// Returns the outcome of a stream whose last item is `item`, or `None` if `item` does not end a stream.
+    pub(crate) fn of_last<Q: StreamRequest>(item: &vfs_core::Result<Q::Output>) -> Option<Self> {
+        match item {
+            Ok(item) => Q::output_ref(item).ends_stream().then_some(Outcome::Ok),
+            Err(error) => Some(Outcome::Failed(error.kind())),
+        }
     }
 }
 

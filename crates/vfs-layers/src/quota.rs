@@ -12,8 +12,8 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::stream;
 use vfs_core::{
-    Action, Around, Backend, Capabilities, Effect, ErrorKind, Layer, Mutations, OpContext, Request, ResolveRequest,
-    Result, RunMode, VfsPath, Wrapped,
+    Backend, Capabilities, ErrorKind, Intercepted, Interceptor, Layer, Mutations, OpContext, Operation, OperationClass,
+    RequestRef, ResolveRequest, Result, ResultStream, RunMode, StreamCall, StreamRequest, UnaryRequest, VfsPath,
 };
 use vfs_search::run_until_cancelled;
 
@@ -24,7 +24,6 @@ use self::forecast::{Forecast, measure};
 use self::gate::{Gate, Held};
 use self::ledger::Ledger;
 use self::rate::Rate;
-use crate::outputs::{Items, OnStream, on_stream};
 
 /// Limits what is stored and how often it is asked, by the callers in this process.
 ///
@@ -108,7 +107,7 @@ impl Quota {
             gate: Gate::new(),
         });
         let meter = QuotaMeter { inner: Arc::clone(&inner), meters: Arc::clone(&meters) };
-        (Arc::new(Wrapped::new(inner, meters)), meter)
+        (Arc::new(Intercepted::new(inner, meters)), meter)
     }
 }
 
@@ -216,7 +215,13 @@ impl Meters {
     }
 
     /// The right to make the change, with what is stored known.
-    async fn enter(&self, inner: &dyn Backend, cx: &OpContext, action: Action<'_>, path: &VfsPath) -> Result<Held<'_>> {
+    async fn enter(
+        &self,
+        inner: &dyn Backend,
+        cx: &OpContext,
+        action: RequestRef<'_>,
+        path: &VfsPath,
+    ) -> Result<Held<'_>> {
         self.look_at_background(inner).await;
         let file = changed_file(inner, cx, action).await;
         loop {
@@ -233,18 +238,18 @@ impl Meters {
         }
     }
 
-    async fn change<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let path = request.action().paths().last().cloned().unwrap_or_else(VfsPath::root);
+    async fn change<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let path = request.as_request_ref().paths().last().cloned().unwrap_or_else(VfsPath::root);
         cx.check().map_err(|error| error.or_path(&path))?;
-        let _held = self.enter(inner, cx, request.action(), &path).await?;
-        let forecast = Forecast::of(inner, cx, request.action()).await.map_err(|error| error.or_path(&path))?;
+        let _held = self.enter(inner, cx, request.as_request_ref(), &path).await?;
+        let forecast = Forecast::of(inner, cx, request.as_request_ref()).await.map_err(|error| error.or_path(&path))?;
         self.quota.overall.check_file(&path, forecast.largest)?;
         self.quota.per_actor.check_file(&path, forecast.largest)?;
         let is_kept = self.keeps() && inner.capabilities(&path).mutations == Mutations::InPlace;
         let reservation = self.ledger.reserve(cx.actor(), forecast.growth(), &path)?;
-        let is_of_many = is_of_many(request.action());
+        let is_of_many = is_of_many(request.as_request_ref());
         let answer = request.send(inner, cx).await;
-        let change = answer.as_ref().map(|output| forecast.change(output));
+        let change = answer.as_ref().map(|output| forecast.change(Q::output_ref(output)));
         match change {
             _ if !is_kept => reservation.give_back(),
             Ok(Some(change)) => reservation.settle(change),
@@ -256,12 +261,12 @@ impl Meters {
 }
 
 /// The one file that is changed; `None` where that may be several.
-async fn changed_file(inner: &dyn Backend, cx: &OpContext, action: Action<'_>) -> Option<VfsPath> {
+async fn changed_file(inner: &dyn Backend, cx: &OpContext, action: RequestRef<'_>) -> Option<VfsPath> {
     let path = match action {
-        Action::Write(write) => &write.path,
-        Action::Edit(edit) => &edit.path,
-        Action::Upload(upload) => &upload.path,
-        Action::Delete(delete) if !delete.recursive => &delete.path,
+        RequestRef::Write(write) => &write.path,
+        RequestRef::Edit(edit) => &edit.path,
+        RequestRef::Upload(upload) => &upload.path,
+        RequestRef::Delete(delete) if !delete.recursive => &delete.path,
         _ => return None,
     };
     if !inner.capabilities(path).links {
@@ -272,10 +277,10 @@ async fn changed_file(inner: &dyn Backend, cx: &OpContext, action: Action<'_>) -
 }
 
 /// Whether several files may be changed, of which some may be when the rest fails, whatever the error.
-fn is_of_many(action: Action<'_>) -> bool {
+fn is_of_many(action: RequestRef<'_>) -> bool {
     match action {
-        Action::Rename(_) | Action::Copy(_) | Action::Restore(_) => true,
-        Action::Delete(delete) => delete.recursive,
+        RequestRef::Rename(_) | RequestRef::Copy(_) | RequestRef::Restore(_) => true,
+        RequestRef::Delete(delete) => delete.recursive,
         _ => false,
     }
 }
@@ -312,24 +317,23 @@ fn has_not_happened(kind: ErrorKind) -> bool {
     )
 }
 
-impl Around for Meters {
+impl Interceptor for Meters {
     fn name(&self) -> &'static str {
         "quota"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let any = request.as_request_ref();
         // Layers and namespaces resolve the paths of an operation before they send it; it counts once.
-        if !matches!(request.action(), Action::Resolve(_)) {
-            self.rate.admit(cx.actor(), &request.action().primary_path())?;
+        if Q::OPERATION != Operation::Resolve {
+            self.rate.admit(cx.actor(), &any.primary_path())?;
         }
-        match request.action().effect() {
-            Effect::Changes if self.keeps() || self.has_file_size() => self.change(inner, cx, request).await,
-            Effect::Runs => {
-                let unknown = Unknown(Arc::clone(&self.ledger));
-                let is_background =
-                    matches!(request.action(), Action::Execute(command) if command.run == RunMode::Background);
-                if !is_background {
-                    return Ok(on_stream(request.send(inner, cx).await?, unknown));
+        match any.class() {
+            OperationClass::Write if self.keeps() || self.has_file_size() => self.change(inner, cx, request).await,
+            OperationClass::Execute => {
+                if !matches!(any, RequestRef::Execute(command) if command.run == RunMode::Background) {
+                    let _unknown = Unknown(Arc::clone(&self.ledger));
+                    return request.send(inner, cx).await;
                 }
                 // Before, since the call may be dropped; and behind, since who looked between saw no job of it yet.
                 self.background.begins(cx);
@@ -339,6 +343,24 @@ impl Around for Meters {
             }
             _ => request.send(inner, cx).await,
         }
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        let any = call.request().as_request_ref();
+        if let Err(error) = self.rate.admit(cx.actor(), &any.primary_path()) {
+            return error.into_stream();
+        }
+        if any.class() != OperationClass::Execute {
+            return call.start(cx);
+        }
+        let unknown = Unknown(Arc::clone(&self.ledger));
+        let mut items = call.start(cx);
+        stream::poll_fn(move |task| {
+            let _unknown = &unknown;
+            items.poll_next_unpin(task)
+        })
+        .fuse()
+        .boxed()
     }
 
     fn capabilities(&self, mut inner: Capabilities) -> Capabilities {
@@ -356,16 +378,5 @@ struct Unknown(Arc<Ledger>);
 impl Drop for Unknown {
     fn drop(&mut self) {
         self.0.forget();
-    }
-}
-
-impl OnStream for Unknown {
-    fn wrap<T: Send + 'static>(self, mut items: Items<T>) -> Items<T> {
-        stream::poll_fn(move |task| {
-            let _held = &self;
-            items.poll_next_unpin(task)
-        })
-        .fuse()
-        .boxed()
     }
 }

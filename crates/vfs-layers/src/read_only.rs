@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use vfs_core::{
-    Access, Around, Backend, Capabilities, Effect, Error, ErrorKind, Layer, OpContext, Request, Result, Wrapped,
+    Access, Backend, Capabilities, Error, ErrorKind, Intercepted, Interceptor, Layer, OpContext, OperationClass,
+    RequestRef, Result, ResultStream, StreamCall, StreamRequest, UnaryRequest,
 };
 
 /// Refuses every change and every command.
@@ -39,21 +40,35 @@ pub struct ReadOnly;
 
 impl Layer for ReadOnly {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        Arc::new(Wrapped::new(inner, Arc::new(*self)))
+        Arc::new(Intercepted::new(inner, Arc::new(*self)))
     }
 }
 
-impl Around for ReadOnly {
+impl ReadOnly {
+    fn check(request: RequestRef<'_>) -> Result<()> {
+        if request.class() == OperationClass::Read {
+            return Ok(());
+        }
+        let message = "the files are read-only here; look at them, and write somewhere else";
+        Err(Error::new(ErrorKind::PermissionDenied, message).with_path(&request.primary_path()))
+    }
+}
+
+impl Interceptor for ReadOnly {
     fn name(&self) -> &'static str {
         "read_only"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        if request.action().effect() == Effect::Looks {
-            return request.send(inner, cx).await;
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        Self::check(request.as_request_ref())?;
+        request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        match Self::check(call.request().as_request_ref()) {
+            Ok(()) => call.start(cx),
+            Err(error) => error.into_stream(),
         }
-        let message = "the files are read-only here; look at them, and write somewhere else";
-        Err(Error::new(ErrorKind::PermissionDenied, message).with_path(&request.action().primary_path()))
     }
 
     fn capabilities(&self, mut inner: Capabilities) -> Capabilities {

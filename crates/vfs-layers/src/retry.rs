@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::stream;
 use tokio::time::{Instant, sleep};
-use vfs_core::{Action, Around, Backend, Error, ErrorKind, Layer, OpContext, Request, Result, Wrapped};
+use vfs_core::{
+    Backend, Error, ErrorKind, Intercepted, Interceptor, Layer, OpContext, Operation, RequestRef, Result, ResultStream,
+    StreamCall, StreamRequest, UnaryRequest, deferred_stream,
+};
 use vfs_search::run_until_cancelled;
-
-use crate::outputs::first_error;
 
 /// Tries an operation again where that may help and cannot harm.
 ///
@@ -15,7 +18,7 @@ use crate::outputs::first_error;
 ///
 /// * Only temporary errors are tried again. After `busy` nothing has happened, so every operation is. After `timeout` and
 ///   `unavailable` nobody knows, so only an operation for which twice is the same as once is: see
-///   [`Action::is_repeatable`].
+///   [`RequestRef::is_idempotent`].
 /// * The wait before an attempt is drawn evenly from zero to a bound, which doubles from attempt to attempt.
 /// * Nothing is tried again once the caller has cancelled, or where the wait would end after its deadline: the last error
 ///   is the answer. Cancelling ends a wait at once.
@@ -102,44 +105,61 @@ impl Default for Retry {
 
 impl Layer for Retry {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        Arc::new(Wrapped::new(inner, Arc::new(*self)))
+        Arc::new(Intercepted::new(inner, Arc::new(*self)))
     }
 }
 
-impl Around for Retry {
+impl Interceptor for Retry {
     fn name(&self) -> &'static str {
         "retry"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let mut attempt = 1;
         loop {
-            let error = match once(inner, cx, request.clone()).await {
+            match request.clone().send(inner, cx).await {
                 Ok(output) => return Ok(output),
-                Err(error) => error,
-            };
-            let delay = self.delay(attempt);
-            if attempt >= self.attempts || !may_repeat(&error, request.action()) || !fits(cx, delay) {
-                return Err(error);
+                Err(error) => self.back_off(cx, request.as_request_ref(), attempt, error).await?,
             }
-            run_until_cancelled(cx, &request.action().primary_path(), sleep(delay)).await?;
             attempt += 1;
         }
     }
-}
 
-async fn once<Q: Request>(inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-    let mut output = request.send(inner, cx).await?;
-    match first_error(&mut output).await {
-        Some(error) => Err(error),
-        None => Ok(output),
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, mut call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        if Q::OPERATION == Operation::Watch {
+            return call.start(cx);
+        }
+        deferred_stream(async move {
+            let mut attempt = 1;
+            loop {
+                let mut items = call.restart(cx.clone());
+                match items.next().await {
+                    Some(Err(error)) => {
+                        self.back_off(&cx, call.request().as_request_ref(), attempt, error).await?;
+                    }
+                    first => return Ok(stream::iter(first).chain(items).boxed()),
+                }
+                attempt += 1;
+            }
+        })
     }
 }
 
-fn may_repeat(error: &Error, action: Action<'_>) -> bool {
+impl Retry {
+    /// Waits before the attempt after `attempt`, or returns `error` if there is to be none.
+    async fn back_off(&self, cx: &OpContext, request: RequestRef<'_>, attempt: u32, error: Error) -> Result<()> {
+        let delay = self.delay(attempt);
+        if attempt >= self.attempts || !may_repeat(&error, request) || !fits(cx, delay) {
+            return Err(error);
+        }
+        run_until_cancelled(cx, &request.primary_path(), sleep(delay)).await
+    }
+}
+
+fn may_repeat(error: &Error, action: RequestRef<'_>) -> bool {
     match error.kind() {
         ErrorKind::Busy => true,
-        kind => kind.is_temporary() && action.is_repeatable(),
+        kind => kind.is_temporary() && action.is_idempotent(),
     }
 }
 

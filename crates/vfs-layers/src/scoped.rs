@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use futures::stream::{self, BoxStream};
+use futures::stream::BoxStream;
 use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
     ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
     GrepRequest, GrepResult, Layer, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
     MultiModalReader, OpContext, Purpose, ReadRequest, ReadResult, Rebase, Relocate, RenameRequest, RenameResult,
-    Request, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest, StreamingShell, VfsPath,
-    Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult, edit,
+    Request as _, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest, StreamingShell,
+    UnaryRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult, edit,
 };
 use vfs_search::Pool;
 
@@ -74,10 +74,10 @@ impl ScopedBackend {
     /// Performs `request` in the directory.
     async fn send<Q>(&self, cx: &OpContext, request: Q) -> Result<Q::Output>
     where
-        Q: Request,
+        Q: UnaryRequest,
         Q::Output: Relocate,
     {
-        for path in request.action().paths() {
+        for path in request.as_request_ref().paths() {
             self.stays_within(cx, path).await?;
         }
         let inner = request.map_paths(&mut |path| self.rebase.inward(path))?;
@@ -88,7 +88,7 @@ impl ScopedBackend {
     /// As [`send`](Self::send), of what cannot be done to a directory, which the root is even before it exists.
     async fn send_file<Q>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
     where
-        Q: Request,
+        Q: UnaryRequest,
         Q::Output: Relocate,
     {
         if path.is_root() {
@@ -115,10 +115,10 @@ impl ScopedBackend {
     /// The same of an entry that is moved or removed as it is: only what is above it is followed.
     async fn send_entry<Q>(&self, cx: &OpContext, request: Q) -> Result<Q::Output>
     where
-        Q: Request,
+        Q: UnaryRequest,
         Q::Output: Relocate,
     {
-        for path in request.action().paths() {
+        for path in request.as_request_ref().paths() {
             let Some(parent) = path.parent() else {
                 let message = "the root itself cannot be changed; name something below it";
                 return Err(Error::invalid_argument(message).with_path(path));
@@ -302,13 +302,13 @@ impl Searchable for ScopedBackend {
 
 impl Watch for ScopedBackend {
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
-        let refused = |error: Error| stream::iter([Err(error)]).boxed();
         let Some(watch) = self.inner.as_watch() else {
-            return refused(Error::new(ErrorKind::Unsupported, "it does not tell of changes").with_path(&req.path));
+            let message = "this backend has no change feed";
+            return Error::new(ErrorKind::Unsupported, message).with_path(&req.path).into_stream();
         };
         let rebase = self.rebase.clone();
         match req.map_paths(&mut |path| rebase.inward(path)) {
-            Err(error) => refused(error),
+            Err(error) => error.into_stream(),
             Ok(inner) => watch
                 .watch(cx, inner)
                 .map(move |event| event.map_err(|error| rebase.error(error))?.relocate(&rebase))

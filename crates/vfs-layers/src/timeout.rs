@@ -1,5 +1,6 @@
 //! An end to every operation.
 
+use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +9,12 @@ use futures::StreamExt as _;
 use futures::future::{Either, select};
 use futures::stream;
 use tokio::time::{Instant, sleep_until};
-use vfs_core::{Around, Backend, Error, ErrorKind, Layer, OpContext, Operation, Request, Result, VfsPath, Wrapped};
+use vfs_core::{
+    Backend, Error, ErrorKind, Intercepted, Interceptor, Layer, OpContext, Operation, Result, ResultStream, StreamCall,
+    StreamRequest, UnaryRequest, VfsPath,
+};
 
-use crate::outputs::{Items, OnStream, end_with, on_stream};
+use crate::outcome::Outcome;
 use crate::per_operation::PerOperation;
 
 /// Ends each operation after a time.
@@ -72,30 +76,43 @@ impl Timeout {
 
 impl Layer for Timeout {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        Arc::new(Wrapped::new(inner, Arc::new(self.clone())))
+        Arc::new(Intercepted::new(inner, Arc::new(self.clone())))
     }
 }
 
-impl Around for Timeout {
+impl Interceptor for Timeout {
     fn name(&self) -> &'static str {
         "timeout"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let time = self.time_of(Q::OPERATION);
-        let own = time.and_then(|time| Instant::now().checked_add(time));
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let (cx, end) = self.limit(cx, Q::OPERATION);
+        let Some(end) = end else { return request.send(inner, &cx).await };
+        let path = request.as_request_ref().primary_path();
+        match select(request.send(inner, &cx), pin!(sleep_until(end))).await {
+            Either::Left((answer, _)) => answer.map_err(|error| error.or_path(&path)),
+            Either::Right(_) => Err(late(&path)),
+        }
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        let (cx, end) = self.limit(&cx, Q::OPERATION);
+        let Some(end) = end else { return call.start(cx.into_owned()) };
+        let path = call.request().as_request_ref().primary_path();
+        until::<Q>(call.start(cx.into_owned()), end, path)
+    }
+}
+
+impl Timeout {
+    /// Returns the context with the deadline of `operation`, and the moment after which it is abandoned.
+    fn limit<'a>(&self, cx: &'a OpContext, operation: Operation) -> (Cow<'a, OpContext>, Option<Instant>) {
+        let own = self.time_of(operation).and_then(|time| Instant::now().checked_add(time));
         let cx = match own {
-            Some(own) => &cx.clone().with_deadline(own.into_std()),
-            None => cx,
+            Some(own) => Cow::Owned(cx.clone().with_deadline(own.into_std())),
+            None => Cow::Borrowed(cx),
         };
         let end = cx.deadline().and_then(|deadline| Instant::from_std(deadline).checked_add(Self::GRACE));
-        let path = request.action().primary_path();
-        let Some(end) = end else { return request.send(inner, cx).await };
-        let output = match select(request.send(inner, cx), pin!(sleep_until(end))).await {
-            Either::Left((answer, _)) => answer.map_err(|error| error.or_path(&path))?,
-            Either::Right(_) => return Err(late(&path)),
-        };
-        Ok(on_stream(output, Until { end, path }))
+        (cx, end)
     }
 }
 
@@ -104,39 +121,32 @@ fn late(path: &VfsPath) -> Error {
     Error::new(ErrorKind::Timeout, message).with_path(path)
 }
 
-/// Ends a stream at a moment.
-struct Until {
-    end: Instant,
-    path: VfsPath,
-}
-
-impl OnStream for Until {
-    fn wrap<T: Send + 'static>(self, items: Items<T>) -> Items<T> {
-        let state = Some((items, Box::pin(sleep_until(self.end)), self.path));
-        stream::unfold(state, |state| async move {
-            let (mut items, mut end, path) = state?;
-            let next = async {
-                // A stream that always has an item would never let the timer be looked at.
-                if Instant::now() >= end.deadline() {
-                    return None;
-                }
-                match select(items.next(), end.as_mut()).await {
-                    Either::Left((item, _)) => Some(item),
-                    Either::Right(_) => None,
-                }
+/// Returns `items` until `end`, and then an error.
+fn until<Q: StreamRequest>(items: ResultStream<Q::Output>, end: Instant, path: VfsPath) -> ResultStream<Q::Output> {
+    let state = Some((items, Box::pin(sleep_until(end)), path));
+    stream::unfold(state, |state| async move {
+        let (mut items, mut end, path) = state?;
+        let next = async {
+            // A stream that always has an item would never let the timer be looked at.
+            if Instant::now() >= end.deadline() {
+                return None;
             }
-            .await;
-            match next {
-                Some(item) => {
-                    let item = item?;
-                    // Nothing comes after the last item, however late it is asked for.
-                    let is_last = end_with(&item).is_some();
-                    Some((item, (!is_last).then_some((items, end, path))))
-                }
-                None => Some((Err(late(&path)), None)),
+            match select(items.next(), end.as_mut()).await {
+                Either::Left((item, _)) => Some(item),
+                Either::Right(_) => None,
             }
-        })
-        .fuse()
-        .boxed()
-    }
+        }
+        .await;
+        match next {
+            Some(item) => {
+                let item = item?;
+                // Nothing comes after the last item, however late it is asked for.
+                let is_last = Outcome::of_last::<Q>(&item).is_some();
+                Some((item, (!is_last).then_some((items, end, path))))
+            }
+            None => Some((Err(late(&path)), None)),
+        }
+    })
+    .fuse()
+    .boxed()
 }

@@ -9,11 +9,13 @@ use futures::stream;
 use tokio::time::Instant;
 use tracing::field::{Empty, display};
 use tracing::{Instrument as _, Span, info_span};
-use vfs_core::{Action, Around, Backend, Layer, OpContext, Operation, Request, Result, Wrapped};
+use vfs_core::{
+    Backend, Intercepted, Interceptor, Layer, OpContext, Operation, RequestRef, Result, ResultStream, StreamCall,
+    StreamRequest, UnaryRequest,
+};
 
 use crate::metrics::Metrics;
 use crate::outcome::Outcome;
-use crate::outputs::{Items, OnStream, end_with, is_stream, on_stream};
 
 /// Puts a `tracing` span around every operation, and counts.
 ///
@@ -62,44 +64,37 @@ impl Trace {
 
 impl Layer for Trace {
     fn layer(&self, inner: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        Arc::new(Wrapped::new(inner, Arc::new(self.clone())))
+        Arc::new(Intercepted::new(inner, Arc::new(self.clone())))
     }
 }
 
-impl Around for Trace {
+impl Interceptor for Trace {
     fn name(&self) -> &'static str {
         "trace"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let span = span(inner, cx, request.action());
-        if is_stream(Q::OPERATION) {
-            let mut running = Running::new(Q::OPERATION, &span, self.metrics());
-            return match send(span, inner, cx, request).await {
-                Ok(output) => Ok(on_stream(output, running)),
-                answer => {
-                    running.outcome = Outcome::of(&answer);
-                    answer
-                }
-            };
-        }
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let span = span(inner, cx, request.as_request_ref());
         let mut running = Running::new(Q::OPERATION, &span, &*self.metrics);
-        let answer = send(span, inner, cx, request).await;
+        let answer = if span.is_disabled() {
+            request.send(inner, cx).await
+        } else {
+            let cx = cx.clone().with_span(span.clone());
+            Box::pin(request.send(inner, &cx).instrument(span)).await
+        };
         running.outcome = Outcome::of(&answer);
         answer
     }
-}
 
-/// Performs `request` in `span`, where somebody listens; only then is there a price.
-async fn send<Q: Request>(span: Span, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-    if span.is_disabled() {
-        return request.send(inner, cx).await;
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        let span = span(&**call.inner(), &cx, call.request().as_request_ref());
+        let running = Running::new(Q::OPERATION, &span, self.metrics());
+        let cx = if span.is_disabled() { cx } else { cx.with_span(span.clone()) };
+        running.watch::<Q>(span.in_scope(|| call.start(cx)))
     }
-    let cx = cx.clone().with_span(span.clone());
-    Box::pin(request.send(inner, &cx).instrument(span)).await
 }
 
-fn span(inner: &dyn Backend, cx: &OpContext, action: Action<'_>) -> Span {
+fn span(inner: &dyn Backend, cx: &OpContext, action: RequestRef<'_>) -> Span {
     let operation = action.operation().code();
     let span = if cx.span().is_none() {
         info_span!("vfs", operation, path = Empty, to = Empty, actor = cx.actor(), session = cx.session(),
@@ -143,15 +138,16 @@ impl<M: Deref<Target = Metrics>> Drop for Running<M> {
     }
 }
 
-impl OnStream for Running<Arc<Metrics>> {
-    fn wrap<T: Send + 'static>(self, mut items: Items<T>) -> Items<T> {
+impl Running<Arc<Metrics>> {
+    /// Returns `items`, and notes how they end.
+    fn watch<Q: StreamRequest>(self, mut items: ResultStream<Q::Output>) -> ResultStream<Q::Output> {
         let mut running = Some(self);
         stream::poll_fn(move |task| {
             let _entered = running.as_ref().map(|running| running.span.clone().entered());
             let item = ready!(items.poll_next_unpin(task));
             match (&item, &mut running) {
                 (Some(item), Some(running)) => {
-                    if let Some(outcome) = end_with(item) {
+                    if let Some(outcome) = Outcome::of_last::<Q>(item) {
                         running.outcome = outcome;
                     }
                 }

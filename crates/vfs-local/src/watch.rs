@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use futures::stream::{self, BoxStream, StreamExt};
+use futures::stream::{BoxStream, StreamExt};
 use rustix::event::{EventfdFlags, eventfd};
 use vfs_core::feed::Feed;
 use vfs_core::{Error, ErrorKind, OpContext, Result, VfsPath, WatchEvent, WatchRequest};
@@ -54,7 +54,7 @@ impl SharedWatcher {
         let path = req.path.clone();
         match self.subscribe(local_fs, cx, req) {
             Ok(events) => events,
-            Err(error) => stream::iter([Err(error.with_path(&path))]).boxed(),
+            Err(error) => error.with_path(&path).into_stream(),
         }
     }
 

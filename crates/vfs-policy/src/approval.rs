@@ -4,7 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
-use vfs_core::{Call, OpContext};
+use vfs_core::{AnyRequest, OpContext};
 
 /// Answer of an approver to the question of a policy.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ pub enum Approval {
     },
     /// This request replaces the original one. It has to be for the same operation, and it stays denied if the policy denies
     /// it.
-    Edit(Box<Call>),
+    Edit(Box<AnyRequest>),
 }
 
 /// Answers the questions of a policy.
@@ -27,7 +27,7 @@ pub enum Approval {
 pub trait Approver: fmt::Debug + Send + Sync + 'static {
     /// Returns the answer to `prompt`, the question of the policy about `call`. The future is dropped
     /// when the time limit of the policy has passed, and the operation is denied.
-    async fn approve(&self, cx: &OpContext, call: &Call, prompt: &str) -> Approval;
+    async fn approve(&self, cx: &OpContext, call: &AnyRequest, prompt: &str) -> Approval;
 }
 
 /// An operation that waits for an approval. Dropping this value denies the operation.
@@ -35,7 +35,7 @@ pub trait Approver: fmt::Debug + Send + Sync + 'static {
 #[non_exhaustive]
 pub struct PendingApproval {
     /// The request.
-    pub call: Call,
+    pub call: AnyRequest,
     /// The question of the policy.
     pub prompt: String,
     /// The actor that sent the request.
@@ -83,7 +83,7 @@ impl ApprovalQueue {
 
 #[async_trait]
 impl Approver for ApprovalQueue {
-    async fn approve(&self, cx: &OpContext, call: &Call, prompt: &str) -> Approval {
+    async fn approve(&self, cx: &OpContext, call: &AnyRequest, prompt: &str) -> Approval {
         let (answer, answered) = oneshot::channel();
         let question = PendingApproval {
             call: call.clone(),

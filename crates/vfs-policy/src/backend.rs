@@ -5,7 +5,7 @@ use std::{fmt, iter};
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use futures::future::{FutureExt as _, ready};
+use futures::future::ready;
 use futures::stream::{self, BoxStream};
 use tokio::runtime::Handle;
 use vfs_core::tree::SharedTree;
@@ -15,9 +15,10 @@ use vfs_core::{
     ExecuteStreamRequest, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest, GlobRequest,
     GlobResult, GrepEvent, GrepRequest, GrepResult, GrepStreamRequest, Job, JobOutput, JobOutputRequest, JobsRequest,
     LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, Purpose,
-    ReadRequest, ReadResult, RenameRequest, RenameResult, Request, ResolveRequest, Resolved, RestoreRequest, Result,
-    Searchable, Shell, SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest, StatRequest, StopJobRequest,
-    StreamingShell, VfsPath, Watch, WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, Result, Searchable,
+    Shell, SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest, StatRequest, StopJobRequest, StreamRequest as _,
+    StreamingShell, UnaryRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult,
+    deferred_stream,
 };
 use vfs_search::Pool;
 
@@ -42,14 +43,15 @@ impl PolicyBackend {
     }
 
     /// Performs `request` if the policy permits it.
-    async fn send<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn send<Q: UnaryRequest>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
         self.enforcer.permit(cx, request).await?.send(self.inner(), cx).await
     }
 
     /// Performs `request`, which has at most two paths. An error does not reveal that a component above one of them is a file that
     /// may not be read.
-    async fn send_at<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let (path, target) = (request.action().primary_path(), request.action().paths().nth(1).cloned());
+    async fn send_at<Q: UnaryRequest>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let (path, target) =
+            (request.as_request_ref().primary_path(), request.as_request_ref().paths().nth(1).cloned());
         match self.send(cx, request).await {
             // Boxed, so that the requests that succeed do not carry its state.
             Err(error) => {
@@ -275,12 +277,11 @@ impl Backend for PolicyBackend {
     }
 
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
-        let begin = self.clone().permitted_tree(cx.clone(), req);
-        let events = begin.map(move |begun| match begun {
-            Ok((tree, req)) => vfs_search::grep_stream_on(Pool::global(), Arc::new(tree), cx, req),
-            Err(error) => stream::iter([Err(error)]).boxed(),
-        });
-        stream::once(events).flatten().boxed()
+        let this = self.clone();
+        deferred_stream(async move {
+            let (tree, req) = this.permitted_tree(cx.clone(), req).await?;
+            Ok(vfs_search::grep_stream_on(Pool::global(), Arc::new(tree), cx, req))
+        })
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
@@ -392,13 +393,10 @@ impl Shell for PolicyBackend {
 impl StreamingShell for PolicyBackend {
     fn execute_stream(&self, cx: OpContext, req: ExecuteRequest) -> BoxStream<'static, Result<ExecuteEvent>> {
         let this = self.clone();
-        let begin = async move {
-            match this.send(&cx, ExecuteStreamRequest(req)).await {
-                Ok(events) => events,
-                Err(error) => stream::iter([Err(error)]).boxed(),
-            }
-        };
-        stream::once(begin).flatten().boxed()
+        deferred_stream(async move {
+            let request = this.enforcer.permit(&cx, ExecuteStreamRequest(req)).await?;
+            Ok(request.start(this.inner(), cx))
+        })
     }
 }
 
@@ -446,27 +444,26 @@ impl Watch for PolicyBackend {
     fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
         // Subscribe before the check, so that no event during the check is missed.
         let Some(watch) = self.inner().as_watch() else {
-            let error = Error::new(ErrorKind::Unsupported, "it does not tell of changes").with_path(&req.path);
-            return stream::iter([Err(error)]).boxed();
+            let message = "this backend has no change feed";
+            return Error::new(ErrorKind::Unsupported, message).with_path(&req.path).into_stream();
         };
         let events = watch.watch(cx.clone(), req.clone());
         let this = self.clone();
-        let begin = async move {
+        deferred_stream(async move {
             let answer = this.enforcer.permit(&cx, req.clone()).await;
             let path = answer.as_ref().map_or(&req.path, |permitted| &permitted.path);
             match this.refusal(&cx, path, &answer).await {
-                Some(refusal) if !this.is_directory(&cx, path).await => return stream::iter([Err(refusal)]).boxed(),
+                Some(refusal) if !this.is_directory(&cx, path).await => return Err(refusal),
                 _ => {}
             }
             match answer {
                 Ok(permitted) if permitted != req => match this.inner().as_watch() {
-                    Some(watch) => this.filtered(cx.clone(), watch.watch(cx, permitted)),
-                    None => stream::empty().boxed(),
+                    Some(watch) => Ok(this.filtered(cx.clone(), watch.watch(cx, permitted))),
+                    None => Ok(stream::empty().boxed()),
                 },
-                Ok(_) => this.filtered(cx, events),
-                Err(error) => stream::iter([Err(error)]).boxed(),
+                Ok(_) => Ok(this.filtered(cx, events)),
+                Err(error) => Err(error),
             }
-        };
-        stream::once(begin).flatten().boxed()
+        })
     }
 }

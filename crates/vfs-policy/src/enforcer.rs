@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::time::timeout;
 use vfs_core::links::is_link;
 use vfs_core::{
-    Action, Backend, Error, ErrorKind, LsRequest, OpContext, Request, ResolveRequest, Resolved, Result, StatRequest,
-    VfsPath,
+    Backend, Error, ErrorKind, LsRequest, OpContext, Request, RequestRef, ResolveRequest, Resolved, Result,
+    StatRequest, VfsPath,
 };
 use vfs_search::run_until_cancelled;
 
@@ -38,7 +38,7 @@ impl Enforcer {
 
     /// Returns `request`, or the request that an approver replaced it with, if it is allowed.
     pub(crate) async fn permit<Q: Request>(&self, cx: &OpContext, request: Q) -> Result<Q> {
-        let action = request.action();
+        let action = request.as_request_ref();
         let decision = self.hook().check(cx, &action).await;
         if decision == Decision::Allow && self.is_plain_request(cx, action) {
             return Ok(request);
@@ -51,13 +51,13 @@ impl Enforcer {
         match self.judge_with(decision, cx, &request).await? {
             None => Ok(request),
             // A namespace resolves a path before it sends an operation on it, and that operation has its own approval.
-            Some(_) if matches!(request.action(), Action::Resolve(_)) => Ok(request),
+            Some(_) if matches!(request.as_request_ref(), RequestRef::Resolve(_)) => Ok(request),
             Some(prompt) => self.ask(cx, request, &prompt).await,
         }
     }
 
     /// Returns whether the named paths of a request are all that it touches: no path can be a link, and no subtree counts.
-    fn is_plain_request(&self, cx: &OpContext, action: Action<'_>) -> bool {
+    fn is_plain_request(&self, cx: &OpContext, action: RequestRef<'_>) -> bool {
         let is_plain = || {
             required_permissions(&action).all(|need| need.reach == Reach::Itself)
                 && action.paths().all(|path| !self.inner.capabilities(path).links)
@@ -90,7 +90,7 @@ impl Enforcer {
     }
 
     async fn judge<Q: Request>(&self, cx: &OpContext, request: &Q) -> Result<ApprovalQuestion> {
-        let decision = self.hook().check(cx, &request.action()).await;
+        let decision = self.hook().check(cx, &request.as_request_ref()).await;
         self.judge_with(decision, cx, request).await
     }
 
@@ -101,7 +101,7 @@ impl Enforcer {
         cx: &OpContext,
         request: &Q,
     ) -> Result<ApprovalQuestion> {
-        let action = request.action();
+        let action = request.as_request_ref();
         let at = self.error_path(&decision, cx, &action, &action).await;
         let mut asked = question_of(decision, &at)?;
         if self.is_uniform(cx) {
@@ -112,8 +112,8 @@ impl Enforcer {
             let lookup =
                 |path: &VfsPath| real.iter().find(|(named, _)| named == path).map(|(_, real)| real.path.clone());
             let moved = request.clone().map_paths(&mut |path| Ok(lookup(path).unwrap_or_else(|| path.clone())))?;
-            let decision = self.hook().check(cx, &moved.action()).await;
-            let at = self.error_path(&decision, cx, &moved.action(), &action).await;
+            let decision = self.hook().check(cx, &moved.as_request_ref()).await;
+            let at = self.error_path(&decision, cx, &moved.as_request_ref(), &action).await;
             asked = asked.or(question_of(decision, &at)?);
         }
         Ok(asked.or(self.judge_subtree(cx, &action).await?))
@@ -125,8 +125,8 @@ impl Enforcer {
         &self,
         decision: &Decision,
         cx: &OpContext,
-        action: &Action<'_>,
-        named: &Action<'_>,
+        action: &RequestRef<'_>,
+        named: &RequestRef<'_>,
     ) -> VfsPath {
         if matches!(decision, Decision::Deny { .. }) {
             for (need, named) in required_permissions(action).zip(required_permissions(named)) {
@@ -140,7 +140,7 @@ impl Enforcer {
     }
 
     /// Returns the real paths of `action`, as far as the backend can have links.
-    async fn real_paths(&self, cx: &OpContext, action: &Action<'_>) -> Result<Vec<(VfsPath, Resolved)>> {
+    async fn real_paths(&self, cx: &OpContext, action: &RequestRef<'_>) -> Result<Vec<(VfsPath, Resolved)>> {
         let mut real = Vec::new();
         for path in action.paths() {
             if !self.inner.capabilities(path).links {
@@ -164,7 +164,7 @@ impl Enforcer {
     async fn judge_content(
         &self,
         cx: &OpContext,
-        action: &Action<'_>,
+        action: &RequestRef<'_>,
         path: &VfsPath,
         resolved: &Resolved,
     ) -> Result<()> {
@@ -222,7 +222,7 @@ impl Enforcer {
     }
 
     /// Checks every entry below a directory that is moved, copied or deleted.
-    async fn judge_subtree(&self, cx: &OpContext, action: &Action<'_>) -> Result<ApprovalQuestion> {
+    async fn judge_subtree(&self, cx: &OpContext, action: &RequestRef<'_>) -> Result<ApprovalQuestion> {
         let (mut source, mut target) = (None, None);
         for need in required_permissions(action).filter(|need| need.reach == Reach::Subtree) {
             match need.permission {
@@ -289,12 +289,12 @@ impl Enforcer {
     }
 
     async fn ask<Q: Request>(&self, cx: &OpContext, request: Q, prompt: &str) -> Result<Q> {
-        let at = request.action().primary_path();
+        let at = request.as_request_ref().primary_path();
         let required = |message: String| Error::new(ErrorKind::ApprovalRequired, message).with_path(&at);
         let Some(approver) = &self.policy.approver else {
             return Err(required(format!("this needs somebody's approval first: {prompt}")));
         };
-        let call = request.clone().into_call();
+        let call = request.clone().into_any();
         let answer =
             run_until_cancelled(cx, &at, timeout(self.policy.approval_timeout, approver.approve(cx, &call, prompt)));
         match answer.await? {
@@ -306,7 +306,7 @@ impl Enforcer {
             }
             Ok(Approval::Deny { reason }) => Err(denied(&reason, &at)),
             Ok(Approval::Edit(call)) => {
-                let edited = Q::from_call(*call).ok_or_else(|| {
+                let edited = Q::from_any(*call).ok_or_else(|| {
                     Error::invalid_argument("it was edited into another operation; only its arguments can be")
                         .with_path(&at)
                 })?;
@@ -319,14 +319,14 @@ impl Enforcer {
 }
 
 /// Returns whether `action` moves or removes a link in the last component itself, and not its target.
-fn moves_links(action: &Action<'_>) -> bool {
-    matches!(action, Action::Delete(_) | Action::Rename(_))
+fn moves_links(action: &RequestRef<'_>) -> bool {
+    matches!(action, RequestRef::Delete(_) | RequestRef::Rename(_))
 }
 
 /// Returns whether `action` describes the entry at a path, and may describe an unreadable directory that leads to readable
 /// entries.
-fn describes(action: &Action<'_>) -> bool {
-    matches!(action, Action::Stat(_) | Action::Resolve(_) | Action::Watch(_))
+fn describes(action: &RequestRef<'_>) -> bool {
+    matches!(action, RequestRef::Stat(_) | RequestRef::Resolve(_) | RequestRef::Watch(_))
 }
 
 pub(crate) fn denied(reason: &str, path: &VfsPath) -> Error {

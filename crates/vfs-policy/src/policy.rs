@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use vfs_core::{
-    Action, Backend, DeleteRequest, ExecuteRequest, Layer, OpContext, ReadRequest, VfsPath, WriteMode, WriteRequest,
+    Backend, DeleteRequest, ExecuteRequest, Layer, OpContext, ReadRequest, RequestRef, VfsPath, WriteMode, WriteRequest,
 };
 
 use crate::approval::Approver;
@@ -78,27 +78,27 @@ impl fmt::Display for Permission {
 ///   and each entry that a listing or search would show. For an entry of a listing or search, [`Decision::Ask`] counts as a
 ///   refusal.
 /// * Searches call the hook from the threads of a pool, and block until it answers.
-/// * A hook that judges the command lines of [`Action::Execute`] and [`Action::ExecuteStream`] can parse them with
+/// * A hook that judges the command lines of [`RequestRef::Execute`] and [`RequestRef::ExecuteStream`] can parse them with
 ///   [`CommandLine`](crate::CommandLine). The variables that a request passes are part of the command that runs.
 #[async_trait]
 pub trait PolicyHook: fmt::Debug + Send + Sync + 'static {
     /// Returns the decision about `action`.
-    async fn check(&self, cx: &OpContext, action: &Action<'_>) -> Decision;
+    async fn check(&self, cx: &OpContext, action: &RequestRef<'_>) -> Decision;
 
     /// Returns the decision about `permission` at `path`. The default is the answer of [`check`](Self::check) for the simplest
     /// operation that requires this permission.
     async fn check_path(&self, cx: &OpContext, permission: Permission, path: &VfsPath) -> Decision {
         match permission {
-            Permission::Read => self.check(cx, &Action::Read(&ReadRequest::new(path.clone()))).await,
+            Permission::Read => self.check(cx, &RequestRef::Read(&ReadRequest::new(path.clone()))).await,
             Permission::Write => {
                 let request = WriteRequest::new(path.clone(), "").mode(WriteMode::Overwrite);
-                self.check(cx, &Action::Write(&request)).await
+                self.check(cx, &RequestRef::Write(&request)).await
             }
-            Permission::Delete => self.check(cx, &Action::Delete(&DeleteRequest::new(path.clone()))).await,
+            Permission::Delete => self.check(cx, &RequestRef::Delete(&DeleteRequest::new(path.clone()))).await,
             Permission::Execute => {
                 let mut request = ExecuteRequest::new("");
                 request.cwd = path.clone();
-                self.check(cx, &Action::Execute(&request)).await
+                self.check(cx, &RequestRef::Execute(&request)).await
             }
         }
     }

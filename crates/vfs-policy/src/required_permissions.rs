@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use vfs_core::{Action, EditMode, VfsPath, WriteMode};
+use vfs_core::{EditMode, RequestRef, VfsPath, WriteMode};
 
 use crate::policy::Permission::{self, Delete, Execute, Read, Write};
 
@@ -34,32 +34,44 @@ fn root() -> &'static VfsPath {
 }
 
 /// Returns the permissions that `action` requires, at most three.
-pub(crate) fn required_permissions<'a>(action: &Action<'a>) -> impl Iterator<Item = RequiredPermission<'a>> + use<'a> {
+pub(crate) fn required_permissions<'a>(
+    action: &RequestRef<'a>,
+) -> impl Iterator<Item = RequiredPermission<'a>> + use<'a> {
     use Reach::{Itself, Subtree};
     let required: [Option<RequiredPermission<'a>>; 3] = match *action {
         // After an append the file has its old content too, which the rules may judge otherwise.
-        Action::Write(request) if request.mode == WriteMode::Append => {
+        RequestRef::Write(request) if request.mode == WriteMode::Append => {
             [require(Read, &request.path, Itself), require(Write, &request.path, Itself), None]
         }
-        Action::Write(request) => [require(Write, &request.path, Itself), None, None],
-        Action::Upload(request) => [require(Write, &request.path, Itself), None, None],
+        RequestRef::Write(request) => [require(Write, &request.path, Itself), None, None],
+        RequestRef::Upload(request) => [require(Write, &request.path, Itself), None, None],
         // The result of an edit reveals parts of the content.
-        Action::Edit(request) if request.mode == EditMode::DryRun => [require(Read, &request.path, Itself), None, None],
-        Action::Edit(request) => [require(Read, &request.path, Itself), require(Write, &request.path, Itself), None],
-        Action::Delete(request) => [require(Delete, &request.path, Subtree), None, None],
-        Action::Rename(request) => [
+        RequestRef::Edit(request) if request.mode == EditMode::DryRun => {
+            [require(Read, &request.path, Itself), None, None]
+        }
+        RequestRef::Edit(request) => {
+            [require(Read, &request.path, Itself), require(Write, &request.path, Itself), None]
+        }
+        RequestRef::Delete(request) => [require(Delete, &request.path, Subtree), None, None],
+        RequestRef::Rename(request) => [
             require(Read, &request.from, Subtree),
             require(Delete, &request.from, Subtree),
             require(Write, &request.to, Subtree),
         ],
-        Action::Copy(request) => [require(Read, &request.from, Subtree), require(Write, &request.to, Subtree), None],
-        Action::Execute(request) => [require(Execute, &request.cwd, Itself), None, None],
-        Action::ExecuteStream(request) => [require(Execute, &request.0.cwd, Itself), None, None],
+        RequestRef::Copy(request) => {
+            [require(Read, &request.from, Subtree), require(Write, &request.to, Subtree), None]
+        }
+        RequestRef::Execute(request) => [require(Execute, &request.cwd, Itself), None, None],
+        RequestRef::ExecuteStream(request) => [require(Execute, &request.0.cwd, Itself), None, None],
         // The output of a command may have the content of any file.
-        Action::Jobs(_) | Action::JobOutput(_) | Action::StopJob(_) => [require(Execute, root(), Itself), None, None],
-        Action::Restore(_) => [require(Write, root(), Itself), require(Delete, root(), Itself), None],
-        Action::Forget(_) => [require(Delete, root(), Itself), None, None],
-        Action::Snapshot(_) | Action::Snapshots(_) | Action::Diff(_) => [require(Read, root(), Itself), None, None],
+        RequestRef::Jobs(_) | RequestRef::JobOutput(_) | RequestRef::StopJob(_) => {
+            [require(Execute, root(), Itself), None, None]
+        }
+        RequestRef::Restore(_) => [require(Write, root(), Itself), require(Delete, root(), Itself), None],
+        RequestRef::Forget(_) => [require(Delete, root(), Itself), None, None],
+        RequestRef::Snapshot(_) | RequestRef::Snapshots(_) | RequestRef::Diff(_) => {
+            [require(Read, root(), Itself), None, None]
+        }
         ref action => {
             let mut paths = action.paths();
             let first = paths.next().and_then(|path| require(Read, path, Itself));
@@ -71,16 +83,16 @@ pub(crate) fn required_permissions<'a>(action: &Action<'a>) -> impl Iterator<Ite
 
 /// Returns whether `action` may name an unreadable directory that leads to readable entries: it shows those entries, or the
 /// directory itself.
-pub(crate) fn lists_entries(action: &Action<'_>) -> bool {
+pub(crate) fn lists_entries(action: &RequestRef<'_>) -> bool {
     matches!(
         action,
-        Action::Stat(_)
-            | Action::Resolve(_)
-            | Action::Ls(_)
-            | Action::Glob(_)
-            | Action::Grep(_)
-            | Action::GrepStream(_)
-            | Action::Lend(_)
-            | Action::Watch(_)
+        RequestRef::Stat(_)
+            | RequestRef::Resolve(_)
+            | RequestRef::Ls(_)
+            | RequestRef::Glob(_)
+            | RequestRef::Grep(_)
+            | RequestRef::GrepStream(_)
+            | RequestRef::Lend(_)
+            | RequestRef::Watch(_)
     )
 }

@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use vfs_core::{Action, Error, ErrorKind, OpContext, Operation, Result, VfsPath};
+use vfs_core::{Error, ErrorKind, OpContext, Operation, RequestRef, Result, VfsPath};
 use vfs_search::GlobPattern;
 
 use crate::commands::{CommandPattern, RequestedCommand};
@@ -254,13 +254,13 @@ impl RuleSet {
     }
 
     /// Returns the parsed command line of `action`, if it has one and a rule has command patterns.
-    fn requested_command(&self, action: &Action<'_>) -> Option<RequestedCommand> {
+    fn requested_command(&self, action: &RequestRef<'_>) -> Option<RequestedCommand> {
         if self.compiled.iter().all(|rule| rule.commands.is_empty()) {
             return None;
         }
         match action {
-            Action::Execute(request) => Some(RequestedCommand::new(request)),
-            Action::ExecuteStream(request) => Some(RequestedCommand::new(&request.0)),
+            RequestRef::Execute(request) => Some(RequestedCommand::new(request)),
+            RequestRef::ExecuteStream(request) => Some(RequestedCommand::new(&request.0)),
             _ => None,
         }
     }
@@ -444,7 +444,7 @@ fn unreadable(message: &str) -> Error {
 
 #[async_trait]
 impl PolicyHook for RuleSet {
-    async fn check(&self, cx: &OpContext, action: &Action<'_>) -> Decision {
+    async fn check(&self, cx: &OpContext, action: &RequestRef<'_>) -> Decision {
         let mut asks = Decision::Allow;
         let command = self.requested_command(action);
         for need in required_permissions(action) {

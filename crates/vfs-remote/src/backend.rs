@@ -4,14 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::stream::{self, BoxStream, StreamExt as _};
+use futures::stream::{BoxStream, StreamExt as _};
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
     FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
     GrepResult, HiddenNames, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
     MultiModalReader, OpContext, Purpose, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
-    Resolved, Result, Searchable, Shell, StatRequest, VfsPath, WriteRequest, WriteResult, read_multi_modal,
+    Resolved, Result, Searchable, Shell, StatRequest, VfsPath, WriteRequest, WriteResult, deferred_stream,
+    read_multi_modal,
 };
 use vfs_search::{Pool, SearchScope};
 
@@ -218,14 +219,12 @@ impl<E: Execute> Backend for SandboxBackend<E> {
     fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
         let this = self.clone();
         let (wanted, guard) = cx.cancel_on_drop();
-        let begin = async move {
-            match this.tree(&wanted, &req.path, reach_of_grep(&req)).await {
-                Ok(tree) => vfs_search::grep_stream_on(&this.pool, Arc::new(tree), cx, req),
-                Err(error) => stream::iter([Err(error)]).boxed(),
-            }
-        };
-        // Whoever drops the stream waits for nothing any more.
-        stream::once(begin).flatten().inspect(move |_| _ = &guard).boxed()
+        let events = deferred_stream(async move {
+            let tree = this.tree(&wanted, &req.path, reach_of_grep(&req)).await?;
+            Ok(vfs_search::grep_stream_on(&this.pool, Arc::new(tree), cx, req))
+        });
+        // Dropping the stream stops the scripts that make its tree.
+        events.inspect(move |_| _ = &guard).boxed()
     }
 
     async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {

@@ -14,8 +14,8 @@ use futures::StreamExt as _;
 use futures::executor::block_on;
 use rustix::fs::{Mode, OFlags};
 use vfs_core::{
-    Around, Backend, BackendExt as _, Change, ChangeKind, ErrorKind, LsResult, OpContext, Request, Result, Truncation,
-    VfsPath, WatchRequest, Wrapped,
+    Backend, BackendExt as _, Change, ChangeKind, ErrorKind, Intercepted, Interceptor, LsResult, OpContext, Result,
+    ResultStream, StreamCall, StreamRequest, Truncation, UnaryRequest, VfsPath, WatchRequest,
 };
 use vfs_local::LocalBackend;
 use vfs_memory::MemoryBackend;
@@ -360,12 +360,12 @@ fn what_of_a_workspace_cannot_be_removed_is_told() {
 #[derive(Debug)]
 struct Cut;
 
-impl Around for Cut {
+impl Interceptor for Cut {
     fn name(&self) -> &'static str {
         "cut"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let mut answer = request.send(inner, cx).await?;
         if let Some(listing) = (&mut answer as &mut dyn Any).downcast_mut::<LsResult>() {
             listing.entries.pop();
@@ -373,12 +373,16 @@ impl Around for Cut {
         }
         Ok(answer)
     }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
+    }
 }
 
 #[test]
 fn what_cannot_be_listed_whole_is_not_checked_out() {
     let parent = tempfile::tempdir().expect("a temporary directory");
-    let backend: Arc<dyn Backend> = Arc::new(Wrapped::new(files(&["/a", "/b"]), Arc::new(Cut)));
+    let backend: Arc<dyn Backend> = Arc::new(Intercepted::new(files(&["/a", "/b"]), Arc::new(Cut)));
     let refused = block_on(Workspace::checkout(&OpContext::new(), backend, VfsPath::root(), parent.path()));
     let error = refused.expect_err("a part of it is missing");
     assert_eq!((error.kind(), error.path()), (ErrorKind::TooLarge, Some("/")), "{error}");

@@ -1,19 +1,22 @@
 //! A layer that counts.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vfs_core::{Around, Backend, OpContext, Operation, Request, Result};
+use vfs_core::{
+    Backend, Interceptor, OpContext, Operation, Result, ResultStream, StreamCall, StreamRequest, UnaryRequest,
+};
 
 /// Counts the calls of each operation; each file of an upload or download is one.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use vfs_core::{Backend, BackendExt, Operation, Wrapped};
+/// use vfs_core::{Backend, BackendExt, Operation, Intercepted};
 /// use vfs_testkit::Counting;
 ///
 /// async fn two_reads(backend: Arc<dyn Backend>) -> vfs_core::Result<()> {
 ///     let counting = Arc::new(Counting::default());
-///     let counted = Wrapped::new(backend, Arc::clone(&counting));
+///     let counted = Intercepted::new(backend, Arc::clone(&counting));
 ///     counted.read_text("/a").await?;
 ///     counted.read_text("/b").await?;
 ///     assert_eq!(counting.calls(Operation::Read), 2);
@@ -43,13 +46,18 @@ impl Counting {
     }
 }
 
-impl Around for Counting {
+impl Interceptor for Counting {
     fn name(&self) -> &'static str {
         "counting"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         self.calls[Q::OPERATION as usize].fetch_add(1, Ordering::Relaxed);
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        self.calls[Q::OPERATION as usize].fetch_add(1, Ordering::Relaxed);
+        call.start(cx)
     }
 }

@@ -1,14 +1,13 @@
 //! A layer that does something of its own at chosen calls: what goes wrong between two operations.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::DateTime;
 use tokio::sync::Semaphore;
 use vfs_core::{
-    Around, Backend, CopyResult, DeleteResult, EditResult, Error, ErrorKind, FileData, FileUploadResponse, FilesUpdate,
-    OpContext, Operation, RenameResult, Request, Result, VfsPath, WriteRequest, WriteResult,
+    AnyOutput, Backend, Error, ErrorKind, FileData, FilesUpdate, Interceptor, OpContext, Operation, Result,
+    ResultStream, StreamCall, StreamRequest, UnaryRequest, VfsPath, WriteRequest, deferred_stream,
 };
 
 /// Which calls are meddled with, counted from 1 among those of the operations.
@@ -91,42 +90,65 @@ impl Meddling {
     }
 }
 
-impl Around for Meddling {
+impl Interceptor for Meddling {
     fn name(&self) -> &'static str {
         "meddling"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         if !self.is_chosen(Q::OPERATION) {
             return request.send(inner, cx).await;
         }
-        let path = request.action().paths().next().cloned().unwrap_or_default();
-        let lost = || Error::at(ErrorKind::Unavailable, &path);
+        let path = request.as_request_ref().paths().next().cloned().unwrap_or_default();
+        self.interfere(inner, &path).await?;
+        let output = request.send(inner, cx).await?;
+        if matches!(self.deed, Deed::FailAfter) { Err(lost(&path)) } else { Ok(output) }
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        if !self.is_chosen(Q::OPERATION) {
+            return call.start(cx);
+        }
+        deferred_stream(async move {
+            let path = call.request().as_request_ref().paths().next().cloned().unwrap_or_default();
+            self.interfere(&**call.inner(), &path).await?;
+            if matches!(self.deed, Deed::FailAfter) { Err(lost(&path)) } else { Ok(call.start(cx)) }
+        })
+    }
+}
+
+impl Meddling {
+    /// Does what comes before the operation.
+    async fn interfere(&self, inner: &dyn Backend, path: &VfsPath) -> Result<()> {
         match &self.deed {
-            Deed::FailBefore => return Err(lost()),
-            Deed::FailAfter => return request.send(inner, cx).await.and_then(|_| Err(lost())),
+            Deed::FailBefore => return Err(lost(path)),
+            Deed::FailAfter => {}
             Deed::Write(write) => drop(inner.write(&OpContext::new(), write.clone()).await?),
             Deed::Wait(gate) => {
                 gate.reached.add_permits(1);
                 drop(gate.open.acquire().await);
             }
         }
-        request.send(inner, cx).await
+        Ok(())
     }
+}
+
+fn lost(path: &VfsPath) -> Error {
+    Error::at(ErrorKind::Unavailable, path)
 }
 
 /// Tells the changes of a backend that makes them in place, as one that returns them does. Only the paths are right.
 #[derive(Debug)]
 pub(crate) struct Telling;
 
-impl Around for Telling {
+impl Interceptor for Telling {
     fn name(&self) -> &'static str {
         "telling"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let (paths, operation): (Vec<VfsPath>, _) = (request.action().paths().cloned().collect(), Q::OPERATION);
-        let mut output = request.send(inner, cx).await?;
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let (paths, operation): (Vec<VfsPath>, _) = (request.as_request_ref().paths().cloned().collect(), Q::OPERATION);
+        let mut output = Q::into_any_output(request.send(inner, cx).await?);
         if let Some(update) = update_of(&mut output) {
             let is_gone = |place| operation == Operation::Delete || operation == Operation::Rename && place == 0;
             let file = || FileData::text(b"", DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
@@ -134,19 +156,23 @@ impl Around for Telling {
             let told = paths.into_iter().enumerate().skip(first);
             *update = Some(told.map(|(place, path)| (path, (!is_gone(place)).then(file))).collect());
         }
-        Ok(output)
+        Q::from_any_output(output).ok_or_else(|| Error::of(ErrorKind::Internal))
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
-/// Where the result of a mutation tells its change.
-fn update_of(output: &mut dyn Any) -> Option<&mut Option<FilesUpdate>> {
-    macro_rules! one_of {
-        ($($result:ty),+) => {$(
-            if output.is::<$result>() {
-                return output.downcast_mut::<$result>().map(|result| &mut result.files_update);
-            }
-        )+};
+/// Returns where the result of a mutation has its change of the state.
+fn update_of(output: &mut AnyOutput) -> Option<&mut Option<FilesUpdate>> {
+    match output {
+        AnyOutput::Write(result) => Some(&mut result.files_update),
+        AnyOutput::Edit(result) => Some(&mut result.files_update),
+        AnyOutput::Delete(result) => Some(&mut result.files_update),
+        AnyOutput::Rename(result) => Some(&mut result.files_update),
+        AnyOutput::Copy(result) => Some(&mut result.files_update),
+        AnyOutput::Upload(result) => Some(&mut result.files_update),
+        _ => None,
     }
-    one_of!(WriteResult, EditResult, DeleteResult, RenameResult, CopyResult, FileUploadResponse);
-    None
 }

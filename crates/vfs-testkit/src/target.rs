@@ -159,7 +159,7 @@ impl Need {
             Need::FixedTimes => (!capabilities.set_times, "writes can set the time of a file here"),
             Need::Links => (capabilities.links && target.links.is_some(), "there are no links here"),
             Need::Lending => (target.backend.as_searchable().is_some(), "it does not lend its tree"),
-            Need::Watching => (target.backend.as_watch().is_some(), "it does not tell of changes"),
+            Need::Watching => (target.backend.as_watch().is_some(), "this backend has no change feed"),
         };
         (!met).then_some(reason)
     }

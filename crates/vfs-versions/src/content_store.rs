@@ -138,7 +138,7 @@ impl ContentStore {
 
 #[cfg(test)]
 mod tests {
-    use vfs_core::{BackendExt as _, Operation, Wrapped};
+    use vfs_core::{BackendExt as _, Intercepted, Operation};
     use vfs_memory::MemoryBackend;
     use vfs_testkit::Counting;
 
@@ -169,7 +169,7 @@ mod tests {
     async fn a_large_content_is_asked_for_first() {
         let store = Arc::new(MemoryBackend::new());
         let counting = Arc::new(Counting::default());
-        let counted = Wrapped::new(store, Arc::clone(&counting));
+        let counted = Intercepted::new(store, Arc::clone(&counting));
         let objects = ContentStore::new(Arc::new(counted), VfsPath::root());
         let (cx, content) = (OpContext::new(), Bytes::from(vec![b'x'; ASKED_FIRST]));
         let id = objects.put(&cx, &content).await.expect("kept");

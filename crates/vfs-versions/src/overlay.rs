@@ -23,8 +23,8 @@ use vfs_core::{
     EditMode, EditRequest, EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload,
     FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult,
     MultiModalContent, MultiModalReadRequest, MultiModalReader, Mutations, OpContext, Purpose, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, Request, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest,
-    StreamingShell, VfsPath, Watch, WriteRequest, WriteResult, edit,
+    RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest,
+    StreamingShell, UnaryRequest, VfsPath, Watch, WriteRequest, WriteResult, edit,
 };
 use vfs_search::{Pool, run_until_cancelled};
 
@@ -216,7 +216,7 @@ impl OverlayBackend {
     }
 
     /// Performs `request`, which reads the file at `path`, on the side that has the file.
-    async fn look<Q: Request>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
+    async fn look<Q: UnaryRequest>(&self, cx: &OpContext, path: &VfsPath, request: Q) -> Result<Q::Output>
     where
         Q::Output: vfs_core::Relocate,
     {

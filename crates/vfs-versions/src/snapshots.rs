@@ -11,7 +11,10 @@ mod undo_log;
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
-use vfs_core::{Around, Backend, Effect, Layer, Mutations, OpContext, Operation, Request, Result, VfsPath};
+use vfs_core::{
+    Backend, Interceptor, Layer, Mutations, OpContext, Operation, OperationClass, Result, ResultStream, StreamCall,
+    StreamRequest, UnaryRequest, VfsPath,
+};
 use vfs_search::run_until_cancelled;
 
 pub use self::backend::CheckpointedBackend;
@@ -152,24 +155,25 @@ struct Keeper {
     max_records: u64,
 }
 
-impl Around for Keeper {
+impl Interceptor for Keeper {
     fn name(&self) -> &'static str {
         "checkpoints"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let path = request.action().primary_path();
-        let is_change = request.action().effect() == Effect::Changes && Q::OPERATION != Operation::Restore;
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let path = request.as_request_ref().primary_path();
+        let is_change = request.as_request_ref().class() == OperationClass::Write && Q::OPERATION != Operation::Restore;
         if !is_change || inner.capabilities(&path).mutations == Mutations::Returned {
             return request.send(inner, cx).await;
         }
         let mut turn = run_until_cancelled(cx, &path, self.turn.lock()).await?;
         let files = Files { inner, cx, excluded: &self.excluded };
-        let record = self.begin(&files, &mut turn, request.action()).await.map_err(|error| error.or_path(&path))?;
+        let record =
+            self.begin(&files, &mut turn, request.as_request_ref()).await.map_err(|error| error.or_path(&path))?;
         let answer = request.send(inner, cx).await;
         match record {
             Some(record) => {
-                let ending = Ending::of(&record, &answer);
+                let ending = Ending::of(&record, answer.as_ref().map(Q::output_ref));
                 self.conclude(&files, &mut turn, record, ending).await;
             }
             None if answer.is_ok() && self.max_records > 0 && !self.excluded.iter().any(|ex| path.starts_with(ex)) => {
@@ -178,5 +182,9 @@ impl Around for Keeper {
             None => {}
         }
         answer
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }

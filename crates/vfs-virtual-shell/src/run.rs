@@ -10,16 +10,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bashkit::hooks::{ExitEvent, HookAction, Interceptor};
+use bashkit::hooks::{self, ExitEvent, HookAction};
 use bashkit::parser::Parser;
 use bashkit::{Bash, ExecOptions, ExecResult, ExecutionLimits, LimitExceeded, SessionLimits, StreamData};
+use futures::StreamExt as _;
 use futures::future::{Either, select};
+use futures::stream;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::OwnedSemaphorePermit;
 use vfs_core::alarm::Alarm;
 use vfs_core::{
-    Around, Backend, CancelToken, Error, ErrorKind, ExecuteRequest, FullOutput, OpContext, Request, Result, VfsPath,
-    Wrapped,
+    Backend, CancelToken, Error, ErrorKind, ExecuteRequest, FullOutput, Intercepted, Interceptor, OpContext, Result,
+    ResultStream, StreamCall, StreamRequest, UnaryRequest, VfsPath,
 };
 
 use crate::backend::Inner;
@@ -124,7 +126,7 @@ pub(crate) fn start(shell: &Inner, start: Start, audience: Arc<dyn Audience>) ->
 /// the sake of the stacks of its threads.
 fn within(runtime: Option<Handle>, backend: &Arc<dyn Backend>) -> Arc<dyn Backend> {
     match runtime {
-        Some(runtime) => Arc::new(Wrapped::new(Arc::clone(backend), Arc::new(Within(runtime)))),
+        Some(runtime) => Arc::new(Intercepted::new(Arc::clone(backend), Arc::new(Within(runtime)))),
         None => Arc::clone(backend),
     }
 }
@@ -137,18 +139,29 @@ impl fmt::Debug for Within {
     }
 }
 
-impl Around for Within {
+impl Interceptor for Within {
     fn name(&self) -> &'static str {
         "within"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let mut sent = pin!(request.send(inner, cx));
         poll_fn(|task| {
             let _entered = self.0.enter();
             sent.as_mut().poll(task)
         })
         .await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        let entered = self.0.enter();
+        let mut items = call.start(cx);
+        drop(entered);
+        stream::poll_fn(move |task| {
+            let _entered = self.0.enter();
+            items.poll_next_unpin(task)
+        })
+        .boxed()
     }
 }
 
@@ -341,7 +354,7 @@ impl Command {
         }
     }
 
-    fn exit_guard(&self) -> Interceptor<ExitEvent> {
+    fn exit_guard(&self) -> hooks::Interceptor<ExitEvent> {
         let (exited, has_trap) = (Arc::clone(&self.exited), self.request.command.contains("trap"));
         Box::new(move |event| {
             if !has_trap {

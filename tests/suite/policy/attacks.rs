@@ -7,7 +7,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use vfs_core::{
     CopyRequest, DeleteRequest, DownloadRequest, EditRequest, EntryKinds, ErrorKind, ExecuteRequest, FileUpload,
     GlobRequest, GrepRequest, LendRequest, LinkMode, LsRequest, MultiModalReadRequest, Purpose, ReadRequest,
-    RenameRequest, Request as _, ResolveRequest, StatRequest, VfsPath, WatchRequest, WriteMode, WriteRequest,
+    RenameRequest, ResolveRequest, StatRequest, UnaryRequest as _, VfsPath, WatchRequest, WriteMode, WriteRequest,
 };
 
 use super::lab::{Lab, Outcome, SECRET};

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::json;
 use vfs_composite::{CompositeBackend, Recovered};
 use vfs_core::{
-    Around, Backend, BackendExt, Error, ErrorKind, OpContext, Operation, RenameRequest, Request, Result, VfsPath,
-    Wrapped,
+    Backend, BackendExt, Error, ErrorKind, Intercepted, Interceptor, OpContext, Operation, RenameRequest, Result,
+    ResultStream, StreamCall, StreamRequest, UnaryRequest, VfsPath,
 };
 
 use crate::{Namespace, path, store};
@@ -28,7 +28,7 @@ impl Faults {
 
     /// Returns `backend` with these faults.
     pub(crate) fn layer(self: &Arc<Self>, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        Arc::new(Wrapped::new(backend, Arc::clone(self)))
+        Arc::new(Intercepted::new(backend, Arc::clone(self)))
     }
 
     pub(crate) fn set_failing(&self, is_failing: bool) {
@@ -36,17 +36,21 @@ impl Faults {
     }
 }
 
-impl Around for Faults {
+impl Interceptor for Faults {
     fn name(&self) -> &'static str {
         "faults"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         if self.is_failing.load(Ordering::SeqCst) && self.operations.contains(&Q::OPERATION) {
             return Err(Error::of(self.kind));
         }
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -104,18 +108,22 @@ async fn a_recovery_ends_at_the_first_temporary_error_and_defers_moves_of_the_sa
 #[derive(Debug)]
 struct Undeletable(&'static [&'static str]);
 
-impl Around for Undeletable {
+impl Interceptor for Undeletable {
     fn name(&self) -> &'static str {
         "undeletable"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let is_named = |path: &VfsPath| path.name().is_some_and(|name| self.0.contains(&name));
-        if Q::OPERATION == Operation::Delete && request.action().paths().any(is_named) {
+        if Q::OPERATION == Operation::Delete && request.as_request_ref().paths().any(is_named) {
             let error = Error::new(ErrorKind::PermissionDenied, "db.internal:5432 refuses it");
             return Err(error.with_generic_model_message());
         }
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -123,23 +131,27 @@ impl Around for Undeletable {
 #[derive(Debug)]
 struct LostAnswers(Operation, &'static str);
 
-impl Around for LostAnswers {
+impl Interceptor for LostAnswers {
     fn name(&self) -> &'static str {
         "lost_answers"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let is_named = request.action().paths().any(|path| path.name() == Some(self.1));
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let is_named = request.as_request_ref().paths().any(|path| path.name() == Some(self.1));
         let answer = request.send(inner, cx).await?;
         if Q::OPERATION == self.0 && is_named { Err(Error::of(ErrorKind::Unavailable)) } else { Ok(answer) }
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
 #[tokio::test]
 async fn a_move_whose_rollback_lost_only_an_answer_of_the_target_is_rolled_back() -> Result<()> {
     let namespace = Namespace::with(
-        |source| Arc::new(Wrapped::new(source, Arc::new(Undeletable(&["c"])))),
-        |target| Arc::new(Wrapped::new(target, Arc::new(LostAnswers(Operation::Delete, "b")))),
+        |source| Arc::new(Intercepted::new(source, Arc::new(Undeletable(&["c"])))),
+        |target| Arc::new(Intercepted::new(target, Arc::new(LostAnswers(Operation::Delete, "b")))),
     )?;
     for name in ["a", "b", "c"] {
         namespace.source.create_text(&format!("/d/{name}"), name).await?;
@@ -152,7 +164,7 @@ async fn a_move_whose_rollback_lost_only_an_answer_of_the_target_is_rolled_back(
 
     let namespace = Namespace::with(
         |source| source,
-        |target| Arc::new(Wrapped::new(target, Arc::new(LostAnswers(Operation::Write, "f")))),
+        |target| Arc::new(Intercepted::new(target, Arc::new(LostAnswers(Operation::Write, "f")))),
     )?;
     namespace.source.create_text("/f", "new").await?;
     namespace.target.create_text("/f", "old").await?;
@@ -168,8 +180,8 @@ async fn a_move_whose_rollback_lost_only_an_answer_of_the_target_is_rolled_back(
 async fn a_source_that_was_put_back_without_an_answer_is_moved_by_the_next_recovery() -> Result<()> {
     let namespace = Namespace::with(
         |source| {
-            let source = Arc::new(Wrapped::new(source, Arc::new(Undeletable(&["c"]))));
-            Arc::new(Wrapped::new(source, Arc::new(LostAnswers(Operation::Write, "b"))))
+            let source = Arc::new(Intercepted::new(source, Arc::new(Undeletable(&["c"]))));
+            Arc::new(Intercepted::new(source, Arc::new(LostAnswers(Operation::Write, "b"))))
         },
         |target| target,
     )?;
@@ -197,8 +209,8 @@ async fn a_source_that_was_put_back_without_an_answer_is_moved_by_the_next_recov
 #[tokio::test]
 async fn only_files_that_a_failed_move_could_not_put_back_are_moved_by_a_recovery() -> Result<()> {
     let namespace = Namespace::with(
-        |source| Arc::new(Wrapped::new(source, Arc::new(Undeletable(&["c"])))),
-        |target| Arc::new(Wrapped::new(target, Arc::new(Undeletable(&["a"])))),
+        |source| Arc::new(Intercepted::new(source, Arc::new(Undeletable(&["c"])))),
+        |target| Arc::new(Intercepted::new(target, Arc::new(Undeletable(&["a"])))),
     )?;
     for name in ["a", "b", "c"] {
         namespace.source.create_text(&format!("/d/{name}"), name).await?;

@@ -6,7 +6,10 @@ use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
 use vfs_composite::{JournalGuard, JournalLock, Recovered, Recovery};
-use vfs_core::{Around, Backend, BackendExt, OpContext, Operation, RenameRequest, Request, Result, Wrapped};
+use vfs_core::{
+    Backend, BackendExt, Intercepted, Interceptor, OpContext, Operation, RenameRequest, Result, ResultStream,
+    StreamCall, StreamRequest, UnaryRequest,
+};
 
 use crate::{Namespace, path};
 
@@ -60,12 +63,12 @@ impl JournalLock for RecordingLock {
 #[derive(Debug)]
 struct RecordedChanges(Events);
 
-impl Around for RecordedChanges {
+impl Interceptor for RecordedChanges {
     fn name(&self) -> &'static str {
         "recorded_changes"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         match Q::OPERATION {
             Operation::Write => add_event(&self.0, "written"),
             Operation::Delete => add_event(&self.0, "removed"),
@@ -73,22 +76,30 @@ impl Around for RecordedChanges {
         }
         request.send(inner, cx).await
     }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
+    }
 }
 
 /// Holds up writes until it has a permit for each.
 #[derive(Debug)]
 struct PausedWrites(Semaphore);
 
-impl Around for PausedWrites {
+impl Interceptor for PausedWrites {
     fn name(&self) -> &'static str {
         "paused_writes"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         if Q::OPERATION == Operation::Write {
             self.0.acquire().await.expect("it is never closed").forget();
         }
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -96,7 +107,7 @@ impl Around for PausedWrites {
 fn locked(namespace: &mut Namespace) -> Events {
     let lock = RecordingLock::default();
     let events = Arc::clone(&lock.events);
-    let journal = Wrapped::new(Arc::new(namespace.journal.clone()), Arc::new(RecordedChanges(Arc::clone(&events))));
+    let journal = Intercepted::new(Arc::new(namespace.journal.clone()), Arc::new(RecordedChanges(Arc::clone(&events))));
     namespace.files = namespace.files.clone().with_locked_journal(Arc::new(journal), path("/moves"), Arc::new(lock));
     events
 }
@@ -125,7 +136,7 @@ async fn a_record_is_written_and_removed_while_the_lock_is_held() -> Result<()> 
 async fn a_recovery_beside_a_living_move_defers_it_and_reports_unreadable_files() -> Result<()> {
     let paused = Arc::new(PausedWrites(Semaphore::new(0)));
     let layer = Arc::clone(&paused);
-    let mut namespace = Namespace::with(|source| source, |target| Arc::new(Wrapped::new(target, layer)))?;
+    let mut namespace = Namespace::with(|source| source, |target| Arc::new(Intercepted::new(target, layer)))?;
     let events = locked(&mut namespace);
     namespace.write_record("move-0-0.json", &json!("damaged")).await?;
     namespace.journal.create_text("/moves/notes.txt", "of somebody else").await?;

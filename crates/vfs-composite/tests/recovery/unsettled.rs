@@ -6,7 +6,10 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::Semaphore;
 use vfs_composite::{Recovered, RecoveryObserver, RecoveryOptions};
-use vfs_core::{Around, Backend, BackendExt, ErrorKind, OpContext, Operation, Request, Result, VfsPath, Wrapped};
+use vfs_core::{
+    Backend, BackendExt, ErrorKind, Intercepted, Interceptor, OpContext, Operation, Result, ResultStream, StreamCall,
+    StreamRequest, UnaryRequest, VfsPath,
+};
 
 use crate::faults::Faults;
 use crate::{Namespace, path};
@@ -236,16 +239,20 @@ impl RecoveryObserver for UntilNotice {
     }
 }
 
-impl Around for UntilNotice {
+impl Interceptor for UntilNotice {
     fn name(&self) -> &'static str {
         "until_notice"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         if Q::OPERATION == Operation::Stat && cx.actor() == Some("slow") {
             self.0.acquire().await.expect_err("it is closed by the notice");
         }
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -253,7 +260,7 @@ impl Around for UntilNotice {
 async fn an_observer_is_called_if_a_recovery_takes_long_without_copying() -> Result<()> {
     let slow = Arc::new(UntilNotice(Semaphore::new(0)));
     let layer = Arc::clone(&slow);
-    let namespace = Namespace::with(|source| source, |target| Arc::new(Wrapped::new(target, layer)))?;
+    let namespace = Namespace::with(|source| source, |target| Arc::new(Intercepted::new(target, layer)))?;
     namespace.source.create_text("/d/a", "a").await?;
     let mut record = namespace.record_of(&["a"]).await?;
     record["actor"] = json!("slow");

@@ -30,7 +30,7 @@ pub(super) struct Guard {
 enum FixedAt {
     /// At the directory: the policy is there anyway where a store is hidden.
     Place,
-    /// Around everything: with an overlay, a change would be accepted there, and stop the commit later.
+    /// Interceptor everything: with an overlay, a change would be accepted there, and stop the commit later.
     Everywhere,
 }
 

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use vfs_core::{Action, Effect, ErrorKind, FileInfo, OpContext, Version, VfsPath};
+use vfs_core::{ErrorKind, FileInfo, OpContext, OperationClass, RequestRef, Version, VfsPath};
 
 use super::operation::AuditOperation;
 use crate::outcome::Outcome;
@@ -45,7 +45,7 @@ pub struct AuditRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// What it does.
-    pub effect: Effect,
+    pub effect: OperationClass,
     /// Of a change: what was at `path` before. `None` where nothing was, or it could not be looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<FileState>,
@@ -92,28 +92,28 @@ impl From<FileInfo> for FileState {
 
 impl AuditRecord {
     /// The record of an operation that begins now, and is dropped unless somebody says otherwise.
-    pub(super) fn begin(cx: &OpContext, action: Action<'_>) -> Self {
+    pub(super) fn begin(cx: &OpContext, action: RequestRef<'_>) -> Self {
         let mut paths = action.paths().cloned();
         Self {
             path: paths.next(),
             to: paths.next(),
             detail: detail(action),
-            ..Self::new(cx, action.operation().into(), action.effect())
+            ..Self::new(cx, action.operation().into(), action.class())
         }
     }
 
     /// The same of something that is done to a layer at `path`.
     pub(super) fn begin_other(cx: &OpContext, operation: AuditOperation, path: &VfsPath) -> Self {
-        Self { path: Some(path.clone()), ..Self::new(cx, operation, Effect::Changes) }
+        Self { path: Some(path.clone()), ..Self::new(cx, operation, OperationClass::Write) }
     }
 
     /// The record that stands for `lost` others, which the sink refused for the reason `refused`.
     pub(super) fn gap(lost: u64, refused: ErrorKind) -> Self {
         let outcome = Outcome::Failed(refused);
-        Self { lost: Some(lost), outcome, ..Self::new(&OpContext::new(), AuditOperation::Gap, Effect::Changes) }
+        Self { lost: Some(lost), outcome, ..Self::new(&OpContext::new(), AuditOperation::Gap, OperationClass::Write) }
     }
 
-    fn new(cx: &OpContext, operation: AuditOperation, effect: Effect) -> Self {
+    fn new(cx: &OpContext, operation: AuditOperation, effect: OperationClass) -> Self {
         Self {
             sequence: 0,
             time: Utc::now(),
@@ -146,14 +146,14 @@ fn shortened(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_DETAIL)].to_owned()
 }
 
-fn detail(action: Action<'_>) -> Option<String> {
+fn detail(action: RequestRef<'_>) -> Option<String> {
     let text = match action {
-        Action::Execute(request) => &request.command,
-        Action::ExecuteStream(request) => &request.0.command,
-        Action::JobOutput(request) => request.id.as_str(),
-        Action::StopJob(request) => request.id.as_str(),
-        Action::Restore(request) => request.id.as_str(),
-        Action::Forget(request) => request.id.as_str(),
+        RequestRef::Execute(request) => &request.command,
+        RequestRef::ExecuteStream(request) => &request.0.command,
+        RequestRef::JobOutput(request) => request.id.as_str(),
+        RequestRef::StopJob(request) => request.id.as_str(),
+        RequestRef::Restore(request) => request.id.as_str(),
+        RequestRef::Forget(request) => request.id.as_str(),
         _ => return None,
     };
     Some(shortened(text))
@@ -167,7 +167,9 @@ mod tests {
 
     #[test]
     fn a_command_is_kept_up_to_a_whole_character() {
-        let of = |command: String| AuditRecord::begin(&OpContext::new(), ExecuteRequest::new(command).action()).detail;
+        let of = |command: String| {
+            AuditRecord::begin(&OpContext::new(), ExecuteRequest::new(command).as_request_ref()).detail
+        };
         assert_eq!(of("make test".into()).as_deref(), Some("make test"));
         assert_eq!(of(format!("a{}", "é".repeat(2000))).map(|text| text.len()), Some(1999));
     }

@@ -1,13 +1,11 @@
 //! What a change will come to.
 
 use vfs_core::{
-    Action, Backend, CopyResult, DeleteResult, EditRequest, EditResult, Error, ErrorKind, FileInfo, FileUploadResponse,
-    LsRequest, OpContext, RenameResult, Result, StatRequest, TransferMode, VfsPath, WriteMode, WriteRequest,
-    WriteResult,
+    Backend, EditRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, OutputRef, RequestRef, Result, StatRequest,
+    TransferMode, VfsPath, WriteMode, WriteRequest,
 };
 
 use super::ledger::Amount;
-use crate::outputs::as_type;
 
 /// What there is before a change at the places that it is about to change, and what there will be.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,33 +18,33 @@ pub(super) struct Forecast {
 
 impl Forecast {
     /// Looks at what is there. A change that the backend will refuse comes to nothing here: its own words are better.
-    pub(super) async fn of(inner: &dyn Backend, cx: &OpContext, action: Action<'_>) -> Result<Self> {
+    pub(super) async fn of(inner: &dyn Backend, cx: &OpContext, action: RequestRef<'_>) -> Result<Self> {
         match action {
-            Action::Write(write) => {
+            RequestRef::Write(write) => {
                 let there = at(inner, cx, &write.path).await?;
                 Ok(one_file(there.as_ref(), size_after(write, there.as_ref())))
             }
-            Action::Upload(upload) => {
+            RequestRef::Upload(upload) => {
                 let there = at(inner, cx, &upload.path).await?;
                 Ok(one_file(there.as_ref(), Some(upload.content.len() as u64)))
             }
-            Action::Edit(edit) => {
+            RequestRef::Edit(edit) => {
                 let there = at(inner, cx, &edit.path).await?;
                 let tried = inner.edit(cx, EditRequest::clone(edit).dry_run()).await?;
                 Ok(one_file(there.as_ref(), Some(tried.size)))
             }
-            Action::Delete(delete) if delete.recursive => {
+            RequestRef::Delete(delete) if delete.recursive => {
                 Ok(Self { before: measure(inner, cx, &delete.path).await?.0, ..Self::default() })
             }
-            Action::Delete(delete) => {
+            RequestRef::Delete(delete) => {
                 let there = at(inner, cx, &delete.path).await?;
                 Ok(Self { before: file_amount(there.as_ref()), ..Self::default() })
             }
-            Action::Rename(rename) if rename.mode == TransferMode::Overwrite => {
+            RequestRef::Rename(rename) if rename.mode == TransferMode::Overwrite => {
                 let there = at(inner, cx, &rename.to).await?;
                 Ok(Self { before: file_amount(there.as_ref()), ..Self::default() })
             }
-            Action::Copy(copy) => {
+            RequestRef::Copy(copy) => {
                 let there = at(inner, cx, &copy.to).await?;
                 if there.is_some() && copy.mode != TransferMode::Overwrite {
                     return Ok(Self::default());
@@ -64,21 +62,19 @@ impl Forecast {
     }
 
     /// What it came to by its `output`; `None` where that does not agree with what was there, as others change it too.
-    pub(super) fn change<O: 'static>(&self, output: &O) -> Option<Amount> {
+    pub(super) fn change(&self, output: OutputRef<'_>) -> Option<Amount> {
         let had_file = self.before.files > 0;
         let one = |size| Amount::of(1, size);
-        if let Some(write) = as_type::<WriteResult>(output) {
-            (write.created != had_file).then(|| one(write.size) - self.before)
-        } else if let Some(edit) = as_type::<EditResult>(output) {
-            had_file.then(|| one(edit.size) - self.before)
-        } else if let Some(copy) = as_type::<CopyResult>(output) {
-            (copy.replaced == had_file).then(|| Amount::of(copy.files, copy.bytes) - self.before)
-        } else if let Some(rename) = as_type::<RenameResult>(output) {
-            (rename.replaced == had_file).then(|| -self.before)
-        } else if let Some(delete) = as_type::<DeleteResult>(output) {
-            (i128::from(delete.files) == self.before.files).then(|| -self.before)
-        } else {
-            as_type::<FileUploadResponse>(output).map(|_| self.after - self.before)
+        match output {
+            OutputRef::Write(write) => (write.created != had_file).then(|| one(write.size) - self.before),
+            OutputRef::Edit(edit) => had_file.then(|| one(edit.size) - self.before),
+            OutputRef::Copy(copy) => {
+                (copy.replaced == had_file).then(|| Amount::of(copy.files, copy.bytes) - self.before)
+            }
+            OutputRef::Rename(rename) => (rename.replaced == had_file).then(|| -self.before),
+            OutputRef::Delete(delete) => (i128::from(delete.files) == self.before.files).then(|| -self.before),
+            OutputRef::Upload(_) => Some(self.after - self.before),
+            _ => None,
         }
     }
 }

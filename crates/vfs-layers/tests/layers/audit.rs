@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::future::join_all;
 use vfs_core::{
-    Backend, BackendExt, CopyRequest, EditRequest, Effect, ErrorKind, FileUpload, GrepRequest, Layer, OpContext,
-    Operation, RenameRequest, Result, VfsPath, Wrapped, WriteMode,
+    Backend, BackendExt, CopyRequest, EditRequest, ErrorKind, FileUpload, GrepRequest, Intercepted, Layer, OpContext,
+    Operation, OperationClass, RenameRequest, Result, VfsPath, WriteMode,
 };
 use vfs_layers::{
     Audit, AuditHead, AuditRecord, AuditScope, AuditSink, BackendSink, ChainFault, Fault, Latency, MemorySink,
@@ -38,7 +38,7 @@ async fn a_record_says_who_did_what_where_and_how_it_ended() {
     assert_eq!(records.iter().map(|record| record.sequence).collect::<Vec<_>>(), [1, 2]);
     let first = &records[0];
     assert_eq!((first.actor.as_deref(), first.session.as_deref()), (Some("planner"), Some("s1")));
-    assert_eq!((first.operation, first.effect), (Operation::Rename.into(), Effect::Changes));
+    assert_eq!((first.operation, first.effect), (Operation::Rename.into(), OperationClass::Write));
     assert_eq!((&first.path, &first.to), (&Some(path("/a")), &Some(path("/b"))));
     assert_eq!((first.outcome, records[1].outcome), (Outcome::Ok, Outcome::Failed(ErrorKind::NotFound)));
     let json = serde_json::to_value(first).expect("serialises");
@@ -254,7 +254,7 @@ impl AuditSink for Moody {
 #[tokio::test]
 async fn after_a_failure_of_the_sink_nothing_is_done_until_it_works_again() {
     let counting = Arc::new(Counting::default());
-    let inner = Arc::new(Wrapped::new(memory().await, Arc::clone(&counting)));
+    let inner = Arc::new(Intercepted::new(memory().await, Arc::clone(&counting)));
     let sink = Moody::default();
     let audit = Audit::new(sink.clone());
     let files = audit.layer(inner);

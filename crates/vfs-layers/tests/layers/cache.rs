@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use vfs_core::{Backend, BackendExt, ErrorKind, Layer, OpContext, Operation, ReadRequest, Wrapped};
+use vfs_core::{Backend, BackendExt, ErrorKind, Intercepted, Layer, OpContext, Operation, ReadRequest};
 use vfs_layers::{Cache, Fault};
 use vfs_memory::MemoryBackend;
 use vfs_testkit::Counting;
@@ -10,7 +10,7 @@ use super::support::path;
 /// A cache around an empty store, the store, and what counts the calls that reach it.
 fn cached(cache: Cache) -> (Arc<dyn Backend>, MemoryBackend, Arc<Counting>) {
     let (store, counting) = (MemoryBackend::new(), Arc::new(Counting::default()));
-    let counted = Wrapped::new(Arc::new(store.clone()), Arc::clone(&counting));
+    let counted = Intercepted::new(Arc::new(store.clone()), Arc::clone(&counting));
     (cache.layer(Arc::new(counted)), store, counting)
 }
 

@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::StreamExt;
 use futures::future::{join_all, poll_immediate};
 use tokio::time::Instant;
-use vfs_core::{Around, Backend, BackendExt, ErrorKind, GrepRequest, Layer, OpContext, Request, Result, Wrapped};
+use vfs_core::{
+    Backend, BackendExt, ErrorKind, GrepRequest, Intercepted, Interceptor, Layer, OpContext, Result, ResultStream,
+    StreamCall, StreamRequest, UnaryRequest,
+};
 use vfs_layers::{ConcurrencyLimit, Latency};
 
 use super::support::{memory, millis, minutes, read, within};
@@ -16,17 +19,21 @@ struct Gauge {
     most: AtomicUsize,
 }
 
-impl Around for Gauge {
+impl Interceptor for Gauge {
     fn name(&self) -> &'static str {
         "gauge"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
         let answer = request.send(inner, cx).await;
         self.now.fetch_sub(1, Ordering::SeqCst);
         answer
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -37,7 +44,7 @@ async fn slow() -> Arc<dyn Backend> {
 #[tokio::test(start_paused = true)]
 async fn at_most_so_many_run_at_once_in_all_clones_and_all_get_through() {
     let gauge = Arc::new(Gauge::default());
-    let files = ConcurrencyLimit::new(3).layer(Arc::new(Wrapped::new(slow().await, Arc::clone(&gauge))));
+    let files = ConcurrencyLimit::new(3).layer(Arc::new(Intercepted::new(slow().await, Arc::clone(&gauge))));
     let begun = Instant::now();
     let tasks = (0..30).map(|_| {
         let files = Arc::clone(&files);

@@ -8,9 +8,9 @@ use futures::future::{join_all, poll_immediate};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use tokio::time::{Duration, advance};
 use vfs_core::{
-    Action, Around, Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, Layer,
-    LsRequest, LsResult, OpContext, Operation, RenameRequest, Request, RestoreRequest, Result, SnapshotRequest,
-    Truncation, Wrapped, WriteMode, WriteRequest,
+    Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, Intercepted, Interceptor,
+    Layer, LsRequest, LsResult, OpContext, Operation, RenameRequest, RequestRef, RestoreRequest, Result, ResultStream,
+    SnapshotRequest, StreamCall, StreamRequest, Truncation, UnaryRequest, WriteMode, WriteRequest,
 };
 use vfs_layers::{ActorUsage, Fault, Quota, QuotaLimits, QuotaMeter, QuotaUsage};
 use vfs_memory::{FilesState, MemoryBackend, StateBackend};
@@ -96,7 +96,7 @@ proptest! {
             let store = MemoryBackend::new();
             store.create_text("/c/d/e", "12345").await.expect("written");
             let counting = Arc::new(Counting::default());
-            let counted = Arc::new(Wrapped::new(Arc::new(store.clone()), Arc::clone(&counting)));
+            let counted = Arc::new(Intercepted::new(Arc::new(store.clone()), Arc::clone(&counting)));
             let own = QuotaLimits::new().max_bytes(20);
             let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(bytes).max_files(most)).per_actor(own).metered(counted);
             let contexts = [OpContext::new().with_actor("a"), OpContext::new().with_actor("b"), OpContext::new()];
@@ -170,7 +170,7 @@ async fn many_writers_at_once_do_not_pass_a_limit_together() {
 async fn many_writers_of_the_same_files_are_counted_exactly() {
     let (store, counting) = (MemoryBackend::new(), Arc::new(Counting::default()));
     let strict = Arc::new(StrictBackend::new(Arc::new(store.clone())));
-    let counted = Arc::new(Wrapped::new(strict, Arc::clone(&counting)));
+    let counted = Arc::new(Intercepted::new(strict, Arc::clone(&counting)));
     let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(1_000_000)).metered(counted);
     let tasks = (0..64_usize).map(|n| {
         let files = Arc::clone(&files);
@@ -271,24 +271,28 @@ async fn operations_are_limited_in_each_window_overall_and_by_actor() {
 #[derive(Debug)]
 struct Mute;
 
-impl Around for Mute {
+impl Interceptor for Mute {
     fn name(&self) -> &'static str {
         "mute"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let answer = request.send(inner, cx).await;
         if Q::OPERATION == Operation::Write {
             std::future::pending::<()>().await;
         }
         answer
     }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
+    }
 }
 
 #[tokio::test]
 async fn a_change_that_is_dropped_is_counted_if_it_happened() {
     let store = memory().await;
-    let mute = Arc::new(Wrapped::new(Arc::<MemoryBackend>::clone(&store), Arc::new(Mute)));
+    let mute = Arc::new(Intercepted::new(Arc::<MemoryBackend>::clone(&store), Arc::new(Mute)));
     let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(20).max_files(2)).metered(mute);
     assert_eq!(kept(&meter).await, (1, 12));
     assert!(poll_immediate(Box::pin(write(&*files, "/b", "12345678", WriteMode::CreateNew))).await.is_none());
@@ -337,19 +341,23 @@ async fn capabilities_say_the_largest_file() {
 #[derive(Debug)]
 struct Cut;
 
-impl Around for Cut {
+impl Interceptor for Cut {
     fn name(&self) -> &'static str {
         "cut"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let is_cut = matches!(request.action(), Action::Ls(ls) if ls.path == path("/d"));
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let is_cut = matches!(request.as_request_ref(), RequestRef::Ls(ls) if ls.path == path("/d"));
         let mut answer = request.send(inner, cx).await?;
         if let Some(listing) = (&mut answer as &mut dyn Any).downcast_mut::<LsResult>().filter(|_| is_cut) {
             listing.entries.pop();
             listing.truncated = Some(Truncation::MaxEntries);
         }
         Ok(answer)
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -359,7 +367,7 @@ async fn what_cannot_be_listed_whole_is_not_counted_as_less() {
     for name in ["/d/a", "/d/b"] {
         store.create_text(name, "12345678").await.expect("it is new");
     }
-    let cut = Arc::new(Wrapped::new(Arc::<MemoryBackend>::clone(&store), Arc::new(Cut)));
+    let cut = Arc::new(Intercepted::new(Arc::<MemoryBackend>::clone(&store), Arc::new(Cut)));
     let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(cut);
     let (cx, before) = (OpContext::new(), kept(&meter).await);
     let copied = files.copy(&cx, CopyRequest::new(path("/d"), path("/e"))).await.expect_err("it cannot be counted");

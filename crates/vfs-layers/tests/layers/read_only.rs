@@ -1,6 +1,6 @@
 use vfs_core::{
-    Access, Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, Layer, OpContext,
-    RenameRequest, RestoreRequest, SnapshotRequest, Wrapped,
+    Access, Backend, BackendExt, CopyRequest, DeleteRequest, EditRequest, ErrorKind, FileUpload, Intercepted, Layer,
+    OpContext, RenameRequest, RestoreRequest, SnapshotRequest,
 };
 use vfs_layers::ReadOnly;
 use vfs_testkit::Counting;
@@ -10,7 +10,7 @@ use super::support::{memory, path, write};
 #[tokio::test]
 async fn every_change_is_refused_at_its_path_and_does_not_reach_the_backend() {
     let counting = std::sync::Arc::new(Counting::default());
-    let counted = std::sync::Arc::new(Wrapped::new(memory().await, std::sync::Arc::clone(&counting)));
+    let counted = std::sync::Arc::new(Intercepted::new(memory().await, std::sync::Arc::clone(&counting)));
     let (files, cx) = (ReadOnly.layer(counted), OpContext::new());
     let uploaded = files.upload_files(&cx, vec![FileUpload::new(path("/u"), "x")]).await.remove(0);
     let refused = [

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use vfs_core::{
-    Backend, BackendExt, EditRequest, ErrorKind, FileUpload, Layer, OpContext, Operation, Wrapped, WriteMode,
+    Backend, BackendExt, EditRequest, ErrorKind, FileUpload, Intercepted, Layer, OpContext, Operation, WriteMode,
 };
 use vfs_layers::{Fault, Latency, Retry};
 use vfs_memory::MemoryBackend;
@@ -14,7 +14,7 @@ use super::support::{memory, millis, minutes, path, read, search, within, write}
 async fn failing(kind: ErrorKind, calls: u64) -> (Arc<dyn Backend>, Arc<Counting>) {
     let counting = Arc::new(Counting::default());
     let fault = Fault::new(kind).next(calls).layer(memory().await);
-    (Arc::new(Wrapped::new(fault, Arc::clone(&counting))), counting)
+    (Arc::new(Intercepted::new(fault, Arc::clone(&counting))), counting)
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +98,7 @@ async fn it_does_not_sleep_beyond_the_deadline_nor_go_on_after_it() {
 async fn cancelling_ends_a_wait() {
     let counting = Arc::new(Counting::default());
     let busy = Fault::new(ErrorKind::Busy).layer(Latency::new(millis(1)).layer(memory().await));
-    let inner = Arc::new(Wrapped::new(busy, Arc::clone(&counting)));
+    let inner = Arc::new(Intercepted::new(busy, Arc::clone(&counting)));
     let files = Retry::new().attempts(1_000_000).min_delay(millis(60_000)).max_delay(millis(60_000)).layer(inner);
     let cx = OpContext::new();
     let token = cx.cancel_token().clone();
@@ -122,7 +122,7 @@ async fn a_stream_is_repeated_at_its_beginning_only() {
 
     let counting = Arc::new(Counting::default());
     let lossy = Fault::new(ErrorKind::Unavailable).after().layer(memory().await);
-    let inner = Arc::new(Wrapped::new(lossy, Arc::clone(&counting)));
+    let inner = Arc::new(Intercepted::new(lossy, Arc::clone(&counting)));
     let events = search(&*Retry::new().layer(inner), &OpContext::new()).await;
     assert!(events.last().expect("items").is_err());
     assert_eq!(counting.calls(Operation::GrepStream), 1);

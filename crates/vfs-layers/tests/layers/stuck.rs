@@ -3,31 +3,29 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
-use futures::stream::{self, BoxStream};
+use futures::stream;
 use vfs_core::{
-    Around, Backend, Error, ErrorKind, GrepEvent, GrepRequest, OpContext, Problem, Request, Result, VfsPath,
+    AnyOutput, Backend, Error, ErrorKind, GrepEvent, Interceptor, OpContext, Problem, Result, ResultStream, StreamCall,
+    StreamRequest, UnaryRequest, VfsPath,
 };
 
 /// Never answers; a search as a stream has three items at once, and then no end.
 #[derive(Debug)]
 pub(crate) struct Stuck;
 
-impl Around for Stuck {
+impl Interceptor for Stuck {
     fn name(&self) -> &'static str {
         "stuck"
     }
 
-    async fn around<Q: Request>(&self, _inner: &dyn Backend, _cx: &OpContext, _request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, _inner: &dyn Backend, _cx: &OpContext, _request: Q) -> Result<Q::Output> {
         std::future::pending().await
     }
 
-    fn streamed(
-        self: Arc<Self>,
-        _cx: OpContext,
-        _request: GrepRequest,
-        _events: BoxStream<'static, Result<GrepEvent>>,
-    ) -> BoxStream<'static, Result<GrepEvent>> {
+    fn stream<Q: StreamRequest>(self: Arc<Self>, _cx: OpContext, _call: StreamCall<Q>) -> ResultStream<Q::Output> {
         let problem = Problem::from(Error::at(ErrorKind::NotText, &VfsPath::root()));
-        stream::iter(vec![Ok(GrepEvent::Problem(problem)); 3]).chain(stream::pending()).boxed()
+        let events = vec![GrepEvent::Problem(problem); 3];
+        let items = events.into_iter().filter_map(|event| Q::from_any_output(AnyOutput::GrepStream(event)).map(Ok));
+        stream::iter(items.collect::<Vec<_>>()).chain(stream::pending()).boxed()
     }
 }

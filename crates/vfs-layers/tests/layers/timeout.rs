@@ -2,14 +2,14 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use tokio::time::Instant;
-use vfs_core::{Backend, BackendExt, ErrorKind, GrepRequest, Layer, OpContext, Operation, Wrapped, WriteMode};
+use vfs_core::{Backend, BackendExt, ErrorKind, GrepRequest, Intercepted, Layer, OpContext, Operation, WriteMode};
 use vfs_layers::{Fault, Latency, Timeout};
 
 use super::stuck::Stuck;
 use super::support::{memory, minutes, read, search, within, write};
 
 async fn stuck() -> Arc<dyn Backend> {
-    Arc::new(Wrapped::new(memory().await, Arc::new(Stuck)))
+    Arc::new(Intercepted::new(memory().await, Arc::new(Stuck)))
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,8 +8,8 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 use vfs_core::{
-    Around, Backend, BackendExt, ErrorKind, GrepRequest, Layer, OpContext, Operation, RenameRequest, Request, Result,
-    Wrapped,
+    Backend, BackendExt, ErrorKind, GrepRequest, Intercepted, Interceptor, Layer, OpContext, Operation, RenameRequest,
+    Result, ResultStream, StreamCall, StreamRequest, UnaryRequest,
 };
 use vfs_layers::{Latency, Trace};
 
@@ -151,16 +151,27 @@ async fn an_error_is_its_code_and_a_dropped_operation_says_so() {
 #[derive(Debug, Default)]
 struct Found(Mutex<Vec<(Option<u64>, Option<u64>)>>, Spans);
 
-impl Around for Found {
+impl Interceptor for Found {
     fn name(&self) -> &'static str {
         "found"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        self.note(cx);
+        request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        self.note(&cx);
+        call.start(cx)
+    }
+}
+
+impl Found {
+    fn note(&self, cx: &OpContext) {
         let current = self.1.1.lock().expect("not poisoned").last().map(Id::into_u64);
         let given = cx.span().id().map(|id| id.into_u64());
         self.0.lock().expect("not poisoned").push((given, current));
-        request.send(inner, cx).await
     }
 }
 
@@ -168,7 +179,7 @@ impl Around for Found {
 async fn the_operation_is_in_its_span_below_that_of_the_caller_and_a_stream_is_to_its_end() {
     let (spans, _guard) = watched().await;
     let found = Arc::new(Found(Mutex::default(), spans.clone()));
-    let files = Trace::new().layer(Arc::new(Wrapped::new(memory().await, Arc::clone(&found))));
+    let files = Trace::new().layer(Arc::new(Intercepted::new(memory().await, Arc::clone(&found))));
     let outer = tracing::info_span!("outer");
     let parent = outer.id().map(|id| id.into_u64());
     let cx = OpContext::new().with_span(outer);

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use futures::future::poll_immediate;
 use vfs_core::{
     Backend, BackendExt, CopyRequest, DeleteRequest, DownloadRequest, EditRequest, Error, ErrorKind, GlobRequest,
-    GrepRequest, Layer, LsRequest, OpContext, ReadRequest, RenameRequest, Request, ResolveRequest, StatRequest,
+    GrepRequest, Layer, LsRequest, OpContext, ReadRequest, RenameRequest, ResolveRequest, StatRequest, UnaryRequest,
     WatchRequest,
 };
 use vfs_memory::MemoryBackend;
@@ -17,7 +17,7 @@ use super::rules::{path, rules};
 /// What each operation says of `at`.
 async fn said(files: &dyn Backend, at: &str) -> Vec<(&'static str, Option<Error>)> {
     let cx = OpContext::new();
-    async fn ask<Q: Request>(files: &dyn Backend, cx: &OpContext, request: Q) -> (&'static str, Option<Error>) {
+    async fn ask<Q: UnaryRequest>(files: &dyn Backend, cx: &OpContext, request: Q) -> (&'static str, Option<Error>) {
         (Q::OPERATION.code(), request.send(files, cx).await.err())
     }
     let at = path(at);

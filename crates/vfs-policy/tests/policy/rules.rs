@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use vfs_core::{
-    Action, Backend, BackendExt, Call, CopyRequest, DeleteRequest, ErrorKind, ExecuteRequest, GrepRequest, Layer,
-    LsRequest, OpContext, ReadRequest, RenameRequest, Result, VfsPath, WriteRequest,
+    AnyRequest, Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, ExecuteRequest, GrepRequest, Layer,
+    LsRequest, OpContext, ReadRequest, RenameRequest, RequestRef, Result, VfsPath, WriteRequest,
 };
 use vfs_memory::MemoryBackend;
 use vfs_policy::{Approval, ApprovalQueue, Decision, Policy, PolicyHook, Rule, RuleEffect, RuleSet};
@@ -170,7 +170,7 @@ async fn an_approver_approves_denies_and_edits() -> Result<()> {
     let approved = delete("/notes.md");
     let question = pending.recv().await.expect("it is asked");
     assert_eq!((question.prompt.as_str(), question.actor.as_deref()), ("really?", Some("agent")));
-    assert_eq!(question.call, Call::Delete(DeleteRequest::new(path("/notes.md"))));
+    assert_eq!(question.call, AnyRequest::Delete(DeleteRequest::new(path("/notes.md"))));
     question.answer(Approval::Approve);
     approved.await.expect("it ends")?;
 
@@ -180,7 +180,7 @@ async fn an_approver_approves_denies_and_edits() -> Result<()> {
     assert!(error.kind() == ErrorKind::PolicyDenied && error.message().contains("not today"), "{error}");
 
     let edited = delete("/src/x.rs");
-    let instead = Call::Delete(DeleteRequest::new(path("/data/public/a")));
+    let instead = AnyRequest::Delete(DeleteRequest::new(path("/data/public/a")));
     pending.recv().await.expect("it is asked").answer(Approval::Edit(Box::new(instead)));
     assert_eq!(edited.await.expect("it ends")?.path, path("/data/public/a"));
     assert!(guarded.exists("/src/x.rs").await? && !guarded.exists("/data/public/a").await?);
@@ -247,7 +247,7 @@ struct Careful;
 
 #[async_trait]
 impl PolicyHook for Careful {
-    async fn check(&self, _cx: &OpContext, action: &Action<'_>) -> Decision {
+    async fn check(&self, _cx: &OpContext, action: &RequestRef<'_>) -> Decision {
         tokio::task::yield_now().await;
         if action.paths().any(|path| path.as_str().contains("private")) {
             return Decision::Deny { reason: "it is private".into() };

@@ -8,8 +8,8 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
 use vfs_core::tree::{ChildKind, Listing, Located, Opened, Tree};
 use vfs_core::{
-    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, Request as _, ResolveRequest,
-    Resolved, Result, StatRequest, VfsPath,
+    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LsRequest, OpContext, Problem, ResolveRequest, Resolved,
+    Result, StatRequest, UnaryRequest as _, VfsPath,
 };
 
 /// Maximum number of entries of a directory that are resolved at a time.

@@ -3,10 +3,9 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use futures::StreamExt as _;
-use futures::stream::{self, BoxStream};
+use futures::stream::BoxStream;
 use vfs_core::tree::SharedTree;
-use vfs_core::{Backend, GrepEvent, GrepRequest, LendRequest, OpContext, Request as _, Result};
+use vfs_core::{Backend, GrepEvent, GrepRequest, LendRequest, OpContext, Result, UnaryRequest as _, deferred_stream};
 
 use crate::engine::pool::Pool;
 use crate::ops::backend_tree::BackendTree;
@@ -37,11 +36,5 @@ pub fn grep_stream_lent(
     cx: OpContext,
     req: GrepRequest,
 ) -> BoxStream<'static, Result<GrepEvent>> {
-    let begin = async move {
-        match tree.await {
-            Ok(tree) => grep_stream_on(&pool, Arc::new(tree), cx, req),
-            Err(error) => stream::iter([Err(error)]).boxed(),
-        }
-    };
-    stream::once(begin).flatten().boxed()
+    deferred_stream(async move { Ok(grep_stream_on(&pool, Arc::new(tree.await?), cx, req)) })
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use vfs_core::links::is_link;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LendRequest, LsRequest, OpContext, Purpose, Request as _,
-    ResolveRequest, Resolved, Result, StatRequest, Version, VfsPath,
+    Backend, DownloadRequest, Error, ErrorKind, FileInfo, LendRequest, LsRequest, OpContext, Purpose, ResolveRequest,
+    Resolved, Result, StatRequest, UnaryRequest as _, Version, VfsPath,
 };
 use vfs_memory::MemoryBackend;
 use vfs_search::Pool;

@@ -10,10 +10,10 @@ use tokio::sync::MutexGuard;
 use vfs_core::{
     Backend, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, EditRequest,
     EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, Mutations,
-    OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, Result,
-    Searchable, Shell, SnapshotInfo, SnapshotRequest, Snapshots, StatRequest, StreamingShell, VfsPath, Watch, Wrapped,
-    WriteRequest, WriteResult,
+    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, Intercepted, LsRequest, LsResult, MultiModalReader,
+    Mutations, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
+    RestoreRequest, Result, Searchable, Shell, SnapshotInfo, SnapshotRequest, Snapshots, StatRequest, StreamingShell,
+    VfsPath, Watch, WriteRequest, WriteResult,
 };
 use vfs_search::run_until_cancelled;
 
@@ -29,13 +29,13 @@ pub struct CheckpointedBackend {
     inner: Arc<dyn Backend>,
     keeper: Arc<Keeper>,
     /// The inner backend with an undo record around every change.
-    files: Wrapped<Keeper>,
+    files: Intercepted<Keeper>,
 }
 
 impl CheckpointedBackend {
     pub(super) fn new(inner: Arc<dyn Backend>, keeper: Keeper) -> Self {
         let keeper = Arc::new(keeper);
-        let files = Wrapped::new(Arc::clone(&inner), Arc::clone(&keeper));
+        let files = Intercepted::new(Arc::clone(&inner), Arc::clone(&keeper));
         Self { inner, keeper, files }
     }
 

@@ -1,13 +1,12 @@
 //! Undo log: a record of the files that each change is about to touch, written before it.
 
-use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use vfs_core::{
-    Action, DeleteRequest, EditResult, ErrorKind, FileUploadResponse, OpContext, Operation, Result, TransferMode,
-    Version, VfsPath, WriteResult,
+    DeleteRequest, Error, ErrorKind, OpContext, Operation, OutputRef, RequestRef, Result, TransferMode, Version,
+    VfsPath,
 };
 
 use super::Keeper;
@@ -106,7 +105,7 @@ impl Keeper {
         &self,
         files: &Files<'_>,
         turn: &mut UndoCursor,
-        action: Action<'_>,
+        action: RequestRef<'_>,
     ) -> Result<Option<UndoRecord>> {
         if self.max_records == 0 {
             return Ok(None);
@@ -283,7 +282,7 @@ pub(super) enum Ending {
 }
 
 impl Ending {
-    pub(super) fn of<O: 'static>(record: &UndoRecord, answer: &Result<O>) -> Self {
+    pub(super) fn of(record: &UndoRecord, answer: Result<OutputRef<'_>, &Error>) -> Self {
         match answer {
             Ok(output) => reported_version(record, output).map_or(Self::Done, Self::Left),
             Err(error) if may_have_happened(error.kind()) => Self::Unknown,
@@ -297,15 +296,13 @@ pub(super) fn versions(tree: Tree) -> BTreeMap<VfsPath, Version> {
 }
 
 /// Returns the version in the result of an operation on one file.
-fn reported_version<O: 'static>(record: &UndoRecord, output: &O) -> Option<BTreeMap<VfsPath, Version>> {
+fn reported_version(record: &UndoRecord, output: OutputRef<'_>) -> Option<BTreeMap<VfsPath, Version>> {
     let [root] = &record.roots[..] else { return None };
-    let output: &dyn Any = output;
-    let version = if let Some(write) = output.downcast_ref::<WriteResult>() {
-        Some(&write.version)
-    } else if let Some(edit) = output.downcast_ref::<EditResult>() {
-        Some(&edit.version)
-    } else {
-        output.downcast_ref::<FileUploadResponse>().and_then(|upload| upload.version.as_ref())
+    let version = match output {
+        OutputRef::Write(write) => Some(&write.version),
+        OutputRef::Edit(edit) => Some(&edit.version),
+        OutputRef::Upload(upload) => upload.version.as_ref(),
+        _ => None,
     };
     version.map(|version| BTreeMap::from([(root.clone(), version.clone())]))
 }
@@ -319,20 +316,20 @@ fn may_have_happened(kind: ErrorKind) -> bool {
 
 /// Returns the paths at and below which `action` changes files, or `None` if the backend will refuse it, so that no tree is
 /// stored in vain.
-async fn roots(files: &Files<'_>, action: Action<'_>) -> Result<Option<Vec<VfsPath>>> {
+async fn roots(files: &Files<'_>, action: RequestRef<'_>) -> Result<Option<Vec<VfsPath>>> {
     match action {
-        Action::Write(write) => one_file(files, &write.path).await,
-        Action::Upload(upload) => one_file(files, &upload.path).await,
-        Action::Edit(edit) => match files.file(&edit.path).await? {
+        RequestRef::Write(write) => one_file(files, &write.path).await,
+        RequestRef::Upload(upload) => one_file(files, &upload.path).await,
+        RequestRef::Edit(edit) => match files.file(&edit.path).await? {
             Some(_) => one_file(files, &edit.path).await,
             None => Ok(None),
         },
-        Action::Delete(delete) => deleted(files, delete).await,
-        Action::Rename(rename) => {
+        RequestRef::Delete(delete) => deleted(files, delete).await,
+        RequestRef::Rename(rename) => {
             let Some(to) = moved(files, &rename.from, &rename.to, rename.mode).await? else { return Ok(None) };
             Ok(Some(vec![files.real(&rename.from, Last::Kept).await, to]))
         }
-        Action::Copy(copy) => {
+        RequestRef::Copy(copy) => {
             let to = moved(files, &copy.from, &copy.to, copy.mode).await?;
             Ok(to.map(|to| vec![to]))
         }

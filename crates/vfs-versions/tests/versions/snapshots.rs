@@ -6,8 +6,9 @@ mod undo;
 use std::sync::Arc;
 
 use vfs_core::{
-    Around, Backend, BackendExt, DeleteRequest, DiffRequest, Effect, Error, ErrorKind, ForgetRequest, Layer, OpContext,
-    Operation, Request, RestoreRequest, Result, SnapshotId, SnapshotRequest, Snapshots, Wrapped,
+    Backend, BackendExt, DeleteRequest, DiffRequest, Error, ErrorKind, ForgetRequest, Intercepted, Interceptor, Layer,
+    OpContext, Operation, OperationClass, RestoreRequest, Result, ResultStream, SnapshotId, SnapshotRequest, Snapshots,
+    StreamCall, StreamRequest, UnaryRequest,
 };
 use vfs_layers::Fault;
 use vfs_memory::MemoryBackend;
@@ -81,8 +82,8 @@ fn assert_conflict(error: &Error, at: &str) {
 async fn a_snapshot_downloads_what_has_changed_and_nothing_else() {
     let (inner, store) = (Arc::new(MemoryBackend::new()), Arc::new(MemoryBackend::new()));
     let counting = Arc::new(Counting::default());
-    let files =
-        checkpoints(&store).over(Arc::new(Wrapped::new(Arc::<MemoryBackend>::clone(&inner), Arc::clone(&counting))));
+    let files = checkpoints(&store)
+        .over(Arc::new(Intercepted::new(Arc::<MemoryBackend>::clone(&inner), Arc::clone(&counting))));
     for number in 0..50 {
         inner.create_text(&format!("/d/{number}"), &format!("text {number}")).await.expect("written");
     }
@@ -195,17 +196,21 @@ async fn a_restore_that_fails_in_the_middle_goes_back_to_where_it_began() {
 #[derive(Debug)]
 struct Meddling;
 
-impl Around for Meddling {
+impl Interceptor for Meddling {
     fn name(&self) -> &'static str {
         "meddling"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        let is_change = request.action().effect() == Effect::Changes;
-        if is_change && request.action().paths().any(|path| path.as_str() == "/2") {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        let is_change = request.as_request_ref().class() == OperationClass::Write;
+        if is_change && request.as_request_ref().paths().any(|path| path.as_str() == "/2") {
             inner.write_text("/2", "foreign").await?;
         }
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -222,7 +227,7 @@ async fn a_change_in_between_is_a_conflict_and_what_was_done_is_undone() {
     place.files.delete(&cx(), DeleteRequest::new(path("/0"))).await.expect("deleted");
     place.files.create_text("/extra", "extra").await.expect("written");
     let inner = Arc::<MemoryBackend>::clone(&place.inner) as Arc<dyn Backend>;
-    let meddled = checkpoints(&place.store).over(Arc::new(Wrapped::new(inner, Arc::new(Meddling))));
+    let meddled = checkpoints(&place.store).over(Arc::new(Intercepted::new(inner, Arc::new(Meddling))));
     assert_conflict(&restore(&meddled, &first).await.expect_err("meddled with"), "/2");
     place.has(&[("/1", "new"), ("/2", "foreign"), ("/3", "new"), ("/extra", "extra")]);
     assert_eq!(undo(&place.files, 9).await.map_err(|error| error.kind()), Err(ErrorKind::Conflict));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use vfs_core::{
-    Around, Backend, BackendExt, CancelToken, ErrorKind, ExecuteRequest, Layer as _, OpContext, Operation, Request,
-    Result, Shell as _, Wrapped, WriteRequest,
+    Backend, BackendExt, CancelToken, ErrorKind, ExecuteRequest, Intercepted, Interceptor, Layer as _, OpContext,
+    Operation, Result, ResultStream, Shell as _, StreamCall, StreamRequest, UnaryRequest, WriteRequest,
 };
 use vfs_layers::Trace;
 use vfs_local::LocalBackend;
@@ -66,18 +66,22 @@ async fn an_edit_in_place_is_one_write() {
 #[derive(Debug)]
 struct CancelsWrites(CancelToken);
 
-impl Around for CancelsWrites {
+impl Interceptor for CancelsWrites {
     fn name(&self) -> &'static str {
         "cancels_writes"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let answer = request.send(inner, cx).await;
         if Q::OPERATION == Operation::Write {
             self.0.cancel();
             tokio::task::yield_now().await;
         }
         answer
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -87,7 +91,7 @@ async fn a_directory_that_a_command_had_no_time_for_has_nothing_in_it() {
     let local = LocalBackend::open(root.path()).expect("a root");
     for number in 0..20 {
         let token = CancelToken::new();
-        let files = over(Wrapped::new(Arc::new(local.clone()), Arc::new(CancelsWrites(token.clone()))));
+        let files = over(Intercepted::new(Arc::new(local.clone()), Arc::new(CancelsWrites(token.clone()))));
         let cx = OpContext::new().with_cancel_token(token);
         let error = files.execute(&cx, ExecuteRequest::new(format!("mkdir d{number}"))).await.expect_err("cancelled");
         assert_eq!(error.kind(), ErrorKind::Cancelled);

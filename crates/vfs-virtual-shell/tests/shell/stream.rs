@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use vfs_core::{
-    Around, Backend, BackendExt, ErrorKind, ExecuteEvent, ExecuteRequest, OpContext, Operation, Request, Result,
-    StreamingShell as _, Wrapped,
+    Backend, BackendExt, ErrorKind, ExecuteEvent, ExecuteRequest, Intercepted, Interceptor, OpContext, Operation,
+    Result, ResultStream, StreamCall, StreamRequest, StreamingShell as _, UnaryRequest,
 };
 use vfs_memory::MemoryBackend;
 
@@ -104,18 +104,22 @@ struct Stuck {
     held: Mutex<Receiver<()>>,
 }
 
-impl Around for Stuck {
+impl Interceptor for Stuck {
     fn name(&self) -> &'static str {
         "stuck"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         if Q::OPERATION == Operation::Download {
             self.reads.fetch_add(1, Ordering::SeqCst);
             // It ends with the other end, which is no failure, or where the test was given up.
             let _ended = self.held.lock().expect("no panic").recv_timeout(4 * HANG_TIMEOUT);
         }
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -128,7 +132,7 @@ async fn the_end_does_not_wait_for_what_cannot_be_stopped() {
         for time in TIMES {
             let (hold, held) = mpsc::channel();
             let stuck = Arc::new(Stuck { reads: AtomicUsize::new(0), held: Mutex::new(held) });
-            let files = over(Wrapped::new(Arc::clone(&memory) as _, Arc::clone(&stuck)));
+            let files = over(Intercepted::new(Arc::clone(&memory) as _, Arc::clone(&stuck)));
             let (cx, timeout) = match by_deadline {
                 true => (OpContext::new().with_timeout(time), 2 * HANG_TIMEOUT),
                 false => (OpContext::new(), time),

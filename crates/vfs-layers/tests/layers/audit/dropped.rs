@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures::future::poll_immediate;
-use vfs_core::{Around, Backend, BackendExt, ErrorKind, GrepRequest, Layer, OpContext, Request, Result, Wrapped};
+use vfs_core::{
+    Backend, BackendExt, ErrorKind, GrepRequest, Intercepted, Interceptor, Layer, OpContext, Result, ResultStream,
+    StreamCall, StreamRequest, UnaryRequest,
+};
 use vfs_layers::{Audit, AuditRecord, AuditSink, MemorySink, OnSinkFailure};
 use vfs_memory::MemoryBackend;
 
@@ -20,17 +23,21 @@ struct Peek {
     seen: Mutex<Vec<usize>>,
 }
 
-impl Around for Peek {
+impl Interceptor for Peek {
     fn name(&self) -> &'static str {
         "peek"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
-        if request.action().paths().any(|path| path.as_str() == "/slow") {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        if request.as_request_ref().paths().any(|path| path.as_str() == "/slow") {
             pending::<()>().await;
         }
         self.seen.lock().expect("not poisoned").push(self.sink.records().len());
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -40,7 +47,7 @@ impl Peek {
     }
 
     fn around(self: &Arc<Self>, files: Arc<MemoryBackend>) -> Arc<dyn Backend> {
-        Arc::new(Wrapped::new(files, Arc::clone(self)))
+        Arc::new(Intercepted::new(files, Arc::clone(self)))
     }
 
     fn seen(&self) -> Vec<usize> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::future::poll_immediate;
 use tokio::sync::Semaphore;
 use vfs_core::{
-    Around, Backend, BackendExt, CopyRequest, Error, ErrorKind, ExecuteRequest, OpContext, Operation, Request, Result,
-    Wrapped,
+    Backend, BackendExt, CopyRequest, Error, ErrorKind, ExecuteRequest, Intercepted, Interceptor, OpContext, Operation,
+    Result, ResultStream, StreamCall, StreamRequest, UnaryRequest,
 };
 use vfs_layers::{Quota, QuotaLimits};
 use vfs_memory::MemoryBackend;
@@ -19,17 +19,21 @@ use crate::support::{memory, path};
 #[derive(Debug)]
 struct Held(Semaphore);
 
-impl Around for Held {
+impl Interceptor for Held {
     fn name(&self) -> &'static str {
         "held"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let answer = request.send(inner, cx).await;
         if Q::OPERATION == Operation::Ls {
             drop(self.0.acquire().await);
         }
         answer
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -38,7 +42,7 @@ async fn a_command_that_ends_while_the_files_are_counted_has_them_counted_again(
     let store = memory().await;
     let held = Arc::new(Held(Semaphore::new(0)));
     let shelled = Arc::new(FakeShell::new(Arc::<MemoryBackend>::clone(&store)));
-    let inner = Arc::new(Wrapped::new(shelled, Arc::clone(&held)));
+    let inner = Arc::new(Intercepted::new(shelled, Arc::clone(&held)));
     let (files, meter) = Quota::new(QuotaLimits::new().max_bytes(100)).metered(inner);
     let mut counting = Box::pin(kept(&meter));
     assert!(poll_immediate(&mut counting).await.is_none(), "the listing is under way");
@@ -53,17 +57,21 @@ async fn a_command_that_ends_while_the_files_are_counted_has_them_counted_again(
 #[derive(Debug)]
 struct Half(ErrorKind);
 
-impl Around for Half {
+impl Interceptor for Half {
     fn name(&self) -> &'static str {
         "half"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         if Q::OPERATION == Operation::Copy {
             inner.copy(cx, CopyRequest::new(path("/a"), path("/d/a"))).await?;
             return Err(Error::at(self.0, &path("/d")));
         }
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 
@@ -72,7 +80,7 @@ async fn a_copy_that_fails_midway_is_counted_by_what_it_left_whatever_it_says() 
     for kind in [ErrorKind::AlreadyExists, ErrorKind::Conflict, ErrorKind::TooLarge, ErrorKind::StorageFull] {
         let store = memory().await;
         store.create_text("/s/a", "text").await.expect("written");
-        let inner = Arc::new(Wrapped::new(Arc::<MemoryBackend>::clone(&store), Arc::new(Half(kind))));
+        let inner = Arc::new(Intercepted::new(Arc::<MemoryBackend>::clone(&store), Arc::new(Half(kind))));
         let (files, meter) = Quota::new(QuotaLimits::new().max_files(3)).metered(inner);
         let copy = CopyRequest::new(path("/s"), path("/d"));
         assert_eq!(files.copy(&OpContext::new(), copy).await.expect_err("half of it").kind(), kind);

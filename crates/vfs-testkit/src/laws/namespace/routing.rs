@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use vfs_core::{
-    Around, Backend, Capabilities, EntryKinds, ErrorKind, GlobRequest, GrepRequest, LsRequest, OpContext, ReadRequest,
-    Request, Result,
+    Backend, Capabilities, EntryKinds, ErrorKind, GlobRequest, GrepRequest, Interceptor, LsRequest, OpContext,
+    ReadRequest, Result, ResultStream, StreamCall, StreamRequest, UnaryRequest,
 };
 
 use super::super::LawResult;
@@ -166,13 +166,17 @@ async fn an_instance_that_is_mounted_twice_shows_each_path_once(n: &NamespaceFac
 #[derive(Debug)]
 struct Small(u64);
 
-impl Around for Small {
+impl Interceptor for Small {
     fn name(&self) -> &'static str {
         "small"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         request.send(inner, cx).await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 
     fn capabilities(&self, mut inner: Capabilities) -> Capabilities {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use vfs_core::{
-    Around, Backend, DownloadRequest, Error, GlobRequest, GrepEvent, GrepRequest, LsRequest, Problem, Request as _,
-    Result, VfsPath, Wrapped,
+    Backend, DownloadRequest, Error, GlobRequest, GrepEvent, GrepRequest, Intercepted, Interceptor, LsRequest, Problem,
+    Result, UnaryRequest as _, VfsPath,
 };
 
 use super::super::steps::cx;
@@ -29,8 +29,8 @@ pub(super) fn path(text: &str) -> VfsPath {
 }
 
 /// `inner` with `layer` around it.
-pub(super) fn around<A: Around>(inner: &Arc<dyn Backend>, layer: &Arc<A>) -> Arc<dyn Backend> {
-    Arc::new(Wrapped::new(Arc::clone(inner), Arc::clone(layer)))
+pub(super) fn around<A: Interceptor>(inner: &Arc<dyn Backend>, layer: &Arc<A>) -> Arc<dyn Backend> {
+    Arc::new(Intercepted::new(Arc::clone(inner), Arc::clone(layer)))
 }
 
 impl NamespaceFactory {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use vfs_core::{
-    Around, Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, FileUpload, Layer, OpContext, Operation,
-    RenameRequest, Request, Result, VfsPath, Wrapped,
+    Backend, BackendExt, CopyRequest, DeleteRequest, ErrorKind, FileUpload, Intercepted, Interceptor, Layer, OpContext,
+    Operation, RenameRequest, Result, ResultStream, StreamCall, StreamRequest, UnaryRequest, VfsPath,
 };
 use vfs_layers::Fault;
 use vfs_memory::MemoryBackend;
@@ -111,7 +111,7 @@ async fn a_change_whose_process_ended_is_settled_by_what_is_there() {
     for has_happened in [false, true] {
         let place = place();
         place.inner.create_text("/a", "one").await.expect("written");
-        let stuck = Wrapped::new(
+        let stuck = Intercepted::new(
             Arc::<MemoryBackend>::clone(&place.inner) as Arc<dyn Backend>,
             Arc::new(Stuck { has_happened }),
         );
@@ -132,12 +132,12 @@ struct Stuck {
     has_happened: bool,
 }
 
-impl Around for Stuck {
+impl Interceptor for Stuck {
     fn name(&self) -> &'static str {
         "stuck"
     }
 
-    async fn around<Q: Request>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
+    async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         if Q::OPERATION != Operation::Write {
             return request.send(inner, cx).await;
         }
@@ -145,6 +145,10 @@ impl Around for Stuck {
             drop(request.send(inner, cx).await);
         }
         futures::future::pending().await
+    }
+
+    fn stream<Q: StreamRequest>(self: Arc<Self>, cx: OpContext, call: StreamCall<Q>) -> ResultStream<Q::Output> {
+        call.start(cx)
     }
 }
 

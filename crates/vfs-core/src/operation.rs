@@ -1,0 +1,16 @@
+//! Operations as values, and interceptors, which treat all of them alike.
+
+mod intercepted;
+mod interceptor;
+mod layer;
+mod request;
+mod result_stream;
+
+pub use self::intercepted::Intercepted;
+pub use self::interceptor::{Interceptor, StreamCall};
+pub use self::layer::{Layer, layered};
+pub use self::request::{
+    AnyOutput, AnyRequest, ExecuteStreamRequest, GrepStreamRequest, Operation, OperationClass, OutputRef, Request,
+    RequestRef, SnapshotsRequest, StreamRequest, UnaryRequest,
+};
+pub use self::result_stream::{ResultStream, deferred_stream};

@@ -1,0 +1,240 @@
+//! The backend that an interceptor and an inner backend make.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+
+use super::interceptor::{Interceptor, StreamCall};
+use super::request::{ExecuteStreamRequest, GrepStreamRequest, SnapshotsRequest, StreamRequest, UnaryRequest};
+use super::result_stream::ResultStream;
+use crate::backend::{Backend, Capabilities};
+use crate::context::OpContext;
+use crate::error::Result;
+use crate::facets::{MultiModalContent, MultiModalReadRequest, MultiModalReader, Searchable, Snapshots, Watch};
+use crate::path::VfsPath;
+use crate::shell::{
+    ExecuteEvent, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest, Shell,
+    StopJobRequest, StreamingShell,
+};
+use crate::tree::SharedTree;
+use crate::types::{
+    ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest, EditRequest,
+    EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, ReadRequest, ReadResult, RenameRequest,
+    RenameResult, ResolveRequest, Resolved, RestoreRequest, SnapshotInfo, SnapshotRequest, StatRequest, WatchEvent,
+    WatchRequest, WriteRequest, WriteResult,
+};
+
+/// A backend whose operations pass an [`Interceptor`].
+#[derive(Debug)]
+pub struct Intercepted<I> {
+    inner: Arc<dyn Backend>,
+    interceptor: Arc<I>,
+}
+
+impl<I> Clone for Intercepted<I> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), interceptor: Arc::clone(&self.interceptor) }
+    }
+}
+
+impl<I: Interceptor> Intercepted<I> {
+    /// Returns `inner` with `interceptor` around its operations.
+    pub fn new(inner: Arc<dyn Backend>, interceptor: Arc<I>) -> Self {
+        Self { inner, interceptor }
+    }
+
+    async fn call<Q: UnaryRequest>(&self, cx: &OpContext, request: Q) -> Result<Q::Output> {
+        self.interceptor.call(&*self.inner, cx, request).await
+    }
+
+    /// Passes a streaming operation to the interceptor when the returned stream is first polled.
+    fn stream<Q: StreamRequest>(
+        &self,
+        cx: OpContext,
+        request: Q,
+        begun: Option<ResultStream<Q::Output>>,
+    ) -> ResultStream<Q::Output> {
+        let call = StreamCall::new(Arc::clone(&self.inner), request, begun);
+        let interceptor = Arc::clone(&self.interceptor);
+        stream::once(async move { interceptor.stream(cx, call) }).flatten().boxed()
+    }
+}
+
+impl<I: Interceptor> fmt::Display for Intercepted<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.interceptor.name(), self.inner)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<I: Interceptor> Backend for Intercepted<I> {
+    fn capabilities(&self, at: &VfsPath) -> Capabilities {
+        self.interceptor.capabilities(self.inner.capabilities(at))
+    }
+
+    async fn stat(&self, cx: &OpContext, req: StatRequest) -> Result<FileInfo> {
+        self.call(cx, req).await
+    }
+
+    async fn resolve(&self, cx: &OpContext, req: ResolveRequest) -> Result<Resolved> {
+        self.call(cx, req).await
+    }
+
+    async fn ls(&self, cx: &OpContext, req: LsRequest) -> Result<LsResult> {
+        self.call(cx, req).await
+    }
+
+    async fn read(&self, cx: &OpContext, req: ReadRequest) -> Result<ReadResult> {
+        self.call(cx, req).await
+    }
+
+    async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        self.call(cx, req).await
+    }
+
+    async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
+        self.call(cx, req).await
+    }
+
+    async fn delete(&self, cx: &OpContext, req: DeleteRequest) -> Result<DeleteResult> {
+        self.call(cx, req).await
+    }
+
+    async fn rename(&self, cx: &OpContext, req: RenameRequest) -> Result<RenameResult> {
+        self.call(cx, req).await
+    }
+
+    async fn copy(&self, cx: &OpContext, req: CopyRequest) -> Result<CopyResult> {
+        self.call(cx, req).await
+    }
+
+    async fn glob(&self, cx: &OpContext, req: GlobRequest) -> Result<GlobResult> {
+        self.call(cx, req).await
+    }
+
+    async fn grep(&self, cx: &OpContext, req: GrepRequest) -> Result<GrepResult> {
+        self.call(cx, req).await
+    }
+
+    fn grep_stream(&self, cx: OpContext, req: GrepRequest) -> BoxStream<'static, Result<GrepEvent>> {
+        self.stream(cx, GrepStreamRequest(req), None)
+    }
+
+    async fn upload_files(&self, cx: &OpContext, files: Vec<FileUpload>) -> Vec<FileUploadResponse> {
+        let mut answers = Vec::with_capacity(files.len());
+        for file in files {
+            let path = file.path.clone();
+            answers.push(self.call(cx, file).await.unwrap_or_else(|error| FileUploadResponse::failed(path, error)));
+        }
+        answers
+    }
+
+    async fn download_files(&self, cx: &OpContext, paths: Vec<VfsPath>) -> Vec<FileDownloadResponse> {
+        let mut answers = Vec::with_capacity(paths.len());
+        for path in paths {
+            let answer = self.call(cx, DownloadRequest::new(path.clone())).await;
+            answers.push(answer.unwrap_or_else(|error| FileDownloadResponse::failed(path, error)));
+        }
+        answers
+    }
+
+    fn as_shell(&self) -> Option<&dyn Shell> {
+        self.inner.as_shell().map(|_| self as &dyn Shell)
+    }
+
+    fn as_streaming_shell(&self) -> Option<&dyn StreamingShell> {
+        self.inner.as_streaming_shell().map(|_| self as &dyn StreamingShell)
+    }
+
+    fn as_multimodal(&self) -> Option<&dyn MultiModalReader> {
+        self.inner.as_multimodal().map(|_| self as &dyn MultiModalReader)
+    }
+
+    fn as_searchable(&self) -> Option<&dyn Searchable> {
+        self.inner.as_searchable().map(|_| self as &dyn Searchable)
+    }
+
+    fn as_snapshots(&self) -> Option<&dyn Snapshots> {
+        self.inner.as_snapshots().map(|_| self as &dyn Snapshots)
+    }
+
+    fn as_watch(&self) -> Option<&dyn Watch> {
+        self.inner.as_watch().map(|_| self as &dyn Watch)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<I: Interceptor> Shell for Intercepted<I> {
+    async fn execute(&self, cx: &OpContext, req: ExecuteRequest) -> Result<ExecuteResponse> {
+        self.call(cx, req).await
+    }
+
+    async fn jobs(&self, cx: &OpContext, req: JobsRequest) -> Result<Vec<Job>> {
+        self.call(cx, req).await
+    }
+
+    async fn job_output(&self, cx: &OpContext, req: JobOutputRequest) -> Result<JobOutput> {
+        self.call(cx, req).await
+    }
+
+    async fn stop_job(&self, cx: &OpContext, req: StopJobRequest) -> Result<Job> {
+        self.call(cx, req).await
+    }
+}
+
+impl<I: Interceptor> StreamingShell for Intercepted<I> {
+    fn execute_stream(&self, cx: OpContext, req: ExecuteRequest) -> BoxStream<'static, Result<ExecuteEvent>> {
+        self.stream(cx, ExecuteStreamRequest(req), None)
+    }
+}
+
+#[async_trait]
+impl<I: Interceptor> MultiModalReader for Intercepted<I> {
+    async fn multi_modal_read(&self, cx: &OpContext, req: MultiModalReadRequest) -> Result<MultiModalContent> {
+        self.call(cx, req).await
+    }
+}
+
+#[async_trait]
+impl<I: Interceptor> Searchable for Intercepted<I> {
+    async fn lend(&self, cx: &OpContext, req: LendRequest) -> Result<SharedTree> {
+        self.call(cx, req).await
+    }
+}
+
+#[async_trait]
+impl<I: Interceptor> Snapshots for Intercepted<I> {
+    async fn snapshot(&self, cx: &OpContext, req: SnapshotRequest) -> Result<SnapshotInfo> {
+        self.call(cx, req).await
+    }
+
+    async fn snapshots(&self, cx: &OpContext) -> Result<Vec<SnapshotInfo>> {
+        self.call(cx, SnapshotsRequest).await
+    }
+
+    async fn restore(&self, cx: &OpContext, req: RestoreRequest) -> Result<()> {
+        self.call(cx, req).await
+    }
+
+    async fn forget(&self, cx: &OpContext, req: ForgetRequest) -> Result<()> {
+        self.call(cx, req).await
+    }
+
+    async fn diff(&self, cx: &OpContext, req: DiffRequest) -> Result<ChangeSet> {
+        self.call(cx, req).await
+    }
+}
+
+impl<I: Interceptor> Watch for Intercepted<I> {
+    fn watch(&self, cx: OpContext, req: WatchRequest) -> BoxStream<'static, Result<WatchEvent>> {
+        // The feed begins before the interceptor lets it pass, so that no change made meanwhile is missed.
+        let begun = self.inner.as_watch().map(|watch| watch.watch(cx.clone(), req.clone()));
+        self.stream(cx, req, begun)
+    }
+}

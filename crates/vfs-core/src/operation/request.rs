@@ -1,0 +1,497 @@
+//! Operations as values: requests and outputs of one operation or of any.
+
+use std::fmt;
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, ready};
+use futures::stream::BoxStream;
+use serde::{Deserialize, Serialize};
+
+use crate::backend::Backend;
+use crate::context::OpContext;
+use crate::error::{Error, ErrorKind, Result};
+use crate::facets::{MultiModalContent, MultiModalReadRequest};
+use crate::path::VfsPath;
+use crate::shell::{
+    ExecuteEvent, ExecuteRequest, ExecuteResponse, Job, JobOutput, JobOutputRequest, JobsRequest, StopJobRequest,
+};
+use crate::tree::SharedTree;
+use crate::types::{
+    ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest, EditMode,
+    EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest,
+    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, SnapshotInfo, SnapshotRequest,
+    StatRequest, TransferMode, WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult,
+};
+
+/// A search whose matches come as they are found: a [`GrepRequest`] for [`Backend::grep_stream`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct GrepStreamRequest(pub GrepRequest);
+
+/// A command whose output comes as it is printed: an [`ExecuteRequest`] for a
+/// [`StreamingShell`](crate::StreamingShell).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ExecuteStreamRequest(pub ExecuteRequest);
+
+/// Asks which states are remembered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotsRequest;
+
+/// The class of an operation, by what it may do to files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum OperationClass {
+    /// It changes no file.
+    #[serde(rename = "looks")]
+    Read,
+    /// It changes files.
+    #[serde(rename = "changes")]
+    Write,
+    /// It runs or stops a command, which may do anything.
+    #[serde(rename = "runs")]
+    Execute,
+}
+
+/// An operation as a value, of any [`Backend`] or facet.
+///
+/// # Behaviour
+///
+/// Code that treats all operations alike, as interceptors and policies do, is written once against this trait and its two
+/// kinds: a [`UnaryRequest`] has one result, a [`StreamRequest`] a stream of items.
+pub trait Request: Clone + fmt::Debug + Send + Sync + 'static {
+    /// The result of the operation; of a streaming one, an item of its stream.
+    type Output: Send + 'static;
+
+    /// The operation.
+    const OPERATION: Operation;
+
+    /// Borrows the request as one of any operation.
+    fn as_request_ref(&self) -> RequestRef<'_>;
+
+    /// Converts the request into one of any operation.
+    fn into_any(self) -> AnyRequest;
+
+    /// Returns the request in `any`, if it is one of this operation.
+    fn from_any(any: AnyRequest) -> Option<Self>;
+
+    /// Borrows an output of the operation as one of any operation.
+    fn output_ref(output: &Self::Output) -> OutputRef<'_>;
+
+    /// Converts an output of the operation into one of any operation.
+    fn into_any_output(output: Self::Output) -> AnyOutput;
+
+    /// Returns the output in `any`, if it is one of this operation.
+    fn from_any_output(any: AnyOutput) -> Option<Self::Output>;
+
+    /// Returns the same request with each path replaced by `map`.
+    ///
+    /// # Errors
+    ///
+    /// Those of `map`.
+    fn map_paths(self, map: &mut dyn FnMut(&VfsPath) -> Result<VfsPath>) -> Result<Self>;
+}
+
+/// A request for an operation with one result.
+pub trait UnaryRequest: Request {
+    /// Performs the operation on `backend`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the operation, and `unsupported` if the backend lacks the facet.
+    fn send<'a>(self, backend: &'a dyn Backend, cx: &'a OpContext) -> BoxFuture<'a, Result<Self::Output>>;
+}
+
+/// A request for an operation whose results come as a stream.
+pub trait StreamRequest: Request {
+    /// Starts the operation on `backend`.
+    ///
+    /// # Errors
+    ///
+    /// In the stream: those of the operation, and `unsupported` if the backend lacks the facet.
+    fn start(self, backend: &dyn Backend, cx: OpContext) -> BoxStream<'static, Result<Self::Output>>;
+}
+
+macro_rules! requests {
+    ($($(#[doc = $doc:literal])+ $name:ident $code:literal $request:ty => $kind:ident $output:ty,
+        [$($path:tt $(. $inner:tt)*),*], |$self_:ident, $backend:ident, $cx:ident| $perform:expr;)+) => {
+        /// The operations of a backend and its facets.
+        ///
+        /// The [`code`](Operation::code) of an operation is stable, and is its form in JSON.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub enum Operation {
+            $($(#[doc = $doc])+ #[serde(rename = $code)] $name,)+
+        }
+
+        impl Operation {
+            /// Every operation, in the order of declaration.
+            pub const ALL: &'static [Operation] = &[$(Operation::$name),+];
+
+            /// Returns the stable snake_case code of this operation.
+            pub const fn code(self) -> &'static str {
+                match self { $(Operation::$name => $code,)+ }
+            }
+        }
+
+        /// A borrowed request of any operation.
+        #[derive(Debug, Clone, Copy)]
+        #[non_exhaustive]
+        pub enum RequestRef<'a> {
+            $($(#[doc = $doc])+ $name(&'a $request),)+
+        }
+
+        impl<'a> RequestRef<'a> {
+            /// Returns the operation.
+            pub fn operation(self) -> Operation {
+                match self { $(RequestRef::$name(_) => Operation::$name,)+ }
+            }
+
+            /// Returns an owned copy of the request.
+            pub fn to_any(self) -> AnyRequest {
+                match self { $(RequestRef::$name(request) => AnyRequest::$name(request.clone()),)+ }
+            }
+
+            /// Returns the paths of the request: none, one, or a source and a target in this order.
+            pub fn paths(self) -> impl Iterator<Item = &'a VfsPath> {
+                let paths: [Option<&'a VfsPath>; 2] = match self {
+                    $(RequestRef::$name(_request) => pair([$(&_request.$path $(. $inner)*),*]),)+
+                };
+                paths.into_iter().flatten()
+            }
+        }
+
+        /// An owned request of any operation, with a JSON form: it can be shown to a person, changed, and performed.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(tag = "operation", content = "request")]
+        #[non_exhaustive]
+        pub enum AnyRequest {
+            $($(#[doc = $doc])+ #[serde(rename = $code)] $name($request),)+
+        }
+
+        impl AnyRequest {
+            /// Borrows the request.
+            pub fn as_request_ref(&self) -> RequestRef<'_> {
+                match self { $(AnyRequest::$name(request) => RequestRef::$name(request),)+ }
+            }
+        }
+
+        /// A borrowed [`Request::Output`] of any operation.
+        #[derive(Debug, Clone, Copy)]
+        #[non_exhaustive]
+        pub enum OutputRef<'a> {
+            $($(#[doc = $doc])+ $name(&'a $output),)+
+        }
+
+        /// An owned [`Request::Output`] of any operation.
+        #[derive(Debug)]
+        #[non_exhaustive]
+        pub enum AnyOutput {
+            $($(#[doc = $doc])+ $name($output),)+
+        }
+
+        $(impl Request for $request {
+            type Output = $output;
+
+            const OPERATION: Operation = Operation::$name;
+
+            fn as_request_ref(&self) -> RequestRef<'_> {
+                RequestRef::$name(self)
+            }
+
+            fn into_any(self) -> AnyRequest {
+                AnyRequest::$name(self)
+            }
+
+            fn from_any(any: AnyRequest) -> Option<Self> {
+                if let AnyRequest::$name(request) = any { Some(request) } else { None }
+            }
+
+            fn output_ref(output: &$output) -> OutputRef<'_> {
+                OutputRef::$name(output)
+            }
+
+            fn into_any_output(output: $output) -> AnyOutput {
+                AnyOutput::$name(output)
+            }
+
+            fn from_any_output(any: AnyOutput) -> Option<$output> {
+                if let AnyOutput::$name(output) = any { Some(output) } else { None }
+            }
+
+            fn map_paths(mut self, _map: &mut dyn FnMut(&VfsPath) -> Result<VfsPath>) -> Result<Self> {
+                let _request = &mut self;
+                $(_request.$path $(. $inner)* = _map(&_request.$path $(. $inner)*)?;)*
+                Ok(self)
+            }
+        }
+
+        requests!(@$kind $request, $output, |$self_, $backend, $cx| $perform);)+
+    };
+    (@unary $request:ty, $output:ty, |$self_:ident, $backend:ident, $cx:ident| $perform:expr) => {
+        impl UnaryRequest for $request {
+            fn send<'a>($self_, $backend: &'a dyn Backend, $cx: &'a OpContext) -> BoxFuture<'a, Result<$output>> {
+                $perform
+            }
+        }
+    };
+    (@stream $request:ty, $output:ty, |$self_:ident, $backend:ident, $cx:ident| $perform:expr) => {
+        impl StreamRequest for $request {
+            fn start($self_, $backend: &dyn Backend, $cx: OpContext) -> BoxStream<'static, Result<$output>> {
+                $perform
+            }
+        }
+    };
+}
+
+requests! {
+    /// [`Backend::stat`].
+    Stat "stat" StatRequest => unary FileInfo, [path], |self, backend, cx| backend.stat(cx, self);
+    /// [`Backend::resolve`].
+    Resolve "resolve" ResolveRequest => unary Resolved, [path], |self, backend, cx| backend.resolve(cx, self);
+    /// [`Backend::ls`].
+    Ls "ls" LsRequest => unary LsResult, [path], |self, backend, cx| backend.ls(cx, self);
+    /// [`Backend::read`].
+    Read "read" ReadRequest => unary ReadResult, [path], |self, backend, cx| backend.read(cx, self);
+    /// [`Backend::write`].
+    Write "write" WriteRequest => unary WriteResult, [path], |self, backend, cx| backend.write(cx, self);
+    /// [`Backend::edit`].
+    Edit "edit" EditRequest => unary EditResult, [path], |self, backend, cx| backend.edit(cx, self);
+    /// [`Backend::delete`].
+    Delete "delete" DeleteRequest => unary DeleteResult, [path], |self, backend, cx| backend.delete(cx, self);
+    /// [`Backend::rename`].
+    Rename "rename" RenameRequest => unary RenameResult, [from, to], |self, backend, cx| backend.rename(cx, self);
+    /// [`Backend::copy`].
+    Copy "copy" CopyRequest => unary CopyResult, [from, to], |self, backend, cx| backend.copy(cx, self);
+    /// [`Backend::glob`].
+    Glob "glob" GlobRequest => unary GlobResult, [path], |self, backend, cx| backend.glob(cx, self);
+    /// [`Backend::grep`].
+    Grep "grep" GrepRequest => unary GrepResult, [path], |self, backend, cx| backend.grep(cx, self);
+    /// [`Backend::grep_stream`].
+    GrepStream "grep_stream" GrepStreamRequest => stream GrepEvent, [0.path],
+        |self, backend, cx| backend.grep_stream(cx, self.0);
+    /// One file of [`Backend::upload_files`].
+    Upload "upload" FileUpload => unary FileUploadResponse, [path], |self, backend, cx| upload(self, backend, cx).boxed();
+    /// One file of [`Backend::download_files`].
+    Download "download" DownloadRequest => unary FileDownloadResponse, [path],
+        |self, backend, cx| download(self, backend, cx).boxed();
+    /// [`MultiModalReader::multi_modal_read`](crate::MultiModalReader::multi_modal_read).
+    MultiModalRead "multi_modal_read" MultiModalReadRequest => unary MultiModalContent, [read.path],
+        |self, backend, cx| unary(backend.as_multimodal(), "reader of images and documents", |it| it.multi_modal_read(cx, self));
+    /// [`Searchable::lend`](crate::Searchable::lend).
+    Lend "lend" LendRequest => unary SharedTree, [path],
+        |self, backend, cx| unary(backend.as_searchable(), "tree to search", |it| it.lend(cx, self));
+    /// [`Shell::execute`](crate::Shell::execute).
+    Execute "execute" ExecuteRequest => unary ExecuteResponse, [cwd],
+        |self, backend, cx| unary(backend.as_shell(), SHELL, |it| it.execute(cx, self));
+    /// [`StreamingShell::execute_stream`](crate::StreamingShell::execute_stream).
+    ExecuteStream "execute_stream" ExecuteStreamRequest => stream ExecuteEvent, [0.cwd],
+        |self, backend, cx| streaming(backend.as_streaming_shell(), SHELL, |it| it.execute_stream(cx, self.0));
+    /// [`Shell::jobs`](crate::Shell::jobs).
+    Jobs "jobs" JobsRequest => unary Vec<Job>, [],
+        |self, backend, cx| unary(backend.as_shell(), SHELL, |it| it.jobs(cx, self));
+    /// [`Shell::job_output`](crate::Shell::job_output).
+    JobOutput "job_output" JobOutputRequest => unary JobOutput, [],
+        |self, backend, cx| unary(backend.as_shell(), SHELL, |it| it.job_output(cx, self));
+    /// [`Shell::stop_job`](crate::Shell::stop_job).
+    StopJob "stop_job" StopJobRequest => unary Job, [],
+        |self, backend, cx| unary(backend.as_shell(), SHELL, |it| it.stop_job(cx, self));
+    /// [`Snapshots::snapshot`](crate::Snapshots::snapshot).
+    Snapshot "snapshot" SnapshotRequest => unary SnapshotInfo, [],
+        |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.snapshot(cx, self));
+    /// [`Snapshots::snapshots`](crate::Snapshots::snapshots).
+    Snapshots "snapshots" SnapshotsRequest => unary Vec<SnapshotInfo>, [],
+        |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.snapshots(cx));
+    /// [`Snapshots::restore`](crate::Snapshots::restore).
+    Restore "restore" RestoreRequest => unary (), [],
+        |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.restore(cx, self));
+    /// [`Snapshots::forget`](crate::Snapshots::forget).
+    Forget "forget" ForgetRequest => unary (), [],
+        |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.forget(cx, self));
+    /// [`Snapshots::diff`](crate::Snapshots::diff).
+    Diff "diff" DiffRequest => unary ChangeSet, [],
+        |self, backend, cx| unary(backend.as_snapshots(), SNAPSHOTS, |it| it.diff(cx, self));
+    /// [`Watch::watch`](crate::Watch::watch).
+    Watch "watch" WatchRequest => stream WatchEvent, [path],
+        |self, backend, cx| streaming(backend.as_watch(), "change feed", |it| it.watch(cx, self));
+}
+
+impl Operation {
+    /// Returns the operation that collects the results of a streaming one: `grep` for `grep_stream`, `execute` for
+    /// `execute_stream`, else the operation itself.
+    ///
+    /// What is configured for an operation by its name holds for its streaming form, too.
+    ///
+    /// ```
+    /// use vfs_core::Operation;
+    ///
+    /// assert_eq!(Operation::GrepStream.collecting(), Operation::Grep);
+    /// assert_eq!(Operation::Read.collecting(), Operation::Read);
+    /// ```
+    pub const fn collecting(self) -> Self {
+        match self {
+            Operation::GrepStream => Operation::Grep,
+            Operation::ExecuteStream => Operation::Execute,
+            other => other,
+        }
+    }
+}
+
+const SHELL: &str = "shell to run commands";
+const SNAPSHOTS: &str = "snapshots";
+
+/// Performs a unary operation on a facet, which `name` describes.
+fn unary<'a, F: ?Sized, T: Send + 'a>(
+    facet: Option<&'a F>,
+    name: &str,
+    perform: impl FnOnce(&'a F) -> BoxFuture<'a, Result<T>>,
+) -> BoxFuture<'a, Result<T>> {
+    facet.map_or_else(|| ready(Err(missing(name))).boxed(), perform)
+}
+
+/// Starts a streaming operation on a facet, which `name` describes.
+fn streaming<F: ?Sized, T: Send + 'static>(
+    facet: Option<&F>,
+    name: &str,
+    start: impl FnOnce(&F) -> BoxStream<'static, Result<T>>,
+) -> BoxStream<'static, Result<T>> {
+    facet.map_or_else(|| missing(name).into_stream(), start)
+}
+
+fn missing(facet: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, format!("this backend has no {facet}")).with_path(&VfsPath::root())
+}
+
+fn pair<const N: usize>(paths: [&VfsPath; N]) -> [Option<&VfsPath>; 2] {
+    let mut pair = [None, None];
+    for (slot, path) in pair.iter_mut().zip(paths) {
+        *slot = Some(path);
+    }
+    pair
+}
+
+async fn upload(file: FileUpload, backend: &dyn Backend, cx: &OpContext) -> Result<FileUploadResponse> {
+    let path = file.path.clone();
+    let mut response = backend.upload_files(cx, vec![file]).await.pop().ok_or_else(|| unanswered(&path))?;
+    response.cause.take().map_or(Ok(response), Err)
+}
+
+async fn download(request: DownloadRequest, backend: &dyn Backend, cx: &OpContext) -> Result<FileDownloadResponse> {
+    let path = request.path;
+    let answers = backend.download_files(cx, vec![path.clone()]).await;
+    let mut response = answers.into_iter().next().ok_or_else(|| unanswered(&path))?;
+    response.cause.take().map_or(Ok(response), Err)
+}
+
+fn unanswered(path: &VfsPath) -> Error {
+    Error::new(ErrorKind::Internal, "the backend gave no answer for this file").with_path(path)
+}
+
+impl OutputRef<'_> {
+    /// Returns whether this is the item that ends a stream: the summary of a search or the exit of a command.
+    pub fn ends_stream(self) -> bool {
+        matches!(self, OutputRef::GrepStream(GrepEvent::End(_)) | OutputRef::ExecuteStream(ExecuteEvent::Exit(_)))
+    }
+}
+
+impl RequestRef<'_> {
+    /// Returns the path that errors about this operation name: its first path, or the root if it has none.
+    pub fn primary_path(self) -> VfsPath {
+        self.paths().next().cloned().unwrap_or_else(VfsPath::root)
+    }
+
+    /// Returns the class of the operation. An edit that is a dry run is a [`Read`](OperationClass::Read).
+    pub fn class(self) -> OperationClass {
+        match self {
+            RequestRef::Write(_)
+            | RequestRef::Delete(_)
+            | RequestRef::Rename(_)
+            | RequestRef::Copy(_)
+            | RequestRef::Upload(_)
+            | RequestRef::Restore(_) => OperationClass::Write,
+            RequestRef::Edit(edit) if edit.mode == EditMode::Apply => OperationClass::Write,
+            RequestRef::Execute(_) | RequestRef::ExecuteStream(_) | RequestRef::StopJob(_) => OperationClass::Execute,
+            _ => OperationClass::Read,
+        }
+    }
+
+    /// Returns whether performing the operation twice has the same effect as once, so that it may be retried if the outcome of
+    /// the first attempt is unknown.
+    pub fn is_idempotent(self) -> bool {
+        match self {
+            RequestRef::Write(write) => write.mode == WriteMode::Overwrite,
+            RequestRef::Copy(copy) => copy.mode == TransferMode::Overwrite,
+            RequestRef::Upload(_) | RequestRef::Restore(_) => true,
+            RequestRef::Snapshot(_) | RequestRef::Forget(_) => false,
+            request => request.class() == OperationClass::Read,
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl std::str::FromStr for Operation {
+    type Err = Error;
+
+    fn from_str(code: &str) -> Result<Self> {
+        let named = Operation::ALL.iter().find(|operation| operation.code() == code);
+        named.copied().ok_or_else(|| {
+            let known = Operation::ALL.iter().map(|operation| operation.code()).collect::<Vec<_>>().join(", ");
+            Error::invalid_argument(format!("there is no operation '{code}'; there are {known}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> VfsPath {
+        VfsPath::parse(text).expect("a valid path")
+    }
+
+    #[test]
+    fn a_borrowed_request_has_its_paths_and_its_class() {
+        let rename = RenameRequest::new(path("/a"), path("/b"));
+        let request = rename.as_request_ref();
+        assert_eq!(request.paths().map(VfsPath::as_str).collect::<Vec<_>>(), ["/a", "/b"]);
+        assert_eq!((request.operation().code(), request.class()), ("rename", OperationClass::Write));
+        assert_eq!(request.primary_path(), path("/a"));
+        let stream = GrepStreamRequest(GrepRequest::literal("x").path(path("/d")));
+        assert_eq!(stream.as_request_ref().paths().map(VfsPath::as_str).collect::<Vec<_>>(), ["/d"]);
+        assert_eq!(SnapshotRequest::new().as_request_ref().paths().count(), 0);
+        assert_eq!(SnapshotRequest::new().as_request_ref().primary_path(), VfsPath::root());
+        assert_eq!(EditRequest::new(path("/a"), "x", "y").dry_run().as_request_ref().class(), OperationClass::Read);
+    }
+
+    #[test]
+    fn a_request_of_any_operation_goes_through_json_and_back() {
+        let write = WriteRequest::new(path("/a"), "text").mode(WriteMode::Overwrite);
+        let json = serde_json::to_string(&write.clone().into_any()).expect("serialises");
+        assert!(json.starts_with(r#"{"operation":"write","request":{"#), "{json}");
+        let call: AnyRequest = serde_json::from_str(&json).expect("deserialises");
+        assert_eq!(WriteRequest::from_any(call.clone()), Some(write));
+        assert_eq!(ReadRequest::from_any(call), None);
+    }
+
+    #[test]
+    fn only_operations_that_can_be_performed_twice_are_idempotent() {
+        let write = |mode| WriteRequest::new(path("/a"), "x").mode(mode);
+        for (call, expected) in [
+            (write(WriteMode::Overwrite).into_any(), true),
+            (write(WriteMode::CreateNew).into_any(), false),
+            (write(WriteMode::Append).into_any(), false),
+            (EditRequest::new(path("/a"), "x", "y").into_any(), false),
+            (EditRequest::new(path("/a"), "x", "y").dry_run().into_any(), true),
+            (ReadRequest::new(path("/a")).into_any(), true),
+            (ExecuteRequest::new("true").into_any(), false),
+        ] {
+            assert_eq!(call.as_request_ref().is_idempotent(), expected, "{call:?}");
+        }
+    }
+}

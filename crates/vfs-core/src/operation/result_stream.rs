@@ -1,0 +1,34 @@
+//! Streams of results, and how they begin.
+
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use crate::error::{Error, Result};
+
+/// A stream of results, as the streaming operations return it.
+pub type ResultStream<T> = BoxStream<'static, Result<T>>;
+
+/// Returns the stream that `start` resolves to; an error of `start` is its only item.
+///
+/// ```
+/// use futures::StreamExt as _;
+/// use vfs_core::{Error, ErrorKind, ResultStream, deferred_stream};
+///
+/// # futures::executor::block_on(async {
+/// let mut items: ResultStream<u32> = deferred_stream(async { Err(Error::of(ErrorKind::Busy)) });
+/// assert!(items.next().await.is_some_and(|item| item.is_err()));
+/// assert!(items.next().await.is_none());
+/// # });
+/// ```
+pub fn deferred_stream<T: Send + 'static>(
+    start: impl Future<Output = Result<ResultStream<T>>> + Send + 'static,
+) -> ResultStream<T> {
+    stream::once(start).try_flatten().boxed()
+}
+
+impl Error {
+    /// Returns a stream whose only item is this error.
+    pub fn into_stream<T: Send + 'static>(self) -> ResultStream<T> {
+        stream::iter([Err(self)]).boxed()
+    }
+}
