@@ -11,11 +11,11 @@ use futures::stream::BoxStream;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalReader, OpContext, Purpose, ReadRequest,
-    ReadResult, Relocate, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots,
-    StatRequest, StreamingShell, TransferMode, UnaryRequest, VfsPath, Watch, WriteRequest, WriteResult,
-    deferred_stream, edit,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalReader, OpContext,
+    OpenWriterRequest, Purpose, ReadRequest, ReadResult, Relocate, RenameRequest, RenameResult, ResolveRequest,
+    Resolved, Result, Searchable, Shell, Snapshots, StatRequest, StreamingShell, TransferMode, UnaryRequest, VfsPath,
+    Watch, WriteRequest, WriteResult, deferred_stream, edit,
 };
 use vfs_search::{Pool, SearchScope};
 
@@ -329,6 +329,11 @@ impl Backend for CompositeBackend {
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        let path = req.path.clone();
+        self.on_file(cx, &path, req).await
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
         let path = req.path.clone();
         self.on_file(cx, &path, req).await
     }

@@ -179,9 +179,11 @@ fn local_config(table: &LocalTable, path: &Path) -> LocalConfig {
     config.hard_links = hard_links.map_or(config.hard_links, Into::into);
     config.mounts = mounts.map_or(config.mounts, Into::into);
     config.resolution = resolution.map_or(config.resolution, Into::into);
-    config.max_file_size = max_file_size.map_or(config.max_file_size, |size| size.0);
     config.lock_timeout = lock_timeout.map_or(config.lock_timeout, |time| time.0);
-    config
+    match max_file_size {
+        Some(size) => config.max_file_size(size.0),
+        None => config,
+    }
 }
 
 fn memory_config(table: &MemoryTable) -> MemoryConfig {

@@ -14,9 +14,9 @@ use crate::path::VfsPath;
 use crate::shell::{Shell, StreamingShell};
 use crate::types::{
     CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, FileDownloadResponse, FileInfo,
-    FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult,
-    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, StatRequest, WriteRequest,
-    WriteResult,
+    FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest,
+    LsResult, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
+    StatRequest, WriteRequest, WriteResult,
 };
 
 /// What may differ between backends, at one path.
@@ -36,10 +36,14 @@ pub struct Capabilities {
     pub set_times: bool,
     /// The largest file that can be written, edited or downloaded whole, in bytes.
     pub max_file_size: u64,
+    /// The largest file that a [`FileWriter`](crate::FileWriter) can write, in bytes.
+    #[serde(default)]
+    pub max_streamed_size: u64,
 }
 
 impl Capabilities {
-    /// Read and write, in place, no empty directories, no links, no times to be set, files up to `max_file_size` bytes.
+    /// Read and write, in place, no empty directories, no links, no times to be set, files up to `max_file_size` bytes, also in
+    /// chunks.
     pub fn new(max_file_size: u64) -> Self {
         Self {
             access: Access::ReadWrite,
@@ -48,6 +52,7 @@ impl Capabilities {
             links: false,
             set_times: false,
             max_file_size,
+            max_streamed_size: max_file_size,
         }
     }
 }
@@ -111,6 +116,10 @@ pub trait Backend: Debug + Display + Send + Sync + 'static {
 
     /// Writes a whole file, or to its end, atomically; directories above it are made.
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult>;
+
+    /// Opens a writer for a file of any size, which is written in chunks and appears with one commit. A backend that keeps files
+    /// in memory may return a [`BufferedWriter`](crate::BufferedWriter).
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>>;
 
     /// Replaces text in a file, all of the request or nothing.
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult>;
@@ -192,6 +201,9 @@ macro_rules! forward {
             }
             async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
                 (**self).write(cx, req).await
+            }
+            async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+                (**self).open_writer(cx, req).await
             }
             async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
                 (**self).edit(cx, req).await

@@ -19,6 +19,7 @@
 
 mod backend;
 mod cancel;
+mod chunks;
 mod context;
 mod error;
 mod ext;
@@ -43,6 +44,7 @@ pub mod window;
 
 pub use backend::{Access, Backend, Capabilities, Mutations};
 pub use cancel::{CancelToken, DropGuard};
+pub use chunks::read_chunks;
 pub use context::OpContext;
 pub use error::{Error, ErrorDetail, ErrorKind, NearLine, NoMatchHint, Result};
 pub use ext::BackendExt;

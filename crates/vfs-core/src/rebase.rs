@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
+use bytes::Bytes;
+
 use crate::error::{Error, Result};
 use crate::facets::MultiModalContent;
 use crate::path::VfsPath;
 use crate::shell::{ExecuteEvent, ExecuteResponse};
 use crate::types::{
     Change, ChangeSet, CopyResult, DeleteResult, EditResult, FileChange, FileDownloadResponse, FileInfo,
-    FileUploadResponse, FilesUpdate, GlobResult, GrepEvent, GrepResult, LsResult, Problem, ReadResult, RenameResult,
-    Resolved, WatchEvent, WriteResult,
+    FileUploadResponse, FileWriter, FilesUpdate, GlobResult, GrepEvent, GrepResult, LsResult, Problem, ReadResult,
+    RenameResult, Resolved, WatchEvent, WriteResult,
 };
 
 /// Says that `outer`, in the caller's namespace, is `inner` in a backend's.
@@ -301,6 +304,30 @@ impl Relocate for FileDownloadResponse {
         self.path = rebase.outward(&self.path)?;
         self.cause = self.cause.map(|cause| rebase.error(cause));
         Ok(self)
+    }
+}
+
+impl Relocate for Box<dyn FileWriter> {
+    fn relocate(self, rebase: &Rebase) -> Result<Self> {
+        Ok(Box::new(RebasedWriter { inner: self, rebase: rebase.clone() }))
+    }
+}
+
+/// A writer of a backend in the caller's namespace.
+#[derive(Debug)]
+struct RebasedWriter {
+    inner: Box<dyn FileWriter>,
+    rebase: Rebase,
+}
+
+#[async_trait]
+impl FileWriter for RebasedWriter {
+    async fn write(&mut self, chunk: Bytes) -> Result<()> {
+        self.inner.write(chunk).await.map_err(|error| self.rebase.error(error))
+    }
+
+    async fn commit(&mut self) -> Result<WriteResult> {
+        self.inner.commit().await.map_err(|error| self.rebase.error(error))?.relocate(&self.rebase)
     }
 }
 

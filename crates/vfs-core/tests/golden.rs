@@ -113,6 +113,7 @@ fn requests() {
         "read_request" => ReadRequest::new(path("/a")).lines(10, 20).max_bytes(1_000),
         "read_request_bytes" => ReadRequest::new(path("/a")).bytes(5, Some(9)),
         "write_request" => WriteRequest::new(path("/a"), "text\n").mode(WriteMode::IfVersion(version())).modified_at(at()),
+        "open_writer_request" => OpenWriterRequest::new(path("/a")).mode(WriteMode::Overwrite).modified_at(at()),
         "write_request_bytes" => WriteRequest::new(path("/a"), &b"\xFF\0"[..]).mode(WriteMode::Append),
         "edit_request" => EditRequest::new(path("/a"), "x", "y")
             .replace_all()
@@ -494,6 +495,8 @@ fn operations_are_words() {
             "ls",
             "read",
             "write",
+            "open_writer",
+            "commit_writer",
             "edit",
             "delete",
             "rename",
@@ -530,12 +533,16 @@ fn call_and_json<Q: Request + Serialize>(request: Q) -> (AnyRequest, String) {
 fn calls_have_the_word_of_their_operation_and_the_fields_of_their_request() {
     let (grep, execute, read) = (GrepRequest::literal("x"), ExecuteRequest::new("ls"), ReadRequest::new(path("/a")));
     let (job, snapshot) = (JobId::new("j1"), SnapshotId::new("s1"));
+    let commit = r#"{"path":"/a","mode":"create_new","size":3}"#;
+    let commit: CommitWriterRequest = serde_json::from_str(commit).expect("deserialises");
     let calls = [
         call_and_json(StatRequest::new(path("/a"))),
         call_and_json(ResolveRequest::new(path("/a"))),
         call_and_json(LsRequest::new(path("/a"))),
         call_and_json(read.clone()),
         call_and_json(WriteRequest::new(path("/a"), "x")),
+        call_and_json(OpenWriterRequest::new(path("/a"))),
+        call_and_json(commit),
         call_and_json(EditRequest::new(path("/a"), "x", "y")),
         call_and_json(DeleteRequest::new(path("/a"))),
         call_and_json(RenameRequest::new(path("/a"), path("/b"))),

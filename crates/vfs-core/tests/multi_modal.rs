@@ -40,6 +40,9 @@ impl Backend for OneFile {
     async fn write(&self, _: &OpContext, _: WriteRequest) -> Result<WriteResult> {
         unsupported()
     }
+    async fn open_writer(&self, _: &OpContext, _: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        unsupported()
+    }
     async fn edit(&self, _: &OpContext, _: EditRequest) -> Result<EditResult> {
         unsupported()
     }

@@ -265,6 +265,7 @@ async fn changed_file(inner: &dyn Backend, cx: &OpContext, action: RequestRef<'_
     let path = match action {
         RequestRef::Write(write) => &write.path,
         RequestRef::Edit(edit) => &edit.path,
+        RequestRef::CommitWriter(commit) => &commit.path,
         RequestRef::Upload(upload) => &upload.path,
         RequestRef::Delete(delete) if !delete.recursive => &delete.path,
         _ => return None,

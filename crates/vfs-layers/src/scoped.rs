@@ -9,11 +9,12 @@ use futures::stream::BoxStream;
 use vfs_core::tree::{ChildKind, DynDirectory, DynTree, Listing, Located, Opened, SharedTree, Sketch, Tree as _};
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, Layer, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
-    MultiModalReader, OpContext, Purpose, ReadRequest, ReadResult, Rebase, Relocate, RenameRequest, RenameResult,
-    Request as _, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest, StreamingShell,
-    UnaryRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult, edit,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, Layer, LendRequest, LsRequest, LsResult, MultiModalContent,
+    MultiModalReadRequest, MultiModalReader, OpContext, OpenWriterRequest, Purpose, ReadRequest, ReadResult, Rebase,
+    Relocate, RenameRequest, RenameResult, Request as _, ResolveRequest, Resolved, Result, Searchable, Shell,
+    Snapshots, StatRequest, StreamingShell, UnaryRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest,
+    WriteResult, edit,
 };
 use vfs_search::Pool;
 
@@ -195,6 +196,11 @@ impl Backend for ScopedBackend {
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
+        let path = req.path.clone();
+        self.send_file(cx, &path, req).await
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
         let path = req.path.clone();
         self.send_file(cx, &path, req).await
     }

@@ -1,6 +1,6 @@
 //! The [`LocalBackend`]: routes each operation to the fast path, the blocking pool or the search pool.
 
-mod blocking;
+pub(crate) mod blocking;
 pub(crate) mod file_lock;
 mod open_directory;
 
@@ -13,11 +13,11 @@ use futures::stream::BoxStream;
 use tokio::task::coop::consume_budget;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
-    MultiModalReader, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    Result, Searchable, StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
-    read_multi_modal, tree::SharedTree,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult,
+    ResolveRequest, Resolved, Result, Searchable, StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest,
+    WriteResult, read_multi_modal, tree::SharedTree,
 };
 use vfs_search::Pool;
 
@@ -25,6 +25,7 @@ use self::blocking::run_on_blocking_pool;
 use crate::config::LocalConfig;
 use crate::config::options::Confinement;
 use crate::local_fs::LocalFs;
+use crate::ops::writer::LocalWriter;
 use crate::search::tree::LocalTree;
 use crate::watch::SharedWatcher;
 
@@ -241,6 +242,7 @@ impl Backend for LocalBackend {
         capabilities.empty_directories = true;
         capabilities.links = true;
         capabilities.set_times = true;
+        capabilities.max_streamed_size = self.config.max_streamed_size;
         capabilities
     }
 
@@ -273,6 +275,10 @@ impl Backend for LocalBackend {
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         self.run_blocking(cx, req.path.clone(), move |local_fs, cx| local_fs.write(req, cx)).await
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        Ok(Box::new(LocalWriter::open(Arc::clone(&self.local_fs), cx, req).await?))
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

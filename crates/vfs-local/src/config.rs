@@ -41,6 +41,8 @@ pub struct LocalConfig {
     /// Maximum size of a file that is written, edited, copied or downloaded whole, in bytes; holes count. Default: 256
     /// MiB.
     pub max_file_size: u64,
+    /// Maximum size of a file that is written in chunks, in bytes. Default: 1 PiB.
+    pub max_streamed_size: u64,
     /// How long a change waits for another change of the same file before it fails as `busy`. Default: 10 s.
     pub lock_timeout: Duration,
     /// The worker pool of `glob` and `grep`. Default: [`Pool::global`], which all searches of the process share.
@@ -62,6 +64,7 @@ impl LocalConfig {
             protected_names: Vec::new(),
             resolution: Resolution::default(),
             max_file_size: 256 << 20,
+            max_streamed_size: 1 << 50,
             lock_timeout: Duration::from_secs(10),
             search_pool: None,
             search_memory: None,
@@ -125,10 +128,19 @@ impl LocalConfig {
         self
     }
 
-    /// Sets the maximum size of a file that is written, edited, copied or downloaded whole, in bytes.
+    /// Sets the maximum size of a file that is written, edited, copied or downloaded whole, in bytes, and of one that is written in
+    /// chunks.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
         self.max_file_size = bytes;
+        self.max_streamed_size = bytes;
+        self
+    }
+
+    /// Sets the maximum size of a file that is written in chunks, in bytes.
+    #[must_use]
+    pub fn max_streamed_size(mut self, bytes: u64) -> Self {
+        self.max_streamed_size = bytes;
         self
     }
 

@@ -27,6 +27,7 @@ pub(crate) struct LocalFs {
     pub(crate) durability: Durability,
     pub(crate) hard_links: HardLinks,
     pub(crate) max_file_size: u64,
+    pub(crate) max_streamed_size: u64,
     pub(crate) nowait_reads: NowaitReads,
     pub(crate) line_indexes: LineIndexCache,
     /// The cache of searches, if enabled, and the identity of the root as its key.
@@ -66,6 +67,7 @@ impl LocalFs {
             durability: config.durability,
             hard_links: config.hard_links,
             max_file_size: config.max_file_size,
+            max_streamed_size: config.max_streamed_size,
             nowait_reads,
             line_indexes: LineIndexCache::new(),
             search_memory,

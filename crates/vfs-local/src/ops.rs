@@ -10,4 +10,5 @@ mod remove;
 mod remove_empty_dir;
 mod rename;
 mod transfer_checks;
-mod write;
+pub(crate) mod write;
+pub(crate) mod writer;

@@ -8,12 +8,13 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Backend, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, EditRequest,
-    EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
-    MultiModalReader, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    RestoreRequest, Result, Searchable, SnapshotInfo, SnapshotRequest, Snapshots, StatRequest, VfsPath, Watch,
-    WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult,
+    Backend, BufferedWriter, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult,
+    DiffRequest, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter,
+    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult,
+    MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, Result, Searchable, SnapshotInfo,
+    SnapshotRequest, Snapshots, StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteMode, WriteRequest,
+    WriteResult,
 };
 
 use crate::config::{MemoryConfig, Rules};
@@ -185,6 +186,10 @@ impl Backend for MemoryBackend {
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         self.mutate(cx, Told::EachFile, |files, rules| ops::write(files, &req, rules))
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        BufferedWriter::open(self.clone(), cx, req)
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

@@ -12,24 +12,25 @@ use vfs_core::tree::SharedTree;
 use vfs_core::{
     Backend, Capabilities, Change, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest,
     DownloadRequest, EditRequest, EditResult, Error, ErrorKind, ExecuteEvent, ExecuteRequest, ExecuteResponse,
-    ExecuteStreamRequest, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest, GlobRequest,
-    GlobResult, GrepEvent, GrepRequest, GrepResult, GrepStreamRequest, Job, JobOutput, JobOutputRequest, JobsRequest,
-    LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, OpContext, Purpose,
-    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, Result, Searchable,
-    Shell, SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest, StatRequest, StopJobRequest, StreamRequest as _,
-    StreamingShell, UnaryRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult,
-    deferred_stream,
+    ExecuteStreamRequest, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, ForgetRequest,
+    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, GrepStreamRequest, Job, JobOutput, JobOutputRequest,
+    JobsRequest, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader,
+    OpContext, OpenWriterRequest, Purpose, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
+    Resolved, RestoreRequest, Result, Searchable, Shell, SnapshotInfo, SnapshotRequest, Snapshots, SnapshotsRequest,
+    StatRequest, StopJobRequest, StreamRequest as _, StreamingShell, UnaryRequest, VfsPath, Watch, WatchEvent,
+    WatchRequest, WriteMode, WriteRequest, WriteResult, deferred_stream,
 };
 use vfs_search::Pool;
 
 use crate::enforcer::{Enforcer, denied};
 use crate::policy::{Decision, Permission, Policy};
 use crate::tree::{ReadGuard, guarded};
+use crate::writer::PolicyWriter;
 
 /// A backend behind a [`Policy`].
 #[derive(Debug, Clone)]
 pub struct PolicyBackend {
-    enforcer: Enforcer,
+    pub(crate) enforcer: Enforcer,
 }
 
 impl PolicyBackend {
@@ -64,7 +65,7 @@ impl PolicyBackend {
 
     /// Replaces `not_a_directory` by `not_found`, unless the file in the way is a component of `path` itself and may be read by its
     /// name and by its real path. A file that a link leads through is never revealed.
-    async fn without_hidden_files(&self, cx: &OpContext, error: Error, path: &VfsPath) -> Error {
+    pub(crate) async fn without_hidden_files(&self, cx: &OpContext, error: Error, path: &VfsPath) -> Error {
         if error.kind() != ErrorKind::NotADirectory || error.path().is_some_and(|at| at != path.as_str()) {
             return error;
         }
@@ -179,6 +180,14 @@ impl PolicyBackend {
     }
 }
 
+/// Replaces `not_found` of a write that expects a version by the error of a missing file, whatever hides it.
+pub(crate) fn missing_as_conflict(error: Error, mode: &WriteMode, path: &VfsPath) -> Error {
+    match mode {
+        WriteMode::IfVersion(_) if error.kind() == ErrorKind::NotFound => Error::conflict(path, None),
+        _ => error,
+    }
+}
+
 impl fmt::Display for PolicyBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "policy({})", self.enforcer.inner)
@@ -230,11 +239,16 @@ impl Backend for PolicyBackend {
     }
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
-        let (path, expects_version) = (req.path.clone(), matches!(req.mode, WriteMode::IfVersion(_)));
-        match self.send_at(cx, req).await {
-            // The same error as for a missing file.
-            Err(error) if expects_version && error.kind() == ErrorKind::NotFound => Err(Error::conflict(&path, None)),
-            answer => answer,
+        let (path, mode) = (req.path.clone(), req.mode.clone());
+        self.send_at(cx, req).await.map_err(|error| missing_as_conflict(error, &mode, &path))
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        let req = self.enforcer.permit(cx, req).await?;
+        let path = req.path.clone();
+        match req.clone().send(self.inner(), cx).await {
+            Ok(writer) => Ok(Box::new(PolicyWriter { files: self.clone(), cx: cx.clone(), request: req, writer })),
+            Err(error) => Err(Box::pin(self.without_hidden_files(cx, error, &path)).await),
         }
     }
 

@@ -89,7 +89,7 @@ impl Enforcer {
         !hook.differs_below(cx, &root)
     }
 
-    async fn judge<Q: Request>(&self, cx: &OpContext, request: &Q) -> Result<ApprovalQuestion> {
+    pub(crate) async fn judge<Q: Request>(&self, cx: &OpContext, request: &Q) -> Result<ApprovalQuestion> {
         let decision = self.hook().check(cx, &request.as_request_ref()).await;
         self.judge_with(decision, cx, request).await
     }

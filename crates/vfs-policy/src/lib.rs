@@ -15,6 +15,7 @@ mod required_permissions;
 mod rule;
 mod rules;
 mod tree;
+mod writer;
 
 pub use approval::{Approval, ApprovalQueue, Approver, PendingApproval};
 pub use backend::PolicyBackend;

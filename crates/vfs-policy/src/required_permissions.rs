@@ -44,6 +44,8 @@ pub(crate) fn required_permissions<'a>(
             [require(Read, &request.path, Itself), require(Write, &request.path, Itself), None]
         }
         RequestRef::Write(request) => [require(Write, &request.path, Itself), None, None],
+        RequestRef::OpenWriter(request) => [require(Write, &request.path, Itself), None, None],
+        RequestRef::CommitWriter(request) => [require(Write, &request.path, Itself), None, None],
         RequestRef::Upload(request) => [require(Write, &request.path, Itself), None, None],
         // The result of an edit reveals parts of the content.
         RequestRef::Edit(request) if request.mode == EditMode::DryRun => {

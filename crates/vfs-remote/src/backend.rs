@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use futures::stream::{BoxStream, StreamExt as _};
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, HiddenNames, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
-    MultiModalReader, OpContext, Purpose, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
-    Resolved, Result, Searchable, Shell, StatRequest, VfsPath, WriteRequest, WriteResult, deferred_stream,
-    read_multi_modal,
+    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest,
+    EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, HiddenNames, LendRequest, LsRequest, LsResult, MultiModalContent,
+    MultiModalReadRequest, MultiModalReader, OpContext, OpenWriterRequest, Purpose, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, StatRequest, VfsPath,
+    WriteRequest, WriteResult, deferred_stream, read_multi_modal,
 };
 use vfs_search::{Pool, SearchScope};
 
@@ -184,6 +184,10 @@ impl<E: Execute> Backend for SandboxBackend<E> {
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         write::write(&self.place, cx, req).await
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        BufferedWriter::open(self.clone(), cx, req)
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

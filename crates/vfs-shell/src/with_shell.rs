@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult,
-    ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest, StreamingShell, VfsPath, Watch,
-    WriteRequest, WriteResult,
+    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots,
+    StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// Some files, and a shell beside them.
@@ -68,6 +68,10 @@ impl<S: Shell + StreamingShell + fmt::Debug + 'static> Backend for WithShell<S> 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         self.files.write(cx, req).await
     }
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        self.files.open_writer(cx, req).await
+    }
+
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
         self.files.edit(cx, req).await
     }

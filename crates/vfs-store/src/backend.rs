@@ -36,11 +36,12 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::Semaphore;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader,
-    OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable,
-    StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
+    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest,
+    EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
+    MultiModalReader, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult,
+    ResolveRequest, Resolved, Result, Searchable, StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest,
+    WriteResult,
 };
 use vfs_search::Pool;
 
@@ -242,6 +243,10 @@ impl<S: Store> Backend for StoreBackend<S> {
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         self.inner.starts.settled().await;
         write::write(&self.space(cx, &req.path)?, req).await
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        BufferedWriter::open(self.clone(), cx, req)
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

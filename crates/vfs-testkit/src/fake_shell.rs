@@ -9,9 +9,9 @@ use futures::stream::{self, BoxStream};
 use vfs_core::{
     Backend, BackendExt, Capabilities, Change, CopyRequest, CopyResult, Cursor, DeleteRequest, DeleteResult,
     EditRequest, EditResult, ExecuteEvent, ExecuteRequest, ExecuteResponse, FileDownloadResponse, FileInfo, FileUpload,
-    FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, OpContext,
-    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Shell, StatRequest,
-    StreamingShell, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
+    FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult,
+    OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
+    Result, Shell, StatRequest, StreamingShell, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
 };
 
 /// Adds a shell and a change feed to a backend without either, for tests of what stands around them.
@@ -76,6 +76,7 @@ forward! {
     ls(LsRequest) -> Result<LsResult>;
     read(ReadRequest) -> Result<ReadResult>;
     write(WriteRequest) -> Result<WriteResult>;
+    open_writer(OpenWriterRequest) -> Result<Box<dyn FileWriter>>;
     edit(EditRequest) -> Result<EditResult>;
     delete(DeleteRequest) -> Result<DeleteResult>;
     rename(RenameRequest) -> Result<RenameResult>;

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use vfs_core::{
-    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditMode, EditRequest, EditResult,
-    FileData, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FilesUpdate, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, Mutations, OpContext, ReadRequest,
-    ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots,
-    StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
+    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditMode, EditRequest,
+    EditResult, FileData, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, FilesUpdate,
+    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, Mutations,
+    OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
+    Result, Searchable, Shell, Snapshots, StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// The files of an agent's state, as a runtime keeps them between two steps.
@@ -28,10 +28,11 @@ type Files = BTreeMap<VfsPath, FileData>;
 /// # Panics
 ///
 /// In the call, where a mutation succeeds without a `files_update`.
+#[derive(Clone)]
 pub struct Reducing {
-    over: Box<dyn Fn(Files) -> Arc<dyn Backend> + Send + Sync>,
-    state: Mutex<State>,
-    one_at_a_time: tokio::sync::Mutex<()>,
+    over: Arc<dyn Fn(Files) -> Arc<dyn Backend> + Send + Sync>,
+    state: Arc<Mutex<State>>,
+    one_at_a_time: Arc<tokio::sync::Mutex<()>>,
 }
 
 struct State {
@@ -44,9 +45,9 @@ impl Reducing {
     pub fn new(over: impl Fn(Files) -> Arc<dyn Backend> + Send + Sync + 'static) -> Self {
         let backend = over(Files::new());
         Self {
-            over: Box::new(over),
-            state: Mutex::new(State { files: Files::new(), backend }),
-            one_at_a_time: tokio::sync::Mutex::new(()),
+            over: Arc::new(over),
+            state: Arc::new(Mutex::new(State { files: Files::new(), backend })),
+            one_at_a_time: Arc::default(),
         }
     }
 
@@ -125,6 +126,10 @@ impl Backend for Reducing {
         let mut result = self.now().write(cx, req).await?;
         self.reduce(&mut result.files_update);
         Ok(result)
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        BufferedWriter::open(self.clone(), cx, req)
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

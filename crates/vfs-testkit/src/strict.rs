@@ -4,14 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt};
 use tokio::task::yield_now;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult, Error,
-    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, Problem, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest,
-    StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
+    ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult,
+    GrepEvent, GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, Problem,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell,
+    Snapshots, StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 /// Any backend, observed.
@@ -102,6 +103,23 @@ async fn observed<T>(call: impl Future<Output = Result<T>>, check: impl FnOnce(&
     result
 }
 
+#[derive(Debug)]
+struct StrictWriter {
+    path: VfsPath,
+    writer: Box<dyn FileWriter>,
+}
+
+#[async_trait]
+impl FileWriter for StrictWriter {
+    async fn write(&mut self, chunk: Bytes) -> Result<()> {
+        observed(self.writer.write(chunk), |()| ()).await
+    }
+
+    async fn commit(&mut self) -> Result<WriteResult> {
+        observed(self.writer.commit(), |result| check_at(&self.path, &result.path)).await
+    }
+}
+
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl Backend for StrictBackend {
@@ -144,6 +162,12 @@ impl Backend for StrictBackend {
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         let path = req.path.clone();
         observed(self.inner.write(cx, req), |result| check_at(&path, &result.path)).await
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        let path = req.path.clone();
+        let writer = observed(self.inner.open_writer(cx, req), |_| ()).await?;
+        Ok(Box::new(StrictWriter { path, writer }))
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

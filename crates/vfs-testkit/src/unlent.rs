@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, LsRequest, LsResult, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
-    Resolved, Result, StatRequest, VfsPath, WriteRequest, WriteResult,
+    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, LsRequest, LsResult, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest,
+    RenameResult, ResolveRequest, Resolved, Result, StatRequest, VfsPath, WriteRequest, WriteResult,
 };
 
 /// Any backend without its facets: what a service that knows nothing but the operations looks like.
@@ -46,6 +46,10 @@ impl Backend for Unlent {
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         self.0.write(cx, req).await
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        self.0.open_writer(cx, req).await
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

@@ -19,12 +19,13 @@ use futures::stream::BoxStream;
 use tokio::sync::{Mutex, MutexGuard};
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Access, Backend, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DownloadRequest,
-    EditMode, EditRequest, EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload,
-    FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult,
-    MultiModalContent, MultiModalReadRequest, MultiModalReader, Mutations, OpContext, Purpose, ReadRequest, ReadResult,
-    RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest,
-    StreamingShell, UnaryRequest, VfsPath, Watch, WriteRequest, WriteResult, edit,
+    Access, Backend, BufferedWriter, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult,
+    DownloadRequest, EditMode, EditRequest, EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload,
+    FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest,
+    LsRequest, LsResult, MultiModalContent, MultiModalReadRequest, MultiModalReader, Mutations, OpContext,
+    OpenWriterRequest, Purpose, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result,
+    Searchable, Shell, Snapshots, StatRequest, StreamingShell, UnaryRequest, VfsPath, Watch, WriteRequest, WriteResult,
+    edit,
 };
 use vfs_search::{Pool, run_until_cancelled};
 
@@ -296,6 +297,10 @@ impl Backend for OverlayBackend {
         req.refuse_modified_at()?;
         let path = req.path.clone();
         self.mutate(cx, &path, async |draft| draft.write(cx, req).await).await
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        BufferedWriter::open(self.clone(), cx, req)
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

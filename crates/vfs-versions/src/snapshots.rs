@@ -162,7 +162,8 @@ impl Interceptor for Keeper {
 
     async fn call<Q: UnaryRequest>(&self, inner: &dyn Backend, cx: &OpContext, request: Q) -> Result<Q::Output> {
         let path = request.as_request_ref().primary_path();
-        let is_change = request.as_request_ref().class() == OperationClass::Write && Q::OPERATION != Operation::Restore;
+        let is_change = request.as_request_ref().class() == OperationClass::Write
+            && !matches!(Q::OPERATION, Operation::OpenWriter | Operation::Restore);
         if !is_change || inner.capabilities(&path).mutations == Mutations::Returned {
             return request.send(inner, cx).await;
         }

@@ -8,10 +8,10 @@ use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 use vfs_core::{
     Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, GlobRequest, GlobResult, GrepEvent, GrepRequest,
-    GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult,
-    ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots, StatRequest, StreamingShell, VfsPath, Watch,
-    WriteRequest, WriteResult,
+    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, GlobRequest, GlobResult, GrepEvent,
+    GrepRequest, GrepResult, LsRequest, LsResult, MultiModalReader, OpContext, OpenWriterRequest, ReadRequest,
+    ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, Shell, Snapshots,
+    StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
 };
 
 use crate::config::VirtualShellConfig;
@@ -120,6 +120,10 @@ impl Backend for VirtualShell {
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         self.0.backend.write(cx, req).await
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        self.0.backend.open_writer(cx, req).await
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

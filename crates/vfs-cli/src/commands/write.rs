@@ -2,7 +2,8 @@
 
 use std::io::{Read, Write};
 
-use vfs_core::{Backend, Error, ErrorKind, VfsPath, WriteRequest};
+use bytes::Bytes;
+use vfs_core::{Backend, Error, ErrorKind, OpenWriterRequest, VfsPath, WriteMode, WriteResult};
 
 use crate::args::WriteArgs;
 use crate::escape::escaped;
@@ -11,20 +12,19 @@ use crate::output::Output;
 use crate::session::Session;
 use crate::streams;
 
+/// The size of a chunk, 4 MiB.
+const CHUNK_SIZE: u64 = 4 << 20;
+
 pub(super) async fn run(session: &Session, out: &mut Output, args: WriteArgs) -> Result<Exit, Failure> {
     let path = session.path(&args.path)?;
     if args.modified_at.is_some() && !session.backend.capabilities(&path).set_times {
         let message = "the time of a file cannot be set here; leave out --modified-at";
         return Err(Error::new(ErrorKind::Unsupported, message).with_path(&path).into());
     }
-    let content = content(session, &path)?;
-    let request = WriteRequest::new(path.clone(), content).mode(args.mode).modified_at(args.modified_at);
-    let result = session.backend.write(&session.cx, request).await.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => {
-            let message = "the file exists; replace it with --mode overwrite, or add to it with --mode append";
-            Error::new(ErrorKind::AlreadyExists, message).with_path(&path)
-        }
-        _ => error,
+    let request = OpenWriterRequest::new(path.clone()).mode(args.mode).modified_at(args.modified_at);
+    let result = write(session, request).await.map_err(|failure| match failure {
+        Failure::Operation(error) => Failure::Operation(suggest_mode(error, &path)),
+        failure => failure,
     })?;
     let done = if result.created { "created" } else { "wrote" };
     let path = escaped(result.path.as_str());
@@ -32,14 +32,41 @@ pub(super) async fn run(session: &Session, out: &mut Output, args: WriteArgs) ->
     Ok(Exit::Success)
 }
 
-/// All of standard input, as far as a file may hold it.
-fn content(session: &Session, path: &VfsPath) -> Result<Vec<u8>, Failure> {
-    let limit = session.backend.capabilities(path).max_file_size;
-    let mut content = Vec::new();
-    streams::stdin()?.take(limit.saturating_add(1)).read_to_end(&mut content).map_err(Failure::Input)?;
-    if content.len() as u64 > limit {
-        let message = format!("standard input is over the {limit} bytes that a file may hold here");
-        return Err(Error::new(ErrorKind::TooLarge, message).with_path(path).into());
+/// Writes standard input: in one request if it fits in a chunk or is appended, else chunk by chunk.
+async fn write(session: &Session, request: OpenWriterRequest) -> Result<WriteResult, Failure> {
+    let (backend, cx) = (&session.backend, &session.cx);
+    let mut input = streams::stdin()?;
+    let is_append = request.mode == WriteMode::Append;
+    let limit = if is_append { backend.capabilities(&request.path).max_file_size } else { CHUNK_SIZE };
+    let first = read_chunk(&mut input, limit.saturating_add(1))?;
+    if (first.len() as u64) <= limit {
+        return Ok(backend.write(cx, request.into_write(first)).await?);
     }
-    Ok(content)
+    if is_append {
+        let message = format!("standard input is over the {limit} bytes that a file may hold here");
+        return Err(Error::new(ErrorKind::TooLarge, message).with_path(&request.path).into());
+    }
+    let mut writer = backend.open_writer(cx, request).await?;
+    let mut chunk = first;
+    while !chunk.is_empty() {
+        writer.write(chunk).await?;
+        chunk = read_chunk(&mut input, CHUNK_SIZE)?;
+    }
+    Ok(writer.commit().await?)
+}
+
+/// Reads `size` bytes of `input`, or fewer if it ends before.
+fn read_chunk(input: &mut impl Read, size: u64) -> Result<Bytes, Failure> {
+    let mut chunk = Vec::new();
+    input.take(size).read_to_end(&mut chunk).map_err(Failure::Input)?;
+    Ok(chunk.into())
+}
+
+/// Names the modes that would have been accepted, if `error` says that the file exists.
+fn suggest_mode(error: Error, path: &VfsPath) -> Error {
+    if error.kind() != ErrorKind::AlreadyExists {
+        return error;
+    }
+    let message = "the file exists; replace it with --mode overwrite, or add to it with --mode append";
+    Error::new(ErrorKind::AlreadyExists, message).with_path(path)
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 
@@ -21,11 +22,11 @@ use crate::shell::{
 };
 use crate::tree::SharedTree;
 use crate::types::{
-    ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest, EditRequest,
-    EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest, GlobRequest, GlobResult,
-    GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, ReadRequest, ReadResult, RenameRequest,
-    RenameResult, ResolveRequest, Resolved, RestoreRequest, SnapshotInfo, SnapshotRequest, StatRequest, WatchEvent,
-    WatchRequest, WriteRequest, WriteResult,
+    ChangeSet, CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest,
+    EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, ForgetRequest,
+    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, OpenWriterRequest,
+    ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, SnapshotInfo,
+    SnapshotRequest, StatRequest, WatchEvent, WatchRequest, WriteRequest, WriteResult,
 };
 
 /// A backend whose operations pass an [`Interceptor`].
@@ -95,6 +96,12 @@ impl<I: Interceptor> Backend for Intercepted<I> {
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         self.call(cx, req).await
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        let writer = self.call(cx, req.clone()).await?;
+        let commit = CommitWriterRequest::new(req, writer);
+        Ok(Box::new(InterceptedWriter { files: self.clone(), cx: cx.clone(), commit }))
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {
@@ -236,5 +243,24 @@ impl<I: Interceptor> Watch for Intercepted<I> {
         // The feed begins before the interceptor lets it pass, so that no change made meanwhile is missed.
         let begun = self.inner.as_watch().map(|watch| watch.watch(cx.clone(), req.clone()));
         self.stream(cx, req, begun)
+    }
+}
+
+/// A writer whose commit passes the interceptor.
+#[derive(Debug)]
+struct InterceptedWriter<I> {
+    files: Intercepted<I>,
+    cx: OpContext,
+    commit: CommitWriterRequest,
+}
+
+#[async_trait]
+impl<I: Interceptor> FileWriter for InterceptedWriter<I> {
+    async fn write(&mut self, chunk: Bytes) -> Result<()> {
+        self.commit.write(chunk).await
+    }
+
+    async fn commit(&mut self) -> Result<WriteResult> {
+        self.files.call(&self.cx, self.commit.clone()).await
     }
 }

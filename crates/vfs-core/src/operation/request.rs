@@ -17,11 +17,12 @@ use crate::shell::{
 };
 use crate::tree::SharedTree;
 use crate::types::{
-    ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest, EditMode,
-    EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, ReadRequest,
-    ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest, SnapshotInfo, SnapshotRequest,
-    StatRequest, TransferMode, WatchEvent, WatchRequest, WriteMode, WriteRequest, WriteResult,
+    ChangeSet, CommitWriterRequest, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, DownloadRequest,
+    EditMode, EditRequest, EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter,
+    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult,
+    OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved, RestoreRequest,
+    SnapshotInfo, SnapshotRequest, StatRequest, TransferMode, WatchEvent, WatchRequest, WriteMode, WriteRequest,
+    WriteResult,
 };
 
 /// A search whose matches come as they are found: a [`GrepRequest`] for [`Backend::grep_stream`].
@@ -256,6 +257,12 @@ requests! {
     Read "read" ReadRequest => unary ReadResult, [path], |self, backend, cx| backend.read(cx, self);
     /// [`Backend::write`].
     Write "write" WriteRequest => unary WriteResult, [path], |self, backend, cx| backend.write(cx, self);
+    /// [`Backend::open_writer`].
+    OpenWriter "open_writer" OpenWriterRequest => unary Box<dyn FileWriter>, [path],
+        |self, backend, cx| backend.open_writer(cx, self);
+    /// [`FileWriter::commit`].
+    CommitWriter "commit_writer" CommitWriterRequest => unary WriteResult, [path],
+        |self, _backend, _cx| CommitWriterRequest::send(self).boxed();
     /// [`Backend::edit`].
     Edit "edit" EditRequest => unary EditResult, [path], |self, backend, cx| backend.edit(cx, self);
     /// [`Backend::delete`].
@@ -318,10 +325,10 @@ requests! {
 }
 
 impl Operation {
-    /// Returns the operation that collects the results of a streaming one: `grep` for `grep_stream`, `execute` for
-    /// `execute_stream`, else the operation itself.
+    /// Returns the operation whose settings this one shares: `grep` for `grep_stream`, `execute` for `execute_stream`, `write` for
+    /// `open_writer` and `commit_writer`, else the operation itself.
     ///
-    /// What is configured for an operation by its name holds for its streaming form, too.
+    /// Settings for an operation, such as a rule or a timeout, also apply to its chunked and streaming forms.
     ///
     /// ```
     /// use vfs_core::Operation;
@@ -333,6 +340,7 @@ impl Operation {
         match self {
             Operation::GrepStream => Operation::Grep,
             Operation::ExecuteStream => Operation::Execute,
+            Operation::OpenWriter | Operation::CommitWriter => Operation::Write,
             other => other,
         }
     }
@@ -405,6 +413,8 @@ impl RequestRef<'_> {
     pub fn class(self) -> OperationClass {
         match self {
             RequestRef::Write(_)
+            | RequestRef::OpenWriter(_)
+            | RequestRef::CommitWriter(_)
             | RequestRef::Delete(_)
             | RequestRef::Rename(_)
             | RequestRef::Copy(_)
@@ -422,7 +432,7 @@ impl RequestRef<'_> {
         match self {
             RequestRef::Write(write) => write.mode == WriteMode::Overwrite,
             RequestRef::Copy(copy) => copy.mode == TransferMode::Overwrite,
-            RequestRef::Upload(_) | RequestRef::Restore(_) => true,
+            RequestRef::OpenWriter(_) | RequestRef::Upload(_) | RequestRef::Restore(_) => true,
             RequestRef::Snapshot(_) | RequestRef::Forget(_) => false,
             request => request.class() == OperationClass::Read,
         }

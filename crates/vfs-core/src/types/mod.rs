@@ -19,6 +19,7 @@ mod transfer;
 mod watch;
 pub(crate) mod wire;
 mod write;
+mod writer;
 
 pub use edit::{DiffOutput, EditMode, EditRequest, EditResult, NewLineEndings, Occurrences, Replacement};
 pub use entry::{FileInfo, Problem, Skipped, StatRequest, Truncation, Version};
@@ -44,3 +45,4 @@ pub use submatches::{Submatch, Submatches};
 pub use transfer::{DownloadRequest, FileDownloadResponse, FileOperationError, FileUpload, FileUploadResponse};
 pub use watch::{Change, Cursor, WatchEvent, WatchRequest};
 pub use write::{WriteMode, WriteRequest, WriteResult};
+pub use writer::{BufferedWriter, CommitWriterRequest, FileWriter, OpenWriterRequest};

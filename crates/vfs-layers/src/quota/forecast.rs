@@ -24,6 +24,10 @@ impl Forecast {
                 let there = at(inner, cx, &write.path).await?;
                 Ok(one_file(there.as_ref(), size_after(write, there.as_ref())))
             }
+            RequestRef::CommitWriter(commit) => {
+                let there = at(inner, cx, &commit.path).await?;
+                Ok(one_file(there.as_ref(), Some(commit.size)))
+            }
             RequestRef::Upload(upload) => {
                 let there = at(inner, cx, &upload.path).await?;
                 Ok(one_file(there.as_ref(), Some(upload.content.len() as u64)))
@@ -66,7 +70,9 @@ impl Forecast {
         let had_file = self.before.files > 0;
         let one = |size| Amount::of(1, size);
         match output {
-            OutputRef::Write(write) => (write.created != had_file).then(|| one(write.size) - self.before),
+            OutputRef::Write(write) | OutputRef::CommitWriter(write) => {
+                (write.created != had_file).then(|| one(write.size) - self.before)
+            }
             OutputRef::Edit(edit) => had_file.then(|| one(edit.size) - self.before),
             OutputRef::Copy(copy) => {
                 (copy.replaced == had_file).then(|| Amount::of(copy.files, copy.bytes) - self.before)

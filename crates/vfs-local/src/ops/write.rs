@@ -1,8 +1,11 @@
 //! Writes: the new content is staged beside the file, and replaces it atomically.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use rustix::fs::FileType;
 use vfs_core::{
     Error, ErrorKind, FileUpload, FileUploadResponse, OpContext, Result, Version, VfsPath, WriteMode, WriteRequest,
@@ -19,12 +22,52 @@ use crate::local_fs::{LocalFs, LockedEntry};
 use crate::staging::lock::{LockPurpose, LockedFile};
 use crate::staging::staged_file::{ReplacePrecondition, StagedFile};
 
+/// A write of a file, from memory or from a staged file.
+#[derive(Debug)]
+pub(crate) struct FileWrite {
+    pub(crate) path: VfsPath,
+    pub(crate) mode: WriteMode,
+    pub(crate) modified_at: Option<DateTime<Utc>>,
+    pub(crate) content: NewContent,
+}
+
+/// The bytes that a write adds.
+#[derive(Debug)]
+pub(crate) enum NewContent {
+    Bytes(Bytes),
+    /// The chunks of a writer, and their number of bytes.
+    Staged(Arc<StagedFile>, u64),
+}
+
+impl NewContent {
+    fn len(&self) -> u64 {
+        match self {
+            NewContent::Bytes(bytes) => bytes.len() as u64,
+            NewContent::Staged(_, size) => *size,
+        }
+    }
+
+    /// Adds the bytes to `staged`.
+    fn stage(&self, staged: &StagedFile, cx: &OpContext) -> Result<()> {
+        match self {
+            NewContent::Bytes(bytes) => staged.write(bytes, cx),
+            NewContent::Staged(chunks, size) => staged.copy_from(chunks.fd(), *size, cx).map(drop),
+        }
+    }
+}
+
 impl LocalFs {
     pub(crate) fn write(&self, request: WriteRequest, cx: &OpContext) -> Result<WriteResult> {
-        let path = &request.path;
         if request.content.len() as u64 > self.max_file_size {
-            return Err(self.too_large(path));
+            return Err(self.too_large(&request.path));
         }
+        let WriteRequest { path, content, mode, modified_at, .. } = request;
+        self.write_file(FileWrite { path, mode, modified_at, content: NewContent::Bytes(content) }, cx)
+    }
+
+    /// Writes a file whose size is within the limits.
+    pub(crate) fn write_file(&self, request: FileWrite, cx: &OpContext) -> Result<WriteResult> {
+        let path = &request.path;
         if path.is_root() {
             return Err(Error::at(ErrorKind::IsADirectory, path));
         }
@@ -45,7 +88,7 @@ impl LocalFs {
     }
 
     /// Writes a file that must not exist yet.
-    fn create(&self, request: &WriteRequest, cx: &OpContext) -> Result<(bool, Metadata)> {
+    fn create(&self, request: &FileWrite, cx: &OpContext) -> Result<(bool, Metadata)> {
         let path = &request.path;
         self.with_created_parents(path, cx, |entry, created| match entry.file_type().map_err(from_errno)? {
             None => self.create_at(entry, created, request, cx),
@@ -59,21 +102,21 @@ impl LocalFs {
         &self,
         entry: &Entry,
         created: &CreatedParents,
-        request: &WriteRequest,
+        request: &FileWrite,
         cx: &OpContext,
     ) -> Result<(bool, Metadata)> {
         let staged = StagedFile::create(entry, None, self.durability)?.with_modified_at(request.modified_at);
-        staged.write(&request.content, cx)?;
+        request.content.stage(&staged, cx)?;
         Ok((true, staged.finish()?.publish_new(entry, || created.sync())?))
     }
 
-    fn replace_or_create(&self, request: &WriteRequest, cx: &OpContext) -> Result<(bool, Metadata)> {
+    fn replace_or_create(&self, request: &FileWrite, cx: &OpContext) -> Result<(bool, Metadata)> {
         self.change_locked(&request.path, HardLinks::Allow, cx, |locked, created| match &locked.file {
             None => self.create_at(locked.entry, created, request, cx),
             Some(file) => {
                 let staged = StagedFile::create(locked.entry, Some(file), self.durability)?
                     .with_modified_at(request.modified_at);
-                staged.write(&request.content, cx)?;
+                request.content.stage(&staged, cx)?;
                 Ok((
                     false,
                     staged.finish()?.publish_over(&self.root, locked.entry, file, ReplacePrecondition::SameFile)?,
@@ -82,12 +125,12 @@ impl LocalFs {
         })
     }
 
-    fn append(&self, request: &WriteRequest, cx: &OpContext) -> Result<(bool, Metadata)> {
+    fn append(&self, request: &FileWrite, cx: &OpContext) -> Result<(bool, Metadata)> {
         self.change_locked(&request.path, self.hard_links, cx, |locked, created| {
             let Some(file) = &locked.file else {
                 return self.create_at(locked.entry, created, request, cx);
             };
-            if file.metadata.size().saturating_add(request.content.len() as u64) > self.max_file_size {
+            if file.metadata.size().saturating_add(request.content.len()) > self.max_file_size {
                 return Err(self.too_large(&request.path));
             }
             // The content is copied and extended, not appended in place: a reader or a crash finds all of the new
@@ -95,12 +138,12 @@ impl LocalFs {
             let staged =
                 StagedFile::create(locked.entry, Some(file), self.durability)?.with_modified_at(request.modified_at);
             staged.copy_from(file.fd.as_fd(), self.max_file_size, cx)?;
-            staged.write(&request.content, cx)?;
+            request.content.stage(&staged, cx)?;
             Ok((false, self.publish_if_unchanged(staged, locked.entry, file)?))
         })
     }
 
-    fn replace_version(&self, request: &WriteRequest, expected: &Version, cx: &OpContext) -> Result<(bool, Metadata)> {
+    fn replace_version(&self, request: &FileWrite, expected: &Version, cx: &OpContext) -> Result<(bool, Metadata)> {
         let path = &request.path;
         let entry = self.root.resolve_entry(path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Error::conflict(path, None),
@@ -113,7 +156,7 @@ impl LocalFs {
             return Err(Error::conflict(path, Some(file.metadata.version())));
         }
         let staged = StagedFile::create(&entry, Some(file), self.durability)?.with_modified_at(request.modified_at);
-        staged.write(&request.content, cx)?;
+        request.content.stage(&staged, cx)?;
         match self.publish_if_unchanged(staged, &entry, file) {
             Ok(metadata) => Ok((false, metadata)),
             // Another program changed the file first.

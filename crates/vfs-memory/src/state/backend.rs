@@ -8,11 +8,12 @@ use futures::stream::BoxStream;
 use rpds::RedBlackTreeMapSync;
 use vfs_core::tree::SharedTree;
 use vfs_core::{
-    Backend, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest, EditResult,
-    FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FilesUpdate, GlobRequest, GlobResult, GrepEvent,
-    GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent, MultiModalReadRequest,
-    MultiModalReader, Mutations, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest,
-    Resolved, Result, Searchable, StatRequest, VfsPath, Watch, WatchEvent, WatchRequest, WriteRequest, WriteResult,
+    Backend, BufferedWriter, Capabilities, CopyRequest, CopyResult, DeleteRequest, DeleteResult, EditRequest,
+    EditResult, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter, FilesUpdate, GlobRequest,
+    GlobResult, GrepEvent, GrepRequest, GrepResult, LendRequest, LsRequest, LsResult, MultiModalContent,
+    MultiModalReadRequest, MultiModalReader, Mutations, OpContext, OpenWriterRequest, ReadRequest, ReadResult,
+    RenameRequest, RenameResult, ResolveRequest, Resolved, Result, Searchable, StatRequest, VfsPath, Watch, WatchEvent,
+    WatchRequest, WriteRequest, WriteResult,
 };
 
 use super::files::FilesState;
@@ -210,6 +211,10 @@ impl Backend for StateBackend {
         let (update, mut result) = self.mutate(cx, Told::EachFile, |files, rules| ops::write(files, &req, rules))?;
         result.files_update = update;
         Ok(result)
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        BufferedWriter::open(self.clone(), cx, req)
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

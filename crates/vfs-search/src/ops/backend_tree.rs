@@ -250,6 +250,7 @@ mod tests {
     backend! {
         read(ReadRequest) -> Result<ReadResult>;
         write(WriteRequest) -> Result<WriteResult>;
+        open_writer(vfs_core::OpenWriterRequest) -> Result<Box<dyn vfs_core::FileWriter>>;
         edit(EditRequest) -> Result<EditResult>;
         delete(DeleteRequest) -> Result<DeleteResult>;
         rename(RenameRequest) -> Result<RenameResult>;

@@ -58,6 +58,7 @@ macro_rules! laws {
     };
 }
 
+mod chunks;
 mod context;
 mod copy;
 mod delete;
@@ -100,6 +101,7 @@ const TABLES: &[&[Law]] = &[
     read_window::LAWS,
     write::LAWS,
     write_race::LAWS,
+    chunks::LAWS,
     edit::LAWS,
     edit_text::LAWS,
     delete::LAWS,

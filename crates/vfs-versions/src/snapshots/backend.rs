@@ -9,11 +9,11 @@ use futures::stream::BoxStream;
 use tokio::sync::MutexGuard;
 use vfs_core::{
     Backend, Capabilities, ChangeSet, CopyRequest, CopyResult, DeleteRequest, DeleteResult, DiffRequest, EditRequest,
-    EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, ForgetRequest,
-    GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, Intercepted, LsRequest, LsResult, MultiModalReader,
-    Mutations, OpContext, ReadRequest, ReadResult, RenameRequest, RenameResult, ResolveRequest, Resolved,
-    RestoreRequest, Result, Searchable, Shell, SnapshotInfo, SnapshotRequest, Snapshots, StatRequest, StreamingShell,
-    VfsPath, Watch, WriteRequest, WriteResult,
+    EditResult, Error, ErrorKind, FileDownloadResponse, FileInfo, FileUpload, FileUploadResponse, FileWriter,
+    ForgetRequest, GlobRequest, GlobResult, GrepEvent, GrepRequest, GrepResult, Intercepted, LsRequest, LsResult,
+    MultiModalReader, Mutations, OpContext, OpenWriterRequest, ReadRequest, ReadResult, RenameRequest, RenameResult,
+    ResolveRequest, Resolved, RestoreRequest, Result, Searchable, Shell, SnapshotInfo, SnapshotRequest, Snapshots,
+    StatRequest, StreamingShell, VfsPath, Watch, WriteRequest, WriteResult,
 };
 use vfs_search::run_until_cancelled;
 
@@ -161,6 +161,10 @@ impl Backend for CheckpointedBackend {
 
     async fn write(&self, cx: &OpContext, req: WriteRequest) -> Result<WriteResult> {
         self.files.write(cx, req).await
+    }
+
+    async fn open_writer(&self, cx: &OpContext, req: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        self.files.open_writer(cx, req).await
     }
 
     async fn edit(&self, cx: &OpContext, req: EditRequest) -> Result<EditResult> {

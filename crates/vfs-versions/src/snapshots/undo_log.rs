@@ -299,7 +299,7 @@ pub(super) fn versions(tree: Tree) -> BTreeMap<VfsPath, Version> {
 fn reported_version(record: &UndoRecord, output: OutputRef<'_>) -> Option<BTreeMap<VfsPath, Version>> {
     let [root] = &record.roots[..] else { return None };
     let version = match output {
-        OutputRef::Write(write) => Some(&write.version),
+        OutputRef::Write(write) | OutputRef::CommitWriter(write) => Some(&write.version),
         OutputRef::Edit(edit) => Some(&edit.version),
         OutputRef::Upload(upload) => upload.version.as_ref(),
         _ => None,
@@ -319,6 +319,7 @@ fn may_have_happened(kind: ErrorKind) -> bool {
 async fn roots(files: &Files<'_>, action: RequestRef<'_>) -> Result<Option<Vec<VfsPath>>> {
     match action {
         RequestRef::Write(write) => one_file(files, &write.path).await,
+        RequestRef::CommitWriter(commit) => one_file(files, &commit.path).await,
         RequestRef::Upload(upload) => one_file(files, &upload.path).await,
         RequestRef::Edit(edit) => match files.file(&edit.path).await? {
             Some(_) => one_file(files, &edit.path).await,

@@ -1,0 +1,215 @@
+//! Writing a file of any size in chunks, with one commit.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use chrono::{DateTime, Utc};
+use futures::lock::Mutex;
+use serde::{Deserialize, Serialize};
+
+use super::wire;
+use super::write::{WriteMode, WriteRequest, WriteResult};
+use crate::backend::Backend;
+use crate::context::OpContext;
+use crate::error::{Error, ErrorKind, Result};
+use crate::path::VfsPath;
+
+/// Asks for a [`FileWriter`], to write a file in chunks.
+///
+/// In JSON the fields of a [`WriteRequest`] without its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct OpenWriterRequest {
+    /// The file; directories above it are made by the commit.
+    pub path: VfsPath,
+    /// What happens to a file that exists at the commit. Default [`WriteMode::CreateNew`]; [`WriteMode::Append`] is refused.
+    #[serde(default, deserialize_with = "wire::or_default")]
+    pub mode: WriteMode,
+    /// When the file was changed last, as in [`WriteRequest::modified_at`]. Default the time of the commit.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "wire::time")]
+    pub modified_at: Option<DateTime<Utc>>,
+}
+
+impl OpenWriterRequest {
+    /// Asks for a writer of a new file at `path`.
+    pub fn new(path: VfsPath) -> Self {
+        Self { path, mode: WriteMode::CreateNew, modified_at: None }
+    }
+
+    /// Sets what happens to a file that exists at the commit.
+    #[must_use]
+    pub fn mode(mut self, mode: WriteMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Sets when the file was changed last.
+    #[must_use]
+    pub fn modified_at(mut self, at: impl Into<Option<DateTime<Utc>>>) -> Self {
+        self.modified_at = at.into();
+        self
+    }
+
+    /// Returns the write that a commit of `content` is.
+    pub fn into_write(self, content: impl Into<Bytes>) -> WriteRequest {
+        WriteRequest::new(self.path, content).mode(self.mode).modified_at(self.modified_at)
+    }
+
+    /// Refuses [`WriteMode::Append`] and the root.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_argument` for a writer that appends; `is_a_directory` at the root.
+    pub fn check(&self) -> Result<()> {
+        if self.mode == WriteMode::Append {
+            let message = "a file cannot be appended to in chunks; use the mode `overwrite`, or `write` with `append`";
+            return Err(Error::invalid_argument(message).with_path(&self.path));
+        }
+        if self.path.is_root() {
+            return Err(Error::at(ErrorKind::IsADirectory, &self.path));
+        }
+        Ok(())
+    }
+}
+
+/// Writes one file in chunks: what [`Backend::open_writer`] returns.
+///
+/// # Behaviour
+///
+/// * No chunk is visible before [`commit`](Self::commit), which makes all of them the content of the file in one step, under the
+///   condition of the request's mode.
+/// * A writer that is dropped without a commit leaves no file, and the backend removes what it has stored.
+/// * The memory that a writer needs does not grow with the file, on backends that store files outside of this process's memory.
+/// * The context that opened the writer ends it: a cancelled token or a passed deadline fails the next chunk and the commit.
+///
+/// # Errors
+///
+/// Those of [`Backend::write`]. `too_large` for a chunk that exceeds
+/// [`Capabilities::max_streamed_size`](crate::Capabilities::max_streamed_size) with those before it. After an error of `write`, the
+/// writer is to be dropped. A commit that failed with `busy` may be repeated; after any other error it fails with `invalid_argument`.
+#[async_trait]
+pub trait FileWriter: fmt::Debug + Send {
+    /// Adds `chunk` to the end of the new content.
+    async fn write(&mut self, chunk: Bytes) -> Result<()>;
+
+    /// Makes the chunks the content of the file.
+    async fn commit(&mut self) -> Result<WriteResult>;
+}
+
+/// The commit of a [`FileWriter`] as a request: what interceptors receive when [`FileWriter::commit`] is called.
+///
+/// In JSON it has no writer, and cannot be performed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CommitWriterRequest {
+    /// The file.
+    pub path: VfsPath,
+    /// What happens to a file that exists.
+    #[serde(default, deserialize_with = "wire::or_default")]
+    pub mode: WriteMode,
+    /// The number of bytes that were written.
+    #[serde(deserialize_with = "wire::required_whole")]
+    pub size: u64,
+    #[serde(skip)]
+    writer: SharedWriter,
+}
+
+impl CommitWriterRequest {
+    pub(crate) fn new(request: OpenWriterRequest, writer: Box<dyn FileWriter>) -> Self {
+        let writer = SharedWriter(Some(Arc::new(Mutex::new(writer))));
+        Self { path: request.path, mode: request.mode, size: 0, writer }
+    }
+
+    pub(crate) async fn write(&mut self, chunk: Bytes) -> Result<()> {
+        let added = chunk.len() as u64;
+        self.writer.get(&self.path)?.lock().await.write(chunk).await?;
+        self.size += added;
+        Ok(())
+    }
+
+    pub(crate) async fn send(self) -> Result<WriteResult> {
+        self.writer.get(&self.path)?.lock().await.commit().await
+    }
+}
+
+/// The writer of all clones of a commit.
+#[derive(Clone, Default)]
+struct SharedWriter(Option<Arc<Mutex<Box<dyn FileWriter>>>>);
+
+impl SharedWriter {
+    fn get(&self, path: &VfsPath) -> Result<&Mutex<Box<dyn FileWriter>>> {
+        self.0.as_deref().ok_or_else(|| {
+            let message = "a commit that was read from JSON has no writer; open a writer, and commit that";
+            Error::invalid_argument(message).with_path(path)
+        })
+    }
+}
+
+impl PartialEq for SharedWriter {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for SharedWriter {}
+
+impl fmt::Debug for SharedWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Writer" } else { "None" })
+    }
+}
+
+/// A [`FileWriter`] that holds the chunks in memory, for backends that keep files there.
+#[derive(Debug)]
+pub struct BufferedWriter<B> {
+    backend: B,
+    cx: OpContext,
+    request: OpenWriterRequest,
+    content: BytesMut,
+}
+
+impl<B: Backend> BufferedWriter<B> {
+    /// Returns a writer whose commit is one [`Backend::write`] of `backend`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`OpenWriterRequest::check`], and of a cancelled or late context.
+    pub fn open(backend: B, cx: &OpContext, request: OpenWriterRequest) -> Result<Box<dyn FileWriter>> {
+        request.check()?;
+        cx.check().map_err(|error| error.or_path(&request.path))?;
+        Ok(Box::new(Self { backend, cx: cx.clone(), request, content: BytesMut::new() }))
+    }
+}
+
+#[async_trait]
+impl<B: Backend> FileWriter for BufferedWriter<B> {
+    async fn write(&mut self, chunk: Bytes) -> Result<()> {
+        let path = &self.request.path;
+        self.cx.check().map_err(|error| error.or_path(path))?;
+        let max = self.backend.capabilities(path).max_file_size;
+        let size = (self.content.len() + chunk.len()) as u64;
+        if size > max {
+            let message = format!("{size} bytes are over the limit of {max} for one file; split it over several files");
+            return Err(Error::new(ErrorKind::TooLarge, message).with_path(path));
+        }
+        self.content.extend_from_slice(&chunk);
+        Ok(())
+    }
+
+    async fn commit(&mut self) -> Result<WriteResult> {
+        let content = std::mem::take(&mut self.content).freeze();
+        let written = self.backend.write(&self.cx, self.request.clone().into_write(content.clone())).await;
+        if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::Busy) {
+            self.content.extend_from_slice(&content);
+        }
+        written
+    }
+}
