@@ -42,7 +42,7 @@ pub fn read_chunks(backend: Arc<dyn Backend>, cx: OpContext, request: ReadReques
     let chunk_size = request.max_bytes.unwrap_or(DEFAULT_CHUNK_SIZE);
     let range = request.bytes;
     let request = request.bytes(range.map_or(0, |range| range.start), range.and_then(|range| range.end));
-    let first = Some((request.max_bytes(chunk_size), None));
+    let first = Some((request.max_bytes(chunk_size).raw(), None));
     stream::try_unfold(first, move |state: Option<(ReadRequest, Option<Version>)>| {
         let (backend, cx) = (Arc::clone(&backend), cx.clone());
         async move {

@@ -112,6 +112,7 @@ fn requests() {
         "ls_request" => LsRequest::new(path("/src")).recursive().max_depth(3).limit(100),
         "read_request" => ReadRequest::new(path("/a")).lines(10, 20).max_bytes(1_000),
         "read_request_bytes" => ReadRequest::new(path("/a")).bytes(5, Some(9)),
+        "read_request_raw" => ReadRequest::new(path("/a")).raw(),
         "write_request" => WriteRequest::new(path("/a"), "text\n").mode(WriteMode::IfVersion(version())).modified_at(at()),
         "open_writer_request" => OpenWriterRequest::new(path("/a")).mode(WriteMode::Overwrite).modified_at(at()),
         "write_request_bytes" => WriteRequest::new(path("/a"), &b"\xFF\0"[..]).mode(WriteMode::Append),

@@ -34,7 +34,7 @@ pub use manage::{
     CopyRequest, CopyResult, DeleteRequest, DeleteResult, DeleteScope, RenameRequest, RenameResult, TransferMode,
     check_ends,
 };
-pub use read::{ByteRange, Content, Encoding, LineEnding, ReadRequest, ReadResult};
+pub use read::{ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult};
 pub use resolve::{LendRequest, Purpose, ResolveRequest, Resolved};
 pub use snapshot::{
     ChangeKind, ChangeSet, DiffRequest, FileChange, ForgetRequest, RestoreRequest, SnapshotId, SnapshotInfo,

@@ -56,6 +56,28 @@ pub struct ReadRequest {
     /// largest file has ([`Capabilities::max_file_size`](crate::Capabilities::max_file_size)), whatever is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "wire::optional_whole")]
     pub max_bytes: Option<u64>,
+    /// The form of the content. Default [`ContentForm::Decoded`].
+    #[serde(default, skip_serializing_if = "ContentForm::is_default", deserialize_with = "wire::or_default")]
+    pub form: ContentForm,
+}
+
+/// The form of the content of a [`ReadResult`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ContentForm {
+    /// Text is decoded to UTF-8.
+    #[default]
+    Decoded,
+    /// The bytes as they are in the file, always as [`Content::Binary`]; a byte order mark belongs to the first line. The result says
+    /// the encoding of a text all the same.
+    Raw,
+}
+
+impl ContentForm {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl ReadRequest {
@@ -64,7 +86,7 @@ impl ReadRequest {
 
     /// Asks for the whole of `path`.
     pub fn new(path: VfsPath) -> Self {
-        Self { path, offset: 0, limit: None, bytes: None, max_bytes: None }
+        Self { path, offset: 0, limit: None, bytes: None, max_bytes: None, form: ContentForm::Decoded }
     }
 
     /// Skips `lines`.
@@ -98,6 +120,13 @@ impl ReadRequest {
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
+        self
+    }
+
+    /// Returns the bytes as they are in the file.
+    #[must_use]
+    pub fn raw(mut self) -> Self {
+        self.form = ContentForm::Raw;
         self
     }
 

@@ -9,7 +9,9 @@ use super::{BLOCK, max_bytes};
 use crate::buffer;
 use crate::error::{Error, ErrorDetail, Result};
 use crate::text::{self, Extent, SAMPLE, Sniffed};
-use crate::types::{ByteRange, Content, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version};
+use crate::types::{
+    ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version,
+};
 
 /// Reads lines of a file that is in memory and small.
 pub(super) fn read_small(content: &[u8], request: &ReadRequest, version: Version) -> Result<ReadResult> {
@@ -139,8 +141,23 @@ impl<F: Blocks> Lines<'_, F> {
         if encoding.is_none() {
             (result.start_line, result.end_line) = (0, 0);
         }
+        if self.request.form == ContentForm::Raw && result.content.as_text().is_some() {
+            self.replace_by_raw(&mut result, &span)?;
+        }
         result.size = self.file.size();
         Ok(result)
+    }
+
+    /// Replaces the decoded text of `span` by its bytes, with a byte order mark before the first line.
+    fn replace_by_raw(&mut self, result: &mut ReadResult, span: &Span) -> Result<()> {
+        let is_first = span.length > 0 && span.start == first_byte(self.encoding);
+        let start = if is_first { 0 } else { span.start };
+        let length = usize::try_from(span.end() - start).unwrap_or(usize::MAX);
+        let bytes = Bytes::from(buffer::copy(self.file.part(start, length)?)?);
+        let mime_type = text::mime_type(self.file.part(0, SAMPLE)?).to_owned();
+        result.content = Content::Binary { bytes, mime_type };
+        result.bytes.start = start;
+        Ok(())
     }
 
     fn line_ends(&self) -> LineEnds {

@@ -7,7 +7,9 @@ use super::max_bytes;
 use crate::buffer;
 use crate::error::{Error, Result};
 use crate::text::{self, SAMPLE};
-use crate::types::{ByteRange, Content, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version};
+use crate::types::{
+    ByteRange, Content, ContentForm, Encoding, LineEnding, ReadRequest, ReadResult, Truncation, Version,
+};
 
 /// Reads the bytes `asked` for; `request` is checked.
 pub(super) fn read(
@@ -26,10 +28,11 @@ pub(super) fn read(
     let length = asked.end.map_or(usize::MAX, |end| usize::try_from(end - start).unwrap_or(usize::MAX));
     let max = max_bytes(request);
     let mut part = file.part(start, length.min(max))?;
-    if max < length && part.len() == max {
+    if max < length && part.len() == max && request.form == ContentForm::Decoded {
         part = without_cut_character(part);
     }
-    let text = std::str::from_utf8(part).ok().map(buffer::copy_text).transpose()?;
+    let is_raw = request.form == ContentForm::Raw;
+    let text = std::str::from_utf8(part).ok().filter(|_| !is_raw).map(buffer::copy_text).transpose()?;
     let bytes = if text.is_none() { Bytes::from(buffer::copy(part)?) } else { Bytes::new() };
     let read = part.len();
     let end = start.saturating_add(read as u64);

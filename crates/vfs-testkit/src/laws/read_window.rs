@@ -1,6 +1,6 @@
 //! Windows of a file, by lines and by bytes, and their bounds.
 
-use vfs_core::{Content, ErrorDetail, ErrorKind, ReadRequest, Result, Truncation, WriteMode, WriteRequest};
+use vfs_core::{Content, Encoding, ErrorDetail, ErrorKind, ReadRequest, Result, Truncation, WriteMode, WriteRequest};
 
 use super::LawResult;
 use super::steps::ends;
@@ -17,6 +17,7 @@ laws! { "read" in Storage:
     "R15" Nothing a_bounded_read_goes_on_where_it_says,
     "R15" Nothing a_huge_line_is_cut_and_says_where_it_goes_on,
     "R15" Nothing a_read_without_limits_is_bounded,
+    "R16" Nothing a_raw_window_has_the_bytes_of_its_lines in Wrapper,
 }
 
 async fn a_window_skips_and_takes_lines(t: &Target) -> LawResult {
@@ -169,5 +170,27 @@ async fn a_read_without_limits_is_bounded(t: &Target) -> LawResult {
     let bounded = ends("a bounded read", t.read(ReadRequest::new(t.path("/big.txt")))).await?;
     assert!(bounded.content.as_bytes().len() as u64 <= ReadRequest::DEFAULT_MAX_BYTES);
     assert_eq!((bounded.truncated, bounded.next_offset), (Some(Truncation::MaxBytes), Some(16 << 10)));
+    Ok(())
+}
+
+async fn a_raw_window_has_the_bytes_of_its_lines(t: &Target) -> LawResult {
+    let utf16 = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
+    let lines = [utf16("\u{feff}one\r\n"), utf16("zwei\r\n"), utf16("drei")];
+    t.put("/wide", lines.concat()).await?;
+    t.put("/plain", "one\r\ntwo\n").await?;
+    for (path, offset, limit, bytes, encoding) in [
+        ("/wide", 0, 1, lines[0].clone(), Encoding::Utf16Le),
+        ("/wide", 1, 1, lines[1].clone(), Encoding::Utf16Le),
+        ("/wide", 0, 9, lines.concat(), Encoding::Utf16Le),
+        ("/wide", 0, 0, Vec::new(), Encoding::Utf16Le),
+        ("/plain", 0, 1, b"one\r\n".to_vec(), Encoding::Utf8),
+        ("/plain", 1, 9, b"two\n".to_vec(), Encoding::Utf8),
+    ] {
+        let window = t.read(ReadRequest::new(t.path(path)).lines(offset, limit).raw()).await?;
+        let what = format!("{path}, offset {offset} limit {limit}");
+        assert!(matches!(window.content, Content::Binary { .. }), "{what}");
+        assert_eq!((window.content.as_bytes(), window.encoding), (&bytes[..], Some(encoding)), "{what}");
+        assert_eq!(window.bytes.end, Some(window.bytes.start + bytes.len() as u64), "{what}");
+    }
     Ok(())
 }
